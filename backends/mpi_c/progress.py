@@ -1,0 +1,240 @@
+"""What the C engine needs so that every program ends, whatever the MPI does with its sends.
+
+A program is right if connections buffer messages; an MPI may complete a send only after the matching receive was
+posted. The engine goes on past a send and only guards what is being sent against writes. Here one execution under
+those rules, with every send as late as the MPI may make it, finds what to allow: slots and sends in flight for each
+block, and the sends that must work on a copy, because the write that overwrites their data stands between them and the
+receive. One execution decides for all: blocks choose nothing by what is ready (see :mod:`collc.ir.machine`).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+import attrs
+import numpy as np
+
+from collc.ir.diagnostic import error
+from collc.ir.machine import connections
+from collc.ir.program import Buffer, Opcode, Program
+
+__all__ = ["Allowance", "allowance"]
+
+#: sends in flight that a block may have before it waits; more where the program would not end otherwise
+_SENDS = 8
+
+_READY, _RECEIVING, _ARRIVED = 0, 1, 2
+
+
+@attrs.frozen
+class Allowance:
+    """What each block needs, and which instructions send a copy: always, or in calls in place."""
+
+    slots: tuple[int, ...]
+    slot_chunks: tuple[int, ...]
+    sends: tuple[int, ...]
+    copied: frozenset[int]
+    copied_in_place: frozenset[int]
+
+
+def allowance(program: Program) -> Allowance:
+    """Return what the engine must allow ``program``; raise C0704 where the program deadlocks regardless."""
+    plain = _Execution(program, False, frozenset()).run()
+    if program.collective.kind not in ("allreduce", "allgather", "alltoall", "reduce", "broadcast"):
+        return _combine([plain], plain.copied)
+    return _combine([plain, _Execution(program, True, frozenset(plain.copied)).run()], plain.copied)
+
+
+def _combine(runs: list[_Execution], copied: set[int]) -> Allowance:
+    def largest(columns: Iterable[list[int]]) -> tuple[int, ...]:
+        return tuple(max(values) for values in zip(*columns, strict=True))
+
+    return Allowance(
+        largest(run.slots for run in runs), largest(run.slot_chunks for run in runs),
+        largest(run.sends for run in runs), frozenset(copied), frozenset(runs[-1].copied - copied),
+    )  # fmt: skip
+
+
+class _Execution:
+    """One execution with late sends. ``in_place`` lays input over output."""
+
+    def __init__(self, program: Program, in_place: bool, copied: frozenset[int]):
+        self.program, self.copied = program, set(copied)
+        self.opcode = [Opcode(c) for c in program.opcode.tolist()]
+        self.count = program.count.tolist()
+        self.rank, self.end = program.block_rank.tolist(), program.block_start[1:].tolist()
+        self.at, self.phase = program.block_start[:-1].tolist(), [_READY] * program.num_blocks
+        links = connections(program)
+        self.inward, self.outward = links.inward.tolist(), links.outward.tolist()
+        self.sent: list[deque[int]] = [deque() for _ in range(len(links))]
+        self.posted: list[deque[int]] = [deque() for _ in range(len(links))]
+        self.block = program.block.tolist()
+        self.src = _places(program, in_place, program.src_buffer.tolist(), program.src_offset.tolist())
+        self.dst = _places(program, in_place, program.dst_buffer.tolist(), program.dst_offset.tolist())
+        self.done = bytearray(program.num_instructions)
+        self.waiting: dict[int, list[int]] = {}
+        self.flying: list[dict[int, tuple[int, int, int]]] = [{} for _ in range(program.num_ranks)]
+        self.stalled: list[set[int]] = [set() for _ in range(program.num_ranks)]
+        self.in_slot, self.sending = [0] * program.num_blocks, [0] * program.num_blocks
+        self._first_allowance()
+
+    def _first_allowance(self) -> None:
+        blocks = self.program.num_blocks
+        self.slots, self.slot_chunks, self.sends = [0] * blocks, [0] * blocks, [0] * blocks
+        for i, op in enumerate(self.opcode):
+            b = self.block[i]
+            if op.sends:
+                self.sends[b] = min(self.sends[b] + 1, _SENDS)
+            if self._takes_slot(i):
+                self._enlarge(i)
+                self.slots[b] = max(self.slots[b], 2 if op.sends else 1)
+
+    def _enlarge(self, i: int) -> None:
+        self.slot_chunks[self.block[i]] = max(self.slot_chunks[self.block[i]], self.count[i])
+
+    # ---- what the engine decides from one call's buffers
+
+    def _leaves_slot(self, i: int) -> bool:
+        return i in self.copied or self.opcode[i] is Opcode.RECV_REDUCE_SEND
+
+    def _lands_in_slot(self, i: int) -> bool:
+        op = self.opcode[i]
+        if not op.receives:
+            return False
+        adds_in_place = op.reads_src and op.writes_dst and _overlap(self.src[i], self.dst[i])
+        return adds_in_place or (op.sends and self._leaves_slot(i))
+
+    def _takes_slot(self, i: int) -> bool:
+        return self._lands_in_slot(i) or (self.opcode[i].sends and self._leaves_slot(i))
+
+    def _is_read(self, rank: int, place: tuple[int, int, int]) -> list[int]:
+        """Return the sends in flight that read a place."""
+        return [s for s, source in self.flying[rank].items() if _overlap(source, place)]
+
+    # ---- execution
+
+    def run(self) -> _Execution:
+        """Execute to the end, allowing more where nothing else can go on."""
+        ready = list(range(self.program.num_blocks))
+        while ready:
+            while ready:
+                self._advance(ready.pop(), ready)
+            ready = self._allow_more()
+        stuck = [b for b in range(self.program.num_blocks) if self.at[b] < self.end[b]]
+        if stuck:
+            raise error("C0704", f"this program deadlocks: {self.program.place(self.at[stuck[0]])} waits for ever")
+        return self
+
+    def _advance(self, b: int, woken: list[int]) -> None:
+        while self.at[b] < self.end[b] and self.phase[b] != _RECEIVING:
+            i = self.at[b]
+            if not (self._begin(i, b, woken) if self.phase[b] == _READY else self._complete(i, b, woken)):
+                return
+
+    def _obstacle(self, i: int, b: int) -> str:
+        """Return what keeps an instruction from beginning, its dependencies being done."""
+        op = self.opcode[i]
+        if op.sends and self.sending[b] == self.sends[b]:
+            return "sends"
+        if op.writes_dst and not self._lands_in_slot(i) and self._is_read(self.rank[b], self.dst[i]):
+            return "read"
+        return "slots" if self._takes_slot(i) and self.in_slot[b] == self.slots[b] else ""
+
+    def _begin(self, i: int, b: int, woken: list[int]) -> bool:
+        for d in self.program.waits(i):
+            if not self.done[d]:
+                self.waiting.setdefault(d, []).append(b)
+                return False
+        if self._obstacle(i, b):
+            self.stalled[self.rank[b]].add(b)
+            return False
+        self.in_slot[b] += self._takes_slot(i)
+        if not self.opcode[i].receives:
+            self._hand_over(i, b, woken)
+            return True
+        self.phase[b] = _RECEIVING
+        self.posted[self.inward[b]].append(i)
+        self._match(self.inward[b], woken)
+        return True
+
+    def _complete(self, i: int, b: int, woken: list[int]) -> bool:
+        if self._write_waits(i, b):
+            self.stalled[self.rank[b]].add(b)
+            return False
+        self._hand_over(i, b, woken)
+        return True
+
+    def _write_waits(self, i: int, b: int) -> bool:
+        writes = self.opcode[i].writes_dst and self._lands_in_slot(i)
+        return writes and bool(self._is_read(self.rank[b], self.dst[i]))
+
+    def _hand_over(self, i: int, b: int, woken: list[int]) -> None:
+        op = self.opcode[i]
+        if self._takes_slot(i) and not (op.sends and self._leaves_slot(i)):
+            self.in_slot[b] -= 1
+        self.phase[b], self.at[b], self.done[i] = _READY, i + 1, 1
+        woken += self.waiting.pop(i, [])
+        if op.sends:
+            self.sending[b] += 1
+            if not self._leaves_slot(i):
+                self.flying[self.rank[b]][i] = self.dst[i] if op.writes_dst else self.src[i]
+            self.sent[self.outward[b]].append(i)
+            self._match(self.outward[b], woken)
+
+    def _match(self, link: int, woken: list[int]) -> None:
+        """Complete the sends and receives of a connection that have met."""
+        while self.sent[link] and self.posted[link]:
+            send, receive = self.sent[link].popleft(), self.posted[link].popleft()
+            sender, receiver = self.block[send], self.block[receive]
+            self.sending[sender] -= 1
+            self.in_slot[sender] -= self._leaves_slot(send)
+            self.flying[self.rank[sender]].pop(send, None)
+            self.phase[receiver] = _ARRIVED
+            woken.append(receiver)
+            woken += sorted(self.stalled[self.rank[sender]])
+            self.stalled[self.rank[sender]].clear()
+
+    def _allow_more(self) -> list[int]:
+        """Give stalled blocks what they lack, else free one write by copying what is sent; return who can go on."""
+        stalled = sorted(set().union(*self.stalled))
+        short = [(b, self._obstacle(self.at[b], b)) for b in stalled if self.phase[b] == _READY]
+        limited = [(b, what) for b, what in short if what in ("slots", "sends")]
+        for b, what in limited:
+            column = self.slots if what == "slots" else self.sends
+            column[b] += 1
+        if limited or not stalled:
+            return self._wake([b for b, _ in limited])
+        b = stalled[0]
+        for send in self._is_read(self.rank[b], self.dst[self.at[b]]):
+            self._copy_instead(send)
+        return self._wake([x for x in stalled if self.rank[x] == self.rank[b]])
+
+    def _wake(self, blocks: list[int]) -> list[int]:
+        for b in blocks:
+            self.stalled[self.rank[b]].discard(b)
+        return blocks
+
+    def _copy_instead(self, send: int) -> None:
+        b = self.block[send]
+        self.copied.add(send)
+        self._enlarge(send)
+        del self.flying[self.rank[b]][send]
+        self.in_slot[b] += 1
+        self.slots[b] = max(self.slots[b], self.in_slot[b])
+
+
+def _places(program: Program, in_place: bool, buffer: list[int], offset: list[int]) -> list[tuple[int, int, int]]:
+    """Return (buffer, first, end) for a location of every instruction; in place, input is where output is."""
+    shifted = program.collective.kind == "allgather"
+    shift = (program.block_rank[program.block].astype(np.int64) * (program.chunks if shifted else 0)).tolist()
+    places = []
+    for b, first, s, count in zip(buffer, offset, shift, program.count.tolist(), strict=True):
+        if b == Buffer.INPUT and in_place:
+            b, first = int(Buffer.OUTPUT), first + s
+        places.append((b, first, first + count))
+    return places
+
+
+def _overlap(a: tuple[int, int, int], b: tuple[int, int, int]) -> bool:
+    return a[0] == b[0] and a[1] < b[2] and b[1] < a[2]

@@ -1,0 +1,225 @@
+"""Text -> the document model: anyone's MSCCL-XML file, ours included.
+
+Reads what the runtimes read (integers as C's ``strtol`` with base 0 takes them, unknown attributes and
+elements skipped, steps in document order) and stops at what no runtime could take: all mistakes of a file
+at once, each with its line. Whether the runtimes' own tokeniser, which is no XML parser, would get through
+the text is :mod:`.tokens`' question.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from collc.ir.diagnostic import CollcError, Diagnostic, Severity, Source, Span, error, nearest
+
+from .model import OPCODES, Algorithm, Gpu, Step, Threadblock
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element
+
+__all__ = ["MAX_TEXT", "read"]
+
+#: The longest file read, in characters: a thousand ranks at a runtime's node budget are well below it.
+MAX_TEXT = 256 << 20
+
+_MAX_MISTAKES = 20
+_STEP_INTEGERS = ("s", "srcoff", "dstoff", "cnt", "depid", "deps", "hasdep")
+_PROLOG = re.compile(r"\s*(?:<!--.*?-->|<\?.*?\?>)", re.DOTALL)
+_NUMBER = re.compile(r"[ \t\n\r]*([+-]?)(0[xX][0-9a-fA-F]+|[0-9]+)")
+
+
+def read(text: str, path: str = "<xml>") -> Algorithm:
+    """Return the algorithm an MSCCL-XML text describes.
+
+    Raises C0601 (not XML), C0602 (not an algorithm), C0603 (an attribute missing or wrong), C0604 (too
+    large, or with a document type, which could make a small text huge). ``path`` names the text in
+    messages. Reads nothing but ``text``.
+
+    >>> gpus = ''.join(f'<gpu id="{r}" i_chunks="2" o_chunks="2" s_chunks="0"/>' for r in (0, 1))
+    >>> read(f'<algo proto="LL" nchannels="1" nchunksperloop="2" ngpus="2" coll="allreduce" inplace="1">{gpus}</algo>').ngpus
+    2
+    """
+    source = Source(path, text)
+    return _Reader(source).algorithm(_parse(source))
+
+
+def _parse(source: Source) -> _Element:
+    """Return the root element; comments stay, nothing is fetched or expanded."""
+    from lxml import etree
+
+    _refuse_unsafe(source)
+    parser = etree.XMLParser(
+        encoding="utf-8",
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        huge_tree=False,
+        remove_pis=True,
+    )
+    try:
+        root = etree.fromstring(source.text.encode("utf-8", "surrogatepass"), parser)
+    except etree.XMLSyntaxError as problem:
+        line, column = problem.position
+        # What libxml2 says ends with its own line and column and names the given bytes "<string>".
+        message = re.sub(r",? \(?(<string>, )?line \d+(, column \d+)?\)?", "", str(problem.msg)).rstrip(". ")
+        raise error(
+            "C0601",
+            f"not XML: {message[:1].lower()}{message[1:]}",
+            span=_span(source, line or 1, max(column, 1)),
+        ) from None
+    if root is None or root.tag != "algo":
+        found = "nothing" if root is None else f"`{root.tag}`"
+        raise error(
+            "C0602", f"an MSCCL-XML file holds one `algo` element, found {found}",
+            span=_span(source, 1 if root is None else root.sourceline or 1),
+        )  # fmt: skip
+    return root
+
+
+def _refuse_unsafe(source: Source) -> None:
+    if len(source.text) > MAX_TEXT:
+        found = f"{len(source.text) >> 20} MiB"
+        raise error("C0604", f"file is too large: {found} where at most {MAX_TEXT >> 20} MiB are read")
+    position = 0
+    while skipped := _PROLOG.match(source.text, position):
+        position = skipped.end()
+    if source.text[position:].lstrip("\ufeff \t\r\n").startswith("<!DOCTYPE"):
+        line = source.text.count("\n", 0, source.text.index("<!DOCTYPE", position)) + 1
+        raise error(
+            "C0604", "document types are not read", span=_span(source, line),
+            hint="remove the `<!DOCTYPE ...>`; no runtime reads past it either",
+        )  # fmt: skip
+
+
+def _span(source: Source, line: int, column: int = 1, width: int = 1) -> Span:
+    return Span(source, line, column, line, column + width)
+
+
+class _Reader:
+    """Turns elements into the model, gathering mistakes with their places."""
+
+    def __init__(self, source: Source):
+        self.source = source
+        self.mistakes: list[Diagnostic] = []
+
+    def algorithm(self, root: _Element) -> Algorithm:
+        numbers = {
+            name: self.integer(root, name) for name in ("nchannels", "nchunksperloop", "ngpus", "inplace")
+        }
+        result = Algorithm(
+            **numbers,
+            proto=self.word(root, "proto", ("Simple", "LL", "LL128")),
+            coll=self.word(root, "coll"),
+            gpus=tuple(self.gpu(child) for child in root.iterchildren("gpu")),
+            name=root.get("name"),
+            outofplace=self.optional(root, "outofplace"),
+            min_bytes=self.optional(root, "minBytes", bits=64),
+            max_bytes=self.optional(root, "maxBytes", bits=64),
+            nthreads=self.optional(root, "nthreads"),
+            comments=tuple((comment.text or "").strip() for comment in _comments(root)),
+            line=root.sourceline or 0,
+        )
+        if self.mistakes:
+            raise CollcError(self.mistakes)
+        return result
+
+    def gpu(self, element: _Element) -> Gpu:
+        values = [self.integer(element, name) for name in ("id", "i_chunks", "o_chunks", "s_chunks")]
+        blocks = tuple(self.threadblock(child) for child in element.iterchildren("tb"))
+        return Gpu(*values, blocks, element.sourceline or 0)
+
+    def threadblock(self, element: _Element) -> Threadblock:
+        values = [self.integer(element, name) for name in ("id", "send", "recv", "chan")]
+        steps = tuple(self.step(child) for child in element.iterchildren("step"))
+        return Threadblock(*values, steps, element.sourceline or 0)
+
+    def step(self, element: _Element) -> Step:
+        s, srcoff, dstoff, cnt, depid, deps, hasdep = [self.integer(element, name) for name in _STEP_INTEGERS]
+        kind = self.word(element, "type", tuple(OPCODES))
+        srcbuf, dstbuf = (self.word(element, name, ("i", "o", "s")) for name in ("srcbuf", "dstbuf"))
+        return Step(
+            s, kind, srcbuf, srcoff, dstbuf, dstoff, cnt, depid, deps, hasdep, element.sourceline or 0
+        )
+
+    # ---- attributes
+
+    def integer(self, element: _Element, name: str, bits: int = 32) -> int:
+        text = element.get(name)
+        if text is None:
+            self.missing(element, name)
+            return 0
+        value, problem = _integer(text, bits)
+        if problem:
+            self.mistake(
+                element, name, f"`{name}` of `{element.tag}` needs a whole number, found `{text}`{problem}"
+            )
+        return value
+
+    def optional(self, element: _Element, name: str, bits: int = 32) -> int | None:
+        return None if element.get(name) is None else self.integer(element, name, bits)
+
+    def word(self, element: _Element, name: str, known: tuple[str, ...] = ()) -> str:
+        text = element.get(name)
+        if text is None:
+            self.missing(element, name)
+            return known[0] if known else ""
+        if known and text not in known:
+            message = f"`{name}` of `{element.tag}` is one of {', '.join(known)}, found `{text}`"
+            self.mistake(element, name, message, nearest(text, known))
+            return known[0]
+        return text
+
+    def missing(self, element: _Element, name: str) -> None:
+        self.mistake(element, "", f"`{element.tag}` lacks the attribute `{name}`, which every runtime needs")
+
+    def mistake(self, element: _Element, name: str, message: str, hint: str | None = None) -> None:
+        span = _place(self.source, element, name)
+        self.mistakes.append(Diagnostic("C0603", message, Severity.ERROR, span, (), hint))
+        if len(self.mistakes) >= _MAX_MISTAKES:
+            raise CollcError(self.mistakes)
+
+
+def _comments(root: _Element) -> list[Any]:
+    from lxml import etree
+
+    before = list(root.itersiblings(etree.Comment, preceding=True))[::-1]
+    return [*before, *root.iter(etree.Comment), *root.itersiblings(etree.Comment)]
+
+
+def _place(source: Source, element: _Element, name: str) -> Span:
+    """Return the span of an attribute, or of the element's tag, as far as its line shows it."""
+    line = element.sourceline or 1
+    text = source.line(line)
+    wanted = re.search(rf"\b{re.escape(name)}\s*=" if name else rf"<{re.escape(element.tag)}\b", text)
+    if wanted is None:
+        return _span(source, line)
+    return _span(source, line, wanted.start() + 1, len(wanted[0].rstrip("= ")))
+
+
+@lru_cache(maxsize=4096)
+def _integer(text: str, bits: int) -> tuple[int, str]:
+    """Return what C's ``strtol(text, 0, 0)`` reads, and what is wrong with writing it so.
+
+    >>> _integer("-1", 32), _integer("0x10", 32), _integer("010", 32), _integer("2x", 32)[1]
+    ((-1, ''), (16, ''), (8, ''), ' (runtimes read 2)')
+    """
+    match = _NUMBER.match(text)
+    if match is None:
+        return 0, " (runtimes read 0)"
+    sign, digits = match.groups()
+    rest = text[match.end() :]
+    octal = re.match(r"0[0-7]+", digits) if digits[:2] not in ("0x", "0X") else None
+    if digits[:1] == "0" and digits[1:2].isdigit():
+        read_digits = octal[0] if octal else "0"
+        rest = digits[len(read_digits) :] + rest
+        magnitude = int(read_digits, 8)
+    elif len(digits) > 24:
+        return 0, f" (at most {bits} bits)"
+    else:
+        magnitude = int(digits, 0)
+    value = -magnitude if sign == "-" else magnitude
+    if not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
+        return 0, f" (at most {bits} bits)"
+    return value, f" (runtimes read {value})" if rest else ""

@@ -1,0 +1,231 @@
+"""The rules every runtime has in common: numbering, peers, connections, steps, waits, merged reductions, bounds.
+
+Some the runtimes' parsers check, most they do not: what passes them unnoticed ends as a wrong result, a
+hang or overwritten memory, so here all of it is refused.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from .consume import Operation, operations, target
+from .findings import Finding, place
+from .model import OPCODES, Algorithm, Gpu, Step, Threadblock
+
+__all__ = ["STRUCTURE_CHECKS", "check_structure"]
+
+#: check -> what it tried, for reports
+STRUCTURE_CHECKS: dict[str, str] = {
+    "numbering": "ranks and threadblocks are numbered 0, 1, 2, ...",
+    "connections": "peers are ranks, channels are connected, one threadblock owns each end of a connection",
+    "steps": "steps are what the parsers take, counts are 1 to 71 chunks",
+    "dependencies": "every wait is for a step that sets its threadblock's flag, by the number the device gives it",
+    "reductions": "runs of `re` that the parsers merge agree in count, honour their waits and are 16 at most",
+    "bounds": "every location lies within the declared chunks of its buffer, over its whole count",
+}
+
+
+def check_structure(algorithm: Algorithm) -> list[Finding]:
+    """Return what breaks a rule all runtimes share; where a finding is ``fatal`` there is nothing to execute."""
+    return [*_numbering(algorithm), *_connections(algorithm), *_steps(algorithm), *_runs_and_waits(algorithm)]
+
+
+def _numbering(algorithm: Algorithm) -> Iterator[Finding]:
+    if algorithm.nchunksperloop < 1 or algorithm.nchannels < 1 or algorithm.ngpus < 1:
+        for name in ("nchunksperloop", "nchannels", "ngpus"):
+            if getattr(algorithm, name) < 1:
+                yield _numbered(f"`{name}` needs to be at least 1, found {getattr(algorithm, name)}")
+        return
+    ids = [gpu.id for gpu in algorithm.gpus]
+    if sorted(ids) != list(range(algorithm.ngpus)):
+        yield _numbered(_numbering_problem("gpu", ids, algorithm.ngpus))
+    for gpu in algorithm.gpus:
+        ids = [block.id for block in gpu.threadblocks]
+        if sorted(ids) != list(range(len(ids))):
+            yield _numbered(f"{place(gpu)}: {_numbering_problem('tb', ids, len(ids))}")
+        elif not ids:
+            yield Finding(
+                "numbering", "C0609", f"{place(gpu)} has no threadblock: nothing can be launched there"
+            )
+        for name in ("i_chunks", "o_chunks", "s_chunks"):
+            if getattr(gpu, name) < 0:
+                yield _numbered(f"{place(gpu)}: `{name}` cannot be negative, found {getattr(gpu, name)}")
+
+
+def _numbered(message: str) -> Finding:
+    return Finding("numbering", "C0609", message, fatal=True)
+
+
+def _numbering_problem(tag: str, ids: Sequence[int], count: int) -> str:
+    times = Counter(ids)
+    twice = next((i for i in ids if times[i] > 1), None)
+    outside = next((i for i in ids if not 0 <= i < count), None)
+    missing = next((i for i in range(count) if i not in times), None)
+    found = (
+        f"{twice} twice" if twice is not None else f"{outside}" if outside is not None else f"no {missing}"
+    )
+    return f"`{tag}` elements need the ids 0 to {count - 1}, each once, found {found}"
+
+
+# ---- peers, channels, connections
+
+
+def _connections(algorithm: Algorithm) -> Iterator[Finding]:
+    for gpu in algorithm.gpus:
+        owners: dict[tuple[str, int, int], Threadblock] = {}
+        for block in gpu.threadblocks:
+            if not 0 <= block.chan < algorithm.nchannels:
+                yield _connection(
+                    f"{place(gpu, block)} uses channel {block.chan}, but only 0 to {algorithm.nchannels - 1} are connected "
+                    f"(nchannels)",
+                    fatal=block.chan < 0,
+                )
+            for side, peer in (("send", block.send), ("recv", block.recv)):
+                if peer == gpu.id:
+                    yield _connection(f"{place(gpu, block)}: its {side} peer is its own rank")
+                elif not -1 <= peer < algorithm.ngpus:
+                    ranks = f"ranks are 0 to {algorithm.ngpus - 1}"
+                    yield _connection(f"{place(gpu, block)}: {side} peer {peer} is out of range, {ranks}")
+                elif peer >= 0:
+                    other = owners.setdefault((side, peer, block.chan), block)
+                    if other is not block:
+                        yield _connection(_owned_twice(gpu, other, block, side, peer))
+
+
+def _owned_twice(gpu: Gpu, first: Threadblock, second: Threadblock, side: str, peer: int) -> str:
+    word = "sends to" if side == "send" else "receives from"
+    return (
+        f"{place(gpu, second)} {word} rank {peer} on channel {second.chan}, "
+        f"a connection that threadblock {first.id} owns already"
+    )
+
+
+def _connection(message: str, *, fatal: bool = True) -> Finding:
+    hint = "give one of them another channel" if "owns already" in message else None
+    return Finding("connections", "C0610", message, hint, fatal)
+
+
+# ---- single steps
+
+
+def _steps(algorithm: Algorithm) -> Iterator[Finding]:
+    for gpu in algorithm.gpus:
+        chunks = {"i": gpu.i_chunks, "o": gpu.o_chunks, "s": gpu.s_chunks}
+        for block in gpu.threadblocks:
+            for step in block.steps:
+                if problem := _step_problem(block, step):
+                    yield Finding("steps", "C0611", f"{place(gpu, block, step)}: {problem}", fatal=True)
+                for problem, fatal in _bounds_problems(chunks, step):
+                    yield Finding("bounds", "C0613", f"{place(gpu, block, step)}: {problem}", fatal=fatal)
+
+
+def _step_problem(block: Threadblock, step: Step) -> str:
+    opcode = OPCODES[step.type]
+    if step.s < 0:
+        return "steps are numbered from 0"
+    if step.type == "nop":
+        return ""
+    if opcode.sends and block.send < 0:
+        return f"`{step.type}` sends, but its threadblock has no send peer"
+    if opcode.receives and block.recv < 0:
+        return f"`{step.type}` receives, but its threadblock has no receive peer"
+    if step.cnt < 1:
+        return f"`{step.type}` of {step.cnt} chunks: counts are at least 1"
+    if step.hasdep not in (0, 1):
+        return f"hasdep is 0 or 1, found {step.hasdep}"
+    return ""
+
+
+def _bounds_problems(chunks: dict[str, int], step: Step) -> Iterator[tuple[str, bool]]:
+    """Yield which sides of a step leave their buffer's declared chunks; the parsers look at the first chunk only."""
+    opcode = OPCODES[step.type]
+    for used, side, buffer, offset in (
+        (opcode.reads_src, "src", step.srcbuf, step.srcoff),
+        (opcode.writes_dst, "dst", step.dstbuf, step.dstoff),
+    ):
+        if used and offset < 0:
+            yield f"{side} offset {offset} of `{step.type}` is no chunk", True
+        elif used and offset + step.cnt > chunks[buffer]:
+            last = offset + step.cnt - 1
+            yield (
+                f"{side} chunks {offset} to {last} of buffer `{buffer}`, which has {chunks[buffer]} chunks",
+                False,
+            )
+
+
+# ---- merged reductions and waits
+
+
+def _runs_and_waits(algorithm: Algorithm) -> Iterator[Finding]:
+    for gpu in algorithm.gpus:
+        made = {block.id: operations(block) for block in gpu.threadblocks}
+        flagged = {number: [op for op in ops if op.flagged] for number, ops in made.items()}
+        blocks = {block.id: block for block in gpu.threadblocks}
+        for block in gpu.threadblocks:
+            for operation in made[block.id]:
+                if operation.refused:
+                    step = block.steps[operation.rows[0]]
+                    yield Finding("steps", "C0611", f"{place(gpu, block, step)}: {_UNCARRIED}", fatal=True)
+                for problem in _run_problems(block, operation):
+                    where = place(gpu, block, block.steps[operation.rows[0]])
+                    yield Finding("reductions", "C0614", f"{where}: {problem}")
+                for wait in operation.waits:
+                    if problem := _wait_problem(blocks, made, flagged, block, operation, wait.row):
+                        where = place(gpu, block, block.steps[wait.row])
+                        yield Finding("dependencies", "C0612", f"{where}: {problem}")
+
+
+_UNCARRIED = "an instruction after `nop` steps must wait for something itself, or the parsers reject the file"
+
+
+def _run_problems(block: Threadblock, operation: Operation) -> Iterator[str]:
+    """Yield what is wrong with a run of `re` that the parsers make one reduction of."""
+    for wait in operation.late:
+        yield (
+            f"the wait of step {block.steps[wait.row].s} comes too late: the `re` steps around it become one reduction "
+            f"that does not wait for it"
+        )
+    steps = [block.steps[row] for row in operation.rows]
+    if len(steps) == 1:
+        return
+    last = steps[-1]
+    if len(steps) > 16:
+        yield f"a run of {len(steps)} `re` steps becomes one reduction of more than 16 sources, which overruns a buffer"
+    if any(step.cnt != last.cnt for step in steps):
+        yield f"a run of `re` steps with different counts becomes one reduction of {last.cnt} chunks each"
+    for step in steps[1:]:
+        apart = abs(step.srcoff - step.dstoff) >= max(step.cnt, last.cnt)
+        if step.srcbuf == step.dstbuf and not apart:
+            yield f"in a run of `re` steps, the source of step {step.s} overlaps the destination it adds to"
+
+
+def _wait_problem(
+    blocks: dict[int, Threadblock],
+    made: dict[int, list[Operation]],
+    flagged: dict[int, list[Operation]],
+    block: Threadblock,
+    operation: Operation,
+    row: int,
+) -> str:
+    """Return what is wrong with waiting as the step in this row says, or nothing."""
+    step = block.steps[row]
+    if step.depid not in blocks:
+        return f"waits for threadblock {step.depid}, which this rank has not"
+    other = blocks[step.depid]
+    named = next((i for i, candidate in enumerate(other.steps) if candidate.s == step.deps), None)
+    if named is None:
+        return f"waits for step {step.deps} of threadblock {other.id}, which it has not"
+    reached = target(flagged[other.id], step.deps)
+    what = f"waits for step {step.deps} of threadblock {other.id}"
+    if other is block and (reached is None or reached.number >= operation.number):
+        return f"{what}, its own, which comes no earlier: hangs"
+    if reached is None:
+        return f"{what}, which sets no flag (hasdep), nor does a later one: hangs"
+    if named in reached.rows and reached.number == step.deps:
+        return ""
+    actual = next((op for op in made[other.id] if named in op.rows), None)
+    ends = other.steps[reached.rows[-1]].s
+    if actual is not None and actual.number != step.deps:
+        return f"{what}, but the device numbers that step {actual.number}, so the wait ends with step {ends}"
+    return f"{what}, which sets no flag (hasdep), so the wait ends with step {ends} only"

@@ -1,0 +1,192 @@
+"""The target ``msccl-xml``: a Program as a file for one of the runtimes that read MSCCL-XML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+import attrs
+
+from collc.ir.diagnostic import error
+from collc.ir.program import Opcode, Program
+from collc.ir.verify import Check, Report
+
+from ..base import Artifact, Limits, Target
+from .document import document
+from .execution import mode_name
+from .findings import refuse
+from .limits import check_limits
+from .model import Algorithm
+from .profiles import PROFILES, PROTOCOLS, Profile
+from .structure import check_structure
+from .uses import Uses, find_uses
+from .verify import verify_text
+from .windows import splits
+from .writer import write
+
+__all__ = ["MscclXml"]
+
+_NAME = re.compile(r"[A-Za-z0-9_.+-]{1,63}")
+
+
+@attrs.frozen
+class MscclXml(Target):
+    """MSCCL-XML for one runtime, checked against its limits before anything is written.
+
+    The default runtime is ``executor``, the last of the three that is kept up. Sizes are in bytes as the runtimes count
+    them: of the whole vector (for allgather, reduce-scatter and alltoall: of all ranks' parts).
+    """
+
+    name: ClassVar[str] = "msccl-xml"
+    summary: ClassVar[str] = "MSCCL-XML for GPU runtimes: msccl, executor (NCCL), rccl"
+    suffix: ClassVar[str] = ".xml"
+
+    runtime: Literal["executor", "msccl", "rccl"] = attrs.field(
+        default="executor", metadata={"help": "who is to run the file: msccl-executor-nccl, microsoft/msccl, RCCL"}
+    )
+    proto: Literal["Simple", "LL", "LL128"] = attrs.field(
+        default="Simple", metadata={"help": "NCCL protocol: Simple for large calls, LL and LL128 for small ones"}
+    )
+    channels: int | None = attrs.field(default=None, metadata={"help": "use at most so many channels"})
+    threadblocks: int | None = attrs.field(
+        default=None, metadata={"help": "threadblocks of a rank that run at once (default: 108; rccl 64)"}
+    )
+    inplace: bool | None = attrs.field(
+        default=None, metadata={"help": "for calls in place (default: where the program is right so)"}
+    )
+    outofplace: bool | None = attrs.field(
+        default=None, metadata={"help": "for calls out of place (default: where the program is right so)"}
+    )
+    min_bytes: int = attrs.field(default=0, metadata={"help": "smallest call, in bytes"})
+    max_bytes: int | None = attrs.field(
+        default=None, metadata={"help": "largest call, in bytes (default: the largest that cannot deadlock)"}
+    )
+    algorithm: str | None = attrs.field(
+        default=None, metadata={"help": "name of the algorithm (default: the collective's)"}
+    )
+    nthreads: int | None = attrs.field(default=None, metadata={"help": "threads of a threadblock (msccl only)"})
+
+    def __attrs_post_init__(self) -> None:
+        for option, known in (("runtime", PROFILES), ("proto", PROTOCOLS)):
+            if getattr(self, option) not in known:
+                raise _option(option, f"one of {', '.join(known)}", getattr(self, option))
+        for option in ("channels", "threadblocks"):
+            value, most = getattr(self, option), getattr(self.profile, f"max_{option}")
+            if value is not None and not 1 <= value <= most:
+                raise _option(option, f"1 to {most} for runtime {self.runtime}", value)
+        if self.min_bytes < 0:
+            raise _option("min-bytes", "at least 0", self.min_bytes)
+        if self.max_bytes is not None and self.max_bytes < max(self.min_bytes, 1):
+            raise _option("max-bytes", f"at least {max(self.min_bytes, 1)}", self.max_bytes)
+        if self.algorithm is not None and not _NAME.fullmatch(self.algorithm):
+            raise _option("algorithm", "1 to 63 letters, digits and _ . + -", self.algorithm)
+        if self.nthreads is not None and self.profile.max_threads is None:
+            raise _option("nthreads", f"left out: runtime {self.runtime} does not read it", self.nthreads)
+        if self.inplace is False and self.outofplace is False:
+            raise _option("outofplace", "true where inplace is false: else no call would use the file", "false")
+
+    @property
+    def profile(self) -> Profile:
+        """What the runtime takes."""
+        return PROFILES[self.runtime]
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(
+            max_threadblocks=self.threadblocks or self.profile.resident,
+            max_steps=self.profile.max_steps,
+            max_channels=self.channels or self.profile.max_channels,
+            max_count=self.profile.max_count,
+            fifo_depth=PROTOCOLS[self.proto].fifo_depth,
+            fused=self.profile.fused,
+        )
+
+    def emit(self, ir: Program) -> Sequence[Artifact]:
+        """Return one file. Raises C0607 to C0632 where the runtime cannot carry the program, before anything is written."""
+        draft = document(
+            ir, coll=self._spelling(ir), proto=self.proto, name=self._title(ir), nthreads=self.nthreads
+        )
+        refuse([*check_structure(draft), *check_limits(draft, self._unlimited, self.limits.max_threadblocks)])
+        if draft.nchannels > (self.channels or draft.nchannels):
+            raise error(
+                "C0623", f"the program uses {draft.nchannels} channels where option `channels` allows {self.channels}",
+                hint="let `balance-threadblocks` place its messages",
+            )  # fmt: skip
+        uses = find_uses(
+            ir, draft, self.profile, modes=(self.inplace, self.outofplace), sizes=(self.min_bytes, self.max_bytes)
+        )
+        algorithm = self._stated(ir, draft, uses)
+        refuse(check_limits(algorithm, self.profile))
+        return [Artifact(f"{ir.name}.xml", write(algorithm), self.name)]
+
+    def check(self, artifacts: Sequence[Artifact]) -> Report:
+        """Read the files back and execute them as the runtime would."""
+        reports = [verify_text(a.text, a.filename, runtime=self.runtime) for a in artifacts]
+        if len(reports) == 1:
+            return reports[0]
+        checks = [
+            Check(f"{a.filename}: {c.name}", c.ok, c.detail)
+            for a, report in zip(artifacts, reports, strict=True)
+            for c in report.checks
+        ]
+        return attrs.evolve(reports[0], checks=tuple(checks))
+
+    # ---- parts of emit
+
+    @property
+    def _unlimited(self) -> Profile:
+        """The runtime as far as it does not concern sizes, which are settled last."""
+        return attrs.evolve(self.profile, exclusive_max_bytes=False)
+
+    def _spelling(self, program: Program) -> str:
+        kind = program.collective.kind
+        if kind not in self.profile.spellings:
+            carried = ", ".join(self.profile.spellings)
+            raise error(
+                "C0607", f"{self.profile.title} cannot carry the collective `{kind}`; it takes {carried}",
+                hint="the target `mpi-c` carries every collective",
+            )  # fmt: skip
+        return self.profile.spellings[kind]
+
+    def _title(self, program: Program) -> str:
+        """Return the name of the algorithm: as given, or the program's as far as it fits."""
+        return self.algorithm or re.sub(r"[^A-Za-z0-9_.+-]", "_", program.name)[:63] or "collective"
+
+    def _stated(self, program: Program, draft: Algorithm, uses: Uses) -> Algorithm:
+        """Return the algorithm with its flags, its sizes and the comments that say what they are."""
+        stated = uses.largest or 0
+        if self.profile.exclusive_max_bytes and uses.largest is not None:
+            stated = uses.largest + 1
+        return attrs.evolve(
+            draft,
+            inplace=int(uses.inplace),
+            outofplace=int(uses.outofplace),
+            min_bytes=self.min_bytes,
+            max_bytes=stated,
+            comments=self._comments(program, draft, uses),
+        )
+
+    def _comments(self, program: Program, draft: Algorithm, uses: Uses) -> tuple[str, ...]:
+        collective = program.collective
+        by = f" by {program.scheduler}" if program.scheduler else ""
+        lines = [f"collc: {collective.kind} of {collective.num_ranks} ranks{by}, for {self.profile.title}"]
+        if collective.root is not None:
+            lines.append(f"warning: right for root {collective.root} only, but runtimes pick a file for any root")
+        modes = [mode_name(mode) for mode, used in ((True, uses.inplace), (False, uses.outofplace)) if used]
+        low, high = splits(
+            draft.nchunksperloop, self.min_bytes, uses.largest, self.profile.tile[self.proto]
+        )
+        depth = PROTOCOLS[self.proto].fifo_depth
+        lines.append(
+            f"verified {' and '.join(modes)}, FIFOs of {depth}, messages of at most {low} to {high} chunks"
+        )
+        if not self.profile.reads_outofplace and uses.inplace and uses.outofplace:
+            lines.append("this runtime uses it in place only: for calls out of place set inplace to 0")
+        if uses.why:
+            lines.append(uses.why)
+        return tuple(lines)
+
+
+def _option(name: str, need: str, found: object) -> Exception:
+    return error("C0606", f"option `{name}` of target `msccl-xml` needs {need}, found {found}", exit_status=2)

@@ -1,0 +1,125 @@
+"""Would the runtimes' tokeniser get through a text?
+
+It is not an XML parser: no declaration, no tab between nodes, one space between attributes, double quotes
+only, fixed buffers. A model of it, node by node; where it would stop, or write past a buffer, is what this
+module finds.
+"""
+
+from __future__ import annotations
+
+import re
+
+from .findings import Finding
+
+__all__ = ["check_tokens"]
+
+MAX_ATTRIBUTES = 16
+MAX_NAME = 254
+MAX_VALUE = 255
+
+_GAP = re.compile(r"[ \n\r]*")
+_COMMENT_HEAD = re.compile(r"<!--[^ =>/\n\r]*")
+_CLOSE = re.compile(r"</([^ =>/\n\r]*)>")
+_OPEN = re.compile(r"<([^ =>/\n\r!?][^ =>/\n\r]*)")
+_ATTRIBUTE = re.compile(r' ([^ =>/\n\r]*)(?:="([^"]*)"(?=[ />])|(?=[ />]))')
+_PAIR = re.compile(r' [^ =>/\n\r]*="[^"]*"')
+_SINGLE_QUOTED = re.compile(r" [^ =>/\n\r]*='")
+_END = re.compile(r"/?[^ =>/\n\r]*>")
+
+
+def check_tokens(text: str) -> list[Finding]:
+    """Return where the tokeniser of every runtime would stop or overrun; the first place only, nothing if it passes.
+
+    >>> check_tokens('<algo name="a" ><gpu id="0"/></algo>')
+    []
+    >>> check_tokens('<?xml version="1.0"?><algo/>')[0].message
+    'line 1: an XML declaration stops the runtimes (`<?xml version="1.0"?>`)'
+    """
+    position, depth = 0, 0
+    while True:
+        position = _match(_GAP, text, position).end()
+        if position == len(text):
+            return [] if depth == 0 else [_stop(text, position, f"{depth} elements are not closed")]
+        if text.startswith("<!--", position):
+            end, problem = _comment(text, position)
+        elif closing := _CLOSE.match(text, position):
+            end, problem, depth = closing.end(), "", depth - 1
+        else:
+            end, problem, single = _tag(text, position)
+            depth += not single
+        if problem:
+            return [_stop(text, end, problem)]
+        position = end
+
+
+def _match(pattern: re.Pattern[str], text: str, position: int) -> re.Match[str]:
+    match = pattern.match(text, position)
+    assert match is not None
+    return match
+
+
+def _comment(text: str, position: int) -> tuple[int, str]:
+    """Return where a comment ends, or what in it stops the tokeniser: it reads on to the first space as a name."""
+    head = _match(_COMMENT_HEAD, text, position)
+    if text[head.end() : head.end() + 1] == "=":
+        return head.end(), "a comment may hold no `=` before its first space"
+    if len(head[0]) - 1 > MAX_NAME:
+        return position, f"a comment needs a space within its first {MAX_NAME} characters"
+    end = text.find("-->", position + 4)
+    return (end + 3, "") if end >= 0 else (position, "a comment does not end")
+
+
+def _tag(text: str, position: int) -> tuple[int, str, bool]:
+    """Return where an opening tag ends, what stops the tokeniser in it, and whether it closes itself."""
+    opening = _OPEN.match(text, position)
+    if opening is None:
+        return position, _stranger(text, position), False
+    place, count = opening.end(), 0
+    while attribute := _ATTRIBUTE.match(text, place):
+        name, value = attribute.groups()
+        count += 1
+        if len(name) > MAX_NAME or len((value or "").encode("utf-8", "replace")) > MAX_VALUE:
+            longest = f"a name has at most {MAX_NAME} bytes, a value {MAX_VALUE}"
+            return place + 1, f"attribute `{name[:40]}` overruns a buffer: {longest}", False
+        place = attribute.end()
+    end = _END.match(text, place)
+    if end is None:
+        place, problem = _misplaced(text, opening.start(), place)
+        return place, problem, False
+    if count > MAX_ATTRIBUTES:
+        return position, f"an element has {count} attributes where {MAX_ATTRIBUTES} are looked at", False
+    return end.end(), "", end[0].startswith("/")
+
+
+def _stranger(text: str, position: int) -> str:
+    """Return what is wrong with something that is no tag."""
+    for start, what in (
+        ("\t", "a tab between elements stops the runtimes"),
+        ("<?xml", "an XML declaration stops the runtimes"),
+        ("<?", "a processing instruction stops the runtimes"),
+        ("<!", "only elements and comments are read"),
+        ("\ufeff", "a byte order mark stops the runtimes"),
+    ):
+        if text.startswith(start, position):
+            return what
+    return "an element or comment must stand here"
+
+
+def _misplaced(text: str, start: int, place: int) -> tuple[int, str]:
+    """Return where between the attributes of a tag the tokeniser stops, and what stands there."""
+    pair = _PAIR.match(text, place)
+    stop = pair.end() if pair else place
+    found = text[stop : stop + 1]
+    if found in ("\n", "\r", "\t") or "\t" in text[start:stop]:
+        word = "line break" if found in ("\n", "\r") else "tab"
+        return start, f"a {word} inside a tag stops the runtimes: one space between attributes"
+    if _SINGLE_QUOTED.match(text, place):
+        return place + 1, "values need double quotes"
+    return stop, 'a tag is name="value" pairs with one space before each'
+
+
+def _stop(text: str, position: int, message: str) -> Finding:
+    line = text.count("\n", 0, position) + 1
+    rest = text[position : position + 32].split("\n")[0]
+    shown = f" (`{rest}`)" if rest.strip() else ""
+    return Finding("tokens", "C0605", f"line {line}: {message}{shown}")

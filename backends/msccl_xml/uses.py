@@ -1,0 +1,121 @@
+"""What a program can be used for: in place, out of place, up to which size. Found by executing it."""
+
+from __future__ import annotations
+
+import attrs
+
+from collc.ir.diagnostic import CollcError, Diagnostic, error
+from collc.ir.machine import smallest_depth
+from collc.ir.program import Program
+from collc.ir.verify import Check
+
+from .execution import data_checks, mode_name, stuck
+from .model import Algorithm
+from .profiles import PROTOCOLS, Profile
+from .program import Loaded
+from .windows import behaviours, largest_size, message_counts, splits, tile_limit
+
+__all__ = ["Uses", "find_uses"]
+
+#: No GPU has such a buffer (128 GiB): a limit beyond it is none.
+_ENDLESS = 1 << 37
+
+
+@attrs.frozen
+class Uses:
+    """The calls a file is for. ``largest`` is the largest in bytes (None: no limit), ``why`` what limits it."""
+
+    inplace: bool
+    outofplace: bool
+    largest: int | None
+    why: str = ""
+
+
+def find_uses(
+    program: Program,
+    draft: Algorithm,
+    profile: Profile,
+    *,
+    modes: tuple[bool | None, bool | None],
+    sizes: tuple[int, int | None],
+) -> Uses:
+    """Return the widest use of a program within what was asked.
+
+    ``modes`` are in place and out of place: wanted, not wanted or, where nothing, where it is right. ``sizes`` are the
+    least and the greatest call in bytes; nothing: the greatest at which it neither deadlocks nor overruns the runtime.
+    Raises C0631 where a wanted mode fails, C0632 where all do, C0630 where the greatest call is too large.
+    """
+    smallest, wanted = sizes
+    inplace, outofplace = _modes(program, modes)
+    ceiling, why = _ceiling(profile, draft)
+    safe, problem = _deadlock_free(program, draft, profile, smallest)
+    if safe is not None and (ceiling is None or safe < ceiling):
+        ceiling, why = safe, f"no larger: from {safe + 1} bytes on it may hang; {problem}"
+    if wanted is not None and ceiling is not None and wanted > ceiling:
+        raise error(
+            "C0630", f"calls of {wanted} bytes are too large: at most {ceiling} bytes will do",
+            notes=[why], hint=f"set max-bytes to {ceiling}, or leave it out",
+        )  # fmt: skip
+    if ceiling is not None and ceiling < smallest:
+        raise error(
+            "C0630", f"no call of min-bytes {smallest} is small enough: at most {ceiling} bytes will do", notes=[why]
+        )
+    return Uses(inplace, outofplace, wanted or ceiling, "" if wanted else why)
+
+
+def _ceiling(profile: Profile, draft: Algorithm) -> tuple[int | None, str]:
+    """Return the largest call the runtime itself allows, and why."""
+    limit = tile_limit(draft.nchunksperloop, profile, draft.proto)
+    why = f"no larger: a launch has at most {profile.max_tiles} tiles"
+    scratch = max(gpu.s_chunks for gpu in draft.gpus)
+    if profile.exclusive_max_bytes and scratch:
+        # This runtime allocates scratch once, for the largest call it is told of.
+        limit, why = min(limit, profile.default_max_bytes), "no larger by default: scratch is allocated for this size"
+    if limit < _ENDLESS:
+        return limit, why
+    return (_ENDLESS, "") if profile.exclusive_max_bytes else (None, "")
+
+
+def _modes(program: Program, asked: tuple[bool | None, bool | None]) -> tuple[bool, bool]:
+    """Return whether the program is used in place and out of place."""
+    use: list[bool] = []
+    failed: list[Check] = []
+    for mode, want in zip((True, False), asked, strict=True):
+        wrong = [] if want is False else [c for c in data_checks(program, [mode]) if not c.ok]
+        if wrong and want:
+            raise CollcError(
+                [Diagnostic("C0631", f"the program cannot be used {mode_name(mode)}: {c.name}: {c.detail}") for c in wrong]
+            )
+        failed += wrong
+        use.append(want is not False and not wrong)
+    if not any(use):
+        raise CollcError([Diagnostic("C0632", f"the program is wrong: {c.name}: {c.detail}") for c in failed])
+    return use[0], use[1]
+
+
+def _deadlock_free(program: Program, draft: Algorithm, profile: Profile, smallest: int) -> tuple[int | None, str]:
+    """Return the largest call, in bytes, that FIFOs of the protocol's depth let complete, and what stops larger ones.
+
+    Nothing where all complete: A = 1 decides that for all (see :func:`.execution.needed_splits`). Raises C0633 where even the
+    smallest call gets stuck.
+    """
+    loaded, depth = Loaded(program, 1), PROTOCOLS[draft.proto].fifo_depth
+    problem = stuck(loaded, depth, 1)
+    if not problem:
+        return None, ""
+    tile, chunks = profile.tile[draft.proto], draft.nchunksperloop
+    least = 0
+    for split in reversed(behaviours(message_counts(draft), 1, splits(chunks, smallest, None, tile)[1])):
+        found = stuck(loaded, depth, split)
+        if found:
+            problem = found
+            break
+        least = split
+    if not least:
+        needed = smallest_depth(program)
+        raise error(
+            "C0633", f"FIFOs of depth {depth} are too short: {problem}",
+            notes=[f"it completes with FIFOs of depth {needed}"] if needed is not None else [],
+            hint="let receives come earlier, use more channels, or `proto=LL` (FIFOs of depth 8)" if depth < 8 else None,
+        )  # fmt: skip
+    return largest_size(chunks, tile, least), problem

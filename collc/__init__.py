@@ -1,0 +1,56 @@
+"""collc, the compiler for collective communication.
+
+    import collc
+    result = collc.compile("pod.coll", target="msccl-xml")
+    result.write("out/")
+
+Names are imported when first used, so that ``import collc`` costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .api import (
+        CollcError,
+        CollectiveResult,
+        Diagnostic,
+        InternalError,
+        Result,
+        compile,
+        compile_source,
+        find,
+        topology,
+        verify,
+    )
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CollcError",
+    "CollectiveResult",
+    "Diagnostic",
+    "InternalError",
+    "Result",
+    "__version__",
+    "compile",
+    "compile_source",
+    "find",
+    "topology",
+    "verify",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import api
+
+    value = getattr(api, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

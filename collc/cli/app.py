@@ -1,0 +1,162 @@
+"""One run of the command: dispatch, signals, and what becomes of every kind of failure."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from types import FrameType
+
+from .arguments import expand_response_files, help_text, parse, usage_error
+from .console import Console
+from .verbs import LATER, VERBS, overview
+
+__all__ = ["run"]
+
+_BROKEN_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
+
+
+class Terminated(BaseException):
+    """A signal asked the process to end; temporary files are removed on the way out."""
+
+    def __init__(self, number: int):
+        self.number = number
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit status."""
+    console = Console()
+    console.guess(arguments)
+    try:
+        with _signals():
+            status = _guarded(arguments, console)
+            status = max(status, _flush(console))
+        console.finish()
+        return status
+    except Terminated as end:
+        console.clear_progress()
+        return 128 + end.number
+    except BrokenPipeError:
+        _forget_output()
+        return _BROKEN_PIPE
+    except KeyboardInterrupt:
+        console.clear_progress()
+        return 130
+
+
+def _guarded(arguments: Sequence[str], console: Console) -> int:
+    """Dispatch; turn every exception into diagnostics and an exit status."""
+    try:
+        return _dispatch(expand_response_files(arguments), console)
+    except BrokenPipeError:
+        raise
+    except Exception as problem:
+        # Imported only now: listing names loads none of what diagnostics need.
+        from collc.ir.diagnostic import CollcError
+
+        from ..internal import INTERNAL_STATUS
+
+        if isinstance(problem, CollcError) and problem.exit_status != INTERNAL_STATUS:
+            console.fail(problem.diagnostics)
+            return problem.exit_status
+        from .crash import report_crash
+
+        return report_crash(problem, arguments, console)
+
+
+def _dispatch(arguments: list[str], console: Console) -> int:
+    """Find the verb, parse its options, carry it out."""
+    if not arguments:
+        console.err(overview())
+        return 2
+    if arguments[0] in ("-h", "--help", "help"):
+        return _help(arguments[1:], console)
+    if arguments[0] in LATER:
+        raise usage_error(
+            f"this version does not have `collc {arguments[0]}`",
+            "`collc --help` lists what there is",
+            "C0022",
+        )
+    verb = VERBS.get(arguments[0])
+    rest = arguments[1:] if verb else arguments
+    verb = verb or VERBS["compile"]
+    options = parse(verb, rest)
+    console.configure(options)
+    if options.version:
+        from collc import __version__
+
+        console.out(f"collc {__version__}\n")
+        return 0
+    if options.help:
+        console.out(help_text(verb))
+        return 0
+    _require_file(verb is VERBS["compile"] and arguments[0] != "compile", options.files)
+    carry_out = getattr(import_module(f"collc.cli.{verb.module}"), verb.name.replace("-", "_"))
+    return int(carry_out(options, console))
+
+
+def _help(rest: list[str], console: Console) -> int:
+    verb = VERBS.get(rest[0]) if rest else None
+    console.out(help_text(verb) if verb else overview())
+    return 0
+
+
+def _require_file(bare: bool, files: list[str]) -> None:
+    """Raise C0001 where the one word of the bare form looks like a verb that was mistyped."""
+    if not bare or files[0] == "-" or os.path.exists(files[0]) or "." in files[0] or "/" in files[0]:
+        return
+    from collc.ir.diagnostic import nearest
+
+    hint = nearest(files[0], [*VERBS, *LATER])
+    raise usage_error(f"`{files[0]}` is neither a verb nor a file", hint or "`collc --help` lists the verbs")
+
+
+# ---- the edges of the process
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP unwind the stack, so that nothing is left behind; only a main thread can."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = [signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
+    numbers = [n for n in numbers if signal.getsignal(n) is signal.SIG_DFL]
+    for number in numbers:
+        signal.signal(number, _terminate)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    raise Terminated(number)
+
+
+def _flush(console: Console) -> int:
+    """Flush standard output now, while a full disk or a closed pipe can still be reported."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as problem:
+        from collc.ir.diagnostic import error
+
+        message = f"cannot write standard output: {(problem.strerror or str(problem)).lower()}"
+        console.fail(error("C0004", message).diagnostics)
+        _forget_output()
+        return 1
+    return 0
+
+
+def _forget_output() -> None:
+    """Point standard output nowhere, so that the interpreter's own flush at the end says nothing."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

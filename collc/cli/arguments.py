@@ -1,0 +1,206 @@
+"""Command lines: options before or after the file, as compilers take them.
+
+Written by hand because argparse accepts abbreviations of options with one dash, has no options whose value
+can only be joined (``--dump-ir[=PASS]``), and words its messages differently from one Python to the next."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+__all__ = ["Opt", "Verb", "expand_response_files", "parse", "usage_error"]
+
+_MAX_NESTING = 10
+
+
+class Opt(NamedTuple):
+    """One option. ``kind`` is ``flag``, ``value``, ``list`` (may be repeated) or ``joined`` (value optional,
+    after ``=``)."""
+
+    names: tuple[str, ...]
+    help: str
+    kind: str = "flag"
+    metavar: str = ""
+    default: Any = None
+    choices: tuple[str, ...] = ()
+    convert: Callable[[str, str], Any] | None = None
+
+    @property
+    def dest(self) -> str:
+        """The longest name, as an attribute."""
+        return max(self.names, key=len).lstrip("-").replace("-", "_")
+
+    @property
+    def shown(self) -> str:
+        """How help prints the names and the value."""
+        if self.kind == "flag":
+            return ", ".join(self.names)
+        value = self.metavar or "|".join(self.choices)
+        if self.kind == "joined":
+            return f"{self.names[-1]}[={value}]"
+        tail = f"={value}" if self.names[-1].startswith("--") else f" {value}"
+        return ", ".join(self.names) + tail
+
+
+class Verb(NamedTuple):
+    """One verb: who carries it out, its positional arguments (``FILE``, ``FILE...``, ``[CODE]``), its options
+    by group."""
+
+    name: str
+    module: str
+    summary: str
+    positional: tuple[str, ...]
+    groups: tuple[tuple[str, tuple[Opt, ...]], ...]
+    details: str = ""
+
+
+def usage_error(message: str, hint: str | None = None, code: str = "C0001") -> Exception:
+    """Return the error for a command line that cannot be understood (exit status 2)."""
+    from collc.ir.diagnostic import error
+
+    return error(code, message, hint=hint, exit_status=2)
+
+
+# ---- @file
+
+
+def expand_response_files(arguments: Sequence[str], depth: int = 0) -> list[str]:
+    """Replace every ``@file`` by the arguments in the file, split as a shell would; what follows ``--`` stays
+    as it is."""
+    expanded: list[str] = []
+    for place, argument in enumerate(arguments):
+        if argument == "--":
+            return [*expanded, *arguments[place:]]
+        if len(argument) > 1 and argument.startswith("@"):
+            expanded += _from_file(argument[1:], depth)
+        else:
+            expanded.append(argument)
+    return expanded
+
+
+def _from_file(path: str, depth: int) -> list[str]:
+    from ..files import read_text
+
+    if depth >= _MAX_NESTING:
+        raise usage_error(f"response files nest deeper than {_MAX_NESTING}: `@{path}`")
+    try:
+        words = shlex.split(read_text(path), comments=True)
+    except ValueError as problem:
+        raise usage_error(f"response file `{path}`: {str(problem).lower()}", "quote arguments as for a shell") from None
+    return expand_response_files(words, depth + 1)
+
+
+# ---- parsing
+
+
+def parse(verb: Verb, arguments: Sequence[str]) -> SimpleNamespace:
+    """Return the options by name and the positional arguments as ``files``; raise C0001 for what is wrong
+    with them."""
+    options = {name: opt for _, group in verb.groups for opt in group for name in opt.names}
+    values: dict[str, Any] = {}
+    for opt in options.values():
+        values[opt.dest] = [] if opt.kind == "list" else False if opt.kind == "flag" else opt.default
+    positional: list[str] = []
+    rest = list(arguments)
+    while rest:
+        argument = rest.pop(0)
+        if argument == "--":
+            positional += rest
+            break
+        if argument == "-" or not argument.startswith("-"):
+            positional.append(argument)
+            continue
+        opt, name, value = _option(argument, options)
+        _store(values, opt, name, _value(opt, name, value, rest))
+    if not (values.get("help") or values.get("version")):
+        _check_positional(verb, positional)
+    return SimpleNamespace(**values, files=positional)
+
+
+def _option(argument: str, options: dict[str, Opt]) -> tuple[Opt, str, str | None]:
+    """Return the option an argument names, the name, and the value joined to it."""
+    if argument in options:
+        return options[argument], argument, None
+    name, joined, value = argument.partition("=")
+    if joined and name in options:
+        return options[name], name, value
+    if not argument.startswith("--"):
+        fits = [n for n, o in options.items() if o.kind in ("value", "list") and argument.startswith(n) and n[1] != "-"]
+        if fits:
+            name = max(fits, key=len)
+            return options[name], name, argument[len(name) :]
+    from collc.ir.diagnostic import nearest
+
+    raise usage_error(f"unknown option `{name}`", nearest(name, options))
+
+
+def _value(opt: Opt, name: str, value: str | None, rest: list[str]) -> Any:
+    if opt.kind == "flag":
+        if value is not None:
+            raise usage_error(f"option `{name}` takes no value, found `{value}`")
+        return True
+    if value is None and opt.kind != "joined":
+        if not rest:
+            raise usage_error(f"option `{name}` needs a value: {opt.metavar or ', '.join(opt.choices)}")
+        value = rest.pop(0)
+    text = value or ""
+    if opt.choices and text not in opt.choices:
+        from collc.ir.diagnostic import nearest
+
+        raise usage_error(
+            f"option `{name}` needs one of {', '.join(opt.choices)}, found `{text}`",
+            nearest(text, opt.choices),
+        )
+    return opt.convert(text, name) if opt.convert else text
+
+
+def _store(values: dict[str, Any], opt: Opt, name: str, value: Any) -> None:
+    if opt.kind in ("list", "joined"):
+        values[opt.dest] = [*(values[opt.dest] or []), value]
+    else:
+        values[opt.dest] = value
+
+
+def _check_positional(verb: Verb, found: list[str]) -> None:
+    least = sum(not word.startswith("[") for word in verb.positional)
+    most = None if any(word.endswith(("...", "...]")) for word in verb.positional) else len(verb.positional)
+    need = " ".join(verb.positional)
+    if len(found) < least:
+        raise usage_error(f"`collc {verb.name}` needs {need}", f"write `collc {verb.name} {need}`")
+    if most is not None and len(found) > most:
+        extra = found[most]
+        hint = None
+        if most and extra and re.fullmatch(r"[\w./-]+\.coll", extra):
+            hint = "compile one file at a time"
+        raise usage_error(f"`collc {verb.name}` takes {need or 'no arguments'}, found also `{extra}`", hint)
+
+
+# ---- help
+
+
+def help_text(verb: Verb) -> str:
+    """Return the help of a verb."""
+    lines = [f"usage: collc {' '.join([verb.name, *verb.positional])} [OPTIONS]", "", verb.summary, ""]
+    if verb.details:
+        lines += [verb.details.strip("\n"), ""]
+    for title, group in verb.groups:
+        lines.append(f"{title}:")
+        lines += _option_lines(group)
+        lines.append("")
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _option_lines(group: Iterable[Opt]) -> list[str]:
+    lines = []
+    for opt in group:
+        first, *more = opt.help.split("\n")
+        if len(opt.shown) > 26:
+            lines.append(f"  {opt.shown}")
+            lines.append(f"  {'':26}  {first}")
+        else:
+            lines.append(f"  {opt.shown:26}  {first}")
+        lines += [f"  {'':26}  {line}" for line in more]
+    return lines

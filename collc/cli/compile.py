@@ -1,0 +1,195 @@
+"""``collc compile``, and the bare form."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from collc.ir.diagnostic import CollcError, error
+from collc.ir.program import Program
+from collc.ir.spec import Spec
+
+from ..compilation import Job, make_jobs, run_jobs
+from ..depfile import depfile, escape
+from ..driver import CollectiveResult
+from ..files import STDIN, STDOUT, Output, check_writable, write_all
+from ..naming import NamedFile, main_paths, name_files, stem_of
+from .console import Console
+from .cost import cost_object
+from .inputs import load, settings, targets
+from .watcher import Watcher, time_table
+
+__all__ = ["compile"]
+
+
+def compile(options: SimpleNamespace, console: Console) -> int:
+    """Compile one file and write what comes of it; return the exit status."""
+    _check_options(options)
+    spec, start = load(options, console)
+    jobs, warnings = make_jobs(spec, targets(options), options.collective, start)
+    console.warn([*spec.warnings, *warnings])
+    jobs = [job for job in jobs if job.targets] or jobs
+    places = _places(jobs, options)
+    if options.M:
+        return _list_dependencies(spec, places, options, console)
+    if not places:
+        raise _no_target(jobs)
+    rule = _rule_path(places, options)
+    check_writable([*dict.fromkeys(places), *([rule] if rule else [])], spec.files)
+    watcher = Watcher(options, console)
+    results = run_jobs(jobs, settings(options), observer=watcher)
+    watcher.ends()
+    files = name_files([(r.name, t, made) for r in results for t, made in r.emitted], _stem(options), options.o)
+    _write(files, rule, spec, options, console)
+    if options.time_passes:
+        console.err(time_table(results))
+    if options.json:
+        console.json(_object(files, results))
+    return 0
+
+
+def _check_options(options: SimpleNamespace) -> None:
+    """Raise C0903 or C0001 for options that do not fit together."""
+    asked = [name for name, value in (("-MF", options.MF), ("-MT", options.MT), ("-MP", options.MP)) if value]
+    if asked and not (options.M or options.MD):
+        hint = "add -MD to compile and write the rule"
+        raise error(
+            "C0903",
+            f"{asked[0]} says how dependencies are written, but nothing asks for them",
+            hint=hint,
+            exit_status=2,
+        )
+    if options.json and options.o == STDOUT:
+        raise error(
+            "C0001",
+            "--json and -o - would both write to standard output",
+            hint="write to a file",
+            exit_status=2,
+        )
+
+
+def _stem(options: SimpleNamespace) -> str:
+    return stem_of(options.files[0])
+
+
+def _places(jobs: Sequence[Job], options: SimpleNamespace) -> list[str]:
+    """Return the path of every main file to come."""
+    wanted = [(job.request.name, target) for job in jobs for target in job.targets]
+    return main_paths(wanted, _stem(options), options.o if not options.M else None)
+
+
+def _no_target(jobs: Sequence[Job]) -> CollcError:
+    name = jobs[0].request.name
+    return error(
+        "C0025",
+        f"nothing says what to make of `{name}`: there is no emit and no -t",
+        span=jobs[0].request.span,
+        hint=f"add `-t msccl-xml`, or write `emit {name} as msccl-xml;`; `collc targets` lists the targets",
+        exit_status=2,
+    )
+
+
+# ---- dependencies
+
+
+def _rule_path(places: Sequence[str], options: SimpleNamespace) -> str | None:
+    """Return where ``-MD`` writes: the output's name with ``.d``, beside it."""
+    if not options.MD:
+        return None
+    if options.MF:
+        path = str(options.MF)
+    elif places[0] == STDOUT:
+        raise error("C0903", "-MD has no output to stand beside", hint="name the rule's file with -MF", exit_status=2)
+    elif len(places) == 1:
+        path = os.path.splitext(places[0])[0] + ".d"
+    else:
+        path = os.path.join(os.path.dirname(places[0]), _stem(options) + ".d")
+    if path in places:
+        raise error(
+            "C0903",
+            f"the rule and an output would both be `{path}`",
+            hint="name another file with -MF",
+            exit_status=2,
+        )
+    return path
+
+
+def _rule(paths: Sequence[str], spec: Spec, options: SimpleNamespace, console: Console) -> str:
+    """Return the make rule: outputs (or ``-MT``), and what was read."""
+    if not options.MT and STDOUT in paths:
+        raise error(
+            "C0903",
+            "standard output cannot be a target of a make rule",
+            hint="name the target with -MT",
+            exit_status=2,
+        )
+    names = options.MT or [escape(path) for path in paths]
+    text, warnings = depfile(
+        names, [f for f in spec.files if f not in (STDIN, "<stdin>")],
+        phony=options.MP, absolute=options.fdepfile_absolute,
+    )  # fmt: skip
+    console.warn(warnings)
+    return text
+
+
+def _list_dependencies(spec: Spec, places: Sequence[str], options: SimpleNamespace, console: Console) -> int:
+    """Carry out ``-M``: write the rule to ``-MF``, ``-o`` or standard output, and compile nothing."""
+    if not places and not options.MT:
+        raise error("C0903", "-M needs a name for the output", hint="add -t TARGET or -MT NAME", exit_status=2)
+    where = options.MF or options.o or STDOUT
+    check_writable([where], spec.files)
+    write_all([Output(where, _rule(places, spec, options, console))])
+    return 0
+
+
+# ---- results
+
+
+def _write(
+    files: Sequence[NamedFile], rule: str | None, spec: Spec, options: SimpleNamespace, console: Console
+) -> None:
+    """Write all files and the rule, or nothing."""
+    outputs = [Output(file.path, file.artifact.text) for file in files]
+    check_writable([output.path for output in outputs], spec.files)
+    if rule is not None:
+        outputs.append(Output(rule, _rule([file.path for file in files], spec, options, console)))
+    write_all(outputs, if_changed=options.write_if_changed)
+    for output in outputs:
+        console.say(f"wrote {output.path} ({len(output.data)} bytes)")
+
+
+def _object(files: Sequence[NamedFile], results: Sequence[CollectiveResult]) -> dict[str, Any]:
+    """Return what ``--json`` prints; ``program`` and ``cost`` are those of the first collective,
+    ``collectives`` has all."""
+    collectives = [
+        {"name": r.name, "program": _program_object(r.made), "cost": cost_object(r.schedule)} for r in results
+    ]
+    return {
+        "outputs": [
+            {
+                "path": file.path, "target": file.target, "collective": file.collective,
+                "bytes": len(file.artifact.text.encode()),
+                "sha256": hashlib.sha256(file.artifact.text.encode()).hexdigest(),
+            }
+            for file in files
+        ],
+        "program": collectives[0]["program"],
+        "cost": collectives[0]["cost"],
+        "collectives": collectives,
+    }  # fmt: skip
+
+
+def _program_object(program: Program | None) -> dict[str, int] | None:
+    if program is None:
+        return None
+    return {
+        "ranks": program.num_ranks,
+        "threadblocks_max": int((program.rank_blocks[1:] - program.rank_blocks[:-1]).max(initial=0)),
+        "channels": program.num_channels,
+        "steps_max": int((program.block_start[1:].astype(int) - program.block_start[:-1]).max(initial=0)),
+        "instructions": program.num_instructions,
+        "chunks": program.chunks,
+    }

@@ -1,0 +1,139 @@
+"""Standard output and standard error: who prints what, in which form and color."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from collc.ir.diagnostic import Diagnostic
+
+__all__ = ["Console", "wants_color"]
+
+
+def wants_color(choice: str, stream: TextIO | None, environment: dict[str, str] | os._Environ[str]) -> bool:
+    """Return whether to color: the flag decides, then NO_COLOR, CLICOLOR_FORCE or FORCE_COLOR, then the
+    terminal and TERM."""
+    if choice != "auto":
+        return choice == "always"
+    if environment.get("NO_COLOR"):
+        return False
+    if environment.get("CLICOLOR_FORCE", "0") not in ("", "0") or environment.get("FORCE_COLOR", "0") not in (
+        "",
+        "0",
+    ):
+        return True
+    return stream is not None and stream.isatty() and environment.get("TERM") != "dumb"
+
+
+class Console:
+    """Collects diagnostics until the end and knows how they are to be shown.
+
+    Diagnostics, dumps and timings go to standard error; standard output holds only what was asked for.
+    """
+
+    def __init__(self) -> None:
+        self.format, self.color, self.limit = "text", "auto", 20
+        self.errors_only, self.warnings_off, self.warnings_fatal, self.verbose = False, False, False, False
+        self.diagnostics: list[Diagnostic] = []
+        self.inputs: dict[str, str] = {}  # name -> text of what was read, for a reproducer
+        self.progress_shown = False
+
+    def configure(self, options: Any) -> None:
+        """Take over the options of the group General."""
+        self.format, self.color, self.limit = options.diagnostics_format, options.color, options.error_limit
+        self.errors_only, self.verbose = options.quiet, options.verbose
+        self.warnings_off, self.warnings_fatal = options.w, options.Werror
+
+    def guess(self, arguments: Sequence[str]) -> None:
+        """Take over how diagnostics are shown from a command line that may turn out wrong."""
+        for argument in arguments:
+            name, _, value = argument.partition("=")
+            if name == "--diagnostics-format" and value in ("text", "json", "sarif"):
+                self.format = value
+            if name == "--color" and value in ("auto", "always", "never"):
+                self.color = value
+
+    # ---- standard output
+
+    def out(self, text: str) -> None:
+        """Write to standard output, as UTF-8 whatever the locale."""
+        from ..files import STDOUT, Output, write_all
+
+        write_all([Output(STDOUT, text)])
+
+    def json(self, value: Any) -> None:
+        """Write one JSON object to standard output."""
+        import json
+
+        self.out(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+    # ---- standard error
+
+    def err(self, text: str) -> None:
+        """Write to standard error, if there is one."""
+        self.clear_progress()
+        if sys.stderr is not None and text:
+            sys.stderr.write(text)
+            sys.stderr.flush()
+
+    def say(self, text: str) -> None:
+        """Write one line to standard error where the user wants to know what is done."""
+        if self.verbose:
+            self.err(f"collc: {text}\n")
+
+    def progress(self, text: str) -> None:
+        """Show what is being done, on a terminal only; the next output takes its place."""
+        if self.errors_only or self.format != "text" or sys.stderr is None or not sys.stderr.isatty():
+            return
+        if os.environ.get("TERM") != "dumb" and not os.environ.get("CI"):
+            sys.stderr.write(f"\r\x1b[K{text[:78]}")
+            sys.stderr.flush()
+            self.progress_shown = True
+
+    def clear_progress(self) -> None:
+        if self.progress_shown and sys.stderr is not None:
+            sys.stderr.write("\r\x1b[K")
+            self.progress_shown = False
+
+    # ---- diagnostics
+
+    def warn(self, warnings: Iterable[Diagnostic]) -> None:
+        """Keep warnings for the end; where they are errors, raise them as such."""
+        import attrs
+
+        from collc.ir.diagnostic import CollcError, Severity
+
+        found = [] if self.warnings_off else list(dict.fromkeys(warnings))
+        if self.warnings_fatal and found:
+            raise CollcError([attrs.evolve(d, severity=Severity.ERROR, notes=(*d.notes, "-Werror")) for d in found])
+        self.diagnostics += found
+
+    def fail(self, diagnostics: Sequence[Diagnostic]) -> None:
+        """Keep errors for the end."""
+        self.diagnostics += diagnostics
+
+    def finish(self) -> None:
+        """Print all diagnostics: as text if there are any, as JSON or SARIF one document always."""
+        self.clear_progress()
+        shown = self.diagnostics
+        if self.format == "text":
+            if self.errors_only:
+                shown = [d for d in shown if str(d.severity) == "error"]
+            if shown:
+                from ..render import as_text
+
+                color = wants_color(self.color, sys.stderr, os.environ)
+                self.err(as_text(shown, color=color, limit=self.limit))
+        elif self.format == "json":
+            from ..render import as_json
+
+            self.err(as_json(shown))
+        else:
+            from collc import __version__
+
+            from ..render import as_sarif
+
+            self.err(as_sarif(shown, __version__))

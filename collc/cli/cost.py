@@ -1,0 +1,134 @@
+"""``collc cost``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
+
+from collc.ir.cost import Cost, Point, predict
+from collc.ir.cost import cost as cost_of
+from collc.ir.diagnostic import error
+from collc.ir.program import Program
+from collc.ir.schedule import Forest, Schedule
+
+from ..compilation import Job, make_jobs, run_jobs
+from ..quantities import show_bandwidth, show_size, show_time
+from .console import Console
+from .inputs import load, settings, targets
+from .table import table
+from .watcher import Watcher, time_table
+
+__all__ = ["cost", "cost_object"]
+
+#: Sizes of the predictions where neither the command line nor the file names one.
+DEFAULT_SIZES = (1 << 10, 1 << 20, 1 << 30)
+
+
+def cost(options: SimpleNamespace, console: Console) -> int:
+    """Print what the schedule of every collective costs; return the exit status."""
+    spec, start = load(options, console)
+    if isinstance(start, Program):
+        raise error(
+            "C0018",
+            f"`{options.files[0]}` holds a program; only schedules have a cost",
+            hint="print the schedule",
+        )
+    jobs, _ = make_jobs(spec, targets(options) if hasattr(options, "target") else (), options.collective, start)
+    console.warn(spec.warnings)
+    # What a schedule costs does not depend on the target.
+    jobs = [Job(job.request, (), job.start) for job in jobs]
+    watcher = Watcher(options, console)
+    results = run_jobs(jobs, _exact(options), observer=watcher)
+    watcher.ends()
+    if options.time_passes:
+        console.err(time_table(results))
+    entries = [(r, cost_of(r.schedule), _points(r, options)) for r in results if r.schedule is not None]
+    if options.json:
+        objects = [{"name": r.name, **cost_object(r.schedule, points, c)} for r, c, points in entries]
+        console.json(objects[0] if len(objects) == 1 else {**objects[0], "collectives": objects})
+    else:
+        console.out("\n".join(_text(r.name, c, points) for r, c, points in entries))
+    return 0
+
+
+def _exact(options: SimpleNamespace) -> Any:
+    """Return settings that stop at the schedule, before it is cut in chunks unless ``-p`` says so: costs stay
+    exact."""
+    import attrs
+
+    from ..elements import Element
+
+    chosen = settings(options, Schedule)
+    if chosen.recipe.elements is None:
+        none: tuple[Element, ...] = ()
+        chosen = attrs.evolve(chosen, recipe=attrs.evolve(chosen.recipe, elements=none))
+    return chosen
+
+
+def _points(result: Any, options: SimpleNamespace) -> tuple[Point, ...]:
+    asked = result.request.problem.collective.size if result.request else None
+    sizes = options.size or ([asked] if asked is not None else DEFAULT_SIZES)
+    return predict(result.cost, sizes, options.alpha, options.bandwidth)
+
+
+def cost_object(
+    schedule: Schedule | Forest | None, points: Sequence[Point] = (), known: Cost | None = None
+) -> dict[str, Any] | None:
+    """Return the JSON object of a schedule's cost, or nothing without a schedule. Rationals are strings
+    beside floats."""
+    if schedule is None:
+        return None
+    c = known or cost_of(schedule)
+    found: dict[str, Any] = {
+        "ranks": c.ranks, "degree": c.degree, "collective": c.collective, "scheduler": c.scheduler,
+        "chunks_per_shard": c.parts, "transfers": c.transfers, "steps": c.T_L, "T_L": c.T_L,
+        **_rational("T_B", c.T_B), **_rational("T_B_bound", c.T_B_bound), "T_L_bound": c.T_L_bound,
+        "bw_optimal": c.bw_optimal, "moore_optimal": c.moore_optimal, "diameter": c.diameter,
+        **_rational("time_per_byte", c.time_per_byte), **_rational("time_per_byte_bound", c.time_per_byte_bound),
+        "bottleneck_cut": c.bottleneck_cut, "unit": c.unit,
+    }  # fmt: skip
+    if c.forest is not None:
+        f = c.forest
+        found |= {
+            **_rational("one_over_x", f.one_over_x),
+            "k": f.k,
+            "trees": f.trees,
+            "max_height": f.max_height,
+        }
+    found["points"] = [{"size_bytes": p.size, "time_us": p.time * 1e6, "algbw_GBps": p.bandwidth / 1e9} for p in points]
+    return found
+
+
+def _rational(name: str, value: Fraction | None) -> dict[str, Any]:
+    if value is None:
+        return {name: None, f"{name}_float": None}
+    return {name: str(value), f"{name}_float": float(value)}
+
+
+def _text(name: str, c: Cost, points: Sequence[Point]) -> str:
+    degree = f"degree {c.degree}" if c.degree is not None else "no common degree"
+    rows = [
+        ("T_L", f"{c.T_L} steps", _against(c.T_L_bound, c.moore_optimal, "Moore bound", " steps")),
+        *_bandwidth_rows(c),
+        ("chunks", f"{c.parts} a shard", ""),
+        ("transfers", str(c.transfers), ""),
+    ]
+    text = f"{name}: {c.collective} on {c.ranks} ranks ({degree}) by {c.scheduler}\n" + table(rows, indent="  ")
+    lines = [(show_size(p.size), show_time(p.time), show_bandwidth(p.bandwidth)) for p in points]
+    return text + table(lines, head=("size", "time", "algbw"), right=(0, 1, 2), indent="  ")
+
+
+def _bandwidth_rows(c: Cost) -> list[tuple[str, str, str]]:
+    if c.T_B is not None:
+        return [("T_B", f"{c.T_B} M/B ({float(c.T_B):.4f})", _against(c.T_B_bound, c.bw_optimal, "bound", " M/B"))]
+    per = "s/B" if c.unit == "B/s" else "per link unit"
+    bound = f"bound {float(c.time_per_byte_bound):.4g} {per} by {c.bottleneck_cut}"
+    return [("time per byte", f"{float(c.time_per_byte):.4g} {per}", bound + (", met" if c.bw_optimal else ""))]
+
+
+def _against(bound: Any, met: bool | None, what: str, unit: str) -> str:
+    if bound is None:
+        return ""
+    return f"{what} {bound}{unit}" + (", met" if met else "")

@@ -1,0 +1,107 @@
+"""What happens when the compiler itself fails: a file that lets the failure be seen again, and how."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import shlex
+import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+
+import attrs
+
+from collc import __version__
+from collc.ir.diagnostic import Diagnostic
+from collc.ir.spec import Problem
+
+from ..files import Output, write_all
+from ..internal import INTERNAL_STATUS, InternalError
+from .console import Console
+
+__all__ = ["report_crash"]
+
+
+@attrs.frozen
+class _Reproducer:
+    """A text that fails again when ``command`` (with the file's name for ``{}``) compiles it."""
+
+    text: str
+    suffix: str
+    command: tuple[str, ...]
+
+
+def report_crash(problem: Exception, arguments: Sequence[str], console: Console) -> int:
+    """Write the reproducer, add the diagnostic that names it, and return the exit status."""
+    if os.environ.get("COLLC_DEBUG") == "1":
+        console.err("".join(traceback.format_exception(problem)))
+    reproducer = _reproducer(problem, arguments, console)
+    path = _write(reproducer, problem)
+    message = str(problem.diagnostics[0].message) if isinstance(problem, InternalError) else _message(problem)
+    notes = ["this is a mistake in collc, not in the input"]
+    if path is None:
+        notes.append(f"the command was: {shlex.join(['collc', *arguments])}")
+    else:
+        command = shlex.join([path if word == "{}" else word for word in reproducer.command])
+        notes += [f"what is needed to see it again is in {path}", f"run: {command}"]
+    console.fail([Diagnostic("C0070", message, notes=tuple(notes), hint="report it with that file")])
+    return INTERNAL_STATUS
+
+
+def _message(problem: Exception) -> str:
+    return f"internal error: {type(problem).__name__}: {problem}"
+
+
+def _reproducer(problem: Exception, arguments: Sequence[str], console: Console) -> _Reproducer:
+    """Return the IR before the failing pass where there is one, else the input."""
+    if isinstance(problem, InternalError) and problem.ir is not None and not isinstance(problem.ir, Problem):
+        try:
+            from collc.ir.text import print_ir
+
+            # A program is emitted as it stands: `-p ''` runs no pass.
+            command = ["collc", "compile", "{}", "-p", problem.remaining]
+            command += ["-t", problem.target or "ir", "-o", os.devnull]
+            return _Reproducer(print_ir(problem.ir), ".ir", tuple(command))
+        except Exception:  # an IR so broken that it does not print: the input must do
+            pass
+    if not console.inputs:
+        return _Reproducer("", ".txt", ("collc", *arguments))
+    name, text = next(iter(console.inputs.items()))
+    given = "-" if name == "<stdin>" else name
+    words = ["{}" if word == given else word for word in arguments]
+    if name != "<stdin>" and os.path.dirname(name):
+        words += ["-I", os.path.dirname(name)]
+    return _Reproducer(text, os.path.splitext(name)[1] or ".coll", ("collc", *words))
+
+
+def _write(reproducer: _Reproducer, problem: Exception) -> str | None:
+    """Write the file here, or where temporary files go; return its path. Its name follows from its
+    content."""
+    digest = hashlib.sha256((reproducer.text + " ".join(reproducer.command)).encode()).hexdigest()[:10]
+    name = f"collc-crash-{digest}{reproducer.suffix}"
+    for folder in ("", tempfile.gettempdir()):
+        path = os.path.join(folder, name)
+        try:
+            write_all([Output(path, _with_header(reproducer, problem, path))])
+        except Exception:
+            continue
+        return path
+    return None
+
+
+def _with_header(reproducer: _Reproducer, problem: Exception, path: str) -> str:
+    """Return the text with how to run it, and what happened, in comments where its language has any."""
+    command = shlex.join([path if word == "{}" else word for word in reproducer.command])
+    trace = re.sub(r'File ".*?([^/"]+/[^/"]+)"', r'File "\1"', "".join(traceback.format_exception(problem)))
+    header = [
+        "collc failed; this file lets the failure be seen again", f"run: {command}",
+        f"collc {__version__}, Python {platform.python_version()}, {sys.platform}", "", *trace.splitlines(),
+    ]  # fmt: skip
+    comment = "".join(f"# {line}".rstrip() + "\n" for line in header)
+    if reproducer.text.startswith("collc-ir"):
+        first, _, rest = reproducer.text.partition("\n")
+        return f"{first}\n{comment}{rest}"
+    return reproducer.text if reproducer.text.lstrip().startswith("<") else comment + reproducer.text

@@ -1,0 +1,53 @@
+"""``collc format``."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from collc.ir.diagnostic import CollcError, Diagnostic
+
+from ..files import STDIN, Output, check_writable, write_all
+from .arguments import usage_error
+from .console import Console
+from .inputs import read
+
+__all__ = ["format"]
+
+
+def format(options: SimpleNamespace, console: Console) -> int:
+    """Print files in canonical form, rewrite them (``-i``), or say which are not canonical (``--check``)."""
+    if options.in_place and STDIN in options.files:
+        raise usage_error("standard input cannot be rewritten in place", "leave out -i")
+    if options.in_place and options.check:
+        raise usage_error("-i rewrites files, --check leaves them alone", "give one of the two")
+    printed, changed, wrong = list[Output](), list[Output](), list[Diagnostic]()
+    for path in options.files:
+        try:
+            before, after = _formatted(path, console)
+        except CollcError as mistake:
+            wrong += mistake.diagnostics
+            continue
+        printed.append(Output(path, after))
+        if before != after:
+            changed.append(Output(path, after))
+    if wrong:
+        raise CollcError(wrong)
+    if options.check:
+        for output in changed:
+            console.out(f"{output.path}: would be formatted\n")
+        return 1 if changed else 0
+    if not options.in_place:
+        console.out("".join(output.text for output in printed))
+        return 0
+    check_writable([output.path for output in changed])
+    write_all(changed)
+    for output in changed:
+        console.say(f"formatted {output.path}")
+    return 0
+
+
+def _formatted(path: str, console: Console) -> tuple[str, str]:
+    from collc.frontends import coll
+
+    text, name = read(path, console)
+    return text, coll.format_text(text, name)

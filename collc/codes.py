@@ -1,0 +1,206 @@
+"""What ``collc explain`` says of the codes of the command line, files, the driver and build systems."""
+
+from __future__ import annotations
+
+__all__ = ["CODES"]
+
+CODES: dict[str, str] = {
+    "C0001": """a command line that cannot be understood
+
+An option is unknown, lacks its value or has one it cannot have, or there are too few or too many files.
+
+    collc pod.coll --dump-it
+
+Options stand before or after the file; a value follows its option, or is joined to it with `=`. Options are not
+abbreviated. `collc VERB --help` lists them.""",
+    "C0002": """a file that cannot be read
+
+The input does not exist, is a directory, or may not be read by you.
+
+    collc missing.coll -t msccl-xml
+
+Check the path. `-` reads standard input.""",
+    "C0003": """a file that is not text
+
+All inputs of collc are UTF-8 text: `.coll` files, printed IR, MSCCL-XML. The file holds other bytes, or is larger
+than any file a person or collc writes.
+
+    collc /bin/ls
+
+Give the text file that was meant, saved as UTF-8.""",
+    "C0004": """an output that cannot be written
+
+The directory does not exist or may not be written, the name is a directory's, or the device is full.
+
+    collc pod.coll -t msccl-xml -o missing/pod.xml
+
+Outputs are written completely or not at all: after this error no file has changed. Create the directory, or name
+another with -o.""",
+    "C0005": """an output that would replace its input
+
+    collc pod.coll -t ir -o pod.coll
+
+Name another file with -o. The input may be included rather than named: no file that was read is overwritten.""",
+    "C0006": """a pipeline or target that cannot be read
+
+Pipelines (-p) are names separated by commas, each with options in braces; targets (-t) look alike.
+
+    collc pod.coll -p 'bfb,discretize{max-chunks=8' -t msccl-xml
+
+Write `name,name{option=value,option=value}`, in quotes so that the shell leaves the braces alone.""",
+    "C0007": """a target that does not exist
+
+    collc pod.coll -t msccl
+
+`collc targets` lists the targets with their options.""",
+    "C0008": """a pass that does not exist
+
+    collc pod.coll -p 'bfb,coalesc'
+
+`collc passes` lists the passes, `collc passes NAME` the options of one.""",
+    "C0009": """an option that a pass or target does not have
+
+    collc pod.coll -p 'bfb,discretize{chunks=8}'
+
+The options are the same in the language (`emit g as msccl-xml { channels: 4 };`) and on the command line
+(`-t 'msccl-xml{channels=4}'`). `collc passes NAME` and `collc targets NAME` list them.""",
+    "C0010": """an option with a value it cannot have
+
+    collc pod.coll -p 'bfb,discretize{max-chunks=many}'
+
+The message says what is needed: a whole number, true or false, one of several words.""",
+    "C0011": """passes in an order that cannot work
+
+Every pass takes one level of the IR and gives one: synthesis makes a schedule of a problem, `lower` a program of a
+schedule, and nothing leads back.
+
+    collc pod.coll -p 'coalesce,bfb'
+
+Order them as synthesis, schedule passes, `lower`, program passes. What is left out between the levels is added:
+`-p coalesce` synthesizes and lowers first; `--print-pipeline` shows the whole.""",
+    "C0012": """a pass that needs what does not hold yet
+
+Some passes need a fact about the schedule, for example that it is discrete: cut in whole chunks.
+
+    collc schedule.ir -p lower
+
+Run the pass that establishes it first: `-p discretize,lower`.""",
+    "C0013": """a pipeline that ends with another collective
+
+    collc allgather.coll -p 'bfb,reverse'
+
+The result must be the collective that the file asks for. Leave out the pass that turns it into another, or declare
+the other collective.""",
+    "C0014": """a schedule by hand that is not there
+
+The pass `steps` stands for the schedule that the file writes out.
+
+    collc pod.coll -p 'steps,discretize'
+
+Write `schedule NAME using steps { ... }` in the file, or name a synthesis pass such as `bfb`.""",
+    "C0015": """a scheduler that does not exist
+
+    schedule grads using bfs;
+
+`collc schedulers` lists them.""",
+    "C0016": """no collective to compile
+
+The file declares none, or none of the name that --collective gives.
+
+    topology pod = torus(3, 3);
+
+Declare one: `collective grads = allreduce on pod;`.""",
+    "C0017": """a collective of which nothing is made (a warning)
+
+The file emits some of its collectives, but not this one.
+
+Write `emit NAME as TARGET;` for it, or ask for a target with -t, which holds for all collectives of the file.""",
+    "C0018": """a file of another kind than needed
+
+What a file is, is told by its content: a printed IR begins with `collc-ir`, XML with `<`, all else is the language.
+
+    collc algorithm.xml -t mpi-c
+
+`collc verify` reads all three; `collc compile` reads the language, and printed schedules and programs.""",
+    "C0019": """a result that does not have what was asked of it
+
+Asked of the API: the one schedule of several collectives, the cost of a program that was read from a file, files
+where no target was named.
+
+    result.schedule            # where the file declares two collectives
+
+Ask for `result.collectives["grads"].schedule`, or compile with `collective="grads"`.""",
+    "C0020": """a size, time or bandwidth that cannot be read
+
+    collc cost pod.coll --bandwidth 100
+
+Sizes are `64MiB`, `1GB` or bytes; times `10us`; bandwidths `100Gbps` (bits) or `25GB/s` (bytes). --bandwidth is the
+total bandwidth out of one node, B.""",
+    "C0021": """several outputs for one file
+
+    collc two.coll -t msccl-xml -o out.xml
+
+The file makes several outputs. `-o DIR/` writes each under its collective's name; --collective chooses one.""",
+    "C0022": """something that is not in this version
+
+The verb or function belongs to collc, but this version does not have it yet.
+
+    collc simulate pod.coll
+
+`collc --help` lists what there is.""",
+    "C0023": """not enough memory
+
+A pass needs more memory than this machine gives.
+
+    collc huge.coll --node-limit 1000000
+
+Use a smaller topology or a larger machine; `collc cost` needs less than a whole program.""",
+    "C0024": """a worker that ended
+
+The executor given to the API lost the process that compiled a collective: it was killed, or ran out of memory.
+
+    collc.compile("pod.coll", executor=ProcessPoolExecutor())
+
+Give the workers more memory, or compile without an executor.""",
+    "C0025": """a file without a target
+
+Nothing says what to make of the file: it has no `emit` statement, and there is no -t.
+
+    collc pod.coll
+
+Add `-t msccl-xml`, or write `emit NAME as msccl-xml;`. `collc targets` lists what can be made.""",
+    "C0026": """a code that does not exist
+
+    collc explain C9999
+
+`collc explain` without a code lists them all.""",
+    "C0027": """parameters that cannot be read
+
+    collc pod.coll -D boxes
+
+Write `-D name=value`; the file must declare `param name`.""",
+    "C0070": """an internal error
+
+The compiler itself failed; whatever the input was, it should not have. Exit status 70.
+
+What is needed to see it again has been written to a file whose first lines say how: the IR before the failing pass or
+the input itself, the rest of the pipeline, the version, and the command. COLLC_DEBUG=1 prints a traceback too.""",
+    "C0901": """a path that a depfile cannot hold
+
+Make rules end at a line break, so a path that contains one cannot stand in a depfile.
+
+Rename the file.""",
+    "C0902": """a path that CMake with Ninja gets wrong (a warning)
+
+Depfiles escape `#` and `$` in paths, and make and Ninja read that. CMake 3.25 with its Ninja generator writes such paths
+on unescaped, so that everything is rebuilt always.
+
+    collc 'a#b.coll' -t msccl-xml -MD
+
+Rename the file where CMake drives Ninja; otherwise nothing is wrong.""",
+    "C0903": """dependency options that do not fit together
+
+    collc pod.coll -t msccl-xml -MF pod.d
+
+-MF, -MT and -MP say how dependencies are written; -MD (compile too) or -M (only list them) asks for them.""",
+}

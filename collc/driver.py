@@ -1,0 +1,334 @@
+"""The driver: runs a plan, verifies between passes, emits, reads back. Passes do nothing of that
+themselves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, Protocol, TypeVar
+
+import attrs
+
+from collc.backends.base import Artifact, Target
+from collc.ir.cost import Cost, cost
+from collc.ir.diagnostic import CollcError, Diagnostic, error
+from collc.ir.program import Program
+from collc.ir.schedule import Forest, Schedule
+from collc.ir.spec import CollectiveRequest, Problem
+from collc.ir.validate import structure
+from collc.ir.verify import Report, verify
+from collc.passes.base import FACTS, Pass
+
+from .elements import element_text, pipeline_text
+from .internal import InternalError
+from .pipeline import Plan, Recipe, plan
+
+__all__ = ["CollectiveResult", "Observer", "Settings", "Timing", "compile_collective", "level_of"]
+
+T = TypeVar("T")
+Emitted = tuple[Target, tuple[Artifact, ...]]
+
+
+class Observer(Protocol):
+    """Who watches a compilation: told of every plan, of every step before it runs, and of every IR after its
+    pass."""
+
+    def planned(self, collective: str, chain: Plan) -> None: ...
+
+    def begins(self, collective: str, step: str) -> None: ...
+
+    def made(self, collective: str, step: str, ir: Any) -> None: ...
+
+
+@attrs.frozen
+class Settings:
+    """What holds for every collective of a compilation. ``verify`` is ``each``, ``full`` or ``off``."""
+
+    recipe: Recipe = Recipe()
+    verify: str = "each"
+    until: type = Program
+
+
+@attrs.frozen
+class Timing:
+    """Seconds that one step took: a pass, a verification, an emission."""
+
+    collective: str
+    step: str
+    seconds: float
+
+
+@attrs.frozen(eq=False)
+class CollectiveResult:
+    """What became of one collective. ``schedule`` is the last schedule (nothing where the compilation began
+    with a program).
+
+    ``emitted`` holds each target with its files, the main one first; ``reports`` what the verifier and the
+    targets' own readers found; ``plans`` the passes that ran, for each target."""
+
+    name: str
+    request: CollectiveRequest
+    settings: Settings
+    schedule: Schedule | Forest | None
+    made: Program | None
+    rest: Plan
+    emitted: tuple[Emitted, ...] = ()
+    reports: tuple[Report, ...] = ()
+    timings: tuple[Timing, ...] = ()
+    plans: tuple[Plan, ...] = ()
+
+    @property
+    def artifacts(self) -> tuple[Artifact, ...]:
+        """All files, in the order of targets."""
+        return tuple(artifact for _, files in self.emitted for artifact in files)
+
+    @cached_property
+    def program(self) -> Program | None:
+        """The first target's program; where no target was asked for, it is made and verified when first
+        used."""
+        if self.made is not None or self.schedule is None:
+            return self.made
+        made = _Runner(self.request, self.settings, None).run(self.schedule, self.rest)
+        return made if isinstance(made, Program) else None
+
+    @property
+    def cost(self) -> Cost:
+        """T_L, T_B, their bounds and the rest, exactly; raises C0019 where there is no schedule."""
+        if self.schedule is None:
+            raise error("C0019", f"`{self.name}` was compiled from a program, which has no cost of its own")
+        return cost(self.schedule)
+
+
+def level_of(target: Target | None, until: type) -> type:
+    """Return the IR level at which a target's pipeline ends, no later than ``until``."""
+    return Schedule if until is Schedule or (target is not None and target.level == "schedule") else Program
+
+
+def compile_collective(
+    request: CollectiveRequest,
+    targets: Sequence[Target],
+    settings: Settings,
+    observer: Observer | None = None,
+    start: Schedule | Forest | Program | None = None,
+) -> CollectiveResult:
+    """Compile one collective for every target, sharing the passes that the targets' pipelines have in common.
+
+    Without a target the schedule is made, and the program when asked for. ``start`` replaces synthesis by an
+    IR that was read. Raises CollcError for mistakes of the user, InternalError for ours."""
+    first = start if start is not None else request.problem
+    wanted = targets or (None,)
+    plans = [
+        plan(settings.recipe, request.schedule, t, start=type(first), until=level_of(t, settings.until)) for t in wanted
+    ]
+    runner = _Runner(request, settings, observer, share=len(plans) > 1)
+    for chain in plans:
+        runner.announce(chain)
+    if start is not None:
+        runner.accept(start)
+    rest = Plan((), Program)
+    if not targets:
+        plans[0], rest = plans[0].split()
+    made = [runner.run(first, chain) for chain in plans]
+    if start is None:
+        for ir in made:
+            runner.require_requested(ir)
+    emitted = [runner.emit(target, ir) for target, ir in zip(targets, made, strict=False)]
+    programs = [ir for ir in made if isinstance(ir, Program)]
+    return CollectiveResult(
+        request.name, request, settings, runner.schedule, programs[0] if programs else None, rest,
+        tuple(emitted), tuple(runner.reports), tuple(runner.timings), tuple(plans),
+    )  # fmt: skip
+
+
+class _Runner:
+    """Runs the plans of one collective; what two plans begin with alike is run once."""
+
+    def __init__(self, request: CollectiveRequest, settings: Settings, observer: Observer | None, share: bool = False):
+        self.request, self.settings, self.observer, self.share = request, settings, observer, share
+        self.known: list[tuple[tuple[Pass, ...], Any]] = []
+        self.schedule: Schedule | Forest | None = None
+        self.reports: list[Report] = []
+        self.timings: list[Timing] = []
+
+    def announce(self, chain: Plan) -> None:
+        if self.observer:
+            self.observer.planned(self.request.name, chain)
+
+    # ---- passes
+
+    def accept(self, start: Schedule | Forest | Program) -> None:
+        """Verify an IR that was read: what is wrong with it is the user's to know."""
+        if isinstance(start, (Schedule, Forest)):
+            self.schedule = start
+        if self.settings.verify != "off":
+            self.report("input", start).require()
+
+    def run(self, ir: Any, chain: Plan) -> Any:
+        """Return the IR after all passes of a plan."""
+        for count in range(len(chain.passes)):
+            prefix = chain.passes[: count + 1]
+            known = next((found for passes, found in self.known if passes == prefix), None)
+            if known is None:
+                known = self.step(ir, chain, count)
+                if self.share:
+                    self.known.append((prefix, known))
+            ir = known
+        return ir
+
+    def step(self, ir: Any, chain: Plan, count: int) -> Any:
+        """Run one pass and judge its result."""
+        this = chain.passes[count]
+        _require_facts(this, ir)
+        after = self.timed(this.name, lambda: self.guarded(chain, count, ir, lambda: self.apply(this, ir)))
+        if isinstance(after, (Schedule, Forest)):
+            self.schedule = after
+        if self.observer:
+            self.observer.made(self.request.name, this.name, after)
+        self.judge(ir, after, chain, count)
+        return after
+
+    def apply(self, this: Pass, ir: Any) -> Any:
+        """Run a pass; a schedule written by hand is taken from the request."""
+        if this.name == "steps" and isinstance(ir, Problem):
+            if self.request.schedule.schedule is None:
+                raise error(
+                    "C0014",
+                    f"`{self.request.name}` has no schedule written by hand",
+                    span=self.request.span,
+                    hint=f"write `schedule {self.request.name} using steps {{ ... }}`",
+                )
+            return self.request.schedule.schedule
+        after = this.run(ir)
+        # Passes know no names; files do.
+        return attrs.evolve(after, name=self.request.name) if isinstance(after, Program) else after
+
+    def guarded(self, chain: Plan, count: int, ir: Any, work: Callable[[], T]) -> T:
+        """Return what ``work`` does; anything it raises but a CollcError is our mistake, and can be
+        replayed."""
+        try:
+            return work()
+        except CollcError:
+            raise
+        except MemoryError:
+            raise error(
+                "C0023",
+                f"pass `{chain.passes[count].name}` needs more memory than there is",
+                span=self.request.span,
+                hint="use a smaller topology, or a machine with more memory",
+                exit_status=3,
+            ) from None
+        except Exception as problem:
+            raise self.internal(chain, count, ir, f"{type(problem).__name__}: {problem}") from problem
+
+    def internal(self, chain: Plan, count: int, ir: Any, what: str) -> InternalError:
+        return InternalError(
+            f"pass `{chain.passes[count].name}` failed on `{self.request.name}`: {what}",
+            collective=self.request.name,
+            ir=ir,
+            remaining=pipeline_text(chain.passes[count:]),
+            target=element_text(chain.target) if chain.target else "",
+        )
+
+    # ---- verification
+
+    def judge(self, before: Any, after: Any, chain: Plan, count: int) -> None:
+        """Check what a pass left: its form always, its meaning where the verify mode says so."""
+        this = chain.passes[count]
+        if not isinstance(after, this.gives):
+            raise self.internal(chain, count, before, f"it left a {type(after).__name__}")
+        by_hand = this.name == "steps"
+        if self.settings.verify == "off":
+            return
+        wrong = self.timed(f"structure of {this.name}", lambda: structure(after))
+        if wrong:
+            raise self.internal(chain, count, before, f"it left a malformed {type(after).__name__}: {wrong[0]}")
+        if by_hand or self.settings.verify == "full" or _ends_level(chain, count):
+            report = self.report(this.name, after, keep=by_hand or _ends_level(chain, count))
+            if by_hand:
+                self.require_by_hand(report)
+            elif not report.ok:
+                raise self.internal(chain, count, before, f"what it left is wrong: {_failures(report)}")
+
+    def report(self, step: str, ir: Any, keep: bool = True) -> Report:
+        report = self.timed(f"verify {step}", lambda: verify(ir))
+        if keep:
+            self.reports.append(report)
+        return report
+
+    def require_by_hand(self, report: Report) -> None:
+        span = self.request.schedule.span or self.request.span
+        wrong = [
+            Diagnostic("C0401", f"the schedule of `{self.request.name}` is wrong: {c.name}: {c.detail}", span=span)
+            for c in report.failed
+        ]
+        if wrong:
+            raise CollcError(wrong)
+
+    def require_requested(self, ir: Any) -> None:
+        """Raise C0013 unless the pipeline ended with the collective that was asked for."""
+        asked, found = self.request.problem.collective, ir.collective
+        if asked != found:
+            raise error(
+                "C0013",
+                f"`{self.request.name}` is to be {_describe(asked)}, but the pipeline ends with {_describe(found)}",
+                span=self.request.span,
+                hint="leave out -p, or add the pass that leads to it (`reverse`, `compose`)",
+            )
+
+    # ---- files
+
+    def emit(self, target: Target, ir: Any) -> Emitted:
+        """Return a target's files, read back by its own reader."""
+        report = None
+        try:
+            files = tuple(self.timed(f"emit {target.name}", lambda: target.emit(ir)))
+            if self.settings.verify != "off":
+                report = self.timed(f"read back {target.name}", lambda: target.check(files))
+        except CollcError:
+            raise
+        except Exception as problem:
+            raise self.unemitted(target, ir, f"failed: {type(problem).__name__}: {problem}") from problem
+        if report is not None:
+            self.reports.append(report)
+            if not report.ok:
+                raise self.unemitted(target, ir, f"wrote a wrong file: {_failures(report)}")
+        return target, files
+
+    def unemitted(self, target: Target, ir: Any, what: str) -> InternalError:
+        return InternalError(
+            f"target `{target.name}` {what} (for `{self.request.name}`)",
+            collective=self.request.name, ir=ir, target=element_text(target),
+        )  # fmt: skip
+
+    def timed(self, step: str, work: Callable[[], T]) -> T:
+        if self.observer:
+            self.observer.begins(self.request.name, step)
+        start = time.perf_counter()
+        result = work()
+        self.timings.append(Timing(self.request.name, step, time.perf_counter() - start))
+        return result
+
+
+def _require_facts(this: Pass, ir: Any) -> None:
+    """Raise C0012 where a fact that a pass requires does not hold of the IR."""
+    for fact in this.requires:
+        if not FACTS[fact](ir):
+            way = {"discrete": "run `discretize` before it"}.get(fact)
+            raise error("C0012", f"pass `{this.name}` needs a {fact} schedule", hint=way, exit_status=2)
+
+
+def _ends_level(chain: Plan, count: int) -> bool:
+    """Whether the next pass gives another kind of IR, or there is none."""
+    rest = chain.passes[count + 1 :]
+    here = isinstance(chain.passes[count].gives, type) and issubclass(chain.passes[count].gives, Program)
+    return not rest or (rest[0].gives is Program) != here
+
+
+def _failures(report: Report) -> str:
+    return "; ".join(f"{check.name}: {check.detail}" for check in report.failed)
+
+
+def _describe(collective: Any) -> str:
+    root = f" with root {collective.root}" if collective.root is not None else ""
+    return f"{collective.kind}{root} over {collective.num_ranks} ranks"

@@ -1,0 +1,98 @@
+"""Where the files of a compilation go."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+
+import attrs
+
+from collc.backends.base import Artifact, Target
+from collc.ir.diagnostic import error
+
+from .files import STDOUT
+
+__all__ = ["NamedFile", "main_paths", "name_files", "stem_of"]
+
+
+@attrs.frozen
+class NamedFile:
+    """A file with its place, the collective it is of and the target that made it."""
+
+    path: str
+    collective: str
+    target: str
+    artifact: Artifact
+
+
+def stem_of(path: str) -> str:
+    """Return the name that outputs of an input have by default: its own without folder and last suffix.
+
+    >>> stem_of("a/pod.coll"), stem_of("-")
+    ('pod', 'stdin')
+    """
+    return os.path.splitext(os.path.basename(path))[0] if path != "-" else "stdin"
+
+
+def main_paths(wanted: Sequence[tuple[str, Target]], stem: str, out: str | None) -> list[str]:
+    """Return the path of the main file of every (collective, target), in order.
+
+    One alone is called after the input (``stem``), or is ``out`` where that names a file; several are called
+    after their collectives, in the folder ``out`` or the current one. A name that would come twice gets a
+    number. Raises C0021 where several files were to go to one."""
+    if out is not None and not _is_folder(out):
+        if len(wanted) > 1:
+            listed = ", ".join(f"`{name}` as {target.name}" for name, target in wanted[:4])
+            raise error(
+                "C0021",
+                f"{len(wanted)} outputs cannot go to one file `{out}`",
+                notes=[f"outputs: {listed}{', ...' if len(wanted) > 4 else ''}"],
+                hint="name a folder (`-o DIR/`), or choose one with --collective and -t",
+                exit_status=2,
+            )
+        return [out] * len(wanted)
+    folder = out or ""
+    names = [stem] if len(wanted) == 1 else [name for name, _ in wanted]
+    taken: set[str] = set()
+    paths = []
+    for name, (_, target) in zip(names, wanted, strict=True):
+        path, count = name + target.suffix, 2
+        while path in taken:
+            path, count = f"{name}-{count}{target.suffix}", count + 1
+        taken.add(path)
+        paths.append(os.path.join(folder, path))
+    return paths
+
+
+def name_files(
+    emitted: Sequence[tuple[str, Target, Sequence[Artifact]]], stem: str, out: str | None
+) -> list[NamedFile]:
+    """Return every file with its place: main files by :func:`main_paths`, further ones beside them.
+
+    A further file keeps its main file's stem with its own suffix. Standard output takes the main file alone.
+    """
+    paths = main_paths([(name, target) for name, target, _ in emitted], stem, out)
+    files = []
+    for path, (name, target, artifacts) in zip(paths, emitted, strict=True):
+        files.append(NamedFile(path, name, target.name, artifacts[0]))
+        if path != STDOUT:
+            files += [
+                NamedFile(os.path.splitext(path)[0] + os.path.splitext(side.filename)[1], name, target.name, side)
+                for side in artifacts[1:]
+            ]
+    return files
+
+
+def identifier(text: str) -> str:
+    """Return a name of the language made of any text.
+
+    >>> identifier("2-node pod")
+    '_2_node_pod'
+    """
+    word = re.sub(r"\W", "_", text, flags=re.ASCII) or "_"
+    return f"_{word}" if word[0].isdigit() else word
+
+
+def _is_folder(out: str) -> bool:
+    return out != STDOUT and (out.endswith(("/", os.sep)) or os.path.isdir(out))

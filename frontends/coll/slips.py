@@ -1,0 +1,376 @@
+"""Syntax errors in words: a table of the slips people make, each with an example, a test and a way out.
+
+The table is tried in order; what no row recognizes is described by what was found and what could have stood there.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+from lark import Token
+
+from collc.ir.diagnostic import nearest
+
+__all__ = ["KEYWORDS", "SLIPS", "Fix", "Slip", "Trouble", "describe"]
+
+_DECLARATIONS = ("topology", "collective", "schedule", "emit", "include", "param", "let")
+_STATEMENTS = ("param", "let", "rank", "switch", "link", "for", "if", "at", "send", "reduce")
+#: What a statement or declaration may begin with -> its terminal.
+KEYWORDS = {word: word.upper() for word in (*_DECLARATIONS, *_STATEMENTS)}
+
+_FOUND = re.compile(
+    r"[^\W\d]\w*|[0-9]+(?:\.[0-9]+)?|\"[^\"\n]*\"|'[^'\n]*'|<->|\.\.\.|\.\.=|=>|<=|>=|==|!=|:=|->|<-|--|&&|\|\||//|/\*|\*\*|\.\.|."
+)  # fmt: skip
+
+
+@attrs.frozen
+class Trouble:
+    """Where the parser stopped: at ``position``, after the token ``last``, with ``values`` not yet put together."""
+
+    text: str = attrs.field(repr=False)
+    position: int
+    last: Token | None
+    values: tuple[Any, ...] = attrs.field(repr=False)
+    accepts: Callable[..., frozenset[str]]
+    fits: Callable[..., bool]
+
+    @property
+    def found(self) -> str:
+        """The word, number or sign found; nothing at the end."""
+        match = _FOUND.match(self.text, self.position)
+        return match.group() if match else ""
+
+    @property
+    def expected(self) -> frozenset[str]:
+        return self.accepts()
+
+    @property
+    def after(self) -> int:
+        """The place just after the last token."""
+        return int(self.last.end_pos or 0) if self.last else 0
+
+    @property
+    def opener(self) -> Token | None:
+        """The innermost bracket that is open."""
+        open_ = [v for v in self.values if isinstance(v, Token) and v.type in ("LBRACE", "LPAR", "LSQB")]
+        return open_[-1] if open_ else None
+
+    @property
+    def on_new_line(self) -> bool:
+        return "\n" in self.text[self.after : self.position]
+
+    def what(self) -> str:
+        """Return what was found, for a message."""
+        return f"`{self.found}`" if self.found else "the end of the text"
+
+
+@attrs.frozen
+class Fix:
+    """What to say, where (text offsets), and how to go on: put in ``insert``, in the place of ``skip`` characters.
+
+    ``names`` are names that the text wanted to declare but could not; the statement is looked for the end of from
+    ``drop_from`` where that is not the place of the error.
+    """
+
+    code: str
+    message: str
+    start: int
+    end: int
+    hint: str | None = None
+    notes: tuple[str, ...] = ()
+    insert: str | None = None
+    skip: int = 0
+    names: tuple[str, ...] = ()
+    drop_from: int | None = None
+
+    @property
+    def repairs(self) -> bool:
+        return self.insert is not None or self.skip > 0
+
+
+@attrs.frozen
+class Slip:
+    """One row: an example of the mistake, and the function that recognizes it."""
+
+    example: str
+    recognize: Callable[[Trouble], Fix | None]
+
+
+def describe(trouble: Trouble) -> Fix:
+    """Return what to say about a syntax error."""
+    for slip in SLIPS:
+        if (fix := slip.recognize(trouble)) is not None:
+            return fix
+    needed = _needed(trouble.expected)
+    end = trouble.position + len(trouble.found)
+    return Fix("C0101", f"found {trouble.what()}, needed {needed}", trouble.position, end)
+
+
+def _here(trouble: Trouble, code: str, message: str, **more: Any) -> Fix:
+    return Fix(code, message, trouble.position, trouble.position + len(trouble.found), **more)
+
+
+# ---- the slips
+
+
+def _unterminated_string(t: Trouble) -> Fix | None:
+    if t.found not in ('"', "'"):
+        return None
+    line = t.text[t.position :].split("\n", 1)[0].rstrip()
+    code, message = "C0110", "found a string that does not end on its line"
+    return Fix(code, message, t.position, t.position + len(line), hint=f"close it with `{t.found}`")
+
+
+def _foreign_comment(t: Trouble) -> Fix | None:
+    if t.found not in ("//", "/*"):
+        return None
+    end = t.text.find("\n" if t.found == "//" else "*/", t.position)
+    end = len(t.text) if end < 0 else end + (0 if t.found == "//" else 2)
+    return _here(t, "C0109", f"found `{t.found}`", hint="comments begin with `#`", skip=end - t.position)
+
+
+_FOREIGN = {
+    "%": ("TIMES MOD", "mod"), "&&": ("AND", "and"), "||": ("OR", "or"), "!": ("NOT", "not"),
+    "...": ("DOTS", ".."), "..=": ("DOTS", ".."),
+}  # fmt: skip
+_RANGE = "`a..b` goes from a up to b, without b"
+
+
+def _foreign_operator(t: Trouble) -> Fix | None:
+    if t.found in ("**", "^", "*") and "PLUS" in t.expected | t.accepts("TIMES"):
+        if t.found == "*" and not (t.last and t.last.type == "TIMES"):
+            return None
+        return _here(t, "C0109", f"found `{t.found}`, which is no operator", hint="a power is written `pow(a, b)`")
+    if t.found == "." and t.last and t.last.type == "DOTS":
+        return _here(t, "C0109", "found `...`, needed `..`", notes=(_RANGE,), skip=1)
+    terminals, word = _FOREIGN.get(t.found, ("", ""))
+    terminal = next((name for name in reversed(terminals.split()) if name in t.expected), None)
+    if terminal is None:
+        return None
+    note = (_RANGE,) if word == ".." else ()
+    message = f"found `{t.found}`, needed `{word}`"
+    return _here(t, "C0109", message, notes=note, insert=terminal, skip=len(t.found))
+
+
+def _quotes(t: Trouble) -> Fix | None:
+    if not t.found.startswith("'") or "STRING" not in t.expected:
+        return None
+    return _here(t, "C0109", "found a string in `'`, needed `\"`", insert="STRING", skip=len(t.found))
+
+
+def _hyphen_in_name(t: Trouble) -> Fix | None:
+    if t.found != "-" or t.last is None or t.last.type != "NAME" or t.after != t.position or "MINUS" in t.expected:
+        return None
+    rest = re.compile(r"[A-Za-z0-9_-]+").match(t.text, t.position)
+    if rest is None:
+        return None
+    whole = f"{t.last}{rest.group()}"
+    start = int(t.last.start_pos or 0)
+    message, hint = f"found `-` in the name `{whole}`", f"write `{whole.replace('-', '_')}`"
+    return Fix(
+        "C0105", message, start, rest.end(), hint=hint, skip=rest.end() - t.position, names=tuple(whole.split("-")),
+        notes=("names consist of letters, digits and `_`",),
+    )  # fmt: skip
+
+
+def _bad_name(t: Trouble) -> Fix | None:
+    if not t.expected & {"NAME", "WORD"} or t.expected & {"NUMBER", "SEMI"}:
+        return None
+    match = re.compile(r"\d\w*|\w*[^\x00-\x7f]\w*|\"[^\"\n]*\"").match(t.text, t.position)
+    if match is None or not match.group():
+        return None
+    terminal = "NAME" if "NAME" in t.expected else "WORD"
+    note = "names begin with a letter and consist of letters a to z, digits and `_`"
+    message = f"found `{match.group()}`, needed a name"
+    return Fix(
+        "C0105", message, t.position, match.end(), notes=(note,), insert=terminal, skip=len(match.group())
+    )  # fmt: skip
+
+
+def _unclosed(t: Trouble) -> Fix | None:
+    """The end of the text, or a declaration in the middle of a block."""
+    closers = {"LBRACE": ("RBRACE", "}"), "LPAR": ("RPAR", ")"), "LSQB": ("RSQB", "]")}
+    if t.opener is None:
+        return None
+    terminal, sign = closers[t.opener.type]
+    if terminal not in t.expected:
+        return None
+    declaration = t.found in _DECLARATIONS[:5] and t.on_new_line and t.found.upper() not in t.expected
+    ends = not t.found or declaration or (sign != "}" and (t.found in ";{}" or t.found == ":"))
+    if not ends:
+        return None
+    note = f"`{t.opener}` was opened on line {t.opener.line}"
+    message = f"missing `{sign}`: found {t.what()}"
+    return Fix("C0103", message, t.after, t.after + 1, notes=(note,), insert=terminal)
+
+
+def _missing_semicolon(t: Trouble) -> Fix | None:
+    starts = t.found in KEYWORDS or t.found in ("", "}") or t.on_new_line
+    if not starts or "SEMI" not in t.expected or "TOPOLOGY" in t.expected:  # after a block it is optional
+        return None
+    return Fix("C0102", f"missing `;`: found {t.what()}", t.after, t.after + 1, insert="SEMI")
+
+
+def _statements_as_options(t: Trouble) -> Fix | None:
+    """``using bfb { for ...``: the word was taken for an option's name."""
+    if t.last is None or t.last.type != "WORD" or t.last not in _STATEMENTS or "COLON" not in t.expected:
+        return None
+    start = int(t.last.start_pos or 0)
+    message = f"found the statement `{t.last}`, needed an option `name: value`"
+    hint = "statements belong to `using steps { ... }`"
+    return Fix("C0113", message, start, t.after, hint=hint, drop_from=t.opener.start_pos if t.opener else None)
+
+
+def _wrong_sign(t: Trouble) -> Fix | None:
+    if t.found == "=" and t.last and t.last.type == "EQUAL" and t.after == t.position:
+        return _here(t, "C0107", "found `==`, needed `=`", skip=1)
+    for terminal, sign, wrong in (("COLON", ":", ("=", ":=", "=>")), ("EQUAL", "=", (":", ":=", "=="))):
+        if t.found in wrong and terminal in t.expected:
+            hint = "an option is written `name: value`" if sign == ":" and "EQUAL" not in t.expected else None
+            return _here(
+                t, "C0107", f"found `{t.found}`, needed `{sign}`", hint=hint, insert=terminal, skip=len(t.found)
+            )  # fmt: skip
+    if t.found == "=" and "COMPARE" in t.expected:
+        hint = "two numbers are compared with `==`"
+        return _here(t, "C0107", "found `=`, needed `==`", hint=hint, insert="COMPARE", skip=1)
+    return None
+
+
+def _semicolon_in_options(t: Trouble) -> Fix | None:
+    if t.found != ";" or "COMMA" not in t.expected or t.opener is None or t.opener.type != "LBRACE":
+        return None
+    return _here(t, "C0107", "found `;`, needed `,` between options", insert="COMMA", skip=1)
+
+
+def _arrow(t: Trouble) -> Fix | None:
+    if "SIMPLEX" not in t.expected or t.found not in ("--", "<-", "=>", "<=>", "=", "<", ">", "<="):
+        return None
+    skip = len(re.compile(r"[-<=>]+").match(t.text, t.position).group())  # type: ignore[union-attr]
+    sign = t.text[t.position : t.position + skip]
+    hint = "`a -> b` is one link, `a <-> b` is one each way"
+    message = f"found `{sign}`, needed `->` or `<->`"
+    return Fix("C0108", message, t.position, t.position + skip, hint=hint, insert="DUPLEX", skip=skip)
+
+
+def _missing_arrow(t: Trouble) -> Fix | None:
+    """``link a - b``: the arrow was taken for a subtraction."""
+    if "SIMPLEX" not in t.expected:
+        return None
+    hint = "`a -> b` is one link, `a <-> b` is one each way"
+    return _here(t, "C0108", f"found {t.what()}, needed `->` or `<->`", hint=hint)
+
+
+_BOTH_ENDS = "`send shard SHARD from RANK to RANK` names both ends"
+_FOREIGN_STATEMENTS = {
+    "recv": _BOTH_ENDS, "receive": _BOTH_ENDS, "copy": _BOTH_ENDS, "node": "nodes are declared with `rank` or `switch`",
+    "edge": "write `link a -> b` or `link a <-> b`",
+}  # fmt: skip
+
+
+def _unknown_keyword(t: Trouble) -> Fix | None:
+    known = [word for word in dict.fromkeys((*_DECLARATIONS, *_STATEMENTS)) if word.upper() in t.expected]
+    if len(known) < 4 or not re.match(r"[A-Za-z_]", t.found):
+        return None
+    kind = "statement" if "LINK" in t.expected else "declaration"
+    hint = _FOREIGN_STATEMENTS.get(t.found) or nearest(t.found, known)
+    guess = difflib.get_close_matches(t.found, known, n=1, cutoff=0.75)
+    note = f"a {kind} begins with {_listed([f'`{word}`' for word in known])}"
+    return _here(
+        t, "C0106", f"unknown {kind} `{t.found}`", hint=hint, notes=() if hint else (note,),
+        insert=guess[0].upper() if guess else None, skip=len(t.found) if guess else 0,
+    )  # fmt: skip
+
+
+def _closes_nothing(t: Trouble) -> Fix | None:
+    if t.found not in ("}", ")", "]") or t.opener is not None:
+        return None
+    skip = len(re.compile(r".\s*;?").match(t.text, t.position).group())  # type: ignore[union-attr]
+    return _here(t, "C0104", f"found `{t.found}`, which closes nothing", skip=skip)
+
+
+_WORDS = ("USING", "AS", "ON", "IN", "SHARD", "FROM", "TO", "OF")
+
+
+def _missing_word(t: Trouble) -> Fix | None:
+    missing = next((name for name in _WORDS if name in t.expected), None)
+    if missing is None or not re.match(r"\w", t.found) or not t.fits(t.position, missing):
+        return None
+    word = missing.lower()
+    repair = t.found.upper() not in _WORDS  # `from` after a forgotten `of` would be taken for a name
+    example = {
+        "USING": "schedule NAME using SCHEDULER", "AS": "emit NAME as TARGET",
+        "ON": "collective NAME = KIND on TOPOLOGY", "IN": "for NAME in LOW..HIGH",
+    }.get(missing, "send shard SHARD from RANK to RANK")  # fmt: skip
+    message = f"missing `{word}`: found {t.what()}"
+    return _here(t, "C0111", message, hint=f"write `{example}`", insert=missing if repair else None)
+
+
+def _missing_brace(t: Trouble) -> Fix | None:
+    if "LBRACE" not in t.expected or t.found not in KEYWORDS or not t.fits(t.position, "LBRACE"):
+        return None
+    return Fix("C0103", f"missing `{{`: found {t.what()}", t.after, t.after + 1, insert="LBRACE")
+
+
+def _missing_comma(t: Trouble) -> Fix | None:
+    if "COMMA" not in t.expected or not re.match(r"[\w\"({]", t.found) or not t.fits(t.position, "COMMA"):
+        return None
+    return Fix("C0112", f"missing `,`: found {t.what()}", t.after, t.after + 1, insert="COMMA")
+
+
+SLIPS = (
+    Slip('include "site.coll;', _unterminated_string),
+    Slip("// a comment", _foreign_comment),
+    Slip("param n = 4 % 3;", _foreign_operator),
+    Slip("include 'site.coll';", _quotes),
+    Slip("topology my-pod = torus(3);", _hyphen_in_name),
+    Slip("topology 3d = torus(3, 3, 3);", _bad_name),
+    Slip("topology pod = torus(3, 3;", _unclosed),
+    Slip("topology t { rank a; } }", _closes_nothing),
+    Slip("param n = 4\nparam m = 5;", _missing_semicolon),
+    Slip("topology t { for i in 0..3 link a -> b; } }", _missing_brace),
+    Slip("schedule grads using bfb { for s in 0..3 { } }", _statements_as_options),
+    Slip("emit grads as msccl-xml { channels = 4 };", _wrong_sign),
+    Slip("emit grads as msccl-xml { channels: 4; runtime: rccl };", _semicolon_in_options),
+    Slip("topology t { rank a, b; link a <= b; }", _arrow),
+    Slip("topology t { rank a, b; link a - b; }", _missing_arrow),
+    Slip("toplogy pod = torus(3);", _unknown_keyword),
+    Slip("schedule grads bfb;", _missing_word),
+    Slip("topology pod = torus(3 3);", _missing_comma),
+)
+
+
+# ---- in words
+
+_SIGNS = {
+    "SEMI": "`;`", "COMMA": "`,`", "COLON": "`:`", "EQUAL": "`=`", "DOTS": "`..`", "LBRACE": "`{`", "RBRACE": "`}`",
+    "LPAR": "`(`", "RPAR": "`)`", "LSQB": "`[`", "RSQB": "`]`", "DUPLEX": "`<->`", "SIMPLEX": "`->`", "NUMBER": "a number",
+    "STRING": "a string", "NAME": "a name", "WORD": "a name", "HYPHENATED": "a name", "UNIT": "a unit",
+    "$END": "the end of the text", "PLUS": "`+`", "MINUS": "`-`", "TIMES": "`*`", "COMPARE": "a comparison",
+}  # fmt: skip
+_OPERATORS = frozenset({"PLUS", "MINUS", "TIMES", "MOD", "COMPARE", "AND", "OR", "DOTS", "UNIT"})
+_OPERANDS = frozenset({"NUMBER", "STRING", "NAME", "LPAR", "LBRACE", "MINUS", "NOT", "IMPORT", "HYPHENATED"})
+
+
+def _needed(expected: frozenset[str]) -> str:
+    """Return in words what may stand in a place."""
+    rest = set(expected)
+    words: list[str] = []
+    if {"NUMBER", "NAME", "LPAR"} <= rest:
+        rest -= _OPERANDS
+        words.append("an expression")
+    elif "PLUS" in rest:
+        rest -= _OPERATORS | ({"LPAR", "LSQB"} if len(rest - _OPERATORS) > 2 else set())
+    for kind, mark in (("a statement", "LINK"), ("a declaration", "TOPOLOGY")):
+        if mark in rest:
+            rest -= set(KEYWORDS.values())
+            words.append(kind)
+    words += sorted({_SIGNS.get(name, f"`{name.lower()}`") for name in rest})
+    return _listed(words or ["something else"])
+
+
+def _listed(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"

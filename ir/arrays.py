@@ -1,0 +1,51 @@
+"""Columns: read-only integer arrays, no wider than what they hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["as_column", "fit"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_UNSIGNED = (np.uint8, np.uint16, np.uint32, np.int64)
+_SIGNED = (np.int8, np.int16, np.int32, np.int64)
+
+
+def fit(low: int, high: int) -> type[np.integer[Any]]:
+    """Return the narrowest integer type that holds ``low`` .. ``high``.
+
+    >>> fit(0, 300).__name__, fit(-1, 100).__name__
+    ('uint16', 'int8')
+    """
+    for kind in _SIGNED if low < 0 else _UNSIGNED:
+        info = np.iinfo(kind)
+        if info.min <= low and high <= info.max:
+            return kind
+    raise OverflowError(f"{high} does not fit 64 bits")
+
+
+def as_column(values: Any) -> Array:
+    """Return ``values`` as a one-dimensional, read-only integer column of the narrowest type that holds them.
+
+    Arithmetic on columns that may leave the type must widen them first (``column.astype(np.int64)``). An
+    array that is narrow enough already is not copied: whoever gives one away must not write to it any more.
+
+    >>> as_column([0, 300]).dtype.name
+    'uint16'
+    """
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise ValueError(f"a column has one dimension, found {array.ndim}")
+    if array.size and array.dtype.kind not in "iubO":
+        raise TypeError(f"a column holds integers, found {array.dtype}")
+    if array.size == 0:
+        array = np.zeros(0, dtype=np.uint8)
+    else:
+        array = array.astype(fit(int(array.min()), int(array.max())), copy=False)
+    if array.flags.writeable:
+        array = array.view()
+        array.flags.writeable = False
+    return array

@@ -1,0 +1,249 @@
+"""Who sends which part of which shard over which links, and when: the chunk-level IR.
+
+Two forms. A :class:`Schedule` gives every transfer a step; a :class:`Forest` gives every shard weighted spanning
+trees. Both are columns, one row a transfer or tree edge, because a torus of 2,500 ranks has 6 million.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import attrs
+import numpy as np
+
+from .arrays import as_column
+from .collective import Collective
+from .topology import Topology
+
+__all__ = ["Action", "Forest", "Routes", "Schedule"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class Action(IntEnum):
+    """What the receiver does with what arrives: keep it, or add it to what it has."""
+
+    COPY = 0
+    REDUCE = 1
+
+
+@attrs.frozen(eq=False)
+class Routes:
+    """Paths of links through switches: route r is ``links[start[r]:start[r+1]]``, rank to rank."""
+
+    start: Array = attrs.field(converter=as_column)
+    links: Array = attrs.field(converter=as_column)
+
+    def __len__(self) -> int:
+        return len(self.start) - 1
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Routes):
+            return NotImplemented
+        return np.array_equal(self.start, other.start) and np.array_equal(self.links, other.links)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @classmethod
+    def of(cls, paths: Sequence[Sequence[int]]) -> Routes:
+        """Return the routes with these lists of links."""
+        start = np.cumsum([0, *(len(p) for p in paths)])
+        return cls(start, [link for path in paths for link in path])
+
+    @classmethod
+    def direct(cls, num_links: int) -> Routes:
+        """Return the routes of a network without switches: route r is link r alone."""
+        return cls(np.arange(num_links + 1), np.arange(num_links))
+
+    def path(self, route: int) -> list[int]:
+        return [int(x) for x in self.links[self.start[route] : self.start[route + 1]]]
+
+    @cached_property
+    def is_direct(self) -> bool:
+        """Whether route r is link r alone, for every r."""
+        return len(self.links) == len(self) and np.array_equal(self.links, np.arange(len(self)))
+
+    def tails(self, topology: Topology) -> Array:
+        """Return the node each route starts from."""
+        return topology.src[self.links[self.start[:-1]]]
+
+    def heads(self, topology: Topology) -> Array:
+        """Return the node each route ends at."""
+        return topology.dst[self.links[self.start[1:].astype(np.int64) - 1]]
+
+
+@attrs.frozen(eq=False)
+class Schedule:
+    """Step form: row i moves parts ``lo[i]`` .. ``hi[i]`` (exclusive) of shard ``shard[i]`` along ``route[i]`` at ``step[i]``.
+
+    A shard is cut in ``parts`` equal parts, so the row moves the exact interval [lo/parts, hi/parts) of it. Before the
+    discretize pass ``parts`` is merely a common denominator; after it (``discrete``) a part is a chunk that runtimes
+    move whole. Steps count from 0 and never decrease from row to row; transfers of one step happen together:
+    all read what was there before the step.
+    """
+
+    topology: Topology
+    collective: Collective
+    parts: int
+    step: Array = attrs.field(converter=as_column)
+    action: Array = attrs.field(converter=as_column)
+    shard: Array = attrs.field(converter=as_column)
+    lo: Array = attrs.field(converter=as_column)
+    hi: Array = attrs.field(converter=as_column)
+    route: Array = attrs.field(converter=as_column)
+    routes: Routes = attrs.field(
+        default=attrs.Factory(lambda self: Routes.direct(self.topology.num_links), takes_self=True)
+    )
+    discrete: bool = False
+    scheduler: str = "steps"
+
+    COLUMNS = ("step", "action", "shard", "lo", "hi", "route")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Schedule):
+            return NotImplemented
+        scalars = ("topology", "collective", "parts", "routes", "discrete", "scheduler")
+        return all(getattr(self, s) == getattr(other, s) for s in scalars) and all(
+            np.array_equal(getattr(self, c), getattr(other, c)) for c in self.COLUMNS
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __len__(self) -> int:
+        return len(self.step)
+
+    @property
+    def num_steps(self) -> int:
+        return int(self.step[-1]) + 1 if len(self) else 0
+
+    @cached_property
+    def src(self) -> Array:
+        """The rank each row sends from."""
+        return self.routes.tails(self.topology)[self.route]
+
+    @cached_property
+    def dst(self) -> Array:
+        """The rank each row sends to."""
+        return self.routes.heads(self.topology)[self.route]
+
+    @cached_property
+    def step_start(self) -> Array:
+        """The first row of each step, then the number of rows: ``num_steps + 1`` entries."""
+        return np.searchsorted(self.step, np.arange(self.num_steps + 1))
+
+    def rows(self, keep: Array) -> Schedule:
+        """Return the schedule of the rows that ``keep`` selects (a mask or row numbers, steps not decreasing)."""
+        return attrs.evolve(self, **{c: getattr(self, c)[keep] for c in self.COLUMNS})
+
+
+@attrs.frozen(eq=False)
+class Forest:
+    """Forest form: tree t carries the share ``weight[t]/parts`` of shard ``root[t]``; its edges are rows.
+
+    Row i says that in tree ``tree[i]`` rank ``parent[i]`` passes data to rank ``child[i]`` along ``route[i]`` (out-trees:
+    allgather, broadcast), or the reverse, reducing, where ``inward`` (reduce-scatter, reduce; the route then runs from child
+    to parent). Rows of a tree stand parents first. For rooted collectives every tree has the root as its root and
+    carries a share of the whole vector; trees are stacked in row order to cover [0, 1).
+    """
+
+    topology: Topology
+    collective: Collective
+    parts: int
+    root: Array = attrs.field(converter=as_column)
+    weight: Array = attrs.field(converter=as_column)
+    tree: Array = attrs.field(converter=as_column)
+    parent: Array = attrs.field(converter=as_column)
+    child: Array = attrs.field(converter=as_column)
+    route: Array = attrs.field(converter=as_column)
+    routes: Routes = attrs.field(
+        default=attrs.Factory(lambda self: Routes.direct(self.topology.num_links), takes_self=True)
+    )
+    inward: bool = False
+    scheduler: str = "forest"
+
+    COLUMNS = ("root", "weight", "tree", "parent", "child", "route")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Forest):
+            return NotImplemented
+        scalars = ("topology", "collective", "parts", "routes", "inward", "scheduler")
+        return all(getattr(self, s) == getattr(other, s) for s in scalars) and all(
+            np.array_equal(getattr(self, c), getattr(other, c)) for c in self.COLUMNS
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def num_trees(self) -> int:
+        return len(self.root)
+
+    def share(self, tree: int) -> Fraction:
+        """Return the share of its shard that a tree carries."""
+        return Fraction(int(self.weight[tree]), self.parts)
+
+    @cached_property
+    def parent_row(self) -> Array:
+        """For each row the first row of its tree whose child is this row's parent; -1 where there is none (the root)."""
+        ranks = self.collective.num_ranks
+        base = self.tree.astype(np.int64) * ranks
+        key, wanted = base + self.child, base + self.parent
+        order = np.argsort(key, kind="stable")
+        place = np.searchsorted(key[order], wanted)
+        row = np.append(order, -1)[place]
+        at_root = (key[row] != wanted) | (self.parent == self.root[self.tree])
+        return np.where(at_root, -1, row)
+
+    @cached_property
+    def depth(self) -> Array:
+        """Hops (tree edges) from the root to the child of each row."""
+        depth, above = np.ones(len(self.tree), dtype=np.int64), self.parent_row
+        for _ in range(len(self.tree).bit_length()):  # every round doubles the hops that are counted
+            depth = depth + np.where(above >= 0, depth[above], 0)
+            above = np.where(above >= 0, above[above], -1)
+            if (above < 0).all():
+                break
+        return depth
+
+    @property
+    def height(self) -> int:
+        """Edges on the longest path from a root to a leaf."""
+        return int(self.depth.max(initial=0))
+
+    def to_steps(self) -> Schedule:
+        """Return the step form without pipelining: an edge at depth h acts at step h-1 (out) or height-h (in).
+
+        In a rooted collective the vector's N shards are cut at the trees' shares.
+        """
+        below = np.zeros(self.num_trees, dtype=np.int64)
+        filled: dict[int, int] = {}
+        for t, (r, w) in enumerate(zip(self.root.tolist(), self.weight.tolist(), strict=True)):
+            below[t] = filled.get(r, 0)
+            filled[r] = int(below[t]) + w
+        lo, hi = below[self.tree], below[self.tree] + self.weight[self.tree].astype(np.int64)
+        step = self.height - self.depth if self.inward else self.depth - 1
+        shard, rows = self.root[self.tree].astype(np.int64), np.arange(len(self.tree))
+        if self.collective.root is not None:
+            shard, lo, hi, rows = _spread(lo, hi, self.parts, self.collective.num_ranks)
+        order = np.lexsort((rows, step[rows]))
+        rows = rows[order]
+        action = Action.REDUCE if self.inward else Action.COPY
+        return Schedule(
+            self.topology, self.collective, self.parts, step=step[rows], action=np.full(len(rows), action),
+            shard=shard[order], lo=lo[order], hi=hi[order], route=self.route[rows], routes=self.routes,
+            scheduler=self.scheduler,
+        )  # fmt: skip
+
+
+def _spread(lo: Array, hi: Array, parts: int, shards: int) -> tuple[Array, Array, Array, Array]:
+    """Cut intervals of the whole vector, given in 1/parts, into intervals of its shards, in 1/parts of a shard each."""
+    pieces = [
+        (k, max(a * shards - k * parts, 0), min(b * shards - k * parts, parts), i)
+        for i, (a, b) in enumerate(zip(lo.tolist(), hi.tolist(), strict=True))
+        for k in range(a * shards // parts, -(-b * shards // parts))
+    ]
+    table = np.array(pieces, dtype=np.int64).reshape(-1, 4)
+    return table[:, 0], table[:, 1], table[:, 2], table[:, 3]

@@ -1,0 +1,195 @@
+"""Text -> IR. What it returns is well formed; whether it is a correct schedule is for the verifier to say."""
+
+from __future__ import annotations
+
+import attrs
+
+from ..collective import KINDS, Collective
+from ..diagnostic import CollcError, Source
+from ..program import Program
+from ..schedule import Forest, Routes, Schedule
+from ..topology import LinkClass, Topology, Translations
+from ..validate import Flaw, flaws
+from .columns import blame, columns, lists, rows
+from .program import read_program
+from .reader import Line, Reader, Table
+from .source import Text, shown
+from .words import ACTIONS, ENDS, HEADER, MAX_NODES
+
+__all__ = ["parse_ir"]
+
+Level = Topology | Collective | Schedule | Forest | Program
+_BLOCKS = ("topology", "collective", "schedule", "forest", "program")
+
+
+def parse_ir(text: str, path: str = "<ir>") -> Level:
+    """Return the IR level that a text holds: what its last block says.
+
+    Raises :class:`CollcError` C0801 to C0807 with a span in ``path`` for every text that is not the form that
+    ``print_ir`` writes, and for numbers that no well-formed IR has. Takes memory in proportion to the text.
+    """
+    return _Parser(Reader(Text(Source(path, text)))).parse()
+
+
+@attrs.define
+class _Parser:
+    """The blocks read so far."""
+
+    reader: Reader
+    topology: Topology | None = None
+    collective: Collective | None = None
+    tables: dict[str, Table] = attrs.field(factory=dict)
+
+    def parse(self) -> Level:
+        _header(self.reader)
+        line = self.reader.line("a block: " + ", ".join(_BLOCKS))
+        while True:
+            block = line.place
+            level = getattr(self, "_" + line.word(*_BLOCKS))(line)
+            self._require_sound(level, block)
+            if self.reader.peek() is None:
+                return level
+            line = self.reader.line("a block")
+            if not isinstance(level, (Topology, Collective)):
+                raise line.expected("the end of the text: nothing follows a schedule, forest or program")
+
+    def _require_sound(self, level: Level, block: int) -> None:
+        found = flaws(level)
+        if found:
+            raise CollcError([blame(self.reader.text, flaw, self.tables, block) for flaw in found])
+
+    def _table(self, name: str, extra: tuple[str, ...] = ()) -> Table:
+        table = self.tables[name] = self.reader.table(name, extra)
+        return table
+
+    # ---- blocks
+
+    def _topology(self, line: Line) -> Topology:
+        if self.topology is not None or self.collective is not None:
+            raise line.fail("C0802", "a text has one topology, before its collective")
+        reader, name = self.reader, line.string()
+        reader.open(line)
+        ranks = reader.integer("ranks", MAX_NODES)
+        switches = reader.integer("switches", MAX_NODES) if reader.at("switches") else 0
+        unit = reader.choice("unit", "link", "B/s")
+        symmetry = self._symmetry() if reader.at("symmetry") else None
+        names = self._names() if reader.at("names") else None
+        classes = tuple(self._classes())
+        links = columns(reader.text, self._table("links"))
+        reader.close()
+        self.topology = Topology(
+            name, ranks, links["src"], links["dst"], switches, links["class"], classes, unit, names, symmetry
+        )
+        return self.topology
+
+    def _symmetry(self) -> Translations:
+        line, shape = self.reader.value("symmetry"), []
+        while line.kind != "end":
+            shape.append(line.integer(MAX_NODES))
+        return Translations(tuple(shape))
+
+    def _names(self) -> tuple[str, ...]:
+        names = []
+        for line in rows(self.reader.text, self._table("names")):
+            names.append(line.string())
+            line.done()
+        return tuple(names)
+
+    def _classes(self) -> list[LinkClass]:
+        classes = []
+        for line in rows(self.reader.text, self._table("classes")):
+            classes.append(LinkClass(line.rational(), line.rational()))
+            line.done()
+        return classes
+
+    def _collective(self, line: Line) -> Collective:
+        if self.collective is not None:
+            raise line.fail("C0802", "a text has one collective")
+        place, kind = line.place, line.word(*KINDS)
+        line.word("ranks")
+        ranks = line.integer(MAX_NODES)
+        root = line.integer(MAX_NODES) if line.at("root") and line.word("root") else None
+        size = line.integer() if line.at("size") and line.word("size") else None
+        line.word("op")
+        op = line.string(bare=True)
+        line.word("dtype")
+        dtype = line.string(bare=True)
+        line.done()
+        try:
+            self.collective = Collective(kind, ranks, root, size, op, dtype)
+        except CollcError as problem:
+            message = problem.diagnostics[0].message
+            raise self.reader.text.fail("C0806", message, place, line.end) from None
+        return self.collective
+
+    def _needed(self, line: Line) -> tuple[Topology, Collective]:
+        if self.topology is None or self.collective is None:
+            raise line.fail("C0802", "a topology and a collective are needed before a schedule or forest")
+        return self.topology, self.collective
+
+    def _schedule(self, line: Line) -> Schedule:
+        (topology, collective), reader, block = self._needed(line), self.reader, line.place
+        reader.open(line)
+        scheduler, parts = reader.bare("scheduler"), reader.integer("parts")
+        discrete = reader.choice("discrete", "yes", "no") == "yes"
+        routes = self._routes(topology)
+        table = columns(reader.text, self._table("transfers", ENDS), {"action": ACTIONS})
+        reader.close()
+        ends = [table.pop(end) for end in ENDS if end in table]
+        schedule = Schedule(
+            topology, collective, parts, **table, routes=routes, discrete=discrete, scheduler=scheduler
+        )
+        self._require_sound(schedule, block)
+        for name, written, real in zip(ENDS, ends, (schedule.src, schedule.dst), strict=False):
+            if (written != real).any():
+                row = int((written != real).argmax())
+                message = f"route {schedule.route[row]} runs {name} {real[row]}, found {written[row]}"
+                raise CollcError(blame(reader.text, Flaw(message, "transfers", row), self.tables, block))
+        return schedule
+
+    def _forest(self, line: Line) -> Forest:
+        (topology, collective), reader = self._needed(line), self.reader
+        reader.open(line)
+        scheduler, parts = reader.bare("scheduler"), reader.integer("parts")
+        inward = reader.choice("direction", "inward", "outward") == "inward"
+        routes = self._routes(topology)
+        trees = columns(reader.text, self._table("trees"))
+        edges = columns(reader.text, self._table("edges"))
+        reader.close()
+        return Forest(
+            topology, collective, parts, **trees, **edges, routes=routes, inward=inward, scheduler=scheduler
+        )
+
+    def _routes(self, topology: Topology) -> Routes:
+        line = self.reader.peek()
+        if line is not None and line.at("routes"):
+            line.word("routes")
+            if line.at("direct"):
+                self.reader.choice("routes", "direct")
+                return Routes.direct(topology.num_links)
+        return lists(self.reader.text, self._table("routes"))
+
+    def _program(self, line: Line) -> Program:
+        if self.collective is None:
+            raise line.fail("C0802", "a collective is needed before a program")
+        reader, name = self.reader, line.string()
+        reader.open(line)
+        scheduler, chunks = reader.bare("scheduler"), reader.integer("chunks")
+        body = Table("instructions", (), 0, 0, reader.pos, len(reader.text.text))
+        self.tables[body.name] = body
+        reader.pos = body.end
+        return read_program(reader.text, body, self.collective, chunks, name, scheduler)
+
+
+def _header(reader: Reader) -> None:
+    text = reader.text
+    end = text.line_end(0)
+    first = text.text[:end].rstrip("\r")
+    if first != HEADER:
+        form, _, version = HEADER.partition(" ")
+        if first.startswith(form + " "):
+            message = f"this textual IR has version {shown(first[len(form) + 1 :])}, needed is {version}"
+        else:
+            message = f"this is no textual IR: expected `{HEADER}` as the first line, found {shown(first)}"
+        raise text.fail("C0801", message, 0, min(end, 80))
+    reader.pos = end + 1

@@ -1,0 +1,186 @@
+"""IR -> text. The form is canonical: equal IRs print the same bytes, however they were built."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ..collective import Collective
+from ..program import Opcode, Program
+from ..schedule import Forest, Routes, Schedule
+from ..topology import Topology
+from .render import render
+from .words import ACTIONS, BUFFERS, ENDS, HEADER, OPCODES, TABLES, quoted, word_or_quoted
+
+__all__ = ["print_ir"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def print_ir(level: Topology | Collective | Schedule | Forest | Program) -> str:
+    """Return the textual form of an IR level; :func:`parse_ir` reads it back to an equal value.
+
+    A schedule or forest brings its topology and collective with it, a program its collective.
+    """
+    blocks: list[Iterable[str]] = []
+    if isinstance(level, (Schedule, Forest)):
+        blocks.append(_topology(level.topology))
+    if isinstance(level, (Schedule, Forest, Program)):
+        blocks.append(_collective(level.collective))
+    blocks.append(_BLOCKS[type(level)](level))
+    return HEADER + "\n" + "".join("\n" + "\n".join(block) + "\n" for block in blocks)
+
+
+def _topology(topology: Topology) -> Iterator[str]:
+    yield f"topology {quoted(topology.name)} {{"
+    yield f"  ranks {topology.num_ranks}"
+    if topology.num_switches:
+        yield f"  switches {topology.num_switches}"
+    yield f"  unit {topology.unit if topology.unit == 'B/s' else word_or_quoted(topology.unit)}"
+    if topology.symmetry is not None:
+        yield " ".join(["  symmetry", *map(str, topology.symmetry.shape)])
+    if topology.names != tuple(map(str, range(topology.num_nodes))):
+        yield from _table("names", len(topology.names), map(quoted, topology.names))
+    classes = (f"{Fraction(c.bandwidth)} {Fraction(c.latency)}" for c in topology.classes)
+    yield from _table("classes", len(topology.classes), classes)
+    yield from _integers("links", (topology.src, topology.dst, topology.link_class))
+    yield "}"
+
+
+def _collective(collective: Collective) -> Iterator[str]:
+    words = [f"collective {collective.kind} ranks {collective.num_ranks}"]
+    if collective.root is not None:
+        words.append(f"root {collective.root}")
+    if collective.size is not None:
+        words.append(f"size {collective.size}")
+    words.append(f"op {word_or_quoted(collective.op)} dtype {word_or_quoted(collective.dtype)}")
+    yield " ".join(words)
+
+
+def _schedule(schedule: Schedule) -> Iterator[str]:
+    yield "schedule {"
+    yield f"  scheduler {word_or_quoted(schedule.scheduler)}"
+    yield f"  parts {schedule.parts}"
+    yield f"  discrete {'yes' if schedule.discrete else 'no'}"
+    yield from _routes(schedule.routes, schedule.topology.num_links)
+    columns = [
+        (schedule.action, ACTIONS) if c == "action" else getattr(schedule, c) for c in schedule.COLUMNS
+    ]
+    try:
+        yield from _integers("transfers", (*columns, schedule.src, schedule.dst), ENDS)
+    except IndexError:  # an unsound schedule: its routes lead nowhere
+        yield from _integers("transfers", columns)
+    yield "}"
+
+
+def _forest(forest: Forest) -> Iterator[str]:
+    yield "forest {"
+    yield f"  scheduler {word_or_quoted(forest.scheduler)}"
+    yield f"  parts {forest.parts}"
+    yield f"  direction {'inward' if forest.inward else 'outward'}"
+    yield from _routes(forest.routes, forest.topology.num_links)
+    yield from _integers("trees", (forest.root, forest.weight))
+    yield from _integers("edges", (forest.tree, forest.parent, forest.child, forest.route))
+    yield "}"
+
+
+def _routes(routes: Routes, num_links: int) -> Iterator[str]:
+    if routes.is_direct and len(routes) == num_links:
+        yield "  routes direct"
+        return
+    start, links = routes.start.tolist(), _named(routes.links, ())
+    paths = (" ".join(links[a:b]) or "none" for a, b in pairwise(start))
+    yield from _table("routes", len(routes), paths)
+
+
+def _table(name: str, count: int, rows: Iterable[str]) -> Iterator[str]:
+    yield f"  {name} {count}: {' '.join(TABLES[name])} {{"
+    if count:
+        yield "    " + "\n    ".join(rows)
+    yield "  }"
+
+
+def _integers(
+    name: str, columns: Sequence[Array | tuple[Array, Sequence[str]]], extra: tuple[str, ...] = ()
+) -> Iterator[str]:
+    first = columns[0][0] if isinstance(columns[0], tuple) else columns[0]
+    yield f"  {name} {len(first)}: {' '.join(TABLES[name] + extra)} {{"
+    yield render(columns, "    ") + "  }"
+
+
+def _named(column: Array, words: Sequence[str]) -> list[str]:
+    """Return a column as words; a value that has none (there is none in a sound IR) stays a number."""
+    known = dict(enumerate(words))
+    return [known.get(value) or str(value) for value in column.tolist()]
+
+
+# ---- programs
+
+
+def _program(program: Program) -> Iterator[str]:
+    yield f"program {quoted(program.name)} {{"
+    yield f"  scheduler {word_or_quoted(program.scheduler)}"
+    yield f"  chunks {program.chunks}"
+    first, start = program.rank_blocks.tolist(), program.block_start.tolist()
+    send, recv = (_peers(column) for column in (program.send_peer, program.recv_peer))
+    channel, instructions = program.channel.tolist(), _instructions(program)
+    for rank, scratch in enumerate(program.scratch.tolist()):
+        yield f"  rank {rank} scratch {scratch} {{"
+        for number, block in enumerate(range(first[rank], first[rank + 1])):
+            peers = f"send {send[block]} recv {recv[block]} channel {channel[block]}"
+            yield f"    threadblock {number} {peers} {{"
+            yield from instructions[start[block] : start[block + 1]]
+            yield "    }"
+        yield "  }"
+    yield "}"
+
+
+def _peers(column: Array) -> list[str]:
+    return ["none" if peer == -1 else str(peer) for peer in column.tolist()]
+
+
+def _instructions(program: Program) -> list[str]:
+    """Return the line of every instruction."""
+    shape = [_shape(opcode) for opcode in range(len(OPCODES))]
+    buffers = [_named(column, BUFFERS) for column in (program.src_buffer, program.dst_buffer)]
+    columns = [
+        program.step.tolist(), program.opcode.tolist(), buffers[0], program.src_offset.tolist(), buffers[1],
+        program.dst_offset.tolist(), program.count.tolist(), _waits(program),
+    ]  # fmt: skip
+    return [
+        shape[opcode].format(step, src, src_offset, dst, dst_offset, count, wait)
+        for step, opcode, src, src_offset, dst, dst_offset, count, wait in zip(*columns, strict=True)
+    ]
+
+
+def _shape(opcode: int) -> str:
+    """Return the format of an opcode's line: only the locations that it uses are written."""
+    kind = Opcode(opcode)
+    src = " {1} {2}" if kind.reads_src else ""
+    dst = " -> {3} {4}" if kind.writes_dst else ""
+    count = " count {5}" if kind is not Opcode.NOP else ""
+    return f"      {{0}}: {OPCODES[opcode]}{src}{dst}{count}{{6}}"
+
+
+def _waits(program: Program) -> list[str]:
+    """Return `` after BLOCK.STEP ..`` for every instruction that waits, empty text for the others."""
+    result = [""] * program.num_instructions
+    block, step, start = program.block_id[program.block], program.step, program.dep_start.astype(np.int64)
+    deps = program.deps
+    names = list(map("%d.%d".__mod__, zip(block[deps].tolist(), step[deps].tolist(), strict=True)))
+    for row in np.flatnonzero(start[1:] > start[:-1]).tolist():
+        result[row] = " after " + " ".join(names[start[row] : start[row + 1]])
+    return result
+
+
+_BLOCKS: dict[type, Any] = {
+    Topology: _topology,
+    Collective: _collective,
+    Schedule: _schedule,
+    Forest: _forest,
+    Program: _program,
+}

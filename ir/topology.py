@@ -1,0 +1,366 @@
+"""The network: a directed multigraph of ranks and switches with exact bandwidths and latencies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from .arrays import as_column
+from .diagnostic import error
+
+if TYPE_CHECKING:
+    import networkx
+
+__all__ = ["LinkClass", "Topology", "Translations"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@attrs.frozen
+class LinkClass:
+    """What links have in common: bandwidth (in the topology's unit) and latency (seconds), exact."""
+
+    bandwidth: Fraction = Fraction(1)
+    latency: Fraction = Fraction(0)
+
+
+@attrs.frozen
+class Translations:
+    """A regular abelian symmetry: ranks are vectors modulo ``shape`` (last coordinate fastest).
+
+    Adding any vector to every rank maps links to links. The links out of rank r are numbers r*d .. r*d+d-1,
+    and translation keeps a link's place among its rank's links.
+    """
+
+    shape: tuple[int, ...]
+
+    def translate(self, ranks: Array, by: Array) -> Array:
+        """Return ``ranks + by`` in the group; the two arrays broadcast."""
+        ranks, by = np.asarray(ranks, dtype=np.int64), np.asarray(by, dtype=np.int64)
+        result = np.zeros(np.broadcast(ranks, by).shape, dtype=np.int64)
+        weight = 1
+        for size in reversed(self.shape):
+            result += ((ranks // weight % size) + (by // weight % size)) % size * weight
+            weight *= size
+        return result
+
+
+@attrs.frozen(eq=False)
+class Topology:
+    """A network of ``num_ranks`` ranks (nodes 0 .. num_ranks-1) and ``num_switches`` switches (the nodes after).
+
+    Links are rows of three columns: ``src``, ``dst`` (node numbers) and ``link_class`` (index into
+    ``classes``). Parallel links are rows of their own; a link may join a rank to itself (de Bruijn graphs
+    have such links; they count in the degree and carry nothing). ``unit`` is ``"link"`` where bandwidths are
+    relative (1 = one link) and ``"B/s"`` where they are absolute.
+    """
+
+    name: str
+    num_ranks: int
+    src: Array = attrs.field(converter=as_column)
+    dst: Array = attrs.field(converter=as_column)
+    num_switches: int = 0
+    link_class: Array = attrs.field(converter=as_column, default=())
+    classes: tuple[LinkClass, ...] = (LinkClass(),)
+    unit: str = "link"
+    node_names: tuple[str, ...] | None = None
+    symmetry: Translations | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if len(self.link_class) == 0 and len(self.src):
+            object.__setattr__(self, "link_class", as_column(np.zeros(len(self.src), dtype=np.uint8)))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Topology):
+            return NotImplemented
+        mine, theirs = self._key(), other._key()
+        return mine == theirs and all(
+            np.array_equal(getattr(self, c), getattr(other, c)) for c in ("src", "dst", "link_class")
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _key(self) -> tuple[object, ...]:
+        return (
+            self.name,
+            self.num_ranks,
+            self.num_switches,
+            self.classes,
+            self.unit,
+            self.names,
+            self.symmetry,
+        )
+
+    # ---- size and shape
+
+    @property
+    def num_nodes(self) -> int:
+        return self.num_ranks + self.num_switches
+
+    @property
+    def num_links(self) -> int:
+        return len(self.src)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The printed name of every node; plain numbers where none were given."""
+        return self.node_names or tuple(str(n) for n in range(self.num_nodes))
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether every node is a rank (no switches)."""
+        return self.num_switches == 0
+
+    @cached_property
+    def out_degree(self) -> Array:
+        """Links out of each node, self-loops included."""
+        return np.bincount(self.src, minlength=self.num_nodes)
+
+    @cached_property
+    def in_degree(self) -> Array:
+        """Links into each node, self-loops included."""
+        return np.bincount(self.dst, minlength=self.num_nodes)
+
+    @cached_property
+    def degree(self) -> int | None:
+        """The degree d where every rank has d links out and d links in; else nothing."""
+        if self.num_ranks == 0:
+            return None
+        both = np.concatenate([self.out_degree[: self.num_ranks], self.in_degree[: self.num_ranks]])
+        return int(both[0]) if (both == both[0]).all() else None
+
+    # ---- bandwidth and latency
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether all links have the same bandwidth and latency."""
+        return len({self.classes[c] for c in np.unique(self.link_class)}) <= 1
+
+    def bandwidth(self, link: int) -> Fraction:
+        return self.classes[self.link_class[link]].bandwidth
+
+    def latency(self, link: int) -> Fraction:
+        return self.classes[self.link_class[link]].latency
+
+    def egress(self, node: int) -> Fraction:
+        """Total bandwidth out of one node."""
+        return self._total(self.src, node)
+
+    def ingress(self, node: int) -> Fraction:
+        """Total bandwidth into one node."""
+        return self._total(self.dst, node)
+
+    def _total(self, ends: Array, node: int) -> Fraction:
+        counts = np.bincount(self.link_class[ends == node], minlength=len(self.classes))
+        return sum((c.bandwidth * int(n) for c, n in zip(self.classes, counts, strict=True)), Fraction(0))
+
+    @cached_property
+    def node_bandwidth(self) -> Fraction | None:
+        """B of the papers: the total egress bandwidth that every rank has, or nothing where ranks differ.
+
+        Ingress must be the same too, so that B bounds both sending and receiving.
+        """
+        seen = set()
+        for ends in (self.src, self.dst):
+            table = np.zeros((self.num_nodes, len(self.classes)), dtype=np.int64)
+            np.add.at(table, (ends, self.link_class), 1)
+            for row in np.unique(table[: self.num_ranks], axis=0):
+                seen.add(
+                    sum((c.bandwidth * int(n) for c, n in zip(self.classes, row, strict=True)), Fraction(0))
+                )
+        return seen.pop() if len(seen) == 1 else None
+
+    # ---- graph algorithms
+
+    @cached_property
+    def in_links(self) -> tuple[Array, Array]:
+        """Links by head: ``(start, links)``; the links into node v are ``links[start[v]:start[v+1]]``, ascending."""
+        return _rows_by(self.dst, self.num_nodes)
+
+    @cached_property
+    def out_links(self) -> tuple[Array, Array]:
+        """Links by tail: ``(start, links)``; the links out of node v are ``links[start[v]:start[v+1]]``, ascending."""
+        return _rows_by(self.src, self.num_nodes)
+
+    @cached_property
+    def distances(self) -> Array:
+        """Hops from node v to node u at ``[v, u]`` (int16; -1 where there is no path). Switches count as hops.
+
+        Breadth first from all sources at once: the set of sources that reach a node is a bitset.
+        """
+        n = self.num_nodes
+        reached = np.zeros((n, (n + 63) // 64), dtype=np.uint64)
+        reached[np.arange(n), np.arange(n) // 64] = np.uint64(1) << (np.arange(n) % 64).astype(np.uint64)
+        result = np.full((n, n), -1, dtype=np.int16)
+        np.fill_diagonal(result, 0)
+        start, links = self.in_links
+        heads = np.flatnonzero(start[1:] > start[:-1])
+        tails, first = self.src[links], start[:-1][heads]
+        for hops in range(1, n):
+            arriving = np.bitwise_or.reduceat(reached[tails], first, axis=0) if len(heads) else reached[:0]
+            fresh = arriving & ~reached[heads]
+            if not fresh.any():
+                break
+            reached[heads] |= fresh
+            bits = np.unpackbits(fresh.view(np.uint8), axis=1, bitorder="little")[:, :n]
+            result[:, heads] += (hops + 1) * bits.T.astype(np.int16)
+        return result
+
+    @cached_property
+    def diameter(self) -> int | None:
+        """The most hops between two ranks, or nothing where some rank cannot reach another."""
+        between = self.distances[: self.num_ranks, : self.num_ranks]
+        return None if (between < 0).any() else int(between.max(initial=0))
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether every rank reaches every other."""
+        return self.diameter is not None
+
+    def require_connected(self, need: str) -> None:
+        """Raise C0301 naming two ranks without a path unless every rank reaches every other."""
+        if self.is_connected:
+            return
+        a, b = (int(x) for x in np.argwhere(self.distances[: self.num_ranks, : self.num_ranks] < 0)[0])
+        raise error(
+            "C0301",
+            f"topology `{self.name}` is not strongly connected: rank {self.names[a]} has no path to rank {self.names[b]}",
+            notes=[f"{need} needs a path from every rank to every other"],
+            hint="add the missing links, or write `<->` where a link should go both ways",
+        )
+
+    def transpose(self) -> Topology:
+        """Return the topology with every link turned round; link numbers stay (Definition 5 of the direct-connect paper)."""
+        return attrs.evolve(self, name=f"transpose({self.name})", src=self.dst, dst=self.src, symmetry=None)
+
+    @cached_property
+    def reverse_links(self) -> Array | None:
+        """For each link, its partner of the opposite direction and same class: an involution, or nothing.
+
+        Where it exists the topology equals its transpose, and schedules can be run backwards on it.
+        """
+        mine = np.lexsort((np.arange(self.num_links), self.link_class, self.dst, self.src))
+        theirs = np.lexsort((np.arange(self.num_links), self.link_class, self.src, self.dst))
+        same = (self.src[mine] == self.dst[theirs]) & (self.dst[mine] == self.src[theirs])
+        if not (same & (self.link_class[mine] == self.link_class[theirs])).all():
+            return None
+        partner = np.empty(self.num_links, dtype=np.int64)
+        partner[mine] = theirs
+        return partner
+
+    def with_links(self, bandwidth: Fraction | None, latency: Fraction | None) -> Topology:
+        """Return the topology with every link given this bandwidth (bytes per second) and/or latency (seconds)."""
+        kinds = [
+            LinkClass(
+                c.bandwidth if bandwidth is None else bandwidth, c.latency if latency is None else latency
+            )
+            for c in self.classes
+        ]
+        classes = tuple(
+            dict.fromkeys(kinds)
+        )  # classes that became alike are one: links compare by class number
+        index = {kind: i for i, kind in enumerate(classes)}
+        number = np.array([index[kind] for kind in kinds], dtype=np.int64)
+        unit = self.unit if bandwidth is None else "B/s"
+        return attrs.evolve(self, classes=classes, link_class=number[self.link_class], unit=unit)
+
+    # ---- networkx
+
+    def to_networkx(self) -> networkx.MultiDiGraph:
+        """Return a MultiDiGraph: node attribute ``kind`` (rank or switch), edge attributes ``bandwidth``, ``latency``."""
+        import networkx
+
+        graph = networkx.MultiDiGraph(name=self.name, unit=self.unit)
+        for node in range(self.num_nodes):
+            graph.add_node(node, name=self.names[node], kind="rank" if node < self.num_ranks else "switch")
+        for link in range(self.num_links):
+            kind = self.classes[self.link_class[link]]
+            graph.add_edge(
+                int(self.src[link]), int(self.dst[link]), link, bandwidth=kind.bandwidth, latency=kind.latency
+            )
+        return graph
+
+    @classmethod
+    def from_networkx(cls, graph: networkx.Graph, name: str | None = None) -> Topology:
+        """Return the topology of any networkx graph; undirected edges become two links.
+
+        Node attribute ``kind`` (``"rank"`` unless given) tells switches; edge attributes ``bandwidth`` and
+        ``latency`` are read as exact rationals. Ranks are numbered in the graph's node order, then switches; links
+        in the graph's edge order, except that a graph of :meth:`to_networkx` keeps its link numbers.
+        """
+        nodes = list(graph.nodes(data=True))
+        ranks = [n for n, a in nodes if a.get("kind", "rank") == "rank"]
+        switches = [n for n, a in nodes if a.get("kind", "rank") != "rank"]
+        number = {node: i for i, node in enumerate([*ranks, *switches])}
+        rows: list[tuple[int, int, LinkClass]] = []
+        for a, b, data in _edges(graph):
+            between = f"edge {a!r} to {b!r}"
+            bandwidth = _rational(data.get("bandwidth", 1), f"bandwidth of {between}")
+            kind = LinkClass(bandwidth, _rational(data.get("latency", 0), f"latency of {between}", zero=True))
+            rows.append((number[a], number[b], kind))
+            if not graph.is_directed():
+                rows.append((number[b], number[a], kind))
+        names = tuple(str(graph.nodes[n].get("name", n)) for n in [*ranks, *switches])
+        return cls.from_links(
+            name or str(graph.graph.get("name") or "graph"), len(ranks), rows, len(switches),
+            unit=graph.graph.get("unit", "link"), node_names=names,
+        )  # fmt: skip
+
+    @classmethod
+    def from_links(
+        cls,
+        name: str,
+        num_ranks: int,
+        links: Iterable[tuple[int, int] | tuple[int, int, LinkClass]],
+        num_switches: int = 0,
+        *,
+        unit: str = "link",
+        node_names: Sequence[str] | None = None,
+        symmetry: Translations | None = None,
+    ) -> Topology:
+        """Return the topology with these ``(src, dst)`` or ``(src, dst, LinkClass)`` rows, in this order."""
+        rows = list(links)
+        kinds = [row[2] if len(row) == 3 else LinkClass() for row in rows]
+        classes = tuple(dict.fromkeys(kinds)) or (LinkClass(),)
+        index = {kind: i for i, kind in enumerate(classes)}
+        return cls(
+            name=name, num_ranks=num_ranks, num_switches=num_switches,
+            src=[row[0] for row in rows], dst=[row[1] for row in rows],
+            link_class=[index[kind] for kind in kinds], classes=classes, unit=unit,
+            node_names=tuple(node_names) if node_names is not None else None, symmetry=symmetry,
+        )  # fmt: skip
+
+
+def _edges(graph: networkx.Graph) -> list[tuple[Any, Any, dict[str, Any]]]:
+    """Return the edges, in the order of their keys where those number all edges of the graph."""
+    if graph.is_multigraph():
+        keyed = list(graph.edges(keys=True, data=True))
+        keys = [key for _, _, key, _ in keyed]
+        if all(isinstance(key, int) for key in keys) and sorted(keys) == list(range(len(keys))):
+            keyed.sort(key=lambda edge: edge[2])
+        return [(a, b, data) for a, b, _, data in keyed]
+    return list(graph.edges(data=True))
+
+
+def _rational(value: Any, what: str, zero: bool = False) -> Fraction:
+    """Return a positive (with ``zero``: not negative) number that a graph attribute holds, exactly."""
+    try:
+        number = Fraction(value)
+    except (TypeError, ValueError, ArithmeticError):
+        number = Fraction(-1)
+    if number < 0 or (number == 0 and not zero):
+        need = "a number of at least 0" if zero else "a positive number"
+        raise error("C0302", f"{what} is {value!r}, needed is {need}")
+    return number
+
+
+def _rows_by(key: Array, count: int) -> tuple[Array, Array]:
+    rows = np.argsort(key, kind="stable")
+    start = np.zeros(count + 1, dtype=np.int64)
+    np.cumsum(np.bincount(key, minlength=count), out=start[1:])
+    return start, rows

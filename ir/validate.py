@@ -1,0 +1,343 @@
+"""Whether an IR is well formed: columns of one length, numbers in range, routes whole.
+
+This is what every pass, reader and verifier may rely on before it looks at meaning. Nothing here executes a
+schedule: a sound schedule may still be wrong. All checks are of whole columns, so a million rows take a
+fraction of a second.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from .collective import Collective
+from .program import BLOCK_COLUMNS, INSTRUCTION_COLUMNS, Buffer, Opcode, Program
+from .schedule import Action, Forest, Schedule
+from .topology import Topology
+
+__all__ = ["Flaw", "flaws", "structure"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Flaws = Iterator["Flaw"]
+
+_LARGEST = (1 << 63) - 1
+
+_SENDS, _RECEIVES, _READS_SRC, _WRITES_DST = (
+    np.array([getattr(opcode, fact) for opcode in Opcode])
+    for fact in ("sends", "receives", "reads_src", "writes_dst")
+)
+
+
+@attrs.frozen
+class Flaw:
+    """One thing that is not well formed, and the row and table of the textual form that show it, if any."""
+
+    message: str
+    table: str = ""
+    row: int = -1
+
+    def __str__(self) -> str:
+        noun = {"classes": "class", "instructions": ""}.get(self.table, self.table.removesuffix("s"))
+        return f"{noun} {self.row}: {self.message}" if noun and self.row >= 0 else self.message
+
+
+def structure(level: Topology | Collective | Schedule | Forest | Program) -> list[str]:
+    """Return what is not well formed in an IR, one message each; nothing where it is sound.
+
+    >>> structure(Topology("pair", 2, src=[0, 1], dst=[1, 2]))
+    ['link 1: destination 2 does not exist: 0 to 1 do']
+    """
+    return [str(flaw) for flaw in flaws(level)]
+
+
+def flaws(level: Topology | Collective | Schedule | Forest | Program) -> list[Flaw]:
+    """Return what :func:`structure` says, with places; checks that rely on what failed are left out."""
+    for stage in _STAGES[type(level)]:
+        if found := list(stage(level)):
+            return found
+    return []
+
+
+# ---- building blocks
+
+
+def _rows(table: str, bad: Array, message: Callable[[int], str]) -> Flaws:
+    """Yield one flaw for the first row that is bad, with how many others are."""
+    count = int(np.count_nonzero(bad))
+    if count:
+        row = int(np.argmax(bad))
+        more = f" (and {count - 1} more like it)" if count > 1 else ""
+        yield Flaw(message(row) + more, table, row)
+
+
+def _outside(table: str, column: Array, limit: int, what: str, low: int = 0) -> Flaws:
+    def message(row: int) -> str:
+        there = f"{low} to {limit - 1} do" if limit > low else "there is none"
+        return f"{what} {int(column[row])} does not exist: {there}"
+
+    return _rows(table, (column < low) | (column >= limit), message)
+
+
+def _negative(table: str, column: Array, what: str) -> Flaws:
+    return _rows(table, column < 0, lambda row: f"{what} {column[row]} is negative")
+
+
+def _lengths(level: object, table: str, columns: tuple[str, ...]) -> Flaws:
+    lengths = {name: len(getattr(level, name)) for name in columns}
+    if len(set(lengths.values())) > 1:
+        yield Flaw(
+            f"columns of {table} differ in length: {', '.join(f'{c} {n}' for c, n in lengths.items())}"
+        )
+
+
+def _starts(start: Array, count: int, end: int, what: str) -> Flaws:
+    """Check the starts of ``count`` ranges that cover ``end`` rows one after the other."""
+    if len(start) != count + 1:
+        yield Flaw(f"{what} needs {count + 1} entries, found {len(start)}")
+    elif start[0] != 0 or start[-1] != end or (start[1:] < start[:-1]).any():
+        yield Flaw(f"{what} does not run from 0 to {end} without decreasing")
+
+
+# ---- topology and collective
+
+
+def _topology(topology: Topology) -> Flaws:
+    if topology.num_ranks < 0 or topology.num_switches < 0:
+        yield Flaw(
+            f"{topology.num_ranks} ranks and {topology.num_switches} switches: neither may be negative"
+        )
+        return
+    if topology.unit not in ("link", "B/s"):
+        yield Flaw(f"unit `{topology.unit}` is not known: `link` and `B/s` are")
+    if len(topology.names) != topology.num_nodes:
+        yield Flaw(f"{len(topology.names)} node names for {topology.num_nodes} nodes", "names")
+    for row, kind in enumerate(topology.classes):
+        if kind.bandwidth <= 0:
+            yield Flaw(f"bandwidth {kind.bandwidth} is not positive", "classes", row)
+        if kind.latency < 0:
+            yield Flaw(f"latency {kind.latency} is negative", "classes", row)
+    yield from _lengths(topology, "links", ("src", "dst", "link_class"))
+
+
+def _links(topology: Topology) -> Flaws:
+    yield from _outside("links", topology.src, topology.num_nodes, "source")
+    yield from _outside("links", topology.dst, topology.num_nodes, "destination")
+    yield from _outside("links", topology.link_class, len(topology.classes), "class")
+
+
+def _symmetry(topology: Topology) -> Flaws:
+    """Check that link j of every rank is link j of rank 0, translated: the contract of Translations."""
+    symmetry, ranks = topology.symmetry, topology.num_ranks
+    if symmetry is None:
+        return
+    if any(size < 1 for size in symmetry.shape) or math.prod(symmetry.shape) != ranks:
+        yield Flaw(f"symmetry {list(symmetry.shape)} does not have {ranks} elements, one a rank")
+        return
+    degree, rest = divmod(topology.num_links, ranks)
+    owner = np.repeat(np.arange(ranks), degree)
+    if rest or topology.num_switches or not np.array_equal(topology.src, owner):
+        yield Flaw("symmetry needs links sorted by rank, the same number from every rank, and no switches")
+        return
+    target = symmetry.translate(np.tile(topology.dst[:degree], ranks), owner)
+    wrong = (topology.dst != target) | (topology.link_class != np.tile(topology.link_class[:degree], ranks))
+    yield from _rows("links", wrong, lambda row: f"the symmetry does not map link {row % degree} to it")
+
+
+def _collective(collective: Collective) -> Flaws:
+    if collective.size is not None and not 0 <= collective.size <= _LARGEST:
+        yield Flaw(f"size {collective.size} is not a number of bytes: 0 to {_LARGEST} are")
+
+
+# ---- schedule and forest
+
+
+def _shared(level: Schedule | Forest) -> Flaws:
+    """What both forms have: one number of ranks, a common denominator, routes."""
+    yield from flaws(level.topology)
+    yield from flaws(level.collective)
+    if level.topology.num_ranks != level.collective.num_ranks:
+        ranks = f"{level.collective.num_ranks} ranks on a topology of {level.topology.num_ranks}"
+        yield Flaw(f"collective `{level.collective.kind}` of {ranks}")
+    if not 1 <= level.parts <= _LARGEST:
+        yield Flaw(f"{level.parts} parts: 1 to {_LARGEST} are possible")
+    table = "transfers" if isinstance(level, Schedule) else "edges"
+    yield from _lengths(level, table, tuple(c for c in level.COLUMNS if c not in ("root", "weight")))
+
+
+def _routes(level: Schedule | Forest) -> Flaws:
+    routes = level.routes
+    yield from _starts(routes.start, max(len(routes), 0), len(routes.links), "the start of routes")
+    yield from _rows("routes", routes.start[1:] == routes.start[:-1], lambda row: "it has no link")
+    route = np.searchsorted(routes.start, np.arange(len(routes.links)), side="right") - 1
+    missing = (routes.links < 0) | (routes.links >= level.topology.num_links)
+    for flaw in _rows("routes", missing, lambda i: f"link {routes.links[i]} does not exist"):
+        yield attrs.evolve(flaw, row=int(route[flaw.row]))
+
+
+def _paths(level: Schedule | Forest) -> Flaws:
+    """Check that the links of a route join, and that routes in use run from rank to rank through switches."""
+    topology, routes, ranks = level.topology, level.routes, level.topology.num_ranks
+    yield from _outside(
+        "transfers" if isinstance(level, Schedule) else "edges", level.route, len(routes), "route"
+    )
+    start = routes.start.astype(np.int64)
+    route = np.repeat(np.arange(len(routes)), np.diff(start))
+    inner = np.flatnonzero(route[1:] == route[:-1]) + 1  # links that are not the first of their route
+    tail, head = topology.src[routes.links], topology.dst[routes.links]
+
+    def of(rows: Array, bad: Array, message: str) -> Flaws:
+        wrong = np.zeros(len(routes), dtype=bool)
+        wrong[rows[bad]] = True
+        return _rows("routes", wrong, lambda row: f"{message}: links {routes.path(row)}")
+
+    yield from of(
+        route[inner], head[inner - 1] != tail[inner], "a link does not begin where the one before it ends"
+    )
+    used = np.unique(level.route[(level.route >= 0) & (level.route < len(routes))]).astype(np.int64)
+    is_used = np.zeros(len(routes), dtype=bool)
+    is_used[used] = True
+    ends = (tail[start[used]] >= ranks) | (head[start[used + 1] - 1] >= ranks)
+    yield from of(used, ends, "it is used, but does not run from rank to rank")
+    yield from of(route[inner], (tail[inner] < ranks) & is_used[route[inner]], "it passes through a rank")
+
+
+def _transfers(schedule: Schedule) -> Flaws:
+    step, lo, hi = schedule.step, schedule.lo, schedule.hi
+    yield from _outside("transfers", schedule.action, len(Action), "action")
+    yield from _outside("transfers", schedule.shard, schedule.collective.num_shards, "shard")
+    yield from _rows("transfers", step < 0, lambda row: f"step {step[row]} is negative")
+    falls = np.concatenate([np.zeros(1, dtype=bool), step[1:] < step[:-1]])[: len(step)]
+    yield from _rows("transfers", falls, lambda row: f"step {step[row]} comes after step {step[row - 1]}")
+    yield from _rows(
+        "transfers", (lo < 0) | (lo >= hi) | (hi > schedule.parts),
+        lambda row: f"{lo[row]} to {hi[row]} are no parts of a shard: it has parts 0 to {schedule.parts}",
+    )  # fmt: skip
+
+
+def _trees(forest: Forest) -> Flaws:
+    yield from _lengths(forest, "trees", ("root", "weight"))
+    yield from _outside("trees", forest.root, forest.collective.num_ranks, "root")
+    weight = forest.weight
+    yield from _rows(
+        "trees", (weight < 1) | (weight > forest.parts),
+        lambda row: f"weight {weight[row]} is no share of {forest.parts} parts",
+    )  # fmt: skip
+    yield from _outside("edges", forest.tree, forest.num_trees, "tree")
+    yield from _outside("edges", forest.parent, forest.collective.num_ranks, "parent")
+    yield from _outside("edges", forest.child, forest.collective.num_ranks, "child")
+
+
+def _edges(forest: Forest) -> Flaws:
+    """Check that the route of every edge joins its ranks, in the direction that data flow."""
+    tail, head = forest.routes.tails(forest.topology), forest.routes.heads(forest.topology)
+    tail, head = tail[forest.route], head[forest.route]
+    source, target = (forest.child, forest.parent) if forest.inward else (forest.parent, forest.child)
+    yield from _rows(
+        "edges", (tail != source) | (head != target),
+        lambda row: f"route {forest.route[row]} runs from {tail[row]} to {head[row]}, "
+        f"needed from {source[row]} to {target[row]}",
+    )  # fmt: skip
+
+
+# ---- program
+
+
+def _tables(program: Program) -> Flaws:
+    yield from flaws(program.collective)
+    if not 1 <= program.chunks <= _LARGEST:
+        yield Flaw(f"{program.chunks} chunks: 1 to {_LARGEST} are possible")
+    if len(program.scratch) != program.num_ranks:
+        yield Flaw(f"scratch for {len(program.scratch)} ranks, needed for {program.num_ranks}")
+    yield from _lengths(program, "threadblocks", BLOCK_COLUMNS)
+    yield from _lengths(program, "instructions", INSTRUCTION_COLUMNS)
+    yield from _starts(program.block_start, program.num_blocks, program.num_instructions, "block_start")
+    yield from _starts(program.dep_start, program.num_instructions, len(program.deps), "dep_start")
+
+
+def _ranges(program: Program) -> Flaws:
+    ranks, rank = program.num_ranks, program.block_rank
+    yield from _negative("ranks", program.scratch, "scratch")
+    yield from _outside("threadblocks", rank, ranks, "rank")
+    if (rank[1:] < rank[:-1]).any():
+        yield Flaw("threadblocks are not sorted by rank")
+    yield from _outside("threadblocks", program.send_peer, ranks, "send peer", low=-1)
+    yield from _outside("threadblocks", program.recv_peer, ranks, "recv peer", low=-1)
+    yield from _negative("threadblocks", program.channel, "channel")
+    yield from _outside("instructions", program.opcode, len(Opcode), "opcode")
+    for name in ("src_buffer", "dst_buffer"):
+        yield from _outside("instructions", getattr(program, name), len(Buffer), name.replace("_", " "))
+    for name in ("src_offset", "dst_offset", "count"):
+        yield from _negative("instructions", getattr(program, name), name.replace("_", " "))
+    yield from _outside("instructions", program.deps, program.num_instructions, "dependency")
+
+
+def _instructions(program: Program) -> Flaws:
+    opcode = program.opcode
+    for used, peer, verb in ((_SENDS, program.send_peer, "send"), (_RECEIVES, program.recv_peer, "recv")):
+        alone = used[opcode] & (peer[program.block] < 0)
+        yield from _at(program, alone, [f"its threadblock has no {verb} peer"])
+    none = (program.count < 1) != (opcode == Opcode.NOP)
+    yield from _at(program, none, ["it moves ", program.count, " chunks"])
+    sizes = _buffer_sizes(program)[:, program.block_rank[program.block]]
+    for end, used in (("src", _READS_SRC[opcode]), ("dst", _WRITES_DST[opcode])):
+        buffer, offset = getattr(program, f"{end}_buffer"), getattr(program, f"{end}_offset").astype(np.int64)
+        stray = ~used & ((buffer != 0) | (offset != 0))
+        yield from _at(program, stray, [f"its {end} location is not used, but is not 0, 0"])
+        size = sizes[buffer, np.arange(len(buffer))]
+        beyond = used & (offset > size - program.count.astype(np.int64))
+        where = [program.count, " chunks from ", offset, f" leave its {end} buffer, which has ", size]
+        yield from _at(program, beyond, where)
+    yield from _dependencies(program)
+
+
+def _dependencies(program: Program) -> Flaws:
+    waits = program.dep_start[1:].astype(np.int64) - program.dep_start[:-1]
+    waiting = np.repeat(np.arange(program.num_instructions), waits)
+    mine, theirs = program.block[waiting], program.block[program.deps]
+    abroad = program.block_rank[mine] != program.block_rank[theirs]
+    late = (mine == theirs) & (program.deps >= waiting)
+    for wrong, message in (
+        (abroad, "it waits for another rank"),
+        (late, "it waits for itself or what follows it"),
+    ):
+        bad = np.zeros(program.num_instructions, dtype=bool)
+        bad[waiting[wrong]] = True
+        yield from _at(program, bad, [message])
+
+
+def _at(program: Program, bad: Array, words: Sequence[str | Array]) -> Flaws:
+    """Yield one flaw for the first bad instruction; columns among the words stand for their value there."""
+
+    def message(row: int) -> str:
+        opcode = Opcode(int(program.opcode[row])).name.lower().replace("_", "-")
+        text = "".join(word if isinstance(word, str) else str(word[row]) for word in words)
+        return f"{program.place(row)} ({opcode}): {text}"
+
+    return _rows("instructions", bad, message)
+
+
+def _buffer_sizes(program: Program) -> Array:
+    """Return the chunks in each buffer (row) of each rank (column)."""
+    collective, ranks = program.collective, np.arange(program.num_ranks)
+    own = ranks * (program.num_ranks + 1) if collective.kind == "alltoall" else ranks
+    has_input, has_output = collective.input_slots(ranks, own) >= 0, collective.output_slots(ranks, own) >= 0
+    input_size = min(collective.input_shards * program.chunks, _LARGEST)
+    output_size = min(collective.output_shards * program.chunks, _LARGEST)
+    return np.stack([
+        np.where(has_input, input_size, 0),
+        np.where(has_output, output_size, 0),
+        program.scratch.astype(np.int64),
+    ])  # fmt: skip
+
+
+_STAGES: dict[type, tuple[Callable[[Any], Flaws], ...]] = {
+    Topology: (_topology, _links, _symmetry),
+    Collective: (_collective,),
+    Schedule: (_shared, _routes, _paths, _transfers),
+    Forest: (_shared, _routes, _paths, _trees, _edges),
+    Program: (_tables, _ranges, _instructions),
+}

@@ -1,0 +1,28 @@
+"""The verifier: executes schedules and programs symbolically and says what each check found.
+
+Nothing is believed because of how it was made. A value is the set of ranks whose contributions it combines;
+the checks are those of design section 3.
+"""
+
+from __future__ import annotations
+
+from .forest import verify_forest
+from .program import verify_program
+from .report import Check, Report
+from .schedule import verify_schedule
+
+__all__ = ["Check", "Report", "verify", "verify_forest", "verify_program", "verify_schedule"]
+
+
+def verify(level: object) -> Report:
+    """Verify a Schedule, Forest or Program; see the function of each."""
+    from ..program import Program
+    from ..schedule import Forest, Schedule
+
+    if isinstance(level, Program):
+        return verify_program(level)
+    if isinstance(level, Forest):
+        return verify_forest(level)
+    if isinstance(level, Schedule):
+        return verify_schedule(level)
+    raise TypeError(f"nothing to verify in a {type(level).__name__}")

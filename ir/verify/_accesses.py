@@ -1,0 +1,171 @@
+"""Which locations each instruction reads and writes. Every chunk of every buffer has one address.
+
+Where a program runs in place, an input location is the same as an output location: the buffers overlap, the
+smaller lying inside the larger, so that aliasing is no more than a choice of where each buffer starts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+
+from ..program import Buffer, Opcode, Program
+from ._structure import MOST, USES_DST, USES_SRC, doing
+
+__all__ = [
+    "Accesses",
+    "Layout",
+    "accesses",
+    "bounds",
+    "input_writes",
+    "layout",
+    "locations",
+    "overlaps",
+    "sizes",
+]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+READS_DST = np.array([op.reads_dst for op in Opcode])
+
+
+@attrs.frozen(eq=False)
+class Layout:
+    """Where buffers lie: ``base[rank, buffer]`` is the address of a buffer's first chunk, ``size`` its
+    chunks.
+
+    ``total`` addresses in all; those of a rank lie together, from ``start[rank]`` to ``start[rank + 1]``.
+    """
+
+    base: Array
+    size: Array
+    start: Array
+    inplace: bool
+
+    @property
+    def total(self) -> int:
+        return int(self.start[-1])
+
+    def name(self, program: Program, address: int) -> str:
+        """Return ``output chunk 5 of rank 3`` (both names where the buffers overlap)."""
+        rank = int(np.searchsorted(self.start, address, side="right")) - 1
+        names = [
+            f"{kind.name.lower()} chunk {address - int(self.base[rank, kind])}"
+            for kind in Buffer
+            if 0 <= address - self.base[rank, kind] < self.size[rank, kind]
+        ]
+        return f"{' = '.join(names)} of rank {rank}"
+
+
+def sizes(program: Program) -> Array:
+    """Return the chunks in each rank's input, output and scratch buffer: shape (ranks, 3)."""
+    table = np.zeros((program.num_ranks, len(Buffer)), dtype=np.int64)
+    alike = program.collective.root is None
+    for rank in range(1 if alike else program.num_ranks):
+        rows = slice(None) if alike else rank
+        table[rows, Buffer.INPUT] = program.input_chunks(rank)
+        table[rows, Buffer.OUTPUT] = program.output_chunks(rank)
+    table[:, Buffer.SCRATCH] = program.scratch
+    return table
+
+
+def layout(program: Program, inplace: bool) -> Layout:
+    """Return the layout of a program's buffers, out of place (all apart) or in place (one buffer within the
+    other).
+
+    In place, buffers of one size coincide; of two sizes, the smaller lies at the rank's own block of the
+    larger: in an allgather or gather the input in the output, in a reduce-scatter or scatter the output in
+    the input. Where a rank has no input or no output there is nothing to overlap.
+    """
+    size = sizes(program)
+    into, out = size[:, Buffer.INPUT], size[:, Buffer.OUTPUT]
+    shared = (into > 0) & (out > 0) & inplace
+    own = np.arange(program.num_ranks) * program.chunks
+    base = np.zeros_like(size)
+    base[:, Buffer.INPUT] = np.where(shared & (into < out), own, 0)
+    base[:, Buffer.OUTPUT] = np.where(shared, np.where(out < into, own, 0), into)
+    base[:, Buffer.SCRATCH] = np.where(shared, np.maximum(into, out), into + out)
+    start = np.concatenate([[0], np.cumsum(base[:, Buffer.SCRATCH] + size[:, Buffer.SCRATCH])])
+    return Layout(base + start[:-1, None], size, start, inplace)
+
+
+@attrs.frozen(eq=False)
+class Accesses:
+    """Addresses that instructions touch: row j is ``instruction[j]`` reading or writing ``lo[j]`` ..
+    ``hi[j]``.
+
+    ``hi`` is exclusive; rows are sorted by instruction, its reads before its write.
+    """
+
+    instruction: Array
+    lo: Array
+    hi: Array
+    write: Array
+
+
+def locations(program: Program, where: Layout) -> tuple[Array, Array]:
+    """Return the address of each instruction's src and dst; meaningless where the opcode does not use it."""
+    rank = program.block_rank[program.block]
+    src = where.base[rank, program.src_buffer % len(Buffer)] + program.src_offset
+    dst = where.base[rank, program.dst_buffer % len(Buffer)] + program.dst_offset
+    return src, dst
+
+
+def accesses(program: Program, where: Layout) -> Accesses:
+    """Return every read and write of a program whose accesses are within bounds.
+
+    A copy of a place onto itself, as copies of input to output become in place, changes nothing that another
+    instruction could see; it is no access.
+    """
+    src, dst = locations(program, where)
+    moves = (program.opcode != Opcode.COPY) | (src != dst)
+    used = (USES_SRC[program.opcode], READS_DST[program.opcode], USES_DST[program.opcode])
+    rows = [np.flatnonzero(mask & moves) for mask in used]
+    instruction = np.concatenate(rows)
+    lo = np.concatenate([src[rows[0]], dst[rows[1]], dst[rows[2]]])
+    write = np.repeat([False, False, True], [len(r) for r in rows])
+    order = np.lexsort((write, instruction))
+    instruction, lo, write = instruction[order], lo[order], write[order]
+    return Accesses(instruction, lo, lo + program.count[instruction], write)
+
+
+def bounds(program: Program, size: Array) -> list[str]:
+    """Return the accesses that leave their buffer; ``size`` as :func:`sizes` gives it."""
+    rank = program.block_rank[program.block]
+    problems: list[str] = []
+    for side, used, does in (("src", USES_SRC, "reads"), ("dst", USES_DST, "writes")):
+        buffer, offset = (
+            getattr(program, f"{side}_buffer"),
+            getattr(program, f"{side}_offset").astype(np.int64),
+        )
+        rows = np.flatnonzero(used[program.opcode])
+        limit, last = size[rank[rows], buffer[rows]], offset[rows] + program.count[rows] - 1
+        for i in rows[(offset[rows] < 0) | (last >= limit)][:MOST].tolist():
+            name, chunks = Buffer(int(buffer[i])).name.lower(), size[rank[i], buffer[i]]
+            has = f"has chunks 0 to {chunks - 1}" if chunks else "has none"
+            span = f"{name} chunks {offset[i]} to {offset[i] + int(program.count[i]) - 1}"
+            problems.append(f"{doing(program, i)} {does} {span}, but rank {rank[i]}'s {name} {has}")
+    return problems
+
+
+def input_writes(program: Program) -> list[str]:
+    """Return the instructions that write into an input buffer."""
+    rows = np.flatnonzero(USES_DST[program.opcode] & (program.dst_buffer == Buffer.INPUT))
+    return [f"{doing(program, i)} writes input chunk {program.dst_offset[i]}" for i in rows[:MOST].tolist()]
+
+
+def overlaps(program: Program, where: Layout) -> list[str]:
+    """Return the instructions whose src and dst overlap without being the same.
+
+    What such an instruction does depends on the order in which a runtime moves its chunks.
+    """
+    src, dst = locations(program, where)
+    used = USES_SRC[program.opcode] & USES_DST[program.opcode]
+    clash = used & (src != dst) & (np.abs(src - dst) < program.count)
+    return [
+        f"{doing(program, i)} reads {where.name(program, int(src[i]))} and writes "
+        f"{where.name(program, int(dst[i]))}, {program.count[i]} chunks that overlap"
+        for i in np.flatnonzero(clash)[:MOST].tolist()
+    ]

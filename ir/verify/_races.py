@@ -1,0 +1,98 @@
+"""Races: two accesses of one location by different blocks, one of them a write, in an order that timing
+decides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+
+from ..program import Program
+from ._accesses import Accesses, Layout
+from ._order import BITS, STRONG, WEAK, Order
+from ._structure import MOST, doing
+
+__all__ = ["races"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@attrs.frozen(eq=False)
+class _Pairs:
+    """Pairs of conflicting accesses (rows of :class:`Accesses`), the first earlier in the linearization."""
+
+    before: Array
+    after: Array
+
+
+def races(program: Program, where: Layout, touched: Accesses, order: Order) -> list[str]:
+    """Return the conflicting accesses that nothing orders.
+
+    Of each location only neighbours need a look: each access with the write before it, each read with the
+    write after it; all other conflicts follow, since the order is transitive.
+    """
+    pairs = _conflicts(program, touched, order.time)
+    before, after = touched.instruction[pairs.before], touched.instruction[pairs.after]
+    rest = np.flatnonzero(~order.within_rank(before, after))
+    rest = rest[np.argsort(order.time[before[rest]], kind="stable")]
+    _, number = np.unique(order.time[before[rest]], return_inverse=True)
+    for batch in range(0, int(number.max(initial=-1)) + 1, BITS):
+        rows = rest[(number >= batch) & (number < batch + BITS)]
+        relation = order.through_ranks(before[rows], after[rows])
+        # chunk by chunk is enough where the first instruction touches the location with no later a chunk of its own
+        later = touched.lo[pairs.after[rows]] > touched.lo[pairs.before[rows]]
+        bad = np.flatnonzero(~((relation == STRONG) | ((relation == WEAK) & ~later)))
+        if len(bad):
+            first = zip(rows[bad[:MOST]].tolist(), (relation[bad[:MOST]] == WEAK).tolist(), strict=True)
+            return [
+                _explain(program, where, touched, int(pairs.before[j]), int(pairs.after[j]), w)
+                for j, w in first
+            ]
+    return []
+
+
+def _conflicts(program: Program, touched: Accesses, time: Array) -> _Pairs:
+    """Return neighbouring conflicts of different blocks, each pair of instructions once.
+
+    Addresses that are always touched together count as one. Of several pairs of accesses of the same two
+    instructions the one is kept in which the earlier instruction is furthest behind the later, in chunks.
+    """
+    points = np.unique(np.concatenate([touched.lo, touched.hi]))
+    low, high = np.searchsorted(points, touched.lo), np.searchsorted(points, touched.hi)
+    row = np.repeat(np.arange(len(low)), high - low)
+    cell = np.arange(len(row)) - np.repeat(np.cumsum(high - low) - high, high - low)
+    when = 2 * time[touched.instruction] + touched.write
+    order = np.argsort(cell * (2 * len(time) + 2) + when[row], kind="stable")
+    row, cell = row[order], cell[order]
+    write, here = touched.write[row], np.arange(len(row))
+    group = np.searchsorted(cell, cell)
+    last = np.concatenate([[-1], np.maximum.accumulate(np.where(write, here, -1))])[:-1][: len(row)]
+    next_ = np.minimum.accumulate(np.where(write, here, len(row))[::-1])[::-1]
+    end = np.searchsorted(cell, cell, side="right")
+    has_last, has_next = last >= group, ~write & (next_ < end)
+    before = np.concatenate([row[last[has_last]], row[has_next]])
+    after = np.concatenate([row[has_last], row[next_[has_next]]])
+    block = program.block[touched.instruction]
+    apart = block[before] != block[after]
+    return _distinct(touched, before[apart], after[apart], len(time))
+
+
+def _distinct(touched: Accesses, before: Array, after: Array, instructions: int) -> _Pairs:
+    key = touched.instruction[before] * instructions + touched.instruction[after]
+    order = np.lexsort((touched.lo[before] - touched.lo[after], key))
+    keep = order[np.flatnonzero(np.diff(key[order], prepend=-1))]
+    return _Pairs(before[keep], after[keep])
+
+
+def _explain(
+    program: Program, where: Layout, touched: Accesses, before: int, after: int, chunkwise: bool
+) -> str:
+    first, second = int(touched.instruction[before]), int(touched.instruction[after])
+    address = max(int(touched.lo[before]), int(touched.lo[after]))
+    verbs = ["writes" if touched.write[j] else "reads" for j in (before, after)]
+    why = "only messages passed on chunk by chunk order them" if chunkwise else "nothing orders them"
+    return (
+        f"{doing(program, first)} {verbs[0]} {where.name(program, address)} and {doing(program, second)} "
+        f"{verbs[1]} it, but {why}"
+    )

@@ -1,0 +1,199 @@
+"""Whether a program's columns make sense at all: what every later check takes for granted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from ..machine import RECEIVES, SENDS, connections
+from ..program import BLOCK_COLUMNS, INSTRUCTION_COLUMNS, Buffer, Opcode, Program
+
+__all__ = [
+    "MOST",
+    "USES_DST",
+    "USES_SRC",
+    "block_place",
+    "doing",
+    "matched",
+    "structure",
+    "summary",
+    "waiters",
+]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+#: problems that are worked out before the rest is only counted as more
+MOST = 100
+
+USES_SRC = np.array([op.reads_src for op in Opcode])
+USES_DST = np.array([op.writes_dst for op in Opcode])
+
+
+def summary(problems: Sequence[str], most: int = 3) -> str:
+    """Return the first problems in one line and how many more there are.
+
+    >>> summary(["one", "two", "three"], most=2)
+    'one; two; and 1 more'
+    """
+    more = [f"and {len(problems) - most} more"] if len(problems) > most else []
+    return "; ".join([*problems[:most], *more])
+
+
+def structure(program: Program) -> list[str]:
+    """Return what is wrong with the form of a program, later questions only where the earlier are settled."""
+    for questions in (_shape, _blocks, _instructions, _dependencies):
+        if problems := list(islice(questions(program), MOST)):
+            return problems
+    return []
+
+
+def block_place(program: Program, block: int) -> str:
+    """Return ``rank R, threadblock T`` for messages."""
+    return f"rank {int(program.block_rank[block])}, threadblock {int(program.block_id[block])}"
+
+
+def _shape(program: Program) -> Iterator[str]:
+    for names in (BLOCK_COLUMNS, INSTRUCTION_COLUMNS):
+        lengths = {name: len(getattr(program, name)) for name in names}
+        if len(set(lengths.values())) > 1:
+            yield "columns of different lengths: " + ", ".join(f"{k} {n}" for k, n in lengths.items())
+    yield from _starts(program.block_start, len(program.block_rank), len(program.opcode), "block_start")
+    yield from _starts(program.dep_start, len(program.opcode), len(program.deps), "dep_start")
+    if program.chunks < 1:
+        yield f"a shard is cut in {program.chunks} chunks; at least 1 is needed"
+    if len(program.scratch) != program.num_ranks:
+        yield f"scratch sizes for {len(program.scratch)} ranks, but there are {program.num_ranks} ranks"
+    for rank in np.flatnonzero(program.scratch.astype(np.int64) < 0).tolist():
+        yield f"rank {rank} has a scratch buffer of {program.scratch[rank]} chunks"
+
+
+def _starts(start: Array, rows: int, total: int, name: str) -> Iterator[str]:
+    if len(start) != rows + 1:
+        yield f"{name} has {len(start)} entries where {rows + 1} are needed"
+    elif start[0] != 0 or start[-1] != total or (np.diff(start.astype(np.int64)) < 0).any():
+        yield f"{name} must ascend from 0 to {total}"
+
+
+def _blocks(program: Program) -> Iterator[str]:
+    rank = program.block_rank.astype(np.int64)
+    if ((rank < 0) | (rank >= program.num_ranks)).any() or (np.diff(rank) < 0).any():
+        yield f"block_rank must ascend within ranks 0 to {program.num_ranks - 1}"
+        return
+    for name in ("send_peer", "recv_peer"):
+        peer = getattr(program, name).astype(np.int64)
+        verb = name.split("_")[0]
+        for block in np.flatnonzero((peer < -1) | (peer >= program.num_ranks)).tolist():
+            yield f"{block_place(program, block)} has {verb} peer {peer[block]}, which is not a rank"
+        for block in np.flatnonzero(peer == rank).tolist():
+            yield f"{block_place(program, block)} has its own rank as {verb} peer"
+    for block in np.flatnonzero(program.channel.astype(np.int64) < 0).tolist():
+        yield f"{block_place(program, block)} has channel {program.channel[block]}"
+    yield from _ownership(program)
+
+
+def _ownership(program: Program) -> Iterator[str]:
+    """At most one block may send into, and one receive from, a (peer, channel): the FIFO keeps no order
+    else."""
+    rank, channel = program.block_rank.astype(np.int64), program.channel.astype(np.int64)
+    for name, verb in (("send_peer", "send to"), ("recv_peer", "receive from")):
+        peer = getattr(program, name).astype(np.int64)
+        blocks = np.flatnonzero(peer >= 0)
+        blocks = blocks[np.lexsort((blocks, channel[blocks], peer[blocks], rank[blocks]))]
+        key = np.stack([rank[blocks], peer[blocks], channel[blocks]])
+        for i in np.flatnonzero((key[:, 1:] == key[:, :-1]).all(axis=0)).tolist():
+            first, second = blocks[i], blocks[i + 1]
+            yield (
+                f"{block_place(program, first)} and threadblock {program.block_id[second]} both {verb} "
+                f"rank {peer[first]} on channel {channel[first]}; one connection needs one owner"
+            )
+
+
+def _instructions(program: Program) -> Iterator[str]:
+    opcode = program.opcode.astype(np.int64)
+    for i in np.flatnonzero((opcode < 0) | (opcode >= len(Opcode))).tolist():
+        yield f"{program.place(i)} has opcode {opcode[i]}, which does not exist"
+    if ((opcode < 0) | (opcode >= len(Opcode))).any():
+        return
+    sends, receives = program.send_peer[program.block] < 0, program.recv_peer[program.block] < 0
+    for i in np.flatnonzero(SENDS[opcode] & sends).tolist():
+        yield f"{doing(program, i)} sends, but its threadblock has no send peer"
+    for i in np.flatnonzero(RECEIVES[opcode] & receives).tolist():
+        yield f"{doing(program, i)} receives, but its threadblock has no receive peer"
+    count = program.count.astype(np.int64)
+    for i in np.flatnonzero((opcode != Opcode.NOP) & (count < 1)).tolist():
+        yield f"{doing(program, i)} has count {count[i]}; at least 1 is needed"
+    for i in np.flatnonzero((opcode == Opcode.NOP) & (count != 0)).tolist():
+        yield f"{program.place(i)} (nop) has count {count[i]}; 0 is needed"
+    for side, used in (("src", USES_SRC), ("dst", USES_DST)):
+        buffer = getattr(program, f"{side}_buffer").astype(np.int64)
+        for i in np.flatnonzero(used[opcode] & ((buffer < 0) | (buffer >= len(Buffer)))).tolist():
+            yield f"{doing(program, i)} names {side} buffer {buffer[i]}, which is none"
+
+
+def doing(program: Program, instruction: int) -> str:
+    """Return ``rank R, threadblock T, step S (recv-reduce-copy)``."""
+    name = Opcode(int(program.opcode[instruction])).name.lower().replace("_", "-")
+    return f"{program.place(instruction)} ({name})"
+
+
+def _dependencies(program: Program) -> Iterator[str]:
+    deps = program.deps.astype(np.int64)
+    waiter = waiters(program)
+    outside = (deps < 0) | (deps >= program.num_instructions)
+    for k in np.flatnonzero(outside).tolist():
+        yield f"{program.place(waiter[k])} depends on instruction {deps[k]}, which does not exist"
+    if outside.any():
+        return
+    for k in np.flatnonzero(deps == waiter).tolist():
+        yield f"{program.place(waiter[k])} depends on itself"
+    rank = program.block_rank[program.block]
+    for k in np.flatnonzero(rank[deps] != rank[waiter]).tolist():
+        yield f"{program.place(waiter[k])} depends on {program.place(deps[k])}, which is another rank"
+    for k in np.flatnonzero((program.block[deps] == program.block[waiter]) & (deps > waiter)).tolist():
+        yield f"{program.place(waiter[k])} depends on step {program.step[deps[k]]} of its own threadblock"
+
+
+def waiters(program: Program) -> Array:
+    """Return the instruction that waits, for each entry of ``deps``."""
+    number: Array = np.diff(program.dep_start.astype(np.int64))
+    return np.repeat(np.arange(program.num_instructions), number)
+
+
+def matched(program: Program, partner: Array) -> list[str]:
+    """Return where the k-th send and the k-th receive of a connection are not both there, or differ in count.
+
+    ``partner`` is :func:`~..machine.partners`.
+    """
+    problems: list[str] = []
+    rows = np.flatnonzero(RECEIVES[program.opcode])
+    received = partner[rows]
+    lonely = SENDS[program.opcode]
+    lonely[received[received >= 0]] = False
+    for i in np.flatnonzero(lonely)[:MOST].tolist():
+        what = f"what is never received ({_ends(program, i, True)})"
+        problems.append(f"{doing(program, i)} sends to rank {program.send_peer[program.block[i]]} {what}")
+    for i in rows[received < 0][:MOST].tolist():
+        what = f"what is never sent ({_ends(program, i, False)})"
+        problems.append(
+            f"{doing(program, i)} receives from rank {program.recv_peer[program.block[i]]} {what}"
+        )
+    rows, received = rows[received >= 0], received[received >= 0]
+    differ = program.count[rows] != program.count[received]
+    for i, j in zip(rows[differ][:MOST].tolist(), received[differ][:MOST].tolist(), strict=True):
+        taken = f"{doing(program, i)}, which receives them, takes {program.count[i]}"
+        problems.append(f"{doing(program, j)} sends {program.count[j]} chunks, but {taken}")
+    return problems
+
+
+def _ends(program: Program, instruction: int, sends: bool) -> str:
+    """Say how many messages the two ends of an instruction's connection have."""
+    links = connections(program)
+    connection = (links.outward if sends else links.inward)[program.block[instruction]]
+    sent, received = (
+        int(kind[program.opcode[program.block == block]].sum()) if block >= 0 else 0
+        for kind, block in ((SENDS, links.sender[connection]), (RECEIVES, links.receiver[connection]))
+    )
+    return f"channel {links.channel[connection]} has {sent} sends and {received} receives"

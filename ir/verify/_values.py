@@ -1,0 +1,216 @@
+"""What a program computes: executed with symbols in place of numbers.
+
+A value is one integer: which chunk of which shard it is (its *identity*, counted from 1, in the low bits)
+and the set of ranks whose contributions are combined in it (a bitset above). 0 is what nobody wrote.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+
+from ..collective import Collective
+from ..program import Buffer, Opcode, Program
+from ._accesses import Layout, locations
+from ._structure import MOST, doing
+
+__all__ = ["Outcome", "evaluate", "postcondition"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@attrs.frozen
+class Symbols:
+    """How the values of one program are written as integers."""
+
+    collective: Collective
+    chunks: int
+    width: int
+
+    @classmethod
+    def of(cls, program: Program) -> Symbols:
+        shards = program.collective.num_shards
+        return cls(program.collective, program.chunks, (shards * program.chunks).bit_length())
+
+    @property
+    def mask(self) -> int:
+        return (1 << self.width) - 1
+
+    def values(self, shard: int, contributions: int) -> list[int]:
+        """Return the values of all chunks of a shard with these contributions."""
+        first = (contributions << self.width) + shard * self.chunks + 1
+        return list(range(first, first + self.chunks))
+
+    def identity(self, value: int) -> str:
+        """Return ``shard 2, chunk 1``."""
+        shard, chunk = divmod((value & self.mask) - 1, self.chunks)
+        name = f"shard {shard}"
+        if self.collective.kind == "alltoall":
+            name += " (from rank {} to rank {})".format(*divmod(shard, self.collective.num_ranks))
+        return f"{name}, chunk {chunk}" if self.chunks > 1 else name
+
+    def name(self, value: int) -> str:
+        """Return ``shard 2, chunk 1 of ranks 0-2`` (identity alone where nothing is reduced)."""
+        if value == 0:
+            return "nothing"
+        return self.identity(value) + (f" of {self.ranks(value)}" if self.collective.reduces else "")
+
+    def ranks(self, value: int) -> str:
+        """Return the ranks that contribute to a value, in words."""
+        bits = value >> self.width
+        ranks = [r for r in range(bits.bit_length()) if bits >> r & 1]
+        if len(ranks) == self.collective.num_ranks > 1:
+            return f"all {len(ranks)} ranks"
+        return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {_spans(ranks)}"
+
+
+def _spans(numbers: list[int]) -> str:
+    """Return ascending numbers in short.
+
+    >>> _spans([0, 1, 2, 5, 7, 8])
+    '0-2, 5, 7, 8'
+    """
+    spans: list[list[int]] = []
+    for n in numbers:
+        if spans and spans[-1][-1] == n - 1:
+            spans[-1].append(n)
+        else:
+            spans.append([n])
+    return ", ".join(f"{s[0]}-{s[-1]}" if len(s) > 2 else ", ".join(map(str, s)) for s in spans)
+
+
+def _initial(program: Program, where: Layout, symbols: Symbols) -> list[int]:
+    memory = [0] * where.total
+    shards = np.arange(program.collective.num_shards)
+    for rank in range(program.num_ranks):
+        slots = program.collective.input_slots(rank, shards)
+        base = int(where.base[rank, Buffer.INPUT])
+        for shard in np.flatnonzero(slots >= 0).tolist():
+            at = base + int(slots[shard]) * program.chunks
+            memory[at : at + program.chunks] = symbols.values(shard, 1 << rank)
+    return memory
+
+
+class _MistakeError(Exception):
+    """Chunk ``chunk`` of an instruction cannot be computed from ``mine`` and ``other``."""
+
+    def __init__(self, chunk: int, mine: int, other: int):
+        super().__init__()
+        self.chunk, self.mine, self.other = chunk, mine, other
+
+
+@attrs.frozen(eq=False)
+class Outcome:
+    """What memory holds in the end, or the first mistake that kept it from getting there."""
+
+    memory: list[int]
+    problem: str = ""
+
+
+def evaluate(program: Program, where: Layout, order: Array, partner: Array) -> Outcome:
+    """Execute instructions in ``order`` on symbols; ``partner`` is the send that each receive receives.
+
+    Stops at the first read of a location that nobody wrote, and at the first reduction of different chunks
+    or of values to which a rank contributes on both sides.
+    """
+    symbols = Symbols.of(program)
+    memory = _initial(program, where, symbols)
+    src, dst = (column.tolist() for column in locations(program, where))
+    opcode, count, partner_of = program.opcode.tolist(), program.count.tolist(), partner.tolist()
+    kinds = [(op.reads_src, op.reads_dst, op.receives, op.writes_dst, op.sends) for op in Opcode]
+    sent: dict[int, list[int]] = {}
+    for i in order.tolist():
+        reads, accumulates, receives, writes, sends = kinds[opcode[i]]
+        size, at = count[i], dst[i]
+        try:
+            value = _read(memory, src[i], size) if reads else []
+            if accumulates:
+                value = _combine(value, _read(memory, at, size), symbols.mask)
+            elif receives:
+                other = sent.pop(partner_of[i])
+                value = _combine(value, other, symbols.mask) if reads else other
+        except _MistakeError as mistake:
+            return Outcome(memory, _explain(program, where, symbols, i, mistake))
+        if writes:
+            memory[at : at + size] = value
+        if sends:
+            sent[i] = value
+    return Outcome(memory)
+
+
+def _read(memory: list[int], at: int, size: int) -> list[int]:
+    value = memory[at : at + size]
+    if 0 in value:
+        raise _MistakeError(at + value.index(0), 0, 0)
+    return value
+
+
+def _combine(mine: list[int], other: list[int], mask: int) -> list[int]:
+    result: list[int] = []
+    for a, b in zip(mine, other, strict=True):
+        # equal identities and disjoint contributions: what they have in common is the identity
+        if not a & b == a & mask == b & mask:
+            raise _MistakeError(len(result), a, b)
+        result.append(a | b)
+    return result
+
+
+def _explain(
+    program: Program, where: Layout, symbols: Symbols, instruction: int, mistake: _MistakeError
+) -> str:
+    who, a, b = doing(program, instruction), mistake.mine, mistake.other
+    if a == 0:
+        return f"{who} reads {where.name(program, mistake.chunk)}, which nobody has written"
+    what = f"{who}, chunk {mistake.chunk} of its {program.count[instruction]}, reduces"
+    if (a ^ b) & symbols.mask:
+        return f"{what} {symbols.name(a)} with {symbols.name(b)}, which is another chunk"
+    twice = a & b
+    verb = "contributes" if (twice >> symbols.width).bit_count() == 1 else "contribute"
+    return (
+        f"{what} {symbols.identity(a)} of {symbols.ranks(a)} with that of {symbols.ranks(b)}: "
+        f"{symbols.ranks(twice)} {verb} twice"
+    )
+
+
+def postcondition(
+    program: Program, where: Layout, memory: list[int], order: Array, partner: Array
+) -> list[str]:
+    """Return the output chunks that are not what the collective promises, and who wrote them."""
+    symbols, collective = Symbols.of(program), program.collective
+    shards = np.arange(collective.num_shards)
+    problems: list[str] = []
+    for rank in range(program.num_ranks):
+        slots = collective.output_slots(rank, shards)
+        for shard in np.flatnonzero(slots >= 0).tolist():
+            source = collective.source(shard)
+            promised = symbols.values(
+                shard, (1 << collective.num_ranks) - 1 if source is None else 1 << source
+            )
+            at = int(where.base[rank, Buffer.OUTPUT]) + int(slots[shard]) * program.chunks
+            found = memory[at : at + program.chunks]
+            if found == promised:
+                continue
+            for address, value, need in zip(range(at, at + program.chunks), found, promised, strict=True):
+                if value != need and len(problems) < MOST:
+                    origin = _origin(program, where, address, order, partner)
+                    problems.append(
+                        f"{where.name(program, address)} must hold {symbols.name(need)}, but holds "
+                        f"{symbols.name(value)}{origin}"
+                    )
+    return problems
+
+
+def _origin(program: Program, where: Layout, address: int, order: Array, partner: Array) -> str:
+    """Say which instruction wrote an address last, and who sent it what it wrote."""
+    dst = locations(program, where)[1]
+    writes = np.array([op.writes_dst for op in Opcode])[program.opcode]
+    covers = writes & (dst <= address) & (address < dst + program.count)
+    writers = order[covers[order]]
+    if not len(writers):
+        return ": no instruction writes it"
+    last = int(writers[-1])
+    sender = int(partner[last])
+    sent = f", sent by {doing(program, sender)}" if sender >= 0 else ""
+    return f": last written by {doing(program, last)}{sent}"

@@ -1,0 +1,110 @@
+"""Is a program right? Its form, its messages, its waits, its races, and what it computes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..machine import Execution, execute, partners, primitives, smallest_depth
+from ..program import Program
+from ._accesses import accesses, bounds, input_writes, layout, overlaps, sizes
+from ._order import Order
+from ._races import races
+from ._structure import matched, structure, summary
+from ._values import evaluate, postcondition
+from .report import Check, Report
+
+__all__ = ["verify_program"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+#: more chunks than this in all buffers are not executed
+MAX_CHUNKS = 1 << 27
+#: primitives up to which the depth is also found for instructions run chunk by chunk
+CHEAP = 1 << 20
+
+
+def verify_program(
+    program: Program, *, inplace: bool | None = None, fifo_depth: int | None = None, split: int | None = None
+) -> Report:
+    """Execute a program symbolically and say what each check found.
+
+    ``inplace`` says whether input and output overlap as in-place calls make them (None: the program must be
+    right both ways). ``fifo_depth`` is the depth of every connection in primitives (None: unbounded),
+    ``split`` the most chunks of a primitive (None: an instruction is one). Checks come in this order, and
+    stop where the rest would mean nothing: ``structure``, ``bounds``, ``out-of-place input is not written``,
+    ``matched``, ``deadlock``, ``races``, ``single reduction``, ``postcondition``. Raises ValueError for a
+    depth below 0 or a split below 1.
+    """
+    if fifo_depth is not None and fifo_depth < 0:
+        raise ValueError(f"fifo_depth must not be negative, found {fifo_depth}")
+    if split is not None and split < 1:
+        raise ValueError(f"split must be at least 1 chunk, found {split}")
+    modes = (False, True) if inplace is None else (inplace,)
+    checks = tuple(_checks(program, modes, fifo_depth, split))
+    return Report("program", program.collective.kind, program.num_ranks, checks)
+
+
+def _checks(
+    program: Program, modes: Sequence[bool], fifo_depth: int | None, split: int | None
+) -> Iterator[Check]:
+    """Yield the checks in order, up to the one that makes the rest meaningless."""
+    problems = structure(program)
+    yield _check(
+        "structure", problems, f"{program.num_blocks} threadblocks, {program.num_instructions} instructions"
+    )
+    if problems:
+        return
+    size = sizes(program)
+    problems = bounds(program, size)
+    if size.sum() > MAX_CHUNKS:
+        problems.append(f"the buffers have {size.sum()} chunks, more than the {MAX_CHUNKS} that are executed")
+    yield _check("bounds", problems, f"{size.sum()} chunks in all buffers")
+    if problems:
+        return
+    if False in modes:
+        yield _check("out-of-place input is not written", input_writes(program), "no instruction writes it")
+    partner = partners(program)
+    problems = matched(program, partner)
+    yield _check("matched", problems, f"{(partner >= 0).sum()} messages")
+    if problems:
+        return
+    execution = execute(program, fifo_depth, split)
+    yield _deadlock(program, execution, fifo_depth)
+    if not execution.deadlock:
+        yield from _data(program, modes, execution.finished, partner)
+
+
+def _check(name: str, problems: Sequence[str], detail: str = "") -> Check:
+    return Check(name, not problems, summary(problems) if problems else detail)
+
+
+def _deadlock(program: Program, execution: Execution, fifo_depth: int | None) -> Check:
+    if execution.deadlock:
+        return Check("deadlock", False, execution.deadlock.describe(program))
+    if fifo_depth is not None:
+        return Check("deadlock", True, f"completes with FIFOs of depth {fifo_depth}")
+    detail = f"completes with FIFOs of depth {execution.depth}"
+    if execution.split is None and primitives(program, 1).sum() <= CHEAP:
+        detail += f" (of depth {smallest_depth(program, 1)} where every chunk is sent on its own)"
+    return Check("deadlock", True, detail)
+
+
+def _data(program: Program, modes: Sequence[bool], finished: Array, partner: Array) -> Iterator[Check]:
+    """Yield what depends on the data, one check for all ways in which the buffers may overlap."""
+    order = Order(program, finished, partner)
+    found: dict[str, list[str]] = {"races": [], "single reduction": [], "postcondition": []}
+    for inplace in modes:
+        where = layout(program, inplace)
+        outcome = evaluate(program, where, finished, partner)
+        wrong = [outcome.problem] if outcome.problem else []
+        missed = [] if wrong else postcondition(program, where, outcome.memory, finished, partner)
+        clashes = overlaps(program, where) + races(program, where, accesses(program, where), order)
+        for name, problems in zip(found, (clashes, wrong, missed), strict=True):
+            found[name] += [f"{'in' if inplace else 'out of'} place: {text}" for text in problems]
+    ways = " and ".join("in place" if inplace else "out of place" for inplace in modes)
+    for name, problems in found.items():
+        if name != "postcondition" or problems or not found["single reduction"]:
+            yield _check(name, problems, ways)

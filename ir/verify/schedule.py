@@ -1,0 +1,354 @@
+"""Executing a schedule symbolically, all transfers of a step at once, in columns.
+
+Parts of shards are first cut at every interval's ends into *atoms*, so that each row moves whole atoms. A collective that
+only copies needs one bit per (rank, shard, atom): has it or not. One that reduces needs the set of ranks whose
+contributions the value combines, a bitset; its shards are executed in blocks, since they do not meet.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+
+from ..collective import Collective
+from ..schedule import Action, Schedule
+from .report import Check, Report
+
+__all__ = ["verify_schedule"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_BLOCK_BYTES = 1 << 24  # state of the shards executed together
+
+
+class _Wrong(Exception):
+    """A check failed; carries its name and detail."""
+
+    def __init__(self, name: str, detail: str):
+        super().__init__(name, detail)
+        self.check = Check(name, False, detail)
+
+
+def verify_schedule(schedule: Schedule) -> Report:
+    """Execute a schedule; checks: structure, links, causality, single reduction, postcondition.
+
+    Causality: nothing is sent before it is there. Single reduction: no rank's contribution is added twice, and no
+    two transfers of a step write the same data unless both add. Postcondition: every rank ends with exactly what the
+    collective promises (Definition 4 of the direct-connect paper, for all collectives).
+    """
+    names = ("structure", "links", "causality", "single reduction", "postcondition")
+    done: list[Check] = []
+    try:
+        done.append(_structure(schedule))
+        done.append(_links(schedule))
+        state = _Atoms.of(schedule)
+        run = _execute_reducing if schedule.collective.reduces else _execute_copying
+        done += run(schedule, state)
+    except _Wrong as wrong:
+        before = names[: names.index(wrong.check.name)]
+        done = [c for c in done if c.name in before] + [wrong.check]
+    return Report("schedule", schedule.collective.kind, schedule.collective.num_ranks, tuple(done))
+
+
+# ---- structure
+
+
+def _structure(s: Schedule) -> Check:
+    lengths = {c: len(getattr(s, c)) for c in s.COLUMNS}
+    if len(set(lengths.values())) > 1:
+        raise _Wrong("structure", f"columns differ in length: {lengths}")
+    if s.collective.num_ranks != s.topology.num_ranks:
+        raise _Wrong(
+            "structure",
+            f"the collective has {s.collective.num_ranks} ranks, the topology {s.topology.num_ranks}",
+        )
+    if s.parts < 1:
+        raise _Wrong("structure", f"a shard is cut in {s.parts} parts; at least 1 is needed")
+    if len(s):
+        if (np.diff(s.step.astype(np.int64)) < 0).any() or s.step[0] < 0:
+            raise _Wrong("structure", "steps decrease from one row to the next")
+        for column, high in (("shard", s.collective.num_shards), ("route", len(s.routes)), ("action", 2)):
+            _in_range(s, column, high)
+        bad = np.flatnonzero((s.lo.astype(np.int64) >= s.hi) | (s.hi.astype(np.int64) > s.parts) | (s.lo < 0))
+        if len(bad):
+            i = int(bad[0])
+            raise _Wrong("structure", f"row {i} moves parts {s.lo[i]} to {s.hi[i]} of {s.parts}")
+    return Check("structure", True, f"{len(s)} transfers in {s.num_steps} steps")
+
+
+def _in_range(s: Schedule, column: str, high: int) -> None:
+    values = getattr(s, column)
+    bad = np.flatnonzero((values < 0) | (values >= high))
+    if len(bad):
+        raise _Wrong("structure", f"row {int(bad[0])} names {column} {int(values[bad[0]])}; there are {high}")
+
+
+def _links(s: Schedule) -> Check:
+    """Every used route is a path of links that exist, from a rank through switches to another rank."""
+    topology, routes = s.topology, s.routes
+    start, links = routes.start.astype(np.int64), routes.links
+    if len(start) == 0 or start[0] != 0 or start[-1] != len(links) or (np.diff(start) < 1).any():
+        raise _Wrong("links", "the table of routes is malformed: every route needs at least one link")
+    if len(links) and (int(links.min()) < 0 or int(links.max()) >= topology.num_links):
+        raise _Wrong("links", f"a route uses link {int(links.max())}; there are {topology.num_links}")
+    inner = np.ones(len(links), dtype=bool)
+    inner[start[:-1]] = False
+    joint = np.flatnonzero(inner)
+    broken = (topology.dst[links[joint - 1]] != topology.src[links[joint]]) | (
+        topology.src[links[joint]] < topology.num_ranks
+    )
+    used = np.unique(s.route)
+    ends = (
+        np.stack([routes.tails(topology)[used], routes.heads(topology)[used]])
+        if len(used)
+        else np.zeros((2, 0))
+    )
+    off = (ends >= topology.num_ranks).any(axis=0) | (ends[0] == ends[1])
+    in_use = np.zeros(len(routes), dtype=bool)
+    in_use[used] = True
+    route_of = np.repeat(np.arange(len(routes)), np.diff(start))
+    bad = [*used[off].tolist(), *(r for r in route_of[joint[broken]].tolist() if in_use[r])]
+    if bad:
+        path = " -> ".join(topology.names[topology.src[k]] for k in routes.path(bad[0]))
+        last = topology.names[topology.dst[routes.path(bad[0])[-1]]]
+        raise _Wrong(
+            "links",
+            f"route {bad[0]} ({path} -> {last}) is not a path from a rank through switches to another",
+        )
+    return Check("links", True, f"{len(used)} routes over links that exist")
+
+
+# ---- atoms
+
+
+@attrs.frozen
+class _Atoms:
+    """Row i moves atoms ``first[i] .. last[i]`` (exclusive); atom k is parts ``ends[k] .. ends[k+1]`` of a shard."""
+
+    ends: Array
+    first: Array
+    last: Array
+
+    @classmethod
+    def of(cls, s: Schedule) -> _Atoms:
+        ends = np.unique(np.concatenate([np.unique(s.lo), np.unique(s.hi)]).astype(np.int64))
+        ends = np.union1d(ends, [0, s.parts])
+        kind = np.uint16 if len(ends) < 2**16 else np.int64
+        return cls(ends, np.searchsorted(ends, s.lo).astype(kind), np.searchsorted(ends, s.hi).astype(kind))
+
+    @property
+    def count(self) -> int:
+        return len(self.ends) - 1
+
+    def name(self, s: Schedule, atom: int) -> str:
+        a, b = int(self.ends[atom]), int(self.ends[atom + 1])
+        return "" if (a, b) == (0, s.parts) else f" part [{a}/{s.parts}, {b}/{s.parts}) of"
+
+
+def _row(s: Schedule, i: int) -> str:
+    verb = "reduces" if s.action[i] == Action.REDUCE else "sends"
+    piece = (
+        "" if (s.lo[i], s.hi[i]) == (0, s.parts) else f" part [{s.lo[i]}/{s.parts}, {s.hi[i]}/{s.parts}) of"
+    )
+    names = s.topology.names
+    return (
+        f"step {s.step[i]}: rank {names[s.src[i]]} {verb}{piece} shard {s.shard[i]} to rank {names[s.dst[i]]}"
+    )
+
+
+# ---- collectives that copy
+
+
+def _execute_copying(s: Schedule, atoms: _Atoms) -> list[Check]:
+    """Execute a collective in which a shard's only value is its source's: having it is one bit per atom."""
+    reducing = np.flatnonzero(s.action != Action.COPY)
+    if len(reducing):
+        raise _Wrong(
+            "single reduction", f"{_row(s, int(reducing[0]))}, but {s.collective.kind} reduces nothing"
+        )
+    c = s.collective
+    words = (atoms.count + 63) // 64
+    has = np.zeros((words, c.num_ranks * c.num_shards), dtype=np.uint64)
+    ranks, shards = _held(c)
+    for w in range(words):
+        has[w, ranks * c.num_shards + shards] = _range_bits(np.array([0]), np.array([atoms.count]), w)[0]
+    repeated = 0
+    for a, b in zip(s.step_start[:-1], s.step_start[1:], strict=True):
+        shard = s.shard[a:b].astype(np.int64)
+        origin = s.src[a:b].astype(np.int64) * c.num_shards + shard
+        target = s.dst[a:b].astype(np.int64) * c.num_shards + shard
+        moved = [_range_bits(atoms.first[a:b], atoms.last[a:b], w) for w in range(words)]
+        for w in range(words):
+            absent = np.flatnonzero(moved[w] & ~has[w, origin])
+            if len(absent):
+                raise _Wrong("causality", f"{_row(s, int(a) + int(absent[0]))} before it has all of it")
+        for w in range(words):
+            repeated += int(np.count_nonzero(moved[w] & has[w, target]))
+            np.bitwise_or.at(has[w], target, moved[w])
+    _everything_arrived(s, atoms, has)
+    return [
+        Check("causality", True, "nothing is sent before it is there"),
+        Check(
+            "single reduction", True, f"nothing is reduced; {repeated} transfers repeat data already there"
+        ),
+        Check("postcondition", True, f"every rank ends with what {c.kind} promises"),
+    ]
+
+
+def _held(c: Collective) -> tuple[Array, Array]:
+    """Return the (rank, shard) pairs that are there at the start."""
+    shards = np.arange(c.num_shards)
+    if c.kind in ("broadcast", "scatter"):
+        return np.full(c.num_shards, c.root), shards
+    return (shards // c.num_ranks if c.kind == "alltoall" else shards), shards
+
+
+def _range_bits(first: Array, last: Array, word: int) -> Array:
+    """Return words with the bits ``first .. last`` (exclusive) set, as far as they fall in word number ``word``."""
+    low = np.clip(first.astype(np.int64) - 64 * word, 0, 64)
+    high = np.clip(last.astype(np.int64) - 64 * word, 0, 64)
+    return _below(high) & ~_below(low)
+
+
+def _below(bits: Array) -> Array:
+    """Return words with the lowest ``bits`` (0 to 64) bits set."""
+    one = np.uint64(1)
+    shifted = one << np.minimum(bits, 63).astype(np.uint64)
+    return np.where(bits == 64, ~np.uint64(0), shifted - one)
+
+
+def _everything_arrived(s: Schedule, atoms: _Atoms, has: Array) -> None:
+    c = s.collective
+    for rank in range(c.num_ranks):
+        wanted = c.wants(rank, np.arange(c.num_shards))
+        for w in range(len(has)):
+            full = _range_bits(np.array([0]), np.array([atoms.count]), w)[0]
+            lacking = full & ~has[w, rank * c.num_shards : (rank + 1) * c.num_shards]
+            bad = np.flatnonzero(wanted & (lacking != 0))
+            if len(bad):
+                atom = 64 * w + (int(lacking[bad[0]]) & -int(lacking[bad[0]])).bit_length() - 1
+                raise _Wrong(
+                    "postcondition",
+                    f"rank {s.topology.names[rank]} never receives{atoms.name(s, atom)} shard {int(bad[0])}",
+                )
+
+
+# ---- collectives that reduce
+
+
+def _execute_reducing(s: Schedule, atoms: _Atoms) -> list[Check]:
+    """Execute a reducing collective, a block of shards at a time."""
+    c = s.collective
+    words = (c.num_ranks + 63) // 64
+    per_shard = c.num_ranks * atoms.count * words * 8
+    block = max(1, min(c.num_shards, _BLOCK_BYTES // per_shard))
+    rows_of = _rows_by_block(s, block)
+    for number, first in enumerate(range(0, c.num_shards, block)):
+        shards = np.arange(first, min(first + block, c.num_shards))
+        _execute_block(s, atoms, rows_of[number], shards, words)
+    return [
+        Check("causality", True, "nothing is sent before it is there"),
+        Check("single reduction", True, "no contribution is reduced twice"),
+        Check("postcondition", True, f"every rank ends with what {c.kind} promises"),
+    ]
+
+
+def _rows_by_block(s: Schedule, block: int) -> list[Array]:
+    if block >= s.collective.num_shards:
+        return [np.arange(len(s))]
+    number = s.shard.astype(np.int64) // block
+    order = np.argsort(number, kind="stable")
+    blocks = -(-s.collective.num_shards // block)
+    return np.split(order, np.searchsorted(number[order], np.arange(1, blocks)))
+
+
+def _execute_block(s: Schedule, atoms: _Atoms, rows: Array, shards: Array, words: int) -> None:
+    """Execute the rows of some shards. State: value of (rank, shard, atom) as ``words`` words of contributions."""
+    c = s.collective
+    value = np.zeros((c.num_ranks, len(shards), atoms.count, words), dtype=np.uint64)
+    ranks = np.arange(c.num_ranks)
+    own = np.zeros((c.num_ranks, words), dtype=np.uint64)
+    own[ranks, ranks // 64] = np.uint64(1) << (ranks % 64).astype(np.uint64)
+    value[:] = own[:, None, None, :]  # a collective that reduces starts with a contribution of every rank
+    flat = value.reshape(-1, words)
+    cuts = np.flatnonzero(np.diff(s.step[rows].astype(np.int64))) + 1
+    for step_rows in np.split(rows, cuts) if len(rows) else ():
+        _execute_step(s, atoms, step_rows, flat, int(shards[0]), len(shards))
+    _everything_combined(s, atoms, value, shards)
+
+
+def _execute_step(
+    s: Schedule, atoms: _Atoms, rows: Array, flat: Array, first_shard: int, shards: int
+) -> None:
+    widths = atoms.last[rows].astype(np.int64) - atoms.first[rows]
+    row = np.repeat(rows, widths)
+    atom = np.arange(len(row)) - np.repeat(
+        np.cumsum(widths) - widths - atoms.first[rows].astype(np.int64), widths
+    )
+    place = (s.shard[row].astype(np.int64) - first_shard) * atoms.count + atom
+    origin = s.src[row].astype(np.int64) * (shards * atoms.count) + place
+    target = s.dst[row].astype(np.int64) * (shards * atoms.count) + place
+    sent = flat[origin]
+    order = np.argsort(target, kind="stable")
+    row, target, sent = row[order], target[order], sent[order]
+    start = np.flatnonzero(np.concatenate([[True], target[1:] != target[:-1]]))
+    group = np.cumsum(np.concatenate([[0], (target[1:] != target[:-1]).astype(np.int64)]))
+    reducing = s.action[row] == Action.REDUCE
+    arrivals = np.diff(np.append(start, len(row)))
+    _no_clash(s, row, start, arrivals, reducing)
+    before = np.where(reducing[start][:, None], flat[target[start]], np.uint64(0))
+    after = before | np.bitwise_or.reduceat(sent, start, axis=0)
+    parts = _popcount(before) + np.add.reduceat(_popcount(sent), start)
+    twice = np.flatnonzero(_popcount(after) != parts)
+    if len(twice):
+        rows_in = np.flatnonzero(group == twice[0])
+        _report_twice(s, row[rows_in], before[twice[0]], sent[rows_in])
+    flat[target[start]] = after
+
+
+def _popcount(words: Array) -> Array:
+    return np.bitwise_count(words).sum(axis=-1, dtype=np.int64)
+
+
+def _no_clash(s: Schedule, row: Array, start: Array, arrivals: Array, reducing: Array) -> None:
+    """Two writes of one step to the same data are fine only where both add."""
+    mixed = np.flatnonzero((arrivals > 1) & ~np.logical_and.reduceat(reducing, start))
+    if len(mixed):
+        a = int(start[mixed[0]])
+        raise _Wrong(
+            "single reduction",
+            f"{_row(s, int(row[a]))}; so does {_row(s, int(row[a + 1]))}: which comes last?",
+        )
+
+
+def _report_twice(s: Schedule, rows: Array, before: Array, sent: Array) -> None:
+    seen = before.copy()
+    for i, value in zip(rows, sent, strict=True):
+        again = seen & value
+        if again.any():
+            word = int(np.flatnonzero(again)[0])
+            rank = 64 * word + (int(again[word]) & -int(again[word])).bit_length() - 1
+            raise _Wrong(
+                "single reduction",
+                f"{_row(s, int(i))}, which has the contribution of rank {s.topology.names[rank]} already",
+            )
+        seen |= value
+    raise AssertionError("counts differ but no contribution repeats")
+
+
+def _everything_combined(s: Schedule, atoms: _Atoms, value: Array, shards: Array) -> None:
+    c = s.collective
+    count = _popcount(value)
+    wanted = c.wants(np.arange(c.num_ranks)[:, None], shards[None, :])
+    bad = np.argwhere(wanted[:, :, None] & (count != c.num_ranks))
+    if len(bad):
+        rank, shard, atom = (int(x) for x in bad[0])
+        has = value[rank, shard, atom]
+        lacking = next(r for r in range(c.num_ranks) if not int(has[r // 64]) >> (r % 64) & 1)
+        raise _Wrong(
+            "postcondition",
+            f"rank {s.topology.names[rank]} ends with{atoms.name(s, atom)} shard {int(shards[shard])} "
+            f"without the contribution of rank {s.topology.names[lacking]}",
+        )

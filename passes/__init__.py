@@ -1,0 +1,36 @@
+"""IR -> IR: synthesis, transforms, lowering, optimization.
+
+Enters: verified IR of the level a pass ``takes``. Leaves: IR of the level it ``gives``, verified by the driver.
+A pass knows only :mod:`collc.ir`; it may assume the facts it ``requires`` and nothing else.
+Listing the passes imports none of them.
+"""
+
+from __future__ import annotations
+
+__all__ = ["PASSES", "SCHEDULERS"]
+
+#: name -> (module, class, one-line summary); the class is imported when the pass is first used
+PASSES: dict[str, tuple[str, str, str]] = {
+    "bfb": (
+        "collc.passes.synthesis.bfb", "BFB",
+        "breadth-first broadcast with exactly balanced links, for any strongly connected network of ranks",
+    ),
+    "steps": ("collc.passes.synthesis.steps", "Steps", "the schedule written by hand in the specification"),
+    "reverse": ("collc.passes.reverse", "Reverse", "run a schedule backwards: allgather <-> reduce-scatter"),
+    "compose": ("collc.passes.compose", "Compose", "an allgather preceded by its reverse: an allreduce"),
+    "discretize": ("collc.passes.discretize", "Discretize", "cut every shard into equal chunks"),
+    "lower": ("collc.passes.lower", "Lower", "from who sends what when to what each rank executes"),
+    "coalesce": ("collc.passes.coalesce", "Coalesce", "send contiguous chunks in one message"),
+    "balance-threadblocks": (
+        "collc.passes.threadblocks", "BalanceThreadblocks",
+        "share messages out to threadblocks and channels, evenly by bytes, within a runtime's limits",
+    ),
+    "unfuse": ("collc.passes.unfuse", "Unfuse", "replace fused instructions by receives, copies and reductions"),
+}  # fmt: skip
+
+#: scheduler (the language's ``using NAME``) -> (pass that synthesizes it, one-line summary)
+SCHEDULERS: dict[str, tuple[str, str]] = {
+    "auto": ("bfb", "the best applicable scheduler"),
+    "bfb": ("bfb", PASSES["bfb"][2]),
+    "steps": ("steps", PASSES["steps"][2]),
+}

@@ -1,0 +1,40 @@
+"""What a pass is: one frozen class whose fields are its options.
+
+A pass receives a verified IR and leaves one; between those it may do as it likes. It never verifies, prints or
+times: the driver does. ``takes`` and ``gives`` are the IR levels; ``requires`` names facts that must hold
+(see :data:`FACTS`), checked by the driver before the pass runs.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import attrs
+from collc.ir.schedule import Schedule
+
+__all__ = ["FACTS", "Pass"]
+
+#: fact -> what must hold of the IR for it
+FACTS: dict[str, Callable[[Any], bool]] = {
+    "discrete": lambda ir: isinstance(ir, Schedule) and ir.discrete,
+}
+
+
+@attrs.frozen
+class Pass(ABC):
+    """Base of all passes. Subclasses are ``@attrs.frozen`` with typed fields: ``int``, ``bool``, ``str`` or ``X | None``.
+
+    A field's help text is its ``metadata["help"]``.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    takes: ClassVar[type | tuple[type, ...]]
+    gives: ClassVar[type]
+    requires: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def run(self, ir: Any) -> Any:
+        """Return the new IR; raise CollcError where the pass cannot apply."""

@@ -1,0 +1,161 @@
+"""Which instructions must wait for which: dependencies between the threadblocks of a rank, from what they read and write.
+
+All passes on Programs end here: they arrange instructions in blocks and give a sequential order that is right; the
+dependencies that make every concurrent execution equal to it are found anew.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+from collc.ir.collective import Collective
+from collc.ir.program import Buffer, Opcode, Program
+
+__all__ = ["sequential_order", "synchronize"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_CODES = np.arange(len(Opcode))
+_READS_SRC = np.array([Opcode(c).reads_src for c in _CODES])
+_READS_DST = np.array([Opcode(c).reads_dst for c in _CODES])
+_WRITES_DST = np.array([Opcode(c).writes_dst for c in _CODES])
+
+
+def sequential_order(program: Program) -> Array:
+    """Return each instruction's place in one execution of the program (all executions give the same result)."""
+    from collc.ir.machine import execute
+
+    order = np.empty(program.num_instructions, dtype=np.int64)
+    finished = execute(program).finished
+    order[finished] = np.arange(len(finished))
+    return order
+
+
+def synchronize(program: Program, order: Array) -> Program:
+    """Return the program with the dependencies that its accesses need, no more than one per block waited for.
+
+    ``order`` gives each instruction its place in a sequential execution whose result is right. Two accesses to one
+    location by different blocks, one of them a write, are kept in that order. Input and output are taken to alias
+    as they do in place, so the program is right in place and out of place.
+    """
+    waiting, awaited = _conflicts(program, order)
+    block = program.block
+    between = block[waiting] != block[awaited]
+    waiting, awaited = _latest(program, waiting[between], awaited[between])
+    dep_start = np.zeros(program.num_instructions + 1, dtype=np.int64)
+    np.cumsum(np.bincount(waiting, minlength=program.num_instructions), out=dep_start[1:])
+    return attrs.evolve(program, dep_start=dep_start, deps=awaited)
+
+
+def _conflicts(program: Program, order: Array) -> tuple[Array, Array]:
+    """Return the pairs (later, earlier) of neighbouring conflicting accesses to each location."""
+    instruction, location, write = _accesses(program)
+    by_time = np.lexsort((write, order[instruction], location))
+    instruction, location, write = instruction[by_time], location[by_time], write[by_time]
+    index = np.arange(len(instruction))
+    first = np.concatenate([[True], location[1:] != location[:-1]]) if len(index) else np.zeros(0, dtype=bool)
+    group_start = np.maximum.accumulate(np.where(first, index, 0)) if len(index) else index
+    last_write = np.maximum.accumulate(np.where(write, index, -1)) if len(index) else index
+    before = np.concatenate([[-1], last_write[:-1]]) if len(index) else index
+    after_write = before >= group_start  # reads after the write before them, writes after the write before them
+    raw = np.stack([instruction[after_write], instruction[before[after_write]]])
+    next_write = _next_write(write, len(index))
+    group_end = np.append(np.flatnonzero(first)[1:], len(index))[np.cumsum(first) - 1] if len(index) else index
+    overwritten = ~write & (next_write < group_end)
+    war = np.stack([instruction[next_write[overwritten]], instruction[overwritten]])
+    pairs = np.concatenate([raw, war], axis=1)
+    return pairs[0], pairs[1]
+
+
+def _next_write(write: Array, end: int) -> Array:
+    """Return for each access the index of the next write after it, or ``end``."""
+    if not end:
+        return np.zeros(0, dtype=np.int64)
+    at = np.where(write, np.arange(end), end)
+    following = np.minimum.accumulate(at[::-1])[::-1]
+    return np.append(following[1:], end)
+
+
+def _accesses(program: Program) -> tuple[Array, Array, Array]:
+    """Return every access as (instruction, location, whether it writes).
+
+    A location is a run of chunks that all instructions access together or not at all.
+    """
+    code = program.opcode.astype(np.int64)
+    rank = program.block_rank[program.block].astype(np.int64)
+    tables = []
+    for reads, write, buffer, offset in (
+        (_READS_SRC, False, program.src_buffer, program.src_offset),
+        (_READS_DST, False, program.dst_buffer, program.dst_offset),
+        (_WRITES_DST, True, program.dst_buffer, program.dst_offset),
+    ):
+        rows = np.flatnonzero(reads[code])
+        start = address(program.collective, program.chunks, rank[rows], buffer[rows], offset[rows])
+        tables.append((rows, start, start + program.count[rows].astype(np.int64), np.full(len(rows), write)))
+    instruction, low, high, write = (np.concatenate([t[i] for t in tables]) for i in range(4))
+    kept = ~_copies_onto_itself(program)[instruction]
+    instruction, low, high, write = instruction[kept], low[kept], high[kept], write[kept]
+    ends = np.unique(np.concatenate([low, high]))
+    first, last = np.searchsorted(ends, low), np.searchsorted(ends, high)
+    widths = last - first
+    location = np.arange(int(widths.sum())) - np.repeat(np.cumsum(widths) - widths - first, widths)
+    return np.repeat(instruction, widths), location, np.repeat(write, widths)
+
+
+def _copies_onto_itself(program: Program) -> Array:
+    """Copies that move nothing in place; there they neither read nor write anything that others could disturb."""
+    rank = program.block_rank[program.block].astype(np.int64)
+    here = [
+        address(program.collective, program.chunks, rank, buffer, offset)
+        for buffer, offset in (
+            (program.src_buffer, program.src_offset), (program.dst_buffer, program.dst_offset),
+        )
+    ]  # fmt: skip
+    return (program.opcode == Opcode.COPY) & (here[0] == here[1])
+
+
+def address(collective: Collective, chunks: int, rank: Array, buffer: Array, offset: Array) -> Array:
+    """Return an address for each chunk, the same for input and output chunks that coincide in place.
+
+    Each rank has room for three buffers; an input chunk that coincides with an output chunk takes its address.
+    """
+    rank, buffer, offset = (np.asarray(x).astype(np.int64) for x in (rank, buffer, offset))
+    room = np.int64(1) << 40
+    in_first, out_first, length = overlap(collective, rank)
+    inside = (buffer == Buffer.INPUT) & (offset >= in_first * chunks) & (offset < (in_first + length) * chunks)
+    offset = np.where(inside, offset + (out_first - in_first) * chunks, offset)
+    buffer = np.where(inside, np.int64(Buffer.OUTPUT), buffer)
+    return (rank * 3 + buffer) * room + offset
+
+
+def overlap(collective: Collective, rank: Array) -> tuple[Array, Array, Array]:
+    """Return, in shards, where input and output coincide in place: (first of input, first of output, how many)."""
+    n, zero = collective.num_ranks, rank * 0
+    at_root = (rank == collective.root) if collective.root is not None else rank == rank
+    match collective.kind:
+        case "allgather" | "gather":
+            return zero, rank, np.where(at_root, 1, 0)
+        case "reduce-scatter" | "scatter":
+            return rank, zero, np.where(at_root, 1, 0)
+        case _:
+            return zero, zero, np.where(at_root, n, 0)
+
+
+def _latest(program: Program, waiting: Array, awaited: Array) -> tuple[Array, Array]:
+    """Keep, for each instruction and block waited for, the latest step, and only what was not waited for before."""
+    if not len(waiting):
+        return waiting, awaited
+    block = program.block.astype(np.int64)
+    own, other = block[waiting], block[awaited]
+    order = np.lexsort((-awaited, waiting, other, own))
+    waiting, awaited, own, other = waiting[order], awaited[order], own[order], other[order]
+    stream = np.concatenate([[True], (own[1:] != own[:-1]) | (other[1:] != other[:-1])])
+    # Adding a multiple of the number of instructions lets one running maximum serve all streams.
+    height = awaited + np.cumsum(stream) * np.int64(program.num_instructions)
+    highest = np.concatenate([[-1], np.maximum.accumulate(height)[:-1]])
+    keep = stream | (height > highest)
+    waiting, awaited = waiting[keep], awaited[keep]
+    order = np.lexsort((awaited, waiting))
+    return waiting[order], awaited[order]

@@ -1,0 +1,1 @@
+"""Problem -> Schedule: the schedulers."""

@@ -1,0 +1,182 @@
+"""Sharing jobs out to machines exactly: the core of BFB (Theorem 19 of the direct-connect paper, read as a formula).
+
+Jobs are shards a node must receive in one step, machines are its in-links; a job may be divided among the links of its
+mask. The least possible load of the busiest link is the largest ratio, over sets of links, of the jobs confined to
+the set to the links in it, so a rational whose denominator is at most the number of links.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from fractions import Fraction
+from math import gcd
+
+import attrs
+import numpy as np
+
+__all__ = ["Balance", "balance"]
+
+Histogram = tuple[tuple[int, int], ...]
+
+
+@attrs.frozen
+class Balance:
+    """An optimal division: ``load`` jobs on the busiest link; piece i gives the interval [lo, hi)/``parts`` of
+    job ``job[i]`` to link ``slot[i]``. Jobs count through the histogram's masks in order."""
+
+    load: Fraction
+    parts: int
+    job: np.ndarray
+    slot: np.ndarray
+    lo: np.ndarray
+    hi: np.ndarray
+
+
+def balance(histogram: Histogram) -> Balance:
+    """Divide jobs optimally; ``histogram`` lists ``(mask, count)``: ``count`` jobs may use the links that are bits of ``mask``.
+
+    The optimum is found by Newton's method on the ratio: a flow that routes everything at the current ratio proves it
+    optimal; one that cannot names a set of links with a larger ratio. All integers, no tolerance.
+
+    >>> balance(((0b01, 1), (0b11, 2))).load
+    Fraction(3, 2)
+    """
+    masks = [mask for mask, _ in histogram]
+    counts = [count for _, count in histogram]
+    links = [_bits(mask) for mask in masks]
+    ratio = _first_ratio(masks, counts)
+    while True:
+        flow, confined = _route(links, counts, ratio)
+        if confined is None:
+            return _pieces(counts, flow, ratio)
+        ratio = _ratio(masks, counts, confined)
+
+
+def _bits(mask: int) -> list[int]:
+    return [i for i in range(mask.bit_length()) if mask >> i & 1]
+
+
+def _ratio(masks: list[int], counts: list[int], links: int) -> Fraction:
+    confined = sum(count for mask, count in zip(masks, counts, strict=True) if mask & ~links == 0)
+    return Fraction(confined, links.bit_count())
+
+
+def _first_ratio(masks: list[int], counts: list[int]) -> Fraction:
+    """Return a lower bound to start from: all jobs on all links."""
+    union = 0
+    for mask in masks:
+        union |= mask
+    return _ratio(masks, counts, union)
+
+
+def _route(links: list[list[int]], counts: list[int], ratio: Fraction) -> tuple[list[dict[int, int]], int | None]:
+    """Route ``count * q`` units of each group over links of capacity p, where ratio = p/q.
+
+    Returns the flow of each group by link, and nothing; or the links that the groups of a violated set are confined to.
+    """
+    q = ratio.denominator
+    room = {slot: ratio.numerator for group in links for slot in group}
+    flow: list[dict[int, int]] = [{} for _ in links]
+    users: dict[int, set[int]] = {slot: set() for slot in room}
+    # Groups with few links first: the greedy start then rarely needs mending.
+    for group in sorted(range(len(links)), key=lambda g: (len(links[g]), g)):
+        left = counts[group] * q
+        for slot in sorted(links[group], key=lambda s: (-room[s], s)):
+            take = min(left, room[slot])
+            if take:
+                _move(flow, users, room, group, slot, take)
+                left -= take
+        while left:
+            path, reached = _augmenting_path(links, flow, users, room, group)
+            if path is None:
+                return flow, sum(1 << slot for slot in reached)
+            left -= _push(flow, users, room, path, left)
+    return flow, None
+
+
+def _move(
+    flow: list[dict[int, int]],
+    users: dict[int, set[int]],
+    room: dict[int, int],
+    group: int,
+    slot: int,
+    amount: int,
+) -> None:
+    flow[group][slot] = flow[group].get(slot, 0) + amount
+    room[slot] -= amount
+    if flow[group][slot]:
+        users[slot].add(group)
+    else:
+        del flow[group][slot]
+        users[slot].discard(group)
+
+
+def _augmenting_path(
+    links: list[list[int]],
+    flow: list[dict[int, int]],
+    users: dict[int, set[int]],
+    room: dict[int, int],
+    group: int,
+) -> tuple[list[tuple[int, int]] | None, list[int]]:
+    """Search breadth first for a link with room; return ``(group, slot)`` hops to it, or nothing and the links reached."""
+    came: dict[int, tuple[int, int | None]] = {}
+    seen = {group}
+    queue: deque[tuple[int, int | None]] = deque([(group, None)])
+    while queue:
+        here, via = queue.popleft()
+        for slot in links[here]:
+            if slot in came:
+                continue
+            came[slot] = (here, via)
+            if room[slot]:
+                return _walk_back(came, slot), []
+            for other in sorted(users[slot] - seen):
+                seen.add(other)
+                queue.append((other, slot))
+    return None, list(came)
+
+
+def _walk_back(came: dict[int, tuple[int, int | None]], slot: int) -> list[tuple[int, int]]:
+    path: list[tuple[int, int]] = []
+    step: int | None = slot
+    while step is not None:
+        group, via = came[step]
+        path.append((group, step))
+        step = via
+    return path[::-1]
+
+
+def _push(
+    flow: list[dict[int, int]],
+    users: dict[int, set[int]],
+    room: dict[int, int],
+    path: list[tuple[int, int]],
+    most: int,
+) -> int:
+    """Push along a path: each group takes more of its slot and gives up as much of the slot it came by."""
+    amount = min(most, room[path[-1][1]])
+    for (_, given_up), (group, _) in zip(path, path[1:], strict=False):
+        amount = min(amount, flow[group][given_up])
+    for i, (group, slot) in enumerate(path):
+        if i:
+            _move(flow, users, room, group, path[i - 1][1], -amount)
+        _move(flow, users, room, group, slot, amount)
+    return amount
+
+
+def _pieces(counts: list[int], flow: list[dict[int, int]], ratio: Fraction) -> Balance:
+    """Lay each group's jobs on a line and cut it at the links' shares: at most links-1 jobs of a group are divided."""
+    q = ratio.denominator
+    rows: list[tuple[int, int, int, int]] = []
+    first = 0
+    for count, shares in zip(counts, flow, strict=True):
+        at = 0
+        for slot in sorted(shares):
+            end = at + shares[slot]
+            for job in range(at // q, -(-end // q)):
+                rows.append((first + job, slot, max(at - job * q, 0), min(end - job * q, q)))
+            at = end
+        first += count
+    table = np.array(rows, dtype=np.int64).reshape(-1, 4)
+    common = gcd(q, *(x for row in rows for x in row[2:]))
+    return Balance(ratio, q // common, table[:, 0], table[:, 1], table[:, 2] // common, table[:, 3] // common)

@@ -1,0 +1,334 @@
+"""Sharing messages out to threadblocks and channels within a runtime's limits."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+from collc.ir.diagnostic import error
+from collc.ir.machine import connections, execute
+from collc.ir.program import Opcode, Program
+
+from .arrange import reblock, split_counts
+from .base import Pass
+from .hazards import sequential_order
+from .unfuse import UNFUSED_STEPS
+
+__all__ = ["BalanceThreadblocks"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_SENDS = np.array([op.sends for op in Opcode])
+_RECEIVES = np.array([op.receives for op in Opcode])
+_UNFUSED = np.array([UNFUSED_STEPS.get(op, 1) for op in Opcode])
+_PER_CHANNEL = 31  # blocks of a rank that may send (or receive) on one channel: the runtimes' 32, less their spare one
+_ROUNDS = 16
+
+
+@attrs.frozen
+class BalanceThreadblocks(Pass):
+    """Give every connection as many channels as its messages need, evenly by bytes, and every rank few enough blocks.
+
+    A connection whose block would exceed ``max-steps`` is divided among more channels, each message going to the one with the
+    least bytes so far. Sending and receiving blocks stay apart, which cannot deadlock at any FIFO depth, unless a rank would
+    exceed ``max-threadblocks``; then a sending and a receiving block of one channel share a threadblock, the
+    fullest with the emptiest. Raises C0509 where the limits cannot be met.
+    """
+
+    name: ClassVar[str] = "balance-threadblocks"
+    summary: ClassVar[str] = (
+        "share messages out to threadblocks and channels, evenly by bytes, within a runtime's limits"
+    )
+    takes: ClassVar[type] = Program
+    gives: ClassVar[type] = Program
+
+    channels: int = attrs.field(default=1, metadata={"help": "channels to give each connection at least"})
+    max_threadblocks: int | None = attrs.field(default=None, metadata={"help": "the most threadblocks of a rank"})
+    max_steps: int | None = attrs.field(default=None, metadata={"help": "the most steps of a threadblock"})
+    max_channels: int | None = attrs.field(default=None, metadata={"help": "the most channels"})
+    max_count: int | None = attrs.field(default=None, metadata={"help": "the most chunks of one message"})
+    fifo_depth: int | None = attrs.field(
+        default=None, metadata={"help": "messages a connection holds (for shared blocks)"}
+    )
+    fused: bool = attrs.field(default=True, metadata={"help": "whether the runtime has fused instructions"})
+
+    def run(self, ir: Program) -> Program:
+        self._check_options()
+        order = sequential_order(ir)
+        if self.max_count is not None:
+            ir, order = split_counts(ir, order, self.max_count)
+        layout = _Layout.of(ir, order)
+        streams = np.full(len(layout.links), max(self.channels, 1), dtype=np.int64)
+        for _ in range(_ROUNDS):
+            program, new_order, stream_of_block = self._arrange(ir, order, layout, streams)
+            over = self._too_long(program)
+            if not over.any():
+                break
+            streams = self._more_streams(program, layout, streams, stream_of_block, np.flatnonzero(over).tolist())
+        else:
+            raise self._hopeless(program, int(np.flatnonzero(over)[0]))
+        return self._fit_blocks(program, new_order)
+
+    # ---- limits
+
+    def _check_options(self) -> None:
+        for field in attrs.fields(type(self)):
+            value = getattr(self, field.name)
+            if field.name != "fused" and value is not None and value < 1:
+                name = field.name.replace("_", "-")
+                raise error("C0508", f"balance-threadblocks needs {name} of at least 1, found {value}")
+
+    def _steps(self, program: Program) -> Array:
+        """Steps of each block as a runtime counts them: every wait but the first costs one, unfused parts too."""
+        waits = np.diff(program.dep_start.astype(np.int64))
+        each = np.maximum(waits, 1) + (0 if self.fused else _UNFUSED[program.opcode] - 1)
+        total = np.zeros(program.num_blocks, dtype=np.int64)
+        np.add.at(total, program.block, each)
+        return total
+
+    def _too_long(self, program: Program) -> Array:
+        if self.max_steps is None:
+            return np.zeros(program.num_blocks, dtype=bool)
+        return self._steps(program) > self.max_steps
+
+    def _more_streams(
+        self, program: Program, layout: _Layout, streams: Array, link_of_block: Array, blocks: list[int]
+    ) -> Array:
+        """Return more streams for the connections of blocks that are too long."""
+        steps, more = self._steps(program), streams.copy()
+        for block in blocks:
+            link = link_of_block[block]
+            if link < 0 or streams[link] >= layout.messages[link]:
+                raise self._hopeless(program, block)
+            # Dividing a stream adds waits between its parts, so at least one more each round.
+            need = -(-int(steps[block]) * int(streams[link]) // (self.max_steps or 1))
+            need = min(max(need, int(streams[link]) + 1), int(layout.messages[link]))
+            more[link] = max(more[link], need)
+        return more
+
+    def _hopeless(self, program: Program, block: int) -> Exception:
+        steps = int(self._steps(program)[block])
+        return error(
+            "C0509",
+            f"threadblock {int(program.block_id[block])} of rank {int(program.block_rank[block])} would have {steps} steps; "
+            f"the limit is {self.max_steps}",
+            hint="cut shards in fewer chunks (`discretize{max-chunks=N}`), or use a target with larger limits",
+            exit_status=3,
+        )
+
+    # ---- channels
+
+    def _arrange(self, program: Program, order: Array, layout: _Layout, streams: Array) -> tuple[Program, Array, Array]:
+        """Build the blocks for a number of streams per connection; also return the connection of each block (-1: none)."""
+        channel = self._assign_channels(program, layout, streams)
+        stream = layout.spread(streams)
+        rank = program.block_rank[program.block].astype(np.int64)
+        link, number = (
+            layout.link_of,
+            np.where(layout.link_of >= 0, channel[layout.first_stream(streams) + stream], 0),
+        )
+        peer = np.where(layout.is_send, layout.dst_of, layout.src_of)
+        kind = np.where(link < 0, 2, np.where(layout.is_send, 0, 1))
+        key = np.stack([rank, kind, np.where(link < 0, -1, peer), number, link])
+        blocks, owner = np.unique(key, axis=1, return_inverse=True)
+        columns = {
+            "block_rank": blocks[0],
+            "send_peer": np.where(blocks[1] == 0, blocks[2], -1),
+            "recv_peer": np.where(blocks[1] == 1, blocks[2], -1),
+            "channel": blocks[3],
+        }
+        arranged, new_order = reblock(program, order, columns, owner.reshape(-1))
+        return arranged, new_order, blocks[4]
+
+    def _assign_channels(self, program: Program, layout: _Layout, streams: Array) -> Array:
+        """Give every stream the lowest channel free at both ends: one per pair of ranks, few blocks per rank and channel."""
+        taken: set[tuple[int, int, int]] = set()
+        sending: dict[tuple[int, int], int] = {}
+        receiving: dict[tuple[int, int], int] = {}
+        channels = np.empty(int(streams.sum()), dtype=np.int64)
+        at = 0
+        for (src, dst), count in zip(layout.links, streams.tolist(), strict=True):
+            c = 0
+            for _ in range(count):
+                while (
+                    (src, dst, c) in taken
+                    or sending.get((src, c), 0) >= _PER_CHANNEL
+                    or receiving.get((dst, c), 0) >= _PER_CHANNEL
+                ):
+                    c += 1
+                taken.add((src, dst, c))
+                sending[src, c] = sending.get((src, c), 0) + 1
+                receiving[dst, c] = receiving.get((dst, c), 0) + 1
+                channels[at] = c
+                at += 1
+        most = int(channels.max(initial=0)) + 1
+        if self.max_channels is not None and most > self.max_channels:
+            raise error(
+                "C0509",
+                f"the messages between two ranks would need {most} channels; the limit is {self.max_channels}",
+                hint="cut shards in fewer chunks (`discretize{max-chunks=N}`), or use a target with larger limits",
+                exit_status=3,
+            )
+        return channels
+
+    # ---- threadblocks
+
+    def _fit_blocks(self, program: Program, order: Array) -> Program:
+        count = np.diff(program.rank_blocks)
+        if self.max_threadblocks is None or int(count.max(initial=0)) <= self.max_threadblocks:
+            return program
+        depth = self.fifo_depth or 1
+        if int(program.count.max(initial=0)) > depth:
+            # A shared block must not fill a FIFO before it receives.
+            program, order = split_counts(program, order, depth)
+        turn = execute(program, fifo_depth=1)
+        order[turn.finished] = np.arange(len(turn.finished))
+        host = _share(program, self.max_threadblocks)
+        blocks, owner = _merged_blocks(program, host)
+        shared, _ = reblock(program, order, blocks, owner[program.block])
+        over = self._too_long(shared)
+        if over.any():
+            raise self._hopeless(shared, int(np.flatnonzero(over)[0]))
+        stuck = execute(shared, fifo_depth=self.fifo_depth, split=1).deadlock
+        if stuck:
+            raise error(
+                "C0509",
+                f"ranks need {int(count.max())} threadblocks and the limit is {self.max_threadblocks}; with sends and receives "
+                "sharing threadblocks the program would deadlock",
+                notes=[stuck.describe(shared)],
+                hint="use a target with larger limits, or a topology with fewer links a rank",
+                exit_status=3,
+            )
+        return shared
+
+
+def _share(program: Program, most: int) -> Array:
+    """Return for each block the block it moves into (itself, mostly), so that every rank has at most ``most``."""
+    host = np.arange(program.num_blocks)
+    load = np.zeros(program.num_blocks, dtype=np.int64)
+    np.add.at(load, program.block, program.count.astype(np.int64))
+    for rank in range(program.num_ranks):
+        mine = range(int(program.rank_blocks[rank]), int(program.rank_blocks[rank + 1]))
+        surplus = len(mine) - most
+        if surplus > 0:
+            _share_rank(program, load, list(mine), surplus, host, rank, most)
+    return host
+
+
+def _share_rank(
+    program: Program, load: Array, mine: list[int], surplus: int, host: Array, rank: int, most: int
+) -> None:
+    """Pair the fullest receiving blocks with the emptiest sending blocks of their channel; local copies join any block."""
+    sends: dict[int, list[int]] = {}
+    receives: list[int] = []
+    local: list[int] = []
+    for block in mine:
+        if program.send_peer[block] >= 0:
+            sends.setdefault(int(program.channel[block]), []).append(block)
+        else:
+            (receives if program.recv_peer[block] >= 0 else local).append(block)
+    for group in sends.values():
+        group.sort(key=lambda b: (-int(load[b]), b))  # popped from the end: emptiest first
+    for block in sorted(receives, key=lambda b: (-int(load[b]), b)):
+        partners = sends.get(int(program.channel[block]))
+        if surplus and partners:
+            host[block] = partners.pop()
+            surplus -= 1
+    for block in local:
+        others = [b for b in mine if b != block and host[b] == b]
+        if surplus and others:
+            host[block] = min(others, key=lambda b: (int(load[b]), b))
+            surplus -= 1
+    if surplus:
+        raise error(
+            "C0509",
+            f"rank {rank} needs {most + surplus} threadblocks even when sends and receives share them; the limit is {most}",
+            hint="use a target with larger limits, or a topology with fewer links a rank",
+            exit_status=3,
+        )
+
+
+def _merged_blocks(program: Program, host: Array) -> tuple[dict[str, Array], Array]:
+    kept = np.flatnonzero(host == np.arange(len(host)))
+    owner = np.searchsorted(kept, host)
+    columns = {"block_rank": program.block_rank[kept], "channel": program.channel[kept]}
+    for name in ("send_peer", "recv_peer"):
+        peer = np.full(len(kept), -1, dtype=np.int64)
+        np.maximum.at(peer, owner, getattr(program, name).astype(np.int64))
+        columns[name] = peer
+    return columns, owner
+
+
+@attrs.frozen(eq=False)
+class _Layout:
+    """The connections of a program and where each instruction stands: one row an instruction.
+
+    ``links`` are (src, dst) of each connection; ``link_of`` the connection of each instruction (-1: local), ``nth`` its
+    number among the messages of it, ``messages`` their count.
+    """
+
+    links: list[tuple[int, int]]
+    link_of: Array
+    is_send: Array
+    src_of: Array
+    dst_of: Array
+    nth: Array
+    messages: Array
+    count: Array
+
+    @classmethod
+    def of(cls, program: Program, order: Array) -> _Layout:
+        if (_SENDS & _RECEIVES)[program.opcode].any():
+            raise error("C0510", "balance-threadblocks does not take fused receive-and-send instructions")
+        conns = connections(program)
+        is_send = _SENDS[program.opcode]
+        is_receive = _RECEIVES[program.opcode]
+        link_of = np.where(is_send, conns.outward[program.block], np.where(is_receive, conns.inward[program.block], -1))
+        link_of = np.where(link_of < 0, _companions(program, link_of), link_of)
+        nth = _number(link_of, is_send, is_send | is_receive, order)
+        messages = np.bincount(link_of[is_send], minlength=len(conns))
+        src_of, dst_of = (np.append(c, -1)[link_of] for c in (conns.src, conns.dst))
+        links = list(zip(conns.src.tolist(), conns.dst.tolist(), strict=True))
+        return cls(links, link_of, is_send, src_of, dst_of, nth, messages, program.count.astype(np.int64))
+
+    def first_stream(self, streams: Array) -> Array:
+        """Return the number of each instruction's connection's first stream."""
+        return np.append(np.cumsum(streams) - streams, 0)[self.link_of]
+
+    def spread(self, streams: Array) -> Array:
+        """Return the stream of each instruction within its connection: the one with the least bytes when its turn comes."""
+        if (streams <= 1).all():
+            return np.zeros(len(self.link_of), dtype=np.int64)
+        chosen: dict[tuple[int, int], int] = {}
+        load = [[0] * n for n in streams.tolist()]
+        rows = np.flatnonzero(self.is_send)
+        rows = rows[np.lexsort((self.nth[rows], self.link_of[rows]))]
+        for i in rows.tolist():
+            link = int(self.link_of[i])
+            least = min(range(len(load[link])), key=load[link].__getitem__)
+            load[link][least] += int(self.count[i])
+            chosen[link, int(self.nth[i])] = least
+        pairs = zip(self.link_of.tolist(), self.nth.tolist(), strict=True)
+        return np.array([chosen.get(pair, 0) for pair in pairs], dtype=np.int64)
+
+
+def _companions(program: Program, link_of: Array) -> Array:
+    """Let what a receiving block does besides receiving stay with the receive before it."""
+    index = np.arange(len(link_of))
+    start = program.block_start[program.block].astype(np.int64)
+    known = np.maximum.accumulate(np.where(link_of >= 0, index, -1)) if len(index) else index
+    return np.where(known >= start, link_of[known], -1)
+
+
+def _number(link_of: Array, is_send: Array, is_message: Array, order: Array) -> Array:
+    """Number the messages of each connection at both ends; companions take the number of their receive."""
+    nth = np.zeros(len(link_of), dtype=np.int64)
+    for side in (is_send, is_message & ~is_send):
+        rows = np.flatnonzero(side)
+        rows = rows[np.lexsort((order[rows], link_of[rows]))]
+        group = link_of[rows]
+        nth[rows] = np.arange(len(rows)) - np.searchsorted(group, group)
+    index = np.arange(len(link_of))
+    last = np.maximum.accumulate(np.where(is_message, index, 0)) if len(index) else index
+    return np.where((link_of >= 0) & ~is_message, nth[last], nth)
