@@ -9,9 +9,11 @@ Names are imported when first used, so that ``import collc`` costs nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False  # typing is not loaded for it; type checkers know the name
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from .api import (
         CollcError,
         CollectiveResult,

@@ -6,7 +6,7 @@ not meet."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from fractions import Fraction
 from functools import cached_property
@@ -144,14 +144,14 @@ def compile_source(
     chooses among its collectives, ``level``, ``passes``, ``disable_passes``, ``verify`` and ``node_limit``
     are as on the command line. Collectives are compiled in ``executor``'s workers where one is given.
     ``progress(what, done, total)`` is called from this thread. Raises CollcError."""
-    return _shielded(
-        "compile",
-        lambda: _compile(
-            text, path, Loading(dict(params or {}), tuple(map(os.fspath, include_path)), node_limit), _targets(target),
-            (collective,) if isinstance(collective, str) else tuple(collective),
-            Settings(_recipe(level, passes, disable_passes), _verify_mode(verify)), executor, progress,
-        ),
-    )  # fmt: skip
+
+    def work() -> Result:
+        loading = Loading(dict(params or {}), tuple(os.fspath(p) for p in include_path), node_limit)
+        only = (collective,) if isinstance(collective, str) else tuple(collective)
+        settings = Settings(_recipe(level, passes, disable_passes), _verify_mode(verify))
+        return _compile(text, path, loading, _targets(target), only, settings, executor, progress)
+
+    return _shielded("compile", work)
 
 
 def verify(what: Path | Schedule | Forest | Program, *, runtime: str | None = None) -> Report:
@@ -223,7 +223,7 @@ def _verify_mode(mode: str) -> str:
     return mode
 
 
-def _shielded(what: str, work: Any) -> Any:
+def _shielded(what: str, work: Callable[[], T]) -> T:
     """Return what ``work`` does; whatever else than a CollcError it raises becomes one."""
     try:
         return work()

@@ -192,8 +192,8 @@ Make rules end at a line break, so a path that contains one cannot stand in a de
 Rename the file.""",
     "C0902": """a path that CMake with Ninja gets wrong (a warning)
 
-Depfiles escape `#` and `$` in paths, and make and Ninja read that. CMake 3.25 with its Ninja generator writes such paths
-on unescaped, so that everything is rebuilt always.
+Depfiles escape `#` and `$` in paths, and make and Ninja read that. CMake 3.25 with its Ninja generator writes such
+paths on unescaped, so that everything is rebuilt always.
 
     collc 'a#b.coll' -t msccl-xml -MD
 

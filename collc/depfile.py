@@ -48,8 +48,8 @@ def depfile(
         warnings.append(
             warning(
                 "C0902",
-                f"the depfile names `{odd[0]}`: CMake 3.25 with Ninja passes `#` and `$` on unescaped and would rebuild always",
-                notes=["make and Ninja by themselves read the depfile right"],
+                f"the depfile names `{odd[0]}`, which CMake 3.25 with Ninja gets wrong: it would rebuild always",
+                notes=["it passes `#` and `$` on unescaped; make and Ninja by themselves read the depfile right"],
             )
         )
     return "\n".join(lines) + "\n", warnings

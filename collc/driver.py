@@ -45,7 +45,7 @@ class Observer(Protocol):
 class Settings:
     """What holds for every collective of a compilation. ``verify`` is ``each``, ``full`` or ``off``."""
 
-    recipe: Recipe = Recipe()
+    recipe: Recipe = attrs.Factory(Recipe)
     verify: str = "each"
     until: type = Program
 
@@ -234,21 +234,21 @@ class _Runner:
 
     def judge(self, before: Any, after: Any, chain: Plan, count: int) -> None:
         """Check what a pass left: its form always, its meaning where the verify mode says so."""
-        this = chain.passes[count]
-        if not isinstance(after, this.gives):
-            raise self.internal(chain, count, before, f"it left a {type(after).__name__}")
-        by_hand = this.name == "steps"
-        if self.settings.verify == "off":
+        this, mode = chain.passes[count], self.settings.verify
+        flaw = None if isinstance(after, this.gives) else f"it left a {type(after).__name__}"
+        if flaw is None and mode != "off":
+            wrong = self.timed(f"structure of {this.name}", lambda: structure(after))
+            flaw = f"what it left is malformed: {wrong[0]}" if wrong else None
+        if flaw is not None:
+            raise self.internal(chain, count, before, flaw)
+        by_hand, last = this.name == "steps", _ends_level(chain, count)
+        if mode == "off" or not (by_hand or last or mode == "full"):
             return
-        wrong = self.timed(f"structure of {this.name}", lambda: structure(after))
-        if wrong:
-            raise self.internal(chain, count, before, f"it left a malformed {type(after).__name__}: {wrong[0]}")
-        if by_hand or self.settings.verify == "full" or _ends_level(chain, count):
-            report = self.report(this.name, after, keep=by_hand or _ends_level(chain, count))
-            if by_hand:
-                self.require_by_hand(report)
-            elif not report.ok:
-                raise self.internal(chain, count, before, f"what it left is wrong: {_failures(report)}")
+        report = self.report(this.name, after, keep=by_hand or last)
+        if by_hand:
+            self.require_by_hand(report)
+        elif not report.ok:
+            raise self.internal(chain, count, before, f"what it left is wrong: {_failures(report)}")
 
     def report(self, step: str, ir: Any, keep: bool = True) -> Report:
         report = self.timed(f"verify {step}", lambda: verify(ir))

@@ -108,7 +108,7 @@ class _Reader:
                 raise self.problem("the closing quote", len(self.text))
             value, self.at = self.text[self.at + 1 : end], end + 1
             return value
-        start, expected = self.at, []
+        start, expected = self.at, list[str]()
         while self.at < len(self.text):
             char = self.text[self.at]
             if not expected and char in ",}":

@@ -12,10 +12,13 @@ import secrets
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from typing import BinaryIO
 
 import attrs
 
 from collc.ir.diagnostic import CollcError, error
+
+from .stdout import write_stdout
 
 __all__ = ["STDIN", "STDOUT", "Output", "check_writable", "read_text", "write_all"]
 
@@ -45,7 +48,8 @@ class Output:
 
     @property
     def data(self) -> bytes:
-        return self.text.encode("utf-8")
+        # Names of files that are not UTF-8 (in a depfile) come back as the bytes they are.
+        return self.text.encode("utf-8", "surrogateescape")
 
 
 # ---- reading
@@ -79,15 +83,14 @@ def _read_bytes(path: str) -> bytes:
     if path == STDIN:
         if sys.stdin is None:
             raise OSError(errno.EBADF, "standard input is closed")
-        stream, close = sys.stdin.buffer, False
-    else:
-        stream, close = open(path, "rb"), True
-    try:
-        head = stream.read(1 << 16)
-        return head if b"\0" in head else head + stream.read(MAX_INPUT + 1 - len(head))
-    finally:
-        if close:
-            stream.close()
+        return _bounded(sys.stdin.buffer)
+    with open(path, "rb") as stream:
+        return _bounded(stream)
+
+
+def _bounded(stream: BinaryIO) -> bytes:
+    head = stream.read(1 << 16)
+    return head if b"\0" in head else head + stream.read(MAX_INPUT + 1 - len(head))
 
 
 def _reason(problem: OSError | ValueError) -> str:
@@ -216,8 +219,4 @@ def _write_direct(output: Output) -> None:
             with open(output.path, "wb") as stream:
                 stream.write(output.data)
             return
-        if sys.stdout is None:
-            raise OSError(errno.EBADF, "standard output is closed")
-        sys.stdout.flush()
-        sys.stdout.buffer.write(output.data)
-        sys.stdout.buffer.flush()
+        write_stdout(output.data)

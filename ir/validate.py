@@ -27,8 +27,7 @@ Flaws = Iterator["Flaw"]
 _LARGEST = (1 << 63) - 1
 
 _SENDS, _RECEIVES, _READS_SRC, _WRITES_DST = (
-    np.array([getattr(opcode, fact) for opcode in Opcode])
-    for fact in ("sends", "receives", "reads_src", "writes_dst")
+    np.array([getattr(opcode, fact) for opcode in Opcode]) for fact in ("sends", "receives", "reads_src", "writes_dst")
 )
 
 
@@ -89,9 +88,7 @@ def _negative(table: str, column: Array, what: str) -> Flaws:
 def _lengths(level: object, table: str, columns: tuple[str, ...]) -> Flaws:
     lengths = {name: len(getattr(level, name)) for name in columns}
     if len(set(lengths.values())) > 1:
-        yield Flaw(
-            f"columns of {table} differ in length: {', '.join(f'{c} {n}' for c, n in lengths.items())}"
-        )
+        yield Flaw(f"columns of {table} differ in length: {', '.join(f'{c} {n}' for c, n in lengths.items())}")
 
 
 def _starts(start: Array, count: int, end: int, what: str) -> Flaws:
@@ -107,9 +104,7 @@ def _starts(start: Array, count: int, end: int, what: str) -> Flaws:
 
 def _topology(topology: Topology) -> Flaws:
     if topology.num_ranks < 0 or topology.num_switches < 0:
-        yield Flaw(
-            f"{topology.num_ranks} ranks and {topology.num_switches} switches: neither may be negative"
-        )
+        yield Flaw(f"{topology.num_ranks} ranks and {topology.num_switches} switches: neither may be negative")
         return
     if topology.unit not in ("link", "B/s"):
         yield Flaw(f"unit `{topology.unit}` is not known: `link` and `B/s` are")
@@ -181,9 +176,7 @@ def _routes(level: Schedule | Forest) -> Flaws:
 def _paths(level: Schedule | Forest) -> Flaws:
     """Check that the links of a route join, and that routes in use run from rank to rank through switches."""
     topology, routes, ranks = level.topology, level.routes, level.topology.num_ranks
-    yield from _outside(
-        "transfers" if isinstance(level, Schedule) else "edges", level.route, len(routes), "route"
-    )
+    yield from _outside("transfers" if isinstance(level, Schedule) else "edges", level.route, len(routes), "route")
     start = routes.start.astype(np.int64)
     route = np.repeat(np.arange(len(routes)), np.diff(start))
     inner = np.flatnonzero(route[1:] == route[:-1]) + 1  # links that are not the first of their route
@@ -194,9 +187,7 @@ def _paths(level: Schedule | Forest) -> Flaws:
         wrong[rows[bad]] = True
         return _rows("routes", wrong, lambda row: f"{message}: links {routes.path(row)}")
 
-    yield from of(
-        route[inner], head[inner - 1] != tail[inner], "a link does not begin where the one before it ends"
-    )
+    yield from of(route[inner], head[inner - 1] != tail[inner], "a link does not begin where the one before it ends")
     used = np.unique(level.route[(level.route >= 0) & (level.route < len(routes))]).astype(np.int64)
     is_used = np.zeros(len(routes), dtype=bool)
     is_used[used] = True

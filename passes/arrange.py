@@ -58,10 +58,10 @@ def split_counts(program: Program, order: Array, most: int) -> tuple[Program, Ar
     return cut, np.argsort(np.argsort(order[row], kind="stable"), kind="stable")
 
 
-def reblock(program: Program, order: Array, blocks: dict[str, Array], owner: Array) -> tuple[Program, Array]:
+def reblock(program: Program, order: Array, blocks: dict[str, Array], owner: Array) -> Program:
     """Put every instruction into block ``owner`` of ``blocks`` (columns of the new blocks, sorted by rank).
 
-    Within a block instructions stand in ``order``. Returns the program with fresh dependencies and its order.
+    Within a block instructions stand in ``order``. Returns the program with fresh dependencies.
     """
     rows = np.lexsort((order, owner))
     columns = {c: getattr(program, c)[rows] for c in INSTRUCTION_COLUMNS}
@@ -70,4 +70,4 @@ def reblock(program: Program, order: Array, blocks: dict[str, Array], owner: Arr
         program, block_start=start, dep_start=np.zeros(len(rows) + 1, dtype=np.int64), deps=[],
         **{c: blocks[c] for c in BLOCK_COLUMNS}, **columns,
     )  # fmt: skip
-    return synchronize(moved, order[rows]), order[rows]
+    return synchronize(moved, order[rows])

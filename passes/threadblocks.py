@@ -12,7 +12,7 @@ from collc.ir.program import Opcode, Program
 
 from .arrange import reblock, split_counts
 from .base import Pass
-from .hazards import sequential_order
+from .hazards import sequential_order, synchronize
 from .unfuse import UNFUSED_STEPS
 
 __all__ = ["BalanceThreadblocks"]
@@ -55,20 +55,22 @@ class BalanceThreadblocks(Pass):
 
     def run(self, ir: Program) -> Program:
         self._check_options()
+        if (_SENDS & _RECEIVES)[ir.opcode].any():
+            raise error("C0510", "balance-threadblocks does not take fused receive-and-send instructions")
         order = sequential_order(ir)
         if self.max_count is not None:
             ir, order = split_counts(ir, order, self.max_count)
         layout = _Layout.of(ir, order)
         streams = np.full(len(layout.links), max(self.channels, 1), dtype=np.int64)
         for _ in range(_ROUNDS):
-            program, new_order, stream_of_block = self._arrange(ir, order, layout, streams)
+            program, stream_of_block = self._arrange(ir, order, layout, streams)
             over = self._too_long(program)
             if not over.any():
                 break
             streams = self._more_streams(program, layout, streams, stream_of_block, np.flatnonzero(over).tolist())
         else:
             raise self._hopeless(program, int(np.flatnonzero(over)[0]))
-        return self._fit_blocks(program, new_order)
+        return self._fit_blocks(program)
 
     # ---- limits
 
@@ -119,7 +121,7 @@ class BalanceThreadblocks(Pass):
 
     # ---- channels
 
-    def _arrange(self, program: Program, order: Array, layout: _Layout, streams: Array) -> tuple[Program, Array, Array]:
+    def _arrange(self, program: Program, order: Array, layout: _Layout, streams: Array) -> tuple[Program, Array]:
         """Build the blocks for a number of streams per connection; also return the connection of each block (-1: none)."""
         channel = self._assign_channels(program, layout, streams)
         stream = layout.spread(streams)
@@ -138,8 +140,7 @@ class BalanceThreadblocks(Pass):
             "recv_peer": np.where(blocks[1] == 1, blocks[2], -1),
             "channel": blocks[3],
         }
-        arranged, new_order = reblock(program, order, columns, owner.reshape(-1))
-        return arranged, new_order, blocks[4]
+        return reblock(program, order, columns, owner.reshape(-1)), blocks[4]
 
     def _assign_channels(self, program: Program, layout: _Layout, streams: Array) -> Array:
         """Give every stream the lowest channel free at both ends: one per pair of ranks, few blocks per rank and channel."""
@@ -174,19 +175,20 @@ class BalanceThreadblocks(Pass):
 
     # ---- threadblocks
 
-    def _fit_blocks(self, program: Program, order: Array) -> Program:
+    def _fit_blocks(self, program: Program) -> Program:
         count = np.diff(program.rank_blocks)
         if self.max_threadblocks is None or int(count.max(initial=0)) <= self.max_threadblocks:
             return program
         depth = self.fifo_depth or 1
         if int(program.count.max(initial=0)) > depth:
             # A shared block must not fill a FIFO before it receives.
-            program, order = split_counts(program, order, depth)
+            program = synchronize(*split_counts(program, order, depth))
         turn = execute(program, fifo_depth=1)
+        order = np.empty(program.num_instructions, dtype=np.int64)
         order[turn.finished] = np.arange(len(turn.finished))
         host = _share(program, self.max_threadblocks)
         blocks, owner = _merged_blocks(program, host)
-        shared, _ = reblock(program, order, blocks, owner[program.block])
+        shared = reblock(program, order, blocks, owner[program.block])
         over = self._too_long(shared)
         if over.any():
             raise self._hopeless(shared, int(np.flatnonzero(over)[0]))
@@ -279,8 +281,6 @@ class _Layout:
 
     @classmethod
     def of(cls, program: Program, order: Array) -> _Layout:
-        if (_SENDS & _RECEIVES)[program.opcode].any():
-            raise error("C0510", "balance-threadblocks does not take fused receive-and-send instructions")
         conns = connections(program)
         is_send = _SENDS[program.opcode]
         is_receive = _RECEIVES[program.opcode]

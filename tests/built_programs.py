@@ -1,15 +1,29 @@
-"""Programs for every collective and any number of ranks, built from rules; and random ones that need not make sense."""
+"""Programs for every collective and any number of ranks, built from rules; random programs; planted mistakes."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
+from typing import Any
 
+import attrs
 import numpy as np
-
 from collc.ir.collective import ROOTED, Collective
-from collc.ir.program import Buffer, Opcode, Program
+from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
 
-__all__ = ["Builder", "collective_of", "direct", "random_program", "ring"]
+__all__ = [
+    "Builder",
+    "collective_of",
+    "direct",
+    "dropped",
+    "edited",
+    "find",
+    "random_program",
+    "ring",
+    "swapped",
+    "with_blocks",
+    "with_deps",
+]
 
 IN, OUT, SCRATCH = Buffer
 Location = tuple[Buffer, int]
@@ -19,7 +33,8 @@ Key = tuple[int, int, int, int]
 
 
 class Builder:
-    """Collects instructions by threadblock, in any order of ranks; instructions are named by tokens until the end."""
+    """Collects instructions by threadblock, in any order of ranks; instructions are named by tokens until
+    the end."""
 
     def __init__(self, collective: Collective, chunks: int):
         self.collective, self.chunks = collective, chunks
@@ -41,9 +56,7 @@ class Builder:
         keys = sorted(self.rows)
         listed = [row for key in keys for row in self.rows[key]]
         row_of = {token: i for i, (token, _, _) in enumerate(listed)}
-        instructions = [
-            [(*fields, [row_of[d] for d in deps]) for _, fields, deps in self.rows[key]] for key in keys
-        ]
+        instructions = [[(*fields, [row_of[d] for d in deps]) for _, fields, deps in self.rows[key]] for key in keys]
         return Program.build(self.collective, self.chunks, self.scratch, keys, instructions)
 
 
@@ -52,7 +65,8 @@ def collective_of(kind: str, ranks: int, root: int = 0) -> Collective:
 
 
 def direct(kind: str, ranks: int, chunks: int = 1, root: int = 0) -> Program:
-    """Everyone sends to whoever wants it, one threadblock a pair; sums are made in scratch. Right in place too."""
+    """Everyone sends to whoever wants it, one threadblock a pair; sums are made in scratch. Right in place
+    too."""
     collective = collective_of(kind, ranks, root)
     build = Builder(collective, chunks)
     if kind == "allreduce":
@@ -69,7 +83,8 @@ def _pair(rank: int, peer: int) -> Key:
 
 
 def _moves(build: Builder) -> None:
-    """Shards go from where they are to where they are wanted; everything is sent before anything is overwritten."""
+    """Shards go from where they are to where they are wanted; everything is sent before anything is
+    overwritten."""
     collective, c = build.collective, build.chunks
     ranks, everyone = collective.num_ranks, range(collective.num_ranks)
     inputs = {(r, v): int(collective.input_slots(r, v)) for r in everyone for v in range(collective.num_shards)}
@@ -84,9 +99,7 @@ def _moves(build: Builder) -> None:
             if slot < 0:
                 continue
             if r != source:
-                sends[source].append(
-                    build.add(_pair(source, r), Opcode.SEND, src=(IN, inputs[source, v] * c))
-                )
+                sends[source].append(build.add(_pair(source, r), Opcode.SEND, src=(IN, inputs[source, v] * c)))
             arrivals[r].append((v, slot))
     for r in everyone:
         staged = collective.kind == "alltoall"  # in place the input is overwritten by what arrives
@@ -105,7 +118,8 @@ def _moves(build: Builder) -> None:
 
 
 def _sums(build: Builder) -> None:
-    """Everyone sends its contributions to whoever wants the sum, who collects them in scratch and adds them up."""
+    """Everyone sends its contributions to whoever wants the sum, who collects them in scratch and adds them
+    up."""
     collective, c = build.collective, build.chunks
     ranks = collective.num_ranks
     for r in range(ranks):
@@ -135,9 +149,7 @@ def _gathered_sum(build: Builder) -> None:
             if peer != r:
                 sends[peer].append(build.add(_pair(peer, r), Opcode.SEND, src=(IN, r * c)))
     for r in range(ranks):
-        got = [
-            build.add(_pair(r, p), Opcode.RECV, dst=(SCRATCH, p * c)) for p in range(ranks) if p != r
-        ]
+        got = [build.add(_pair(r, p), Opcode.RECV, dst=(SCRATCH, p * c)) for p in range(ranks) if p != r]
         local = (r, -1, -1, 0)
         sums[r] = build.add(local, Opcode.COPY, src=(IN, r * c), dst=(SCRATCH, r * c))
         for n, peer in enumerate(p for p in range(ranks) if p != r):
@@ -157,14 +169,15 @@ def _gathered_sum(build: Builder) -> None:
 
 
 def ring(kind: str, ranks: int, chunks: int = 1, root: int = 0) -> Program:
-    """One threadblock a rank, fused instructions: allgather, reduce-scatter, allreduce, broadcast and reduce."""
+    """One threadblock a rank, fused instructions: allgather, reduce-scatter, allreduce, broadcast and
+    reduce."""
     build = Builder(collective_of(kind, ranks, root), chunks)
     for rank in range(ranks):
         _RINGS[kind](build, rank)
     return build.build()
 
 
-def _around(build: Builder, rank: int, first: int = 0) -> tuple[Key, int, int]:
+def _around(build: Builder, rank: int) -> tuple[Key, int, int]:
     ranks = build.collective.num_ranks
     return (rank, (rank + 1) % ranks, (rank - 1) % ranks, 0), ranks, build.chunks
 
@@ -205,7 +218,8 @@ def _ring_allreduce(build: Builder, r: int) -> None:
 
 
 def _chain(build: Builder, r: int, first: int) -> tuple[Key, int]:
-    """Return the block of a rank in the chain from ``first`` on round to the rank before it, and its place there."""
+    """Return the block of a rank in the chain from ``first`` on round to the rank before it, and its place
+    there."""
     n = build.collective.num_ranks
     place = (r - first) % n
     return (r, (r + 1) % n if place < n - 1 else -1, (r - 1) % n if place else -1, 0), place
@@ -247,48 +261,102 @@ _RINGS = {
 
 
 def random_program(
-    seed: int, ranks: int, messages: int, *, size: int = 4, waits: int = 3, tangled: bool = False
+    seed: int, ranks: int, messages: int, *, size: int = 4, widest: int = 4, waits: int = 2, tangled: bool = False
 ) -> Program:
     """Return a well formed program that computes nothing in particular.
 
-    Messages (and fused chains of them) follow a random order, so that it completes with unbounded FIFOs, unless it is
-    ``tangled``: then blocks do what they do in an order of their own, and may wait for each other for ever. Scratch of
-    ``size`` chunks a rank is read and written at random; everybody starts by filling it.
+    Messages travel along a few fixed paths, each of a channel of its own, in a random order, so that the
+    program completes with unbounded FIFOs, unless it is ``tangled``: then blocks do what they do in an order
+    of their own, and may wait for each other for ever. Scratch of ``size`` chunks a rank is read and written
+    at random.
     """
-    rng = np.random.default_rng(seed)
+    draw = random.Random(seed)
     build = Builder(Collective("allgather", ranks), size)
     build.scratch = [size] * ranks
-    tokens: dict[int, list[tuple[Key, int]]] = {r: [] for r in range(ranks)}
-    for rank in range(ranks):
-        tokens[rank] = [((rank, -1, -1, 9), build.add((rank, -1, -1, 9), Opcode.COPY, (IN, 0), (SCRATCH, 0)))]
+    done: dict[int, list[tuple[Key, int]]] = {rank: [] for rank in range(ranks)}
 
     def act(key: Key, op: Opcode, count: int) -> None:
-        rank = key[0]
-        src, dst = ((SCRATCH, int(x)) for x in rng.integers(0, size - count + 1, 2))
-        if abs(src[1] - dst[1]) < count:
-            dst = src
-        picked = rng.integers(0, len(tokens[rank]), rng.integers(0, waits + 1))
-        deps = [tokens[rank][i][1] for i in picked if tokens[rank][i][0] != key]
-        token = build.add(
-            key, op, src if op.reads_src else NOWHERE, dst if op.writes_dst else NOWHERE, count, deps
-        )
-        tokens[rank].append((key, token))
+        src, dst = ((SCRATCH, draw.randint(0, size - count)) for _ in range(2))
+        dst = src if abs(src[1] - dst[1]) < count else dst
+        picked = draw.choices(done[key[0]], k=draw.randint(0, waits)) if done[key[0]] else []
+        deps = sorted({token for other, token in picked if other != key})
+        here = (src if op.reads_src else NOWHERE, dst if op.writes_dst else NOWHERE)
+        done[key[0]].append((key, build.add(key, op, *here, count, deps)))
 
+    paths = [_random_path(draw, ranks) for _ in range(draw.randint(1, 4))]
     for _ in range(messages):
-        path = rng.permutation(ranks)[: rng.integers(2, ranks + 1)].tolist()
-        if rng.random() < 0.3:
-            path = path[:2]
-        if rng.random() < 0.3 and len(path) > 2:
-            path[-1] = path[0]
-        channel, count = int(rng.integers(0, 2)), int(rng.integers(1, size + 1))
-        for k, rank in enumerate(path):
-            to, source = (path[k + 1] if k + 1 < len(path) else -1), (path[k - 1] if k else -1)
-            ops = [op for op in Opcode if op.sends == (to >= 0) and op.receives == (source >= 0)]
-            if to >= 0 or source >= 0:
-                act((rank, to, source, channel), ops[rng.integers(0, len(ops))], count)
-        if rng.random() < 0.5:
-            act((int(rng.integers(0, ranks)), -1, -1, 9), Opcode.REDUCE, 1)
+        channel = draw.randrange(len(paths))
+        path, count = paths[channel], draw.randint(1, min(widest, size))
+        first = draw.randrange(len(path) - 1)
+        last = draw.randint(first + 1, len(path) - 1)
+        for k in range(first, last + 1):
+            key = (path[k], path[k + 1] if k + 1 < len(path) else -1, path[k - 1] if k else -1, channel)
+            act(key, draw.choice(_ops(sends=k < last, receives=k > first)), count)
+        if draw.random() < 0.5:
+            act((draw.randrange(ranks), -1, -1, 9), draw.choice([Opcode.COPY, Opcode.REDUCE]), 1)
     if tangled:
         for rows in build.rows.values():
-            rng.shuffle(rows)  # type: ignore[arg-type]
+            draw.shuffle(rows)
     return build.build()
+
+
+def _random_path(draw: random.Random, ranks: int) -> list[int]:
+    """Return 2 or more ranks, all different but that the last may be the first again."""
+    path = draw.sample(range(ranks), draw.randint(2, ranks))
+    return [*path, path[0]] if draw.random() < 0.5 else path
+
+
+def _ops(sends: bool, receives: bool) -> list[Opcode]:
+    return [op for op in Opcode if op.sends == sends and op.receives == receives]
+
+
+# ---- planting mistakes
+
+
+def find(program: Program, rank: int, block: int, step: int) -> int:
+    """Return the instruction at a place."""
+    return int(program.block_start[int(program.rank_blocks[rank]) + block]) + step
+
+
+def edited(program: Program, instruction: int, **fields: int) -> Program:
+    """Return the program with fields of one instruction changed."""
+    columns: dict[str, Any] = {}
+    for name, value in fields.items():
+        columns[name] = getattr(program, name).astype(np.int64)
+        columns[name][instruction] = value
+    return attrs.evolve(program, **columns)
+
+
+def with_blocks(program: Program, block: int, **fields: int) -> Program:
+    """Return the program with fields of one threadblock changed."""
+    return edited(program, block, **fields)
+
+
+def with_deps(program: Program, instruction: int, deps: Sequence[int]) -> Program:
+    """Return the program in which one instruction waits for exactly ``deps``."""
+    waits = [program.waits(i) for i in range(program.num_instructions)]
+    waits[instruction] = list(deps)
+    return attrs.evolve(program, dep_start=np.cumsum([0, *map(len, waits)]), deps=[d for w in waits for d in w])
+
+
+def swapped(program: Program, first: int, second: int) -> Program:
+    """Return the program with what two instructions do exchanged; who waits for which row stays."""
+    columns = {name: getattr(program, name).copy() for name in INSTRUCTION_COLUMNS}
+    for column in columns.values():
+        column[[first, second]] = column[[second, first]]
+    return attrs.evolve(program, **columns)
+
+
+def dropped(program: Program, instruction: int) -> Program:
+    """Return the program without one instruction; who waited for it waits no more."""
+    keep = np.arange(program.num_instructions) != instruction
+    waits = [
+        [d - (d > instruction) for d in program.waits(i) if d != instruction] for i in np.flatnonzero(keep).tolist()
+    ]
+    return attrs.evolve(
+        program,
+        **{name: getattr(program, name)[keep] for name in INSTRUCTION_COLUMNS},
+        block_start=program.block_start.astype(np.int64) - (program.block_start > instruction),
+        dep_start=np.cumsum([0, *map(len, waits)]),
+        deps=[d for w in waits for d in w],
+    )

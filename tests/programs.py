@@ -174,8 +174,12 @@ def allpairs_allreduce(ranks: int, chunks: int = 1) -> Program:
     return Program.build(collective, c, scratch, blocks, code, name="allpairs", scheduler="allpairs")
 
 
-def alltoall(ranks: int, chunks: int = 1) -> Program:
-    """Every rank sends to every other directly; wrong in place, where it overwrites what it has yet to send."""
+def alltoall(ranks: int, chunks: int = 1, *, apart: bool = False) -> Program:
+    """Every rank exchanges with every other directly, a block a pair, each sending before it receives.
+
+    With ``apart`` a pair has a block to send and one to receive: then it is wrong in place, where nothing keeps what
+    arrives from overwriting what has yet to be sent.
+    """
     c = chunks
     collective = Collective("alltoall", ranks)
     blocks, code = [], []
@@ -184,6 +188,9 @@ def alltoall(ranks: int, chunks: int = 1) -> Program:
             if peer == r:
                 blocks.append((r, -1, -1, 0))
                 code.append([_copy(I, r * c, O, r * c, c)])
+            elif apart:
+                blocks += [(r, peer, -1, 0), (r, -1, peer, 0)]
+                code += [[_send(I, peer * c, c)], [_recv(O, peer * c, c)]]
             else:
                 blocks.append((r, peer, peer, 0))
                 code.append([_send(I, peer * c, c), _recv(O, peer * c, c)])

@@ -61,7 +61,8 @@ class _Execution:
 
     def __init__(self, program: Program, in_place: bool, copied: frozenset[int]):
         self.program, self.copied = program, set(copied)
-        self.opcode = [Opcode(c) for c in program.opcode.tolist()]
+        self.is_sent, self.receives, self.reads, self.writes = _traits(program)
+        self.forwards = (program.opcode == Opcode.RECV_REDUCE_SEND).tolist()
         self.count = program.count.tolist()
         self.rank, self.end = program.block_rank.tolist(), program.block_start[1:].tolist()
         self.at, self.phase = program.block_start[:-1].tolist(), [_READY] * program.num_blocks
@@ -73,6 +74,7 @@ class _Execution:
         self.src = _places(program, in_place, program.src_buffer.tolist(), program.src_offset.tolist())
         self.dst = _places(program, in_place, program.dst_buffer.tolist(), program.dst_offset.tolist())
         self.done = bytearray(program.num_instructions)
+        self.dep_start, self.deps = program.dep_start.tolist(), program.deps.tolist()
         self.waiting: dict[int, list[int]] = {}
         self.flying: list[dict[int, tuple[int, int, int]]] = [{} for _ in range(program.num_ranks)]
         self.stalled: list[set[int]] = [set() for _ in range(program.num_ranks)]
@@ -82,13 +84,12 @@ class _Execution:
     def _first_allowance(self) -> None:
         blocks = self.program.num_blocks
         self.slots, self.slot_chunks, self.sends = [0] * blocks, [0] * blocks, [0] * blocks
-        for i, op in enumerate(self.opcode):
-            b = self.block[i]
-            if op.sends:
+        for i, b in enumerate(self.block):
+            if self.is_sent[i]:
                 self.sends[b] = min(self.sends[b] + 1, _SENDS)
             if self._takes_slot(i):
                 self._enlarge(i)
-                self.slots[b] = max(self.slots[b], 2 if op.sends else 1)
+                self.slots[b] = max(self.slots[b], 2 if self.is_sent[i] else 1)
 
     def _enlarge(self, i: int) -> None:
         self.slot_chunks[self.block[i]] = max(self.slot_chunks[self.block[i]], self.count[i])
@@ -96,17 +97,16 @@ class _Execution:
     # ---- what the engine decides from one call's buffers
 
     def _leaves_slot(self, i: int) -> bool:
-        return i in self.copied or self.opcode[i] is Opcode.RECV_REDUCE_SEND
+        return self.forwards[i] or i in self.copied
 
     def _lands_in_slot(self, i: int) -> bool:
-        op = self.opcode[i]
-        if not op.receives:
+        if not self.receives[i]:
             return False
-        adds_in_place = op.reads_src and op.writes_dst and _overlap(self.src[i], self.dst[i])
-        return adds_in_place or (op.sends and self._leaves_slot(i))
+        adds_in_place = self.reads[i] and self.writes[i] and _overlap(self.src[i], self.dst[i])
+        return adds_in_place or (self.is_sent[i] and self._leaves_slot(i))
 
     def _takes_slot(self, i: int) -> bool:
-        return self._lands_in_slot(i) or (self.opcode[i].sends and self._leaves_slot(i))
+        return self._lands_in_slot(i) or (self.is_sent[i] and self._leaves_slot(i))
 
     def _is_read(self, rank: int, place: tuple[int, int, int]) -> list[int]:
         """Return the sends in flight that read a place."""
@@ -134,15 +134,14 @@ class _Execution:
 
     def _obstacle(self, i: int, b: int) -> str:
         """Return what keeps an instruction from beginning, its dependencies being done."""
-        op = self.opcode[i]
-        if op.sends and self.sending[b] == self.sends[b]:
+        if self.is_sent[i] and self.sending[b] == self.sends[b]:
             return "sends"
-        if op.writes_dst and not self._lands_in_slot(i) and self._is_read(self.rank[b], self.dst[i]):
+        if self.writes[i] and not self._lands_in_slot(i) and self._is_read(self.rank[b], self.dst[i]):
             return "read"
         return "slots" if self._takes_slot(i) and self.in_slot[b] == self.slots[b] else ""
 
     def _begin(self, i: int, b: int, woken: list[int]) -> bool:
-        for d in self.program.waits(i):
+        for d in self.deps[self.dep_start[i] : self.dep_start[i + 1]]:
             if not self.done[d]:
                 self.waiting.setdefault(d, []).append(b)
                 return False
@@ -150,7 +149,7 @@ class _Execution:
             self.stalled[self.rank[b]].add(b)
             return False
         self.in_slot[b] += self._takes_slot(i)
-        if not self.opcode[i].receives:
+        if not self.receives[i]:
             self._hand_over(i, b, woken)
             return True
         self.phase[b] = _RECEIVING
@@ -166,19 +165,18 @@ class _Execution:
         return True
 
     def _write_waits(self, i: int, b: int) -> bool:
-        writes = self.opcode[i].writes_dst and self._lands_in_slot(i)
+        writes = self.writes[i] and self._lands_in_slot(i)
         return writes and bool(self._is_read(self.rank[b], self.dst[i]))
 
     def _hand_over(self, i: int, b: int, woken: list[int]) -> None:
-        op = self.opcode[i]
-        if self._takes_slot(i) and not (op.sends and self._leaves_slot(i)):
+        if self._takes_slot(i) and not (self.is_sent[i] and self._leaves_slot(i)):
             self.in_slot[b] -= 1
         self.phase[b], self.at[b], self.done[i] = _READY, i + 1, 1
         woken += self.waiting.pop(i, [])
-        if op.sends:
+        if self.is_sent[i]:
             self.sending[b] += 1
             if not self._leaves_slot(i):
-                self.flying[self.rank[b]][i] = self.dst[i] if op.writes_dst else self.src[i]
+                self.flying[self.rank[b]][i] = self.dst[i] if self.writes[i] else self.src[i]
             self.sent[self.outward[b]].append(i)
             self._match(self.outward[b], woken)
 
@@ -222,6 +220,12 @@ class _Execution:
         del self.flying[self.rank[b]][send]
         self.in_slot[b] += 1
         self.slots[b] = max(self.slots[b], self.in_slot[b])
+
+
+def _traits(program: Program) -> list[list[bool]]:
+    """Return for each instruction whether it sends, receives, reads its src and writes its dst."""
+    table = [[op.sends, op.receives, op.reads_src, op.writes_dst] for op in Opcode]
+    return np.array(table)[program.opcode].T.tolist()
 
 
 def _places(program: Program, in_place: bool, buffer: list[int], offset: list[int]) -> list[tuple[int, int, int]]:

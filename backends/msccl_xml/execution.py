@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import attrs
-
 from collc.ir.machine import execute
 from collc.ir.program import Program
 from collc.ir.verify import Check, verify_program
@@ -39,9 +37,11 @@ def data_checks(program: Program, modes: Sequence[bool]) -> list[Check]:
     checks: dict[str, Check] = {}
     for inplace in modes:
         for check in verify_program(program, inplace=inplace, fifo_depth=_ROOMY).checks:
-            own = check.name.removeprefix("out-of-place ")
-            name = _SHARED.get(check.name) or f"{mode_name(inplace)}: {own}"
-            checks.setdefault(name, attrs.evolve(check, name=name))
+            mode = mode_name(inplace)
+            name = _SHARED.get(check.name) or f"{mode}: {check.name.removeprefix('out-of-place ')}"
+            # The check's name says the mode, so each of the problems in the detail need not.
+            detail = "executed" if check.detail == mode else check.detail.replace(f"{mode}: ", "")
+            checks.setdefault(name, Check(name, check.ok, detail))
     if checks.get("deadlock", Check("", False)).ok:
         checks["deadlock"] = Check("deadlock", True, "no cycle of waits")
     return list(checks.values())

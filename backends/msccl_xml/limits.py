@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from .findings import Finding, place
-from .model import KINDS, Algorithm, Gpu, Threadblock
+from .model import KINDS, OPCODES, Algorithm, Gpu, Step, Threadblock
 from .profiles import Profile
 from .windows import size_limit
 
@@ -149,6 +149,8 @@ def _steps(algorithm: Algorithm, profile: Profile) -> _Found:
                 found = f"{place(gpu, block)} has {last + 1} steps; {profile.title} takes {profile.max_steps}"
                 yield "C0621", found, _SHARE
             yield from _step_limits(gpu, block, profile)
+            if algorithm.proto in profile.loose_sends:
+                yield from _overtaken_sends(algorithm, gpu, block, profile)
 
 
 def _step_limits(gpu: Gpu, block: Threadblock, profile: Profile) -> _Found:
@@ -174,3 +176,27 @@ def _step_limits(gpu: Gpu, block: Threadblock, profile: Profile) -> _Found:
             offset = max(step.srcoff, step.dstoff)
             message = f"{place(gpu, block, step)}: offset {offset}; offsets are at most {profile.max_offset}"
             yield "C0626", message, _FEWER_CHUNKS
+
+
+def _overtaken_sends(algorithm: Algorithm, gpu: Gpu, block: Threadblock, profile: Profile) -> _Found:
+    """Find sends whose data the next step overwrites while slower threads still read them.
+
+    Where a send ends without a barrier, a step after it is safe only if each thread writes what it has read itself, that is
+    at the same offset. Any step that is no send ends with a barrier.
+    """
+    same = algorithm.inplace and KINDS.get(algorithm.coll) not in ("allgather", "reduce-scatter")
+    sent: list[Step] = []
+    for step in block.steps:
+        if step.type == "s":
+            sent.append(step)
+        elif step.type != "nop":
+            for send in sent if OPCODES[step.type].writes_dst else ():
+                together = send.srcbuf == step.dstbuf or (same and {send.srcbuf, step.dstbuf} == {"i", "o"})
+                apart = send.srcoff - step.dstoff
+                if together and apart and -send.cnt < apart < step.cnt:
+                    message = (
+                        f"{place(gpu, block, step)} writes what step {send.s} may still be sending: "
+                        f"{profile.title} ends a send without a barrier under {algorithm.proto}"
+                    )
+                    yield "C0634", message, "use another protocol, or put the two steps in different threadblocks"
+            sent = []

@@ -63,6 +63,7 @@ class Profile:
     default_max_bytes: int = 0  # where the file says none; 0 = no limit
     reads_outofplace: bool = True  # else a call's in-placeness must equal `inplace`
     counts_must_match: bool = False  # i_chunks and o_chunks must fit nchunksperloop
+    loose_sends: frozenset[str] = frozenset()  # protocols under which a send ends without a barrier
     max_threads: int | None = None  # of the attribute nthreads; nothing: ignored
 
     @property
@@ -98,7 +99,7 @@ PROFILES: dict[str, Profile] = {
         Profile(
             "rccl", "RCCL", _spellings("reducescatter"), ("outofplace", "minBytes", "maxBytes"),
             max_steps=64, max_threadblocks=64, resident=64, max_channels=128, tile=_RCCL_TILE,
-            ops=frozenset({"s", "r", "cpy", "re", "nop"}),
+            ops=frozenset({"s", "r", "cpy", "re", "nop"}), loose_sends=frozenset({"LL"}),
         ),
     )
 }  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, Literal
 
 import attrs
@@ -20,7 +20,7 @@ from .limits import check_limits
 from .model import Algorithm
 from .profiles import PROFILES, PROTOCOLS, Profile
 from .structure import check_structure
-from .uses import Uses, find_uses
+from .uses import Sizes, find_modes, find_sizes
 from .verify import verify_text
 from .windows import splits
 from .writer import write
@@ -103,20 +103,18 @@ class MscclXml(Target):
         )
 
     def emit(self, ir: Program) -> Sequence[Artifact]:
-        """Return one file. Raises C0607 to C0632 where the runtime cannot carry the program, before anything is written."""
-        draft = document(
-            ir, coll=self._spelling(ir), proto=self.proto, name=self._title(ir), nthreads=self.nthreads
-        )
-        refuse([*check_structure(draft), *check_limits(draft, self._unlimited, self.limits.max_threadblocks)])
+        """Return one file; raise C0607 to C0633 where the runtime cannot carry the program, before anything is written."""
+        spelling = self._spelling(ir)
+        modes = find_modes(ir, (self.inplace, self.outofplace))
+        draft = document(ir, coll=spelling, proto=self.proto, name=self._title(ir), nthreads=self.nthreads)
+        refuse([*check_structure(draft), *check_limits(draft, self._sizeless, self.limits.max_threadblocks)])
         if draft.nchannels > (self.channels or draft.nchannels):
             raise error(
                 "C0623", f"the program uses {draft.nchannels} channels where option `channels` allows {self.channels}",
                 hint="let `balance-threadblocks` place its messages",
             )  # fmt: skip
-        uses = find_uses(
-            ir, draft, self.profile, modes=(self.inplace, self.outofplace), sizes=(self.min_bytes, self.max_bytes)
-        )
-        algorithm = self._stated(ir, draft, uses)
+        sizes = find_sizes(ir, draft, self.profile, self.min_bytes, self.max_bytes)
+        algorithm = self._stated(ir, draft, modes, sizes)
         refuse(check_limits(algorithm, self.profile))
         return [Artifact(f"{ir.name}.xml", write(algorithm), self.name)]
 
@@ -135,7 +133,7 @@ class MscclXml(Target):
     # ---- parts of emit
 
     @property
-    def _unlimited(self) -> Profile:
+    def _sizeless(self) -> Profile:
         """The runtime as far as it does not concern sizes, which are settled last."""
         return attrs.evolve(self.profile, exclusive_max_bytes=False)
 
@@ -153,39 +151,38 @@ class MscclXml(Target):
         """Return the name of the algorithm: as given, or the program's as far as it fits."""
         return self.algorithm or re.sub(r"[^A-Za-z0-9_.+-]", "_", program.name)[:63] or "collective"
 
-    def _stated(self, program: Program, draft: Algorithm, uses: Uses) -> Algorithm:
+    def _stated(self, program: Program, draft: Algorithm, modes: tuple[bool, bool], sizes: Sizes) -> Algorithm:
         """Return the algorithm with its flags, its sizes and the comments that say what they are."""
-        stated = uses.largest or 0
-        if self.profile.exclusive_max_bytes and uses.largest is not None:
-            stated = uses.largest + 1
+        beyond = int(self.profile.exclusive_max_bytes)
         return attrs.evolve(
             draft,
-            inplace=int(uses.inplace),
-            outofplace=int(uses.outofplace),
-            min_bytes=self.min_bytes,
-            max_bytes=stated,
-            comments=self._comments(program, draft, uses),
+            inplace=int(modes[0]),
+            outofplace=int(modes[1]),
+            min_bytes=sizes.smallest,
+            max_bytes=0 if sizes.largest is None else sizes.largest + beyond,
+            comments=tuple(self._comments(program, draft, modes, sizes)),
         )
 
-    def _comments(self, program: Program, draft: Algorithm, uses: Uses) -> tuple[str, ...]:
+    def _comments(
+        self, program: Program, draft: Algorithm, modes: tuple[bool, bool], sizes: Sizes
+    ) -> Iterator[str]:
         collective = program.collective
         by = f" by {program.scheduler}" if program.scheduler else ""
-        lines = [f"collc: {collective.kind} of {collective.num_ranks} ranks{by}, for {self.profile.title}"]
+        yield f"collc: {collective.kind} of {collective.num_ranks} ranks{by}, for {self.profile.title}"
         if collective.root is not None:
-            lines.append(f"warning: right for root {collective.root} only, but runtimes pick a file for any root")
-        modes = [mode_name(mode) for mode, used in ((True, uses.inplace), (False, uses.outofplace)) if used]
+            yield f"warning: right for root {collective.root} only, but runtimes pick a file for any root"
+            if self.proto == "Simple" and self.profile.reads_outofplace:
+                yield "warning: between machines this runtime miscounts broadcast and reduce under Simple; use LL or LL128"
+        used = " and ".join(mode_name(mode) for mode, use in zip((True, False), modes, strict=True) if use)
         low, high = splits(
-            draft.nchunksperloop, self.min_bytes, uses.largest, self.profile.tile[self.proto]
+            draft.nchunksperloop, sizes.smallest, sizes.largest, self.profile.tile[self.proto]
         )
         depth = PROTOCOLS[self.proto].fifo_depth
-        lines.append(
-            f"verified {' and '.join(modes)}, FIFOs of {depth}, messages of at most {low} to {high} chunks"
-        )
-        if not self.profile.reads_outofplace and uses.inplace and uses.outofplace:
-            lines.append("this runtime uses it in place only: for calls out of place set inplace to 0")
-        if uses.why:
-            lines.append(uses.why)
-        return tuple(lines)
+        yield f"executed {used}, with FIFOs of depth {depth}, messages of at most {low} to {high} chunks"
+        if not self.profile.reads_outofplace and all(modes):
+            yield "this runtime uses it in place only: for calls out of place set inplace to 0"
+        if sizes.why:
+            yield sizes.why
 
 
 def _option(name: str, need: str, found: object) -> Exception:

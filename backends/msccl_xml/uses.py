@@ -15,38 +15,49 @@ from .profiles import PROTOCOLS, Profile
 from .program import Loaded
 from .windows import behaviours, largest_size, message_counts, splits, tile_limit
 
-__all__ = ["Uses", "find_uses"]
+__all__ = ["Sizes", "find_modes", "find_sizes"]
 
 #: No GPU has such a buffer (128 GiB): a limit beyond it is none.
 _ENDLESS = 1 << 37
 
 
 @attrs.frozen
-class Uses:
-    """The calls a file is for. ``largest`` is the largest in bytes (None: no limit), ``why`` what limits it."""
+class Sizes:
+    """The calls a file is for, in bytes. ``largest`` is nothing where there is no limit, ``why`` what limits it."""
 
-    inplace: bool
-    outofplace: bool
+    smallest: int
     largest: int | None
     why: str = ""
 
 
-def find_uses(
-    program: Program,
-    draft: Algorithm,
-    profile: Profile,
-    *,
-    modes: tuple[bool | None, bool | None],
-    sizes: tuple[int, int | None],
-) -> Uses:
-    """Return the widest use of a program within what was asked.
+def find_modes(program: Program, asked: tuple[bool | None, bool | None]) -> tuple[bool, bool]:
+    """Return whether a program is to be used in place and out of place.
 
-    ``modes`` are in place and out of place: wanted, not wanted or, where nothing, where it is right. ``sizes`` are the
-    least and the greatest call in bytes; nothing: the greatest at which it neither deadlocks nor overruns the runtime.
-    Raises C0631 where a wanted mode fails, C0632 where all do, C0630 where the greatest call is too large.
+    ``asked`` says for each: wanted, not wanted or, where nothing, where the program is right so. Raises C0631 where a
+    wanted use fails, C0632 where all do.
     """
-    smallest, wanted = sizes
-    inplace, outofplace = _modes(program, modes)
+    use: list[bool] = []
+    failed: list[Check] = []
+    for mode, want in zip((True, False), asked, strict=True):
+        wrong = [] if want is False else [c for c in data_checks(program, [mode]) if not c.ok]
+        if wrong and want:
+            what = f"the program cannot be used {mode_name(mode)}"
+            raise CollcError([Diagnostic("C0631", f"{what}: {c.name}: {c.detail}") for c in wrong])
+        failed += [c for c in wrong if c not in failed]
+        use.append(want is not False and not wrong)
+    if not any(use):
+        raise CollcError([Diagnostic("C0632", f"the program is wrong: {c.name}: {c.detail}") for c in failed])
+    return use[0], use[1]
+
+
+def find_sizes(
+    program: Program, draft: Algorithm, profile: Profile, smallest: int = 0, wanted: int | None = None
+) -> Sizes:
+    """Return the sizes of calls a program is to be used for, ``draft`` being its algorithm.
+
+    ``wanted`` is the largest call in bytes; nothing: the largest at which it neither deadlocks nor overruns the runtime.
+    Raises C0630 where the sizes asked for are too large, C0633 where the program gets stuck at any size.
+    """
     ceiling, why = _ceiling(profile, draft)
     safe, problem = _deadlock_free(program, draft, profile, smallest)
     if safe is not None and (ceiling is None or safe < ceiling):
@@ -57,10 +68,9 @@ def find_uses(
             notes=[why], hint=f"set max-bytes to {ceiling}, or leave it out",
         )  # fmt: skip
     if ceiling is not None and ceiling < smallest:
-        raise error(
-            "C0630", f"no call of min-bytes {smallest} is small enough: at most {ceiling} bytes will do", notes=[why]
-        )
-    return Uses(inplace, outofplace, wanted or ceiling, "" if wanted else why)
+        found = f"no call of min-bytes {smallest} is small enough: at most {ceiling} bytes will do"
+        raise error("C0630", found, notes=[why])
+    return Sizes(smallest, wanted or ceiling, "" if wanted else why)
 
 
 def _ceiling(profile: Profile, draft: Algorithm) -> tuple[int | None, str]:
@@ -74,23 +84,6 @@ def _ceiling(profile: Profile, draft: Algorithm) -> tuple[int | None, str]:
     if limit < _ENDLESS:
         return limit, why
     return (_ENDLESS, "") if profile.exclusive_max_bytes else (None, "")
-
-
-def _modes(program: Program, asked: tuple[bool | None, bool | None]) -> tuple[bool, bool]:
-    """Return whether the program is used in place and out of place."""
-    use: list[bool] = []
-    failed: list[Check] = []
-    for mode, want in zip((True, False), asked, strict=True):
-        wrong = [] if want is False else [c for c in data_checks(program, [mode]) if not c.ok]
-        if wrong and want:
-            raise CollcError(
-                [Diagnostic("C0631", f"the program cannot be used {mode_name(mode)}: {c.name}: {c.detail}") for c in wrong]
-            )
-        failed += wrong
-        use.append(want is not False and not wrong)
-    if not any(use):
-        raise CollcError([Diagnostic("C0632", f"the program is wrong: {c.name}: {c.detail}") for c in failed])
-    return use[0], use[1]
 
 
 def _deadlock_free(program: Program, draft: Algorithm, profile: Profile, smallest: int) -> tuple[int | None, str]:

@@ -26,16 +26,17 @@ def size_limit(algorithm: Algorithm, profile: Profile) -> int | None:
 def splits(chunks: int, smallest: int, largest: int | None, tile: int) -> tuple[int, int]:
     """Return the least and the greatest A over calls of ``smallest`` to ``largest`` bytes cut in ``chunks`` chunks.
 
-    All between occur too.
+    Only calls that can be cut so evenly are considered, as the runtimes use a file for no others. All A between occur too.
 
-    >>> splits(8, 0, None, 1 << 21), splits(8, 8 << 20, 8 << 20, 1 << 21)
+    >>> splits(8, 0, None, 1 << 21), splits(8, 8 << 20, (8 << 20) + 7, 1 << 21)
     ((1, 71), (2, 2))
     """
 
-    def held(size: int) -> int:
-        return min(max(tile // max(-(-size // chunks), 1), 1), MAX_SPLIT)
+    def held(chunk: int) -> int:
+        return min(max(tile // max(chunk, 1), 1), MAX_SPLIT)
 
-    return (1 if largest is None else held(largest)), held(smallest)
+    least = 1 if largest is None else held(largest // chunks)
+    return min(least, held(-(-smallest // chunks))), held(-(-smallest // chunks))
 
 
 def largest_size(chunks: int, tile: int, split: int) -> int:

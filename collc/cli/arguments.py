@@ -27,6 +27,7 @@ class Opt(NamedTuple):
     default: Any = None
     choices: tuple[str, ...] = ()
     convert: Callable[[str, str], Any] | None = None
+    shown_as: str = ""
 
     @property
     def dest(self) -> str:
@@ -36,8 +37,8 @@ class Opt(NamedTuple):
     @property
     def shown(self) -> str:
         """How help prints the names and the value."""
-        if self.kind == "flag":
-            return ", ".join(self.names)
+        if self.shown_as or self.kind == "flag":
+            return self.shown_as or ", ".join(self.names)
         value = self.metavar or "|".join(self.choices)
         if self.kind == "joined":
             return f"{self.names[-1]}[={value}]"

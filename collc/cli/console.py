@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
+from ..stdout import write_stdout
+
 if TYPE_CHECKING:
     from collc.ir.diagnostic import Diagnostic
 
@@ -60,15 +62,22 @@ class Console:
 
     def out(self, text: str) -> None:
         """Write to standard output, as UTF-8 whatever the locale."""
-        from ..files import STDOUT, Output, write_all
+        try:
+            write_stdout(text.encode("utf-8", "surrogateescape"))
+        except BrokenPipeError:
+            raise
+        except OSError as problem:
+            from collc.ir.diagnostic import error
 
-        write_all([Output(STDOUT, text)])
+            raise error(
+                "C0004", f"cannot write standard output: {(problem.strerror or str(problem)).lower()}"
+            ) from None
 
     def json(self, value: Any) -> None:
         """Write one JSON object to standard output."""
         import json
 
-        self.out(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+        self.out(json.dumps(value, indent=2) + "\n")
 
     # ---- standard error
 

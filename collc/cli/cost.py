@@ -16,7 +16,7 @@ from collc.ir.schedule import Forest, Schedule
 from ..compilation import Job, make_jobs, run_jobs
 from ..quantities import show_bandwidth, show_size, show_time
 from .console import Console
-from .inputs import load, settings, targets
+from .inputs import load, settings
 from .table import table
 from .watcher import Watcher, time_table
 
@@ -35,7 +35,7 @@ def cost(options: SimpleNamespace, console: Console) -> int:
             f"`{options.files[0]}` holds a program; only schedules have a cost",
             hint="print the schedule",
         )
-    jobs, _ = make_jobs(spec, targets(options) if hasattr(options, "target") else (), options.collective, start)
+    jobs, _ = make_jobs(spec, (), options.collective, start)
     console.warn(spec.warnings)
     # What a schedule costs does not depend on the target.
     jobs = [Job(job.request, (), job.start) for job in jobs]
@@ -46,7 +46,7 @@ def cost(options: SimpleNamespace, console: Console) -> int:
         console.err(time_table(results))
     entries = [(r, cost_of(r.schedule), _points(r, options)) for r in results if r.schedule is not None]
     if options.json:
-        objects = [{"name": r.name, **cost_object(r.schedule, points, c)} for r, c, points in entries]
+        objects = [{"name": r.name, **_object(c, points)} for r, c, points in entries]
         console.json(objects[0] if len(objects) == 1 else {**objects[0], "collectives": objects})
     else:
         console.out("\n".join(_text(r.name, c, points) for r, c, points in entries))
@@ -73,14 +73,13 @@ def _points(result: Any, options: SimpleNamespace) -> tuple[Point, ...]:
     return predict(result.cost, sizes, options.alpha, options.bandwidth)
 
 
-def cost_object(
-    schedule: Schedule | Forest | None, points: Sequence[Point] = (), known: Cost | None = None
-) -> dict[str, Any] | None:
-    """Return the JSON object of a schedule's cost, or nothing without a schedule. Rationals are strings
-    beside floats."""
-    if schedule is None:
-        return None
-    c = known or cost_of(schedule)
+def cost_object(schedule: Schedule | Forest | None) -> dict[str, Any] | None:
+    """Return the JSON object of a schedule's cost, or nothing without a schedule."""
+    return None if schedule is None else _object(cost_of(schedule), ())
+
+
+def _object(c: Cost, points: Sequence[Point]) -> dict[str, Any]:
+    """Rationals are strings beside floats."""
     found: dict[str, Any] = {
         "ranks": c.ranks, "degree": c.degree, "collective": c.collective, "scheduler": c.scheduler,
         "chunks_per_shard": c.parts, "transfers": c.transfers, "steps": c.T_L, "T_L": c.T_L,

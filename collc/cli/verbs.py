@@ -1,141 +1,57 @@
-"""The verbs and their options: what is parsed, what help prints, and who carries it out."""
+"""The verbs: what each takes, what help says of it, and which module carries it out."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from .arguments import Opt, Verb, usage_error
+from .arguments import Opt, Verb
+from .flags import CHOICE, DEPENDENCIES, GENERAL, INPUT, JSON, OUTPUT, PASSES, PREDICTION, RUN
 
 __all__ = ["LATER", "VERBS", "overview"]
 
 #: Verbs of collc that this version does not have.
 LATER = ("simulate", "find", "convert", "report")
 
+Groups = tuple[tuple[str, tuple[Opt, ...]], ...]
 
-def _count(text: str, option: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise usage_error(f"option `{option}` needs a whole number, found `{text}`")
-    return int(text)
+_GENERAL: Groups = (("General", GENERAL),)
+_READING: Groups = (("Input", (*INPUT, CHOICE)),)
+_COMPILING: Groups = (*_READING, ("Passes", PASSES))
+_JSON: Groups = (("Output", (JSON,)),)
 
-
-def _positive(text: str, option: str) -> int:
-    value = _count(text, option)
-    if value < 1:
-        raise usage_error(f"option `{option}` needs a number of at least 1, found `{text}`")
-    return value
-
-
-def _definition(text: str, option: str) -> tuple[str, str]:
-    name, joined, value = text.partition("=")
-    if not (joined and name.strip() and value.strip()):
-        raise usage_error(f"option `{option}` needs NAME=VALUE, found `{text}`", code="C0027")
-    return name.strip(), value.strip()
-
-
-def _sizes(text: str, option: str) -> list[int]:
-    from ..quantities import sizes
-
-    return sizes(text, option)
-
-
-def _time(text: str, option: str) -> Any:
-    from ..quantities import time
-
-    return time(text, option)
-
-
-def _bandwidth(text: str, option: str) -> Any:
-    from ..quantities import bandwidth
-
-    return bandwidth(text, option)
-
-
-_INPUT = (
-    Opt(("-D",), "set a `param` of the file", "list", "NAME=VALUE", convert=_definition),
-    Opt(("-I",), "look for included files in DIR too", "list", "DIR"),
-    Opt(("--node-limit",), "refuse topologies of more nodes (20000)", "value", "N", 20000, convert=_positive),
-)
-_CHOICE = Opt(("--collective",), "only this collective of the file (may be repeated)", "list", "NAME")
-_JSON = Opt(("--json",), "print one JSON object on standard output")
-_PIPELINE = (
-    Opt(("-O",), "which passes run: -O0 what a target needs, -O1 coalesce,\n-O2 balance threadblocks too (default), -O3 as -O2",
-        "value", default="2", choices=("0", "1", "2", "3")),
-    Opt(("-p", "--passes"), "run these passes instead: 'bfb,discretize{max-chunks=8},coalesce';\n"
-        "what lies between is added, --print-pipeline shows it", "value", "PASSES"),
-    Opt(("--disable-pass",), "leave a pass out (may be repeated)", "list", "NAME"),
-    Opt(("--verify",), "each: every pass leaves a well-formed IR, the last schedule and\nprogram are executed, files read back; "
-        "full: every IR is executed; off", "value", default="each", choices=("each", "full", "off")),
-    Opt(("--dump-ir",), "print the last IR, that after PASS, or all, on standard error", "joined", "PASS|all"),
-    Opt(("--print-pipeline",), "print the passes that run, on standard error"),
-    Opt(("--time-passes",), "print how long everything took, on standard error"),
-)  # fmt: skip
-_OUTPUT = (
-    Opt(("-t", "--target"), "make this of every collective, 'msccl-xml{runtime=rccl}' (may be repeated);\n"
-        "replaces the file's emits, whose options for the same target stay", "list", "TARGET"),
-    Opt(("-o",), "write to OUT: a file, a folder (`DIR/`), or - for standard output;\n"
-        "otherwise FILE's name with the target's suffix, or the collectives'\nnames where there are several outputs",
-        "value", "OUT"),
-    Opt(("--write-if-changed",), "leave outputs alone whose content stays the same"),
-    _JSON,
-)  # fmt: skip
-_DEPENDENCIES = (
-    Opt(("-M",), "only print on which files the outputs depend, as a make rule"),
-    Opt(("-MD",), "compile, and write that rule beside the output (OUT.d)"),
-    Opt(("-MF",), "write the rule to FILE", "value", "FILE"),
-    Opt(("-MT",), "name TARGET in the rule instead of the outputs (may be repeated)", "list", "TARGET"),
-    Opt(("-MP",), "add an empty rule for every included file"),
-    Opt(("-fdepfile-absolute",), "absolute paths in the rule, as CMake needs them"),
-)
-_DIAGNOSTICS = (
-    Opt(("--diagnostics-format",), "how errors and warnings are written to standard error", "value",
-        default="text", choices=("text", "json", "sarif")),
-    Opt(("--error-limit",), "show at most N errors (20; 0: all)", "value", "N", 20, convert=_count),
-    Opt(("--color",), "colors; auto heeds NO_COLOR, FORCE_COLOR, TERM and the terminal", "value",
-        default="auto", choices=("auto", "always", "never")),
-    Opt(("-Werror",), "warnings are errors"),
-    Opt(("-w",), "no warnings"),
-    Opt(("-v", "--verbose"), "say what is done"),
-    Opt(("-q", "--quiet"), "print errors only"),
-    Opt(("-h", "--help"), "print this help"),
-    Opt(("--version",), "print the version"),
-)  # fmt: skip
-
-_READING = (("Input", _INPUT),)
-_GENERAL = (("General", _DIAGNOSTICS),)
-_COMPILING = (("Input", (*_INPUT, _CHOICE)), ("Passes", _PIPELINE))
-
-_EXIT = """
+_COMPILE_DETAILS = """
+`-` is standard input, `@file` stands for the arguments in a file, separated as in a shell.
 Exit status: 0 done, 1 errors in the input, 2 wrong usage, 3 no schedule within the limits, 70 internal error."""
 
+_IN_PLACE = Opt(("-i", "--in-place"), "rewrite the files")
+_CHECK = Opt(("--check",), "change nothing; exit 1 if a file is not canonical")
+_RUNTIME = Opt(("--runtime",), "judge MSCCL-XML by the rules of this runtime", "value", "NAME")
+
 _VERBS = (
-    Verb("compile", "compile", "Compile FILE (a .coll file, a printed schedule or program; `collc FILE` does the same).", ("FILE",),
-         (("Output", _OUTPUT), *_COMPILING, ("Dependencies", _DEPENDENCIES), *_GENERAL),
-         f"`-` is standard input, `@file` stands for the arguments in a file.{_EXIT}"),
-    Verb("check", "inspect", "Parse and elaborate FILE only.", ("FILE",),
-         (("Output", (_JSON,)), *_READING, *_GENERAL)),
-    Verb("format", "formatting", "Print .coll files in canonical form.", ("FILE...",),
-         (("Output", (Opt(("-i", "--in-place"), "rewrite the files"),
-                      Opt(("--check",), "change nothing; exit 1 if a file is not canonical"))), *_GENERAL)),
-    Verb("verify", "inspect", "Execute FILE symbolically: a .coll file, a printed IR, an MSCCL-XML file, ours or anyone's.", ("FILE",),
-         (("Output", (_JSON, Opt(("--runtime",), "judge MSCCL-XML by the rules of this runtime", "value", "NAME"))),
-          ("Input", (*_INPUT, _CHOICE)), *_GENERAL),
-         "Exit status: 0 verified, 1 not."),
-    Verb("cost", "cost", "Print steps, bandwidth time, their bounds and predicted times of FILE (.coll or printed schedule).", ("FILE",),
-         (("Output", (_JSON,)),
-          ("Prediction", (Opt(("--size",), "sizes M of the whole vector, separated by commas: 1MiB,64MiB", "value", "SIZES", convert=_sizes),
-                          Opt(("--alpha",), "latency of a step: 10us", "value", "TIME", convert=_time),
-                          Opt(("--bandwidth",), "B, the total bandwidth out of one node: 100Gbps", "value", "RATE", convert=_bandwidth))),
-          ("Input", (*_INPUT, _CHOICE)), ("Passes", _PIPELINE), *_GENERAL)),
-    Verb("run", "running", "Compile FILE to MPI-C, build it, run it on this machine's MPI, check every element, time it.", ("FILE",),
-         (("Run", (Opt(("--size",), "bytes of the whole vector, separated by commas: 1KiB,1MiB", "value", "SIZES", convert=_sizes),
-                   Opt(("--repeat",), "runs of each size that are timed", "value", "N", convert=_positive),
-                   Opt(("--mpi",), "folder of the MPI to use (its bin/mpicc and bin/mpiexec)", "value", "DIR"))),
-          ("Output", (_JSON,)), *_COMPILING, *_GENERAL)),
-    Verb("explain", "explain", "Explain a diagnostic code; without one, list them all.", ("[CODE]",), (("Output", (_JSON,)), *_GENERAL)),
-    Verb("targets", "listing", "List the targets; of one, its options.", ("[NAME]",), (("Output", (_JSON,)), *_GENERAL)),
-    Verb("passes", "listing", "List the passes; of one, its options.", ("[NAME]",), (("Output", (_JSON,)), *_GENERAL)),
-    Verb("topologies", "listing", "List the graph families of the language.", ("[NAME]",), (("Output", (_JSON,)), *_GENERAL)),
-    Verb("schedulers", "listing", "List the schedulers of the language.", ("[NAME]",), (("Output", (_JSON,)), *_GENERAL)),
+    Verb(
+        "compile", "compile", "Compile FILE: a .coll file, a printed schedule or program. `collc FILE` does the same.",
+        ("FILE",), (("Output", OUTPUT), *_COMPILING, ("Dependencies", DEPENDENCIES), *_GENERAL), _COMPILE_DETAILS,
+    ),
+    Verb("check", "inspect", "Parse and elaborate FILE only.", ("FILE",), (*_JSON, ("Input", INPUT), *_GENERAL)),
+    Verb(
+        "format", "formatting", "Print .coll files in canonical form.",
+        ("FILE...",), (("Output", (_IN_PLACE, _CHECK)), *_GENERAL),
+    ),
+    Verb(
+        "verify", "inspect", "Execute FILE symbolically: a .coll file, a printed IR or an MSCCL-XML file, anyone's.",
+        ("FILE",), (("Output", (JSON, _RUNTIME)), *_READING, *_GENERAL), "Exit status: 0 verified, 1 not.",
+    ),
+    Verb(
+        "cost", "cost", "Print steps, bandwidth time, their bounds and predicted times of FILE's schedules.",
+        ("FILE",), (*_JSON, ("Prediction", PREDICTION), *_COMPILING, *_GENERAL),
+    ),
+    Verb(
+        "run", "running", "Compile FILE to MPI-C, build and run it on this machine's MPI, check every element, time it.",
+        ("FILE",), (("Run", RUN), *_JSON, *_COMPILING, *_GENERAL),
+    ),
+    Verb("explain", "explain", "Explain a diagnostic code; without one, list all.", ("[CODE]",), (*_JSON, *_GENERAL)),
+    Verb("targets", "listing", "List the targets; of one, its options.", ("[NAME]",), (*_JSON, *_GENERAL)),
+    Verb("passes", "listing", "List the passes; of one, its options.", ("[NAME]",), (*_JSON, *_GENERAL)),
+    Verb("topologies", "listing", "List the graph families of the language.", ("[NAME]",), (*_JSON, *_GENERAL)),
+    Verb("schedulers", "listing", "List the schedulers of the language.", ("[NAME]",), (*_JSON, *_GENERAL)),
 )  # fmt: skip
 
 VERBS: dict[str, Verb] = {verb.name: verb for verb in _VERBS}

@@ -149,11 +149,11 @@ class _Session:
         if fix.insert is not None:
             if self._after(self.state.state_stack, fix.insert) is None:
                 return False
-            end = position if fix.skip else (self.last.end_pos if self.last else 0)
-            line, column = self._line_column(end)
-            stop = self._line_column(position + fix.skip) if fix.skip else (line, column)
-            value = self.text.source.text[position : position + fix.skip] if fix.skip else ""
-            token = Token(fix.insert, value, end, line, column, stop[0], stop[1], position + fix.skip)
+            start = position if fix.skip else (self.last.end_pos if self.last is not None else 0)
+            end = start + fix.skip
+            value = self.text.source.text[start:end]
+            place = (*self._line_column(start), *self._line_column(end))
+            token = Token(fix.insert, value, start, *place, end)
             self.parser.feed_token(token)
             self.last = token
         self._seek(position + fix.skip)

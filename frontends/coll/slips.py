@@ -51,7 +51,7 @@ class Trouble:
     @property
     def after(self) -> int:
         """The place just after the last token."""
-        return int(self.last.end_pos or 0) if self.last else 0
+        return int(self.last.end_pos or 0) if self.last is not None else 0
 
     @property
     def opener(self) -> Token | None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
+import numpy as np
 
 from ..collective import KINDS, Collective
 from ..diagnostic import CollcError, Source
@@ -38,25 +41,29 @@ class _Parser:
     reader: Reader
     topology: Topology | None = None
     collective: Collective | None = None
-    tables: dict[str, Table] = attrs.field(factory=dict)
+    tables: dict[str, Table] = attrs.field(factory=dict)  # where tables are, for messages
+    block: int = 0  # where the block that is being read begins
+    ends: dict[str, Any] = attrs.field(factory=dict)  # the ranks that transfers go from and to, if written
 
     def parse(self) -> Level:
         _header(self.reader)
         line = self.reader.line("a block: " + ", ".join(_BLOCKS))
         while True:
-            block = line.place
+            self.block = line.place
             level = getattr(self, "_" + line.word(*_BLOCKS))(line)
-            self._require_sound(level, block)
+            self._require(flaws(level))
+            if isinstance(level, Schedule):
+                self._require(_wrong_ends(level, self.ends))
             if self.reader.peek() is None:
                 return level
             line = self.reader.line("a block")
             if not isinstance(level, (Topology, Collective)):
                 raise line.expected("the end of the text: nothing follows a schedule, forest or program")
 
-    def _require_sound(self, level: Level, block: int) -> None:
-        found = flaws(level)
+    def _require(self, found: list[Flaw]) -> None:
         if found:
-            raise CollcError([blame(self.reader.text, flaw, self.tables, block) for flaw in found])
+            problems = [blame(self.reader.text, flaw, self.tables, self.block) for flaw in found]
+            raise CollcError(sorted(problems, key=lambda p: (p.span.line, p.span.column) if p.span else (0, 0)))
 
     def _table(self, name: str, extra: tuple[str, ...] = ()) -> Table:
         table = self.tables[name] = self.reader.table(name, extra)
@@ -128,24 +135,15 @@ class _Parser:
         return self.topology, self.collective
 
     def _schedule(self, line: Line) -> Schedule:
-        (topology, collective), reader, block = self._needed(line), self.reader, line.place
+        (topology, collective), reader = self._needed(line), self.reader
         reader.open(line)
         scheduler, parts = reader.bare("scheduler"), reader.integer("parts")
         discrete = reader.choice("discrete", "yes", "no") == "yes"
         routes = self._routes(topology)
         table = columns(reader.text, self._table("transfers", ENDS), {"action": ACTIONS})
         reader.close()
-        ends = [table.pop(end) for end in ENDS if end in table]
-        schedule = Schedule(
-            topology, collective, parts, **table, routes=routes, discrete=discrete, scheduler=scheduler
-        )
-        self._require_sound(schedule, block)
-        for name, written, real in zip(ENDS, ends, (schedule.src, schedule.dst), strict=False):
-            if (written != real).any():
-                row = int((written != real).argmax())
-                message = f"route {schedule.route[row]} runs {name} {real[row]}, found {written[row]}"
-                raise CollcError(blame(reader.text, Flaw(message, "transfers", row), self.tables, block))
-        return schedule
+        self.ends = {end: table.pop(end) for end in ENDS if end in table}
+        return Schedule(topology, collective, parts, **table, routes=routes, discrete=discrete, scheduler=scheduler)
 
     def _forest(self, line: Line) -> Forest:
         (topology, collective), reader = self._needed(line), self.reader
@@ -156,9 +154,7 @@ class _Parser:
         trees = columns(reader.text, self._table("trees"))
         edges = columns(reader.text, self._table("edges"))
         reader.close()
-        return Forest(
-            topology, collective, parts, **trees, **edges, routes=routes, inward=inward, scheduler=scheduler
-        )
+        return Forest(topology, collective, parts, **trees, **edges, routes=routes, inward=inward, scheduler=scheduler)
 
     def _routes(self, topology: Topology) -> Routes:
         line = self.reader.peek()
@@ -179,6 +175,17 @@ class _Parser:
         self.tables[body.name] = body
         reader.pos = body.end
         return read_program(reader.text, body, self.collective, chunks, name, scheduler)
+
+
+def _wrong_ends(schedule: Schedule, ends: dict[str, Any]) -> list[Flaw]:
+    """Return the first transfer whose route does not join the ranks that are written beside it."""
+    for name, real in zip(ENDS, (schedule.src, schedule.dst), strict=True):
+        wrong = np.flatnonzero(ends.get(name, real) != real)
+        if len(wrong):
+            row = int(wrong[0])
+            message = f"route {schedule.route[row]} runs {name} {real[row]}, found {ends[name][row]}"
+            return [Flaw(message, "transfers", row)]
+    return []
 
 
 def _header(reader: Reader) -> None:

@@ -67,9 +67,7 @@ def _schedule(schedule: Schedule) -> Iterator[str]:
     yield f"  parts {schedule.parts}"
     yield f"  discrete {'yes' if schedule.discrete else 'no'}"
     yield from _routes(schedule.routes, schedule.topology.num_links)
-    columns = [
-        (schedule.action, ACTIONS) if c == "action" else getattr(schedule, c) for c in schedule.COLUMNS
-    ]
+    columns = [(schedule.action, ACTIONS) if c == "action" else getattr(schedule, c) for c in schedule.COLUMNS]
     try:
         yield from _integers("transfers", (*columns, schedule.src, schedule.dst), ENDS)
     except IndexError:  # an unsound schedule: its routes lead nowhere

@@ -58,9 +58,7 @@ _START_OF_INSTRUCTION: Pattern = ((_NUMBER,), (_COLON,), _ANY_OPCODE)
 _WAIT: Pattern = ((_NUMBER,), (_DOT,), (_NUMBER,))
 
 
-def read_program(
-    text: Text, body: Table, collective: Collective, chunks: int, name: str, scheduler: str
-) -> Program:
+def read_program(text: Text, body: Table, collective: Collective, chunks: int, name: str, scheduler: str) -> Program:
     """Return the program whose ranks, and the ``}`` after them, are the lines of ``body``."""
     reading = _Body(text)
     for tokens in slabs(text, body.begin, body.end):
@@ -119,9 +117,7 @@ class _Lines:
         wrong = short | (self.count[lines] > len(pattern)) if not more else short
         for place, allowed in enumerate(pattern):
             token = np.minimum(self.first[lines] + place, len(self.code) - 1)
-            wrong |= (
-                ~np.isin(self.code[token], allowed) if len(allowed) > 1 else self.code[token] != allowed[0]
-            )
+            wrong |= ~np.isin(self.code[token], allowed) if len(allowed) > 1 else self.code[token] != allowed[0]
         if wrong.any():
             line = int(lines[np.argmax(wrong)])
             raise self.mismatch(int(self.first[line]), int(self.first[line] + self.count[line]), pattern)
@@ -198,9 +194,7 @@ class _Body:
         lines.require_numbered(ranks, self.ranks + np.arange(len(ranks)), "rank")
         self._add(scratch=lines.take(ranks, 3), first_block=rank_start)
 
-    def _read_blocks(
-        self, lines: _Lines, blocks: Array, rank: Array, rank_start: Array, block_start: Array
-    ) -> None:
+    def _read_blocks(self, lines: _Lines, blocks: Array, rank: Array, rank_start: Array, block_start: Array) -> None:
         """Read threadblock lines; ``rank`` of them counts the ranks opened here, 0 is open before."""
         lines.require(blocks, _BLOCK_LINE)
         first = np.append(self.rank_start, rank_start)[rank]

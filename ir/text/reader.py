@@ -100,9 +100,7 @@ class Line:
             raise self.expected("a number `p` or `p/q`")
         upper, _, lower = self.found.partition("/")
         if len(self.found) > MAX_RATIONAL_DIGITS:
-            raise self.fail(
-                "C0803", f"a rational has at most {MAX_RATIONAL_DIGITS} digits, found {len(self.found)}"
-            )
+            raise self.fail("C0803", f"a rational has at most {MAX_RATIONAL_DIGITS} digits, found {len(self.found)}")
         if lower and int(lower) == 0:
             raise self.fail("C0803", f"{shown(self.found)} divides by zero")
         self._take()

@@ -42,9 +42,7 @@ def _spelled(column: tuple[Array, Sequence[str]]) -> Iterator[str]:
 def _slab(columns: Sequence[tuple[Array, Sequence[str]]], rows: slice, indent: str) -> str:
     values = [column[rows].astype(np.int64) for column, _ in columns]
     widths = [
-        np.array([len(word) for word in words])[value]
-        if words
-        else np.searchsorted(_POWERS, value, side="right") + 1
+        np.array([len(word) for word in words])[value] if words else np.searchsorted(_POWERS, value, side="right") + 1
         for value, (_, words) in zip(values, columns, strict=True)
     ]
     length = len(indent) + np.sum(widths, axis=0) + len(columns)

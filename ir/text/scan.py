@@ -116,9 +116,7 @@ class Tokens:
     def _refuse_large(self, which: Array, large: Array) -> None:
         if large.any():
             token = int(which[np.argmax(large)])
-            raise self.fail(
-                "C0803", token, f"{shown(self.string(token))} is too large: at most {MAX_INTEGER} fits"
-            )
+            raise self.fail("C0803", token, f"{shown(self.string(token))} is too large: at most {MAX_INTEGER} fits")
 
     def words(self, which: Array, vocabulary: Sequence[str]) -> Array:
         """Return which word of the vocabulary each of these tokens is (int64), -1 where it is none."""
@@ -139,9 +137,7 @@ class Tokens:
         start, stop = int(self.start[token]), int(self.stop[token + count - 1])
         return self.text.text[self.base + start : self.base + stop]
 
-    def fail(
-        self, code: str, token: int, message: str, count: int = 1, hint: str | None = None
-    ) -> CollcError:
+    def fail(self, code: str, token: int, message: str, count: int = 1, hint: str | None = None) -> CollcError:
         """Return the error for ``count`` tokens, ready to raise."""
         start, stop = int(self.start[token]), int(self.stop[token + count - 1])
         return self.text.fail(code, message, self.base + start, self.base + stop, hint=hint)
@@ -165,8 +161,6 @@ def slabs(text: Text, begin: int, end: int) -> Iterator[Tokens]:
             stop = end if newline < 0 else newline + 1
             if stop - begin > _SLAB + MAX_LINE:
                 long = text.text.rfind("\n", begin, begin + _SLAB) + 1 or begin
-                raise text.fail(
-                    "C0805", f"a line of a table is longer than {MAX_LINE} characters", long, long + 1
-                )
+                raise text.fail("C0805", f"a line of a table is longer than {MAX_LINE} characters", long, long + 1)
         yield Tokens.scan(text, begin, stop)
         begin = stop

@@ -32,66 +32,6 @@ READS_DST = np.array([op.reads_dst for op in Opcode])
 
 
 @attrs.frozen(eq=False)
-class Layout:
-    """Where buffers lie: ``base[rank, buffer]`` is the address of a buffer's first chunk, ``size`` its
-    chunks.
-
-    ``total`` addresses in all; those of a rank lie together, from ``start[rank]`` to ``start[rank + 1]``.
-    """
-
-    base: Array
-    size: Array
-    start: Array
-    inplace: bool
-
-    @property
-    def total(self) -> int:
-        return int(self.start[-1])
-
-    def name(self, program: Program, address: int) -> str:
-        """Return ``output chunk 5 of rank 3`` (both names where the buffers overlap)."""
-        rank = int(np.searchsorted(self.start, address, side="right")) - 1
-        names = [
-            f"{kind.name.lower()} chunk {address - int(self.base[rank, kind])}"
-            for kind in Buffer
-            if 0 <= address - self.base[rank, kind] < self.size[rank, kind]
-        ]
-        return f"{' = '.join(names)} of rank {rank}"
-
-
-def sizes(program: Program) -> Array:
-    """Return the chunks in each rank's input, output and scratch buffer: shape (ranks, 3)."""
-    table = np.zeros((program.num_ranks, len(Buffer)), dtype=np.int64)
-    alike = program.collective.root is None
-    for rank in range(1 if alike else program.num_ranks):
-        rows = slice(None) if alike else rank
-        table[rows, Buffer.INPUT] = program.input_chunks(rank)
-        table[rows, Buffer.OUTPUT] = program.output_chunks(rank)
-    table[:, Buffer.SCRATCH] = program.scratch
-    return table
-
-
-def layout(program: Program, inplace: bool) -> Layout:
-    """Return the layout of a program's buffers, out of place (all apart) or in place (one buffer within the
-    other).
-
-    In place, buffers of one size coincide; of two sizes, the smaller lies at the rank's own block of the
-    larger: in an allgather or gather the input in the output, in a reduce-scatter or scatter the output in
-    the input. Where a rank has no input or no output there is nothing to overlap.
-    """
-    size = sizes(program)
-    into, out = size[:, Buffer.INPUT], size[:, Buffer.OUTPUT]
-    shared = (into > 0) & (out > 0) & inplace
-    own = np.arange(program.num_ranks) * program.chunks
-    base = np.zeros_like(size)
-    base[:, Buffer.INPUT] = np.where(shared & (into < out), own, 0)
-    base[:, Buffer.OUTPUT] = np.where(shared, np.where(out < into, own, 0), into)
-    base[:, Buffer.SCRATCH] = np.where(shared, np.maximum(into, out), into + out)
-    start = np.concatenate([[0], np.cumsum(base[:, Buffer.SCRATCH] + size[:, Buffer.SCRATCH])])
-    return Layout(base + start[:-1, None], size, start, inplace)
-
-
-@attrs.frozen(eq=False)
 class Accesses:
     """Addresses that instructions touch: row j is ``instruction[j]`` reading or writing ``lo[j]`` ..
     ``hi[j]``.
@@ -103,14 +43,6 @@ class Accesses:
     lo: Array
     hi: Array
     write: Array
-
-
-def locations(program: Program, where: Layout) -> tuple[Array, Array]:
-    """Return the address of each instruction's src and dst; meaningless where the opcode does not use it."""
-    rank = program.block_rank[program.block]
-    src = where.base[rank, program.src_buffer % len(Buffer)] + program.src_offset
-    dst = where.base[rank, program.dst_buffer % len(Buffer)] + program.dst_offset
-    return src, dst
 
 
 def accesses(program: Program, where: Layout) -> Accesses:

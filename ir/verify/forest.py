@@ -90,9 +90,7 @@ def _weights(forest: Forest) -> str:
     if forest.collective.root is not None:
         needed = range(forest.collective.root, forest.collective.root + 1)
         if stray := [root for root in total if root not in needed]:
-            return (
-                f"a tree stands at rank {names[stray[0]]}; the root is rank {names[forest.collective.root]}"
-            )
+            return f"a tree stands at rank {names[stray[0]]}; the root is rank {names[forest.collective.root]}"
     if forest.collective.num_ranks == 1:
         return ""  # nothing has to move
     for root in needed:

@@ -50,8 +50,12 @@ class BFB(Pass):
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = Schedule
 
+    collective: str | None = attrs.field(
+        default=None, metadata={"help": "schedule only this half of an allreduce: allgather or reduce-scatter"}
+    )
+
     def run(self, ir: Problem) -> Schedule:
-        topology, collective = ir.topology, ir.collective
+        topology, collective = ir.topology, self._phase(ir.collective)
         _require(topology, collective)
         if collective.kind in ("allgather", "broadcast"):
             return _breadth_first(topology, collective)
@@ -59,6 +63,17 @@ class BFB(Pass):
             gather = attrs.evolve(collective, kind="allgather")
             return compose(self._backwards(topology, gather), _breadth_first(topology, gather))
         return self._backwards(topology, collective.reversed())
+
+    def _phase(self, collective: Collective) -> Collective:
+        if self.collective is None:
+            return collective
+        if self.collective not in ("allgather", "reduce-scatter"):
+            raise error(
+                "C0511",
+                f"bfb cannot schedule `{self.collective}` as half of an allreduce",
+                hint="choose `allgather` or `reduce-scatter`",
+            )
+        return attrs.evolve(collective, kind=self.collective, root=None)
 
     def _backwards(self, topology: Topology, forward: Collective) -> Schedule:
         """Schedule ``forward`` on the transpose and reverse it: Corollary 1.1."""

@@ -1,0 +1,334 @@
+/* ---- One case ---------------------------------------------------------------------------------- */
+
+struct test {
+    const struct algorithm *algorithm;
+    enum op op;
+    enum dtype dtype;
+    int in_place, count;
+    struct buffer send, recv;         /* as before the call */
+    struct buffer sent, expected;     /* as after it */
+    struct buffer send_now, recv_now; /* what the call gets */
+    const void *send_argument;
+    void *recv_argument;
+};
+
+static void input(struct test *t, struct buffer *to, int64_t at, int64_t n, int64_t first)
+{
+    fill(to, t->dtype, t->op, at, n, me, first);
+}
+
+/* Lays out the buffers of an out-of-place call: inputs, and what must be there in the end. */
+static void lay_out(struct test *t)
+{
+    const struct algorithm *a = t->algorithm;
+    int64_t n = t->count, all = n * ranks, r;
+    int at_root = me == a->root;
+
+    switch (a->kind) {
+    case ALLREDUCE:
+        input(t, &t->send, 0, n, 0);
+        fill_reduced(&t->expected, t->dtype, t->op, n, 0);
+        break;
+    case REDUCE:
+        input(t, &t->send, 0, n, 0);
+        if (at_root)
+            fill_reduced(&t->expected, t->dtype, t->op, n, 0);
+        break;
+    case REDUCE_SCATTER:
+        input(t, &t->send, 0, all, 0);
+        fill_reduced(&t->expected, t->dtype, t->op, n, me * n);
+        break;
+    case ALLGATHER:
+    case GATHER:
+        input(t, &t->send, 0, n, 0);
+        for (r = 0; r < ranks && (a->kind == ALLGATHER || at_root); r++)
+            fill(&t->expected, t->dtype, t->op, r * n, n, (int)r, 0);
+        break;
+    case BROADCAST:
+        if (at_root)
+            input(t, &t->send, 0, n, 0);
+        fill(&t->expected, t->dtype, t->op, 0, n, a->root, 0);
+        break;
+    case SCATTER:
+        if (at_root)
+            input(t, &t->send, 0, all, 0);
+        fill(&t->expected, t->dtype, t->op, 0, n, a->root, me * n);
+        break;
+    case ALLTOALL:
+        input(t, &t->send, 0, all, 0);
+        for (r = 0; r < ranks; r++)
+            fill(&t->expected, t->dtype, t->op, r * n, n, (int)r, me * n);
+    }
+}
+
+/* Moves the input to where MPI_IN_PLACE wants it, on the ranks that use it. */
+static void lay_in_place(struct test *t)
+{
+    int at_root = me == t->algorithm->root;
+    int64_t n = t->count;
+
+    t->send_argument = MPI_IN_PLACE;
+    switch (t->algorithm->kind) {
+    case ALLREDUCE: input(t, &t->recv, 0, n, 0); break;
+    case ALLTOALL: input(t, &t->recv, 0, n * ranks, 0); break;
+    case ALLGATHER: input(t, &t->recv, me * n, n, 0); break;
+    case REDUCE_SCATTER:
+        input(t, &t->recv, 0, n * ranks, 0);
+        input(t, &t->expected, n, n * (ranks - 1), n); /* blocks after the first stay as they were */
+        break;
+    case BROADCAST:
+        if (at_root)
+            input(t, &t->recv, 0, n, 0);
+        break;
+    case REDUCE:
+    case GATHER:
+        if (at_root)
+            input(t, &t->recv, t->algorithm->kind == GATHER ? me * n : 0, n, 0);
+        else
+            t->send_argument = t->send_now.data, t->recv_argument = NULL;
+        break;
+    case SCATTER:
+        t->send_argument = at_root ? (void *)t->send_now.data : NULL;
+        if (at_root) {
+            t->recv_argument = MPI_IN_PLACE;
+            memset(t->expected.all, FILL, t->expected.bytes);
+        }
+    }
+}
+
+static void prepare(struct test *t)
+{
+    static const int blocks_sent[] = {0, 1, 0, 0, 0, 0, 1, 1}, blocks_received[] = {1, 0, 0, 0, 0, 1, 0, 1};
+    enum kind kind = t->algorithm->kind;
+    int64_t n = t->count, all = n * ranks;
+    int64_t sent = blocks_sent[kind] ? all : n;
+    int64_t received = blocks_received[kind] || (t->in_place && kind == REDUCE_SCATTER) ? all : n;
+
+    create(&t->send, t->dtype, sent), create(&t->sent, t->dtype, sent), create(&t->send_now, t->dtype, sent);
+    create(&t->recv, t->dtype, received), create(&t->expected, t->dtype, received);
+    create(&t->recv_now, t->dtype, received);
+    t->send_argument = t->send_now.data;
+    t->recv_argument = t->recv_now.data;
+    lay_out(t);
+    if (kind == BROADCAST && me != t->algorithm->root)
+        t->send_argument = NULL;
+    if (t->in_place)
+        lay_in_place(t);
+    copy(&t->sent, &t->send);
+}
+
+static void dismiss(struct test *t)
+{
+    free(t->send.all), free(t->sent.all), free(t->send_now.all);
+    free(t->recv.all), free(t->expected.all), free(t->recv_now.all);
+}
+
+/* Describes the first difference; returns whether there is one. */
+static int differs(struct test *t, const char *what, const struct buffer *now, const struct buffer *want, char *text,
+                   size_t room)
+{
+    size_t extent = extents[t->dtype], i = 0;
+    char got[64], wanted[64];
+
+    if (memcmp(now->all, want->all, want->bytes) == 0)
+        return 0;
+    while (now->all[i] == want->all[i])
+        i++;
+    if (i < GUARD || i >= want->bytes - GUARD) {
+        snprintf(text, room, "rank %d wrote %s the %s buffer", me, i < GUARD ? "before" : "past", what);
+        return 1;
+    }
+    i = (i - GUARD) / extent;
+    show(t->dtype, now->data + i * extent, got, sizeof got);
+    show(t->dtype, want->data + i * extent, wanted, sizeof wanted);
+    snprintf(text, room, "rank %d, %s element %lu: found %s, expected %s%s", me, what, (unsigned long)i, got, wanted,
+             strcmp(got, wanted) == 0 ? " (but gaps of the type were written)" : "");
+    return 1;
+}
+
+/* Performs one call; returns its time on the slowest rank, and what was wrong on the first wrong rank. */
+static double perform(struct test *t, char *detail, int room)
+{
+    double start, mine, slowest;
+    int error, wrong = 0, first;
+
+    copy(&t->send_now, &t->send);
+    copy(&t->recv_now, &t->recv);
+    user_dtype = t->dtype;
+    detail[0] = '\0';
+    MPI_Barrier(MPI_COMM_WORLD);
+    start = MPI_Wtime();
+    error = t->algorithm->call(t->send_argument, t->recv_argument, t->count, dtypes[t->dtype], ops[t->op],
+                               MPI_COMM_WORLD);
+    mine = MPI_Wtime() - start;
+    if (error != MPI_SUCCESS) {
+        char text[MPI_MAX_ERROR_STRING] = "";
+        int length;
+
+        MPI_Error_string(error, text, &length);
+        wrong = snprintf(detail, (size_t)room, "rank %d: returned error %d: %.80s", me, error, text) > 0;
+    } else {
+        wrong = differs(t, "receive", &t->recv_now, &t->expected, detail, (size_t)room) ||
+                differs(t, "send", &t->send_now, &t->sent, detail, (size_t)room);
+    }
+    wrong = wrong ? me : ranks;
+    MPI_Allreduce(&wrong, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    if (first > 0 && first < ranks) {
+        if (me == first)
+            MPI_Send(detail, room, MPI_CHAR, 0, 0, MPI_COMM_WORLD);
+        else if (me == 0)
+            MPI_Recv(detail, room, MPI_CHAR, first, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else if (first == ranks) {
+        detail[0] = '\0';
+    }
+    MPI_Reduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    return slowest;
+}
+
+/* The MPI's own collective, for comparison. */
+static int builtin(const void *send, void *recv, int n, MPI_Datatype type, MPI_Op op, enum kind kind, int root)
+{
+    MPI_Comm comm = MPI_COMM_WORLD;
+
+    switch (kind) {
+    case ALLGATHER: return MPI_Allgather(send, n, type, recv, n, type, comm);
+    case REDUCE_SCATTER: return MPI_Reduce_scatter_block(send, recv, n, type, op, comm);
+    case ALLREDUCE: return MPI_Allreduce(send, recv, n, type, op, comm);
+    case BROADCAST: return MPI_Bcast(recv, n, type, root, comm);
+    case REDUCE: return MPI_Reduce(send, recv, n, type, op, root, comm);
+    case GATHER: return MPI_Gather(send, n, type, recv, n, type, root, comm);
+    case SCATTER: return MPI_Scatter(send, n, type, recv, n, type, root, comm);
+    default: return MPI_Alltoall(send, n, type, recv, n, type, comm);
+    }
+}
+
+static double perform_builtin(struct test *t)
+{
+    double start, mine, slowest;
+
+    copy(&t->send_now, &t->send);
+    copy(&t->recv_now, &t->recv);
+    user_dtype = t->dtype;
+    MPI_Barrier(MPI_COMM_WORLD);
+    start = MPI_Wtime();
+    builtin(t->send_argument, t->recv_argument, t->count, dtypes[t->dtype], ops[t->op], t->algorithm->kind,
+            t->algorithm->root);
+    mine = MPI_Wtime() - start;
+    MPI_Reduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    return slowest;
+}
+
+static void run_case(struct test *t, int repeats, int compare)
+{
+    char detail[256];
+    int k;
+
+    prepare(t);
+    if (me == 0)
+        printf("collc-row name=%s count=%d dtype=%s op=%s in_place=%d times=", t->algorithm->name, t->count,
+               dtype_names[t->dtype], op_names[t->op], t->in_place);
+    /* one call to warm up is not timed; every call is checked */
+    for (k = 0; k <= repeats; k++) {
+        int wrong;
+        double seconds = perform(t, detail, (int)sizeof detail);
+
+        if (me == 0 && k > 0)
+            printf("%s%.9f", k > 1 ? "," : "", seconds);
+        wrong = detail[0] != '\0';
+        MPI_Bcast(&wrong, 1, MPI_INT, 0, MPI_COMM_WORLD);
+        if (wrong)
+            break;
+    }
+    if (me == 0)
+        printf(" builtin=");
+    for (k = 0; compare && k <= repeats; k++) {
+        double seconds = perform_builtin(t);
+
+        if (me == 0 && k > 0)
+            printf("%s%.9f", k > 1 ? "," : "", seconds);
+    }
+    if (me == 0) {
+        printf(" detail=%s\n", detail);
+        fflush(stdout);
+    }
+    dismiss(t);
+}
+
+/* ---- All cases --------------------------------------------------------------------------------- */
+
+/* Reads a list of names as a set of their numbers. */
+static unsigned set_of(const char *list, const char *const *names, unsigned number)
+{
+    unsigned set = 0, k;
+
+    for (k = 0; k < number; k++) {
+        size_t length = strlen(names[k]);
+        const char *at = list;
+
+        while ((at = strstr(at, names[k])) != NULL) {
+            if ((at == list || at[-1] == ',') && (at[length] == ',' || at[length] == '\0'))
+                set |= 1u << k;
+            at += length;
+        }
+    }
+    return set;
+}
+
+static int reduces(enum kind kind)
+{
+    return kind == ALLREDUCE || kind == REDUCE || kind == REDUCE_SCATTER;
+}
+
+static int run_count(int count, unsigned op_set, unsigned dtype_set, unsigned placement_set, int repeats, int compare)
+{
+    static struct test t; /* buffers are set anew for every case */
+    int cases = 0, op, dtype, place;
+    size_t k;
+
+    t.count = count;
+    for (k = 0; k < sizeof algorithms / sizeof *algorithms; k++)
+        for (op = 0; op < NUM_OPS; op++)
+            for (dtype = 0; dtype < NUM_DTYPES; dtype++)
+                for (place = 0; place < 2; place++) {
+                    int data = !reduces(algorithms[k].kind);
+
+                    if (!(dtype_set >> dtype & 1) || !(placement_set >> place & 1) || data != (op == NO_OP))
+                        continue;
+                    if (!data && (!(op_set >> op & 1) || (dtype == STRIDED && op != USER)))
+                        continue;
+                    t.algorithm = &algorithms[k];
+                    t.op = (enum op)op, t.dtype = (enum dtype)dtype, t.in_place = place;
+                    run_case(&t, repeats, compare);
+                    cases++;
+                }
+    return cases;
+}
+
+/* driver COUNTS DTYPES OPS PLACEMENTS REPEATS COMPARE SECONDS */
+int main(int argc, char **argv)
+{
+    static const char *const placements[] = {"out", "in"};
+    unsigned op_set, dtype_set, placement_set;
+    int cases = 0;
+    char *at;
+
+    if (argc != 8)
+        return 2;
+    alarm((unsigned)atoi(argv[7])); /* no rank outlives a launcher that was killed */
+    MPI_Init(&argc, &argv);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_Comm_rank(MPI_COMM_WORLD, &me);
+    create_dtypes();
+    create_ops();
+    op_set = set_of(argv[3], op_names, NUM_OPS);
+    dtype_set = set_of(argv[2], dtype_names, NUM_DTYPES);
+    placement_set = set_of(argv[4], placements, 2);
+    for (at = argv[1]; *at != '\0'; at += *at == ',')
+        cases += run_count((int)strtol(at, &at, 10), op_set, dtype_set, placement_set, atoi(argv[5]), atoi(argv[6]));
+    if (me == 0)
+        printf("collc-end cases=%d\n", cases);
+    MPI_Op_free(&ops[USER]);
+    MPI_Type_free(&dtypes[STRIDED]);
+    MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,225 @@
+/* Calls generated collectives, checks every element on every rank, and times them.
+ *
+ * Every rank can compute what every other rank's input was, so results are checked where they are,
+ * against a reference that no message has touched. Rank 0 prints one line for every case.
+ */
+#define _POSIX_C_SOURCE 200112L
+
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <mpi.h>
+
+enum kind { ALLGATHER, REDUCE_SCATTER, ALLREDUCE, BROADCAST, REDUCE, GATHER, SCATTER, ALLTOALL };
+
+typedef int collective(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm);
+
+struct algorithm {
+    const char *name;
+    collective *call;
+    enum kind kind;
+    int root;
+};
+
+@ALGORITHMS@
+
+static int ranks, me;
+
+/* ---- Element types ----------------------------------------------------------------------------- */
+
+enum dtype { INT32, INT64, FLOAT32, FLOAT64, STRIDED, NUM_DTYPES };
+static const char *const dtype_names[] = {"int32", "int64", "float32", "float64", "strided"};
+static const size_t extents[] = {4, 8, 4, 8, 16}, sizes[] = {4, 8, 4, 8, 8};
+static MPI_Datatype dtypes[NUM_DTYPES];
+
+/* A strided element is two int32, at bytes 4 and 12 of 16; the gaps must stay as they are. */
+static void create_dtypes(void)
+{
+    MPI_Datatype pair, shifted;
+    int lengths[] = {1, 1};
+    MPI_Aint places[] = {4, 12};
+
+    dtypes[INT32] = MPI_INT32_T;
+    dtypes[INT64] = MPI_INT64_T;
+    dtypes[FLOAT32] = MPI_FLOAT;
+    dtypes[FLOAT64] = MPI_DOUBLE;
+    MPI_Type_create_hindexed(2, lengths, places, MPI_INT32_T, &pair);
+    MPI_Type_create_resized(pair, 0, 16, &shifted);
+    MPI_Type_commit(&shifted);
+    MPI_Type_free(&pair);
+    dtypes[STRIDED] = shifted;
+}
+
+static void put(enum dtype dtype, unsigned char *at, int64_t value, int64_t second)
+{
+    int32_t i32 = (int32_t)value, other = (int32_t)second;
+    float f32 = (float)value;
+    double f64 = (double)value;
+
+    switch (dtype) {
+    case INT32: memcpy(at, &i32, 4); break;
+    case INT64: memcpy(at, &value, 8); break;
+    case FLOAT32: memcpy(at, &f32, 4); break;
+    case FLOAT64: memcpy(at, &f64, 8); break;
+    default: memcpy(at + 4, &i32, 4), memcpy(at + 12, &other, 4);
+    }
+}
+
+static void show(enum dtype dtype, const unsigned char *at, char *text, size_t room)
+{
+    int32_t i32, other;
+    int64_t i64;
+    float f32;
+    double f64;
+
+    switch (dtype) {
+    case INT32: memcpy(&i32, at, 4), snprintf(text, room, "%" PRId32, i32); break;
+    case INT64: memcpy(&i64, at, 8), snprintf(text, room, "%" PRId64, i64); break;
+    case FLOAT32: memcpy(&f32, at, 4), snprintf(text, room, "%.9g", (double)f32); break;
+    case FLOAT64: memcpy(&f64, at, 8), snprintf(text, room, "%.17g", f64); break;
+    default:
+        memcpy(&i32, at + 4, 4), memcpy(&other, at + 12, 4);
+        snprintf(text, room, "(%" PRId32 ", %" PRId32 ")", i32, other);
+    }
+}
+
+/* ---- Operations -------------------------------------------------------------------------------- */
+
+enum op { SUM, MAX, MIN, PROD, USER, NO_OP, NUM_OPS };
+static const char *const op_names[] = {"sum", "max", "min", "prod", "user", "none"};
+static MPI_Op ops[NUM_OPS];
+static enum dtype user_dtype; /* of the call under way */
+
+enum { MODULUS = 1009 };
+
+static int64_t apply(enum op op, int64_t a, int64_t b)
+{
+    switch (op) {
+    case SUM: return a + b;
+    case MAX: return a > b ? a : b;
+    case MIN: return a < b ? a : b;
+    case PROD: return a * b;
+    default: return (a + b) % MODULUS;
+    }
+}
+
+/* The user-defined operation: addition modulo a prime, for every element type. */
+static void user_function(void *in, void *inout, int *count, MPI_Datatype *type)
+{
+    size_t extent = extents[user_dtype], k;
+    unsigned char *a = in, *b = inout;
+
+    (void)type;
+    for (k = 0; k < (size_t)*count; k++, a += extent, b += extent) {
+        int32_t i[2], j[2];
+        int64_t l, m;
+        float f, g;
+        double d, e;
+
+        switch (user_dtype) {
+        case INT32: memcpy(i, a, 4), memcpy(j, b, 4), put(INT32, b, apply(USER, i[0], j[0]), 0); break;
+        case INT64: memcpy(&l, a, 8), memcpy(&m, b, 8), put(INT64, b, apply(USER, l, m), 0); break;
+        case FLOAT32:
+            memcpy(&f, a, 4), memcpy(&g, b, 4), put(FLOAT32, b, apply(USER, (int64_t)f, (int64_t)g), 0);
+            break;
+        case FLOAT64:
+            memcpy(&d, a, 8), memcpy(&e, b, 8), put(FLOAT64, b, apply(USER, (int64_t)d, (int64_t)e), 0);
+            break;
+        default:
+            memcpy(&i[0], a + 4, 4), memcpy(&i[1], a + 12, 4), memcpy(&j[0], b + 4, 4), memcpy(&j[1], b + 12, 4);
+            put(STRIDED, b, apply(USER, i[0], j[0]), apply(USER, i[1], j[1]));
+        }
+    }
+}
+
+static void create_ops(void)
+{
+    ops[SUM] = MPI_SUM;
+    ops[MAX] = MPI_MAX;
+    ops[MIN] = MPI_MIN;
+    ops[PROD] = MPI_PROD;
+    MPI_Op_create(user_function, 1, &ops[USER]);
+    ops[NO_OP] = MPI_OP_NULL;
+}
+
+/* Input element `index` of `rank`. Values and all partial results are integers below 2^24, hence exact
+ * in every type: factors are 1, -1, and 2 on at most eight ranks. */
+static int64_t value(enum op op, int rank, int64_t index)
+{
+    uint32_t h = ((uint32_t)index + 1u) * 2654435761u + (uint32_t)(index >> 32) + (uint32_t)rank * 2246822519u;
+    int64_t spread = (1 << 24) / (op == NO_OP ? 1 : ranks);
+
+    h ^= h >> 15;
+    h *= 2654435769u;
+    h ^= h >> 13;
+    if (op == PROD)
+        return (rank + index) % ranks < 8 && h & 1 ? 2 : h & 2 ? -1 : 1;
+    return op == USER ? h % MODULUS : h % spread - spread / 2;
+}
+
+/* ---- Buffers ----------------------------------------------------------------------------------- */
+
+enum { GUARD = 64, FILL = 0xA5 };
+
+/* `elements` elements between guards; everything begins as FILL. */
+struct buffer {
+    unsigned char *all, *data;
+    size_t bytes;
+};
+
+static void create(struct buffer *buffer, enum dtype dtype, int64_t elements)
+{
+    buffer->bytes = (size_t)elements * extents[dtype] + 2 * GUARD;
+    buffer->all = malloc(buffer->bytes);
+    if (buffer->all == NULL) {
+        fprintf(stderr, "rank %d has no memory for %" PRId64 " elements\n", me, elements);
+        MPI_Abort(MPI_COMM_WORLD, 3);
+    }
+    memset(buffer->all, FILL, buffer->bytes);
+    buffer->data = buffer->all + GUARD;
+}
+
+static void copy(struct buffer *to, const struct buffer *from)
+{
+    memcpy(to->all, from->all, from->bytes);
+}
+
+/* Elements at, at + 1, ... become input elements first, first + 1, ... of `rank`. */
+static void fill(struct buffer *buffer, enum dtype dtype, enum op op, int64_t at, int64_t n, int rank, int64_t first)
+{
+    unsigned char *to = buffer->data + (size_t)at * extents[dtype];
+    int64_t i, step = dtype == STRIDED ? 2 : 1;
+
+    for (i = 0; i < n; i++, to += extents[dtype])
+        put(dtype, to, value(op, rank, step * (first + i)), step == 2 ? value(op, rank, 2 * (first + i) + 1) : 0);
+}
+
+/* ... or become those of all ranks, reduced. The last reference is kept: it serves several types. */
+static void fill_reduced(struct buffer *buffer, enum dtype dtype, enum op op, int64_t n, int64_t first)
+{
+    static int64_t *kept;
+    static int64_t kept_first = -1, kept_n = -1;
+    static enum op kept_op;
+    int64_t step = dtype == STRIDED ? 2 : 1, i;
+    int r;
+
+    if (kept == NULL || kept_first != step * first || kept_n != step * n || kept_op != op) {
+        free(kept);
+        kept = malloc((size_t)(step * n) * sizeof *kept + 1);
+        if (kept == NULL)
+            MPI_Abort(MPI_COMM_WORLD, 3);
+        kept_first = step * first, kept_n = step * n, kept_op = op;
+        for (r = 0; r < ranks; r++)
+            for (i = 0; i < kept_n; i++) {
+                int64_t v = value(op, r, kept_first + i);
+
+                kept[i] = r == 0 ? v : apply(op, kept[i], v);
+            }
+    }
+    for (i = 0; i < n; i++)
+        put(dtype, buffer->data + (size_t)i * extents[dtype], kept[step * i], step == 2 ? kept[step * i + 1] : 0);
+}

@@ -1,0 +1,164 @@
+"""Programs -> a checked, timed run on this machine's MPI."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import attrs
+
+from collc.backends.base import Artifact
+from collc.ir.collective import Collective
+from collc.ir.diagnostic import error, nearest
+from collc.ir.program import Program
+
+from .emit import MpiC, template
+from .launch import launch
+from .names import identifier
+from .results import DTYPES, OPS, RunResult, parse
+from .toolchain import Mpi, compile_c, find
+
+__all__ = ["Cases", "build", "emit_all", "execute", "run"]
+
+#: counts of a run that names none: nothing, fewer than ranks, odd, small, large
+DEFAULT_COUNTS = (0, 1, 7, 1000, 1_000_000)
+
+_KINDS = {
+    "allgather": "ALLGATHER", "reduce-scatter": "REDUCE_SCATTER", "allreduce": "ALLREDUCE", "broadcast": "BROADCAST",
+    "reduce": "REDUCE", "gather": "GATHER", "scatter": "SCATTER", "alltoall": "ALLTOALL",
+}  # fmt: skip
+
+
+@attrs.frozen
+class Cases:
+    """What a run calls: every program with every count, type, operation (where it reduces) and placement."""
+
+    counts: tuple[int, ...] = attrs.field(converter=tuple, default=DEFAULT_COUNTS)
+    dtypes: tuple[str, ...] = attrs.field(converter=tuple, default=("float32",))
+    ops: tuple[str, ...] = attrs.field(converter=tuple, default=("sum",))
+    in_place: tuple[bool, ...] = attrs.field(converter=tuple, default=(False, True))
+    repeats: int = 5
+    compare: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        for value, known, what in ((self.dtypes, DTYPES, "element type"), (self.ops, OPS, "operation")):
+            for name in value:
+                if name not in known:
+                    raise error(
+                        "C0709", f"unknown {what} `{name}`", notes=[f"known: {', '.join(known)}"],
+                        hint=nearest(name, known), exit_status=2,
+                    )  # fmt: skip
+        wrong = [n for n in self.counts if not 0 <= n < 2**31]
+        if wrong:
+            raise error("C0709", f"count {wrong[0]} is not one that MPI can take: 0 to {2**31 - 1}", exit_status=2)
+        if self.repeats < 1:
+            raise error("C0709", f"a run needs at least 1 repeat, found {self.repeats}", exit_status=2)
+        for value, what in ((self.counts, "count"), (self.dtypes, "element type"), (self.in_place, "placement")):
+            if not value:
+                raise error("C0709", f"nothing to run: no {what} given", exit_status=2)
+
+    def require_for(self, collectives: Iterable[Collective]) -> None:
+        """Raise C0709 where a collective that reduces has no operation for any of the types."""
+        legal = any(d != "strided" or op == "user" for d in self.dtypes for op in self.ops)
+        if not legal and any(c.reduces for c in collectives):
+            what = "the type `strided` has no operation but `user`" if self.ops else "no operation given"
+            raise error("C0709", f"nothing to run: {what}", exit_status=2)
+
+    def arguments(self, seconds: float) -> list[str]:
+        """Return the driver's command line arguments."""
+        places = ",".join("in" if place else "out" for place in dict.fromkeys(self.in_place))
+        return [
+            ",".join(map(str, dict.fromkeys(self.counts))), ",".join(self.dtypes), ",".join((*self.ops, "none")), places,
+            str(self.repeats), str(int(self.compare)), str(max(1, int(seconds))),
+        ]  # fmt: skip
+
+
+def run(
+    programs: Program | Sequence[Program],
+    *,
+    sizes: Iterable[int] = DEFAULT_COUNTS,
+    dtypes: Iterable[str] = ("float32",),
+    ops: Iterable[str] = ("sum",),
+    in_place: Iterable[bool] = (False, True),
+    repeats: int = 5,
+    compare: bool = False,
+    mpi: str | os.PathLike[str] | Mpi | None = None,
+    timeout: float = 300.0,
+    flags: Sequence[str] = (),
+) -> RunResult:
+    """Emit, compile and run programs of one number of ranks; every element on every rank is checked.
+
+    ``sizes`` are counts as the MPI calls define them (see :func:`~.results.counts_for` for bytes). ``compare`` times the
+    MPI's own collective in the same run. Wrong results are rows that are not ``correct``; everything that prevents a
+    run is a CollcError (C0701 .. C0709).
+    """
+    programs = [programs] if isinstance(programs, Program) else list(programs)
+    cases = Cases(sizes, dtypes, ops, in_place, repeats, compare)
+    collectives = emit_all(programs)
+    cases.require_for(c for c, _ in collectives.values())
+    mpi = mpi if isinstance(mpi, Mpi) else find(mpi)
+    with tempfile.TemporaryDirectory(prefix="collc-run-") as folder:
+        binary = build(mpi, collectives, Path(folder), flags)
+        return execute(mpi, binary, {name: c for name, (c, _) in collectives.items()}, cases, timeout)
+
+
+def emit_all(programs: Sequence[Program]) -> dict[str, tuple[Collective, Artifact]]:
+    """Return the C file of each program by the function's name, names made distinct."""
+    if not programs:
+        raise error("C0709", "nothing to run: no program given", exit_status=2)
+    ranks = sorted({p.num_ranks for p in programs})
+    if len(ranks) > 1:
+        found = ", ".join(map(str, ranks))
+        raise error("C0709", f"one run has one number of ranks, found programs of {found}", exit_status=2)
+    result: dict[str, tuple[Collective, Artifact]] = {}
+    for program in programs:
+        source = MpiC().emit(program)[0]
+        base, number = source.filename.removesuffix(".c"), 1
+        name = base
+        while name in result or identifier(name, _DRIVER_NAMES) != name:
+            number += 1
+            name = f"{base}_{number}"
+        if name != base:
+            source = MpiC(function=name).emit(program)[0]
+        result[name] = (program.collective, source)
+    return result
+
+
+#: names of the driver's own that have external linkage or clash with what its table declares
+_DRIVER_NAMES = frozenset({"collective", "algorithm", "algorithms"})
+
+
+def build(
+    mpi: Mpi, sources: Mapping[str, tuple[Collective, Artifact]], folder: Path, flags: Sequence[str] = ()
+) -> Path:
+    """Compile emitted files (by function name) with a driver that calls and checks them; return the executable."""
+    files = []
+    for name, (_, artifact) in sources.items():
+        files.append(folder / f"{name}.c")
+        files[-1].write_text(artifact.text, encoding="utf-8")
+    files.append(folder / "collc-driver.c")
+    files[-1].write_text(_driver({name: c for name, (c, _) in sources.items()}), encoding="utf-8")
+    compile_c(mpi, files, folder / "collc-driver", flags)
+    return folder / "collc-driver"
+
+
+def execute(
+    mpi: Mpi, binary: Path, collectives: Mapping[str, Collective], cases: Cases, timeout: float
+) -> RunResult:
+    """Run a built driver once and return what it found."""
+    ranks = next(iter(collectives.values())).num_ranks
+    output = launch(mpi, ranks, [str(binary), *cases.arguments(timeout + 30)], timeout, binary.parent)
+    return parse(output, mpi, collectives)
+
+
+def _driver(collectives: Mapping[str, Collective]) -> str:
+    lines = [f"int {name}(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm);" for name in collectives]
+    lines.append("\nstatic const struct algorithm algorithms[] = {")
+    lines += [
+        f'    {{"{name}", {name}, {_KINDS[c.kind]}, {-1 if c.root is None else c.root}}},'
+        for name, c in collectives.items()
+    ]
+    table = "\n".join([*lines, "};"])
+    return template("driver_data.c").replace("@ALGORITHMS@", table) + "\n" + template("driver_cases.c")

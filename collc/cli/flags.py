@@ -1,0 +1,110 @@
+"""The options that verbs share, by group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .arguments import Opt, usage_error
+
+__all__ = ["CHOICE", "DEPENDENCIES", "GENERAL", "INPUT", "JSON", "OUTPUT", "PASSES", "PREDICTION", "RUN"]
+
+
+def _count(text: str, option: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise usage_error(f"option `{option}` needs a whole number, found `{text}`")
+    return int(text)
+
+
+def _positive(text: str, option: str) -> int:
+    value = _count(text, option)
+    if value < 1:
+        raise usage_error(f"option `{option}` needs a number of at least 1, found `{text}`")
+    return value
+
+
+def _definition(text: str, option: str) -> tuple[str, str]:
+    name, joined, value = text.partition("=")
+    if not (joined and name.strip() and value.strip()):
+        raise usage_error(f"option `{option}` needs NAME=VALUE, found `{text}`", code="C0027")
+    return name.strip(), value.strip()
+
+
+def _sizes(text: str, option: str) -> list[int]:
+    from ..quantities import sizes
+
+    return sizes(text, option)
+
+
+def _time(text: str, option: str) -> Any:
+    from ..quantities import time
+
+    return time(text, option)
+
+
+def _bandwidth(text: str, option: str) -> Any:
+    from ..quantities import bandwidth
+
+    return bandwidth(text, option)
+
+
+INPUT = (
+    Opt(("-D",), "set a `param` of the file", "list", "NAME=VALUE", convert=_definition),
+    Opt(("-I",), "look for included files in DIR too", "list", "DIR"),
+    Opt(("--node-limit",), "refuse topologies of more nodes (20000)", "value", "N", 20000, convert=_positive),
+)
+CHOICE = Opt(("--collective",), "only this collective of the file (may be repeated)", "list", "NAME")
+JSON = Opt(("--json",), "print one JSON object on standard output")
+PASSES = (
+    Opt(("-O",), "which passes run: -O0 what a target needs, -O1 coalesce,\n"
+        "-O2 balance threadblocks too (default), -O3 as -O2",
+        "value", default="2", choices=("0", "1", "2", "3"), shown_as="-O0, -O1, -O2, -O3"),
+    Opt(("-p", "--passes"), "run these passes instead: 'bfb,discretize{max-chunks=8},coalesce';\n"
+        "what lies between is added, --print-pipeline shows it", "value", "PASSES"),
+    Opt(("--disable-pass",), "leave a pass out (may be repeated)", "list", "NAME"),
+    Opt(("--verify",), "each (default): every pass leaves a well-formed IR, the last\n"
+        "schedule and program are executed, files read back;\nfull: every IR is executed; off", "value",
+        default="each", choices=("each", "full", "off")),
+    Opt(("--dump-ir",), "print the last IR, that after PASS, or all, on standard error", "joined", "PASS|all"),
+    Opt(("--print-pipeline",), "print the passes that run, on standard error"),
+    Opt(("--time-passes",), "print how long everything took, on standard error"),
+)  # fmt: skip
+OUTPUT = (
+    Opt(("-t", "--target"), "make this of every collective, 'msccl-xml{runtime=rccl}' (may be repeated);\n"
+        "replaces the file's emits, whose options for the same target stay", "list", "TARGET"),
+    Opt(("-o",), "write to OUT: a file, a folder (`DIR/`), or - for standard output;\n"
+        "otherwise FILE's name with the target's suffix, or the collectives'\nnames where there are several outputs",
+        "value", "OUT"),
+    Opt(("--write-if-changed",), "leave outputs alone whose content stays the same"),
+    JSON,
+)  # fmt: skip
+DEPENDENCIES = (
+    Opt(("-M",), "only print on which files the outputs depend, as a make rule"),
+    Opt(("-MD",), "compile, and write that rule beside the output (OUT.d)"),
+    Opt(("-MF",), "write the rule to FILE", "value", "FILE"),
+    Opt(("-MT",), "name TARGET in the rule instead of the outputs (may be repeated)", "list", "TARGET"),
+    Opt(("-MP",), "add an empty rule for every included file"),
+    Opt(("-fdepfile-absolute",), "absolute paths in the rule, as CMake needs them"),
+)
+GENERAL = (
+    Opt(("--diagnostics-format",), "how errors and warnings are written to standard error", "value",
+        default="text", choices=("text", "json", "sarif")),
+    Opt(("--error-limit",), "show at most N errors (20; 0: all)", "value", "N", 20, convert=_count),
+    Opt(("--color",), "colors; auto heeds NO_COLOR, FORCE_COLOR, TERM and the terminal", "value",
+        default="auto", choices=("auto", "always", "never")),
+    Opt(("-Werror",), "warnings are errors"),
+    Opt(("-w",), "no warnings"),
+    Opt(("-v", "--verbose"), "say what is done"),
+    Opt(("-q", "--quiet"), "print errors only"),
+    Opt(("-h", "--help"), "print this help"),
+    Opt(("--version",), "print the version"),
+)  # fmt: skip
+PREDICTION = (
+    Opt(("--size",), "sizes M of the whole vector, separated by commas: 1MiB,64MiB", "value", "SIZES", convert=_sizes),
+    Opt(("--alpha",), "latency of a step: 10us", "value", "TIME", convert=_time),
+    Opt(("--bandwidth",), "B, the total bandwidth out of one node: 100Gbps", "value", "RATE", convert=_bandwidth),
+)
+RUN = (
+    Opt(("--size",), "bytes of the whole vector, separated by commas: 1KiB,1MiB", "value", "SIZES", convert=_sizes),
+    Opt(("--repeat",), "runs of each size that are timed", "value", "N", convert=_positive),
+    Opt(("--mpi",), "folder of the MPI to use (its bin/mpicc and bin/mpiexec)", "value", "DIR"),
+)

@@ -1,0 +1,355 @@
+"""Tree -> canonical text. Comments of the original text, where there is one, stay with the statement they belong to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from fractions import Fraction
+
+import attrs
+
+from collc.ir.diagnostic import Span
+
+from . import ast
+
+__all__ = ["expression_text", "file_text"]
+
+_WIDTH = 100
+_INDENT = "  "
+
+Place = tuple[int, int]
+_NOWHERE: Place = (0, 0)
+
+
+# ---- expressions
+
+_LEVELS = {
+    "or": 1, "and": 2, "==": 4, "!=": 4, "<=": 4, ">=": 4, "<": 4, ">": 4, "+": 6, "-": 6, "*": 7, "/": 7, "mod": 7,
+}  # fmt: skip
+_NOT, _RANGE, _SUM, _NEGATIVE, _ATOM = 3, 5, 6, 8, 9
+
+
+def expression_text(node: ast.Expr | ast.Word) -> str:
+    """Return an expression as canonical text, with no more parentheses than it needs.
+
+    >>> expression_text(ast.Binary("-", ast.Name("a"), ast.Binary("-", ast.Name("b"), ast.Number(Fraction(1, 2)))))
+    'a - (b - 0.5)'
+    """
+    return _expression(node)[0]
+
+
+def _expression(node: ast.Expr | ast.Word) -> tuple[str, int]:
+    """Return the text and how tightly it binds."""
+    match node:
+        case ast.Number(value):
+            return _number(value), _ATOM
+        case ast.Quantity(value, unit):
+            return f"{_number(value)} {unit}", _ATOM
+        case ast.String(value):
+            return f'"{value}"', _ATOM
+        case ast.Name(name) | ast.Word(name):
+            return name, _ATOM
+        case ast.Index(name, items):
+            return f"{name}[{_list(items)}]", _ATOM
+        case ast.Call(name, items):
+            return f"{name}({_list(items)})", _ATOM
+        case ast.SetOf(items):
+            return f"{{{_list(items)}}}", _ATOM
+        case ast.Import(path, format):
+            return f'import "{path.value}" as {format.text}', _ATOM
+        case ast.Unary("not", operand):
+            return f"not {_at_least(_NOT, operand)}", _NOT
+        case ast.Unary(_, operand):
+            return f"-{_at_least(_NEGATIVE, operand)}", _NEGATIVE
+        case ast.Range(low, high):
+            return f"{_tight(low)}..{_tight(high)}", _RANGE
+        case ast.Binary(operator, left, right):
+            level = _LEVELS[operator]
+            first = level + 1 if level == _LEVELS["=="] else level  # a < b < c is no comparison
+            return f"{_at_least(first, left)} {operator} {_at_least(level + 1, right)}", level
+
+
+def _at_least(level: int, node: ast.Expr) -> str:
+    text, own = _expression(node)
+    return text if own >= level else f"({text})"
+
+
+def _tight(node: ast.Expr) -> str:
+    """Return an end of a range, ``n-1`` without spaces."""
+    match node:
+        case ast.Binary("+" | "-" as operator, ast.Name(name), ast.Number(value)):
+            return f"{name}{operator}{_number(value)}"
+    return _at_least(_RANGE + 1, node)
+
+
+def _list(items: Iterable[ast.Expr]) -> str:
+    return ", ".join(expression_text(item) for item in items)
+
+
+def _number(value: Fraction) -> str:
+    """Return a number without an exponent; the language writes only decimals.
+
+    >>> _number(Fraction(5, 4)), _number(Fraction(30))
+    ('1.25', '30')
+    """
+    places = 0
+    while (value * 10**places).denominator != 1:
+        places += 1
+        if places > 100:
+            raise ValueError(f"{value} has no finite decimal form")
+    whole, rest = divmod(int(value * 10**places), 10**places)
+    return f"{whole}.{rest:0{places}}" if places else str(whole)
+
+
+# ---- statements and declarations, as lines
+
+
+@attrs.frozen
+class _Line:
+    """One line and what it covers of the original text."""
+
+    indent: int
+    text: str
+    start: Place
+    end: Place
+    opens: bool = False
+    closes: bool = False
+
+
+class _Printer:
+    """Collects the lines of a file."""
+
+    def __init__(self, comments: list[_Comment]):
+        self.comments = comments
+        self.lines: list[_Line] = []
+        self.indent = 0
+        self.text = ""
+        self.start = _NOWHERE
+        self.closes = False
+
+    # ---- lines
+
+    def _begin(self, node: ast.Node, text: str) -> None:
+        self.start, self.text = _first(node), text
+
+    def _end(self, place: Place, opens: bool = False) -> None:
+        self.lines.append(_Line(self.indent, self.text, self.start, place, opens, self.closes))
+        self.text, self.closes = "", False
+
+    def _open(self, block: ast.Node) -> None:
+        self.text += "{"
+        self._end(_after(_first(block)), opens=True)
+        self.indent += 1
+
+    def _close(self, block: ast.Node) -> None:
+        self.indent -= 1
+        line, column = _last(block)
+        self.start, self.text, self.closes = (line, column - 1), "}", True
+
+    def _simple(self, node: ast.Node, text: str) -> None:
+        self._begin(node, text)
+        self._end(_last(node))
+
+    # ---- declarations
+
+    def declaration(self, node: ast.Declaration) -> None:
+        match node:
+            case ast.Define():
+                self._define(node)
+            case ast.Include(path):
+                self._simple(node, f'include "{path.value}";')
+            case ast.TopologyIs(name, value, defaults):
+                self._begin(node, f"topology {name.text} = {expression_text(value)}")
+                self._tail(node, defaults, " with ")
+            case ast.TopologyOf():
+                self._topology(node)
+            case ast.Collective(name, kind, topology, options):
+                self._begin(node, f"collective {name.text} = {kind.text} on {expression_text(topology)}")
+                self._tail(node, options, " ")
+            case ast.Schedule(name, scheduler, options, steps):
+                self._begin(node, f"schedule {name.text} using {scheduler.text}")
+                if steps is None:
+                    self._tail(node, options, " ")
+                else:
+                    self.text += " "
+                    self._block(steps)
+                    self._end(_last(node))
+            case ast.Emit(name, target, options):
+                self._begin(node, f"emit {name.text} as {target.text}")
+                self._tail(node, options, " ")
+
+    def _topology(self, node: ast.TopologyOf) -> None:
+        self._begin(node, f"topology {node.name.text} ")
+        if node.defaults and node.defaults_first:
+            self.text += "with "
+            self._options(node.defaults)
+            self.text += " "
+        self._block(node.body)
+        if node.defaults and not node.defaults_first:
+            self._tail(node, node.defaults, " with ")
+        else:
+            self._end(_last(node))
+
+    def _tail(self, node: ast.Node, options: ast.Options | None, before: str) -> None:
+        if options is not None:
+            self.text += before
+            self._options(options)
+        self.text += ";"
+        self._end(_last(node))
+
+    def _options(self, options: ast.Options) -> None:
+        """On one line where they fit and no comment stands among them; else one a line."""
+        texts = [f"{item.name.text}: {expression_text(item.value)}" for item in options.items]
+        short = f"{{ {', '.join(texts)} }}" if texts else "{}"
+        first, last = _first(options), _last(options)
+        commented = any(first < comment.place < last for comment in self.comments)
+        if not commented and len(_INDENT) * self.indent + len(self.text) + len(short) < _WIDTH:
+            self.text += short
+            return
+        self._open(options)
+        for item, text in zip(options.items, texts, strict=True):
+            self._simple(item, f"{text},")
+        self._close(options)
+
+    # ---- statements
+
+    def _block(self, block: ast.Block) -> None:
+        self._open(block)
+        for statement in block.statements:
+            self._statement(statement)
+        self._close(block)
+
+    def _statement(self, node: ast.Statement) -> None:
+        match node:
+            case ast.Define():
+                self._define(node)
+            case ast.Nodes(kind, families):
+                self._simple(node, f"{kind} {', '.join(_family(family) for family in families)};")
+            case ast.Link():
+                self._simple(node, f"{_link(node)};")
+            case ast.For(loops, body):
+                heads = ", ".join(f"{loop.name.text} in {expression_text(loop.domain)}" for loop in loops)
+                self._begin(node, f"for {heads} ")
+                self._block(body)
+                self._end(_last(node))
+            case ast.If():
+                self._begin(node, "")
+                self._if(node)
+                self._end(_last(node))
+            case ast.At(step, ast.Block() as body):
+                self._begin(node, f"at {expression_text(step)} ")
+                self._block(body)
+                self._end(_last(node))
+            case ast.At(step, ast.Transfer() as transfer):
+                self._simple(node, f"at {expression_text(step)}: {_transfer(transfer)};")
+            case ast.Transfer():
+                self._simple(node, f"{_transfer(node)};")
+
+    def _define(self, node: ast.Define) -> None:
+        self._simple(node, f"{node.keyword} {node.name.text} = {expression_text(node.value)};")
+
+    def _if(self, node: ast.If) -> None:
+        self.text += f"if {expression_text(node.condition)} "
+        self._block(node.then)
+        if node.otherwise is not None:
+            self.text += " else "
+            if isinstance(node.otherwise, ast.If):
+                self._if(node.otherwise)
+            else:
+                self._block(node.otherwise)
+
+
+def _family(node: ast.NodeFamily) -> str:
+    return f"{node.name.text}[{_list(node.shape)}]" if node.shape else node.name.text
+
+
+def _link(node: ast.Link) -> str:
+    sign = "<->" if node.duplex else "->"
+    ends = f"link {_at_least(_SUM, node.left)} {sign} {_at_least(_SUM, node.right)}"
+    return f"{ends} : {_list(node.attributes)}" if node.attributes else ends
+
+
+def _transfer(node: ast.Transfer) -> str:
+    piece = ""
+    if node.part is not None and node.parts is not None:
+        piece = f" part {expression_text(node.part)} of {expression_text(node.parts)}"
+    ends = f"from {expression_text(node.source)} to {expression_text(node.target)}"
+    return f"{node.action} shard {expression_text(node.shard)}{piece} {ends}"
+
+
+def _first(node: ast.Node) -> Place:
+    return (node.span.line, node.span.column) if node.span else _NOWHERE
+
+
+def _last(node: ast.Node) -> Place:
+    return (node.span.end_line, node.span.end_column) if node.span else _NOWHERE
+
+
+def _after(place: Place) -> Place:
+    return place[0], place[1] + 1
+
+
+# ---- comments
+
+
+@attrs.frozen
+class _Comment:
+    place: Place
+    text: str
+
+
+def _comments(text: str) -> list[_Comment]:
+    found, line, start = [], 1, 0
+    for match in re.finditer(r'"[^"\n]*"|#[^\n]*|\n', text):
+        if match.group() == "\n":
+            line, start = line + 1, match.end()
+        elif match.group()[0] == "#":
+            found.append(_Comment((line, match.start() - start + 1), match.group().rstrip()))
+    return found
+
+
+def _woven(lines: list[_Line], comments: list[_Comment]) -> list[str]:
+    """Return the lines with the comments put back, and one blank line where the original has some.
+
+    A comment behind the end of a line stays behind it; every other stands before the next line, or before the line of
+    the statement it interrupted.
+    """
+    done: list[str] = []
+    pending = list(reversed(comments))
+    last, fresh = 0, True
+
+    def put(text: str, line: int) -> None:
+        if not fresh and line - last > 1:
+            done.append("")
+        done.append(text)
+
+    for line, following in zip(lines, [*lines[1:], None], strict=True):
+        inside = _INDENT * (line.indent + line.closes)
+        while pending and pending[-1].place < line.end:
+            comment = pending.pop()
+            put(inside + comment.text, min(comment.place[0], line.start[0]))
+            last, fresh = comment.place[0], False
+        fresh = fresh or line.closes
+        text = _INDENT * line.indent + line.text
+        at_end = bool(pending) and pending[-1].place[0] == line.end[0]
+        if at_end and (following is None or pending[-1].place < following.start):
+            text += f"  {pending.pop().text}"
+        put(text, line.start[0])
+        last, fresh = line.end[0], line.opens
+    for comment in reversed(pending):
+        put(comment.text, comment.place[0])
+        last, fresh = comment.place[0], False
+    return done
+
+
+def file_text(file: ast.File, text: str = "") -> str:
+    """Return the canonical text of a file; ``text`` is what it was parsed from, for its comments and blank lines.
+
+    >>> print(file_text(ast.File((ast.Define("param", ast.Word("n"), ast.Number(Fraction(4))),))), end="")
+    param n = 4;
+    """
+    comments = _comments(text)
+    printer = _Printer(comments)
+    for declaration in file.declarations:
+        printer.declaration(declaration)
+    return "".join(f"{line}\n" for line in _woven(printer.lines, comments))

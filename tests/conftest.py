@@ -1,0 +1,79 @@
+"""What all tests share: the command run in this process or as a process of its own, golden files."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import attrs
+import pytest
+
+from collc.cli import main
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+#: The installed command of the environment that runs the tests.
+COMMAND = Path(sys.executable).parent / "collc"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="rewrite the .expect files of tests/cases")
+
+
+@attrs.frozen
+class Ran:
+    """What a run of the command left."""
+
+    status: int
+    out: str
+    err: str
+
+
+@contextlib.contextmanager
+def _streams(given: bytes) -> Iterator[tuple[io.BytesIO, io.BytesIO]]:
+    """Replace the standard streams by buffers with UTF-8 text over them."""
+    out, err = io.BytesIO(), io.BytesIO()
+    before = sys.stdin, sys.stdout, sys.stderr
+    sys.stdin = io.TextIOWrapper(io.BytesIO(given), encoding="utf-8")
+    sys.stdout = io.TextIOWrapper(out, encoding="utf-8", write_through=True)
+    sys.stderr = io.TextIOWrapper(err, encoding="utf-8", errors="backslashreplace", write_through=True)
+    try:
+        yield out, err
+    finally:
+        # Detached, the buffers outlive the text streams.
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+            stream.detach()
+        sys.stdin, sys.stdout, sys.stderr = before
+
+
+@pytest.fixture
+def collc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]:
+    """Return a function that runs the command in this process, in ``tmp_path``: ``collc("cost", "-", stdin="")``."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "COLLC_DEBUG"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(*arguments: str, stdin: str = "") -> Ran:
+        with _streams(stdin.encode()) as (out, err):
+            status = main(list(arguments))
+        return Ran(status, out.getvalue().decode(), err.getvalue().decode())
+
+    return run
+
+
+def spawn(*arguments: str, cwd: Path, stdin: str | bytes = b"", **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the installed command as a process of its own."""
+    given = stdin.encode() if isinstance(stdin, str) else stdin
+    done = subprocess.run(
+        [str(COMMAND), *arguments], cwd=cwd, input=given, capture_output=True, timeout=120,
+        env={**os.environ, **environment}, check=False,
+    )  # fmt: skip
+    return subprocess.CompletedProcess(
+        done.args, done.returncode, done.stdout.decode(), done.stderr.decode(errors="backslashreplace")
+    )

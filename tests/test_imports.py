@@ -1,0 +1,137 @@
+"""Which room may import which: data flows one way, and nothing heavy loads before it is needed."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+#: room -> the packages of ours that it may import by their absolute names
+ALLOWED = {
+    "ir": (),
+    "frontends": ("collc.ir",),
+    "passes": ("collc.ir",),
+    "backends": ("collc.ir",),
+    "collc": ("collc",),
+}
+MODULES = [
+    (room, path)
+    for room in ALLOWED
+    for path in sorted((REPOSITORY / room).rglob("*.py"))
+    if "__pycache__" not in path.parts
+]
+
+
+def imports(tree: ast.AST) -> Iterator[tuple[int, int, str]]:
+    """Yield (line, level, dotted name) of every import, those inside functions too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for name in node.names:
+                yield node.lineno, 0, name.name
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            for name in node.names:
+                yield node.lineno, node.level, f"{base}.{name.name}".lstrip(".")
+
+
+def violations(room: str, place: Path, source: str) -> list[str]:
+    """Return what a module of ``room`` at ``place`` (relative to the room) imports against the rules."""
+    own = () if room == "collc" else (f"collc.{room}",)
+    allowed = (*ALLOWED[room], *own)
+    found = []
+    for line, level, name in imports(ast.parse(source)):
+        depth = len(place.parts) - 1  # packages between the room and the module
+        if level > depth + 1:
+            found.append(f"line {line}: relative import of `{name}` leaves the room")
+        top = name.split(".")[0]
+        if level == 0 and top in ("ir", "passes", "backends", "frontends"):
+            found.append(f"line {line}: `{name}` is `collc.{name}`")
+        if level == 0 and top == "collc" and not any(name == a or name.startswith(f"{a}.") for a in allowed):
+            found.append(f"line {line}: {room} may not import `{name}`")
+    return found
+
+
+@pytest.mark.parametrize(("room", "path"), MODULES, ids=[str(p.relative_to(REPOSITORY)) for _, p in MODULES])
+def test_rooms_import_only_what_they_may(room: str, path: Path) -> None:
+    assert violations(room, path.relative_to(REPOSITORY / room), path.read_text()) == []
+
+
+def test_there_are_modules_in_every_room() -> None:
+    assert set(ALLOWED) == {room for room, _ in MODULES}
+
+
+@pytest.mark.parametrize(
+    ("room", "place", "source"),
+    [
+        ("ir", "cost.py", "from collc.passes.base import Pass"),
+        ("ir", "cost.py", "import collc.frontends"),
+        ("ir", "verify/program.py", "def f():\n    from collc import backends"),
+        ("ir", "cost.py", "from .. import passes"),
+        ("ir", "verify/program.py", "from ...passes import base"),
+        ("passes", "lower.py", "from collc.backends.base import Limits"),
+        ("passes", "synthesis/bfb.py", "from collc.frontends.coll import load"),
+        ("passes", "lower.py", "import passes.base"),
+        ("backends", "mpi_c/emit.py", "from collc.passes import PASSES"),
+        ("backends", "mpi_c/emit.py", "if True:\n    from collc import api"),
+        ("frontends", "coll/load.py", "from collc.driver import Settings"),
+        ("frontends", "coll/load.py", "from ...ir import spec"),
+    ],
+)
+def test_a_planted_violation_is_found(room: str, place: str, source: str) -> None:
+    assert violations(room, Path(place), source)
+
+
+@pytest.mark.parametrize(
+    ("room", "place", "source"),
+    [
+        ("ir", "verify/program.py", "from ..diagnostic import error"),
+        ("passes", "synthesis/bfb.py", "from ..base import Pass\nfrom collc.ir.schedule import Schedule"),
+        ("collc", "driver.py", "from collc.backends.base import Target\nfrom .options import build"),
+        ("backends", "mpi_c/emit.py", "from collc.backends.base import Target"),
+    ],
+)
+def test_what_is_allowed_is_not_reported(room: str, place: str, source: str) -> None:
+    assert violations(room, Path(place), source) == []
+
+
+# ---- what is loaded when
+
+
+def loaded_by(*arguments: str) -> set[str]:
+    """Return the modules that one run of the command loads in a fresh interpreter."""
+    program = (
+        "import sys\nfrom collc.cli import main\n"
+        f"status = main({list(arguments)!r})\n"
+        "print('\\n' + ' '.join(sys.modules), file=sys.stderr)\nsys.exit(status)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    return set(done.stderr.splitlines()[-1].split())
+
+
+HEAVY = {"numpy", "lark", "lxml", "networkx", "highspy", "scipy"}
+
+
+def test_version_loads_nothing_but_the_entry_point() -> None:
+    loaded = loaded_by("--version")
+    assert {"collc", "collc.cli"} == {name for name in loaded if name.split(".")[0] == "collc"}
+    assert not loaded & (HEAVY | {"attrs", "attr", "argparse", "inspect", "typing", "difflib"})
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["targets"], ["passes"], ["schedulers"], ["topologies"], ["--help"], ["compile", "--help"]],
+)
+def test_listing_loads_nothing_heavy(arguments: list[str]) -> None:
+    assert not loaded_by(*arguments) & HEAVY
+
+
+def test_importing_the_package_loads_nothing() -> None:
+    program = "import sys, collc; print(' '.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert not set(done.stdout.split()) & (HEAVY | {"attrs", "attr"})
