@@ -17,7 +17,6 @@ __all__ = ["Element", "element_text", "parse_elements", "pipeline_text"]
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _SPACE = re.compile(r"\s*")
-_CLOSING = {"{": "}", "(": ")", "[": "]"}
 
 
 @attrs.frozen
@@ -43,7 +42,7 @@ def element_text(element: Any) -> str:
     """Return a pass or target instance as it would be written, options that differ from their default
     only."""
     given = [
-        f"{field.name.replace('_', '-')}={_quoted(show(getattr(element, field.name)))}"
+        f"{field.name.replace('_', '-')}={_quoted(getattr(element, field.name))}"
         for field in attrs.fields(type(element))
         if field.init and not field.name.startswith("_") and getattr(element, field.name) != field.default
     ]
@@ -55,10 +54,12 @@ def pipeline_text(elements: Iterable[Any]) -> str:
     return ",".join(element_text(element) for element in elements)
 
 
-def _quoted(value: str) -> str:
-    """Return a value with quotes where the reader would otherwise end it early or drop its blanks."""
-    plain = value.startswith("{") or re.fullmatch(r"[^\s,{}'\"]+", value)
-    return value if plain else (f'"{value}"' if '"' not in value else f"'{value}'")
+def _quoted(value: Any) -> str:
+    """Return a value as text, in quotes where the reader would otherwise end it early or drop its blanks."""
+    text = show(value)
+    if not isinstance(value, str) or re.fullmatch(r"[^\s,{}'\"]+", text):
+        return text
+    return f'"{text}"' if '"' not in text else f"'{text}'"
 
 
 class _Reader:
@@ -96,27 +97,24 @@ class _Reader:
         self.space()
         start = self.at
         value = self.value()
-        if not value:
+        if self.at == start:
             raise self.problem("a value", start)
-        return Option(name, value, self.span(start, self.at))
+        return Option(name, value, span.to(self.span(start, self.at)))
 
     def value(self) -> str:
-        """Read to the ``,`` or ``}`` that ends the option; quotes and brackets protect both."""
+        """Read to the ``,`` or ``}`` that ends the option; quotes and braces protect both."""
         if self.peek() in ("'", '"'):
             end = self.text.find(self.text[self.at], self.at + 1)
             if end < 0:
                 raise self.problem("the closing quote", len(self.text))
             value, self.at = self.text[self.at + 1 : end], end + 1
             return value
-        start, expected = self.at, list[str]()
+        start, depth = self.at, 0
         while self.at < len(self.text):
             char = self.text[self.at]
-            if not expected and char in ",}":
+            if depth == 0 and char in ",}":
                 break
-            if char in _CLOSING:
-                expected.append(_CLOSING[char])
-            elif expected and char == expected[-1]:
-                expected.pop()
+            depth += (char == "{") - (char == "}")
             self.at += 1
         return self.text[start : self.at].strip()
 

@@ -1,7 +1,7 @@
 """Where buffers lie in memory: every chunk of every buffer has one address.
 
-Where a program runs in place, an input location is the same as an output location: the buffers overlap, the smaller
-lying inside the larger, so that aliasing is no more than a choice of where each buffer starts.
+Where a program runs in place, an input location is the same as an output location: the buffers overlap, the
+smaller lying inside the larger, so that aliasing is no more than a choice of where each buffer starts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from .program import Buffer, Program
 
-__all__ = ["Layout", "layout", "locations", "sizes"]
+__all__ = ["Layout", "layout", "locations", "sizes", "total"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -46,16 +46,24 @@ class Layout:
         return f"{' = '.join(names)} of rank {rank}"
 
 
+def total(program: Program) -> int:
+    """Return the chunks in all buffers, exactly, however many."""
+    given, taken, scratch = _sizes(program)
+    return sum(given) + sum(taken) + sum(scratch)
+
+
 def sizes(program: Program) -> Array:
     """Return the chunks in each rank's input, output and scratch buffer: shape (ranks, 3)."""
-    table = np.zeros((program.num_ranks, len(Buffer)), dtype=np.int64)
-    alike = program.collective.root is None
-    for rank in range(1 if alike else program.num_ranks):
-        rows = slice(None) if alike else rank
-        table[rows, Buffer.INPUT] = program.input_chunks(rank)
-        table[rows, Buffer.OUTPUT] = program.output_chunks(rank)
-    table[:, Buffer.SCRATCH] = program.scratch
-    return table
+    return np.stack([np.array(column, dtype=np.int64) for column in _sizes(program)], axis=1)
+
+
+def _sizes(program: Program) -> tuple[list[int], list[int], list[int]]:
+    """Return the sizes of all ranks by buffer, as Python integers, which cannot overflow."""
+    if program.collective.root is None:  # all ranks have the buffers that rank 0 has
+        n = program.num_ranks
+        return [program.input_chunks(0)] * n, [program.output_chunks(0)] * n, program.scratch.tolist()
+    ranks = range(program.num_ranks)
+    return [program.input_chunks(r) for r in ranks], [program.output_chunks(r) for r in ranks], program.scratch.tolist()
 
 
 def layout(program: Program, inplace: bool) -> Layout:

@@ -65,8 +65,9 @@ class Connections:
 
 def connections(program: Program) -> Connections:
     """Return the connections that the program's blocks name, used or not. Peers must be ranks or -1."""
-    ranks, channels = program.num_ranks, program.num_channels
-    here, channel = program.block_rank.astype(np.int64), program.channel.astype(np.int64)
+    ranks, here = program.num_ranks, program.block_rank.astype(np.int64)
+    names, channel = np.unique(program.channel.astype(np.int64), return_inverse=True)
+    channels = max(len(names), 1)
     to, source = program.send_peer.astype(np.int64), program.recv_peer.astype(np.int64)
     out_key = np.where(to >= 0, (here * ranks + to) * channels + channel, -1)
     in_key = np.where(source >= 0, (source * ranks + here) * channels + channel, -1)
@@ -77,7 +78,9 @@ def connections(program: Program) -> Connections:
     sender[outward[to >= 0]] = np.flatnonzero(to >= 0)
     receiver[inward[source >= 0]] = np.flatnonzero(source >= 0)
     pair = keys // channels
-    return Connections(pair // ranks, pair % ranks, keys % channels, outward, inward, sender, receiver)
+    return Connections(
+        pair // ranks, pair % ranks, names[keys % channels], outward, inward, sender, receiver
+    )
 
 
 def partners(program: Program, links: Connections | None = None) -> Array:
@@ -127,9 +130,7 @@ class Wait:
             case "dependency":
                 what = f"waits for {target} to finish"
             case "data":
-                what = f"waits for data from rank {self.peer}, " + (
-                    f"sent at {target}" if target else "never sent"
-                )
+                what = f"waits for data from rank {self.peer}, " + (f"sent at {target}" if target else "never sent")
             case _:
                 what = f"waits for a free slot to rank {self.peer}, " + (
                     f"freed by the receive at {target}" if target else "which never receives"
@@ -218,9 +219,7 @@ class _State:
         self.inward, self.outward = self.links.inward.tolist(), self.links.outward.tolist()
         self.size = primitives(program, split).tolist()
         self.kind = (RECEIVES[program.opcode] + 2 * SENDS[program.opcode]).tolist()
-        self.wait_at = program.dep_start[
-            :-1
-        ].tolist()  # instruction -> its first dependency not known to be done
+        self.wait_at = program.dep_start[:-1].tolist()  # instruction -> its first dependency not known to be done
         self.wait_end, self.deps = program.dep_start[1:].tolist(), program.deps.tolist()
         self.done = bytearray(program.num_instructions)
         self.waiting: dict[int, list[int]] = {}  # instruction -> the blocks that wait for it

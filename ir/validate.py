@@ -165,7 +165,7 @@ def _shared(level: Schedule | Forest) -> Flaws:
 
 def _routes(level: Schedule | Forest) -> Flaws:
     routes = level.routes
-    yield from _starts(routes.start, max(len(routes), 0), len(routes.links), "the start of routes")
+    yield from _starts(routes.start, max(len(routes.start) - 1, 0), len(routes.links), "the start of routes")
     yield from _rows("routes", routes.start[1:] == routes.start[:-1], lambda row: "it has no link")
     route = np.searchsorted(routes.start, np.arange(len(routes.links)), side="right") - 1
     missing = (routes.links < 0) | (routes.links >= level.topology.num_links)

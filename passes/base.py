@@ -24,7 +24,7 @@ FACTS: dict[str, Callable[[Any], bool]] = {
 
 @attrs.frozen
 class Pass(ABC):
-    """Base of all passes. Subclasses are ``@attrs.frozen`` with typed fields: ``int``, ``bool``, ``str`` or ``X | None``.
+    """Base of all passes. Subclasses are ``@attrs.frozen``; fields are ``int``, ``bool``, ``str``, or these or None.
 
     A field's help text is its ``metadata["help"]``.
     """

@@ -27,8 +27,8 @@ topology, or write the schedule by hand.
 """,
     "C0503": """the scheduler does not know this collective
 
-Every scheduler knows some collectives; `collc schedulers` lists them. BFB schedules allgather, reduce-scatter, allreduce,
-broadcast and reduce.
+Every scheduler knows some collectives; `collc schedulers` lists them. BFB schedules allgather, reduce-scatter,
+allreduce, broadcast and reduce.
 
 Choose another scheduler, or write the schedule by hand with `schedule NAME using steps { ... }`.
 """,
@@ -41,8 +41,8 @@ Use a topology whose nodes have fewer links.
 """,
     "C0505": """a schedule cannot be run backwards on one-way links
 
-Reversing a schedule turns every transfer round. That gives a schedule for the transpose of the network; it is one for the
-network itself only where every link has a partner of the same kind in the opposite direction (`<->`).
+Reversing a schedule turns every transfer round. That gives a schedule for the transpose of the network; it is one
+for the network itself only where every link has a partner of the same kind in the opposite direction (`<->`).
 
     collective c = allreduce on uniring(4);
     # collc -p 'bfb{collective=allgather},compose' ...      C0505
@@ -60,8 +60,8 @@ The `compose` pass makes the missing half itself, by reversing the half it is gi
 """,
     "C0508": """an impossible limit
 
-Limits given to a pass (`max-steps`, `max-threadblocks`, `max-channels`, `max-count`, `channels`, `fifo-depth`) must be at
-least 1. Leave an option out for no limit, or for the target's own.
+Limits given to a pass (`max-steps`, `max-threadblocks`, `max-channels`, `max-count`, `channels`, `fifo-depth`)
+must be at least 1. Leave an option out for no limit, or for the target's own.
 """,
     "C0509": """the program does not fit the runtime
 
@@ -74,12 +74,12 @@ Cut shards in fewer chunks (`-p 'bfb,discretize{max-chunks=1},lower,coalesce,bal
 """,
     "C0510": """a pass met instructions it cannot take
 
-`balance-threadblocks` moves sends and receives to other threadblocks, so it must run before sends and receives are fused
-into one instruction.
+`balance-threadblocks` moves sends and receives to other threadblocks, so it must run before sends and receives are
+fused into one instruction.
 """,
     "C0511": """an unknown phase
 
-`bfb{collective=NAME}` schedules another collective than the one asked for, as the first half of an allreduce that `compose`
-completes. NAME is `allgather` or `reduce-scatter`.
+`bfb{collective=NAME}` schedules another collective than the one asked for, as the first half of an allreduce that
+`compose` completes. NAME is `allgather` or `reduce-scatter`.
 """,
 }

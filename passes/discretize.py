@@ -20,11 +20,11 @@ __all__ = ["Discretize", "round_parts"]
 class Discretize(Pass):
     """Make intervals whole chunks: as many a shard as the intervals' denominators need, or at most ``max-chunks``.
 
-    Without a limit nothing is lost. With one, every interval's ends are rounded down to whole chunks, by one rule for all
-    rows of a shard, so data that was there before is there after: the schedule stays correct whatever it is, and no link
-    carries a chunk more per piece than its share (the rounding of section E.2 of the direct-connect paper, and the bound
-    of Theorem 20). The chunk numbers up to the limit are tried and the least bandwidth time taken, then the
-    fewest chunks.
+    Without a limit nothing is lost. With one, every interval's ends are rounded down to whole chunks, by one rule for
+    all rows of a shard, so data that was there before is there after: the schedule stays correct whatever it is, and
+    no link carries a chunk more per piece than its share (the rounding of section E.2 of the direct-connect paper,
+    with the bound of Theorem 20). Several chunk numbers up to the limit are tried; the least bandwidth time is taken,
+    then the fewest chunks.
     """
 
     name: ClassVar[str] = "discretize"

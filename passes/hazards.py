@@ -1,4 +1,4 @@
-"""Which instructions must wait for which: dependencies between the threadblocks of a rank, from what they read and write.
+"""Which instructions must wait for which: what threadblocks of a rank read and write, turned into dependencies.
 
 All passes on Programs end here: they arrange instructions in blocks and give a sequential order that is right; the
 dependencies that make every concurrent execution equal to it are found anew.
@@ -10,8 +10,9 @@ from typing import Any
 
 import attrs
 import numpy as np
-from collc.ir.collective import Collective
-from collc.ir.program import Buffer, Opcode, Program
+from collc.ir.layout import layout, locations
+from collc.ir.machine import execute
+from collc.ir.program import Opcode, Program
 
 __all__ = ["sequential_order", "synchronize"]
 
@@ -25,8 +26,6 @@ _WRITES_DST = np.array([Opcode(c).writes_dst for c in _CODES])
 
 def sequential_order(program: Program) -> Array:
     """Return each instruction's place in one execution of the program (all executions give the same result)."""
-    from collc.ir.machine import execute
-
     order = np.empty(program.num_instructions, dtype=np.int64)
     finished = execute(program).finished
     order[finished] = np.arange(len(finished))
@@ -81,66 +80,22 @@ def _next_write(write: Array, end: int) -> Array:
 def _accesses(program: Program) -> tuple[Array, Array, Array]:
     """Return every access as (instruction, location, whether it writes).
 
-    A location is a run of chunks that all instructions access together or not at all.
+    A location is a run of chunks that all instructions access together or not at all. A copy of a place onto itself,
+    as copies of input to output become in place, is no access.
     """
-    code = program.opcode.astype(np.int64)
-    rank = program.block_rank[program.block].astype(np.int64)
-    tables = []
-    for reads, write, buffer, offset in (
-        (_READS_SRC, False, program.src_buffer, program.src_offset),
-        (_READS_DST, False, program.dst_buffer, program.dst_offset),
-        (_WRITES_DST, True, program.dst_buffer, program.dst_offset),
-    ):
-        rows = np.flatnonzero(reads[code])
-        start = address(program.collective, program.chunks, rank[rows], buffer[rows], offset[rows])
-        tables.append((rows, start, start + program.count[rows].astype(np.int64), np.full(len(rows), write)))
-    instruction, low, high, write = (np.concatenate([t[i] for t in tables]) for i in range(4))
-    kept = ~_copies_onto_itself(program)[instruction]
-    instruction, low, high, write = instruction[kept], low[kept], high[kept], write[kept]
+    code = program.opcode
+    src, dst = locations(program, layout(program, inplace=True))
+    moves = (code != Opcode.COPY) | (src != dst)
+    rows = [np.flatnonzero(uses[code] & moves) for uses in (_READS_SRC, _READS_DST, _WRITES_DST)]
+    instruction = np.concatenate(rows)
+    low = np.concatenate([src[rows[0]], dst[rows[1]], dst[rows[2]]])
+    high = low + program.count[instruction]
+    write = np.repeat([False, False, True], [len(r) for r in rows])
     ends = np.unique(np.concatenate([low, high]))
     first, last = np.searchsorted(ends, low), np.searchsorted(ends, high)
     widths = last - first
     location = np.arange(int(widths.sum())) - np.repeat(np.cumsum(widths) - widths - first, widths)
     return np.repeat(instruction, widths), location, np.repeat(write, widths)
-
-
-def _copies_onto_itself(program: Program) -> Array:
-    """Copies that move nothing in place; there they neither read nor write anything that others could disturb."""
-    rank = program.block_rank[program.block].astype(np.int64)
-    here = [
-        address(program.collective, program.chunks, rank, buffer, offset)
-        for buffer, offset in (
-            (program.src_buffer, program.src_offset), (program.dst_buffer, program.dst_offset),
-        )
-    ]  # fmt: skip
-    return (program.opcode == Opcode.COPY) & (here[0] == here[1])
-
-
-def address(collective: Collective, chunks: int, rank: Array, buffer: Array, offset: Array) -> Array:
-    """Return an address for each chunk, the same for input and output chunks that coincide in place.
-
-    Each rank has room for three buffers; an input chunk that coincides with an output chunk takes its address.
-    """
-    rank, buffer, offset = (np.asarray(x).astype(np.int64) for x in (rank, buffer, offset))
-    room = np.int64(1) << 40
-    in_first, out_first, length = overlap(collective, rank)
-    inside = (buffer == Buffer.INPUT) & (offset >= in_first * chunks) & (offset < (in_first + length) * chunks)
-    offset = np.where(inside, offset + (out_first - in_first) * chunks, offset)
-    buffer = np.where(inside, np.int64(Buffer.OUTPUT), buffer)
-    return (rank * 3 + buffer) * room + offset
-
-
-def overlap(collective: Collective, rank: Array) -> tuple[Array, Array, Array]:
-    """Return, in shards, where input and output coincide in place: (first of input, first of output, how many)."""
-    n, zero = collective.num_ranks, rank * 0
-    at_root = (rank == collective.root) if collective.root is not None else rank == rank
-    match collective.kind:
-        case "allgather" | "gather":
-            return zero, rank, np.where(at_root, 1, 0)
-        case "reduce-scatter" | "scatter":
-            return rank, zero, np.where(at_root, 1, 0)
-        case _:
-            return zero, zero, np.where(at_root, n, 0)
 
 
 def _latest(program: Program, waiting: Array, awaited: Array) -> tuple[Array, Array]:

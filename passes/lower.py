@@ -131,7 +131,7 @@ def _cut(s: Schedule, places: _Places) -> _Moves:
 
 def _sent_in_step(s: Schedule, places: _Places, row: Array, atom: Array) -> Array:
     """Return for each arriving atom whether its receiver sends that atom of the same shard in the same step."""
-    ranks, shards, atoms = places.arrived.shape
+    _, shards, atoms = places.arrived.shape
 
     def key(rank: Array) -> Array:
         place = (rank.astype(np.int64) * shards + s.shard[row]) * atoms + atom

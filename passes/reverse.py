@@ -17,8 +17,8 @@ __all__ = ["Reverse", "reverse"]
 def reverse(schedule: Schedule) -> Schedule:
     """Return the reverse schedule, for the transpose topology (Definition 5, Theorem 1 of the direct-connect paper).
 
-    Row ((v, C), (u, w), t) becomes ((v, C), (w, u), t_max - t + 1); copies become reductions and the other way round, so
-    an allgather becomes a reduce-scatter, a broadcast a reduce, an allreduce an allreduce. Link numbers stay.
+    Row ((v, C), (u, w), t) becomes ((v, C), (w, u), t_max - t + 1); copies become reductions and the other way
+    round, so an allgather becomes a reduce-scatter, a broadcast a reduce, an allreduce an allreduce. Link numbers stay.
     """
     rows = np.arange(len(schedule))[::-1]
     # Rows of one step keep their order, so that reversing twice gives the same rows back.

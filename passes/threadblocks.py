@@ -30,10 +30,10 @@ _ROUNDS = 16
 class BalanceThreadblocks(Pass):
     """Give every connection as many channels as its messages need, evenly by bytes, and every rank few enough blocks.
 
-    A connection whose block would exceed ``max-steps`` is divided among more channels, each message going to the one with the
-    least bytes so far. Sending and receiving blocks stay apart, which cannot deadlock at any FIFO depth, unless a rank would
-    exceed ``max-threadblocks``; then a sending and a receiving block of one channel share a threadblock, the
-    fullest with the emptiest. Raises C0509 where the limits cannot be met.
+    A connection whose block would exceed ``max-steps`` is divided among more channels, each message going to the one
+    with the least bytes so far. Sending and receiving blocks stay apart, which cannot deadlock at any FIFO depth,
+    unless a rank would exceed ``max-threadblocks``; then a sending and a receiving block of one channel share a
+    threadblock, the fullest with the emptiest. Raises C0509 where the limits cannot be met.
     """
 
     name: ClassVar[str] = "balance-threadblocks"
@@ -113,8 +113,8 @@ class BalanceThreadblocks(Pass):
         steps = int(self._steps(program)[block])
         return error(
             "C0509",
-            f"threadblock {int(program.block_id[block])} of rank {int(program.block_rank[block])} would have {steps} steps; "
-            f"the limit is {self.max_steps}",
+            f"threadblock {int(program.block_id[block])} of rank {int(program.block_rank[block])} would have {steps} "
+            f"steps; the limit is {self.max_steps}",
             hint="cut shards in fewer chunks (`discretize{max-chunks=N}`), or use a target with larger limits",
             exit_status=3,
         )
@@ -122,7 +122,8 @@ class BalanceThreadblocks(Pass):
     # ---- channels
 
     def _arrange(self, program: Program, order: Array, layout: _Layout, streams: Array) -> tuple[Program, Array]:
-        """Build the blocks for a number of streams per connection; also return the connection of each block (-1: none)."""
+        """Build the blocks for a number of streams per connection; also return the connection of each block (-1:
+        none)."""
         channel = self._assign_channels(program, layout, streams)
         stream = layout.spread(streams)
         rank = program.block_rank[program.block].astype(np.int64)
@@ -143,7 +144,8 @@ class BalanceThreadblocks(Pass):
         return reblock(program, order, columns, owner.reshape(-1)), blocks[4]
 
     def _assign_channels(self, program: Program, layout: _Layout, streams: Array) -> Array:
-        """Give every stream the lowest channel free at both ends: one per pair of ranks, few blocks per rank and channel."""
+        """Give every stream the lowest channel free at both ends: one per pair of ranks, few blocks per rank and
+        channel."""
         taken: set[tuple[int, int, int]] = set()
         sending: dict[tuple[int, int], int] = {}
         receiving: dict[tuple[int, int], int] = {}
@@ -182,7 +184,7 @@ class BalanceThreadblocks(Pass):
         depth = self.fifo_depth or 1
         if int(program.count.max(initial=0)) > depth:
             # A shared block must not fill a FIFO before it receives.
-            program = synchronize(*split_counts(program, order, depth))
+            program = synchronize(*split_counts(program, sequential_order(program), depth))
         turn = execute(program, fifo_depth=1)
         order = np.empty(program.num_instructions, dtype=np.int64)
         order[turn.finished] = np.arange(len(turn.finished))
@@ -196,8 +198,8 @@ class BalanceThreadblocks(Pass):
         if stuck:
             raise error(
                 "C0509",
-                f"ranks need {int(count.max())} threadblocks and the limit is {self.max_threadblocks}; with sends and receives "
-                "sharing threadblocks the program would deadlock",
+                f"ranks need {int(count.max())} threadblocks and the limit is {self.max_threadblocks}; with sends and "
+                "receives sharing threadblocks the program would deadlock",
                 notes=[stuck.describe(shared)],
                 hint="use a target with larger limits, or a topology with fewer links a rank",
                 exit_status=3,
@@ -221,7 +223,8 @@ def _share(program: Program, most: int) -> Array:
 def _share_rank(
     program: Program, load: Array, mine: list[int], surplus: int, host: Array, rank: int, most: int
 ) -> None:
-    """Pair the fullest receiving blocks with the emptiest sending blocks of their channel; local copies join any block."""
+    """Pair the fullest receiving blocks with the emptiest sending blocks of their channel; local copies join any
+    block."""
     sends: dict[int, list[int]] = {}
     receives: list[int] = []
     local: list[int] = []
@@ -245,7 +248,8 @@ def _share_rank(
     if surplus:
         raise error(
             "C0509",
-            f"rank {rank} needs {most + surplus} threadblocks even when sends and receives share them; the limit is {most}",
+            f"rank {rank} needs {most + surplus} threadblocks even when sends and receives share them; "
+            f"the limit is {most}",
             hint="use a target with larger limits, or a topology with fewer links a rank",
             exit_status=3,
         )
@@ -297,7 +301,8 @@ class _Layout:
         return np.append(np.cumsum(streams) - streams, 0)[self.link_of]
 
     def spread(self, streams: Array) -> Array:
-        """Return the stream of each instruction within its connection: the one with the least bytes when its turn comes."""
+        """Return the stream of each instruction within its connection: the one with the least bytes when its turn
+        comes."""
         if (streams <= 1).all():
             return np.zeros(len(self.link_of), dtype=np.int64)
         chosen: dict[tuple[int, int], int] = {}

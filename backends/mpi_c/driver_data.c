@@ -33,7 +33,7 @@ static int ranks, me;
 
 enum dtype { INT32, INT64, FLOAT32, FLOAT64, STRIDED, NUM_DTYPES };
 static const char *const dtype_names[] = {"int32", "int64", "float32", "float64", "strided"};
-static const size_t extents[] = {4, 8, 4, 8, 16}, sizes[] = {4, 8, 4, 8, 8};
+static const size_t extents[] = {4, 8, 4, 8, 16};
 static MPI_Datatype dtypes[NUM_DTYPES];
 
 /* A strided element is two int32, at bytes 4 and 12 of 16; the gaps must stay as they are. */

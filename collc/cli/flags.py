@@ -29,6 +29,14 @@ def _definition(text: str, option: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
+def _counts(text: str, option: str) -> list[int]:
+    return [_count(word.strip(), option) for word in text.split(",")]
+
+
+def _words(text: str, option: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
 def _sizes(text: str, option: str) -> list[int]:
     from ..quantities import sizes
 
@@ -105,6 +113,11 @@ PREDICTION = (
 )
 RUN = (
     Opt(("--size",), "bytes of the whole vector, separated by commas: 1KiB,1MiB", "value", "SIZES", convert=_sizes),
-    Opt(("--repeat",), "runs of each size that are timed", "value", "N", convert=_positive),
-    Opt(("--mpi",), "folder of the MPI to use (its bin/mpicc and bin/mpiexec)", "value", "DIR"),
+    Opt(("--count",), "count arguments of the calls (0,1,7,1000,1000000)", "value", "N,N", convert=_counts),
+    Opt(("--dtype",), "element types: int32,int64,float32,float64,strided", "value", "TYPES", convert=_words),
+    Opt(("--op",), "operations: sum,max,min,prod,user", "value", "OPS", convert=_words),
+    Opt(("--repeat",), "runs of each case that are timed (5)", "value", "N", 5, convert=_positive),
+    Opt(("--compare",), "time the MPI's own collective too"),
+    Opt(("--mpi",), "the MPI to use: its folder, or its mpicc", "value", "DIR"),
+    Opt(("--timeout",), "end a run after so many seconds (300)", "value", "SECONDS", 300, convert=_positive),
 )

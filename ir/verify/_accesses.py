@@ -1,8 +1,4 @@
-"""Which locations each instruction reads and writes. Every chunk of every buffer has one address.
-
-Where a program runs in place, an input location is the same as an output location: the buffers overlap, the
-smaller lying inside the larger, so that aliasing is no more than a choice of where each buffer starts.
-"""
+"""Which locations each instruction reads and writes."""
 
 from __future__ import annotations
 
@@ -11,20 +7,11 @@ from typing import Any
 import attrs
 import numpy as np
 
+from ..layout import Layout, locations
 from ..program import Buffer, Opcode, Program
 from ._structure import MOST, USES_DST, USES_SRC, doing
 
-__all__ = [
-    "Accesses",
-    "Layout",
-    "accesses",
-    "bounds",
-    "input_writes",
-    "layout",
-    "locations",
-    "overlaps",
-    "sizes",
-]
+__all__ = ["Accesses", "accesses", "bounds", "input_writes", "overlaps"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -73,11 +60,11 @@ def bounds(program: Program, size: Array) -> list[str]:
             getattr(program, f"{side}_offset").astype(np.int64),
         )
         rows = np.flatnonzero(used[program.opcode])
-        limit, last = size[rank[rows], buffer[rows]], offset[rows] + program.count[rows] - 1
-        for i in rows[(offset[rows] < 0) | (last >= limit)][:MOST].tolist():
+        last = size[rank[rows], buffer[rows]] - program.count[rows].astype(np.int64)  # this way it cannot overflow
+        for i in rows[(offset[rows] < 0) | (offset[rows] > last)][:MOST].tolist():
             name, chunks = Buffer(int(buffer[i])).name.lower(), size[rank[i], buffer[i]]
             has = f"has chunks 0 to {chunks - 1}" if chunks else "has none"
-            span = f"{name} chunks {offset[i]} to {offset[i] + int(program.count[i]) - 1}"
+            span = f"{name} chunks {offset[i]} to {int(offset[i]) + int(program.count[i]) - 1}"
             problems.append(f"{doing(program, i)} {does} {span}, but rank {rank[i]}'s {name} {has}")
     return problems
 

@@ -101,9 +101,7 @@ class Order:
     def _follow(self, window: list[int], bit: dict[int, int]) -> Iterator[tuple[int, int, int]]:
         """Yield each instruction with the bits that are strongly, and that are only weakly, before it."""
         block, partner, sends, waits, awaited = self._lists
-        done: dict[
-            int, int
-        ] = {}  # block -> bits of all that its last instruction comes after, itself included
+        done: dict[int, int] = {}  # block -> bits of all that its last instruction comes after, itself included
         kept: dict[int, int] = {}  # the same for instructions that others depend on
         sent: dict[int, tuple[int, int]] = {}
         for i in window:

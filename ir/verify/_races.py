@@ -8,8 +8,9 @@ from typing import Any
 import attrs
 import numpy as np
 
+from ..layout import Layout
 from ..program import Program
-from ._accesses import Accesses, Layout
+from ._accesses import Accesses
 from ._order import BITS, STRONG, WEAK, Order
 from ._structure import MOST, doing
 
@@ -45,10 +46,7 @@ def races(program: Program, where: Layout, touched: Accesses, order: Order) -> l
         bad = np.flatnonzero(~((relation == STRONG) | ((relation == WEAK) & ~later)))
         if len(bad):
             first = zip(rows[bad[:MOST]].tolist(), (relation[bad[:MOST]] == WEAK).tolist(), strict=True)
-            return [
-                _explain(program, where, touched, int(pairs.before[j]), int(pairs.after[j]), w)
-                for j, w in first
-            ]
+            return [_explain(program, where, touched, int(pairs.before[j]), int(pairs.after[j]), w) for j, w in first]
     return []
 
 
@@ -85,9 +83,7 @@ def _distinct(touched: Accesses, before: Array, after: Array, instructions: int)
     return _Pairs(before[keep], after[keep])
 
 
-def _explain(
-    program: Program, where: Layout, touched: Accesses, before: int, after: int, chunkwise: bool
-) -> str:
+def _explain(program: Program, where: Layout, touched: Accesses, before: int, after: int, chunkwise: bool) -> str:
     first, second = int(touched.instruction[before]), int(touched.instruction[after])
     address = max(int(touched.lo[before]), int(touched.lo[after]))
     verbs = ["writes" if touched.write[j] else "reads" for j in (before, after)]

@@ -177,9 +177,7 @@ def matched(program: Program, partner: Array) -> list[str]:
         problems.append(f"{doing(program, i)} sends to rank {program.send_peer[program.block[i]]} {what}")
     for i in rows[received < 0][:MOST].tolist():
         what = f"what is never sent ({_ends(program, i, False)})"
-        problems.append(
-            f"{doing(program, i)} receives from rank {program.recv_peer[program.block[i]]} {what}"
-        )
+        problems.append(f"{doing(program, i)} receives from rank {program.recv_peer[program.block[i]]} {what}")
     rows, received = rows[received >= 0], received[received >= 0]
     differ = program.count[rows] != program.count[received]
     for i, j in zip(rows[differ][:MOST].tolist(), received[differ][:MOST].tolist(), strict=True):

@@ -12,8 +12,8 @@ import attrs
 import numpy as np
 
 from ..collective import Collective
+from ..layout import Layout, locations
 from ..program import Buffer, Opcode, Program
-from ._accesses import Layout, locations
 from ._structure import MOST, doing
 
 __all__ = ["Outcome", "evaluate", "postcondition"]
@@ -81,14 +81,23 @@ def _spans(numbers: list[int]) -> str:
     return ", ".join(f"{s[0]}-{s[-1]}" if len(s) > 2 else ", ".join(map(str, s)) for s in spans)
 
 
+def _shards(collective: Collective, rank: int, output: bool) -> Array:
+    """Return the shards that may lie in a rank's input (or output): of an alltoall, those from it (or to
+    it)."""
+    ranks = collective.num_ranks
+    if collective.kind != "alltoall":
+        return np.arange(ranks)
+    return np.arange(rank, ranks * ranks, ranks) if output else np.arange(ranks) + rank * ranks
+
+
 def _initial(program: Program, where: Layout, symbols: Symbols) -> list[int]:
     memory = [0] * where.total
-    shards = np.arange(program.collective.num_shards)
     for rank in range(program.num_ranks):
+        shards = _shards(program.collective, rank, output=False)
         slots = program.collective.input_slots(rank, shards)
         base = int(where.base[rank, Buffer.INPUT])
-        for shard in np.flatnonzero(slots >= 0).tolist():
-            at = base + int(slots[shard]) * program.chunks
+        for shard, slot in zip(shards[slots >= 0].tolist(), slots[slots >= 0].tolist(), strict=True):
+            at = base + slot * program.chunks
             memory[at : at + program.chunks] = symbols.values(shard, 1 << rank)
     return memory
 
@@ -157,9 +166,7 @@ def _combine(mine: list[int], other: list[int], mask: int) -> list[int]:
     return result
 
 
-def _explain(
-    program: Program, where: Layout, symbols: Symbols, instruction: int, mistake: _MistakeError
-) -> str:
+def _explain(program: Program, where: Layout, symbols: Symbols, instruction: int, mistake: _MistakeError) -> str:
     who, a, b = doing(program, instruction), mistake.mine, mistake.other
     if a == 0:
         return f"{who} reads {where.name(program, mistake.chunk)}, which nobody has written"
@@ -174,31 +181,25 @@ def _explain(
     )
 
 
-def postcondition(
-    program: Program, where: Layout, memory: list[int], order: Array, partner: Array
-) -> list[str]:
-    """Return the output chunks that are not what the collective promises, and who wrote them."""
+def postcondition(program: Program, where: Layout, memory: list[int], order: Array, partner: Array) -> list[str]:
+    """Return where the output is not what the collective promises, the first chunk of each shard, and who
+    wrote it."""
     symbols, collective = Symbols.of(program), program.collective
-    shards = np.arange(collective.num_shards)
+    everyone = (1 << collective.num_ranks) - 1
     problems: list[str] = []
     for rank in range(program.num_ranks):
+        shards = _shards(collective, rank, output=True)
         slots = collective.output_slots(rank, shards)
-        for shard in np.flatnonzero(slots >= 0).tolist():
+        for shard, slot in zip(shards[slots >= 0].tolist(), slots[slots >= 0].tolist(), strict=True):
             source = collective.source(shard)
-            promised = symbols.values(
-                shard, (1 << collective.num_ranks) - 1 if source is None else 1 << source
-            )
-            at = int(where.base[rank, Buffer.OUTPUT]) + int(slots[shard]) * program.chunks
+            promised = symbols.values(shard, everyone if source is None else 1 << source)
+            at = int(where.base[rank, Buffer.OUTPUT]) + slot * program.chunks
             found = memory[at : at + program.chunks]
-            if found == promised:
-                continue
-            for address, value, need in zip(range(at, at + program.chunks), found, promised, strict=True):
-                if value != need and len(problems) < MOST:
-                    origin = _origin(program, where, address, order, partner)
-                    problems.append(
-                        f"{where.name(program, address)} must hold {symbols.name(need)}, but holds "
-                        f"{symbols.name(value)}{origin}"
-                    )
+            if found != promised and len(problems) < MOST:
+                k = next(k for k in range(program.chunks) if found[k] != promised[k])
+                wrong = f"must hold {symbols.name(promised[k])}, but holds {symbols.name(found[k])}"
+                origin = _origin(program, where, at + k, order, partner)
+                problems.append(f"{where.name(program, at + k)} {wrong}{origin}")
     return problems
 
 

@@ -7,23 +7,26 @@ from typing import Any
 
 import numpy as np
 
+from ..layout import layout, sizes, total
 from ..machine import Execution, execute, partners, primitives, smallest_depth
 from ..program import Program
-from ._accesses import accesses, bounds, input_writes, layout, overlaps, sizes
+from ._accesses import accesses, bounds, input_writes, overlaps
 from ._order import Order
 from ._races import races
 from ._structure import matched, structure, summary
 from ._values import evaluate, postcondition
 from .report import Check, Report
 
-__all__ = ["verify_program"]
+__all__ = ["verify_form", "verify_program"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 #: more chunks than this in all buffers are not executed
-MAX_CHUNKS = 1 << 27
+MAX_CHUNKS = 1 << 25
 #: primitives up to which the depth is also found for instructions run chunk by chunk
 CHEAP = 1 << 20
+
+_KEPT = "out-of-place input is not written"
 
 
 def verify_program(
@@ -47,34 +50,42 @@ def verify_program(
     return Report("program", program.collective.kind, program.num_ranks, checks)
 
 
-def _checks(
-    program: Program, modes: Sequence[bool], fifo_depth: int | None, split: int | None
-) -> Iterator[Check]:
+def verify_form(program: Program) -> Report:
+    """Check what can be checked without executing: ``structure``, ``bounds`` and ``matched``, up to the
+    first that fails."""
+    return Report("program", program.collective.kind, program.num_ranks, tuple(_form(program, ())))
+
+
+def _checks(program: Program, modes: Sequence[bool], fifo_depth: int | None, split: int | None) -> Iterator[Check]:
     """Yield the checks in order, up to the one that makes the rest meaningless."""
+    good = True
+    for check in _form(program, modes):
+        good &= check.ok or check.name == _KEPT
+        yield check
+    if good:
+        execution = execute(program, fifo_depth, split)
+        yield _deadlock(program, execution, fifo_depth)
+        if not execution.deadlock:
+            yield from _data(program, modes, execution.finished, partners(program))
+
+
+def _form(program: Program, modes: Sequence[bool]) -> Iterator[Check]:
     problems = structure(program)
-    yield _check(
-        "structure", problems, f"{program.num_blocks} threadblocks, {program.num_instructions} instructions"
-    )
+    yield _check("structure", problems, f"{program.num_blocks} threadblocks, {program.num_instructions} instructions")
     if problems:
         return
-    size = sizes(program)
-    problems = bounds(program, size)
-    if size.sum() > MAX_CHUNKS:
-        problems.append(f"the buffers have {size.sum()} chunks, more than the {MAX_CHUNKS} that are executed")
-    yield _check("bounds", problems, f"{size.sum()} chunks in all buffers")
+    chunks = total(program)
+    if chunks > MAX_CHUNKS:
+        yield Check("bounds", False, f"the buffers have {chunks} chunks, more than the {MAX_CHUNKS} that are executed")
+        return
+    problems = bounds(program, sizes(program))
+    yield _check("bounds", problems, f"{chunks} chunks in all buffers")
     if problems:
         return
     if False in modes:
-        yield _check("out-of-place input is not written", input_writes(program), "no instruction writes it")
+        yield _check(_KEPT, input_writes(program), "no instruction writes it")
     partner = partners(program)
-    problems = matched(program, partner)
-    yield _check("matched", problems, f"{(partner >= 0).sum()} messages")
-    if problems:
-        return
-    execution = execute(program, fifo_depth, split)
-    yield _deadlock(program, execution, fifo_depth)
-    if not execution.deadlock:
-        yield from _data(program, modes, execution.finished, partner)
+    yield _check("matched", matched(program, partner), f"{(partner >= 0).sum()} messages")
 
 
 def _check(name: str, problems: Sequence[str], detail: str = "") -> Check:

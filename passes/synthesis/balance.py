@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from fractions import Fraction
+from itertools import pairwise
 from math import gcd
 
 import attrs
@@ -33,7 +34,8 @@ class Balance:
 
 
 def balance(histogram: Histogram) -> Balance:
-    """Divide jobs optimally; ``histogram`` lists ``(mask, count)``: ``count`` jobs may use the links that are bits of ``mask``.
+    """Divide jobs optimally; ``histogram`` lists ``(mask, count)``: ``count`` jobs may use the links that are bits
+    of ``mask``.
 
     The optimum is found by Newton's method on the ratio: a flow that routes everything at the current ratio proves it
     optimal; one that cannot names a set of links with a larger ratio. All integers, no tolerance.
@@ -118,7 +120,8 @@ def _augmenting_path(
     room: dict[int, int],
     group: int,
 ) -> tuple[list[tuple[int, int]] | None, list[int]]:
-    """Search breadth first for a link with room; return ``(group, slot)`` hops to it, or nothing and the links reached."""
+    """Search breadth first for a link with room; return ``(group, slot)`` hops to it, or nothing and the links
+    reached."""
     came: dict[int, tuple[int, int | None]] = {}
     seen = {group}
     queue: deque[tuple[int, int | None]] = deque([(group, None)])
@@ -155,7 +158,7 @@ def _push(
 ) -> int:
     """Push along a path: each group takes more of its slot and gives up as much of the slot it came by."""
     amount = min(most, room[path[-1][1]])
-    for (_, given_up), (group, _) in zip(path, path[1:], strict=False):
+    for (_, given_up), (group, _) in pairwise(path):
         amount = min(amount, flow[group][given_up])
     for i, (group, slot) in enumerate(path):
         if i:

@@ -8,6 +8,7 @@ shards see their in-links in the same pattern share one solution, so symmetric n
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from math import lcm
 from typing import Any, ClassVar
 
@@ -38,7 +39,8 @@ _BROADCASTS = ("broadcast", "reduce")
 class BFB(Pass):
     """Synthesize the optimal breadth-first schedule: as many steps as the diameter, links balanced exactly.
 
-    Allgather and broadcast are built directly; reduce-scatter and reduce on the transpose, then reversed (Corollary 1.1);
+    Allgather and broadcast are built directly; reduce-scatter and reduce on the transpose, then reversed
+    (Corollary 1.1);
     allreduce is reduce-scatter, then allgather. Raises C0301 (not strongly connected), C0501 (switches),
     C0502 (links that differ in bandwidth), C0503 (a collective it cannot do).
     """
@@ -130,7 +132,7 @@ def _breadth_first(topology: Topology, collective: Collective) -> Schedule:
 
 def _slots(topology: Topology) -> Array:
     """Return the in-links of every node as a row, padded with -1; loops carry nothing and are left out."""
-    start, links = topology.in_links
+    _, links = topology.in_links
     links = links[topology.src[links] != topology.dst[links]]
     degree = np.bincount(topology.dst[links], minlength=topology.num_ranks)
     slots = np.full((topology.num_ranks, int(degree.max(initial=0))), -1, dtype=np.int64)
@@ -202,7 +204,7 @@ def _histograms(
     start = [0, *change.tolist(), len(hops)]
     groups: dict[int, list[tuple[int, int]]] = {}
     first: dict[int, int] = {}
-    for a, b in zip(start, start[1:], strict=False):
+    for a, b in pairwise(start):
         if a == b:
             continue
         hop, number = int(hops[a]), int(numbers[a])

@@ -108,7 +108,8 @@ def _needed_first(view: View, jobs: list[Job], left: Array, remaining: int) -> l
         mine = [i for i, job in enumerate(jobs) if job[0] == kind]
         if not len(far) or not mine:
             continue
-        near = view.hops[np.ix_([jobs[i][1] for i in mine], far)] <= remaining
+        nodes = np.array([jobs[i][1] for i in mine])
+        near = view.hops[np.ix_(nodes, far)] <= remaining
         gain = near.sum(axis=1)
         while gain[best := int(gain.argmax())]:
             needed.append((-int(gain[best]), mine[best]))

@@ -1,0 +1,231 @@
+"""Executes programs with real numbers: what a runtime would compute, and what it should.
+
+Element counts need not be divisible: a vector of E elements is cut in P pieces of which the k-th is elements
+``k * E // P`` to ``(k + 1) * E // P``. Every chunk keeps its length wherever it goes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any, NoReturn, TypeAlias
+
+import attrs
+import numpy as np
+
+from collc.ir.collective import Collective
+from collc.ir.diagnostic import error, nearest
+from collc.ir.layout import Layout, layout, locations
+from collc.ir.machine import Execution, connections, execute
+from collc.ir.program import Buffer, Opcode, Program
+from collc.ir.verify import Check, Report
+from collc.ir.verify.program import verify_form
+
+__all__ = ["OPERATIONS", "reference", "run"]
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+Operation: TypeAlias = Callable[[Array, Array], Array]
+
+#: operation -> how two arrays are combined
+OPERATIONS: dict[str, Operation] = {"sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum}
+
+#: collectives whose vector is cut over the ranks; the others have a block of equal size for every rank
+_CUT = frozenset({"allreduce", "reduce", "broadcast"})
+
+
+def run(
+    program: Program,
+    inputs: Sequence[Array | None],
+    *,
+    op: str | Operation | None = None,
+    inplace: bool = False,
+    fifo_depth: int | None = None,
+    split: int | None = None,
+) -> list[Array]:
+    """Execute a program and return every rank's output (of length 0 where the collective gives it none).
+
+    ``inputs`` are one-dimensional arrays of one dtype, one for every rank (None or empty where the
+    collective takes nothing from it): of any length for allreduce, reduce and broadcast (the whole vector),
+    allgather and gather (a rank's block); of N blocks of equal length for reduce-scatter, scatter and
+    alltoall. They are not changed. ``op`` is a name (default: that of the collective) or a function of two
+    arrays. ``fifo_depth`` and ``split`` are those of :func:`collc.ir.machine.execute`, whose order is
+    followed primitive by primitive.
+
+    Raises CollcError where inputs do not fit (C0207), the operation is unknown (C0206), or the program is
+    not well formed, deadlocks, or reads what nobody has written (C0401).
+    """
+    verify_form(program).require()
+    combine = _operation(program.collective.op if op is None else op)
+    cut = _Cut.of(program.collective, program.chunks, inputs)
+    execution = execute(program, fifo_depth, split)
+    if execution.deadlock:
+        _fail(program, "deadlock", execution.deadlock.describe(program))
+    where = layout(program, inplace)
+    memory = _initial(program, where, cut, inputs)
+    _Run(program, where, memory, combine).all(execution)
+    return _outputs(program, where, cut, memory)
+
+
+def reference(collective: Collective, inputs: Sequence[Array | None], op: str | Operation | None = None) -> list[Array]:
+    """Return what every rank's output must be, computed from the definition of the collective alone.
+
+    Takes inputs and gives outputs as :func:`run` does; reduces in the order of ranks.
+    """
+    combine = _operation(collective.op if op is None else op)
+    cut = _Cut.of(collective, 1, inputs)
+    shards: dict[int, Array] = {}
+    for shard in range(collective.num_shards):
+        ranks = np.flatnonzero(collective.holds(np.arange(collective.num_ranks), shard)).tolist()
+        pieces = [_array(inputs, r)[cut.span(int(collective.input_slots(r, shard)))] for r in ranks]
+        shards[shard] = reduce(combine, pieces)
+    outputs = []
+    for rank in range(collective.num_ranks):
+        slots = collective.output_slots(rank, np.arange(collective.num_shards))
+        mine = np.flatnonzero(slots >= 0)
+        parts = [shards[s] for s in mine[np.argsort(slots[mine])].tolist()]
+        outputs.append(np.concatenate(parts) if parts else np.zeros(0, cut.dtype))
+    return outputs
+
+
+def _operation(op: str | Operation) -> Operation:
+    if callable(op):
+        return op
+    if op not in OPERATIONS:
+        raise error("C0206", f"unknown operation `{op}`", hint=nearest(op, OPERATIONS))
+    return OPERATIONS[op]
+
+
+def _array(inputs: Sequence[Array | None], rank: int) -> Array:
+    given = inputs[rank]
+    assert given is not None
+    return given
+
+
+def _fail(program: Program, check: str, detail: str) -> NoReturn:
+    Report("program", program.collective.kind, program.num_ranks, (Check(check, False, detail),)).require()
+    raise AssertionError("a failed check raises")
+
+
+@attrs.frozen
+class _Cut:
+    """How buffers are cut: ``elements`` are those of the whole vector, or of one block where blocks are
+    equal."""
+
+    whole: bool
+    shards: int
+    chunks: int
+    elements: int
+    dtype: Any
+
+    @classmethod
+    def of(cls, collective: Collective, chunks: int, inputs: Sequence[Array | None]) -> _Cut:
+        ranks, whole = collective.num_ranks, collective.kind in _CUT
+        if len(inputs) != ranks:
+            raise error("C0207", f"{len(inputs)} inputs for {ranks} ranks")
+        given = [_checked(collective, rank, array) for rank, array in enumerate(inputs)]
+        lengths = {len(a) for a in given if a is not None}
+        if len(lengths) > 1:
+            raise error("C0207", f"inputs have different lengths: {', '.join(map(str, sorted(lengths)))}")
+        kinds = {a.dtype for a in given if a is not None}
+        if len(kinds) > 1:
+            raise error("C0207", f"inputs have different types: {', '.join(sorted(map(str, kinds)))}")
+        length = lengths.pop()
+        blocks = 1 if whole else collective.input_shards
+        if length % blocks:
+            raise error("C0207", f"an input of {length} elements is not {blocks} blocks of equal size")
+        return cls(whole, ranks, chunks, length // blocks, kinds.pop())
+
+    def span(self, offset: int) -> slice:
+        """Return the elements of the chunk at an offset of an input or output buffer."""
+        if self.whole:
+            pieces = self.shards * self.chunks
+            return slice(offset * self.elements // pieces, (offset + 1) * self.elements // pieces)
+        block, chunk = divmod(offset, self.chunks)
+        low, high = (block * self.elements + k * self.elements // self.chunks for k in (chunk, chunk + 1))
+        return slice(low, high)
+
+
+def _checked(collective: Collective, rank: int, array: Array | None) -> Array | None:
+    """Return the input of a rank, or nothing where the collective takes none from it."""
+    takes = (collective.input_slots(rank, np.arange(collective.num_shards)) >= 0).any()
+    if not takes:
+        if array is not None and np.size(array):
+            raise error("C0207", f"rank {rank} has an input, but {collective.kind} takes none from it")
+        return None
+    if array is None:
+        raise error("C0207", f"rank {rank} has no input, but {collective.kind} takes one from it")
+    if np.ndim(array) != 1:
+        raise error("C0207", f"the input of rank {rank} has {np.ndim(array)} dimensions; 1 is needed")
+    return np.asarray(array)
+
+
+def _initial(program: Program, where: Layout, cut: _Cut, inputs: Sequence[Array | None]) -> list[Array | None]:
+    memory: list[Array | None] = [None] * where.total
+    for rank in range(program.num_ranks):
+        base, size = int(where.base[rank, Buffer.INPUT]), int(where.size[rank, Buffer.INPUT])
+        for offset in range(size):
+            memory[base + offset] = _array(inputs, rank)[cut.span(offset)]
+    return memory
+
+
+def _outputs(program: Program, where: Layout, cut: _Cut, memory: list[Array | None]) -> list[Array]:
+    outputs = []
+    for rank in range(program.num_ranks):
+        base, size = int(where.base[rank, Buffer.OUTPUT]), int(where.size[rank, Buffer.OUTPUT])
+        parts = []
+        for address in range(base, base + size):
+            value = memory[address]
+            if value is None:
+                _fail(program, "postcondition", f"nobody has written {where.name(program, address)}")
+            parts.append(value)
+        outputs.append(np.concatenate(parts) if parts else np.zeros(0, cut.dtype))
+    return outputs
+
+
+class _Run:
+    """One run: ``memory`` has an array for every address; arrays are replaced, never changed."""
+
+    def __init__(self, program: Program, where: Layout, memory: list[Array | None], combine: Operation):
+        self.program, self.where, self.memory, self.combine = program, where, memory, combine
+        links = connections(program)
+        self.source, self.sink = links.inward[program.block].tolist(), links.outward[program.block].tolist()
+        self.fifos: list[deque[list[Array]]] = [deque() for _ in range(len(links))]
+        self.src, self.dst = (column.tolist() for column in locations(program, where))
+        self.count = program.count.tolist()
+        self.opcode = [Opcode(op) for op in program.opcode.tolist()]
+
+    def all(self, execution: Execution) -> None:
+        """Do what an execution did, primitive by primitive."""
+        for i, primitive in execution.order.tolist():
+            size = self.count[i] if execution.split is None else execution.split
+            low = primitive * size
+            self.do(i, low, min(low + size, self.count[i]))
+
+    def do(self, i: int, low: int, high: int) -> None:
+        """Do chunks ``low`` to ``high`` (exclusive) of an instruction."""
+        op, src, dst = self.opcode[i], self.src[i], self.dst[i]
+        value = self.read(i, src + low, src + high) if op.reads_src else []
+        if op.receives or op.reads_dst:
+            other = self.fifos[self.source[i]].popleft() if op.receives else self.read(i, dst + low, dst + high)
+            value = [self.add(i, a, b) for a, b in zip(value, other, strict=True)] if op.reduces else other
+        if op.writes_dst:
+            self.memory[dst + low : dst + high] = value
+        if op.sends:
+            self.fifos[self.sink[i]].append(value)
+
+    def add(self, i: int, mine: Array, other: Array) -> Array:
+        if len(mine) != len(other):  # arrays of length 1 would broadcast
+            what = f"reduces chunks of {len(mine)} and {len(other)} elements"
+            _fail(self.program, "single reduction", f"{self.program.place(i)} {what}")
+        return self.combine(mine, other)
+
+    def read(self, i: int, low: int, high: int) -> list[Array]:
+        found = []
+        for address in range(low, high):
+            value = self.memory[address]
+            if value is None:
+                name = self.where.name(self.program, address)
+                _fail(self.program, "reads", f"{self.program.place(i)} reads {name}, which nobody has written")
+            found.append(value)
+        return found

@@ -1,0 +1,186 @@
+"""Names and what they stand for while a file is elaborated."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+import attrs
+
+from collc.ir.diagnostic import CollcError, Diagnostic, Span, error, nearest
+from collc.ir.topology import Topology
+
+from .values import Switch, Value
+
+__all__ = ["POISON", "Binding", "Constant", "NodeTable", "Poisoned", "Problems", "Scope", "Slot"]
+
+
+class Poisoned(Exception):
+    """An expression needs something whose own mistake has been reported already."""
+
+
+@attrs.frozen
+class Constant:
+    """A name with a value."""
+
+    value: Value
+
+
+@attrs.frozen
+class Slot:
+    """A variable: its place in the frame of the body it belongs to."""
+
+    index: int
+
+
+class _Poison:
+    """Stands for a value that could not be computed; using it is no new mistake."""
+
+
+POISON = _Poison()
+
+Binding: TypeAlias = Constant | Slot | _Poison
+
+
+class Problems:
+    """The mistakes found so far; the same mistake at the same place is kept once."""
+
+    def __init__(self, limit: int = 1000) -> None:
+        self.found: dict[tuple[Any, ...], Diagnostic] = {}
+        self.limit = limit
+
+    def add(self, *diagnostics: Diagnostic) -> None:
+        for diagnostic in diagnostics:
+            key = (diagnostic.code, str(diagnostic.span), diagnostic.message if diagnostic.span is None else "")
+            if len(self.found) < self.limit:
+                self.found.setdefault(key, diagnostic)
+
+    def take(self, failure: CollcError, span: Span | None = None, notes: Iterable[str] = ()) -> None:
+        """Add the diagnostics of an exception, placed at ``span`` where they have no place of their own."""
+        for diagnostic in failure.diagnostics:
+            placed = attrs.evolve(diagnostic, span=diagnostic.span or span, notes=(*diagnostic.notes, *notes))
+            self.add(placed)
+
+
+@attrs.frozen
+class NodeTable:
+    """The nodes of a topology by name: family -> indices -> rank number or switch."""
+
+    families: dict[str, dict[tuple[int, ...], int | Switch]] = attrs.field(factory=dict)
+
+    @classmethod
+    def of(cls, topology: Topology) -> NodeTable:
+        """Return the table of a topology whose nodes have names; an empty one where they have none."""
+        table = cls()
+        for number, name in enumerate(topology.node_names or ()):
+            family, _, rest = name.partition("[")
+            indices = tuple(int(index) for index in re.findall(r"-?\d+", rest))
+            node = number if number < topology.num_ranks else Switch(number - topology.num_ranks)
+            table.families.setdefault(family, {})[indices] = node
+        return table
+
+    def find(self, name: str, indices: tuple[Any, ...], span: Span | None) -> int | Switch:
+        """Return the node; raise C0135 where the family has no such index, or needs others."""
+        family = self.families[name]
+        if (node := family.get(indices)) is not None:
+            return node
+        shape = _shape(family)
+        if len(indices) != len(shape):
+            form = f"{name}[{', '.join('ijklmn'[: len(shape)])}]" if shape else name
+            message = f"found {len(indices)} indices of `{name}`, needed {len(shape)}"
+            raise error("C0135", message, span=span, hint=f"write `{form}`")
+        found = ", ".join(str(index) for index in indices)
+        whole = "[" + ", ".join(f"0..{size}" for size in shape) + "]"
+        raise error("C0135", f"found `{name}[{found}]`, needed indices within {whole}", span=span)
+
+
+def _shape(family: Mapping[tuple[int, ...], Any]) -> tuple[int, ...]:
+    return tuple(max(axis) + 1 for axis in zip(*family, strict=True))
+
+
+@attrs.define
+class Scope:
+    """Names of one body, and those of the text around it.
+
+    ``later`` are names that the same body declares further on, with their declarations; ``suspects`` are names that text with a syntax error
+    may have declared.
+    """
+
+    parent: Scope | None = None
+    names: dict[str, Binding] = attrs.field(factory=dict)
+    places: dict[str, Span | None] = attrs.field(factory=dict)
+    later: dict[str, Span | None] = attrs.field(factory=dict)
+    suspects: set[str] = attrs.field(factory=set)
+    nodes: NodeTable | None = None
+    body: bool = False
+
+    def child(self) -> Scope:
+        """Return a scope inside this one."""
+        return Scope(parent=self, body=self.body)
+
+    def declare(self, name: str, binding: Binding, span: Span | None) -> None:
+        """Bind a name; raise C0121 where this text has bound it already.
+
+        What a body declares may hide a name of the file around it, not another name of the body.
+        """
+        before = self.declared(name)
+        if before is not None:
+            raise error("C0121", f"`{name}` is declared twice", span=span, notes=_earlier(before))
+        self.names[name] = binding
+        self.places[name] = span
+        self.later.pop(name, None)
+
+    def declared(self, name: str) -> Span | None:
+        """Return where this body declares a name, or nothing."""
+        scope: Scope | None = self
+        while scope is not None and scope.body == self.body:
+            if name in scope.places:
+                return scope.places[name]
+            scope = scope.parent
+        return None
+
+    def find(self, name: str) -> Binding | None:
+        """Return what a name stands for, or nothing."""
+        for scope in self.chain():
+            if name in scope.names:
+                return scope.names[name]
+        return POISON if any(name in scope.suspects for scope in self.chain()) else None
+
+    def find_nodes(self, name: str) -> NodeTable | None:
+        """Return the table of nodes that has a family of this name, or nothing."""
+        tables = (scope.nodes for scope in self.chain())
+        return next((table for table in tables if table is not None and name in table.families), None)
+
+    def chain(self) -> list[Scope]:
+        """Return this scope and those around it, innermost first."""
+        scopes, scope = [], self
+        while scope is not None:
+            scopes.append(scope)
+            scope = scope.parent
+        return scopes
+
+    def undefined(self, name: str, span: Span | None, what: str = "name") -> CollcError:
+        """Return the mistake of using a name that stands for nothing here."""
+        for scope in self.chain():
+            if name in scope.later:
+                return _too_early(name, scope.later[name], span)
+        known = {known for scope in self.chain() for known in scope.names}
+        known |= {family for scope in self.chain() if scope.nodes for family in scope.nodes.families}
+        return error("C0120", f"unknown {what} `{name}`", span=span, hint=nearest(name, known))
+
+
+def _earlier(span: Span | None) -> tuple[str, ...]:
+    return (f"the first declaration is at {span}",) if span else ()
+
+
+def _too_early(name: str, declared: Span | None, used: Span | None) -> CollcError:
+    if declared and used and _within(used, declared):
+        return error("C0130", f"`{name}` is used in its own definition", span=used)
+    where = f" at {declared}" if declared else ""
+    return error("C0130", f"`{name}` is used before its declaration{where}", span=used, hint="move the declaration up")
+
+
+def _within(inner: Span, outer: Span) -> bool:
+    start, end = (outer.line, outer.column), (outer.end_line, outer.end_column)
+    return inner.source is outer.source and start <= (inner.line, inner.column) < end
