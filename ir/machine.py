@@ -78,9 +78,7 @@ def connections(program: Program) -> Connections:
     sender[outward[to >= 0]] = np.flatnonzero(to >= 0)
     receiver[inward[source >= 0]] = np.flatnonzero(source >= 0)
     pair = keys // channels
-    return Connections(
-        pair // ranks, pair % ranks, names[keys % channels], outward, inward, sender, receiver
-    )
+    return Connections(pair // ranks, pair % ranks, names[keys % channels], outward, inward, sender, receiver)
 
 
 def partners(program: Program, links: Connections | None = None) -> Array:

@@ -14,6 +14,11 @@ import attrs
 import pytest
 
 from collc.cli import main
+from hypothesis import settings
+
+# Machines are shared and noisy: no test fails for being slow, and a run repeats what the last one tried.
+settings.register_profile("collc", deadline=None, derandomize=True)
+settings.load_profile("collc")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 

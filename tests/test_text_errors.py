@@ -160,6 +160,7 @@ def test_no_size_is_believed_before_it_is_seen():
         ("ranks 3\n", "ranks 999999999999\n"),
         ("ranks 3\n", "ranks 3\n  switches 999999999\n"),
         ("symmetry 3", "symmetry 999999999999"),
+        ("symmetry 3", "symmetry 3" + " 1" * 100),
         ("routes direct", "routes 999999999999: links {\n}"),
     ):
         with pytest.raises(CollcError, match=r"C080[3456]"):

@@ -14,6 +14,7 @@
 enum { NOP, SEND, RECV, COPY, REDUCE, RECV_COPY_SEND, RECV_REDUCE_COPY, RECV_REDUCE_SEND, RECV_REDUCE_COPY_SEND };
 enum { OPCODE = 15, BUFFERED = 16, BUFFERED_IN_PLACE = 32 };
 enum { SENDS = 1, RECEIVES = 2, READS = 4, WRITES = 8 };
+enum { FRUITLESS_POLLS = 20 };
 
 static const unsigned char traits[] = {
     0,                                  /* NOP                                            */
@@ -287,12 +288,34 @@ static int advance(struct engine *engine)
     return error;
 }
 
-/* Sleeps until requests complete, and forgets those. */
+/* Waits until requests complete; their places in the list are in `landed`.
+ *
+ * This is MPI_Waitsome, polling as that does, but giving way to other processes: with more ranks than
+ * cores some MPIs let the last rank wait for the end of everybody's time slice. */
+static int wait_some(struct engine *engine, int *done)
+{
+    int polls = 0, error = MPI_SUCCESS;
+
+    *done = 0;
+#ifdef GIVE_WAY
+    while (*done == 0 && error == MPI_SUCCESS) {
+        if (++polls > FRUITLESS_POLLS)
+            GIVE_WAY();
+        error = MPI_Testsome(engine->in_flight, engine->requests, done, engine->landed, engine->statuses);
+    }
+#else
+    (void)polls;
+    error = MPI_Waitsome(engine->in_flight, engine->requests, done, engine->landed, engine->statuses);
+#endif
+    return error;
+}
+
+/* Waits for requests, and forgets those that are complete. */
 static int await(struct engine *engine)
 {
-    int done = 0, kept = 0, k, error;
+    int done, kept = 0, k, error;
 
-    error = MPI_Waitsome(engine->in_flight, engine->requests, &done, engine->landed, engine->statuses);
+    error = wait_some(engine, &done);
     if (error == MPI_ERR_IN_STATUS)
         for (k = 0; k < done; k++)
             if (engine->statuses[k].MPI_ERROR != MPI_SUCCESS)

@@ -14,6 +14,11 @@
 
 #include <mpi.h>
 
+#if defined(__unix__) || defined(__APPLE__)
+#include <sched.h>
+#define GIVE_WAY sched_yield
+#endif
+
 /* The most elements that one MPI count may name. */
 #ifndef COLLC_MESSAGE_MAX
 #define COLLC_MESSAGE_MAX INT_MAX

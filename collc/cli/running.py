@@ -20,7 +20,7 @@ __all__ = ["run"]
 
 
 def run(options: SimpleNamespace, console: Console) -> int:
-    """Compile every collective to MPI-C, run it, and print what each call took; return 0 where every element was right."""
+    """Compile every collective to MPI-C, run it, print what each call took; return 0 where every element was right."""
     spec, start = load(options, console)
     jobs, _ = make_jobs(spec, (Element("mpi-c"),), options.collective, start)
     console.warn(spec.warnings)

@@ -44,7 +44,7 @@ _VERBS = (
         ("FILE",), (*_JSON, ("Prediction", PREDICTION), *_COMPILING, *_GENERAL),
     ),
     Verb(
-        "run", "running", "Compile FILE to MPI-C, build it, run it on the MPI found here, check every element, time it.",
+        "run", "running", "Compile FILE to MPI-C, build it, run it on the MPI found, check every element and time it.",
         ("FILE",), (("Run", RUN), *_JSON, *_COMPILING, *_GENERAL),
     ),
     Verb("explain", "explain", "Explain a diagnostic code; without one, list all.", ("[CODE]",), (*_JSON, *_GENERAL)),

@@ -17,7 +17,7 @@ from .columns import blame, columns, lists, rows
 from .program import read_program
 from .reader import Line, Reader, Table
 from .source import Text, shown
-from .words import ACTIONS, ENDS, HEADER, MAX_NODES
+from .words import ACTIONS, ENDS, HEADER, MAX_DIMENSIONS, MAX_NODES
 
 __all__ = ["parse_ir"]
 
@@ -92,6 +92,8 @@ class _Parser:
     def _symmetry(self) -> Translations:
         line, shape = self.reader.value("symmetry"), []
         while line.kind != "end":
+            if len(shape) == MAX_DIMENSIONS:
+                raise line.fail("C0805", f"a symmetry has at most {MAX_DIMENSIONS} dimensions")
             shape.append(line.integer(MAX_NODES))
         return Translations(tuple(shape))
 

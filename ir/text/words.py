@@ -8,14 +8,15 @@ from ..program import Buffer, Opcode
 from ..schedule import Action
 
 __all__ = [
-    "ACTIONS", "BUFFERS", "ENDS", "HEADER", "MAX_INTEGER", "MAX_LINE", "MAX_NODES", "MAX_RATIONAL_DIGITS",
-    "OPCODES", "PROGRAM_WORDS", "TABLES", "quoted", "word_or_quoted",
+    "ACTIONS", "BUFFERS", "ENDS", "HEADER", "MAX_DIMENSIONS", "MAX_INTEGER", "MAX_LINE", "MAX_NODES",
+    "MAX_RATIONAL_DIGITS", "OPCODES", "PROGRAM_WORDS", "TABLES", "quoted", "word_or_quoted",
 ]  # fmt: skip
 
 #: The first line of every text; the number grows when the form changes.
 HEADER = "collc-ir 1"
 
 MAX_NODES = 1 << 20  # ranks and switches of one topology: some properties take memory for every node
+MAX_DIMENSIONS = 64  # of a symmetry: more are ones, or make more ranks than MAX_NODES
 MAX_INTEGER = (1 << 63) - 1  # what a column holds
 MAX_LINE = 1 << 20  # characters of one line of a table
 MAX_RATIONAL_DIGITS = 1000
