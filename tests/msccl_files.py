@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
-
 from collc.backends.msccl_xml.model import Algorithm, Step
 
 __all__ = ["TokenError", "change", "nodes", "xml"]
@@ -23,9 +22,10 @@ def xml(
 ) -> str:
     """Return the text of a file from a shorthand.
 
-    A rank is a list of blocks ``(send, recv, chan, steps)``; a step is ``"type src dst cnt"`` such as ``"s i0 o3 2"``, followed by
-    ``<B:S`` where it waits for step S of block B and ``!`` where it sets its flag. ``buffers`` are i, o and s chunks; ``head``
-    replaces attributes of the algorithm (None: left out).
+    A rank is a list of blocks ``(send, recv, chan, steps)``; a step is ``"type src dst cnt"`` such as ``"s i0 o3
+    2"``, followed by
+    ``<B:S`` where it waits for step S of block B and ``!`` where it sets its flag. ``buffers`` are i, o and s
+    chunks; ``head`` replaces attributes of the algorithm (None: left out).
     """
     attributes: dict[str, object] = {
         "name": "test", "proto": "Simple", "nchannels": 1, "nchunksperloop": chunks, "ngpus": len(ranks), "coll": coll,
@@ -58,7 +58,9 @@ def _attributes(values: Mapping[str, object]) -> str:
     return "".join(f' {name}="{value}"' for name, value in values.items() if value is not None)
 
 
-def change(algorithm: Algorithm, rank: int, block: int, steps: Sequence[Step] | None = None, **fields: int) -> Algorithm:
+def change(
+    algorithm: Algorithm, rank: int, block: int, steps: Sequence[Step] | None = None, **fields: int
+) -> Algorithm:
     """Return the algorithm with other steps, or other attributes, of one threadblock."""
     gpus = list(algorithm.gpus)
     blocks = list(gpus[rank].threadblocks)

@@ -41,7 +41,8 @@ def _reduce(src: Buffer, source: int, dst: Buffer, offset: int, count: int, *dep
 
 
 def ring_allgather(ranks: int, chunks: int = 1) -> Program:
-    """Each rank copies its own shard to the output, then passes the newest shard on round the ring: one block a rank."""
+    """Each rank copies its own shard to the output, then passes the newest shard on round the ring: one block a
+    rank."""
     collective = Collective("allgather", ranks)
     blocks, code = [], []
     for r in range(ranks):

@@ -1,14 +1,11 @@
-"""What the MSCCL-XML backend writes: read by the runtimes' tokeniser, within every limit, meaning what the program means."""
+"""What the MSCCL-XML backend writes: read by the runtimes' tokeniser, within every limit, meaning what the program
+means."""
 
 from __future__ import annotations
 
 import attrs
 import programs
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from msccl_files import TokenError, nodes, xml
-
 from collc.backends.msccl_xml import MscclXml, read, to_program, verify_text, write
 from collc.backends.msccl_xml.document import document
 from collc.backends.msccl_xml.limits import check_limits
@@ -19,9 +16,23 @@ from collc.ir.collective import Collective
 from collc.ir.diagnostic import CollcError
 from collc.ir.program import Buffer, Opcode, Program
 from collc.ir.verify import verify_program
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msccl_files import TokenError, nodes, xml
 
 I, O, S = Buffer  # noqa: E741
-ALGO = ["name", "proto", "nchannels", "nchunksperloop", "ngpus", "coll", "inplace", "outofplace", "minBytes", "maxBytes"]
+ALGO = [
+    "name",
+    "proto",
+    "nchannels",
+    "nchunksperloop",
+    "ngpus",
+    "coll",
+    "inplace",
+    "outofplace",
+    "minBytes",
+    "maxBytes",
+]
 STEP = ["s", "type", "srcbuf", "srcoff", "dstbuf", "dstoff", "cnt", "depid", "deps", "hasdep"]
 
 PROGRAMS = [
@@ -59,7 +70,7 @@ def test_what_is_written_verifies(program: Program, runtime: str) -> None:
     target = MscclXml(runtime=runtime)  # type: ignore[arg-type]
     fused = any(Opcode(op).receives and (Opcode(op).sends or Opcode(op).reads_src) for op in program.opcode)
     if runtime == "rccl" and fused:
-        with pytest.raises(CollcError, match="rank ., threadblock 0, step .*does not run"):
+        with pytest.raises(CollcError, match=r"rank ., threadblock 0, step .*does not run"):
             target.emit(program)
         return
     artifacts = target.emit(program)
@@ -310,7 +321,7 @@ def test_flags_are_set_only_where_the_program_is_right() -> None:
     program = programs.alltoall(3, apart=True)
     algorithm = read(emit(program))
     assert (algorithm.inplace, algorithm.outofplace) == (0, 1)
-    with pytest.raises(CollcError, match="cannot be used in place: .*races") as failure:
+    with pytest.raises(CollcError, match=r"cannot be used in place: .*races") as failure:
         emit(program, inplace=True)
     assert set(codes(failure)) == {"C0631"}
     swap = read(emit(programs.alltoall(3)))
@@ -329,7 +340,9 @@ def test_in_place_only_programs() -> None:
 
 def in_place_pair() -> Program:
     """Two ranks swap their vectors into scratch and add them to their input."""
-    rows = [[(Opcode.SEND, I, 0, I, 0, 2, ()), (Opcode.RECV, I, 0, S, 0, 2, ()), (Opcode.REDUCE, S, 0, I, 0, 2, ())]] * 2
+    rows = [
+        [(Opcode.SEND, I, 0, I, 0, 2, ()), (Opcode.RECV, I, 0, S, 0, 2, ()), (Opcode.REDUCE, S, 0, I, 0, 2, ())]
+    ] * 2
     return Program.build(Collective("allreduce", 2), 1, [2, 2], [(0, 1, 1, 0), (1, 0, 0, 0)], rows)
 
 
@@ -370,7 +383,9 @@ def test_a_program_no_fifo_suffices_for_is_refused() -> None:
         for r in range(2)
     ]  # fmt: skip
     program = Program.build(Collective("alltoall", 2), 3, [0, 0], [(0, 1, 1, 0), (1, 0, 0, 0)], code)
-    with pytest.raises(CollcError, match="FIFOs of depth 2 are too short: cycle of 2 waits: rank 0, threadblock 0, step 2"):
+    with pytest.raises(
+        CollcError, match="FIFOs of depth 2 are too short: cycle of 2 waits: rank 0, threadblock 0, step 2"
+    ):
         emit(program)
     assert verify_text(emit(program, proto="LL")).ok
 
@@ -430,7 +445,9 @@ def test_token_check_agrees_with_the_model(data: st.DataObject) -> None:
     text = xml("allreduce", 2, [[(1, 1, 0, ["s i0 o0 1", "r i0 o0 1 !"])], [(0, 0, 0, ["s i0 o0 1"])]], (2, 2, 0))
     text = f"<!-- about it -->\n{text}"
     at = data.draw(st.integers(0, len(text)))
-    put = data.draw(st.sampled_from(["", " ", "\t", "\n", "\r", "'", '"', "=", "/", ">", "<!-- x -->", "<!--a=b -->", "x", " q"]))
+    put = data.draw(
+        st.sampled_from(["", " ", "\t", "\n", "\r", "'", '"', "=", "/", ">", "<!-- x -->", "<!--a=b -->", "x", " q"])
+    )
     cut = data.draw(st.integers(0, 2))
     changed = text[:at] + put + text[at + cut :]
     try:
@@ -468,7 +485,13 @@ def test_what_stops_the_tokeniser_is_named(before: str, after: str, message: str
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(2, 9), st.integers(1, 3), st.booleans(), st.sampled_from(["executor", "msccl"]), st.sampled_from(["Simple", "LL"]))
+@given(
+    st.integers(2, 9),
+    st.integers(1, 3),
+    st.booleans(),
+    st.sampled_from(["executor", "msccl"]),
+    st.sampled_from(["Simple", "LL"]),
+)
 def test_any_ring_compiles_and_verifies(ranks: int, chunks: int, fused: bool, runtime: str, proto: str) -> None:
     program = programs.ring_allreduce(ranks, chunks, fused=fused)
     target = MscclXml(runtime=runtime, proto=proto)  # type: ignore[arg-type]

@@ -75,9 +75,7 @@ def operations(block: Threadblock, max_fused: int = 16) -> list[Operation]:
     return made
 
 
-def _operation(
-    row: int, number: int, step: Step, pending: list[Wait], made: Sequence[Operation]
-) -> Operation:
+def _operation(row: int, number: int, step: Step, pending: list[Wait], made: Sequence[Operation]) -> Operation:
     passed_over = made[-1].rows[-1] if made else -1
     return Operation(
         (row,), number, bool(step.hasdep), tuple(pending),

@@ -35,8 +35,7 @@ def document(program: Program, *, coll: str, proto: str, name: str, nthreads: in
     return Algorithm(
         proto=proto,
         nchannels=program.num_channels,
-        nchunksperloop=max(program.collective.input_shards, program.collective.output_shards)
-        * program.chunks,
+        nchunksperloop=max(program.collective.input_shards, program.collective.output_shards) * program.chunks,
         ngpus=program.num_ranks,
         coll=coll,
         inplace=1,
@@ -88,9 +87,7 @@ def _waits(program: Program) -> list[list[int]]:
         latest: dict[int, int] = {}
         for dep in pending:
             latest[block[dep]] = max(dep, latest.get(block[dep], -1))
-        result[row] = [
-            latest[b] for b in sorted(latest) if b != block[row] and latest[b] > reached.get(b, -1)
-        ]
+        result[row] = [latest[b] for b in sorted(latest) if b != block[row] and latest[b] > reached.get(b, -1)]
         reached.update((block[dep], dep) for dep in result[row])
         pending = set()
     return result
@@ -206,7 +203,8 @@ class _Steps:
         return self.dst[sender] if self.opcode[sender].writes_dst else self.src[sender]
 
     def _destination(self, row: int) -> _Location:
-        """Return what stands as destination: the one written or, where data go out instead, their place on the receiver."""
+        """Return what stands as destination: the one written or, where data go out instead, their place on the
+        receiver."""
         if self.opcode[row].writes_dst:
             return self.dst[row]
         receiver = self.receiver[row]

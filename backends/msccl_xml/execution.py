@@ -1,7 +1,7 @@
 """Executing a file's program: what it computes with room in every FIFO, and whether the FIFOs there are suffice.
 
-The two are independent. What is computed, and what is ordered before what, follows from program order, waits and messages
-alone; the size of messages and the depth of FIFOs decide only whether a run gets stuck.
+The two are independent. What is computed, and what is ordered before what, follows from program order, waits and
+messages alone; the size of messages and the depth of FIFOs decide only whether a run gets stuck.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def data_checks(program: Program, modes: Sequence[bool]) -> list[Check]:
 
 
 def stuck(loaded: Loaded, depth: int, split: int) -> str:
-    """Return where the program gets stuck with FIFOs of ``depth`` and messages of ``split`` chunks; "" if it does not."""
+    """Return where the program gets stuck with FIFOs of ``depth`` and messages of ``split`` chunks; "" if it does
+    not."""
     deadlock = execute(loaded.program, depth, split * loaded.scale).deadlock
     return deadlock.describe(loaded.program) if deadlock else ""
 
@@ -65,9 +66,11 @@ def fifo_check(loaded: Loaded, depth: int, tried: Sequence[int]) -> Check:
 def needed_splits(counts: Iterable[int], low: int, high: int) -> list[int]:
     """Return the message sizes A of ``low`` to ``high`` that decide on deadlock for all of them.
 
-    Where A = 1 occurs it alone does: were a run with a greater A stuck while the run with A = 1 completes, take the first
+    Where A = 1 occurs it alone does: were a run with a greater A stuck while the run with A = 1 completes, take
+    the first
     chunk that the latter moves beyond what the former has done. It is the first chunk of the primitive at which its
-    threadblock is stuck. All before it is done, in whole primitives of the greater A, which are the same at both ends: so its
+    threadblock is stuck. All before it is done, in whole primitives of the greater A, which are the same at both
+    ends: so its
     data are there whole, and of the primitives sent before it no more wait to be taken than such chunks, fewer than the
     FIFO holds. So it can go on.
     """

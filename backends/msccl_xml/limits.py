@@ -1,4 +1,5 @@
-"""What one runtime takes: its spellings, its sizes, its instructions. Checked before anything is written, and on files read."""
+"""What one runtime takes: its spellings, its sizes, its instructions. Checked before anything is written, and on
+files read."""
 
 from __future__ import annotations
 
@@ -157,14 +158,10 @@ def _step_limits(gpu: Gpu, block: Threadblock, profile: Profile) -> _Found:
     for step in block.steps:
         if step.type not in profile.ops:
             takes = ", ".join(sorted(profile.ops))
-            message = (
-                f"{place(gpu, block, step)}: {profile.title} does not run `{step.type}`; it runs {takes}"
-            )
+            message = f"{place(gpu, block, step)}: {profile.title} does not run `{step.type}`; it runs {takes}"
             yield "C0620", message, "the pass `unfuse` replaces such instructions"
         if step.cnt > profile.max_count:
-            message = (
-                f"{place(gpu, block, step)} moves {step.cnt} chunks; at most {profile.max_count} can be moved"
-            )
+            message = f"{place(gpu, block, step)} moves {step.cnt} chunks; at most {profile.max_count} can be moved"
             yield "C0624", message, "`coalesce` takes an upper bound of what it joins"
         if step.depid > profile.max_dependency_id:
             message = (
@@ -181,8 +178,8 @@ def _step_limits(gpu: Gpu, block: Threadblock, profile: Profile) -> _Found:
 def _overtaken_sends(algorithm: Algorithm, gpu: Gpu, block: Threadblock, profile: Profile) -> _Found:
     """Find sends whose data the next step overwrites while slower threads still read them.
 
-    Where a send ends without a barrier, a step after it is safe only if each thread writes what it has read itself, that is
-    at the same offset. Any step that is no send ends with a barrier.
+    Where a send ends without a barrier, a step after it is safe only if each thread writes what it has read
+    itself, that is at the same offset. Any step that is no send ends with a barrier.
     """
     same = algorithm.inplace and KINDS.get(algorithm.coll) not in ("allgather", "reduce-scatter")
     sent: list[Step] = []

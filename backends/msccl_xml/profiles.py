@@ -24,9 +24,7 @@ class Protocol:
 
 
 #: An operation of Simple always takes 4 of a connection's 8 slots; one of LL and LL128 takes 1.
-PROTOCOLS: dict[str, Protocol] = {
-    p.name: p for p in (Protocol("Simple", 2), Protocol("LL", 8), Protocol("LL128", 8))
-}
+PROTOCOLS: dict[str, Protocol] = {p.name: p for p in (Protocol("Simple", 2), Protocol("LL", 8), Protocol("LL128", 8))}
 
 _EVERY_OP = frozenset({"s", "r", "cpy", "re", "rcs", "rrc", "rrs", "rrcs", "nop"})
 

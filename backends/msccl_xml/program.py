@@ -39,10 +39,7 @@ def collective_of(algorithm: Algorithm, told: str | None = None, root: int = 0) 
     """
     kind = told or KINDS.get(algorithm.coll)
     if kind is None:
-        hint = (
-            nearest(algorithm.coll, KINDS)
-            or "name the collective it performs in `coll`, or say it when verifying"
-        )
+        hint = nearest(algorithm.coll, KINDS) or "name the collective it performs in `coll`, or say it when verifying"
         raise error(
             "C0608", f"coll=\"{algorithm.coll}\" names no collective, so there is nothing to verify the file against",
             notes=[f"collectives: {', '.join(KINDS)}"], hint=hint,
@@ -96,10 +93,7 @@ def _rank_rows(gpu: Gpu, scale: int) -> list[list[_Row]]:
             for row in operation.rows:
                 counts[row] = block.steps[operation.rows[-1]].cnt
         result.append(
-            [
-                _row(step, counts.get(row, 0), scale, waits.get(row, []))
-                for row, step in enumerate(block.steps)
-            ]
+            [_row(step, counts.get(row, 0), scale, waits.get(row, [])) for row, step in enumerate(block.steps)]
         )
     return result
 

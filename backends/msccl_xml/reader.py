@@ -38,8 +38,8 @@ def read(text: str, path: str = "<xml>") -> Algorithm:
     messages. Reads nothing but ``text``.
 
     >>> gpus = ''.join(f'<gpu id="{r}" i_chunks="2" o_chunks="2" s_chunks="0"/>' for r in (0, 1))
-    >>> read(f'<algo proto="LL" nchannels="1" nchunksperloop="2" ngpus="2" coll="allreduce" inplace="1">{gpus}</algo>').ngpus
-    2
+    >>> read(f'<algo proto="LL" nchannels="1" nchunksperloop="2" ngpus="2" coll="allreduce"
+    inplace="1">{gpus}</algo>').ngpus 2
     """
     source = Source(path, text)
     return _Reader(source).algorithm(_parse(source))
@@ -105,9 +105,7 @@ class _Reader:
         self.mistakes: list[Diagnostic] = []
 
     def algorithm(self, root: _Element) -> Algorithm:
-        numbers = {
-            name: self.integer(root, name) for name in ("nchannels", "nchunksperloop", "ngpus", "inplace")
-        }
+        numbers = {name: self.integer(root, name) for name in ("nchannels", "nchunksperloop", "ngpus", "inplace")}
         result = Algorithm(
             **numbers,
             proto=self.word(root, "proto", ("Simple", "LL", "LL128")),
@@ -139,9 +137,7 @@ class _Reader:
         s, srcoff, dstoff, cnt, depid, deps, hasdep = [self.integer(element, name) for name in _STEP_INTEGERS]
         kind = self.word(element, "type", tuple(OPCODES))
         srcbuf, dstbuf = (self.word(element, name, ("i", "o", "s")) for name in ("srcbuf", "dstbuf"))
-        return Step(
-            s, kind, srcbuf, srcoff, dstbuf, dstoff, cnt, depid, deps, hasdep, element.sourceline or 0
-        )
+        return Step(s, kind, srcbuf, srcoff, dstbuf, dstoff, cnt, depid, deps, hasdep, element.sourceline or 0)
 
     # ---- attributes
 
@@ -152,9 +148,7 @@ class _Reader:
             return 0
         value, problem = _integer(text, bits)
         if problem:
-            self.mistake(
-                element, name, f"`{name}` of `{element.tag}` needs a whole number, found `{text}`{problem}"
-            )
+            self.mistake(element, name, f"`{name}` of `{element.tag}` needs a whole number, found `{text}`{problem}")
         return value
 
     def optional(self, element: _Element, name: str, bits: int = 32) -> int | None:

@@ -45,9 +45,7 @@ def _numbering(algorithm: Algorithm) -> Iterator[Finding]:
         if sorted(ids) != list(range(len(ids))):
             yield _numbered(f"{place(gpu)}: {_numbering_problem('tb', ids, len(ids))}")
         elif not ids:
-            yield Finding(
-                "numbering", "C0609", f"{place(gpu)} has no threadblock: nothing can be launched there"
-            )
+            yield Finding("numbering", "C0609", f"{place(gpu)} has no threadblock: nothing can be launched there")
         for name in ("i_chunks", "o_chunks", "s_chunks"):
             if getattr(gpu, name) < 0:
                 yield _numbered(f"{place(gpu)}: `{name}` cannot be negative, found {getattr(gpu, name)}")
@@ -62,9 +60,7 @@ def _numbering_problem(tag: str, ids: Sequence[int], count: int) -> str:
     twice = next((i for i in ids if times[i] > 1), None)
     outside = next((i for i in ids if not 0 <= i < count), None)
     missing = next((i for i in range(count) if i not in times), None)
-    found = (
-        f"{twice} twice" if twice is not None else f"{outside}" if outside is not None else f"no {missing}"
-    )
+    found = f"{twice} twice" if twice is not None else f"{outside}" if outside is not None else f"no {missing}"
     return f"`{tag}` elements need the ids 0 to {count - 1}, each once, found {found}"
 
 
@@ -76,11 +72,8 @@ def _connections(algorithm: Algorithm) -> Iterator[Finding]:
         owners: dict[tuple[str, int, int], Threadblock] = {}
         for block in gpu.threadblocks:
             if not 0 <= block.chan < algorithm.nchannels:
-                yield _connection(
-                    f"{place(gpu, block)} uses channel {block.chan}, but only 0 to {algorithm.nchannels - 1} are connected "
-                    f"(nchannels)",
-                    fatal=block.chan < 0,
-                )
+                there = f"only 0 to {algorithm.nchannels - 1} are connected (nchannels)"
+                yield _connection(f"{place(gpu, block)} uses channel {block.chan}, but {there}", fatal=block.chan < 0)
             for side, peer in (("send", block.send), ("recv", block.recv)):
                 if peer == gpu.id:
                     yield _connection(f"{place(gpu, block)}: its {side} peer is its own rank")

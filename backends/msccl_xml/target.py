@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar, Literal
 
 import attrs
-
 from collc.ir.diagnostic import error
-from collc.ir.program import Opcode, Program
+from collc.ir.program import Program
 from collc.ir.verify import Check, Report
 
 from ..base import Artifact, Limits, Target
@@ -103,7 +102,8 @@ class MscclXml(Target):
         )
 
     def emit(self, ir: Program) -> Sequence[Artifact]:
-        """Return one file; raise C0607 to C0633 where the runtime cannot carry the program, before anything is written."""
+        """Return one file; raise C0607 to C0633 where the runtime cannot carry the program, before anything is
+        written."""
         spelling = self._spelling(ir)
         modes = find_modes(ir, (self.inplace, self.outofplace))
         draft = document(ir, coll=spelling, proto=self.proto, name=self._title(ir), nthreads=self.nthreads)
@@ -163,20 +163,16 @@ class MscclXml(Target):
             comments=tuple(self._comments(program, draft, modes, sizes)),
         )
 
-    def _comments(
-        self, program: Program, draft: Algorithm, modes: tuple[bool, bool], sizes: Sizes
-    ) -> Iterator[str]:
+    def _comments(self, program: Program, draft: Algorithm, modes: tuple[bool, bool], sizes: Sizes) -> Iterator[str]:
         collective = program.collective
         by = f" by {program.scheduler}" if program.scheduler else ""
         yield f"collc: {collective.kind} of {collective.num_ranks} ranks{by}, for {self.profile.title}"
         if collective.root is not None:
             yield f"warning: right for root {collective.root} only, but runtimes pick a file for any root"
             if self.proto == "Simple" and self.profile.reads_outofplace:
-                yield "warning: between machines this runtime miscounts broadcast and reduce under Simple; use LL or LL128"
+                yield "warning: between machines this runtime miscounts steps of this kind under Simple; use LL or LL128"
         used = " and ".join(mode_name(mode) for mode, use in zip((True, False), modes, strict=True) if use)
-        low, high = splits(
-            draft.nchunksperloop, sizes.smallest, sizes.largest, self.profile.tile[self.proto]
-        )
+        low, high = splits(draft.nchunksperloop, sizes.smallest, sizes.largest, self.profile.tile[self.proto])
         depth = PROTOCOLS[self.proto].fifo_depth
         yield f"executed {used}, with FIFOs of depth {depth}, messages of at most {low} to {high} chunks"
         if not self.profile.reads_outofplace and all(modes):

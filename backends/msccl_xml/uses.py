@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import attrs
-
 from collc.ir.diagnostic import CollcError, Diagnostic, error
 from collc.ir.machine import smallest_depth
 from collc.ir.program import Program
@@ -55,8 +54,8 @@ def find_sizes(
 ) -> Sizes:
     """Return the sizes of calls a program is to be used for, ``draft`` being its algorithm.
 
-    ``wanted`` is the largest call in bytes; nothing: the largest at which it neither deadlocks nor overruns the runtime.
-    Raises C0630 where the sizes asked for are too large, C0633 where the program gets stuck at any size.
+    ``wanted`` is the largest call in bytes; nothing: the largest at which it neither deadlocks nor overruns the
+    runtime. Raises C0630 where the sizes asked for are too large, C0633 where the program gets stuck at any size.
     """
     ceiling, why = _ceiling(profile, draft)
     safe, problem = _deadlock_free(program, draft, profile, smallest)
@@ -89,8 +88,8 @@ def _ceiling(profile: Profile, draft: Algorithm) -> tuple[int | None, str]:
 def _deadlock_free(program: Program, draft: Algorithm, profile: Profile, smallest: int) -> tuple[int | None, str]:
     """Return the largest call, in bytes, that FIFOs of the protocol's depth let complete, and what stops larger ones.
 
-    Nothing where all complete: A = 1 decides that for all (see :func:`.execution.needed_splits`). Raises C0633 where even the
-    smallest call gets stuck.
+    Nothing where all complete: A = 1 decides that for all (see :func:`.execution.needed_splits`). Raises C0633
+    where even the smallest call gets stuck.
     """
     loaded, depth = Loaded(program, 1), PROTOCOLS[draft.proto].fifo_depth
     problem = stuck(loaded, depth, 1)
@@ -109,6 +108,7 @@ def _deadlock_free(program: Program, draft: Algorithm, profile: Profile, smalles
         raise error(
             "C0633", f"FIFOs of depth {depth} are too short: {problem}",
             notes=[f"it completes with FIFOs of depth {needed}"] if needed is not None else [],
-            hint="let receives come earlier, use more channels, or `proto=LL` (FIFOs of depth 8)" if depth < 8 else None,
+            hint="let receives come earlier, use more channels, or `proto=LL` (FIFOs of depth 8)" if depth < 8 else
+            None,
         )  # fmt: skip
     return largest_size(chunks, tile, least), problem

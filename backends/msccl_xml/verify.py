@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-
 from collc.ir.diagnostic import error, nearest
 from collc.ir.verify import Check, Report
 
@@ -24,16 +23,18 @@ __all__ = ["verify_text"]
 _EXECUTION = "execution"
 
 
-def verify_text(
-    text: str, path: str = "<xml>", *, runtime: str | None = None, collective: str | None = None
-) -> Report:
+def verify_text(text: str, path: str = "<xml>", *, runtime: str | None = None, collective: str | None = None) -> Report:
     """Return what holds of an MSCCL-XML text, for one runtime or for any that could take it.
 
-    Checks the text against the runtimes' tokeniser, the rules all share, the limits of ``runtime`` (where none is named,
-    one runtime that takes the file is enough), then executes it for each use its flags claim, in place and out of place,
-    with the protocol's FIFO depth, for every way in which calls of the sizes it is used for cut their messages. A file does
-    not name the root of a rooted collective: any root for which it is right will do. ``collective`` says what a file should
-    perform that names nothing itself. Raises CollcError where the text cannot be read at all (see :func:`.reader.read`).
+    Checks the text against the runtimes' tokeniser, the rules all share, the limits of ``runtime`` (where none is
+    named,
+    one runtime that takes the file is enough), then executes it for each use its flags claim, in place and out of
+    place,
+    with the protocol's FIFO depth, for every way in which calls of the sizes it is used for cut their messages. A
+    file does
+    not name the root of a rooted collective: any root for which it is right will do. ``collective`` says what a
+    file should perform that names nothing itself. Raises CollcError where the text cannot be read at all (see
+    :func:`.reader.read`).
     """
     profiles = _profiles(runtime)
     algorithm = read(text, path)
@@ -108,9 +109,7 @@ def _fifos(algorithm: Algorithm, profiles: Sequence[Profile], loaded: Loaded) ->
 
 def _window_splits(algorithm: Algorithm, profile: Profile, counts: Iterable[int]) -> list[int]:
     largest = size_limit(algorithm, profile)
-    low, high = splits(
-        algorithm.nchunksperloop, algorithm.min_bytes or 0, largest, profile.tile[algorithm.proto]
-    )
+    low, high = splits(algorithm.nchunksperloop, algorithm.min_bytes or 0, largest, profile.tile[algorithm.proto])
     return needed_splits(counts, low, high)
 
 
@@ -133,7 +132,5 @@ def _roots(algorithm: Algorithm, told: str | None) -> list[int]:
     if collective_of(algorithm, told).root is None:
         return [0]
     side = "send" if kind in ("reduce", "gather") else "recv"
-    ends = {
-        gpu.id for gpu in algorithm.gpus if all(getattr(block, side) < 0 for block in gpu.threadblocks)
-    }
+    ends = {gpu.id for gpu in algorithm.gpus if all(getattr(block, side) < 0 for block in gpu.threadblocks)}
     return sorted(range(algorithm.ngpus), key=lambda rank: (rank not in ends, rank))

@@ -26,7 +26,8 @@ def size_limit(algorithm: Algorithm, profile: Profile) -> int | None:
 def splits(chunks: int, smallest: int, largest: int | None, tile: int) -> tuple[int, int]:
     """Return the least and the greatest A over calls of ``smallest`` to ``largest`` bytes cut in ``chunks`` chunks.
 
-    Only calls that can be cut so evenly are considered, as the runtimes use a file for no others. All A between occur too.
+    Only calls that can be cut so evenly are considered, as the runtimes use a file for no others. All A between
+    occur too.
 
     >>> splits(8, 0, None, 1 << 21), splits(8, 8 << 20, (8 << 20) + 7, 1 << 21)
     ((1, 71), (2, 2))

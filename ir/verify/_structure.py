@@ -190,8 +190,9 @@ def _ends(program: Program, instruction: int, sends: bool) -> str:
     """Say how many messages the two ends of an instruction's connection have."""
     links = connections(program)
     connection = (links.outward if sends else links.inward)[program.block[instruction]]
-    sent, received = (
-        int(kind[program.opcode[program.block == block]].sum()) if block >= 0 else 0
-        for kind, block in ((SENDS, links.sender[connection]), (RECEIVES, links.receiver[connection]))
-    )
-    return f"channel {links.channel[connection]} has {sent} sends and {received} receives"
+    words = []
+    for kind, block, what in ((SENDS, links.sender, "sends"), (RECEIVES, links.receiver, "receives")):
+        end = int(block[connection])
+        number = int(kind[program.opcode[program.block == end]].sum()) if end >= 0 else 0
+        words.append(f"{number} {what}" + (f" by {block_place(program, end)}" if end >= 0 else ""))
+    return f"channel {links.channel[connection]} has {words[0]} and {words[1]}"

@@ -3,6 +3,9 @@
 At step t every node u receives the shards of all nodes at distance t, through the in-links that lie on shortest paths.
 How each shard is divided among them is LP (1) of the paper; :mod:`.balance` solves it in integers. Nodes whose
 shards see their in-links in the same pattern share one solution, so symmetric networks cost next to nothing.
+
+Parallel links beside single ones keep the optimal breadth-first schedule from being bandwidth-optimal (a torus with a
+side of 2 has them); there :mod:`.relaxed` lets data arrive later than at the first chance, in as many steps.
 """
 
 from __future__ import annotations
@@ -23,8 +26,9 @@ from collc.ir.topology import Topology
 
 from ..base import Pass
 from ..compose import compose
-from ..reverse import reverse
+from ..reverse import Reverse, reverse
 from .balance import Balance, balance
+from .relaxed import relaxed_breadth_first
 
 __all__ = ["BFB"]
 
@@ -38,6 +42,8 @@ _BROADCASTS = ("broadcast", "reduce")
 @attrs.frozen
 class BFB(Pass):
     """Synthesize the optimal breadth-first schedule: as many steps as the diameter, links balanced exactly.
+
+    With ``relax`` (the default) data may arrive later than breadth first where that takes less bandwidth time.
 
     Allgather and broadcast are built directly; reduce-scatter and reduce on the transpose, then reversed
     (Corollary 1.1);
@@ -56,14 +62,18 @@ class BFB(Pass):
         default=None, metadata={"help": "schedule only this half of an allreduce: allgather or reduce-scatter"}
     )
 
+    relax: bool = attrs.field(
+        default=True, metadata={"help": "let data arrive late where parallel links make breadth first fall short"}
+    )
+
     def run(self, ir: Problem) -> Schedule:
         topology, collective = ir.topology, self._phase(ir.collective)
         _require(topology, collective)
         if collective.kind in ("allgather", "broadcast"):
-            return _breadth_first(topology, collective)
+            return self._forwards(topology, collective)
         if collective.kind == "allreduce":
             gather = attrs.evolve(collective, kind="allgather")
-            return compose(self._backwards(topology, gather), _breadth_first(topology, gather))
+            return compose(self._backwards(topology, gather), self._forwards(topology, gather))
         return self._backwards(topology, collective.reversed())
 
     def _phase(self, collective: Collective) -> Collective:
@@ -77,9 +87,15 @@ class BFB(Pass):
             )
         return attrs.evolve(collective, kind=self.collective, root=None)
 
+    def _forwards(self, topology: Topology, collective: Collective) -> Schedule:
+        relaxed = relaxed_breadth_first(topology, collective) if self.relax else None
+        return _breadth_first(topology, collective) if relaxed is None else relaxed
+
     def _backwards(self, topology: Topology, forward: Collective) -> Schedule:
         """Schedule ``forward`` on the transpose and reverse it: Corollary 1.1."""
-        return attrs.evolve(reverse(_breadth_first(topology.transpose(), forward)), topology=topology)
+        if topology.reverse_links is not None:
+            return Reverse().run(self._forwards(topology, forward))
+        return attrs.evolve(reverse(self._forwards(topology.transpose(), forward)), topology=topology)
 
 
 def _require(topology: Topology, collective: Collective) -> None:

@@ -1,1 +1,131 @@
-"""(to be written)"""
+"""The library of graph families and operators: what there is, listed without importing what builds it.
+
+Each entry names a module here; its function of the entry's name builds the topology, and ``NAME_size`` returns
+(nodes, links) from the same arguments without building anything, raising C0311 for arguments that make no graph.
+Families number their ranks as vectors of coordinates, last coordinate fastest, and list links rank by rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+__all__ = ["FAMILIES", "LATER", "OPERATORS", "Construction", "Parameter"]
+
+
+@attrs.frozen
+class Parameter:
+    """One parameter: an ``integer`` of at least ``least``, a ``set`` of integers, or a ``topology``.
+
+    The last one may be ``optional`` or stand for one or more arguments (``many``).
+    """
+
+    name: str
+    kind: str = "integer"
+    least: int = 1
+    optional: bool = False
+    many: bool = False
+
+
+@attrs.frozen
+class Construction:
+    """One function from arguments to a topology."""
+
+    module: str
+    parameters: tuple[Parameter, ...]
+    summary: str
+
+    @property
+    def least(self) -> int:
+        """How many arguments it needs."""
+        return sum(not p.optional for p in self.parameters)
+
+    @property
+    def most(self) -> int | None:
+        """How many arguments it takes, nothing where there is no limit."""
+        many = any(p.many for p in self.parameters)
+        return None if many else len(self.parameters)
+
+    def signature(self, name: str) -> str:
+        """Return the call as documentation writes it.
+
+        >>> FAMILIES["biring"].signature("biring"), FAMILIES["torus"].signature("torus")
+        ('biring(m[, d])', 'torus(d, ..)')
+        """
+        return f"{name}({''.join(self._pieces())})"
+
+    def _pieces(self) -> Iterator[str]:
+        for i, p in enumerate(self.parameters):
+            text = f"{{{p.name}}}" if p.kind == "set" else p.name
+            text = f"{', ' if i else ''}{text}{', ..' if p.many else ''}"
+            yield f"[{text}]" if p.optional else text
+
+    def parameter(self, index: int) -> Parameter:
+        """Return the parameter that argument ``index`` belongs to."""
+        return self.parameters[min(index, len(self.parameters) - 1)]
+
+
+def _integers(text: str) -> tuple[Parameter, ...]:
+    """Return integer parameters from their names; ``name>=k`` sets the least value."""
+    pairs = (word.partition(">=") for word in text.split())
+    return tuple(Parameter(name, least=int(least or 1)) for name, _, least in pairs)
+
+
+_SIZES = (Parameter("d", many=True),)
+_TOPOLOGY = Parameter("topology", "topology")
+
+
+def _ring() -> tuple[Parameter, ...]:
+    return (Parameter("m", least=2), Parameter("d", optional=True))
+
+
+#: family -> how it is called, and what it is
+FAMILIES: dict[str, Construction] = {
+    "complete": Construction("cayley", _integers("m"), "every rank linked to every other, K_m"),
+    "complete_bipartite": Construction("cayley", _integers("d"), "two sides of d ranks, each linked to all across, K_d,d"),
+    "hamming": Construction("cayley", _integers("n q>=2"), "q^n ranks, linked where one of n coordinates differs, H(n,q)"),
+    "kautz": Construction("digraphs", _integers("d n>=0"), "Kautz digraph K(d,n) of d^n (d+1) ranks"),
+    "generalized_kautz": Construction("digraphs", _integers("d m>=2"), "Imase-Itoh digraph of degree d on any m ranks"),
+    "circulant": Construction(
+        "cayley", (Parameter("m", least=2), Parameter("offsets", "set")), "rank i linked to i + a and i - a for each offset a"
+    ),
+    "directed_circulant": Construction(
+        "cayley", (Parameter("m", least=2), Parameter("offsets", "set", optional=True)),
+        "rank i linked to i + a for each offset a, without offsets 1 to m-2",
+    ),
+    "biring": Construction("cayley", _ring(), "d/2 parallel rings both ways round m ranks, d = 2 unless given"),
+    "uniring": Construction("cayley", _ring(), "d parallel rings one way round m ranks, d = 1 unless given"),
+    "shifted_ring": Construction("cayley", _integers("m>=2"), "two rings both ways, the second in strides that visit every rank"),
+    "torus": Construction("cayley", _SIZES, "grid whose dimensions are rings; a ring of 2 has two parallel links each way"),
+    "mesh": Construction("grids", _SIZES, "grid without wrap-around links"),
+    "twisted_torus": Construction("grids", _SIZES, "torus of sizes k and 2k, wrapping in a short one shifts by k in the long ones"),
+    "hypercube": Construction("cayley", _integers("n"), "2^n ranks, linked where one of n bits differs"),
+    "twisted_hypercube": Construction("grids", _integers("n>=2"), "hypercube with two links of one square crossed"),
+    "debruijn": Construction("digraphs", _integers("d>=2 n"), "de Bruijn digraph of d^n ranks, self-loops kept"),
+    "dgx_a100": Construction("machines", _integers("boxes"), "boxes of 8 GPUs on an NVSwitch, 300 GB/s, and one fabric, 25 GB/s"),
+    "dgx_h100": Construction("machines", _integers("boxes"), "boxes of 8 GPUs on an NVSwitch, 450 GB/s, and one fabric, 50 GB/s"),
+    "mi250": Construction("machines", _integers("boxes"), "boxes of 16 GPU dies, 7 links of 50 GB/s each, and one fabric, 16 GB/s"),
+    "dgx1_v100": Construction("machines", (), "8 GPUs with 6 links of 25 GB/s each"),
+}  # fmt: skip
+
+#: operator -> how it is called, and what it is
+OPERATORS: dict[str, Construction] = {
+    "line": Construction(
+        "operators", (_TOPOLOGY, Parameter("n", optional=True)), "a rank for every link, linked where links follow; n times"
+    ),
+    "degree": Construction("operators", (_TOPOLOGY, Parameter("n")), "n copies of every rank, linked where the ranks are"),
+    "power": Construction("operators", (_TOPOLOGY, Parameter("n")), "Cartesian product of n copies"),
+    "product": Construction("operators", (Parameter("topology", "topology", many=True),), "Cartesian product"),
+    "transpose": Construction("operators", (_TOPOLOGY,), "every link turned round"),
+    "bidirectional": Construction("operators", (_TOPOLOGY,), "every link and its reverse"),
+    "subset": Construction(
+        "operators", (_TOPOLOGY, Parameter("ranks", "set")), "some of the ranks, all switches, and the links among them"
+    ),
+}  # fmt: skip
+
+#: families that the language knows and this version does not build
+LATER = (
+    "modified_debruijn", "diamond", "distance_regular", "double_binary_tree", "fat_tree", "dragonfly", "hammingmesh",
+    "hyperx", "cayley",
+)  # fmt: skip

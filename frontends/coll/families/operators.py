@@ -1,0 +1,233 @@
+"""Operators: topologies from topologies (section 5 of the direct-connect paper). Links again stand rank by rank."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import attrs
+import numpy as np
+
+from collc.ir.diagnostic import CollcError, error
+from collc.ir.topology import LinkClass, Topology, Translations
+
+from . import _sizes
+from ._sizes import HUGE, domain
+
+__all__ = ["bidirectional", "degree", "line", "power", "product", "subset", "transpose"]
+
+_MAX_TIMES = 100
+
+Array = np.ndarray
+
+
+def _needs(operator: str, topology: Topology, need: str) -> CollcError:
+    return error("C0314", f"`{operator}` needs a topology {need}, which `{topology.name}` is not")
+
+
+def _require_direct(operator: str, *topologies: Topology) -> None:
+    for topology in topologies:
+        if not topology.is_direct:
+            raise _needs(operator, topology, "of ranks only, without switches")
+
+
+def _places(topology: Topology) -> Array:
+    """Return for each link its place among the links out of the same node."""
+    start, links = topology.out_links
+    places = np.empty(topology.num_links, dtype=np.int64)
+    places[links] = np.arange(topology.num_links) - start[topology.src[links]]
+    return places
+
+
+def _columns(topology: Topology) -> tuple[Array, Array, Array]:
+    return topology.src.astype(np.int64), topology.dst.astype(np.int64), topology.link_class.astype(np.int64)
+
+
+# ---- line graphs
+
+
+def line(topology: Topology, n: int = 1) -> Topology:
+    """Return the line graph L(G), taken n times: a rank for every link, linked to those that follow it (Definition 12).
+
+    Rank i is link i of G. A self-loop follows itself.
+    """
+    return reduce(lambda graph, _: _line(graph), range(n), topology)
+
+
+def _line(topology: Topology) -> Topology:
+    start, links = topology.out_links
+    first, last = start[topology.dst], start[topology.dst.astype(np.int64) + 1]
+    counts = last - first
+    tails = np.repeat(np.arange(topology.num_links), counts)
+    within = np.arange(len(tails)) - np.repeat(np.cumsum(counts) - counts, counts)
+    heads = links[np.repeat(first, counts) + within]
+    classes = (topology.classes[topology.link_class[0]],) if topology.num_links else (LinkClass(),)
+    return Topology("line", topology.num_links, tails, heads, classes=classes, unit=topology.unit)
+
+
+def line_size(topology: Topology, n: int = 1) -> tuple[int, int]:
+    _require_direct("line", topology)
+    if not topology.is_uniform:
+        raise _needs("line", topology, "whose links are all alike")
+    _check_times(n)
+    walks = np.ones(topology.num_ranks, dtype=object)  # walks of a length from each rank; exact, however many
+    for _ in range(n + 1):
+        before = int(walks.sum())
+        longer = np.zeros(topology.num_ranks, dtype=object)
+        np.add.at(longer, topology.src, walks[topology.dst])
+        walks = np.minimum(longer, HUGE)
+    return int(before), int(walks.sum())
+
+
+# ---- degree expansion
+
+
+def degree(topology: Topology, n: int) -> Topology:
+    """Return G * n: n copies v_0 .. v_{n-1} of every rank v, all copies linked as the ranks are (Definition 13).
+
+    Copy i of rank v is rank v*n + i.
+    """
+    src, dst, kind = _columns(topology)
+    link, copy, other = np.unravel_index(np.arange(len(src) * n * n), (len(src), n, n))
+    tails, heads = src[link] * n + copy, dst[link] * n + (copy + other) % n
+    order = np.lexsort((other, _places(topology)[link], tails))
+    symmetry = Translations((*topology.symmetry.shape, n)) if topology.symmetry else None
+    return Topology(
+        "degree", topology.num_ranks * n, tails[order], heads[order], link_class=kind[link][order],
+        classes=topology.classes, unit=topology.unit, symmetry=symmetry,
+    )  # fmt: skip
+
+
+def degree_size(topology: Topology, n: int) -> tuple[int, int]:
+    _require_direct("degree", topology)
+    if (topology.src == topology.dst).any():
+        raise _needs("degree", topology, "without self-loops")
+    return topology.num_ranks * n, topology.num_links * n * n
+
+
+# ---- Cartesian products
+
+
+def product(*topologies: Topology) -> Topology:
+    """Return the Cartesian product: vectors of ranks, linked where one coordinate moves along a link (Definition 3).
+
+    The last coordinate is fastest, so a product of rings is the torus, link by link.
+    """
+    return reduce(_product, topologies)
+
+
+def _product(one: Topology, two: Topology) -> Topology:
+    n, m = one.num_ranks, two.num_ranks
+    (src1, dst1, kind1), (src2, dst2, kind2) = _columns(one), _columns(two)
+    still1, still2 = np.tile(np.arange(m), len(src1)), np.repeat(np.arange(n), len(src2))
+    tails = np.concatenate([np.repeat(src1, m) * m + still1, still2 * m + np.tile(src2, n)])
+    heads = np.concatenate([np.repeat(dst1, m) * m + still1, still2 * m + np.tile(dst2, n)])
+    places = np.concatenate([np.repeat(_places(one), m), np.tile(_places(two), n)])
+    part = np.repeat([0, 1], [len(src1) * m, n * len(src2)])
+    classes = tuple(dict.fromkeys((*one.classes, *two.classes)))
+    renumber = np.array([classes.index(kind) for kind in (*one.classes, *two.classes)])
+    kinds = renumber[np.concatenate([np.repeat(kind1, m), np.tile(kind2, n) + len(one.classes)])]
+    order = np.lexsort((places, part, tails))
+    both = one.symmetry and two.symmetry
+    symmetry = Translations((*one.symmetry.shape, *two.symmetry.shape)) if both else None  # type: ignore[union-attr]
+    unit = one.unit if one.num_links else two.unit
+    return Topology(
+        "product", n * m, tails[order], heads[order], link_class=kinds[order], classes=classes, unit=unit,
+        symmetry=symmetry,
+    )  # fmt: skip
+
+
+def product_size(*topologies: Topology) -> tuple[int, int]:
+    _require_direct("product", *topologies)
+    linked = [topology for topology in topologies if topology.num_links]
+    other = next((topology for topology in linked if topology.unit != linked[0].unit), None)
+    if other is not None:
+        message = f"links of `{linked[0].name}` are in {_unit(linked[0])}, those of `{other.name}` in {_unit(other)}"
+        raise error("C0312", message, hint="give both topologies a bandwidth: `with { bandwidth: 25 GB/s }`")
+    nodes, links = 1, 0
+    for topology in topologies:
+        links = min(links * topology.num_ranks + nodes * topology.num_links, HUGE)
+        nodes = _sizes.prod([nodes, topology.num_ranks])
+    return nodes, links
+
+
+def _unit(topology: Topology) -> str:
+    return "B/s" if topology.unit == "B/s" else "link units"
+
+
+def power(topology: Topology, n: int) -> Topology:
+    """Return the Cartesian product of n copies."""
+    return product(*[topology] * n)
+
+
+def power_size(topology: Topology, n: int) -> tuple[int, int]:
+    _check_times(n)
+    return product_size(*[topology] * n)
+
+
+def _check_times(n: int) -> None:
+    if n > _MAX_TIMES:
+        raise domain(f"found {n} times, needed at most {_MAX_TIMES}")
+
+
+# ---- turning links round
+
+
+def transpose(topology: Topology) -> Topology:
+    """Return the topology with every link turned round."""
+    return _joined(topology, forth=False)
+
+
+def bidirectional(topology: Topology) -> Topology:
+    """Return G and its transpose together: every link, and its reverse (section A.6 of the direct-connect paper).
+
+    A d-regular topology becomes 2d-regular, whether or not it had opposite links before.
+    """
+    return _joined(topology, forth=True)
+
+
+def _joined(topology: Topology, forth: bool) -> Topology:
+    src, dst, kind = _columns(topology)
+    places, back = _places(topology), np.ones(len(src), dtype=np.int64)
+    tails, heads, part, kinds = dst, src, back, kind
+    if forth:
+        tails, heads = np.concatenate([src, dst]), np.concatenate([dst, src])
+        part, places, kinds = np.concatenate([back * 0, back]), np.tile(places, 2), np.tile(kind, 2)
+    order = np.lexsort((places, part, tails))
+    return attrs.evolve(topology, src=tails[order], dst=heads[order], link_class=kinds[order])
+
+
+def transpose_size(topology: Topology) -> tuple[int, int]:
+    return topology.num_nodes, topology.num_links
+
+
+def bidirectional_size(topology: Topology) -> tuple[int, int]:
+    return topology.num_nodes, 2 * topology.num_links
+
+
+# ---- parts
+
+
+def subset(topology: Topology, ranks: tuple[int, ...]) -> Topology:
+    """Return the topology of some of the ranks, in their order, all switches, and the links among those.
+
+    Ranks are numbered anew from 0; names stay.
+    """
+    kept = np.concatenate([np.array(ranks, dtype=np.int64), np.arange(topology.num_ranks, topology.num_nodes)])
+    number = np.full(topology.num_nodes, -1)
+    number[kept] = np.arange(len(kept))
+    src, dst, kind = _columns(topology)
+    keep = (number[src] >= 0) & (number[dst] >= 0)
+    names = tuple(topology.names[node] for node in kept) if topology.node_names else None
+    return attrs.evolve(
+        topology, num_ranks=len(ranks), src=number[src[keep]], dst=number[dst[keep]], link_class=kind[keep],
+        node_names=names, symmetry=None,
+    )  # fmt: skip
+
+
+def subset_size(topology: Topology, ranks: tuple[int, ...]) -> tuple[int, int]:
+    if not ranks:
+        raise domain("found no ranks, needed at least one")
+    for rank in ranks:
+        if not 0 <= rank < topology.num_ranks:
+            raise domain(f"found rank {rank}, needed ranks from 0 to {topology.num_ranks - 1}")
+    return len(ranks) + topology.num_switches, topology.num_links
