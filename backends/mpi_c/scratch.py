@@ -75,13 +75,14 @@ def _contents(program: Program) -> tuple[Array, Array]:
     nth = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
     reads = _READS[program.opcode] & (program.src_buffer != Buffer.SCRATCH)
     writes = _WRITES[program.opcode] & (program.dst_buffer != Buffer.SCRATCH)
-    offset = np.where(reads, program.src_offset, np.where(writes, program.dst_offset, -1)).astype(np.int64)
+    src, dst = program.src_offset.astype(np.int64), program.dst_offset.astype(np.int64)
+    offset = np.where(reads, src, np.where(writes, dst, -1))
     chunk = np.where(offset[row] >= 0, (offset[row] + nth) % span(program), -1)
     if (chunk < 0).any():
         chunk = _through_scratch(program, chunk)
     _check_messages(program, chunk)
     both = (reads & writes)[row]
-    _require(program, row[both & (chunk != (program.dst_offset[row].astype(np.int64) + nth) % span(program))])
+    _require(program, row[both & (chunk != (dst[row] + nth) % span(program))])
     return chunk, row
 
 

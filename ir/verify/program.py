@@ -24,7 +24,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 #: more chunks than this in all buffers are not executed
 MAX_CHUNKS = 1 << 25
 #: primitives up to which the depth is also found for instructions run chunk by chunk
-CHEAP = 1 << 20
+CHEAP = 1 << 18
 
 _KEPT = "out-of-place input is not written"
 
