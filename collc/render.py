@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -110,7 +109,7 @@ def _visible(char: str, line_break: str) -> str:
         return " " * _TAB
     if char == "\n":
         return line_break
-    if char.isprintable() or unicodedata.category(char) == "Zs":
+    if char.isprintable():
         return char
     return f"\\x{ord(char):02x}" if ord(char) < 256 else f"\\u{ord(char):04x}"
 

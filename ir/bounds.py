@@ -12,9 +12,7 @@ from .topology import Topology
 
 __all__ = ["bandwidth_bound", "moore_bound", "moore_steps", "steps_bound", "time_per_byte_bound", "worst_cut"]
 
-_EXACT_CUT_RANKS = (
-    32  # the exact minimum over all cuts runs a max-flow per rank; beyond this, cuts round single nodes
-)
+_EXACT_CUT_RANKS = 32  # the exact minimum over all cuts runs a max-flow per rank; beyond this, cuts round single nodes
 
 
 def moore_bound(degree: int, diameter: int) -> int:
@@ -130,9 +128,7 @@ def _improve(topology: Topology, ratio: Fraction, name: str) -> tuple[Fraction, 
 
     n = topology.num_ranks
     weight: dict[tuple[int, int], Fraction] = {}
-    for a, b, c in zip(
-        topology.src.tolist(), topology.dst.tolist(), topology.link_class.tolist(), strict=True
-    ):
+    for a, b, c in zip(topology.src.tolist(), topology.dst.tolist(), topology.link_class.tolist(), strict=True):
         if a != b:
             weight[a, b] = weight.get((a, b), Fraction(0)) + topology.classes[c].bandwidth
     for sink in range(n):

@@ -132,9 +132,7 @@ class Collective:
         return attrs.evolve(self, kind=REVERSED[self.kind])
 
     def _is(self, who: str, ranks: Any, shards: Any) -> Array:
-        ranks, shards = np.broadcast_arrays(
-            np.asarray(ranks, dtype=np.int64), np.asarray(shards, dtype=np.int64)
-        )
+        ranks, shards = np.broadcast_arrays(np.asarray(ranks, dtype=np.int64), np.asarray(shards, dtype=np.int64))
         match who:
             case "everyone":
                 return np.ones(ranks.shape, dtype=bool)

@@ -99,9 +99,7 @@ def _(level: Schedule) -> Cost:
         busiest.append(_busiest(level.topology, load))
         waits.append(_latency(level.topology, level, np.unique(level.route[a:b])))
     per_shard = sum(busiest, Fraction(0)) / level.parts
-    return _cost(
-        level, len(level), level.num_steps, per_shard / level.collective.num_ranks, sum(waits, Fraction(0))
-    )
+    return _cost(level, len(level), level.num_steps, per_shard / level.collective.num_ranks, sum(waits, Fraction(0)))
 
 
 @cost.register
@@ -117,9 +115,7 @@ def _(level: Forest) -> Cost:
     return attrs.evolve(_cost(level, len(level.tree), level.height, per_byte, waits), forest=detail)
 
 
-def _cost(
-    level: Schedule | Forest, transfers: int, steps: int, per_byte: Fraction, latency: Fraction
-) -> Cost:
+def _cost(level: Schedule | Forest, transfers: int, steps: int, per_byte: Fraction, latency: Fraction) -> Cost:
     topology, collective = level.topology, level.collective
     total = topology.node_bandwidth if topology.is_direct else None
     floor = bounds.bandwidth_bound(topology, collective)
@@ -145,7 +141,7 @@ def link_loads(level: Schedule | Forest, route: Array, amount: Array) -> Array:
     if routes.is_direct:
         return per_route
     load = np.zeros(level.topology.num_links, dtype=np.int64)
-    np.add.at(load, routes.links, np.repeat(per_route, np.diff(routes.start.astype(np.int64))))
+    np.add.at(load, routes.links, np.repeat(per_route, np.diff(routes.start.astype(np.int64)).astype(np.int64)))
     return load
 
 
@@ -178,11 +174,7 @@ def predict(
     the total egress bandwidth of a node (bytes per second; of the average node where nodes differ), else the links' own,
     else 100 Gbps.
     """
-    seconds = (
-        cost.latency
-        if alpha is None and cost.latency
-        else cost.T_L * (DEFAULT_ALPHA if alpha is None else alpha)
-    )
+    seconds = cost.latency if alpha is None and cost.latency else cost.T_L * (DEFAULT_ALPHA if alpha is None else alpha)
     per_byte = _seconds_per_byte(cost, bandwidth)
     points = []
     for size in sizes:

@@ -141,7 +141,7 @@ class Program:
     @cached_property
     def block(self) -> Array:
         """The block of each instruction."""
-        return np.repeat(np.arange(self.num_blocks), np.diff(self.block_start.astype(np.int64)))
+        return np.repeat(np.arange(self.num_blocks), np.diff(self.block_start.astype(np.int64)).astype(np.int64))
 
     @cached_property
     def block_id(self) -> Array:

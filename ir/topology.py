@@ -170,9 +170,7 @@ class Topology:
             table = np.zeros((self.num_nodes, len(self.classes)), dtype=np.int64)
             np.add.at(table, (ends, self.link_class), 1)
             for row in np.unique(table[: self.num_ranks], axis=0):
-                seen.add(
-                    sum((c.bandwidth * int(n) for c, n in zip(self.classes, row, strict=True)), Fraction(0))
-                )
+                seen.add(sum((c.bandwidth * int(n) for c, n in zip(self.classes, row, strict=True)), Fraction(0)))
         return seen.pop() if len(seen) == 1 else None
 
     # ---- graph algorithms
@@ -256,14 +254,10 @@ class Topology:
     def with_links(self, bandwidth: Fraction | None, latency: Fraction | None) -> Topology:
         """Return the topology with every link given this bandwidth (bytes per second) and/or latency (seconds)."""
         kinds = [
-            LinkClass(
-                c.bandwidth if bandwidth is None else bandwidth, c.latency if latency is None else latency
-            )
+            LinkClass(c.bandwidth if bandwidth is None else bandwidth, c.latency if latency is None else latency)
             for c in self.classes
         ]
-        classes = tuple(
-            dict.fromkeys(kinds)
-        )  # classes that became alike are one: links compare by class number
+        classes = tuple(dict.fromkeys(kinds))  # classes that became alike are one: links compare by class number
         index = {kind: i for i, kind in enumerate(classes)}
         number = np.array([index[kind] for kind in kinds], dtype=np.int64)
         unit = self.unit if bandwidth is None else "B/s"

@@ -25,9 +25,10 @@ def merge_rows(program: Program, joined: Array) -> Program | None:
     group = np.cumsum(~joined) - 1
     heads = np.flatnonzero(~joined)
     count = np.add.reduceat(program.count.astype(np.int64), heads) if len(heads) else program.count
-    columns = {c: getattr(program, c)[heads] for c in INSTRUCTION_COLUMNS if c != "count"}
+    columns: dict[str, Any] = {c: getattr(program, c)[heads] for c in INSTRUCTION_COLUMNS if c != "count"}
     block_start = np.searchsorted(heads, program.block_start)
-    waiting = np.repeat(group, np.diff(program.dep_start.astype(np.int64)))
+    waits = np.diff(program.dep_start.astype(np.int64)).astype(np.int64)
+    waiting = np.repeat(group, waits)
     pairs = np.unique(np.stack([waiting, group[program.deps]]), axis=1) if len(program.deps) else np.zeros((2, 0), int)
     dep_start = np.searchsorted(pairs[0], np.arange(len(heads) + 1))
     merged = attrs.evolve(program, count=count, block_start=block_start, dep_start=dep_start, deps=pairs[1], **columns)
@@ -47,7 +48,7 @@ def split_counts(program: Program, order: Array, most: int) -> tuple[Program, Ar
     pieces = np.maximum(-(-count // most), 1)
     row = np.repeat(np.arange(len(count)), pieces)
     nth = np.arange(len(row)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    columns = {c: getattr(program, c)[row] for c in ("opcode", "src_buffer", "dst_buffer")}
+    columns: dict[str, Any] = {c: getattr(program, c)[row] for c in ("opcode", "src_buffer", "dst_buffer")}
     for c in ("src_offset", "dst_offset"):
         columns[c] = getattr(program, c)[row] + nth * most
     start = np.concatenate([[0], np.cumsum(pieces)])[program.block_start]
@@ -64,10 +65,11 @@ def reblock(program: Program, order: Array, blocks: dict[str, Array], owner: Arr
     Within a block instructions stand in ``order``. Returns the program with fresh dependencies.
     """
     rows = np.lexsort((order, owner))
-    columns = {c: getattr(program, c)[rows] for c in INSTRUCTION_COLUMNS}
+    columns: dict[str, Any] = {c: getattr(program, c)[rows] for c in INSTRUCTION_COLUMNS}
+    columns |= {c: blocks[c] for c in BLOCK_COLUMNS}
     start = np.searchsorted(owner[rows], np.arange(len(blocks["block_rank"]) + 1))
     moved = attrs.evolve(
         program, block_start=start, dep_start=np.zeros(len(rows) + 1, dtype=np.int64), deps=[],
-        **{c: blocks[c] for c in BLOCK_COLUMNS}, **columns,
+        **columns,
     )  # fmt: skip
     return synchronize(moved, order[rows])

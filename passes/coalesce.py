@@ -17,11 +17,10 @@ __all__ = ["Coalesce"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-_CODES = np.arange(len(Opcode))
-_READS = np.array([Opcode(c).reads_src for c in _CODES])
-_WRITES = np.array([Opcode(c).writes_dst for c in _CODES])
-_SENDS = np.array([Opcode(c).sends for c in _CODES])
-_RECEIVES = np.array([Opcode(c).receives for c in _CODES])
+_READS = np.array([op.reads_src for op in Opcode])
+_WRITES = np.array([op.writes_dst for op in Opcode])
+_SENDS = np.array([op.sends for op in Opcode])
+_RECEIVES = np.array([op.receives for op in Opcode])
 
 
 @attrs.frozen

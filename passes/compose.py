@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import lcm
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -25,7 +25,7 @@ def compose(first: Schedule, second: Schedule) -> Schedule:
             "an allreduce is a reduce-scatter followed by an allgather",
         )
     parts = lcm(first.parts, second.parts)
-    columns = {c: np.concatenate([getattr(first, c), getattr(second, c)]) for c in ("action", "shard")}
+    columns: dict[str, Any] = {c: np.concatenate([getattr(first, c), getattr(second, c)]) for c in ("action", "shard")}
     for c in ("lo", "hi"):
         a, b = (getattr(s, c).astype(np.int64) * (parts // s.parts) for s in (first, second))
         columns[c] = np.concatenate([a, b])

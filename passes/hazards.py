@@ -18,10 +18,9 @@ __all__ = ["sequential_order", "synchronize"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-_CODES = np.arange(len(Opcode))
-_READS_SRC = np.array([Opcode(c).reads_src for c in _CODES])
-_READS_DST = np.array([Opcode(c).reads_dst for c in _CODES])
-_WRITES_DST = np.array([Opcode(c).writes_dst for c in _CODES])
+_READS_SRC = np.array([op.reads_src for op in Opcode])
+_READS_DST = np.array([op.reads_dst for op in Opcode])
+_WRITES_DST = np.array([op.writes_dst for op in Opcode])
 
 
 def sequential_order(program: Program) -> Array:

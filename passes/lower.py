@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 from collc.ir.collective import Collective
-from collc.ir.program import Buffer, Opcode, Program
+from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
 from collc.ir.schedule import Action, Schedule
 
 from .base import Pass
@@ -263,13 +263,13 @@ def _assemble(s: Schedule, places: _Places, table: _Table) -> Program:
     fresh = np.concatenate([[True], (owner[:, 1:] != owner[:, :-1]).any(axis=0)]) if len(order) else np.zeros(0, bool)
     start = np.flatnonzero(fresh)
     rank, kind, peer, channel = owner[:, start]
-    columns = ("opcode", "src_buffer", "src_offset", "dst_buffer", "dst_offset", "count")
+    columns: dict[str, Any] = {c: t[c] for c in INSTRUCTION_COLUMNS}
     program = Program(
         s.collective, s.parts, scratch=places.scratch, block_rank=rank,
         send_peer=np.where(kind == _SEND_BLOCK, peer, -1), recv_peer=np.where(kind == _RECV_BLOCK, peer, -1),
         channel=channel, block_start=np.append(start, len(order)),
         dep_start=np.zeros(len(order) + 1, dtype=np.int64), deps=[], scheduler=s.scheduler,
-        **{c: t[c] for c in columns},
+        **columns,
     )  # fmt: skip
     when = np.empty(len(order), dtype=np.int64)
     when[np.lexsort((sequence, t["rank_order"], t["time"]))] = np.arange(len(order))

@@ -50,10 +50,10 @@ class Unfuse(Pass):
             owner += [i] * len(parts)
         table = np.array(rows, dtype=np.int64)
         source = np.array(owner, dtype=np.int64)
+        columns: dict[str, Any] = {c: table[:, k] for k, c in enumerate(INSTRUCTION_COLUMNS)}
         program = attrs.evolve(
             ir, scratch=scratch, block_start=np.searchsorted(source, ir.block_start),
-            dep_start=np.zeros(len(rows) + 1, dtype=np.int64), deps=[],
-            **{c: table[:, k] for k, c in enumerate(INSTRUCTION_COLUMNS)},
+            dep_start=np.zeros(len(rows) + 1, dtype=np.int64), deps=[], **columns,
         )  # fmt: skip
         return synchronize(program, np.argsort(np.argsort(order[source], kind="stable"), kind="stable"))
 
@@ -72,14 +72,14 @@ def _stages(program: Program, fused: Array) -> tuple[Array, Array]:
 
 def _expand(row: tuple[int, ...], stage: int) -> list[tuple[int, ...]]:
     opcode, src_buffer, src, dst_buffer, dst, count = row
-    aside = (Opcode.RECV, 0, 0, Buffer.SCRATCH, stage, count)
+    aside: tuple[int, ...] = (Opcode.RECV, 0, 0, Buffer.SCRATCH, stage, count)
     if opcode == Opcode.RECV_COPY_SEND:
         return [(Opcode.RECV, 0, 0, dst_buffer, dst, count), (Opcode.SEND, dst_buffer, dst, 0, 0, count)]
     if opcode == Opcode.RECV_REDUCE_SEND:
         # The sum is only passed on: it is made where it was received.
         add = (Opcode.REDUCE, src_buffer, src, Buffer.SCRATCH, stage, count)
         return [aside, add, (Opcode.SEND, Buffer.SCRATCH, stage, 0, 0, count)]
-    parts = [aside]
+    parts: list[tuple[int, ...]] = [aside]
     if (src_buffer, src) != (dst_buffer, dst):
         parts.append((Opcode.COPY, src_buffer, src, dst_buffer, dst, count))
     parts.append((Opcode.REDUCE, Buffer.SCRATCH, stage, dst_buffer, dst, count))

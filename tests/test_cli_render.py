@@ -53,7 +53,7 @@ def test_an_error_without_a_place_is_the_program_s() -> None:
         ("abc", 4, 4, "    |    ^"),
         ("abc", 99, 120, "    |    ^"),
         ("", 1, 1, "    | ^"),
-        ("a\x1b[31mb", 7, 8, "    |         ^"),
+        ("a\x1b[31mb", 7, 8, "    |          ^"),
     ],
 )
 def test_the_caret_stands_under_what_is_meant(line: str, column: int, end: int, caret: str) -> None:

@@ -122,7 +122,7 @@ def repeated(algorithm: Algorithm, rank: int, block: int, number: int) -> Algori
             "no flag", with_step(PAIRS, 2, 3, 5, hasdep=0), "dependencies",
             "rank 2, threadblock ., step 2.*no flag .*hangs",
         ),
-        ("hasdep of 2", with_step(PAIRS, 2, 3, 5, hasdep=2), "steps", "rank 2, threadblock 3, step 5.*hasdep is 0 or 1"),
+        ("hasdep of 2", with_step(PAIRS, 2, 3, 5, hasdep=2), "steps", "rank 2, threadblock 3, step 5.*is 0 or 1"),
         (
             "nop without a waiting instruction", with_step(PAIRS, 1, 3, 3, depid=-1), "steps",
             "rank 1, threadblock 3, step 3",

@@ -146,43 +146,76 @@ static int differs(struct test *t, const char *what, const struct buffer *now, c
     return 1;
 }
 
-/* Performs one call; returns its time on the slowest rank, and what was wrong on the first wrong rank. */
-static double perform(struct test *t, char *detail, int room)
+/* Waits for a request, giving way to the other ranks: some MPIs' own wait does not. */
+static void finish(MPI_Request request)
 {
-    double start, mine, slowest;
-    int error, wrong = 0, first;
+    int done = 0;
+
+    while (MPI_Test(&request, &done, MPI_STATUS_IGNORE), !done)
+        sched_yield();
+}
+
+static void synchronize(void)
+{
+    MPI_Request request;
+
+    MPI_Ibarrier(MPI_COMM_WORLD, &request);
+    finish(request);
+}
+
+/* The largest of all ranks' values, everywhere. */
+static void largest(double *values, int number)
+{
+    MPI_Request request;
+
+    MPI_Iallreduce(MPI_IN_PLACE, values, number, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD, &request);
+    finish(request);
+}
+
+static int call(struct test *t)
+{
+    return t->algorithm->call(t->send_argument, t->recv_argument, t->count, dtypes[t->dtype], ops[t->op],
+                              MPI_COMM_WORLD);
+}
+
+/* Performs one call with `work`; returns its time on the slowest rank. Where a detail is wanted, checks
+ * all buffers, and leaves with rank 0 what was wrong on the first wrong rank (the first wrong rank is
+ * returned in `wrong`; ranks: all is well). */
+static double perform(struct test *t, int (*work)(struct test *), char *detail, int room, int *wrong)
+{
+    double values[2]; /* time; how far before the last rank the first wrong one is */
+    int error, bad;
 
     copy(&t->send_now, &t->send);
     copy(&t->recv_now, &t->recv);
     user_dtype = t->dtype;
+    synchronize();
+    values[0] = MPI_Wtime();
+    error = work(t);
+    values[0] = MPI_Wtime() - values[0];
+    if (detail == NULL) {
+        largest(values, 1);
+        return values[0];
+    }
     detail[0] = '\0';
-    MPI_Barrier(MPI_COMM_WORLD);
-    start = MPI_Wtime();
-    error = t->algorithm->call(t->send_argument, t->recv_argument, t->count, dtypes[t->dtype], ops[t->op],
-                               MPI_COMM_WORLD);
-    mine = MPI_Wtime() - start;
     if (error != MPI_SUCCESS) {
         char text[MPI_MAX_ERROR_STRING] = "";
         int length;
 
         MPI_Error_string(error, text, &length);
-        wrong = snprintf(detail, (size_t)room, "rank %d: returned error %d: %.80s", me, error, text) > 0;
+        bad = snprintf(detail, (size_t)room, "rank %d returned error %d: %.80s", me, error, text) > 0;
     } else {
-        wrong = differs(t, "receive", &t->recv_now, &t->expected, detail, (size_t)room) ||
-                differs(t, "send", &t->send_now, &t->sent, detail, (size_t)room);
+        bad = differs(t, "receive", &t->recv_now, &t->expected, detail, (size_t)room) ||
+              differs(t, "send", &t->send_now, &t->sent, detail, (size_t)room);
     }
-    wrong = wrong ? me : ranks;
-    MPI_Allreduce(&wrong, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-    if (first > 0 && first < ranks) {
-        if (me == first)
-            MPI_Send(detail, room, MPI_CHAR, 0, 0, MPI_COMM_WORLD);
-        else if (me == 0)
-            MPI_Recv(detail, room, MPI_CHAR, first, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    } else if (first == ranks) {
-        detail[0] = '\0';
-    }
-    MPI_Reduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
-    return slowest;
+    values[1] = bad ? ranks - me : 0;
+    largest(values, 2);
+    *wrong = ranks - (int)values[1];
+    if (me == *wrong && me > 0)
+        MPI_Send(detail, room, MPI_CHAR, 0, 0, MPI_COMM_WORLD);
+    if (me == 0 && *wrong > 0 && *wrong < ranks)
+        MPI_Recv(detail, room, MPI_CHAR, *wrong, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return values[0];
 }
 
 /* The MPI's own collective, for comparison. */
@@ -202,47 +235,32 @@ static int builtin(const void *send, void *recv, int n, MPI_Datatype type, MPI_O
     }
 }
 
-static double perform_builtin(struct test *t)
+static int call_builtin(struct test *t)
 {
-    double start, mine, slowest;
-
-    copy(&t->send_now, &t->send);
-    copy(&t->recv_now, &t->recv);
-    user_dtype = t->dtype;
-    MPI_Barrier(MPI_COMM_WORLD);
-    start = MPI_Wtime();
-    builtin(t->send_argument, t->recv_argument, t->count, dtypes[t->dtype], ops[t->op], t->algorithm->kind,
-            t->algorithm->root);
-    mine = MPI_Wtime() - start;
-    MPI_Reduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
-    return slowest;
+    return builtin(t->send_argument, t->recv_argument, t->count, dtypes[t->dtype], ops[t->op], t->algorithm->kind,
+                   t->algorithm->root);
 }
 
 static void run_case(struct test *t, int repeats, int compare)
 {
     char detail[256];
-    int k;
+    int wrong = ranks, k;
 
     prepare(t);
     if (me == 0)
         printf("collc-row name=%s count=%d dtype=%s op=%s in_place=%d times=", t->algorithm->name, t->count,
                dtype_names[t->dtype], op_names[t->op], t->in_place);
     /* one call to warm up is not timed; every call is checked */
-    for (k = 0; k <= repeats; k++) {
-        int wrong;
-        double seconds = perform(t, detail, (int)sizeof detail);
+    for (k = 0; k <= repeats && wrong == ranks; k++) {
+        double seconds = perform(t, call, detail, (int)sizeof detail, &wrong);
 
         if (me == 0 && k > 0)
             printf("%s%.9f", k > 1 ? "," : "", seconds);
-        wrong = detail[0] != '\0';
-        MPI_Bcast(&wrong, 1, MPI_INT, 0, MPI_COMM_WORLD);
-        if (wrong)
-            break;
     }
     if (me == 0)
         printf(" builtin=");
     for (k = 0; compare && k <= repeats; k++) {
-        double seconds = perform_builtin(t);
+        double seconds = perform(t, call_builtin, NULL, 0, NULL);
 
         if (me == 0 && k > 0)
             printf("%s%.9f", k > 1 ? "," : "", seconds);

@@ -6,6 +6,7 @@
 #define _POSIX_C_SOURCE 200112L
 
 #include <inttypes.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@ from math import lcm
 import attrs
 from collc.ir.collective import ROOTED, Collective
 from collc.ir.diagnostic import error, nearest
-from collc.ir.program import Buffer, Program
+from collc.ir.program import Buffer, Opcode, Program
 
 from .consume import Operation, operations, target
 from .model import KINDS, OPCODES, Algorithm, Gpu, Step
@@ -17,7 +17,7 @@ __all__ = ["Loaded", "collective_of", "to_program"]
 _BUFFERS = {"i": Buffer.INPUT, "o": Buffer.OUTPUT, "s": Buffer.SCRATCH}
 
 #: An instruction as Program.build takes it, its waits still (threadblock, step row) of the same rank.
-_Row = tuple[int, Buffer, int, Buffer, int, int, list[tuple[int, int]]]
+_Row = tuple[Opcode, Buffer, int, Buffer, int, int, list[tuple[int, int]]]
 
 
 @attrs.frozen
@@ -61,7 +61,7 @@ def to_program(algorithm: Algorithm, collective: Collective | None = None) -> Lo
     scale = lcm(algorithm.nchunksperloop, shards) // algorithm.nchunksperloop
     chunks = algorithm.nchunksperloop * scale // shards
     blocks: list[tuple[int, int, int, int]] = []
-    rows: list[list[tuple[int, Buffer, int, Buffer, int, int, list[int]]]] = []
+    rows: list[list[tuple[Opcode, Buffer, int, Buffer, int, int, list[int]]]] = []
     first = 0
     for gpu in sorted(algorithm.gpus, key=lambda g: g.id):
         in_order = sorted(gpu.threadblocks, key=lambda b: b.id)
@@ -75,7 +75,7 @@ def to_program(algorithm: Algorithm, collective: Collective | None = None) -> Lo
     scratch = [gpu.s_chunks * scale for gpu in sorted(algorithm.gpus, key=lambda g: g.id)]
     program = Program.build(
         collective, chunks, scratch, blocks, rows, name=algorithm.name or "collective", scheduler="msccl-xml"
-    )  # type: ignore[arg-type]
+    )
     return Loaded(program, scale)
 
 

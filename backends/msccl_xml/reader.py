@@ -124,14 +124,14 @@ class _Reader:
         return result
 
     def gpu(self, element: _Element) -> Gpu:
-        values = [self.integer(element, name) for name in ("id", "i_chunks", "o_chunks", "s_chunks")]
+        number, i, o, s = (self.integer(element, name) for name in ("id", "i_chunks", "o_chunks", "s_chunks"))
         blocks = tuple(self.threadblock(child) for child in element.iterchildren("tb"))
-        return Gpu(*values, blocks, element.sourceline or 0)
+        return Gpu(number, i, o, s, blocks, element.sourceline or 0)
 
     def threadblock(self, element: _Element) -> Threadblock:
-        values = [self.integer(element, name) for name in ("id", "send", "recv", "chan")]
+        number, send, recv, chan = (self.integer(element, name) for name in ("id", "send", "recv", "chan"))
         steps = tuple(self.step(child) for child in element.iterchildren("step"))
-        return Threadblock(*values, steps, element.sourceline or 0)
+        return Threadblock(number, send, recv, chan, steps, element.sourceline or 0)
 
     def step(self, element: _Element) -> Step:
         s, srcoff, dstoff, cnt, depid, deps, hasdep = [self.integer(element, name) for name in _STEP_INTEGERS]

@@ -28,7 +28,10 @@ STRUCTURE_CHECKS: dict[str, str] = {
 
 def check_structure(algorithm: Algorithm) -> list[Finding]:
     """Return what breaks a rule all runtimes share; where a finding is ``fatal`` there is nothing to execute."""
-    return [*_numbering(algorithm), *_connections(algorithm), *_steps(algorithm), *_runs_and_waits(algorithm)]
+    found = list(_numbering(algorithm))
+    if any(finding.fatal for finding in found):  # nothing below could name its place
+        return found
+    return [*found, *_connections(algorithm), *_steps(algorithm), *_runs_and_waits(algorithm)]
 
 
 def _numbering(algorithm: Algorithm) -> Iterator[Finding]:
@@ -38,7 +41,7 @@ def _numbering(algorithm: Algorithm) -> Iterator[Finding]:
                 yield _numbered(f"`{name}` needs to be at least 1, found {getattr(algorithm, name)}")
         return
     ids = [gpu.id for gpu in algorithm.gpus]
-    if sorted(ids) != list(range(algorithm.ngpus)):
+    if len(ids) != algorithm.ngpus or sorted(ids) != list(range(algorithm.ngpus)):
         yield _numbered(_numbering_problem("gpu", ids, algorithm.ngpus))
     for gpu in algorithm.gpus:
         ids = [block.id for block in gpu.threadblocks]

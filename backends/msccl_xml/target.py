@@ -170,7 +170,7 @@ class MscclXml(Target):
         if collective.root is not None:
             yield f"warning: right for root {collective.root} only, but runtimes pick a file for any root"
             if self.proto == "Simple" and self.profile.reads_outofplace:
-                yield "warning: between machines this runtime miscounts steps of this kind under Simple; use LL or LL128"
+                yield "warning: between machines this runtime miscounts its steps under Simple; use LL or LL128"
         used = " and ".join(mode_name(mode) for mode, use in zip((True, False), modes, strict=True) if use)
         low, high = splits(draft.nchunksperloop, sizes.smallest, sizes.largest, self.profile.tile[self.proto])
         depth = PROTOCOLS[self.proto].fifo_depth

@@ -39,6 +39,4 @@ class Report:
         """Raise ``code`` with one diagnostic per failed check."""
         if not self.ok:
             what = what or f"this {self.kind} of {self.collective}"
-            raise CollcError(
-                [Diagnostic(code, f"{what} is wrong: {c.name}: {c.detail}") for c in self.failed]
-            )
+            raise CollcError([Diagnostic(code, f"{what} is wrong: {c.name}: {c.detail}") for c in self.failed])

@@ -100,11 +100,7 @@ def _links(s: Schedule) -> Check:
         topology.src[links[joint]] < topology.num_ranks
     )
     used = np.unique(s.route)
-    ends = (
-        np.stack([routes.tails(topology)[used], routes.heads(topology)[used]])
-        if len(used)
-        else np.zeros((2, 0))
-    )
+    ends = np.stack([routes.tails(topology)[used], routes.heads(topology)[used]]) if len(used) else np.zeros((2, 0))
     off = (ends >= topology.num_ranks).any(axis=0) | (ends[0] == ends[1])
     in_use = np.zeros(len(routes), dtype=bool)
     in_use[used] = True
@@ -149,13 +145,9 @@ class _Atoms:
 
 def _row(s: Schedule, i: int) -> str:
     verb = "reduces" if s.action[i] == Action.REDUCE else "sends"
-    piece = (
-        "" if (s.lo[i], s.hi[i]) == (0, s.parts) else f" part [{s.lo[i]}/{s.parts}, {s.hi[i]}/{s.parts}) of"
-    )
+    piece = "" if (s.lo[i], s.hi[i]) == (0, s.parts) else f" part [{s.lo[i]}/{s.parts}, {s.hi[i]}/{s.parts}) of"
     names = s.topology.names
-    return (
-        f"step {s.step[i]}: rank {names[s.src[i]]} {verb}{piece} shard {s.shard[i]} to rank {names[s.dst[i]]}"
-    )
+    return f"step {s.step[i]}: rank {names[s.src[i]]} {verb}{piece} shard {s.shard[i]} to rank {names[s.dst[i]]}"
 
 
 # ---- collectives that copy
@@ -165,9 +157,7 @@ def _execute_copying(s: Schedule, atoms: _Atoms) -> list[Check]:
     """Execute a collective in which a shard's only value is its source's: having it is one bit per atom."""
     reducing = np.flatnonzero(s.action != Action.COPY)
     if len(reducing):
-        raise _Wrong(
-            "single reduction", f"{_row(s, int(reducing[0]))}, but {s.collective.kind} reduces nothing"
-        )
+        raise _Wrong("single reduction", f"{_row(s, int(reducing[0]))}, but {s.collective.kind} reduces nothing")
     c = s.collective
     words = (atoms.count + 63) // 64
     has = np.zeros((words, c.num_ranks * c.num_shards), dtype=np.uint64)
@@ -190,9 +180,7 @@ def _execute_copying(s: Schedule, atoms: _Atoms) -> list[Check]:
     _everything_arrived(s, atoms, has)
     return [
         Check("causality", True, "nothing is sent before it is there"),
-        Check(
-            "single reduction", True, f"nothing is reduced; {repeated} transfers repeat data already there"
-        ),
+        Check("single reduction", True, f"nothing is reduced; {repeated} transfers repeat data already there"),
         Check("postcondition", True, f"every rank ends with what {c.kind} promises"),
     ]
 
@@ -279,14 +267,10 @@ def _execute_block(s: Schedule, atoms: _Atoms, rows: Array, shards: Array, words
     _everything_combined(s, atoms, value, shards)
 
 
-def _execute_step(
-    s: Schedule, atoms: _Atoms, rows: Array, flat: Array, first_shard: int, shards: int
-) -> None:
+def _execute_step(s: Schedule, atoms: _Atoms, rows: Array, flat: Array, first_shard: int, shards: int) -> None:
     widths = atoms.last[rows].astype(np.int64) - atoms.first[rows]
     row = np.repeat(rows, widths)
-    atom = np.arange(len(row)) - np.repeat(
-        np.cumsum(widths) - widths - atoms.first[rows].astype(np.int64), widths
-    )
+    atom = np.arange(len(row)) - np.repeat(np.cumsum(widths) - widths - atoms.first[rows].astype(np.int64), widths)
     place = (s.shard[row].astype(np.int64) - first_shard) * atoms.count + atom
     origin = s.src[row].astype(np.int64) * (shards * atoms.count) + place
     target = s.dst[row].astype(np.int64) * (shards * atoms.count) + place

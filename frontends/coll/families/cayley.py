@@ -21,7 +21,7 @@ __all__ = [
     "torus", "uniring",
 ]  # fmt: skip
 
-_MAX_DIMENSIONS = 64
+_MAX_DIMENSIONS = 32
 
 
 def _translated(name: str, shape: Sequence[int], generators: Sequence[Sequence[int]]) -> Topology:

@@ -16,6 +16,8 @@ from ._sizes import HUGE, domain
 __all__ = ["bidirectional", "degree", "line", "power", "product", "subset", "transpose"]
 
 _MAX_TIMES = 100
+#: more walks than any limit allows; the sum over a million links still fits 64 bits
+_MANY = 2**40
 
 Array = np.ndarray
 
@@ -69,13 +71,12 @@ def line_size(topology: Topology, n: int = 1) -> tuple[int, int]:
     if not topology.is_uniform:
         raise _needs("line", topology, "whose links are all alike")
     _check_times(n)
-    walks = np.ones(topology.num_ranks, dtype=object)  # walks of a length from each rank; exact, however many
+    walks = np.ones(topology.num_ranks, dtype=np.int64)  # walks of a length from each rank, never more than _MANY
     for _ in range(n + 1):
-        before = int(walks.sum())
-        longer = np.zeros(topology.num_ranks, dtype=object)
+        before, longer = walks, np.zeros_like(walks)
         np.add.at(longer, topology.src, walks[topology.dst])
-        walks = np.minimum(longer, HUGE)
-    return int(before), int(walks.sum())
+        walks = np.minimum(longer, _MANY)
+    return int(before.sum()), int(walks.sum())
 
 
 # ---- degree expansion

@@ -1,0 +1,252 @@
+"""What ``name(arguments)`` means: graph families, operators on topologies, functions of numbers.
+
+Arguments are checked against the registry, and sizes against the limits, before anything is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from importlib import import_module
+from math import ceil, floor
+from typing import Any
+
+import attrs
+
+from collc.ir.diagnostic import CollcError, Span, error, nearest
+from collc.ir.topology import Topology
+
+from . import ast
+from .expressions import integer
+from .families import FAMILIES, LATER, OPERATORS, Construction, Parameter
+from .values import Integers, Quantity, Value, bounded, compared, kind_of, whole
+
+__all__ = ["DEFAULT_NODE_LIMIT", "Library", "Limits"]
+
+DEFAULT_NODE_LIMIT = 20_000
+#: Links allowed for each node of the node limit: complete(1024) has a million, and 1,280,000 are allowed by default.
+_LINKS_PER_NODE = 64
+#: All topologies of a file together may be this many times as large as one may be.
+_TOPOLOGIES = 8
+#: Statements that one body may execute for each node of the node limit: 4,000,000 by default.
+_STATEMENTS_PER_NODE = 200
+
+_CONSTRUCTIONS = {**FAMILIES, **OPERATORS}
+
+
+@attrs.define
+class Limits:
+    """How much a file may ask for; ``nodes`` is the limit that ``--node-limit`` sets, the others follow from it."""
+
+    nodes: int = DEFAULT_NODE_LIMIT
+    used_nodes: int = 0
+    used_links: int = 0
+
+    @property
+    def links(self) -> int:
+        return self.nodes * _LINKS_PER_NODE
+
+    @property
+    def statements(self) -> int:
+        return self.nodes * _STATEMENTS_PER_NODE
+
+    def claim(self, what: str, nodes: int, links: int, span: Span | None) -> None:
+        """Take a topology's size off what is left; raise C0310 where it is too large."""
+        for count, noun, limit in ((nodes, "nodes", self.nodes), (links, "links", self.links)):
+            if count > limit:
+                raise _too_large(f"{what} has {_count(count)} {noun}, the limit is {limit}", span)
+        self.used_nodes, self.used_links = self.used_nodes + nodes, self.used_links + links
+        if self.used_nodes > _TOPOLOGIES * self.nodes or self.used_links > _TOPOLOGIES * self.links:
+            total = f"{self.used_nodes} nodes and {self.used_links} links"
+            most = f"{_TOPOLOGIES * self.nodes} and {_TOPOLOGIES * self.links}"
+            raise _too_large(f"the topologies up to here have {total}, the limits are {most}", span)
+
+
+def _too_large(message: str, span: Span | None) -> CollcError:
+    return error("C0310", message, span=span, hint="`--node-limit` raises the limit")
+
+
+def _count(number: int) -> str:
+    return f"{number}" if number < 10**15 else "more than 10^15"
+
+
+@attrs.frozen
+class Library:
+    """The functions of the language, within limits."""
+
+    limits: Limits
+
+    def require(self, node: ast.Call) -> None:
+        """Raise C0122 unless the function exists, C0313 where this version cannot build it."""
+        if node.name in _CONSTRUCTIONS or node.name in _FUNCTIONS:
+            return
+        if node.name in LATER:
+            message = f"the graph family `{node.name}` is not available in this version"
+            raise error("C0313", message, span=node.span, hint="`collc topologies` lists those that are")
+        hint = nearest(node.name, (*_CONSTRUCTIONS, *_FUNCTIONS, *LATER))
+        raise error("C0122", f"unknown graph family or function `{node.name}`", span=_name_span(node), hint=hint)
+
+    def call(self, node: ast.Call, values: Sequence[Value]) -> Value:
+        """Return what a call with these arguments is."""
+        if node.name in _CONSTRUCTIONS:
+            return self._construct(node, values)
+        least, most, function = _FUNCTIONS[node.name]
+        if len(values) < least or (most is not None and len(values) > most):
+            raise _arity(node, len(values), least, most, _SIGNATURES[node.name])
+        return function(node, values)
+
+    def _construct(self, node: ast.Call, values: Sequence[Value]) -> Topology:
+        entry = _CONSTRUCTIONS[node.name]
+        if len(values) < entry.least or (entry.most is not None and len(values) > entry.most):
+            raise _arity(node, len(values), entry.least, entry.most, entry.signature(node.name))
+        arguments = [_argument(entry, node, i, value) for i, value in enumerate(values)]
+        name = f"{node.name}({', '.join(_shown(value) for value in values)})"
+        module = import_module(f".{entry.module}", f"{__package__}.families")
+        try:
+            nodes, links = getattr(module, f"{node.name}_size")(*arguments)
+            self.limits.claim(f"`{name}`" if len(name) < 80 else "it", nodes, links, node.span)
+            return attrs.evolve(getattr(module, node.name)(*arguments), name=name)
+        except CollcError as failure:
+            placed = [attrs.evolve(d, span=d.span or node.span) for d in failure.diagnostics]
+            raise CollcError(placed) from None
+
+
+def _argument(entry: Construction, node: ast.Call, index: int, value: Value) -> Any:
+    """Return an argument as the family takes it; raise C0131, C0132 or C0311 where it is no such thing."""
+    parameter, span = entry.parameter(index), node.arguments[index].span
+    if parameter.kind == "topology":
+        if not isinstance(value, Topology):
+            raise _wrong_kind(node.name, parameter, value, "a topology", span)
+        return value
+    if parameter.kind == "set":
+        return _members(node.name, parameter, value, span)
+    if isinstance(value, (bool, str, Topology, Integers, range, Quantity)):
+        raise _wrong_kind(node.name, parameter, value, "an integer", span)
+    number = integer(value, span, f"an integer `{parameter.name}`")
+    if number < parameter.least:
+        what = f"`{parameter.name}` of `{node.name}`"
+        raise error("C0311", f"found {number}, needed {what} to be at least {parameter.least}", span=span)
+    return number
+
+
+def _members(function: str, parameter: Parameter, value: Value, span: Span | None) -> tuple[int, ...]:
+    match value:
+        case Integers(items):
+            return items
+        case range() if max(value.stop - value.start, 0) <= DEFAULT_NODE_LIMIT:
+            return tuple(value)
+        case range():
+            raise error("C0134", f"found a range of more than {DEFAULT_NODE_LIMIT} integers", span=span)
+        case int():
+            raise _wrong_kind(function, parameter, value, "a set", span, hint=f"write `{{{value}}}`")
+        case _:
+            raise _wrong_kind(function, parameter, value, "a set", span)
+
+
+def _wrong_kind(
+    function: str, parameter: Parameter, value: Value, need: str, span: Span | None, hint: str | None = None
+) -> CollcError:
+    message = f"found {kind_of(value)}, needed {need} as `{parameter.name}` of `{function}`"
+    return error("C0131", message, span=span, hint=hint)
+
+
+def _arity(node: ast.Call, found: int, least: int, most: int | None, signature: str) -> CollcError:
+    need = f"{least}" if least == most else f"at least {least}" if most is None else f"{least} to {most}"
+    noun = "argument" if need == "1" else "arguments"
+    return error("C0136", f"found {found}, needed {need} {noun}", span=node.span, hint=f"write `{signature}`")
+
+
+def _name_span(node: ast.Call) -> Span | None:
+    if node.span is None:
+        return None
+    return attrs.evolve(node.span, end_line=node.span.line, end_column=node.span.column + len(node.name))
+
+
+def _shown(value: Value) -> str:
+    match value:
+        case Topology():
+            return value.name
+        case Integers(items):
+            return f"{{{', '.join(map(str, items))}}}"
+        case range():
+            return f"{value.start}..{value.stop}"
+        case _:
+            return str(value)
+
+
+# ---- functions of numbers
+
+
+def _ranks(node: ast.Call, values: Sequence[Value]) -> int:
+    (topology,) = values
+    if not isinstance(topology, Topology):
+        span = node.arguments[0].span
+        raise error("C0131", f"found {kind_of(topology)}, needed a topology", span=span, hint="write `ranks(TOPOLOGY)`")
+    return topology.num_ranks
+
+
+def _extreme(sign: str) -> Callable[[ast.Call, Sequence[Value]], Value]:
+    def run(node: ast.Call, values: Sequence[Value]) -> Value:
+        best = values[0]
+        compared(sign, best, best, node.arguments[0].span)
+        for value, argument in zip(values[1:], node.arguments[1:], strict=True):
+            if compared(sign, value, best, argument.span):
+                best = value
+        return best
+
+    return run
+
+
+def _abs(node: ast.Call, values: Sequence[Value]) -> Value:
+    value = _number(values[0], node.arguments[0].span)
+    return abs(value)
+
+
+def _number(value: Value, span: Span | None) -> int | Fraction:
+    if isinstance(value, bool) or not isinstance(value, int | Fraction):
+        raise error("C0131", f"found {kind_of(value)}, needed a number", span=span)
+    return value
+
+
+def _rounded(function: Callable[[Any], int]) -> Callable[[ast.Call, Sequence[Value]], Value]:
+    return lambda node, values: function(_number(values[0], node.arguments[0].span))
+
+
+def _pow(node: ast.Call, values: Sequence[Value]) -> Value:
+    base = _number(values[0], node.arguments[0].span)
+    exponent = integer(values[1], node.arguments[1].span)
+    if exponent < 0:
+        raise error("C0134", f"found the exponent {exponent}, needed at least 0", span=node.arguments[1].span)
+    result: int | Fraction = 1
+    if base in (0, 1, -1):
+        return base if exponent % 2 else base * base if exponent else 1
+    for _ in range(exponent):  # ends soon: every step doubles at least
+        result = bounded(result * base, node.span)
+    return whole(Fraction(result))
+
+
+def _log2(node: ast.Call, values: Sequence[Value]) -> Value:
+    span = node.arguments[0].span
+    value = integer(values[0], span)
+    if value < 1 or value & (value - 1):
+        raise error("C0134", f"found {value}, needed a power of two", span=span)
+    return value.bit_length() - 1
+
+
+def _xor(node: ast.Call, values: Sequence[Value]) -> Value:
+    one, two = (integer(value, argument.span) for value, argument in zip(values, node.arguments, strict=True))
+    if one < 0 or two < 0:
+        raise error("C0134", f"found {min(one, two)}, needed at least 0", span=node.span)
+    return one ^ two
+
+
+_Function = Callable[[ast.Call, Sequence[Value]], Value]
+_FUNCTIONS: dict[str, tuple[int, int | None, _Function]] = {
+    "ranks": (1, 1, _ranks), "min": (1, None, _extreme("<")), "max": (1, None, _extreme(">")), "abs": (1, 1, _abs),
+    "floor": (1, 1, _rounded(floor)), "ceil": (1, 1, _rounded(ceil)), "pow": (2, 2, _pow), "log2": (1, 1, _log2),
+    "xor": (2, 2, _xor),
+}  # fmt: skip
+_SIGNATURES = {
+    "ranks": "ranks(topology)", "min": "min(a, ..)", "max": "max(a, ..)", "abs": "abs(x)", "floor": "floor(x)",
+    "ceil": "ceil(x)", "pow": "pow(base, exponent)", "log2": "log2(n)", "xor": "xor(a, b)",
+}  # fmt: skip

@@ -1,0 +1,250 @@
+"""Topologies written out: ``rank``, ``switch`` and ``link`` statements to a :class:`collc.ir.topology.Topology`."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import product
+from math import prod
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+
+from collc.ir.diagnostic import CollcError, Span, error
+from collc.ir.topology import LinkClass, Topology
+
+from . import ast
+from .expressions import Compiler, Frame, integer
+from .library import Limits
+from .scope import NodeTable, Poisoned, Scope
+from .statements import Body, Overrides, Runner
+from .units import BANDWIDTH, TIME
+from .values import Quantity, Switch, Value, kind_of
+
+__all__ = ["Defaults", "Network", "with_defaults"]
+
+
+@attrs.frozen
+class Defaults:
+    """What ``with { .. }`` gives to links that name none: bandwidth in bytes per second or link units, latency."""
+
+    bandwidth: Fraction | None = None
+    unit: str = "link"
+    latency: Fraction | None = None
+
+
+@attrs.frozen
+class _Attributes:
+    """What one ``link`` statement names; ``unit`` is that of the bandwidth."""
+
+    bandwidth: Fraction | None = None
+    unit: str | None = None
+    latency: Fraction | None = None
+
+
+def attributes_of(values: Sequence[Value], spans: Sequence[Span | None]) -> _Attributes:
+    """Return the bandwidth and latency among values in any order; raise C0131 or C0315 for anything else."""
+    found = _Attributes()
+    for value, span in zip(values, spans, strict=True):
+        if isinstance(value, Quantity) and value.measure == TIME:
+            found = _latency(found, value.value, span)
+        elif isinstance(value, Quantity) and value.measure == BANDWIDTH:
+            found = _bandwidth(found, value.value, "B/s", span)
+        elif isinstance(value, int | Fraction) and not isinstance(value, bool):
+            found = _bandwidth(found, Fraction(value), "link", span)
+        else:
+            raise error("C0131", f"found {kind_of(value)}, needed a bandwidth or a latency", span=span)
+    return found
+
+
+def _bandwidth(found: _Attributes, value: Fraction, unit: str, span: Span | None) -> _Attributes:
+    if found.bandwidth is not None:
+        raise error("C0315", "found a second bandwidth", span=span)
+    if value <= 0:
+        raise error("C0315", "found a bandwidth that is not positive", span=span, hint="leave out links that carry nothing")
+    return attrs.evolve(found, bandwidth=value, unit=unit)
+
+
+def _latency(found: _Attributes, value: Fraction, span: Span | None) -> _Attributes:
+    if found.latency is not None:
+        raise error("C0315", "found a second latency", span=span)
+    if value < 0:
+        raise error("C0315", "found a negative latency", span=span)
+    return attrs.evolve(found, latency=value)
+
+
+class Network(Body):
+    """The body of a topology. A switch is a negative number (-1 is the first) until all ranks are known."""
+
+    noun: ClassVar[str] = "a topology"
+    hint: ClassVar[str] = "a topology has `rank`, `switch`, `link`, `param`, `let`, `for` and `if`"
+
+    def __init__(
+        self, compiler: Compiler, scope: Scope, overrides: Overrides, owner: str, limits: Limits
+    ):  # fmt: skip
+        super().__init__(compiler, scope, overrides, owner, limits.statements)
+        self.limits = limits
+        self.rank_names: list[str] = []
+        self.switch_names: list[str] = []
+        self.table = scope.nodes = NodeTable()
+        self.ends = array("q")  # src, dst, kind, src, dst, kind, ..
+        self.kinds: dict[_Attributes, int] = {}
+        self.places: list[Span | None] = []
+
+    def leaf(self, node: ast.Statement, scope: Scope, top: bool) -> Runner:
+        match node:
+            case ast.Nodes():
+                if not top:
+                    message = f"found `{node.kind}` in a loop, needed it in the topology itself"
+                    raise error("C0141", message, span=node.span, hint=f"write `{node.kind} name[count];`")
+                return self._nodes(node, scope)
+            case ast.Link():
+                return self._link(node, scope)
+            case ast.At():
+                raise self.misplaced("`at`", node.span)
+        raise self.misplaced(f"`{node.action}`" if isinstance(node, ast.Transfer) else "this", node.span)
+
+    # ---- nodes
+
+    def _nodes(self, node: ast.Nodes, scope: Scope) -> Runner:
+        shapes = [[self.compiler.compile(size, scope) for size in family.shape] for family in node.families]
+
+        def run(frame: Frame) -> None:
+            for family, thunks in zip(node.families, shapes, strict=True):
+                sizes = [_size(t(frame), s.span) for t, s in zip(thunks, family.shape, strict=True)]
+                self._declare(node.kind, family, sizes, scope)
+
+        return run
+
+    def _declare(self, kind: str, family: ast.NodeFamily, sizes: list[int], scope: Scope) -> None:
+        name, count = family.name.text, prod(sizes)
+        if name in self.table.families or self.scope.declared(name):
+            raise error("C0121", f"`{name}` is declared twice", span=family.name.span)
+        nodes = len(self.rank_names) + len(self.switch_names) + count
+        if nodes > self.limits.nodes:
+            message = f"`{self.owner}` has {nodes} nodes, the limit is {self.limits.nodes}"
+            raise error("C0310", message, span=family.span, hint="`--node-limit` raises the limit")
+        names = self.rank_names if kind == "rank" else self.switch_names
+        members: dict[tuple[int, ...], int | Switch] = {}
+        for indices in product(*map(range, sizes)):
+            members[indices] = len(names) if kind == "rank" else Switch(len(names))
+            names.append(f"{name}[{', '.join(map(str, indices))}]" if indices else name)
+        self.table.families[name] = members
+        self.scope.later.pop(name, None)
+
+    # ---- links
+
+    def _link(self, node: ast.Link, scope: Scope) -> Runner:
+        left, right = self.compiler.compile(node.left, scope), self.compiler.compile(node.right, scope)
+        thunks = [self.compiler.compile(attribute, scope) for attribute in node.attributes]
+        spans = [attribute.span for attribute in node.attributes]
+        constant = all(isinstance(a, ast.Number | ast.Quantity) for a in node.attributes)
+        kind: int | None = None
+        ends, duplex, most = self.ends, node.duplex, 3 * self.limits.links
+
+        def run(frame: Frame) -> None:
+            nonlocal kind
+            a, b = self._end(left(frame), node.left.span), self._end(right(frame), node.right.span)
+            if kind is None or not constant:
+                kind = self._kind(attributes_of([thunk(frame) for thunk in thunks], spans), node.span)
+            ends.extend((a, b, kind, b, a, kind) if duplex else (a, b, kind))
+            if len(ends) > most:
+                raise error(
+                    "C0310", f"`{self.owner}` has more than {self.limits.links} links, the limit", span=node.span,
+                    hint="`--node-limit` raises the limit",
+                )  # fmt: skip
+
+        return run
+
+    def _end(self, value: Value, span: Span | None) -> int:
+        if type(value) is int:
+            if 0 <= value < len(self.rank_names):
+                return value
+            known = f"ranks are 0 to {len(self.rank_names) - 1}" if self.rank_names else "no rank is declared yet"
+            raise error("C0135", f"found rank {value}: {known}", span=span)
+        if isinstance(value, Switch):
+            return -1 - value.number
+        return integer(value, span, "a rank or switch")
+
+    def _kind(self, attributes: _Attributes, span: Span | None) -> int:
+        if attributes not in self.kinds:
+            self.kinds[attributes] = len(self.kinds)
+            self.places.append(span)
+        return self.kinds[attributes]
+
+    # ---- the whole
+
+    def topology(self, defaults: Defaults, span: Span | None) -> Topology:
+        """Return what the body declared; raise C0312 or C0317 where that is no topology, Poisoned where it failed."""
+        if self.damaged:
+            raise Poisoned
+        if not self.rank_names:
+            raise error("C0317", f"topology `{self.owner}` has no ranks", span=span, hint="declare some: `rank gpu[8];`")
+        rows = np.frombuffer(self.ends, dtype=np.int64).reshape(-1, 3) if self.ends else np.zeros((0, 3), np.int64)
+        nodes = np.where(rows[:, :2] < 0, len(self.rank_names) - 1 - rows[:, :2], rows[:, :2])
+        classes, number, unit = self._classes(defaults)
+        self.limits.claim(f"`{self.owner}`", len(self.rank_names) + len(self.switch_names), len(rows), span)
+        return Topology(
+            self.owner, len(self.rank_names), nodes[:, 0], nodes[:, 1], len(self.switch_names),
+            link_class=number[rows[:, 2]], classes=classes, unit=unit, node_names=(*self.rank_names, *self.switch_names),
+        )  # fmt: skip
+
+    def _classes(self, defaults: Defaults) -> tuple[tuple[LinkClass, ...], Any, str]:
+        """Return the link classes, the class of each kind of link, and the unit of all."""
+        resolved = [_resolved(kind, defaults) for kind in self.kinds]
+        units = [unit for _, unit in resolved]
+        if len(set(units)) > 1:
+            raise _mixed(list(self.kinds), units, self.places)
+        classes = tuple(dict.fromkeys(kind for kind, _ in resolved)) or (LinkClass(),)
+        number = np.array([classes.index(kind) for kind, _ in resolved], dtype=np.int64)
+        return classes, number, units[0] if units else "link"
+
+
+def _size(value: Value, span: Span | None) -> int:
+    size = integer(value, span, "a number of nodes")
+    if size < 1:
+        raise error("C0316", f"found {size} nodes, needed at least 1", span=span)
+    return size
+
+
+def _resolved(kind: _Attributes, defaults: Defaults) -> tuple[LinkClass, str]:
+    """Return the class and unit of links with these attributes: link units are multiples of a default bandwidth."""
+    latency = kind.latency if kind.latency is not None else defaults.latency or Fraction(0)
+    if kind.unit == "B/s":
+        return LinkClass(kind.bandwidth, latency), "B/s"
+    if kind.bandwidth is None:
+        return LinkClass(defaults.bandwidth or Fraction(1), latency), defaults.unit
+    scale = defaults.bandwidth if defaults.unit == "B/s" and defaults.bandwidth else Fraction(1)
+    return LinkClass(kind.bandwidth * scale, latency), defaults.unit
+
+
+def _mixed(kinds: list[_Attributes], units: list[str], places: list[Span | None]) -> CollcError:
+    """Return the mistake of links with and without an absolute bandwidth, at the first without."""
+    odd, named = units.index("link"), units.index("B/s")
+    found = "none" if kinds[odd].bandwidth is None else "one in link units"
+    message = f"found links with a bandwidth in B/s and links with {found}, needed all or none in B/s"
+    hint = "`with { bandwidth: 25 GB/s }` after the topology is for links that name none"
+    note = f"a bandwidth in B/s is at {places[named]}"
+    return error("C0312", message, span=places[odd], notes=(note,), hint=hint)
+
+
+def with_defaults(topology: Topology, defaults: Defaults, span: Span | None) -> Topology:
+    """Return a topology made by an expression with ``with { .. }`` applied.
+
+    Bandwidths in link units become multiples of the default; latencies of 0 become the default. Raises C0318 where the
+    links have an absolute bandwidth already.
+    """
+    bandwidth, unit = defaults.bandwidth, topology.unit
+    if bandwidth is not None and unit == "B/s":
+        message = f"links of `{topology.name}` have a bandwidth in B/s already"
+        raise error("C0318", message, span=span, hint="`with` is for links that name none")
+    if bandwidth is not None:
+        unit = defaults.unit
+    classes = tuple(
+        LinkClass(kind.bandwidth * (bandwidth or 1), kind.latency or defaults.latency or Fraction(0))
+        for kind in topology.classes
+    )
+    return attrs.evolve(topology, classes=classes, unit=unit)
+

@@ -1,0 +1,268 @@
+"""Bodies in braces: what topologies and steps have in common (``let``, ``param``, ``for``, ``if``).
+
+Statements run in order. Those of a loop are compiled once, to functions of the frame that holds the variables; a
+statement that fails is reported once, with the values the loops had, and not run again.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, TypeAlias
+
+import attrs
+
+from collc.ir.diagnostic import CollcError, Span, error
+
+from . import ast
+from .expressions import Compiler, Frame, Thunk
+from .scope import POISON, Poisoned, Scope, Slot
+from .values import Integers, Value, kind_of
+
+__all__ = ["Aborted", "Body", "Overrides", "Runner"]
+
+Runner: TypeAlias = Callable[[Frame], None]
+
+#: The frame's first place is the step that transfers belong to.
+STEP = 0
+
+
+class Aborted(Exception):
+    """A body reached a limit; the mistake has been reported."""
+
+
+@attrs.define
+class Overrides:
+    """Values that the command line gives to parameters, as expressions; ``used`` and ``known`` tell which exist."""
+
+    values: Mapping[str, ast.Expr]
+    used: set[str] = attrs.field(factory=set)
+    known: set[str] = attrs.field(factory=set)
+
+    def value(self, node: ast.Define, owner: str | None) -> ast.Expr:
+        """Return the expression a parameter has: its own, or the one given for ``name`` or ``owner.name``."""
+        names = [node.name.text, *([f"{owner}.{node.name.text}"] if owner else [])]
+        self.known.update(names)
+        given = [name for name in names if name in self.values]
+        self.used.update(given)
+        return self.values[given[-1]] if given else node.value
+
+
+class Body(ABC):
+    """One body being run. ``damaged`` tells that something in it failed, so that its result means nothing."""
+
+    #: what the body is, and what its statements may be
+    noun: ClassVar[str]
+    hint: ClassVar[str]
+
+    def __init__(self, compiler: Compiler, scope: Scope, overrides: Overrides, owner: str, budget: int):
+        self.compiler = compiler
+        self.scope = scope
+        self.overrides = overrides
+        self.owner = owner
+        self.limit = self.budget = budget
+        self.frame: Frame = [None]
+        self.damaged = False
+
+    def run(self, block: ast.Block) -> None:
+        """Run the statements; mistakes go to the compiler's problems."""
+        self.scope.later.update(_declared(block.statements))
+        try:
+            self._run_all(block.statements, self.scope)
+        except Aborted:
+            self.damaged = True
+
+    def _run_all(self, statements: Sequence[ast.Statement], scope: Scope) -> None:
+        for statement in statements:
+            if isinstance(statement, ast.If):
+                self._choose(statement, scope)
+            else:
+                self._compile(statement, scope, top=True)(self.frame)
+
+    def _choose(self, node: ast.If, scope: Scope) -> None:
+        """Run the branch of an ``if`` outside loops; what it declares as nodes is there afterwards."""
+        chosen: list[ast.Block | ast.If | None] = []
+        thunk = self._condition(node, scope)
+        self._guarded(node.condition, lambda f: chosen.append(node.then if thunk(f) else node.otherwise), scope)(self.frame)
+        match chosen:
+            case [ast.Block(statements)]:
+                self._run_all(statements, scope.child())
+            case [ast.If() as otherwise]:
+                self._choose(otherwise, scope)
+
+    # ---- compiling
+
+    def _compile(self, node: ast.Statement, scope: Scope, top: bool = False) -> Runner:
+        try:
+            match node:
+                case ast.Define():
+                    return self._define(node, scope, top)
+                case ast.For():
+                    return self._for(node, scope)
+                case ast.If():
+                    return self._if(node, scope)
+                case _:
+                    return self._guarded(node, self.leaf(node, scope, top), scope)
+        except CollcError as failure:
+            self.compiler.problems.take(failure, node.span)
+            self.damaged = True
+            return _nothing
+
+    @abstractmethod
+    def leaf(self, node: ast.Statement, scope: Scope, top: bool) -> Runner:
+        """Return what a statement of this kind of body does; raise CollcError where it may not stand here."""
+
+    def misplaced(self, what: str, span: Span | None) -> CollcError:
+        return error("C0140", f"found {what} in {self.noun}", span=span, hint=self.hint)
+
+    def block(self, block: ast.Block, scope: Scope) -> Runner:
+        """Return what the statements of an inner block do, in a scope of their own."""
+        scope.later.update(_declared(block.statements))
+        runners = [self._compile(statement, scope) for statement in block.statements]
+        if len(runners) == 1:
+            return runners[0]
+
+        def run(frame: Frame) -> None:
+            for runner in runners:
+                runner(frame)
+
+        return run
+
+    def _slot(self) -> int:
+        self.frame.append(None)
+        return len(self.frame) - 1
+
+    def _define(self, node: ast.Define, scope: Scope, top: bool) -> Runner:
+        value = node.value
+        if node.keyword == "param":
+            if not top:
+                message = "found `param` in a loop, needed it in the body itself"
+                raise error("C0141", message, span=node.span, hint="write `let` for a value that changes")
+            value = self.overrides.value(node, self.owner)
+        thunk = self.compiler.compile(value, scope)
+        slot = self._slot()
+        scope.declare(node.name.text, Slot(slot), node.name.span)
+
+        def run(frame: Frame) -> None:
+            frame[slot] = POISON
+            frame[slot] = thunk(frame)
+
+        return self._guarded(node, run, scope)
+
+    def _for(self, node: ast.For, scope: Scope) -> Runner:
+        heads: list[tuple[Thunk, int, ast.Loop]] = []
+        for loop in node.loops:
+            thunk = self.compiler.compile(loop.domain, scope)
+            scope, slot = scope.child(), self._slot()
+            scope.declare(loop.name.text, Slot(slot), loop.name.span)
+            heads.append((thunk, slot, loop))
+        run = self.block(node.body, scope.child())
+        for thunk, slot, loop in reversed(heads):
+            run = self._guarded(loop.domain, self._iterate(thunk, slot, loop, run), scope)
+        return run
+
+    def _iterate(self, thunk: Thunk, slot: int, loop: ast.Loop, body: Runner) -> Runner:
+        def run(frame: Frame) -> None:
+            values = _members(thunk(frame), loop.domain.span)
+            self.spend(len(values) if isinstance(values, tuple) else max(values.stop - values.start, 0), loop.span)
+            for value in values:
+                frame[slot] = value
+                body(frame)
+
+        return run
+
+    def spend(self, count: int, span: Span | None) -> None:
+        """Count statements before they are run; report C0142 and abort the body where they are too many."""
+        self.budget -= count
+        if self.budget < 0:
+            message = f"{self.noun} runs more than {self.limit} statements"
+            self.compiler.problems.take(error("C0142", message, span=span, hint="`--node-limit` raises the limit"))
+            raise Aborted
+
+    def _if(self, node: ast.If, scope: Scope) -> Runner:
+        condition = self._condition(node, scope)
+        then = self.block(node.then, scope.child())
+        otherwise = _nothing
+        if isinstance(node.otherwise, ast.If):
+            otherwise = self._if(node.otherwise, scope)
+        elif node.otherwise is not None:
+            otherwise = self.block(node.otherwise, scope.child())
+
+        def run(frame: Frame) -> None:
+            (then if condition(frame) else otherwise)(frame)
+
+        return self._guarded(node.condition, run, scope)
+
+    def _condition(self, node: ast.If, scope: Scope) -> Thunk:
+        thunk = self.compiler.compile(node.condition, scope)
+
+        def run(frame: Frame) -> bool:
+            value = thunk(frame)
+            if value is POISON:
+                raise Poisoned
+            if not isinstance(value, bool):
+                found = f"found {kind_of(value)}, needed a condition"
+                raise error("C0131", found, span=node.condition.span, hint="compare it: `a == b`, `a < b`")
+            return value
+
+        return run
+
+    # ---- running
+
+    def _guarded(self, node: ast.Node, run: Runner, scope: Scope) -> Runner:
+        """Return ``run`` with its mistakes reported; after the first it does nothing any more."""
+        broken = False
+
+        def guarded(frame: Frame) -> None:
+            nonlocal broken
+            if broken:
+                return
+            try:
+                run(frame)
+            except CollcError as failure:
+                broken = self.damaged = True
+                self.compiler.problems.take(failure, node.span, _variables(scope, frame))
+            except Poisoned:
+                broken = self.damaged = True
+
+        return guarded
+
+
+def _nothing(frame: Frame) -> None:
+    pass
+
+
+def _members(value: Value, span: Span | None) -> range | tuple[int, ...]:
+    match value:
+        case range():
+            return value
+        case Integers(items):
+            return items
+    if value is POISON:
+        raise Poisoned
+    hint = f"write `0..{value}`" if type(value) is int else "write `LOW..HIGH` or `{A, B}`"
+    raise error("C0131", f"found {kind_of(value)}, needed a range or a set", span=span, hint=hint)
+
+
+def _declared(statements: Sequence[ast.Statement]) -> dict[str, Span | None]:
+    """Return the names that statements declare, with the declarations."""
+    found: dict[str, Span | None] = {}
+    for statement in statements:
+        if isinstance(statement, ast.Define):
+            found.setdefault(statement.name.text, statement.span)
+        elif isinstance(statement, ast.Nodes):
+            for family in statement.families:
+                found.setdefault(family.name.text, statement.span)
+    return found
+
+
+def _variables(scope: Scope, frame: Frame) -> list[str]:
+    """Return a note with the values of the loops' variables, if there are any."""
+    shown: list[str] = []
+    for around in reversed(scope.chain()):
+        for name, binding in around.names.items():
+            if isinstance(binding, Slot) and around.parent is not None and around.parent.body:
+                value: Any = frame[binding.index]
+                if type(value) is int:
+                    shown.append(f"{name} = {value}")
+    return [f"with {', '.join(shown)}"] if shown else []
