@@ -1,7 +1,8 @@
 """The Python API: what the command does, without files, signals or printing.
 
 Every mistake is a :class:`CollcError` with ``.diagnostics``. Nothing is global: calls from several threads do
-not meet."""
+not meet.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ class Result:
     """What a compilation made: one :class:`CollectiveResult` for every collective, by name.
 
     ``diagnostics`` are the warnings. ``schedule``, ``program`` and ``cost`` are those of the one collective;
-    where there are several, ask ``collectives[name]``."""
+    where there are several, ask ``collectives[name]``.
+    """
 
     spec: Spec
     collectives: dict[str, CollectiveResult]
@@ -77,8 +79,7 @@ class Result:
 
     @cached_property
     def artifacts(self) -> dict[str, Artifact]:
-        """The main file of every collective's first target, by the collective's name; ``files`` has them
-        all."""
+        """The main file of every collective's first target, by the collective's name; ``files`` has them all."""
         return {name: one.artifacts[0] for name, one in self.collectives.items() if one.artifacts}
 
     @cached_property
@@ -88,8 +89,7 @@ class Result:
         return {file.path: file.artifact for file in name_files(emitted, self.stem, None)}
 
     def write(self, directory: Path = ".") -> list[str]:
-        """Write every file into ``directory``, made if it is not there; return their paths. All are written,
-        or none."""
+        """Write every file into ``directory``, made if it is not there; return their paths. All are written, or none."""
         folder = os.fspath(directory)
         if not self.files:
             raise error("C0019", "there is nothing to write: no target was asked for", hint='give target="msccl-xml"')
@@ -115,8 +115,7 @@ class Result:
 
 
 def compile(path: Path, **options: Any) -> Result:
-    """Compile a ``.coll`` file (or a printed schedule or program); options are those of
-    :func:`compile_source`."""
+    """Compile a ``.coll`` file (or a printed schedule or program); options are those of :func:`compile_source`."""
     name = os.fspath(path)
     return compile_source(read_text(name), path=name, **options)
 
@@ -143,7 +142,8 @@ def compile_source(
     emits are made, and without those the program alone. ``params`` set the text's parameters, ``collective``
     chooses among its collectives, ``level``, ``passes``, ``disable_passes``, ``verify`` and ``node_limit``
     are as on the command line. Collectives are compiled in ``executor``'s workers where one is given.
-    ``progress(what, done, total)`` is called from this thread. Raises CollcError."""
+    ``progress(what, done, total)`` is called from this thread. Raises CollcError.
+    """
 
     def work() -> Result:
         loading = Loading(dict(params or {}), tuple(os.fspath(p) for p in include_path), node_limit)
@@ -159,7 +159,8 @@ def verify(what: Path | Schedule | Forest | Program, *, runtime: str | None = No
     ``.ok`` says if all is right.
 
     ``runtime`` names the runtime whose rules an MSCCL-XML file is judged by. Raises CollcError for what
-    cannot be read."""
+    cannot be read.
+    """
     if isinstance(what, (Schedule, Forest, Program)):
         from collc.ir.verify import verify as verify_level
 

@@ -35,8 +35,7 @@ Level = Schedule | Forest | Program
 
 @attrs.frozen
 class Loading:
-    """How a ``.coll`` text is read: parameters set from outside, where includes are looked for, the limit on
-    nodes."""
+    """How a ``.coll`` text is read: parameters set from outside, where includes are looked for, the limit on nodes."""
 
     params: dict[str, Any] = attrs.Factory(dict)
     include_path: tuple[str, ...] = ()
@@ -82,8 +81,7 @@ def load_spec(text: str, path: str, loading: Loading) -> Spec:
 
 
 def read_ir(text: str, path: str) -> tuple[Spec, Level]:
-    """Return a printed schedule, forest or program, and a specification that asks for what it does; raise
-    C0018 else."""
+    """Return a printed schedule, forest or program, and a specification that asks for what it does; raise C0018 else."""
     level = parse_ir(text, path)
     if isinstance(level, (Topology, Collective)):
         found = type(level).__name__.lower()

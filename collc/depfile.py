@@ -11,8 +11,7 @@ __all__ = ["depfile", "escape"]
 
 
 def escape(path: str) -> str:
-    r"""Return a path as a word of a make rule: blanks, ``#`` and ``$`` escaped, as make and Ninja both read
-    them.
+    r"""Return a path as a word of a make rule: blanks, ``#`` and ``$`` escaped, as make and Ninja both read them.
 
     >>> print(escape("a b#c$d"))
     a\ b\#c$$d
@@ -36,7 +35,8 @@ def depfile(
 
     ``targets`` are words of a make rule already, where the user gave them (``-MT``); inputs are paths.
     ``phony`` adds an empty rule for every input but the first (``-MP``), so that a deleted include does not
-    stop make. ``absolute`` makes the inputs' paths absolute, as CMake needs them."""
+    stop make. ``absolute`` makes the inputs' paths absolute, as CMake needs them.
+    """
     paths = list(dict.fromkeys(os.path.abspath(p) if absolute else p for p in inputs if p != "-"))
     words = [escape(path) for path in paths]
     lines = [" \\\n  ".join([" ".join(targets) + ":", *words])]

@@ -1,5 +1,4 @@
-"""The driver: runs a plan, verifies between passes, emits, reads back. Passes do nothing of that
-themselves."""
+"""The driver: runs a plan, verifies between passes, emits, reads back. Passes do nothing of that themselves."""
 
 from __future__ import annotations
 
@@ -31,8 +30,7 @@ Emitted = tuple[Target, tuple[Artifact, ...]]
 
 
 class Observer(Protocol):
-    """Who watches a compilation: told of every plan, of every step before it runs, and of every IR after its
-    pass."""
+    """Who watches a compilation: told of every plan, of every step before it runs, and of every IR after its pass."""
 
     def planned(self, collective: str, chain: Plan) -> None: ...
 
@@ -65,7 +63,8 @@ class CollectiveResult:
     with a program).
 
     ``emitted`` holds each target with its files, the main one first; ``reports`` what the verifier and the
-    targets' own readers found; ``plans`` the passes that ran, for each target."""
+    targets' own readers found; ``plans`` the passes that ran, for each target.
+    """
 
     name: str
     request: CollectiveRequest
@@ -85,8 +84,7 @@ class CollectiveResult:
 
     @cached_property
     def program(self) -> Program | None:
-        """The first target's program; where no target was asked for, it is made and verified when first
-        used."""
+        """The first target's program; where no target was asked for, it is made and verified when first used."""
         if self.made is not None or self.schedule is None:
             return self.made
         made = _Runner(self.request, self.settings, None).run(self.schedule, self.rest)
@@ -115,7 +113,8 @@ def compile_collective(
     """Compile one collective for every target, sharing the passes that the targets' pipelines have in common.
 
     Without a target the schedule is made, and the program when asked for. ``start`` replaces synthesis by an
-    IR that was read. Raises CollcError for mistakes of the user, InternalError for ours."""
+    IR that was read. Raises CollcError for mistakes of the user, InternalError for ours.
+    """
     first = start if start is not None else request.problem
     wanted = targets or (None,)
     plans = [
@@ -204,8 +203,7 @@ class _Runner:
         return attrs.evolve(after, name=self.request.name) if isinstance(after, Program) else after
 
     def guarded(self, chain: Plan, count: int, ir: Any, work: Callable[[], T]) -> T:
-        """Return what ``work`` does; anything it raises but a CollcError is our mistake, and can be
-        replayed."""
+        """Return what ``work`` does; anything it raises but a CollcError is our mistake, and can be replayed."""
         try:
             return work()
         except CollcError:

@@ -39,8 +39,7 @@ def parse_elements(text: str, where: str) -> tuple[Element, ...]:
 
 
 def element_text(element: Any) -> str:
-    """Return a pass or target instance as it would be written, options that differ from their default
-    only."""
+    """Return a pass or target instance as it would be written, options that differ from their default only."""
     given = [
         f"{field.name.replace('_', '-')}={_quoted(getattr(element, field.name))}"
         for field in attrs.fields(type(element))

@@ -1,7 +1,8 @@
 """Reading and writing: whole files or nothing.
 
 Outputs are written beside their place under a temporary name and moved into it when all of them are complete,
-so that a build system never sees half a file, whatever happens in between."""
+so that a build system never sees half a file, whatever happens in between.
+"""
 
 from __future__ import annotations
 
@@ -56,8 +57,7 @@ class Output:
 
 
 def read_text(path: str) -> str:
-    """Return the text of a file (``-``: standard input); raise C0002 or C0003 where it cannot be read or is
-    not text."""
+    """Return the text of a file (``-``: standard input); raise C0002 or C0003 where it cannot be read or is not text."""
     shown = "<stdin>" if path == STDIN else path
     try:
         data = _read_bytes(path)
@@ -145,12 +145,12 @@ def _check_one(path: str, inputs: Sequence[str]) -> None:
 
 
 def write_all(outputs: Sequence[Output], *, if_changed: bool = False) -> None:
-    """Write all of ``outputs``, or none of the regular files among them; raise C0004 where one cannot be
-    written.
+    """Write all of ``outputs``, or none of the regular files among them; raise C0004 where one cannot be written.
 
     Permissions are those of a new file (0666 without the umask). A symbolic link is written through. Devices,
     pipes and standard output are written directly. With ``if_changed`` a file that already has this content
-    stays untouched."""
+    stays untouched.
+    """
     direct = [o for o in outputs if o.path == STDOUT or _is_stream(o.path)]
     files = [o for o in outputs if o not in direct and not (if_changed and _has_content(o))]
     # Known before any is made: an interrupt at any moment finds what there is to remove.

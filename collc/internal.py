@@ -12,11 +12,11 @@ INTERNAL_STATUS = 70
 
 
 class InternalError(CollcError):
-    """The compiler itself failed, whatever the input. A CollcError too, so that a library's caller sees only
-    one kind.
+    """The compiler itself failed, whatever the input. A CollcError too, so that a library's caller sees only one kind.
 
     ``ir`` is what the failing pass or target was given, ``remaining`` the pipeline from that pass on,
-    ``target`` what was to be emitted; they are nothing where the failure was elsewhere."""
+    ``target`` what was to be emitted; they are nothing where the failure was elsewhere.
+    """
 
     def __init__(self, message: str, *, collective: str = "", ir: Any = None, remaining: str = "", target: str = ""):
         super().__init__(

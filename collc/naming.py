@@ -13,7 +13,7 @@ from collc.ir.diagnostic import error
 
 from .files import STDOUT
 
-__all__ = ["NamedFile", "main_paths", "name_files", "stem_of"]
+__all__ = ["NamedFile", "identifier", "is_folder", "main_paths", "name_files", "stem_of"]
 
 
 @attrs.frozen
@@ -38,10 +38,10 @@ def stem_of(path: str) -> str:
 def main_paths(wanted: Sequence[tuple[str, Target]], stem: str, out: str | None) -> list[str]:
     """Return the path of the main file of every (collective, target), in order.
 
-    One alone is called after the input (``stem``), or is ``out`` where that names a file; several are called
-    after their collectives, in the folder ``out`` or the current one. A name that would come twice gets a
-    number. Raises C0021 where several files were to go to one."""
-    if out is not None and not _is_folder(out):
+    Without ``out``, one alone is called after the input (``stem``); several, and all in a folder, are called after
+    their collectives. A name that would come twice gets a number. Raises C0021 where several files were to go to one.
+    """
+    if out is not None and not is_folder(out):
         if len(wanted) > 1:
             listed = ", ".join(f"`{name}` as {target.name}" for name, target in wanted[:4])
             raise error(
@@ -53,7 +53,7 @@ def main_paths(wanted: Sequence[tuple[str, Target]], stem: str, out: str | None)
             )
         return [out] * len(wanted)
     folder = out or ""
-    names = [stem] if len(wanted) == 1 else [name for name, _ in wanted]
+    names = [stem] if len(wanted) == 1 and out is None else [name for name, _ in wanted]
     taken: set[str] = set()
     paths = []
     for name, (_, target) in zip(names, wanted, strict=True):
@@ -94,5 +94,6 @@ def identifier(text: str) -> str:
     return f"_{word}" if word[0].isdigit() else word
 
 
-def _is_folder(out: str) -> bool:
+def is_folder(out: str) -> bool:
+    """Return whether an output names a folder: by a slash at its end, or because it is one."""
     return out != STDOUT and (out.endswith(("/", os.sep)) or os.path.isdir(out))

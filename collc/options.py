@@ -2,7 +2,8 @@
 
 A field ``max_chunks: int | None = None`` is the option ``max-chunks``, on the command line
 (``discretize{max-chunks=8}``) and in the language (``using bfb { max-chunks: 8 }``) alike. Its help is
-``metadata["help"]``."""
+``metadata["help"]``.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ def build(
 
     ``what`` names the owner in messages (``pass `discretize```); ``defaults`` (by field name) stand in for
     what is not given, where ``cls`` has such a field. Raises C0009 (unknown option, or twice) and C0010 (a
-    value that does not fit)."""
+    value that does not fit).
+    """
     fields = _fields(cls)
     values = {name: value for name, value in (defaults or {}).items() if name in fields}
     wrong: list[Diagnostic] = []
@@ -141,8 +143,7 @@ def _convert(option: Option, what: str, field: tuple[Any, Any]) -> Any:
 
 
 def _fit(value: Any, kind: Any) -> tuple[bool, Any]:
-    """Return whether ``value`` (typed, or text from the command line) fits the type, and the converted
-    value."""
+    """Return whether ``value`` (typed, or text from the command line) fits the type, and the converted value."""
     origin = typing.get_origin(kind)
     if origin in (typing.Union, types.UnionType):
         return _fit_union(value, typing.get_args(kind))

@@ -2,7 +2,8 @@
 
 A plan is made before anything runs. Between the levels of the IR it bridges by itself: a pipeline that does
 not begin with a synthesis pass gets the specification's scheduler, one that needs a program gets
-``discretize,lower``."""
+``discretize,lower``.
+"""
 
 from __future__ import annotations
 
@@ -79,8 +80,7 @@ _LEVEL_WORDS = {Problem: "problem", Schedule: "schedule", Forest: "forest", Prog
 
 @attrs.frozen
 class Recipe:
-    """What the user asked of the pipeline: a level, or elements of their own (``-p``), and passes left
-    out."""
+    """What the user asked of the pipeline: a level, or elements of their own (``-p``), and passes left out."""
 
     level: str = "2"
     elements: tuple[Element, ...] | None = None
@@ -112,7 +112,8 @@ def plan(
     """Return the passes that take an IR of level ``start`` to level ``until`` for ``target``.
 
     Where ``until`` is Schedule, what would follow lowering is left out. Raises C0008 to C0011 for a pipeline
-    that cannot run, before anything runs."""
+    that cannot run, before anything runs.
+    """
     _require_known(recipe.disabled)
     limits = target.limits if target else Limits()
     planner = _Planner(recipe, request, limits, start)
@@ -175,8 +176,7 @@ class _Planner:
         self.level = cls.gives
 
     def with_request(self, element: Element) -> tuple[Any, ...]:
-        """Return the options of a synthesis pass: the specification's for this scheduler, the command line's
-        over them."""
+        """Return the options of a synthesis pass: the specification's for this scheduler, the command line's over them."""
         if scheduler_pass(self.request.scheduler, self.request.span) != element.name:
             return element.options
         given = {o.name.replace("_", "-") for o in element.options}

@@ -35,8 +35,7 @@ def target_class(name: str, span: Span | None = None) -> type[Target]:
 
 
 def scheduler_pass(name: str, span: Span | None = None) -> str:
-    """Return the name of the pass that synthesizes for a scheduler; raise C0015 for a name no scheduler
-    has."""
+    """Return the name of the pass that synthesizes for a scheduler; raise C0015 for a name no scheduler has."""
     if name not in SCHEDULERS:
         hint = nearest(name, SCHEDULERS) or f"there are {', '.join(SCHEDULERS)}"
         raise error("C0015", f"unknown scheduler `{name}`", span=span, hint=hint)

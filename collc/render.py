@@ -33,8 +33,7 @@ class Style:
 
 
 def as_text(diagnostics: Sequence[Diagnostic], *, color: bool = False, limit: int = 20) -> str:
-    """Return the diagnostics as text, one after the other; at most ``limit`` (0: all), then how many more
-    there are."""
+    """Return the diagnostics as text, one after the other; at most ``limit`` (0: all), then how many more there are."""
     shown = diagnostics if limit <= 0 else diagnostics[:limit]
     lines = [line for d in shown for line in _one(d, Style(color))]
     if len(diagnostics) > len(shown):
@@ -64,7 +63,8 @@ def _one(diagnostic: Diagnostic, style: Style) -> Iterable[str]:
 
 def _excerpt(span: Span, style: Style, kind: str) -> Iterable[str]:
     """The source line and what is meant in it, underlined; a span of several lines is underlined to the first
-    one's end."""
+    one's end.
+    """
     line = span.source.line(span.line)
     start = min(span.column - 1, len(line))
     end = min(span.end_column - 1, len(line)) if span.end_line == span.line else len(line)
@@ -93,8 +93,7 @@ def _window(before: str, inside: str, after: str) -> tuple[str, str, str]:
 
 
 def clean(text: str, line_break: str = "\\n") -> str:
-    r"""Return ``text`` with nothing in it that a terminal would obey: tabs expanded, other controls made
-    visible.
+    r"""Return ``text`` with nothing in it that a terminal would obey: tabs expanded, other controls made visible.
 
     >>> print(clean("a\tb\x1b[31m"))
     a    b\x1b[31m

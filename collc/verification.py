@@ -25,7 +25,8 @@ def verify_text(text: str, path: str, *, runtime: str | None = None, loading: Lo
     """Return the report on a text, by what it is: a ``.coll`` file, a printed IR or an MSCCL-XML file.
 
     Of a ``.coll`` file every collective is compiled and every level verified; the report holds the checks of
-    all."""
+    all.
+    """
     kind = sniff(text)
     if kind == "xml":
         from collc.backends import msccl_xml
@@ -40,8 +41,7 @@ def verify_text(text: str, path: str, *, runtime: str | None = None, loading: Lo
 
 
 def verify_spec(spec: Spec, only: Sequence[str] = ()) -> list[Report]:
-    """Return one report for every collective of a specification: its schedule, and what its emits make of
-    it."""
+    """Return one report for every collective of a specification: its schedule, and what its emits make of it."""
     return [_verify_job(job) for job in make_jobs(spec, only=only)[0]]
 
 

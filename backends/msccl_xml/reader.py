@@ -63,7 +63,8 @@ def _parse(source: Source) -> _Element:
     except etree.XMLSyntaxError as problem:
         line, column = problem.position
         # What libxml2 says ends with its own line and column and names the given bytes "<string>".
-        message = re.sub(r",? \(?(<string>, )?line \d+(, column \d+)?\)?", "", str(problem.msg)).rstrip(". ")
+        message = re.sub(r",? \(?(<string>, )?line \d+(, column \d+)?\)?", "", str(problem.msg)).strip()
+        message = re.sub(r", (use|try) XML_PARSE_HUGE.*", "", message).rstrip(". ")
         raise error(
             "C0601",
             f"not XML: {message[:1].lower()}{message[1:]}",

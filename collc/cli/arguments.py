@@ -1,7 +1,8 @@
 """Command lines: options before or after the file, as compilers take them.
 
 Written by hand because argparse accepts abbreviations of options with one dash, has no options whose value
-can only be joined (``--dump-ir[=PASS]``), and words its messages differently from one Python to the next."""
+can only be joined (``--dump-ir[=PASS]``), and words its messages differently from one Python to the next.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ _MAX_NESTING = 10
 
 class Opt(NamedTuple):
     """One option. ``kind`` is ``flag``, ``value``, ``list`` (may be repeated) or ``joined`` (value optional,
-    after ``=``)."""
+    after ``=``).
+    """
 
     names: tuple[str, ...]
     help: str
@@ -47,8 +49,7 @@ class Opt(NamedTuple):
 
 
 class Verb(NamedTuple):
-    """One verb: who carries it out, its positional arguments (``FILE``, ``FILE...``, ``[CODE]``), its options
-    by group."""
+    """One verb: who carries it out, its positional arguments (``FILE``, ``FILE...``, ``[CODE]``), its options by group."""
 
     name: str
     module: str
@@ -69,8 +70,7 @@ def usage_error(message: str, hint: str | None = None, code: str = "C0001") -> E
 
 
 def expand_response_files(arguments: Sequence[str], depth: int = 0) -> list[str]:
-    """Replace every ``@file`` by the arguments in the file, split as a shell would; what follows ``--`` stays
-    as it is."""
+    """Replace every ``@file`` by the arguments in the file, split as a shell would; what follows ``--`` stays as it is."""
     expanded: list[str] = []
     for place, argument in enumerate(arguments):
         if argument == "--":
@@ -98,8 +98,7 @@ def _from_file(path: str, depth: int) -> list[str]:
 
 
 def parse(verb: Verb, arguments: Sequence[str]) -> SimpleNamespace:
-    """Return the options by name and the positional arguments as ``files``; raise C0001 for what is wrong
-    with them."""
+    """Return the options by name and the positional arguments as ``files``; raise C0001 for what is wrong with them."""
     options = {name: opt for _, group in verb.groups for opt in group for name in opt.names}
     values: dict[str, Any] = {}
     for opt in options.values():

@@ -163,7 +163,8 @@ def _write(
 
 def _object(files: Sequence[NamedFile], results: Sequence[CollectiveResult]) -> dict[str, Any]:
     """Return what ``--json`` prints; ``program`` and ``cost`` are those of the first collective,
-    ``collectives`` has all."""
+    ``collectives`` has all.
+    """
     collectives = [
         {"name": r.name, "program": _program_object(r.made), "cost": cost_object(r.schedule)} for r in results
     ]

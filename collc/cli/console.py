@@ -17,7 +17,8 @@ __all__ = ["Console", "wants_color"]
 
 def wants_color(choice: str, stream: TextIO | None, environment: dict[str, str] | os._Environ[str]) -> bool:
     """Return whether to color: the flag decides, then NO_COLOR, CLICOLOR_FORCE or FORCE_COLOR, then the
-    terminal and TERM."""
+    terminal and TERM.
+    """
     if choice != "auto":
         return choice == "always"
     if environment.get("NO_COLOR"):

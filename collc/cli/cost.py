@@ -54,8 +54,7 @@ def cost(options: SimpleNamespace, console: Console) -> int:
 
 
 def _exact(options: SimpleNamespace) -> Any:
-    """Return settings that stop at the schedule, before it is cut in chunks unless ``-p`` says so: costs stay
-    exact."""
+    """Return settings that stop at the schedule, before it is cut in chunks unless ``-p`` says so: costs stay exact."""
     import attrs
 
     from ..elements import Element

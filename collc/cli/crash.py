@@ -78,8 +78,7 @@ def _reproducer(problem: Exception, arguments: Sequence[str], console: Console) 
 
 
 def _write(reproducer: _Reproducer, problem: Exception) -> str | None:
-    """Write the file here, or where temporary files go; return its path. Its name follows from its
-    content."""
+    """Write the file here, or where temporary files go; return its path. Its name follows from its content."""
     digest = hashlib.sha256((reproducer.text + " ".join(reproducer.command)).encode()).hexdigest()[:10]
     name = f"collc-crash-{digest}{reproducer.suffix}"
     for folder in ("", tempfile.gettempdir()):

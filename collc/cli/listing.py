@@ -1,5 +1,4 @@
-"""``collc targets``, ``passes``, ``topologies``, ``schedulers``: names from the registries, which load
-nothing."""
+"""``collc targets``, ``passes``, ``topologies``, ``schedulers``: names from the registries, which load nothing."""
 
 from __future__ import annotations
 

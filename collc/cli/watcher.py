@@ -21,8 +21,7 @@ __all__ = ["Watcher", "time_table"]
 
 
 class Watcher:
-    """An observer of the driver that prints on standard error what ``--dump-ir`` and ``--print-pipeline`` ask
-    for."""
+    """An observer of the driver that prints on standard error what ``--dump-ir`` and ``--print-pipeline`` ask for."""
 
     def __init__(self, options: SimpleNamespace, console: Console):
         self.console, self.pipeline = console, options.print_pipeline

@@ -64,19 +64,41 @@ class Order:
     def within_rank(self, before: Array, after: Array) -> Array:
         """Return which pairs the waits of their own rank order, strongly: ``before[j]`` before ``after[j]``.
 
-        Both are instructions of one rank and of different blocks. Vector clocks: for each waiting
-        instruction, how many steps of every block of its rank it knows to be done.
+        Both are instructions of one rank and of different blocks.
+        """
+        result = self._directly(before, after)
+        rest = np.flatnonzero(~result)
+        if len(rest):
+            result[rest] = self._by_clocks(before[rest], after[rest])
+        return result
+
+    def _directly(self, before: Array, after: Array) -> Array:
+        """Return which pairs a single dependency orders: of ``after`` or of a step before it, on ``before`` or later."""
+        n, blocks, block = self.program.num_instructions, self.program.num_blocks, self.program.block
+        waiter, deps = waiters(self.program), self.program.deps.astype(np.int64)
+        pair = block[waiter] * blocks + block[deps]  # of waiting block and block waited for
+        order = np.argsort(pair * n + waiter)
+        latest = np.maximum.accumulate((pair * n + deps)[order]) if len(deps) else deps
+        wanted = block[after] * blocks + block[before]
+        at = np.searchsorted((pair * n + waiter)[order], wanted * n + after, side="right") - 1
+        # an entry of an earlier pair of blocks is less than anything of this pair
+        return (at >= 0) & (np.concatenate([latest, [-1]])[at] >= wanted * n + before)
+
+    def _by_clocks(self, before: Array, after: Array) -> Array:
+        """Return which pairs any chain of waits within the rank orders.
+
+        Vector clocks: for each waiting instruction, how many steps of every block of its rank it knows to be done.
         """
         program, waits = self.program, self._waits
         block, step = program.block_id[program.block[before]], program.step[before]
         row = waits.latest[after]
         result = np.zeros(len(before), dtype=bool)
-        rows = len(waits.previous)
-        width = max(1, CLOCKS // (rows + 1))
+        width = max(1, CLOCKS // (len(waits.previous) + len(waits.known) + 1))
         for low in range(0, int(block.max(initial=-1)) + 1, width):
             here = np.flatnonzero((block >= low) & (block < low + width))
-            clocks = _clocks(waits, low, min(width, int(block.max()) + 1 - low))
-            result[here] = clocks[row[here], block[here] - low] > step[here]
+            if len(here):
+                clocks = _clocks(waits, low, min(width, int(block.max()) + 1 - low))
+                result[here] = clocks[row[here], block[here] - low] > step[here]
         return result
 
     def through_ranks(self, before: Array, after: Array) -> Array:

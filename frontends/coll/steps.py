@@ -1,0 +1,166 @@
+"""``using steps { .. }``: transfers written by hand to a :class:`collc.ir.schedule.Schedule`, not yet verified."""
+
+from __future__ import annotations
+
+from array import array
+from math import lcm
+from typing import Any, ClassVar
+
+import numpy as np
+
+from collc.ir.collective import Collective
+from collc.ir.diagnostic import Span, error
+from collc.ir.schedule import Action, Schedule
+from collc.ir.topology import Topology
+
+from . import ast
+from .expressions import Compiler, Frame, Thunk, integer
+from .routing import Router
+from .scope import NodeTable, Poisoned, Scope
+from .statements import STEP, Body, Overrides, Runner
+from .values import Switch
+
+__all__ = ["MAX_PARTS", "Steps"]
+
+#: Shards cut finer than this are refused; a common denominator of many cuts grows fast.
+MAX_PARTS = 2**20
+
+_COLUMNS = 6  # step, action, shard, part, parts, route
+
+
+class Steps(Body):
+    """The body of a schedule for one collective."""
+
+    noun: ClassVar[str] = "steps"
+    hint: ClassVar[str] = "steps have `at`, `send`, `reduce`, `let`, `for` and `if`"
+
+    def __init__(
+        self, compiler: Compiler, scope: Scope, overrides: Overrides, owner: str, budget: int,
+        topology: Topology, collective: Collective,
+    ):  # fmt: skip
+        super().__init__(compiler, scope, overrides, owner, budget)
+        self.topology, self.collective = topology, collective
+        self.router = Router(topology)
+        self.rows = array("q")
+        scope.nodes = NodeTable.of(topology)
+        self.inside = False  # while compiling what belongs to an `at`
+
+    def leaf(self, node: ast.Statement, scope: Scope, top: bool) -> Runner:
+        match node:
+            case ast.At():
+                return self._at(node, scope)
+            case ast.Transfer():
+                if not self.inside:
+                    hint = f"write `at STEP: {node.action} ..`"
+                    raise error("C0143", f"found `{node.action}` without a step", span=node.span, hint=hint)
+                return self._transfer(node, scope)
+            case ast.Nodes():
+                raise self.misplaced(f"`{node.kind}`", node.span)
+        raise self.misplaced("`link`", node.span)
+
+    def _define(self, node: ast.Define, scope: Scope, top: bool) -> Runner:
+        if node.keyword == "param":
+            raise self.misplaced("`param`", node.span)
+        return super()._define(node, scope, top)
+
+    def _at(self, node: ast.At, scope: Scope) -> Runner:
+        if self.inside:
+            raise error("C0143", "found `at` inside `at`", span=node.span, hint="close the block before it")
+        thunk, span = self.compiler.compile(node.step, scope), node.step.span
+        self.inside = True
+        try:
+            if isinstance(node.body, ast.Block):
+                body = self.block(node.body, scope.child())
+            else:
+                body = self._compile(node.body, scope)
+        finally:
+            self.inside = False
+
+        def run(frame: Frame) -> None:
+            step = integer(thunk(frame), span, "a step")
+            if not 0 <= step < 2**62:
+                raise error("C0134", f"found step {step}, needed one from 0", span=span)
+            frame[STEP] = step
+            body(frame)
+
+        return run
+
+    def _transfer(self, node: ast.Transfer, scope: Scope) -> Runner:
+        compile_ = self.compiler.compile
+        shard, source, target = (compile_(x, scope) for x in (node.shard, node.source, node.target))
+        piece = self._piece(node, scope)
+        action = int(Action.REDUCE if node.action == "reduce" else Action.COPY)
+        ranks, shards = self.collective.num_ranks, self.collective.num_shards
+        rows, route = self.rows, self.router.route
+
+        def run(frame: Frame) -> None:
+            k, a, b = shard(frame), source(frame), target(frame)
+            if type(k) is not int or not 0 <= k < shards:
+                k = self._shard(k, node.shard.span)
+            if type(a) is not int or not 0 <= a < ranks:
+                a = self._rank(a, node.source.span)
+            if type(b) is not int or not 0 <= b < ranks:
+                b = self._rank(b, node.target.span)
+            if a == b:
+                name = self.topology.names[a]
+                raise error("C0161", f"found a transfer from rank {name} to itself", span=node.span)
+            part, parts = (0, 1) if piece is None else self._cut(piece, frame, node)
+            rows.extend((frame[STEP], action, k, part, parts, route(frame[STEP], a, b, parts)))
+
+        return run
+
+    # ---- checking
+
+    def _piece(self, node: ast.Transfer, scope: Scope) -> tuple[Thunk, Thunk] | None:
+        if node.part is None or node.parts is None:
+            return None
+        return self.compiler.compile(node.part, scope), self.compiler.compile(node.parts, scope)
+
+    def _cut(self, piece: tuple[Thunk, Thunk], frame: Frame, node: ast.Transfer) -> tuple[int, int]:
+        assert node.part is not None and node.parts is not None
+        parts = integer(piece[1](frame), node.parts.span, "a number of parts")
+        if not 1 <= parts <= MAX_PARTS:
+            raise error("C0162", f"found {parts} parts, needed 1 to {MAX_PARTS}", span=node.parts.span)
+        part = integer(piece[0](frame), node.part.span, "the number of a part")
+        if not 0 <= part < parts:
+            raise error("C0135", f"found part {part} of {parts}: parts are 0 to {parts - 1}", span=node.part.span)
+        return part, parts
+
+    def _shard(self, value: Any, span: Span | None) -> int:
+        shard, last = integer(value, span, "the number of a shard"), self.collective.num_shards - 1
+        note = ["an alltoall has shard s * N + t from rank s to rank t"] if self.collective.kind == "alltoall" else []
+        if not 0 <= shard <= last:
+            raise error("C0135", f"found shard {shard}: shards are 0 to {last}", span=span, notes=note)
+        return shard
+
+    def _rank(self, value: Any, span: Span | None) -> int:
+        if isinstance(value, Switch):
+            name = self.topology.names[self.topology.num_ranks + value.number]
+            hint = "name the ranks at both ends; routes through switches are found"
+            raise error("C0131", f"found the switch `{name}`, needed a rank", span=span, hint=hint)
+        rank, last = integer(value, span, "a rank"), self.collective.num_ranks - 1
+        if not 0 <= rank <= last:
+            raise error("C0135", f"found rank {rank}: ranks are 0 to {last}", span=span)
+        return rank
+
+    # ---- the whole
+
+    def schedule(self, span: Span | None) -> Schedule:
+        """Return the schedule: transfers in order of their steps, steps numbered from 0 without gaps, parts of one size.
+
+        Raises C0162 where the parts have no common size within the limit, Poisoned where the body failed.
+        """
+        if self.damaged:
+            raise Poisoned
+        table = np.frombuffer(self.rows, dtype=np.int64).reshape(-1, _COLUMNS) if self.rows else np.zeros((0, _COLUMNS), int)
+        parts = lcm(*np.unique(table[:, 4]).tolist())
+        if parts > MAX_PARTS:
+            message = f"the parts that shards are cut in have {parts} as common number, needed at most {MAX_PARTS}"
+            raise error("C0162", message, span=span, hint="cut into numbers of parts that divide each other")
+        table = table[np.argsort(table[:, 0], kind="stable")]
+        _, step = np.unique(table[:, 0], return_inverse=True)
+        scale = parts // np.maximum(table[:, 4], 1)
+        return Schedule(
+            self.topology, self.collective, parts, step=step, action=table[:, 1], shard=table[:, 2],
+            lo=table[:, 3] * scale, hi=(table[:, 3] + 1) * scale, route=table[:, 5], routes=self.router.routes,
+        )  # fmt: skip
