@@ -29,7 +29,7 @@ from .driver import CollectiveResult, Settings
 from .elements import Element, parse_elements
 from .files import Output, check_writable, read_text, write_all
 from .internal import InternalError
-from .naming import name_files, stem_of
+from .naming import name_files
 from .pipeline import LEVELS, Recipe
 from .verification import verify_text
 
@@ -54,7 +54,6 @@ class Result:
     spec: Spec
     collectives: dict[str, CollectiveResult]
     diagnostics: tuple[Diagnostic, ...] = ()
-    stem: str = "collc"
 
     @property
     def schedule(self) -> Schedule | Forest:
@@ -86,10 +85,10 @@ class Result:
     def files(self) -> dict[str, Artifact]:
         """Every file by the name :meth:`write` gives it."""
         emitted = [(one.name, target, made) for one in self.collectives.values() for target, made in one.emitted]
-        return {file.path: file.artifact for file in name_files(emitted, self.stem, None)}
+        return {os.path.basename(file.path): file.artifact for file in name_files(emitted, "", "./")}
 
     def write(self, directory: Path = ".") -> list[str]:
-        """Write every file into ``directory``, made if it is not there; return their paths. All are written, or none."""
+        """Write every file into ``directory``, made if it is not there, or none; return their paths."""
         folder = os.fspath(directory)
         if not self.files:
             raise error("C0019", "there is nothing to write: no target was asked for", hint='give target="msccl-xml"')
@@ -155,8 +154,9 @@ def compile_source(
 
 
 def verify(what: Path | Schedule | Forest | Program, *, runtime: str | None = None) -> Report:
-    """Execute a file (``.coll``, printed IR, MSCCL-XML) or an IR symbolically and return what was found;
-    ``.ok`` says if all is right.
+    """Execute a file (``.coll``, printed IR, MSCCL-XML) or an IR symbolically and return what was found.
+
+    The report's ``ok`` says whether all is right.
 
     ``runtime`` names the runtime whose rules an MSCCL-XML file is judged by. Raises CollcError for what
     cannot be read.
@@ -202,8 +202,7 @@ def _compile(
     if any(job.targets for job in jobs):
         jobs = [job for job in jobs if job.targets]
     results = run_jobs(jobs, settings, executor=executor, progress=progress)
-    stem = "collc" if path.startswith("<") else stem_of(path)
-    return Result(spec, {result.name: result for result in results}, (*spec.warnings, *warnings), stem)
+    return Result(spec, {result.name: result for result in results}, (*spec.warnings, *warnings))
 
 
 def _targets(target: str | Sequence[str] | None) -> tuple[Element, ...]:

@@ -100,9 +100,9 @@ The pass `steps` stands for the schedule that the file writes out.
 Write `schedule NAME using steps { ... }` in the file, or name a synthesis pass such as `bfb`.""",
     "C0015": """a scheduler that does not exist
 
-    schedule grads using bfs;
+    collc schedulers bfs
 
-`collc schedulers` lists them.""",
+`collc schedulers` lists them; in a file the name stands after `using`.""",
     "C0016": """no collective to compile
 
 The file declares none, or none of the name that --collective gives.

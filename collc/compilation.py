@@ -81,7 +81,7 @@ def load_spec(text: str, path: str, loading: Loading) -> Spec:
 
 
 def read_ir(text: str, path: str) -> tuple[Spec, Level]:
-    """Return a printed schedule, forest or program, and a specification that asks for what it does; raise C0018 else."""
+    """Return a printed schedule, forest or program, and a specification that asks for what it does."""
     level = parse_ir(text, path)
     if isinstance(level, (Topology, Collective)):
         found = type(level).__name__.lower()

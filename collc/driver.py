@@ -59,8 +59,7 @@ class Timing:
 
 @attrs.frozen(eq=False)
 class CollectiveResult:
-    """What became of one collective. ``schedule`` is the last schedule (nothing where the compilation began
-    with a program).
+    """What became of one collective; ``schedule`` is the last schedule, nothing where compilation began after it.
 
     ``emitted`` holds each target with its files, the main one first; ``reports`` what the verifier and the
     targets' own readers found; ``plans`` the passes that ran, for each target.
@@ -235,7 +234,7 @@ class _Runner:
         this, mode = chain.passes[count], self.settings.verify
         flaw = None if isinstance(after, this.gives) else f"it left a {type(after).__name__}"
         if flaw is None and mode != "off":
-            wrong = self.timed(f"structure of {this.name}", lambda: structure(after))
+            wrong = self.timed("structure", lambda: structure(after))
             flaw = f"what it left is malformed: {wrong[0]}" if wrong else None
         if flaw is not None:
             raise self.internal(chain, count, before, flaw)

@@ -29,8 +29,9 @@ class Element:
 
 
 def parse_elements(text: str, where: str) -> tuple[Element, ...]:
-    """Return the elements of ``text`` (none in a blank one); ``where`` names it in messages. Raises C0006
-    with a caret into the text.
+    """Return the elements of ``text``, none in a blank one; raise C0006 with a caret into it.
+
+    ``where`` names the text in messages.
 
     >>> [e.name for e in parse_elements("bfb, discretize{max-chunks=8}", "-p")]
     ['bfb', 'discretize']

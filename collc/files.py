@@ -21,7 +21,7 @@ from collc.ir.diagnostic import CollcError, error
 
 from .stdout import write_stdout
 
-__all__ = ["STDIN", "STDOUT", "Output", "check_writable", "read_text", "write_all"]
+__all__ = ["STDIN", "STDOUT", "Output", "check_writable", "output_folder", "read_text", "write_all"]
 
 STDIN = STDOUT = "-"
 
@@ -57,7 +57,7 @@ class Output:
 
 
 def read_text(path: str) -> str:
-    """Return the text of a file (``-``: standard input); raise C0002 or C0003 where it cannot be read or is not text."""
+    """Return the text of a file (``-``: standard input); raise C0002 (not readable) or C0003 (not text)."""
     shown = "<stdin>" if path == STDIN else path
     try:
         data = _read_bytes(path)
@@ -142,6 +142,22 @@ def _check_one(path: str, inputs: Sequence[str]) -> None:
     place = os.path.dirname(os.path.realpath(path)) or "."
     if not os.access(place, os.W_OK | os.X_OK):
         raise error("C0004", f"cannot write `{path}`: directory `{folder}` is not writable")
+
+
+@contextlib.contextmanager
+def output_folder(path: str | None) -> Iterator[None]:
+    """Make the folder that an output ending in a slash names; take it away again if the work inside fails."""
+    made = path is not None and path.endswith("/") and not os.path.lexists(path.rstrip("/"))
+    if path is not None and made:
+        with _named(Output(path, "")):
+            os.mkdir(path)
+    try:
+        yield
+    except BaseException:
+        if path is not None and made:
+            with contextlib.suppress(OSError):
+                os.rmdir(path)
+        raise
 
 
 def write_all(outputs: Sequence[Output], *, if_changed: bool = False) -> None:

@@ -176,7 +176,7 @@ class _Planner:
         self.level = cls.gives
 
     def with_request(self, element: Element) -> tuple[Any, ...]:
-        """Return the options of a synthesis pass: the specification's for this scheduler, the command line's over them."""
+        """Return a synthesis pass's options: the command line's, then those the specification gives its scheduler."""
         if scheduler_pass(self.request.scheduler, self.request.span) != element.name:
             return element.options
         given = {o.name.replace("_", "-") for o in element.options}

@@ -62,9 +62,7 @@ def _one(diagnostic: Diagnostic, style: Style) -> Iterable[str]:
 
 
 def _excerpt(span: Span, style: Style, kind: str) -> Iterable[str]:
-    """The source line and what is meant in it, underlined; a span of several lines is underlined to the first
-    one's end.
-    """
+    """The source line and what is meant in it, underlined, at most to the end of the line."""
     line = span.source.line(span.line)
     start = min(span.column - 1, len(line))
     end = min(span.end_column - 1, len(line)) if span.end_line == span.line else len(line)

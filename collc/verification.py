@@ -57,7 +57,8 @@ def _report(job: Job, reports: Sequence[Report]) -> Report:
     """Return one report made of those of every level."""
     checks = [attrs.evolve(c, name=f"{report.kind}: {c.name}") for report in reports for c in report.checks]
     collective = job.request.problem.collective
-    return Report("coll", collective.kind, collective.num_ranks, tuple(checks))
+    # What several targets have in common was executed for each, and is told once.
+    return Report("coll", collective.kind, collective.num_ranks, tuple(dict.fromkeys(checks)))
 
 
 def _joined(reports: list[Report]) -> Report:

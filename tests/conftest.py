@@ -4,39 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import attrs
 import pytest
+from commands import Ran
+from hypothesis import settings
 
 from collc.cli import main
-from hypothesis import settings
 
 # Machines are shared and noisy: no test fails for being slow, and a run repeats what the last one tried.
 settings.register_profile("collc", deadline=None, derandomize=True)
 settings.load_profile("collc")
 
-REPOSITORY = Path(__file__).resolve().parent.parent
-
-#: The installed command of the environment that runs the tests.
-COMMAND = Path(sys.executable).parent / "collc"
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the .expect files of tests/cases")
-
-
-@attrs.frozen
-class Ran:
-    """What a run of the command left."""
-
-    status: int
-    out: str
-    err: str
 
 
 @contextlib.contextmanager
@@ -70,15 +54,3 @@ def collc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]
         return Ran(status, out.getvalue().decode(), err.getvalue().decode())
 
     return run
-
-
-def spawn(*arguments: str, cwd: Path, stdin: str | bytes = b"", **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the installed command as a process of its own."""
-    given = stdin.encode() if isinstance(stdin, str) else stdin
-    done = subprocess.run(
-        [str(COMMAND), *arguments], cwd=cwd, input=given, capture_output=True, timeout=120,
-        env={**os.environ, **environment}, check=False,
-    )  # fmt: skip
-    return subprocess.CompletedProcess(
-        done.args, done.returncode, done.stdout.decode(), done.stderr.decode(errors="backslashreplace")
-    )

@@ -92,10 +92,13 @@ class _Stream:
 def nodes(text: str) -> Iterator[tuple[str, str, dict[str, str]]]:
     """Yield what the runtimes' tokeniser reads: (``open``, ``close`` or ``single``, name, attributes) of every tag."""
     stream = _Stream(text)
+    opened: list[str] = []
     while True:
         c = " "
         while c in " \n\r":
             if stream.at >= len(text):
+                if opened:
+                    raise TokenError(f"{opened[-1]} is not closed")
                 return
             c = stream.take()
         if c != "<":
@@ -108,11 +111,13 @@ def nodes(text: str) -> Iterator[tuple[str, str, dict[str, str]]]:
             continue
         if not name and last == "/":
             name, last, _ = _token(stream, None)
-            if last != ">":
+            if last != ">" or not opened or opened.pop() != name:
                 raise TokenError("closing tag")
             yield "close", name, {}
             continue
-        yield _opened(stream, name, last)
+        kind, name, attributes = _opened(stream, name, last)
+        opened += [name] if kind == "open" else []
+        yield kind, name, attributes
 
 
 def _opened(stream: _Stream, name: str, last: str) -> tuple[str, str, dict[str, str]]:

@@ -210,8 +210,8 @@ def test_names_of_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert naming.main_paths(one, "pod", None) == ["pod.xml"]
     assert naming.main_paths(one, "pod", "a.xml") == ["a.xml"]
     assert naming.main_paths(one, "pod", "-") == ["-"]
-    assert naming.main_paths(one, "pod", "out/") == ["out/pod.xml"]
-    assert naming.main_paths(one, "pod", "is") == ["is/pod.xml"]
+    assert naming.main_paths(one, "pod", "out/") == ["out/grads.xml"]
+    assert naming.main_paths(one, "pod", "is") == ["is/grads.xml"]
     assert naming.main_paths(two, "pod", None) == ["grads.xml", "weights.c"]
     assert naming.main_paths(two, "pod", "out/") == ["out/grads.xml", "out/weights.c"]
     assert naming.main_paths([*one, *one], "pod", None) == ["grads.xml", "grads-2.xml"]
@@ -221,7 +221,7 @@ def test_names_of_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_further_files_stand_beside_the_main_one() -> None:
     made = [Artifact("grads.c", "", "mpi-c"), Artifact("grads.h", "", "mpi-c")]
-    assert [f.path for f in naming.name_files([("grads", C, made)], "pod", "x/")] == ["x/pod.c", "x/pod.h"]
+    assert [f.path for f in naming.name_files([("grads", C, made)], "pod", "x/")] == ["x/grads.c", "x/grads.h"]
     assert [f.path for f in naming.name_files([("grads", C, made)], "pod", "x/a.c")] == ["x/a.c", "x/a.h"]
     assert [f.path for f in naming.name_files([("grads", C, made)], "pod", "-")] == ["-"]
 

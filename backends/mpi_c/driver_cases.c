@@ -146,13 +146,20 @@ static int differs(struct test *t, const char *what, const struct buffer *now, c
     return 1;
 }
 
-/* Waits for a request, giving way to the other ranks: some MPIs' own wait does not. */
-static void finish(MPI_Request request)
+/* Waits for a request, giving way to the other ranks: some MPIs' own wait does not. A rank whose call
+ * failed does not wait for ever: others may still be in theirs, waiting for its messages. */
+static void finish(MPI_Request request, const char *failure)
 {
+    double deadline = MPI_Wtime() + 5;
     int done = 0;
 
-    while (MPI_Test(&request, &done, MPI_STATUS_IGNORE), !done)
+    while (MPI_Test(&request, &done, MPI_STATUS_IGNORE), !done) {
         sched_yield();
+        if (failure != NULL && MPI_Wtime() > deadline) {
+            fprintf(stderr, "%s, and others did not come back from that call\n", failure);
+            MPI_Abort(MPI_COMM_WORLD, 4);
+        }
+    }
 }
 
 static void synchronize(void)
@@ -160,16 +167,16 @@ static void synchronize(void)
     MPI_Request request;
 
     MPI_Ibarrier(MPI_COMM_WORLD, &request);
-    finish(request);
+    finish(request, NULL);
 }
 
 /* The largest of all ranks' values, everywhere. */
-static void largest(double *values, int number)
+static void largest(double *values, int number, const char *failure)
 {
     MPI_Request request;
 
     MPI_Iallreduce(MPI_IN_PLACE, values, number, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD, &request);
-    finish(request);
+    finish(request, failure);
 }
 
 static int call(struct test *t)
@@ -194,7 +201,7 @@ static double perform(struct test *t, int (*work)(struct test *), char *detail, 
     error = work(t);
     values[0] = MPI_Wtime() - values[0];
     if (detail == NULL) {
-        largest(values, 1);
+        largest(values, 1, NULL);
         return values[0];
     }
     detail[0] = '\0';
@@ -209,7 +216,7 @@ static double perform(struct test *t, int (*work)(struct test *), char *detail, 
               differs(t, "send", &t->send_now, &t->sent, detail, (size_t)room);
     }
     values[1] = bad ? ranks - me : 0;
-    largest(values, 2);
+    largest(values, 2, error != MPI_SUCCESS ? detail : NULL);
     *wrong = ranks - (int)values[1];
     if (me == *wrong && me > 0)
         MPI_Send(detail, room, MPI_CHAR, 0, 0, MPI_COMM_WORLD);

@@ -9,7 +9,6 @@ from importlib.resources import files
 from typing import ClassVar
 
 import attrs
-
 from collc.backends.base import Artifact, Target
 from collc.ir.program import Program
 
@@ -56,8 +55,9 @@ def template(name: str) -> str:
 
 @cache
 def _taken() -> frozenset[str]:
-    """Return every identifier that the engine's text contains."""
+    """Return every identifier that the generated file uses itself."""
     text = "".join(template(f) for f in (*_ENGINE, "bind_allreduce.c", "entry.c"))
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     fixed = "call comm count op recv send type int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t"
     return frozenset(re.findall(r"[A-Za-z_]\w*", text)) | frozenset(fixed.split()) - {"NAME"}
 

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 from collc.ir.diagnostic import CollcError, error
 
@@ -63,13 +64,13 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _text(stream: tempfile._TemporaryFileWrapper[bytes]) -> str:  # type: ignore[type-arg]
+def _text(stream: IO[bytes]) -> str:
     stream.seek(0)
     return stream.read(_MOST_BYTES).decode(errors="replace")
 
 
 def _too_long(output: str, ranks: int, timeout: float) -> CollcError:
-    done = sum(line.startswith("collc-row") for line in output.splitlines())
+    done = sum(line.startswith("collc-row") and " detail=" in line for line in output.splitlines())
     return error(
         "C0707",
         f"the run on {ranks} ranks took longer than {timeout:g} s and was stopped",

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from statistics import median
 
 import attrs
-
 from collc.ir.collective import Collective
 from collc.ir.diagnostic import CollcError, Diagnostic, error
 
@@ -140,8 +139,8 @@ _LEFT = frozenset({0, 3, 4, 5, 10})
 
 def _cells(row: Row) -> list[str]:
     return [
-        row.name, str(row.bytes), str(row.count), row.dtype, row.op, "in" if row.in_place else "out",
-        _time(row.median), _time(row.least), _time(row.builtin_median),
+        row.name, str(row.bytes), str(row.count), row.dtype, row.op.replace("none", "-"),
+        "in" if row.in_place else "out", _time(row.median), _time(row.least), _time(row.builtin_median),
         "-" if not row.algbw else f"{row.algbw / 1e9:.3g}", row.detail or "ok",
     ]  # fmt: skip
 
@@ -155,7 +154,7 @@ def _time(seconds: float | None) -> str:
 
 
 def parse(output: str, mpi: Mpi, collectives: Mapping[str, Collective]) -> RunResult:
-    """Return the rows that the driver printed, ``collectives`` by function name; raise C0706 where the end is missing."""
+    """Return the rows that the driver printed, ``collectives`` by function name; raise C0706 where the end misses."""
     rows = [_row(match, collectives) for match in map(_ROW.match, output.splitlines()) if match]
     end = re.search(r"^collc-end cases=(\d+)$", output, re.MULTILINE)
     if end is None or int(end[1]) != len(rows):

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import attrs
-
 from collc.backends.base import Artifact
 from collc.ir.collective import Collective
 from collc.ir.diagnostic import error, nearest
@@ -35,29 +34,24 @@ _KINDS = {
 class Cases:
     """What a run calls: every program with every count, type, operation (where it reduces) and placement."""
 
-    counts: tuple[int, ...] = attrs.field(converter=tuple, default=DEFAULT_COUNTS)
-    dtypes: tuple[str, ...] = attrs.field(converter=tuple, default=("float32",))
-    ops: tuple[str, ...] = attrs.field(converter=tuple, default=("sum",))
-    in_place: tuple[bool, ...] = attrs.field(converter=tuple, default=(False, True))
+    counts: tuple[int, ...] = DEFAULT_COUNTS
+    dtypes: tuple[str, ...] = ("float32",)
+    ops: tuple[str, ...] = ("sum",)
+    in_place: tuple[bool, ...] = (False, True)
     repeats: int = 5
     compare: bool = False
 
     def __attrs_post_init__(self) -> None:
-        for value, known, what in ((self.dtypes, DTYPES, "element type"), (self.ops, OPS, "operation")):
-            for name in value:
-                if name not in known:
-                    raise error(
-                        "C0709", f"unknown {what} `{name}`", notes=[f"known: {', '.join(known)}"],
-                        hint=nearest(name, known), exit_status=2,
-                    )  # fmt: skip
+        _require_known(self.dtypes, tuple(DTYPES), "element type")
+        _require_known(self.ops, OPS, "operation")
         wrong = [n for n in self.counts if not 0 <= n < 2**31]
         if wrong:
             raise error("C0709", f"count {wrong[0]} is not one that MPI can take: 0 to {2**31 - 1}", exit_status=2)
         if self.repeats < 1:
             raise error("C0709", f"a run needs at least 1 repeat, found {self.repeats}", exit_status=2)
-        for value, what in ((self.counts, "count"), (self.dtypes, "element type"), (self.in_place, "placement")):
-            if not value:
-                raise error("C0709", f"nothing to run: no {what} given", exit_status=2)
+        if not (self.counts and self.dtypes and self.in_place):
+            missing = "count" if not self.counts else "placement" if self.dtypes else "element type"
+            raise error("C0709", f"nothing to run: no {missing} given", exit_status=2)
 
     def require_for(self, collectives: Iterable[Collective]) -> None:
         """Raise C0709 where a collective that reduces has no operation for any of the types."""
@@ -70,9 +64,16 @@ class Cases:
         """Return the driver's command line arguments."""
         places = ",".join("in" if place else "out" for place in dict.fromkeys(self.in_place))
         return [
-            ",".join(map(str, dict.fromkeys(self.counts))), ",".join(self.dtypes), ",".join((*self.ops, "none")), places,
-            str(self.repeats), str(int(self.compare)), str(max(1, int(seconds))),
+            ",".join(map(str, dict.fromkeys(self.counts))), ",".join(self.dtypes), ",".join((*self.ops, "none")),
+            places, str(self.repeats), str(int(self.compare)), str(max(1, int(seconds))),
         ]  # fmt: skip
+
+
+def _require_known(names: tuple[str, ...], known: tuple[str, ...], what: str) -> None:
+    for name in names:
+        if name not in known:
+            notes = [f"known: {', '.join(known)}"]
+            raise error("C0709", f"unknown {what} `{name}`", notes=notes, hint=nearest(name, known), exit_status=2)
 
 
 def run(
@@ -90,12 +91,12 @@ def run(
 ) -> RunResult:
     """Emit, compile and run programs of one number of ranks; every element on every rank is checked.
 
-    ``sizes`` are counts as the MPI calls define them (see :func:`~.results.counts_for` for bytes). ``compare`` times the
+    ``sizes`` are counts as the MPI calls define them (:func:`~.results.counts_for` has bytes). ``compare`` times the
     MPI's own collective in the same run. Wrong results are rows that are not ``correct``; everything that prevents a
     run is a CollcError (C0701 .. C0709).
     """
     programs = [programs] if isinstance(programs, Program) else list(programs)
-    cases = Cases(sizes, dtypes, ops, in_place, repeats, compare)
+    cases = Cases(tuple(sizes), tuple(dtypes), tuple(ops), tuple(in_place), repeats, compare)
     collectives = emit_all(programs)
     cases.require_for(c for c, _ in collectives.values())
     mpi = mpi if isinstance(mpi, Mpi) else find(mpi)
@@ -144,9 +145,7 @@ def build(
     return folder / "collc-driver"
 
 
-def execute(
-    mpi: Mpi, binary: Path, collectives: Mapping[str, Collective], cases: Cases, timeout: float
-) -> RunResult:
+def execute(mpi: Mpi, binary: Path, collectives: Mapping[str, Collective], cases: Cases, timeout: float) -> RunResult:
     """Run a built driver once and return what it found."""
     ranks = next(iter(collectives.values())).num_ranks
     output = launch(mpi, ranks, [str(binary), *cases.arguments(timeout + 30)], timeout, binary.parent)

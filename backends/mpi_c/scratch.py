@@ -12,7 +12,6 @@ from typing import Any
 
 import attrs
 import numpy as np
-
 from collc.ir.diagnostic import error
 from collc.ir.machine import execute, partners
 from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
@@ -24,9 +23,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 #: collectives whose count is that of the whole vector; the others count the elements of one rank's block
 _WHOLE = frozenset({"allreduce", "broadcast", "reduce"})
 
-_CODES = np.arange(len(Opcode))
-_READS = np.array([Opcode(c).reads_src for c in _CODES])
-_WRITES = np.array([Opcode(c).writes_dst for c in _CODES])
+_READS = np.array([op.reads_src for op in Opcode])
+_WRITES = np.array([op.writes_dst for op in Opcode])
 
 
 def span(program: Program) -> int:
@@ -37,7 +35,7 @@ def span(program: Program) -> int:
 
 @attrs.frozen(eq=False)
 class Segments:
-    """Runs of scratch cells that hold consecutive chunks, sorted by rank and ``cell``, the rank's first cell of the run.
+    """Runs of scratch cells that hold consecutive chunks, sorted by rank and ``cell``, the first cell of the run.
 
     Segments of rank r are rows ``first[r]`` .. ``first[r+1]``; ``chunk`` is the chunk (of ``span``) in the first cell;
     ``cells[r]`` is how many cells rank r needs.

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import attrs
-
 from collc.ir.diagnostic import CollcError, error
 
 __all__ = ["Mpi", "compile_c", "find"]
@@ -86,7 +85,7 @@ def _additions(mpi: Mpi) -> dict[str, str]:
 def find(prefix: str | os.PathLike[str] | None = None, environ: Mapping[str, str] | None = None) -> Mpi:
     """Return the MPI at ``prefix``, or the first one found beside this Python or on PATH.
 
-    ``prefix`` may be an installation (``/opt/openmpi``), its ``bin`` or its ``mpicc``. Raises C0701 where there is none.
+    ``prefix`` may be an installation (``/opt/openmpi``), its ``bin`` or its ``mpicc``. Raises C0701.
     """
     environ = os.environ if environ is None else environ
     half: list[str] = []
@@ -129,7 +128,9 @@ def _identify(folder: Path, environ: Mapping[str, str]) -> Mpi:
             timeout=_ASKING_SECONDS, check=False,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as reason:
-        raise error("C0701", f"`{mpi.mpiexec}` does not run: {reason}", hint="name another MPI with `--mpi PREFIX`") from None
+        raise error(
+            "C0701", f"`{mpi.mpiexec}` does not run: {reason}", hint="name another MPI with `--mpi PREFIX`"
+        ) from None
     text = (answer.stdout + answer.stderr).decode(errors="replace")
     for vendor, pattern in _VENDORS:
         match = re.search(pattern, text, re.DOTALL)
@@ -154,7 +155,7 @@ def compile_c(mpi: Mpi, sources: Sequence[Path], output: Path, flags: Sequence[s
     if done.returncode == 0:
         return
     text = (done.stderr + done.stdout).decode(errors="replace").strip()
-    if done.returncode in (126, 127) or "C compiler" in text and "not found" in text:
+    if done.returncode in (126, 127) or ("C compiler" in text and "not found" in text):
         raise error("C0702", f"`{mpi.mpicc}` found no C compiler", notes=text.splitlines()[:3], hint=_COMPILER_HINT)
     raise error("C0703", f"`{mpi.mpicc}` refused the generated C", notes=text.splitlines()[:12])
 

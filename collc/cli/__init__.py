@@ -9,7 +9,7 @@ __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line ``argv`` (without the program's name; the process's own by default); return the exit status."""
+    """Run a command line (without the program's name; the process's own by default); return the exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments == ["--version"]:
         from collc import __version__

@@ -18,9 +18,7 @@ _MAX_NESTING = 10
 
 
 class Opt(NamedTuple):
-    """One option. ``kind`` is ``flag``, ``value``, ``list`` (may be repeated) or ``joined`` (value optional,
-    after ``=``).
-    """
+    """One option; ``kind`` is ``flag``, ``value``, ``list`` (repeatable) or ``joined`` (value optional, by ``=``)."""
 
     names: tuple[str, ...]
     help: str
@@ -49,7 +47,7 @@ class Opt(NamedTuple):
 
 
 class Verb(NamedTuple):
-    """One verb: who carries it out, its positional arguments (``FILE``, ``FILE...``, ``[CODE]``), its options by group."""
+    """One verb: who carries it out, its positional arguments (``FILE``, ``FILE...``, ``[CODE]``), its options."""
 
     name: str
     module: str
@@ -70,7 +68,7 @@ def usage_error(message: str, hint: str | None = None, code: str = "C0001") -> E
 
 
 def expand_response_files(arguments: Sequence[str], depth: int = 0) -> list[str]:
-    """Replace every ``@file`` by the arguments in the file, split as a shell would; what follows ``--`` stays as it is."""
+    """Replace every ``@file`` by the arguments in the file, split as by a shell; what follows ``--`` stays."""
     expanded: list[str] = []
     for place, argument in enumerate(arguments):
         if argument == "--":

@@ -15,7 +15,7 @@ from collc.ir.spec import Spec
 from ..compilation import Job, make_jobs, run_jobs
 from ..depfile import depfile, escape
 from ..driver import CollectiveResult
-from ..files import STDIN, STDOUT, Output, check_writable, write_all
+from ..files import STDIN, STDOUT, Output, check_writable, output_folder, write_all
 from ..naming import NamedFile, main_paths, name_files, stem_of
 from .console import Console
 from .cost import cost_object
@@ -38,12 +38,13 @@ def compile(options: SimpleNamespace, console: Console) -> int:
     if not places:
         raise _no_target(jobs)
     rule = _rule_path(places, options)
-    check_writable([*dict.fromkeys(places), *([rule] if rule else [])], spec.files)
-    watcher = Watcher(options, console)
-    results = run_jobs(jobs, settings(options), observer=watcher)
-    watcher.ends()
-    files = name_files([(r.name, t, made) for r in results for t, made in r.emitted], _stem(options), options.o)
-    _write(files, rule, spec, options, console)
+    with output_folder(options.o):
+        check_writable([*dict.fromkeys(places), *([rule] if rule else [])], spec.files)
+        watcher = Watcher(options, console)
+        results = run_jobs(jobs, settings(options), observer=watcher)
+        watcher.ends()
+        files = name_files([(r.name, t, made) for r in results for t, made in r.emitted], _stem(options), options.o)
+        _write(files, rule, spec, options, console)
     if options.time_passes:
         console.err(time_table(results))
     if options.json:
@@ -162,9 +163,7 @@ def _write(
 
 
 def _object(files: Sequence[NamedFile], results: Sequence[CollectiveResult]) -> dict[str, Any]:
-    """Return what ``--json`` prints; ``program`` and ``cost`` are those of the first collective,
-    ``collectives`` has all.
-    """
+    """Return what ``--json`` prints; ``program`` and ``cost`` are the first collective's, ``collectives`` has all."""
     collectives = [
         {"name": r.name, "program": _program_object(r.made), "cost": cost_object(r.schedule)} for r in results
     ]

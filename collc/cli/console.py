@@ -16,9 +16,7 @@ __all__ = ["Console", "wants_color"]
 
 
 def wants_color(choice: str, stream: TextIO | None, environment: dict[str, str] | os._Environ[str]) -> bool:
-    """Return whether to color: the flag decides, then NO_COLOR, CLICOLOR_FORCE or FORCE_COLOR, then the
-    terminal and TERM.
-    """
+    """Return whether to color: by the flag, then NO_COLOR, CLICOLOR_FORCE, FORCE_COLOR, the terminal and TERM."""
     if choice != "auto":
         return choice == "always"
     if environment.get("NO_COLOR"):

@@ -52,7 +52,9 @@ def _run(program: Program, options: SimpleNamespace, console: Console) -> RunRes
     chosen: dict[str, Any] = {"dtypes": dtypes, "ops": ops, "compare": options.compare, "mpi": options.mpi}
     chosen |= {"timeout": float(options.timeout), "repeats": options.repeat}
     counts = _counts(asked, dtypes, options)
-    result = run_program(program, **chosen, **({"sizes": counts} if counts else {}))
+    if counts:
+        chosen["sizes"] = counts
+    result = run_program(program, **chosen)
     console.clear_progress()
     return result
 

@@ -58,11 +58,12 @@ class Watcher:
 
 
 def time_table(results: Sequence[CollectiveResult]) -> str:
-    """Return the table of ``--time-passes``."""
-    timings = [timing for result in results for timing in result.timings]
-    total = sum(timing.seconds for timing in timings)
-    rows = [
-        (f"{t.seconds:.4f}", f"{100 * t.seconds / total if total else 0:.1f} %", t.collective, t.step) for t in timings
-    ]
+    """Return the table of ``--time-passes``: what was done more than once (for several targets) stands in one row."""
+    spent: dict[tuple[str, str], float] = {}
+    for timing in (timing for result in results for timing in result.timings):
+        key = timing.collective, timing.step
+        spent[key] = spent.get(key, 0.0) + timing.seconds
+    total = sum(spent.values())
+    rows = [(f"{s:.4f}", f"{100 * s / total if total else 0:.1f} %", *key) for key, s in spent.items()]
     rows.append((f"{total:.4f}", "100.0 %", "", "total"))
     return table(rows, head=("seconds", "share", "collective", "step"), right=(0, 1))

@@ -1,1 +1,92 @@
-"""(to be written)"""
+"""The ``.coll`` language: text -> :class:`collc.ir.spec.Spec`.
+
+Enters: the text of a file, values for its parameters, limits. Leaves: topologies, collectives and requests with the
+places they come from; a schedule written by hand comes elaborated, not verified. Whatever a text says, the answer is a
+result or a :class:`collc.ir.diagnostic.CollcError` with all its mistakes; only the files it includes are read.
+Listing the graph families imports none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .families import FAMILIES as _FAMILIES
+from .families import OPERATORS as _OPERATORS
+
+if TYPE_CHECKING:
+    from collc.ir.spec import Spec
+    from collc.ir.topology import Topology
+
+__all__ = ["FAMILIES", "NODE_LIMIT", "OPERATORS", "format_text", "load", "topology"]
+
+#: The most nodes a topology may have unless the caller says otherwise; links and statements are limited in proportion.
+NODE_LIMIT = 20_000
+
+#: graph family -> (how it is called, what it is)
+FAMILIES: dict[str, tuple[str, str]] = {name: (f.signature(name), f.summary) for name, f in _FAMILIES.items()}
+#: operator on topologies -> (how it is called, what it is)
+OPERATORS: dict[str, tuple[str, str]] = {name: (f.signature(name), f.summary) for name, f in _OPERATORS.items()}
+
+
+def load(
+    path: str,
+    *,
+    text: str | None = None,
+    params: Mapping[str, Any] | None = None,
+    include_path: Sequence[str] = (),
+    node_limit: int = NODE_LIMIT,
+    schedulers: Collection[str] | None = None,
+    targets: Collection[str] | None = None,
+) -> Spec:
+    """Return the specification in a file, or in ``text``, which then only goes by the name ``path``.
+
+    ``params`` gives expressions for the file's parameters, by ``name`` or ``topology.name``. Included files are looked
+    for beside the including one, then in ``include_path``. Names of schedulers and targets are checked where the known
+    ones are given. Raises CollcError with all mistakes.
+
+    >>> spec = load("pod.coll", text="collective grads = allreduce on torus(n, 3); param n = 2;")
+    Traceback (most recent call last):
+    collc.ir.diagnostic.CollcError: pod.coll:1:38: error: `n` is used before its declaration at pod.coll:1:45 [C0130]
+    >>> spec = load("pod.coll", text="param n = 2; topology pod = torus(n, 3);", params={"n": "2 * 2"})
+    >>> spec.topologies["pod"].num_ranks
+    12
+    """
+    from .elaborate import Elaborator
+
+    elaborator = Elaborator(
+        params=params, include_path=include_path, node_limit=node_limit, schedulers=schedulers, targets=targets
+    )
+    return elaborator.load(path, text)
+
+
+def topology(expression: str, *, node_limit: int = NODE_LIMIT) -> Topology:
+    """Return the topology of one expression, with or without ``with { bandwidth: .., latency: .. }``.
+
+    >>> topology("product(uniring(4), uniring(8))").num_ranks
+    32
+    """
+    from .elaborate import Elaborator
+
+    return Elaborator(node_limit=node_limit).topology(expression)
+
+
+def format_text(text: str, path: str = "<input>") -> str:
+    """Return the canonical form of a text: same meaning, same comments; formatting that again changes nothing.
+
+    Raises CollcError with all syntax errors; names and values are not looked at.
+
+    >>> print(format_text("param  n=4 ;# ranks"), end="")
+    param n = 4;  # ranks
+    """
+    from collc.ir.diagnostic import CollcError
+
+    from .parser import parse_file
+    from .printer import file_text
+    from .source import checked
+
+    source = checked(path, text)
+    parsed = parse_file(source)
+    if parsed.problems:
+        raise CollcError(parsed.problems)
+    return file_text(parsed.file, source.text)

@@ -11,9 +11,8 @@ from fractions import Fraction
 from typing import Any
 
 import attrs
-from lark import Token
-
 from collc.ir.diagnostic import Diagnostic, Source, Span
+from lark import Token
 
 from . import ast
 
@@ -38,8 +37,8 @@ CURRENT: ContextVar[Text] = ContextVar("collc_text")
 
 def span_of(first: Child, last: Child) -> Span:
     """Return the span from the start of one token or node to the end of another."""
-    start = first if isinstance(first, Token) else first.span
-    stop = last if isinstance(last, Token) else last.span
+    start: Any = first if isinstance(first, Token) else first.span
+    stop: Any = last if isinstance(last, Token) else last.span
     return Span(CURRENT.get().source, start.line, start.column, stop.end_line, stop.end_column)
 
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from operator import itemgetter
 from typing import Any, Protocol, TypeAlias
 
 import attrs
-
 from collc.ir.diagnostic import CollcError, Span, error
 
 from . import ast
@@ -103,7 +103,7 @@ class Compiler:
                 return _poisoned
             if scope.find(name) is not None:
                 raise error("C0131", f"`{name}` is no family of nodes and has no indices", span=node.span)
-            raise scope.undefined(name, node.span, "family of nodes")
+            raise scope.undefined_family(name, node.span)
         thunks = [self.compile(item, scope) for item in items]
 
         def run(frame: Frame) -> Value:
@@ -185,7 +185,7 @@ def _set(thunks: Sequence[Thunk], node: ast.SetOf) -> Thunk:
             else:
                 items.append(integer(value, item.span))
         ordered = sorted(items)
-        twice = next((a for a, b in zip(ordered, ordered[1:], strict=False) if a == b), None)
+        twice = next((a for a, b in pairwise(ordered) if a == b), None)
         if twice is not None:
             raise error("C0137", f"found {twice} twice in a set", span=node.span)
         return Integers(tuple(ordered))
@@ -255,7 +255,9 @@ def _negative(operand: Thunk, span: Span | None) -> Thunk:
 
 def _truth(value: Any, span: Span | None) -> bool:
     if not isinstance(_sound(value), bool):
-        raise error("C0131", f"found {kind_of(value)}, needed a truth value", span=span, hint="compare it with something")
+        raise error(
+            "C0131", f"found {kind_of(value)}, needed a truth value", span=span, hint="compare it with something"
+        )
     return value
 
 

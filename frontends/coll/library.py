@@ -12,7 +12,6 @@ from math import ceil, floor
 from typing import Any
 
 import attrs
-
 from collc.ir.diagnostic import CollcError, Span, error, nearest
 from collc.ir.topology import Topology
 
@@ -152,8 +151,8 @@ def _wrong_kind(
 
 def _arity(node: ast.Call, found: int, least: int, most: int | None, signature: str) -> CollcError:
     need = f"{least}" if least == most else f"at least {least}" if most is None else f"{least} to {most}"
-    noun = "argument" if need == "1" else "arguments"
-    return error("C0136", f"found {found}, needed {need} {noun}", span=node.span, hint=f"write `{signature}`")
+    message = f"found {found} argument{'' if found == 1 else 's'}, needed {need}"
+    return error("C0136", message, span=node.span, hint=f"write `{signature}`")
 
 
 def _name_span(node: ast.Call) -> Span | None:
@@ -199,7 +198,7 @@ def _extreme(sign: str) -> Callable[[ast.Call, Sequence[Value]], Value]:
 
 def _abs(node: ast.Call, values: Sequence[Value]) -> Value:
     value = _number(values[0], node.arguments[0].span)
-    return abs(value)
+    return value if value >= 0 else -value
 
 
 def _number(value: Value, span: Span | None) -> int | Fraction:

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 import attrs
 import numpy as np
-
 from collc.ir.diagnostic import CollcError, Span, error
 from collc.ir.topology import LinkClass, Topology
 
@@ -63,7 +62,9 @@ def _bandwidth(found: _Attributes, value: Fraction, unit: str, span: Span | None
     if found.bandwidth is not None:
         raise error("C0315", "found a second bandwidth", span=span)
     if value <= 0:
-        raise error("C0315", "found a bandwidth that is not positive", span=span, hint="leave out links that carry nothing")
+        raise error(
+            "C0315", "found a bandwidth that is not positive", span=span, hint="leave out links that carry nothing"
+        )
     return attrs.evolve(found, bandwidth=value, unit=unit)
 
 
@@ -96,6 +97,7 @@ class Network(Body):
     def leaf(self, node: ast.Statement, scope: Scope, top: bool) -> Runner:
         match node:
             case ast.Nodes():
+                self.scope.suspects.update(family.name.text for family in node.families)  # until they are declared
                 if not top:
                     message = f"found `{node.kind}` in a loop, needed it in the topology itself"
                     raise error("C0141", message, span=node.span, hint=f"write `{node.kind} name[count];`")
@@ -120,7 +122,7 @@ class Network(Body):
 
     def _declare(self, kind: str, family: ast.NodeFamily, sizes: list[int], scope: Scope) -> None:
         name, count = family.name.text, prod(sizes)
-        if name in self.table.families or self.scope.declared(name):
+        if name in self.table.families or self.scope.declaring(name):
             raise error("C0121", f"`{name}` is declared twice", span=family.name.span)
         nodes = len(self.rank_names) + len(self.switch_names) + count
         if nodes > self.limits.nodes:
@@ -133,6 +135,7 @@ class Network(Body):
             names.append(f"{name}[{', '.join(map(str, indices))}]" if indices else name)
         self.table.families[name] = members
         self.scope.later.pop(name, None)
+        self.scope.suspects.discard(name)
 
     # ---- links
 
@@ -181,14 +184,17 @@ class Network(Body):
         if self.damaged:
             raise Poisoned
         if not self.rank_names:
-            raise error("C0317", f"topology `{self.owner}` has no ranks", span=span, hint="declare some: `rank gpu[8];`")
+            raise error(
+                "C0317", f"topology `{self.owner}` has no ranks", span=span, hint="declare some: `rank gpu[8];`"
+            )
         rows = np.frombuffer(self.ends, dtype=np.int64).reshape(-1, 3) if self.ends else np.zeros((0, 3), np.int64)
         nodes = np.where(rows[:, :2] < 0, len(self.rank_names) - 1 - rows[:, :2], rows[:, :2])
         classes, number, unit = self._classes(defaults)
         self.limits.claim(f"`{self.owner}`", len(self.rank_names) + len(self.switch_names), len(rows), span)
+        names = (*self.rank_names, *self.switch_names)
         return Topology(
             self.owner, len(self.rank_names), nodes[:, 0], nodes[:, 1], len(self.switch_names),
-            link_class=number[rows[:, 2]], classes=classes, unit=unit, node_names=(*self.rank_names, *self.switch_names),
+            link_class=number[rows[:, 2]], classes=classes, unit=unit, node_names=names,
         )  # fmt: skip
 
     def _classes(self, defaults: Defaults) -> tuple[tuple[LinkClass, ...], Any, str]:
@@ -212,10 +218,10 @@ def _size(value: Value, span: Span | None) -> int:
 def _resolved(kind: _Attributes, defaults: Defaults) -> tuple[LinkClass, str]:
     """Return the class and unit of links with these attributes: link units are multiples of a default bandwidth."""
     latency = kind.latency if kind.latency is not None else defaults.latency or Fraction(0)
-    if kind.unit == "B/s":
-        return LinkClass(kind.bandwidth, latency), "B/s"
     if kind.bandwidth is None:
         return LinkClass(defaults.bandwidth or Fraction(1), latency), defaults.unit
+    if kind.unit == "B/s":
+        return LinkClass(kind.bandwidth, latency), "B/s"
     scale = defaults.bandwidth if defaults.unit == "B/s" and defaults.bandwidth else Fraction(1)
     return LinkClass(kind.bandwidth * scale, latency), defaults.unit
 
@@ -247,4 +253,3 @@ def with_defaults(topology: Topology, defaults: Defaults, span: Span | None) -> 
         for kind in topology.classes
     )
     return attrs.evolve(topology, classes=classes, unit=unit)
-

@@ -1,8 +1,8 @@
 """Text -> tree, with all syntax errors of the text at once.
 
-After an error the parser either repairs the text (a missing ``;`` is put in) or skips to the end of the statement, drops
-what it had of the statement, and goes on. What was skipped is remembered, so that a name declared there is not reported
-as undefined later.
+After an error the parser either repairs the text (a missing ``;`` is put in) or skips to the end of the statement,
+drops what it had of the statement, and goes on. What was skipped is remembered, so that a name declared there is not
+reported as undefined later.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from importlib import resources
 from typing import Any
 
 import attrs
-from lark import Lark, Token, UnexpectedCharacters, UnexpectedInput
-from lark.parsers.lalr_analysis import Shift
-
 from collc.ir.diagnostic import CollcError, Diagnostic, Source, Span
+from lark import Lark, Token, UnexpectedInput, UnexpectedToken
+from lark.parsers.lalr_analysis import Shift
 
 from . import ast
 from .builder import CURRENT, Builder, Text
@@ -25,7 +24,7 @@ from .slips import KEYWORDS, Fix, Trouble, describe
 __all__ = ["MAX_DEPTH", "Parsed", "parse_expression", "parse_file"]
 
 #: Deeper trees are refused, so that nothing that walks a tree can run out of stack.
-MAX_DEPTH = 100
+MAX_DEPTH = 128
 _MAX_PROBLEMS = 100
 
 _FILE_LEVEL = frozenset({"topology", "collective", "schedule", "emit", "include"})
@@ -36,7 +35,7 @@ _NODES = re.compile(r"\b(?:rank|switch)\b([^;{}]*)")
 
 @attrs.frozen
 class Parsed:
-    """What one text says. ``suspects`` are names that text which had to be skipped may declare, ``holes`` its places."""
+    """What one text says; ``suspects`` are names that skipped text may declare, ``holes`` the places of such text."""
 
     file: ast.File
     problems: tuple[Diagnostic, ...] = ()
@@ -131,10 +130,10 @@ class _Session:
         return self._repair(fix, position) or self._panic(position if fix.drop_from is None else fix.drop_from)
 
     def _position(self, failure: UnexpectedInput) -> int:
-        if isinstance(failure, UnexpectedCharacters):
-            return failure.pos_in_stream
-        token = failure.token
-        return len(self.text.source.text) if token.type == "$END" else token.start_pos
+        if isinstance(failure, UnexpectedToken) and failure.token.type == "$END":
+            return len(self.text.source.text)
+        at = failure.token.start_pos if isinstance(failure, UnexpectedToken) else failure.pos_in_stream
+        return int(at or 0)
 
     def _report(self, fix: Fix) -> None:
         span = self._span(fix.start, fix.end)
@@ -142,14 +141,15 @@ class _Session:
         self.text.problems.append(Diagnostic(fix.code, fix.message, span=span, notes=notes, hint=fix.hint))
 
     def _repair(self, fix: Fix, position: int) -> bool:
-        """Put a token in, or in the place of what was found, or skip what was found; give up when that leads nowhere."""
+        """Put a token in, or in the place of what was found, or skip that; return whether it may lead somewhere."""
         self.repairs[position] = self.repairs.get(position, 0) + 1
         if not fix.repairs or self.repairs[position] > len(self.state.state_stack) + 2:
             return False
         if fix.insert is not None:
             if self._after(self.state.state_stack, fix.insert) is None:
                 return False
-            start = position if fix.skip else (self.last.end_pos if self.last is not None else 0)
+            last_end = int(self.last.end_pos or 0) if self.last is not None else 0
+            start = position if fix.skip else last_end
             end = start + fix.skip
             value = self.text.source.text[start:end]
             place = (*self._line_column(start), *self._line_column(end))
@@ -211,11 +211,12 @@ class _Session:
 
     def _expected(self, *inserted: str) -> frozenset[str]:
         """Return the terminals that may stand here, after ``inserted``."""
-        stack: list[int] | None = self.state.state_stack
+        stack: list[int] = self.state.state_stack
         for terminal in inserted:
-            stack = self._after(stack, terminal)
-            if stack is None:
+            after = self._after(stack, terminal)
+            if after is None:
                 return frozenset()
+            stack = after
         terminals = (name for name in self.table[stack[-1]] if name.isupper() or name == "$END")
         return frozenset(name for name in terminals if self._after(stack, name) is not None)
 
@@ -227,7 +228,7 @@ class _Session:
         return any(_pattern(name).match(self.text.source.text, position) for name in expected - {"$END"})
 
     def depth_for(self, *terminals: str) -> int | None:
-        """Return how much of the stack to keep so that one of ``terminals`` may come next; nothing where none can."""
+        """Return how much of the stack to keep so that one of ``terminals`` fits; nothing where none can."""
         stack = self.state.state_stack
         if any(self._after(stack, name) is not None for name in terminals):
             return len(stack) - 1
@@ -240,7 +241,9 @@ class _Session:
     # ---- places
 
     def _seek(self, position: int) -> None:
-        counter = self.parser.lexer_thread.state.line_ctr
+        lexer = self.parser.lexer_thread.state
+        assert lexer is not None
+        counter = lexer.line_ctr
         text = self.text.source.text
         counter.char_pos = position
         counter.line = text.count("\n", 0, position) + 1
@@ -271,8 +274,8 @@ def _pattern(terminal: str) -> re.Pattern[str]:
 def _boundary(session: _Session, position: int) -> tuple[int, int]:
     """Return how much of the stack to keep, and where in the text to go on.
 
-    A statement ends after its ``;`` or closing ``}``, before the ``}`` of the block around it, and before a keyword that
-    starts a line and may come next.
+    A statement ends after its ``;`` or closing ``}``, before the ``}`` of the block around it, and before a keyword
+    that starts a line and may come next.
     """
     text, nested, fresh = session.text.source.text, 0, True
     statements = session.depth_for("LET", "TOPOLOGY") or 0

@@ -8,8 +8,6 @@ from fractions import Fraction
 
 import attrs
 
-from collc.ir.diagnostic import Span
-
 from . import ast
 
 __all__ = ["expression_text", "file_text"]

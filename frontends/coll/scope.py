@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 import attrs
-
 from collc.ir.diagnostic import CollcError, Diagnostic, Span, error, nearest
 from collc.ir.topology import Topology
 
@@ -90,9 +89,15 @@ class NodeTable:
             form = f"{name}[{', '.join('ijklmn'[: len(shape)])}]" if shape else name
             message = f"found {len(indices)} indices of `{name}`, needed {len(shape)}"
             raise error("C0135", message, span=span, hint=f"write `{form}`")
-        found = ", ".join(str(index) for index in indices)
-        whole = "[" + ", ".join(f"0..{size}" for size in shape) + "]"
-        raise error("C0135", f"found `{name}[{found}]`, needed indices within {whole}", span=span)
+        raise error("C0135", f"found `{_node(name, indices)}`, needed one of {_extent(name, family)}", span=span)
+
+
+def _node(name: str, indices: Iterable[Any]) -> str:
+    return f"{name}[{', '.join(str(index) for index in indices)}]"
+
+
+def _extent(name: str, family: Mapping[tuple[int, ...], Any]) -> str:
+    return f"`{_node(name, min(family))}` to `{_node(name, max(family))}`"
 
 
 def _shape(family: Mapping[tuple[int, ...], Any]) -> tuple[int, ...]:
@@ -103,8 +108,8 @@ def _shape(family: Mapping[tuple[int, ...], Any]) -> tuple[int, ...]:
 class Scope:
     """Names of one body, and those of the text around it.
 
-    ``later`` are names that the same body declares further on, with their declarations; ``suspects`` are names that text with a syntax error
-    may have declared.
+    ``later`` are names that the same body declares further on, with their declarations; ``suspects`` are names that
+    something with a mistake of its own may have declared.
     """
 
     parent: Scope | None = None
@@ -113,32 +118,27 @@ class Scope:
     later: dict[str, Span | None] = attrs.field(factory=dict)
     suspects: set[str] = attrs.field(factory=set)
     nodes: NodeTable | None = None
-    body: bool = False
+    level: int = 1  # 0 what the language names itself, 1 the file, 2 a body
 
     def child(self) -> Scope:
         """Return a scope inside this one."""
-        return Scope(parent=self, body=self.body)
+        return Scope(parent=self, level=self.level)
 
     def declare(self, name: str, binding: Binding, span: Span | None) -> None:
         """Bind a name; raise C0121 where this text has bound it already.
 
         What a body declares may hide a name of the file around it, not another name of the body.
         """
-        before = self.declared(name)
+        before = self.declaring(name)
         if before is not None:
-            raise error("C0121", f"`{name}` is declared twice", span=span, notes=_earlier(before))
+            raise error("C0121", f"`{name}` is declared twice", span=span, notes=_earlier(before.places[name]))
         self.names[name] = binding
         self.places[name] = span
         self.later.pop(name, None)
 
-    def declared(self, name: str) -> Span | None:
-        """Return where this body declares a name, or nothing."""
-        scope: Scope | None = self
-        while scope is not None and scope.body == self.body:
-            if name in scope.places:
-                return scope.places[name]
-            scope = scope.parent
-        return None
+    def declaring(self, name: str) -> Scope | None:
+        """Return the scope of this body that binds a name, or nothing."""
+        return next((scope for scope in self.chain() if scope.level == self.level and name in scope.names), None)
 
     def find(self, name: str) -> Binding | None:
         """Return what a name stands for, or nothing."""
@@ -154,20 +154,33 @@ class Scope:
 
     def chain(self) -> list[Scope]:
         """Return this scope and those around it, innermost first."""
-        scopes, scope = [], self
+        scopes: list[Scope] = []
+        scope: Scope | None = self
         while scope is not None:
             scopes.append(scope)
             scope = scope.parent
         return scopes
 
-    def undefined(self, name: str, span: Span | None, what: str = "name") -> CollcError:
+    def undefined(self, name: str, span: Span | None) -> CollcError:
         """Return the mistake of using a name that stands for nothing here."""
         for scope in self.chain():
             if name in scope.later:
                 return _too_early(name, scope.later[name], span)
-        known = {known for scope in self.chain() for known in scope.names}
-        known |= {family for scope in self.chain() if scope.nodes for family in scope.nodes.families}
-        return error("C0120", f"unknown {what} `{name}`", span=span, hint=nearest(name, known))
+        known = {known for scope in self.chain() for known in scope.names} | self._families()
+        return error("C0120", f"unknown name `{name}`", span=span, hint=nearest(name, known))
+
+    def undefined_family(self, name: str, span: Span | None) -> CollcError:
+        """Return the mistake of indexing a name that is no family of nodes here."""
+        for scope in self.chain():
+            if name in scope.later and scope.level == 2:
+                return _too_early(name, scope.later[name], span)
+        hint = nearest(name, self._families())
+        if not hint and not self._families():
+            hint = "ranks of this topology have numbers only, from 0"
+        return error("C0120", f"unknown family of nodes `{name}`", span=span, hint=hint)
+
+    def _families(self) -> set[str]:
+        return {family for scope in self.chain() if scope.nodes for family in scope.nodes.families}
 
 
 def _earlier(span: Span | None) -> tuple[str, ...]:

@@ -11,9 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 import attrs
-from lark import Token
-
 from collc.ir.diagnostic import nearest
+from lark import Token
 
 __all__ = ["KEYWORDS", "SLIPS", "Fix", "Slip", "Trouble", "describe"]
 
@@ -310,6 +309,8 @@ def _missing_word(t: Trouble) -> Fix | None:
 
 
 def _missing_brace(t: Trouble) -> Fix | None:
+    if "COLON" in t.expected and t.found in ("send", "reduce"):
+        return Fix("C0111", f"missing `:`: found {t.what()}", t.after, t.after + 1, insert="COLON")
     if "LBRACE" not in t.expected or t.found not in KEYWORDS or not t.fits(t.position, "LBRACE"):
         return None
     return Fix("C0103", f"missing `{{`: found {t.what()}", t.after, t.after + 1, insert="LBRACE")
@@ -332,6 +333,7 @@ SLIPS = (
     Slip("topology t { rank a; } }", _closes_nothing),
     Slip("param n = 4\nparam m = 5;", _missing_semicolon),
     Slip("topology t { for i in 0..3 link a -> b; } }", _missing_brace),
+    Slip("schedule g using steps { at 3 send shard 0 from 0 to 1; }", _missing_brace),
     Slip("schedule grads using bfb { for s in 0..3 { } }", _statements_as_options),
     Slip("emit grads as msccl-xml { channels = 4 };", _wrong_sign),
     Slip("emit grads as msccl-xml { channels: 4; runtime: rccl };", _semicolon_in_options),
@@ -347,8 +349,9 @@ SLIPS = (
 
 _SIGNS = {
     "SEMI": "`;`", "COMMA": "`,`", "COLON": "`:`", "EQUAL": "`=`", "DOTS": "`..`", "LBRACE": "`{`", "RBRACE": "`}`",
-    "LPAR": "`(`", "RPAR": "`)`", "LSQB": "`[`", "RSQB": "`]`", "DUPLEX": "`<->`", "SIMPLEX": "`->`", "NUMBER": "a number",
-    "STRING": "a string", "NAME": "a name", "WORD": "a name", "HYPHENATED": "a name", "UNIT": "a unit",
+    "LPAR": "`(`", "RPAR": "`)`", "LSQB": "`[`", "RSQB": "`]`", "DUPLEX": "`<->`", "SIMPLEX": "`->`",
+    "NUMBER": "a number", "STRING": "a string", "NAME": "a name", "WORD": "a name", "HYPHENATED": "a name",
+    "UNIT": "a unit",
     "$END": "the end of the text", "PLUS": "`+`", "MINUS": "`-`", "TIMES": "`*`", "COMPARE": "a comparison",
 }  # fmt: skip
 _OPERATORS = frozenset({"PLUS", "MINUS", "TIMES", "MOD", "COMPARE", "AND", "OR", "DOTS", "UNIT"})

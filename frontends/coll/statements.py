@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias
 
 import attrs
-
 from collc.ir.diagnostic import CollcError, Span, error
 
 from . import ast
@@ -83,7 +82,9 @@ class Body(ABC):
         """Run the branch of an ``if`` outside loops; what it declares as nodes is there afterwards."""
         chosen: list[ast.Block | ast.If | None] = []
         thunk = self._condition(node, scope)
-        self._guarded(node.condition, lambda f: chosen.append(node.then if thunk(f) else node.otherwise), scope)(self.frame)
+        self._guarded(node.condition, lambda f: chosen.append(node.then if thunk(f) else node.otherwise), scope)(
+            self.frame
+        )
         match chosen:
             case [ast.Block(statements)]:
                 self._run_all(statements, scope.child())
@@ -136,6 +137,7 @@ class Body(ABC):
         value = node.value
         if node.keyword == "param":
             if not top:
+                scope.suspects.add(node.name.text)
                 message = "found `param` in a loop, needed it in the body itself"
                 raise error("C0141", message, span=node.span, hint="write `let` for a value that changes")
             value = self.overrides.value(node, self.owner)
@@ -175,14 +177,14 @@ class Body(ABC):
         """Count statements before they are run; report C0142 and abort the body where they are too many."""
         self.budget -= count
         if self.budget < 0:
-            message = f"{self.noun} runs more than {self.limit} statements"
+            message = f"found more than {self.limit} statements to run in {self.noun}"
             self.compiler.problems.take(error("C0142", message, span=span, hint="`--node-limit` raises the limit"))
             raise Aborted
 
     def _if(self, node: ast.If, scope: Scope) -> Runner:
         condition = self._condition(node, scope)
         then = self.block(node.then, scope.child())
-        otherwise = _nothing
+        otherwise: Runner = _nothing
         if isinstance(node.otherwise, ast.If):
             otherwise = self._if(node.otherwise, scope)
         elif node.otherwise is not None:
@@ -261,7 +263,7 @@ def _variables(scope: Scope, frame: Frame) -> list[str]:
     shown: list[str] = []
     for around in reversed(scope.chain()):
         for name, binding in around.names.items():
-            if isinstance(binding, Slot) and around.parent is not None and around.parent.body:
+            if isinstance(binding, Slot) and around.parent is not None and around.parent.level == 2:
                 value: Any = frame[binding.index]
                 if type(value) is int:
                     shown.append(f"{name} = {value}")

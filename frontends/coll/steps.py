@@ -7,7 +7,6 @@ from math import lcm
 from typing import Any, ClassVar
 
 import numpy as np
-
 from collc.ir.collective import Collective
 from collc.ir.diagnostic import Span, error
 from collc.ir.schedule import Action, Schedule
@@ -146,17 +145,18 @@ class Steps(Body):
     # ---- the whole
 
     def schedule(self, span: Span | None) -> Schedule:
-        """Return the schedule: transfers in order of their steps, steps numbered from 0 without gaps, parts of one size.
+        """Return the schedule: transfers by step, steps numbered from 0 without gaps, parts of one size.
 
         Raises C0162 where the parts have no common size within the limit, Poisoned where the body failed.
         """
         if self.damaged:
             raise Poisoned
-        table = np.frombuffer(self.rows, dtype=np.int64).reshape(-1, _COLUMNS) if self.rows else np.zeros((0, _COLUMNS), int)
-        parts = lcm(*np.unique(table[:, 4]).tolist())
-        if parts > MAX_PARTS:
-            message = f"the parts that shards are cut in have {parts} as common number, needed at most {MAX_PARTS}"
-            raise error("C0162", message, span=span, hint="cut into numbers of parts that divide each other")
+        table = (
+            np.frombuffer(self.rows, dtype=np.int64).reshape(-1, _COLUMNS)
+            if self.rows
+            else np.zeros((0, _COLUMNS), int)
+        )
+        parts = _common(np.unique(table[:, 4]).tolist(), span)
         table = table[np.argsort(table[:, 0], kind="stable")]
         _, step = np.unique(table[:, 0], return_inverse=True)
         scale = parts // np.maximum(table[:, 4], 1)
@@ -164,3 +164,14 @@ class Steps(Body):
             self.topology, self.collective, parts, step=step, action=table[:, 1], shard=table[:, 2],
             lo=table[:, 3] * scale, hi=(table[:, 3] + 1) * scale, route=table[:, 5], routes=self.router.routes,
         )  # fmt: skip
+
+
+def _common(cuts: list[int], span: Span | None) -> int:
+    """Return the least number of parts that all cuts can be written in."""
+    parts = 1
+    for cut in cuts:
+        parts = lcm(parts, cut)
+        if parts > MAX_PARTS:
+            message = f"shards are cut in {cut} and other numbers of parts: more than {MAX_PARTS} equal parts together"
+            raise error("C0162", message, span=span, hint="cut into numbers of parts that divide each other")
+    return parts

@@ -1,7 +1,7 @@
 """What expressions evaluate to, and exact arithmetic on it.
 
-Values are ``bool``, ``int``, ``Fraction`` (never a whole number), ``str``, ``range``, :class:`Quantity`, :class:`Integers`,
-:class:`Switch` and :class:`collc.ir.topology.Topology`. A rank is its number.
+Values are ``bool``, ``int``, ``Fraction`` (never a whole number), ``str``, ``range``, :class:`Quantity`,
+:class:`Integers`, :class:`Switch` and :class:`collc.ir.topology.Topology`. A rank is its number.
 """
 
 from __future__ import annotations
@@ -9,16 +9,26 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TypeAlias, Union
+from typing import Any, TypeAlias
 
 import attrs
-
 from collc.ir.diagnostic import Span, error
 from collc.ir.topology import Topology
 
 from .units import BANDWIDTH, SIZE, TIME
 
-__all__ = ["MAX_BITS", "Integers", "Quantity", "Switch", "Value", "arithmetic", "bounded", "compared", "kind_of", "whole"]
+__all__ = [
+    "MAX_BITS",
+    "Integers",
+    "Quantity",
+    "Switch",
+    "Value",
+    "arithmetic",
+    "bounded",
+    "compared",
+    "kind_of",
+    "whole",
+]
 
 #: Numbers beyond 2^256 are refused: no network needs them, and repeated squaring would fill the memory.
 MAX_BITS = 256
@@ -46,7 +56,7 @@ class Switch:
     number: int
 
 
-Value: TypeAlias = Union[bool, int, Fraction, str, range, Quantity, Integers, Switch, Topology]
+Value: TypeAlias = bool | int | Fraction | str | range | Quantity | Integers | Switch | Topology
 
 _MEASURES = {SIZE: "a size", BANDWIDTH: "a bandwidth", TIME: "a time"}
 _KINDS = {
@@ -56,7 +66,7 @@ _KINDS = {
 _OPERATIONS: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
 }  # fmt: skip
-_COMPARISONS: dict[str, Callable[[object, object], bool]] = {
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 
@@ -77,14 +87,18 @@ def whole(value: Fraction) -> int | Fraction:
 
 def bounded(value: int | Fraction, span: Span | None) -> int | Fraction:
     """Return the value; raise C0134 where it is beyond 2^256 or finer than 2^-256."""
-    size = value.bit_length() if isinstance(value, int) else max(value.numerator.bit_length(), value.denominator.bit_length())
+    size = (
+        value.bit_length()
+        if isinstance(value, int)
+        else max(value.numerator.bit_length(), value.denominator.bit_length())
+    )
     if size > MAX_BITS:
         raise error("C0134", f"found a number of {size} bits, needed at most {MAX_BITS}", span=span)
     return value
 
 
 def arithmetic(sign: str, left: Value, right: Value, span: Span | None) -> Value:
-    """Return ``left sign right`` for numbers and quantities; raise C0131 for other kinds and C0133 for division by zero.
+    """Return ``left sign right`` for numbers and quantities; raise C0131 for other kinds, C0133 for division by zero.
 
     Quantities of one kind add; a quantity may be scaled; the ratio of two of one kind is a number.
     """
@@ -92,7 +106,11 @@ def arithmetic(sign: str, left: Value, right: Value, span: Span | None) -> Value
     unit_left = left.measure if isinstance(left, Quantity) else None
     unit_right = right.measure if isinstance(right, Quantity) else None
     if a is None or b is None or (measure := _measure(sign, unit_left, unit_right)) is _CLASH:
-        raise error("C0131", f"found {kind_of(left)} {sign} {kind_of(right)}, needed numbers or quantities of one kind", span=span)
+        raise error(
+            "C0131",
+            f"found {kind_of(left)} {sign} {kind_of(right)}, needed numbers or quantities of one kind",
+            span=span,
+        )
     if sign == "mod":
         return _modulo(left, right, span)
     if sign == "/" and b == 0:

@@ -20,6 +20,40 @@ topology "pair" {
     1 0 0
   }
 }
+
+A schedule continues with its collective and a table of transfers; ``from`` and ``to`` are for the reader and may be
+left out. Routes are ``direct`` (route r is link r) or a table of lists of links::
+
+    collective allgather ranks 2 op sum dtype float32
+
+    schedule {
+      scheduler bfb
+      parts 1
+      discrete yes
+      routes direct
+      transfers 2: step action shard lo hi route from to {
+        0 copy 0 0 1 0 0 1
+        0 copy 1 0 1 1 1 0
+      }
+    }
+
+A program is ranks of threadblocks of numbered instructions, each with the locations that its opcode uses and the
+instructions (``THREADBLOCK.STEP`` of its rank) that it waits for::
+
+    program "grads" {
+      scheduler bfb
+      chunks 1
+      rank 0 scratch 0 {
+        threadblock 0 send 1 recv none channel 0 {
+          0: send input 0 count 1
+        }
+        threadblock 1 send none recv 1 channel 0 {
+          0: recv -> output 1 count 1
+          1: copy input 0 -> output 0 count 1 after 0.0
+        }
+      }
+      ...
+    }
 """
 
 from __future__ import annotations

@@ -73,13 +73,13 @@ class Order:
         return result
 
     def _directly(self, before: Array, after: Array) -> Array:
-        """Return which pairs a single dependency orders: of ``after`` or of a step before it, on ``before`` or later."""
-        n, blocks, block = self.program.num_instructions, self.program.num_blocks, self.program.block
-        waiter, deps = waiters(self.program), self.program.deps.astype(np.int64)
-        pair = block[waiter] * blocks + block[deps]  # of waiting block and block waited for
+        """Return which pairs one dependency orders: of ``after`` or a step before it, on ``before`` or a later step."""
+        n, block, name = self.program.num_instructions, self.program.block, self.program.block_id
+        waiter, deps, most = waiters(self.program), self.program.deps.astype(np.int64), int(name.max(initial=0)) + 1
+        pair = block[waiter] * most + name[block[deps]]  # of waiting block and block waited for
         order = np.argsort(pair * n + waiter)
         latest = np.maximum.accumulate((pair * n + deps)[order]) if len(deps) else deps
-        wanted = block[after] * blocks + block[before]
+        wanted = block[after] * most + name[block[before]]
         at = np.searchsorted((pair * n + waiter)[order], wanted * n + after, side="right") - 1
         # an entry of an earlier pair of blocks is less than anything of this pair
         return (at >= 0) & (np.concatenate([latest, [-1]])[at] >= wanted * n + before)

@@ -83,38 +83,38 @@ def _ring() -> tuple[Parameter, ...]:
 #: family -> how it is called, and what it is
 FAMILIES: dict[str, Construction] = {
     "complete": Construction("cayley", _integers("m"), "every rank linked to every other, K_m"),
-    "complete_bipartite": Construction("cayley", _integers("d"), "two sides of d ranks, each linked to all across, K_d,d"),
-    "hamming": Construction("cayley", _integers("n q>=2"), "q^n ranks, linked where one of n coordinates differs, H(n,q)"),
+    "complete_bipartite": Construction("cayley", _integers("d"), "two sides of d ranks, linked to all across, K_d,d"),
+    "hamming": Construction("cayley", _integers("n q>=2"), "q^n ranks, linked where one of n letters differs, H(n,q)"),
     "kautz": Construction("digraphs", _integers("d n>=0"), "Kautz digraph K(d,n) of d^n (d+1) ranks"),
     "generalized_kautz": Construction("digraphs", _integers("d m>=2"), "Imase-Itoh digraph of degree d on any m ranks"),
     "circulant": Construction(
-        "cayley", (Parameter("m", least=2), Parameter("offsets", "set")), "rank i linked to i + a and i - a for each offset a"
+        "cayley", (Parameter("m", least=2), Parameter("offsets", "set")), "i linked to i + a and i - a for offsets a"
     ),
     "directed_circulant": Construction(
         "cayley", (Parameter("m", least=2), Parameter("offsets", "set", optional=True)),
-        "rank i linked to i + a for each offset a, without offsets 1 to m-2",
+        "rank i linked to i + a for offsets a, which are 1 to m-2 unless given",
     ),
     "biring": Construction("cayley", _ring(), "d/2 parallel rings both ways round m ranks, d = 2 unless given"),
     "uniring": Construction("cayley", _ring(), "d parallel rings one way round m ranks, d = 1 unless given"),
-    "shifted_ring": Construction("cayley", _integers("m>=2"), "two rings both ways, the second in strides that visit every rank"),
-    "torus": Construction("cayley", _SIZES, "grid whose dimensions are rings; a ring of 2 has two parallel links each way"),
+    "shifted_ring": Construction("cayley", _integers("m>=2"), "two rings both ways, the second in longer strides"),
+    "torus": Construction("cayley", _SIZES, "grid of rings; a ring of 2 has two parallel links each way"),
     "mesh": Construction("grids", _SIZES, "grid without wrap-around links"),
-    "twisted_torus": Construction("grids", _SIZES, "torus of sizes k and 2k, wrapping in a short one shifts by k in the long ones"),
+    "twisted_torus": Construction("grids", _SIZES, "torus of sizes k, 2k; short rings shift the long ones by k"),
     "hypercube": Construction("cayley", _integers("n"), "2^n ranks, linked where one of n bits differs"),
     "twisted_hypercube": Construction("grids", _integers("n>=2"), "hypercube with two links of one square crossed"),
     "debruijn": Construction("digraphs", _integers("d>=2 n"), "de Bruijn digraph of d^n ranks, self-loops kept"),
-    "dgx_a100": Construction("machines", _integers("boxes"), "boxes of 8 GPUs on an NVSwitch, 300 GB/s, and one fabric, 25 GB/s"),
-    "dgx_h100": Construction("machines", _integers("boxes"), "boxes of 8 GPUs on an NVSwitch, 450 GB/s, and one fabric, 50 GB/s"),
-    "mi250": Construction("machines", _integers("boxes"), "boxes of 16 GPU dies, 7 links of 50 GB/s each, and one fabric, 16 GB/s"),
+    "dgx_a100": Construction("machines", _integers("boxes"), "boxes of 8 GPUs: NVSwitch 300 GB/s, fabric 25 GB/s"),
+    "dgx_h100": Construction("machines", _integers("boxes"), "boxes of 8 GPUs: NVSwitch 450 GB/s, fabric 50 GB/s"),
+    "mi250": Construction("machines", _integers("boxes"), "boxes of 16 dies: 7 links of 50 GB/s, fabric 16 GB/s"),
     "dgx1_v100": Construction("machines", (), "8 GPUs with 6 links of 25 GB/s each"),
 }  # fmt: skip
 
 #: operator -> how it is called, and what it is
 OPERATORS: dict[str, Construction] = {
     "line": Construction(
-        "operators", (_TOPOLOGY, Parameter("n", optional=True)), "a rank for every link, linked where links follow; n times"
+        "operators", (_TOPOLOGY, Parameter("n", optional=True)), "a rank for every link, linked where links meet"
     ),
-    "degree": Construction("operators", (_TOPOLOGY, Parameter("n")), "n copies of every rank, linked where the ranks are"),
+    "degree": Construction("operators", (_TOPOLOGY, Parameter("n")), "n copies of every rank, linked as the ranks are"),
     "power": Construction("operators", (_TOPOLOGY, Parameter("n")), "Cartesian product of n copies"),
     "product": Construction("operators", (Parameter("topology", "topology", many=True),), "Cartesian product"),
     "transpose": Construction("operators", (_TOPOLOGY,), "every link turned round"),

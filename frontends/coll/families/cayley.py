@@ -10,15 +10,14 @@ from collections.abc import Sequence
 from math import gcd, prod
 
 import numpy as np
-
 from collc.ir.topology import Topology, Translations
 
 from . import _sizes
 from ._sizes import domain
 
 __all__ = [
-    "biring", "circulant", "complete", "complete_bipartite", "directed_circulant", "hamming", "hypercube", "shifted_ring",
-    "torus", "uniring",
+    "biring", "circulant", "complete", "complete_bipartite", "directed_circulant", "hamming", "hypercube",
+    "shifted_ring", "torus", "uniring",
 ]  # fmt: skip
 
 _MAX_DIMENSIONS = 32
@@ -34,7 +33,7 @@ def _translated(name: str, shape: Sequence[int], generators: Sequence[Sequence[i
         step = 0
         for coordinate, length in zip(generator, shape, strict=True):
             step = step * length + coordinate % length
-        heads[:, place] = symmetry.translate(ranks, step)
+        heads[:, place] = symmetry.translate(ranks, np.array(step))
     return Topology(name, size, np.repeat(ranks, degree), heads.ravel(), symmetry=symmetry)
 
 
@@ -133,7 +132,7 @@ def biring(m: int, d: int = 2) -> Topology:
 
 def biring_size(m: int, d: int = 2) -> tuple[int, int]:
     if d % 2:
-        raise domain(f"found degree {d}, needed an even one: each ring has a link both ways", f"write {d + 1}")
+        raise domain(f"found degree {d}, needed an even one: each ring has a link both ways", f"write `{d + 1}`")
     return m, m * d
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-
 from collc.ir.topology import Topology
 
 from . import _sizes

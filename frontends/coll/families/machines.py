@@ -43,9 +43,10 @@ def _switched_size(boxes: int) -> tuple[int, int]:
 
 
 def dgx_a100(boxes: int) -> Topology:
-    """Return boxes of 8 A100: 300 GB/s from each GPU to the box's NVSwitch, 25 GB/s to the fabric (ForestColl, section 6).
+    """Return boxes of 8 A100: 300 GB/s from each GPU to the box's NVSwitch, 25 GB/s to the fabric.
 
-    Ranks are ``gpu[box, i]``; switches ``nv[box]`` and, for more than one box, ``ib``.
+    The model of the ForestColl paper, section 6. Ranks are ``gpu[box, i]``, switches ``nv[box]``
+    and, for more than one box, ``ib``.
     """
     return _switched("dgx_a100", boxes, 300, 25)
 

@@ -1,0 +1,36 @@
+"""The command as a process of its own, and what a run leaves."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import attrs
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+#: The installed command of the environment that runs the tests.
+COMMAND = Path(sys.executable).parent / "collc"
+
+
+@attrs.frozen
+class Ran:
+    """What a run of the command left."""
+
+    status: int
+    out: str
+    err: str
+
+
+def spawn(*arguments: str, cwd: Path, stdin: str | bytes = b"", **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the installed command as a process of its own."""
+    given = stdin.encode() if isinstance(stdin, str) else stdin
+    done = subprocess.run(
+        [str(COMMAND), *arguments], cwd=cwd, input=given, capture_output=True, timeout=120,
+        env={**os.environ, **environment}, check=False,
+    )  # fmt: skip
+    return subprocess.CompletedProcess(
+        done.args, done.returncode, done.stdout.decode(), done.stderr.decode(errors="backslashreplace")
+    )

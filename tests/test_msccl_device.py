@@ -1,0 +1,108 @@
+"""What is verified runs right: files, and files with a random mistake, on an independent model of the device."""
+
+from __future__ import annotations
+
+import attrs
+import programs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msccl_device import Hang, run
+from msccl_files import change
+
+from collc.backends.msccl_xml import Algorithm, MscclXml, read, verify_text, write
+from collc.backends.msccl_xml.windows import message_counts
+from collc.ir.diagnostic import CollcError
+from collc.ir.program import Program
+
+PROGRAMS = [
+    programs.ring_allgather(4, 2),
+    programs.ring_allreduce(4, 2),
+    programs.ring_allreduce(3, fused=False),
+    programs.ring_reduce_scatter(4),
+    programs.recursive_doubling_allgather(8),
+    programs.allpairs_allreduce(4),
+    programs.alltoall(3, 2),
+    programs.alltoall(3, apart=True),
+]
+
+
+def text_of(program: Program) -> str:
+    (artifact,) = MscclXml().emit(program)
+    return artifact.text
+
+
+def runs_right(text: str, seed: int) -> bool:
+    """Whether one random order of each claimed use, with small and with large messages, ends right."""
+    algorithm = read(text)
+    low = 2 if algorithm.max_bytes else 1
+    sizes = {low, max(message_counts(algorithm), default=1)}
+    modes = [mode for mode, used in ((True, algorithm.inplace), (False, algorithm.outofplace)) if used]
+    try:
+        return all(run(text, inplace=m, depth=2, split=max(s, low), seed=seed) for m in modes for s in sorted(sizes))
+    except (Hang, AssertionError, TypeError, IndexError, KeyError):
+        return False
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
+def test_files_run_right_in_any_order(program: Program) -> None:
+    text = text_of(program)
+    assert all(runs_right(text, seed) for seed in range(10))
+
+
+def test_the_model_sees_deadlocks_and_races() -> None:
+    """It is no rubber stamp: one chunk a message hangs recursive doubling, and in place a split alltoall races."""
+    doubling = text_of(programs.recursive_doubling_allgather(8))
+    assert run(doubling, inplace=False, depth=2, split=2, seed=0)
+    with pytest.raises(Hang):
+        run(doubling, inplace=False, depth=2, split=1, seed=0)
+    apart = text_of(programs.alltoall(3, apart=True))
+    assert not all(run(apart, inplace=True, depth=2, split=1, seed=seed) for seed in range(20))
+
+
+@st.composite
+def mistakes(draw: st.DrawFn) -> Algorithm:
+    """A right algorithm with one or two steps changed somehow."""
+    algorithm = read(text_of(draw(st.sampled_from(PROGRAMS))))
+    for _ in range(draw(st.integers(1, 2))):
+        rank = draw(st.integers(0, algorithm.ngpus - 1))
+        block = draw(st.integers(0, len(algorithm.gpus[rank].threadblocks) - 1))
+        steps = list(algorithm.gpus[rank].threadblocks[block].steps)
+        if not steps:
+            continue
+        at = draw(st.integers(0, len(steps) - 1))
+        match draw(st.sampled_from(["field", "field", "field", "drop", "repeat", "swap", "flag", "wait"])):
+            case "field":
+                name = draw(st.sampled_from(["srcoff", "dstoff", "srcbuf", "dstbuf", "cnt", "type"]))
+                values: dict[str, st.SearchStrategy[object]] = {
+                    "srcbuf": st.sampled_from("ios"), "dstbuf": st.sampled_from("ios"), "cnt": st.integers(1, 3),
+                    "type": st.sampled_from(["s", "r", "cpy", "re", "rrc", "rcs", "rrs", "rrcs", "nop"]),
+                }  # fmt: skip
+                steps[at] = attrs.evolve(steps[at], **{name: draw(values.get(name, st.integers(0, 7)))})  # type: ignore[arg-type]
+            case "drop":
+                del steps[at]
+            case "repeat":
+                steps.insert(at, steps[at])
+            case "swap":
+                other = draw(st.integers(0, len(steps) - 1))
+                steps[at], steps[other] = steps[other], steps[at]
+            case "flag":
+                steps[at] = attrs.evolve(steps[at], hasdep=1 - steps[at].hasdep)
+            case _:
+                wait = (draw(st.integers(-1, 4)), draw(st.integers(0, 5)))
+                steps[at] = attrs.evolve(steps[at], depid=wait[0], deps=wait[1] if wait[0] >= 0 else -1)
+        algorithm = change(algorithm, rank, block, steps)
+    return algorithm
+
+
+@settings(max_examples=120, deadline=None)
+@given(mistakes(), st.integers(0, 2**32))
+def test_what_is_accepted_runs_right(algorithm: Algorithm, seed: int) -> None:
+    """Whatever was changed: if the verifier still accepts the file, the device gets it right in a random order."""
+    text = write(algorithm)
+    try:
+        accepted = verify_text(text, runtime="executor").ok
+    except CollcError:
+        accepted = False
+    if accepted:
+        assert runs_right(text, seed)
