@@ -40,6 +40,22 @@ becomes one of reduce-scatter and a schedule of broadcast one of reduce; allredu
 gather, scatter and alltoall copy without reducing, so the pass `reverse` has nothing to make of them.
 
 Schedule the collective that is wanted directly, or reverse one of those named.""",
+    "C0206": """an operation the interpreter does not know
+
+Numbers are combined by sum, prod, min or max; a function of two arrays may be given in their place.
+
+    run(program, inputs, op="average")
+
+Name one of these operations, or pass a function such as `numpy.bitwise_xor`.""",
+    "C0207": """inputs that do not fit the collective
+
+The interpreter takes one one-dimensional array for every rank that the collective takes data from, all
+of one length and one type. For reduce-scatter, scatter and alltoall it is a block for every rank, so the
+length is a multiple of the number of ranks.
+
+    run(program, [numpy.zeros(3), numpy.zeros(3)])         # a reduce-scatter of 2 ranks: 3 is odd
+
+Give arrays of one length and type, and None for ranks that have no input.""",
 }
 
 _TOPOLOGY = {

@@ -20,8 +20,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 @attrs.frozen(eq=False)
 class Layout:
-    """Where buffers lie: ``base[rank, buffer]`` is the address of a buffer's first chunk, ``size`` its
-    chunks.
+    """Where buffers lie: ``base[rank, buffer]`` is the address of a buffer's first chunk, ``size`` its chunks.
 
     ``total`` addresses in all; those of a rank lie together, from ``start[rank]`` to ``start[rank + 1]``.
     """
@@ -67,8 +66,7 @@ def _sizes(program: Program) -> tuple[list[int], list[int], list[int]]:
 
 
 def layout(program: Program, inplace: bool) -> Layout:
-    """Return the layout of a program's buffers, out of place (all apart) or in place (one buffer within the
-    other).
+    """Return where a program's buffers lie out of place (all apart) or in place (input and output overlapping).
 
     In place, buffers of one size coincide; of two sizes, the smaller lies at the rank's own block of the
     larger: in an allgather or gather the input in the output, in a reduce-scatter or scatter the output in

@@ -84,8 +84,7 @@ def connections(program: Program) -> Connections:
 def partners(program: Program, links: Connections | None = None) -> Array:
     """Return for each receiving instruction the one that sends what it receives; -1 where there is none.
 
-    The k-th send of a connection pairs with its k-th receive (each connection having one block at either
-    end).
+    The k-th send of a connection pairs with its k-th receive; each end of it is one block.
     """
     links = links or connections(program)
     result = np.full(program.num_instructions, -1, dtype=np.int64)
@@ -349,8 +348,7 @@ def _cycle(behind: dict[int, int]) -> list[int]:
 
 
 def execute(program: Program, fifo_depth: int | None = None, split: int | None = None) -> Execution:
-    """Execute a program's control: who waits for whom, with FIFOs of ``fifo_depth`` primitives (None:
-    unbounded).
+    """Execute a program's control with FIFOs of ``fifo_depth`` primitives (None: unbounded): who waits for whom.
 
     An instruction runs as primitives of at most ``split`` chunks (None: as one primitive). Unbounded
     executions report the least depth that completes. The program must be well formed (the verifier's

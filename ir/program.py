@@ -162,8 +162,9 @@ class Program:
         return self._buffer(rank, self.collective.output_slots, self.collective.output_shards)
 
     def _buffer(self, rank: int, slots: Any, shards: int) -> int:
-        used = (slots(rank, np.arange(self.collective.num_shards)) >= 0).any()
-        return shards * self.chunks if used else 0
+        # a rank that has any shard has its own, which in an alltoall is the one from itself to itself
+        own = rank * (self.num_ranks + 1) if self.collective.kind == "alltoall" else rank
+        return shards * self.chunks if slots(rank, own) >= 0 else 0
 
     def waits(self, instruction: int) -> list[int]:
         """Return the instructions that one waits for."""

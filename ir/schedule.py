@@ -187,7 +187,7 @@ class Forest:
 
     @cached_property
     def parent_row(self) -> Array:
-        """For each row the first row of its tree whose child is this row's parent; -1 where there is none (the root)."""
+        """For each row, the first row of its tree whose child is this row's parent; -1 where the parent is the root."""
         ranks = self.collective.num_ranks
         base = self.tree.astype(np.int64) * ranks
         key, wanted = base + self.child, base + self.parent

@@ -127,10 +127,8 @@ class BalanceThreadblocks(Pass):
         channel = self._assign_channels(program, layout, streams)
         stream = layout.spread(streams)
         rank = program.block_rank[program.block].astype(np.int64)
-        link, number = (
-            layout.link_of,
-            np.where(layout.link_of >= 0, channel[layout.first_stream(streams) + stream], 0),
-        )
+        link = layout.link_of
+        number = np.append(channel, 0)[np.where(link >= 0, layout.first_stream(streams) + stream, -1)]
         peer = np.where(layout.is_send, layout.dst_of, layout.src_of)
         kind = np.where(link < 0, 2, np.where(layout.is_send, 0, 1))
         key = np.stack([rank, kind, np.where(link < 0, -1, peer), number, link])

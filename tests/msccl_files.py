@@ -125,6 +125,8 @@ def _opened(stream: _Stream, name: str, last: str) -> tuple[str, str, dict[str, 
     seen = 0
     while last == " ":
         key, last, value = _token(stream, "")
+        if "&" in (value or "") and key != "name":
+            raise TokenError("an entity stays as it is")
         seen += 1
         attributes[key] = value or ""
     if seen > 16:
@@ -149,6 +151,8 @@ def _token(stream: _Stream, value: str | None) -> tuple[str, str, str | None]:
             return name, *_value(stream)
         if c in " >/\n\r":
             return name, c, value
+        if c == "\t" and not name.startswith("!--"):
+            raise TokenError("a name with a tab in it is no name anybody knows")
         name += c
         if len(name) > 254:
             raise TokenError("name too long")

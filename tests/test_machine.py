@@ -202,7 +202,7 @@ def test_a_cycle_of_dependencies_among_many_blocks_is_found():
 
 def test_a_hundred_thousand_instructions_take_well_under_seconds():
     program = ring("allreduce", 224)
-    start = time.perf_counter()
+    start = time.process_time()
     execution = execute(program, 2)
     assert execution.deadlock is None and len(execution.finished) == program.num_instructions > 100_000
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5

@@ -263,6 +263,15 @@ def test_few_threadblocks_are_shared_by_sends_and_receives():
     assert "C0509" == code_of(lambda: BalanceThreadblocks(max_threadblocks=23).run(program))
 
 
+@pytest.mark.parametrize("kind", ["allgather", "reduce-scatter", "allreduce"])
+def test_a_single_rank_only_copies(kind):
+    """No peers, no channels: one threadblock that copies input to output, through all passes."""
+    program = Coalesce().run(lowered(Topology.from_links("one", 1, []), kind))
+    after = Unfuse().run(BalanceThreadblocks(max_steps=64, max_threadblocks=64, max_channels=32).run(program))
+    assert [Opcode.COPY] == after.opcode.tolist()
+    assert_right(after)
+
+
 def test_limits_that_cannot_be_met_are_named():
     program = lowered(torus(4, 4), "allreduce")
     assert "C0509" == code_of(lambda: BalanceThreadblocks(max_steps=1).run(program))

@@ -22,7 +22,7 @@ from text_examples import PROGRAM, SCHEDULE
 # ---- round trips
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(strategies.levels())
 def test_print_and_parse_are_inverse(level):
     """Every level comes back equal, from a text that is the same however often it was printed."""

@@ -200,7 +200,7 @@ def mutations(draw: st.DrawFn) -> str:
     return text
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(mutations())
 def test_whatever_is_read_is_sound_or_refused_with_a_place(text):
     """A changed text is either well formed still, or every complaint has a code of this form and lies in the text."""

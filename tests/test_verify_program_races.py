@@ -41,9 +41,8 @@ def touches(program: Program, i: int) -> list[tuple[tuple[int, int, int], int, b
         (rank, int(getattr(program, f"{end}_buffer")[i]), int(getattr(program, f"{end}_offset")[i]))
         for end in ("src", "dst")
     )
-    if op is COPY and src == dst:
-        return []
-    used = [(src, False)] * op.reads_src + [(dst, False)] * op.reads_dst + [(dst, True)] * op.writes_dst
+    writes = op.writes_dst and not (op is COPY and src == dst)
+    used = [(src, False)] * op.reads_src + [(dst, False)] * op.reads_dst + [(dst, True)] * writes
     return [((r, b, at + k), k, w) for (r, b, at), w in used for k in range(int(program.count[i]))]
 
 
@@ -188,6 +187,14 @@ def test_a_race_may_exist_only_in_place():
     assert "input chunk 0 = output chunk 0 of rank 0" in check.detail
     both = verdict(program, inplace=None)
     assert not both.ok and both.detail.startswith("in place: ") and "out of place" not in both.detail
+
+
+def test_copying_a_place_onto_itself_may_meet_reads_but_no_writes():
+    onto_itself = [(COPY, SCRATCH, 0, SCRATCH, 0, 1, ())]
+    blocks = [(0, -1, -1, 0), (0, -1, -1, 1)]
+    for other, good in (((COPY, SCRATCH, 0, OUT, 0, 1, ()), True), ((COPY, IN, 0, SCRATCH, 0, 1, ()), False)):
+        program = Program.build(Collective("allgather", 1), 1, [1], blocks, [onto_itself, [other]])
+        assert verdict(program).ok == good
 
 
 def test_an_instruction_may_not_overlap_itself():

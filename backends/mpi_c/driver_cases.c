@@ -304,7 +304,22 @@ static int reduces(enum kind kind)
     return kind == ALLREDUCE || kind == REDUCE || kind == REDUCE_SCATTER;
 }
 
-static int run_count(int count, unsigned op_set, unsigned dtype_set, unsigned placement_set, int repeats, int compare)
+/* What the command line asks for. */
+struct selection {
+    unsigned algorithms, ops, dtypes, placements;
+    int repeats, compare;
+};
+
+static int selected(const struct selection *chosen, enum kind kind, int op, int dtype)
+{
+    if (!(chosen->dtypes >> dtype & 1))
+        return 0;
+    if (!reduces(kind))
+        return op == NO_OP;
+    return op != NO_OP && chosen->ops >> op & 1 && (dtype != STRIDED || op == USER);
+}
+
+static int run_count(int count, const struct selection *chosen)
 {
     static struct test t; /* buffers are set anew for every case */
     int cases = 0, op, dtype, place;
@@ -312,44 +327,46 @@ static int run_count(int count, unsigned op_set, unsigned dtype_set, unsigned pl
 
     t.count = count;
     for (k = 0; k < sizeof algorithms / sizeof *algorithms; k++)
-        for (op = 0; op < NUM_OPS; op++)
+        for (op = 0; op < NUM_OPS && chosen->algorithms >> k & 1; op++)
             for (dtype = 0; dtype < NUM_DTYPES; dtype++)
                 for (place = 0; place < 2; place++) {
-                    int data = !reduces(algorithms[k].kind);
-
-                    if (!(dtype_set >> dtype & 1) || !(placement_set >> place & 1) || data != (op == NO_OP))
-                        continue;
-                    if (!data && (!(op_set >> op & 1) || (dtype == STRIDED && op != USER)))
+                    if (!(chosen->placements >> place & 1) || !selected(chosen, algorithms[k].kind, op, dtype))
                         continue;
                     t.algorithm = &algorithms[k];
                     t.op = (enum op)op, t.dtype = (enum dtype)dtype, t.in_place = place;
-                    run_case(&t, repeats, compare);
+                    run_case(&t, chosen->repeats, chosen->compare);
                     cases++;
                 }
     return cases;
 }
 
-/* driver COUNTS DTYPES OPS PLACEMENTS REPEATS COMPARE SECONDS */
+/* driver NAMES COUNTS DTYPES OPS PLACEMENTS REPEATS COMPARE SECONDS */
 int main(int argc, char **argv)
 {
     static const char *const placements[] = {"out", "in"};
-    unsigned op_set, dtype_set, placement_set;
-    int cases = 0;
+    const char *names[32];
+    struct selection chosen;
+    int cases = 0, number = (int)(sizeof algorithms / sizeof *algorithms), k;
     char *at;
 
-    if (argc != 8)
+    if (argc != 9 || number > 32)
         return 2;
-    alarm((unsigned)atoi(argv[7])); /* no rank outlives a launcher that was killed */
+    alarm((unsigned)atoi(argv[8])); /* no rank outlives a launcher that was killed */
     MPI_Init(&argc, &argv);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
     create_dtypes();
     create_ops();
-    op_set = set_of(argv[3], op_names, NUM_OPS);
-    dtype_set = set_of(argv[2], dtype_names, NUM_DTYPES);
-    placement_set = set_of(argv[4], placements, 2);
-    for (at = argv[1]; *at != '\0'; at += *at == ',')
-        cases += run_count((int)strtol(at, &at, 10), op_set, dtype_set, placement_set, atoi(argv[5]), atoi(argv[6]));
+    for (k = 0; k < number; k++)
+        names[k] = algorithms[k].name;
+    chosen.algorithms = set_of(argv[1], names, (unsigned)number);
+    chosen.dtypes = set_of(argv[3], dtype_names, NUM_DTYPES);
+    chosen.ops = set_of(argv[4], op_names, NUM_OPS);
+    chosen.placements = set_of(argv[5], placements, 2);
+    chosen.repeats = atoi(argv[6]);
+    chosen.compare = atoi(argv[7]);
+    for (at = argv[2]; *at != '\0'; at += *at == ',')
+        cases += run_count((int)strtol(at, &at, 10), &chosen);
     if (me == 0)
         printf("collc-end cases=%d\n", cases);
     MPI_Op_free(&ops[USER]);

@@ -24,7 +24,8 @@ static void dispose(struct context *context)
         link = &(*link)->next;
     if (*link == context)
         *link = context->next;
-    if (context->comm != MPI_COMM_NULL)
+    /* After a failure messages may be left in there, and a new communicator could inherit them. */
+    if (context->comm != MPI_COMM_NULL && context->failure == MPI_SUCCESS)
         MPI_Comm_free(&context->comm);
     free(context->memory);
     free(context);

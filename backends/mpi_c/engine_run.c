@@ -76,9 +76,11 @@ static int run(struct context *context, struct call *call)
     return error;
 }
 
+/* Whether the arguments make sense at all; needs no other rank. */
 static int check(int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
 {
     int flag = 0, size = 0, error;
+    char in[64], inout[64];
 
     if (comm == MPI_COMM_NULL)
         return MPI_ERR_COMM;
@@ -98,6 +100,8 @@ static int check(int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
     if (op == MPI_OP_NULL)
         return MPI_ERR_OP;
     error = MPI_Op_commutative(op, &flag);
-    return error == MPI_SUCCESS && !flag ? MPI_ERR_OP : error;
+    if (error == MPI_SUCCESS && !flag)
+        return MPI_ERR_OP;
+    /* Reducing nothing shows whether op and type go together, before anybody has sent anything. */
+    return error == MPI_SUCCESS ? MPI_Reduce_local(in, inout, 0, type, op) : error;
 }
-

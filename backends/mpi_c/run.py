@@ -16,13 +16,13 @@ from collc.ir.program import Program
 from .emit import MpiC, template
 from .launch import launch
 from .names import identifier
-from .results import DTYPES, OPS, RunResult, parse
+from .results import DTYPES, OPS, RunResult, parse, vector_elements
 from .toolchain import Mpi, compile_c, find
 
 __all__ = ["Cases", "build", "emit_all", "execute", "run"]
 
-#: counts of a run that names none: nothing, fewer than ranks, odd, small, large
-DEFAULT_COUNTS = (0, 1, 7, 1000, 1_000_000)
+#: elements of the vector in the largest case of a run that names none
+_LARGE = 1_000_000
 
 _KINDS = {
     "allgather": "ALLGATHER", "reduce-scatter": "REDUCE_SCATTER", "allreduce": "ALLREDUCE", "broadcast": "BROADCAST",
@@ -34,7 +34,7 @@ _KINDS = {
 class Cases:
     """What a run calls: every program with every count, type, operation (where it reduces) and placement."""
 
-    counts: tuple[int, ...] = DEFAULT_COUNTS
+    counts: tuple[int, ...]
     dtypes: tuple[str, ...] = ("float32",)
     ops: tuple[str, ...] = ("sum",)
     in_place: tuple[bool, ...] = (False, True)
@@ -60,12 +60,12 @@ class Cases:
             what = "the type `strided` has no operation but `user`" if self.ops else "no operation given"
             raise error("C0709", f"nothing to run: {what}", exit_status=2)
 
-    def arguments(self, seconds: float) -> list[str]:
-        """Return the driver's command line arguments."""
+    def arguments(self, names: Iterable[str], seconds: float) -> list[str]:
+        """Return the driver's command line arguments for programs by function name."""
         places = ",".join("in" if place else "out" for place in dict.fromkeys(self.in_place))
         return [
-            ",".join(map(str, dict.fromkeys(self.counts))), ",".join(self.dtypes), ",".join((*self.ops, "none")),
-            places, str(self.repeats), str(int(self.compare)), str(max(1, int(seconds))),
+            ",".join(names), ",".join(map(str, dict.fromkeys(self.counts))), ",".join(self.dtypes),
+            ",".join((*self.ops, "none")), places, str(self.repeats), str(int(self.compare)), str(max(1, int(seconds))),
         ]  # fmt: skip
 
 
@@ -79,7 +79,7 @@ def _require_known(names: tuple[str, ...], known: tuple[str, ...], what: str) ->
 def run(
     programs: Program | Sequence[Program],
     *,
-    sizes: Iterable[int] = DEFAULT_COUNTS,
+    sizes: Iterable[int] | None = None,
     dtypes: Iterable[str] = ("float32",),
     ops: Iterable[str] = ("sum",),
     in_place: Iterable[bool] = (False, True),
@@ -91,18 +91,25 @@ def run(
 ) -> RunResult:
     """Emit, compile and run programs of one number of ranks; every element on every rank is checked.
 
-    ``sizes`` are counts as the MPI calls define them (:func:`~.results.counts_for` has bytes). ``compare`` times the
-    MPI's own collective in the same run. Wrong results are rows that are not ``correct``; everything that prevents a
-    run is a CollcError (C0701 .. C0709).
+    ``sizes`` are counts as the MPI calls define them (:func:`~.results.counts_for` has bytes); where none are given,
+    some from nothing to a vector of a million elements. ``compare`` times the MPI's own collective in the same run.
+    Wrong results are rows that are not ``correct``; everything that prevents a run is a CollcError (C0701 .. C0709).
     """
     programs = [programs] if isinstance(programs, Program) else list(programs)
-    cases = Cases(tuple(sizes), tuple(dtypes), tuple(ops), tuple(in_place), repeats, compare)
+    counts = _default_counts(programs) if sizes is None else tuple(sizes)
+    cases = Cases(counts, tuple(dtypes), tuple(ops), tuple(in_place), repeats, compare)
     collectives = emit_all(programs)
     cases.require_for(c for c, _ in collectives.values())
     mpi = mpi if isinstance(mpi, Mpi) else find(mpi)
     with tempfile.TemporaryDirectory(prefix="collc-run-") as folder:
         binary = build(mpi, collectives, Path(folder), flags)
         return execute(mpi, binary, {name: c for name, (c, _) in collectives.items()}, cases, timeout)
+
+
+def _default_counts(programs: Sequence[Program]) -> tuple[int, ...]:
+    """Return counts from nothing, fewer than ranks and odd ones to one whose vector has a million elements."""
+    most = max((vector_elements(p.collective, 1) for p in programs), default=1)
+    return (0, 1, 7, 1000, _LARGE // most)
 
 
 def emit_all(programs: Sequence[Program]) -> dict[str, tuple[Collective, Artifact]]:
@@ -113,6 +120,8 @@ def emit_all(programs: Sequence[Program]) -> dict[str, tuple[Collective, Artifac
     if len(ranks) > 1:
         found = ", ".join(map(str, ranks))
         raise error("C0709", f"one run has one number of ranks, found programs of {found}", exit_status=2)
+    if len(programs) > _MOST_PROGRAMS:
+        raise error("C0709", f"one run has at most {_MOST_PROGRAMS} programs, found {len(programs)}", exit_status=2)
     result: dict[str, tuple[Collective, Artifact]] = {}
     for program in programs:
         source = MpiC().emit(program)[0]
@@ -126,6 +135,8 @@ def emit_all(programs: Sequence[Program]) -> dict[str, tuple[Collective, Artifac
         result[name] = (program.collective, source)
     return result
 
+
+_MOST_PROGRAMS = 32
 
 #: names of the driver's own that have external linkage or clash with what its table declares
 _DRIVER_NAMES = frozenset({"collective", "algorithm", "algorithms"})
@@ -146,9 +157,9 @@ def build(
 
 
 def execute(mpi: Mpi, binary: Path, collectives: Mapping[str, Collective], cases: Cases, timeout: float) -> RunResult:
-    """Run a built driver once and return what it found."""
+    """Run a built driver once, for all or some of its programs (by function name), and return what it found."""
     ranks = next(iter(collectives.values())).num_ranks
-    output = launch(mpi, ranks, [str(binary), *cases.arguments(timeout + 30)], timeout, binary.parent)
+    output = launch(mpi, ranks, [str(binary), *cases.arguments(collectives, timeout + 30)], timeout, binary.parent)
     return parse(output, mpi, collectives)
 
 

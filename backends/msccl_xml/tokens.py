@@ -19,9 +19,9 @@ MAX_VALUE = 255
 
 _GAP = re.compile(r"[ \n\r]*")
 _COMMENT_HEAD = re.compile(r"<!--[^ =>/\n\r]*")
-_CLOSE = re.compile(r"</([^ =>/\n\r]*)>")
-_OPEN = re.compile(r"<([^ =>/\n\r!?][^ =>/\n\r]*)")
-_ATTRIBUTE = re.compile(r' ([^ =>/\n\r]*)(?:="([^"]*)"(?=[ />])|(?=[ />]))')
+_CLOSE = re.compile(r"</([^ =>/\n\r\t]*)>")
+_OPEN = re.compile(r"<([^ =>/\n\r\t!?][^ =>/\n\r\t]*)")
+_ATTRIBUTE = re.compile(r' ([^ =>/\n\r\t]*)(?:="([^"]*)"(?=[ />])|(?=[ />]))')
 _PAIR = re.compile(r' [^ =>/\n\r]*="[^"]*"')
 _SINGLE_QUOTED = re.compile(r" [^ =>/\n\r]*='")
 _END = re.compile(r"/?[^ =>/\n\r]*>")
@@ -81,6 +81,8 @@ def _tag(text: str, position: int) -> tuple[int, str, bool]:
         if len(name) > MAX_NAME or len((value or "").encode("utf-8", "replace")) > MAX_VALUE:
             longest = f"a name has at most {MAX_NAME} bytes, a value {MAX_VALUE}"
             return place + 1, f"attribute `{name[:40]}` overruns a buffer: {longest}", False
+        if "&" in (value or "") and name != "name":
+            return place + 1, "the runtimes do not expand `&...;`", False
         place = attribute.end()
     end = _END.match(text, place)
     if end is None:
@@ -98,6 +100,7 @@ def _stranger(text: str, position: int) -> str:
         ("<?xml", "an XML declaration stops the runtimes"),
         ("<?", "a processing instruction stops the runtimes"),
         ("<!", "only elements and comments are read"),
+        ("</", "a closing tag holds its name alone"),
         ("\ufeff", "a byte order mark stops the runtimes"),
     ):
         if text.startswith(start, position):

@@ -62,7 +62,7 @@ class Elaborator:
         self.collectives: dict[str, _Requested] = {}
         self.later: dict[str, Span | None] = {}
         self.sources: list[Source] = []
-        self.open: list[str] = []  # real paths of the files being read, outermost first
+        self.open: dict[str, str] = {}  # real paths of the files being read, outermost first -> as they were given
         self.done: set[str] = set()
 
     # ---- input
@@ -85,7 +85,7 @@ class Elaborator:
         """Return the specification of a file; raise CollcError with all its mistakes."""
         source = read(path) if text is None else checked(path, text)
         if text is None or os.path.exists(path):
-            self.open.append(os.path.realpath(path))
+            self.open[os.path.realpath(path)] = path
         self._file(source, included=False)
         self._unused_params()
         self._raise()
@@ -178,16 +178,17 @@ class Elaborator:
         path = self._found(node)
         real = os.path.realpath(path)
         if real in self.open:
-            chain = " -> ".join([*self.open[self.open.index(real) :], real])
+            around = list(self.open)
+            chain = " -> ".join([*(self.open[p] for p in around[around.index(real) :]), path])
             raise error("C0153", "found an include that leads back to itself", span=node.path.span, notes=(chain,))
         if real in self.done:
             return
         if len(self.open) > _MAX_INCLUDES:
             raise error("C0153", f"found more than {_MAX_INCLUDES} includes inside each other", span=node.path.span)
         source = read(path, span=node.path.span, regular=True)
-        self.open.append(real)
+        self.open[real] = path
         self._file(source, included=True)
-        self.open.pop()
+        del self.open[real]
         self.done.add(real)
 
     def _found(self, node: ast.Include) -> str:
@@ -264,7 +265,7 @@ class Elaborator:
         self.collectives[name] = wanted = _Requested(node, None)
         topology = self._topology_value(node.topology, None, self.scope)
         if topology is POISON:
-            known(node.kind, KINDS, "C0124", "collective")
+            known(node.kind, KINDS, "C0201", "collective")
             return
         wanted.problem = Problem(topology, collective(node, topology, self.scope, self.compiler))
         self.topologies.setdefault(topology.name, topology)

@@ -105,14 +105,14 @@ class Compiler:
                 raise error("C0131", f"`{name}` is no family of nodes and has no indices", span=node.span)
             raise scope.undefined_family(name, node.span)
         thunks = [self.compile(item, scope) for item in items]
+        family = table.families[name]
 
-        def run(frame: Frame) -> Value:
-            indices = tuple(thunk(frame) for thunk in thunks)
+        def missing(indices: tuple[Any, ...]) -> Value:
             for index, item in zip(indices, items, strict=True):
                 integer(index, item.span)
             return table.find(name, indices, node.span)
 
-        return run
+        return _lookup(thunks, family, missing)
 
     def _call(self, node: ast.Call, arguments: Sequence[ast.Expr], scope: Scope) -> Thunk:
         thunks = [self.compile(argument, scope) for argument in arguments]
@@ -128,6 +128,24 @@ class Compiler:
         if node.operator in ("and", "or"):
             return _logical(left, right, node)
         return _FAST.get(node.operator, _comparison)(left, right, node)
+
+
+def _lookup(thunks: list[Thunk], family: dict[tuple[int, ...], Any], missing: Callable[..., Value]) -> Thunk:
+    """Return the function that finds a node by one or two indices on the short way."""
+    if len(thunks) == 1:
+        (one,) = thunks
+
+        def single(frame: Frame) -> Value:
+            key = (one(frame),)
+            return family[key] if key in family else missing(key)
+
+        return single
+
+    def several(frame: Frame) -> Value:
+        key = tuple([thunk(frame) for thunk in thunks])
+        return family[key] if key in family else missing(key)
+
+    return several
 
 
 # ---- leaves

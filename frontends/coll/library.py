@@ -115,7 +115,7 @@ def _argument(entry: Construction, node: ast.Call, index: int, value: Value) -> 
     parameter, span = entry.parameter(index), node.arguments[index].span
     if parameter.kind == "topology":
         if not isinstance(value, Topology):
-            raise _wrong_kind(node.name, parameter, value, "a topology", span)
+            raise error("C0131", f"found {kind_of(value)}, needed a topology for `{node.name}`", span=span)
         return value
     if parameter.kind == "set":
         return _members(node.name, parameter, value, span)

@@ -18,7 +18,7 @@ from . import ast
 from .expressions import Compiler, Frame, integer
 from .library import Limits
 from .scope import NodeTable, Poisoned, Scope
-from .statements import Body, Overrides, Runner
+from .statements import Aborted, Body, Overrides, Runner
 from .units import BANDWIDTH, TIME
 from .values import Quantity, Switch, Value, kind_of
 
@@ -154,12 +154,15 @@ class Network(Body):
                 kind = self._kind(attributes_of([thunk(frame) for thunk in thunks], spans), node.span)
             ends.extend((a, b, kind, b, a, kind) if duplex else (a, b, kind))
             if len(ends) > most:
-                raise error(
-                    "C0310", f"`{self.owner}` has more than {self.limits.links} links, the limit", span=node.span,
-                    hint="`--node-limit` raises the limit",
-                )  # fmt: skip
+                raise self._too_many(node.span)
 
         return run
+
+    def _too_many(self, span: Span | None) -> Aborted:
+        """Report that there are too many links; what the body would still do is of no interest."""
+        message = f"`{self.owner}` has more than {self.limits.links} links, the limit"
+        self.compiler.problems.take(error("C0310", message, span=span, hint="`--node-limit` raises the limit"))
+        return Aborted()
 
     def _end(self, value: Value, span: Span | None) -> int:
         if type(value) is int:

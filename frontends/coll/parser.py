@@ -151,7 +151,7 @@ class _Session:
             last_end = int(self.last.end_pos or 0) if self.last is not None else 0
             start = position if fix.skip else last_end
             end = start + fix.skip
-            value = self.text.source.text[start:end]
+            value = fix.sign or self.text.source.text[start:end]
             place = (*self._line_column(start), *self._line_column(end))
             token = Token(fix.insert, value, start, *place, end)
             self.parser.feed_token(token)

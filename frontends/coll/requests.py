@@ -125,7 +125,7 @@ def collective(node: ast.Collective, topology: Topology, scope: Scope, compiler:
         except CollcError as failure:
             compiler.problems.take(failure, item.span)
             wrong = True
-    known(node.kind, KINDS, "C0124", "collective")
+    known(node.kind, KINDS, "C0201", "collective")
     _check_root(node, given)
     if wrong:
         raise Poisoned
@@ -138,7 +138,9 @@ def _check_root(node: ast.Collective, given: dict[str, Any]) -> None:
     if kind in ROOTED and option is None:
         raise error("C0203", f"collective `{kind}` needs a root", span=node.kind.span, hint="write `{ root: 0 }`")
     if kind not in ROOTED and "root" in given and option is not None:
-        raise error("C0203", f"collective `{kind}` has no root", span=option.span, hint=f"{', '.join(_ROOTED)} have one")
+        raise error(
+            "C0203", f"collective `{kind}` has no root", span=option.span, hint=f"{', '.join(_ROOTED)} have one"
+        )
 
 
 def _size(value: ast.Expr | ast.Word, topology: Topology, scope: Scope, compiler: Compiler) -> int:

@@ -87,7 +87,8 @@ class NodeTable:
         shape = _shape(family)
         if len(indices) != len(shape):
             form = f"{name}[{', '.join('ijklmn'[: len(shape)])}]" if shape else name
-            message = f"found {len(indices)} indices of `{name}`, needed {len(shape)}"
+            noun = "index" if len(indices) == 1 else "indices"
+            message = f"found {len(indices)} {noun} of `{name}`, needed {len(shape)}"
             raise error("C0135", message, span=span, hint=f"write `{form}`")
         raise error("C0135", f"found `{_node(name, indices)}`, needed one of {_extent(name, family)}", span=span)
 

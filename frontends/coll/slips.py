@@ -71,6 +71,7 @@ class Trouble:
 class Fix:
     """What to say, where (text offsets), and how to go on: put in ``insert``, in the place of ``skip`` characters.
 
+    What is put in reads ``sign``, or what stood there.
     ``names`` are names that the text wanted to declare but could not; the statement is looked for the end of from
     ``drop_from`` where that is not the place of the error.
     """
@@ -82,6 +83,7 @@ class Fix:
     hint: str | None = None
     notes: tuple[str, ...] = ()
     insert: str | None = None
+    sign: str | None = None
     skip: int = 0
     names: tuple[str, ...] = ()
     drop_from: int | None = None
@@ -140,9 +142,8 @@ _RANGE = "`a..b` goes from a up to b, without b"
 
 
 def _foreign_operator(t: Trouble) -> Fix | None:
-    if t.found in ("**", "^", "*") and "PLUS" in t.expected | t.accepts("TIMES"):
-        if t.found == "*" and not (t.last and t.last.type == "TIMES"):
-            return None
+    twice = t.found == "*" and t.last is not None and t.last.type == "TIMES"
+    if twice or (t.found in ("**", "^") and "PLUS" in t.expected):
         return _here(t, "C0109", f"found `{t.found}`, which is no operator", hint="a power is written `pow(a, b)`")
     if t.found == "." and t.last and t.last.type == "DOTS":
         return _here(t, "C0109", "found `...`, needed `..`", notes=(_RANGE,), skip=1)
@@ -152,7 +153,7 @@ def _foreign_operator(t: Trouble) -> Fix | None:
         return None
     note = (_RANGE,) if word == ".." else ()
     message = f"found `{t.found}`, needed `{word}`"
-    return _here(t, "C0109", message, notes=note, insert=terminal, skip=len(t.found))
+    return _here(t, "C0109", message, notes=note, insert=terminal, sign=word, skip=len(t.found))
 
 
 def _quotes(t: Trouble) -> Fix | None:
@@ -176,18 +177,30 @@ def _hyphen_in_name(t: Trouble) -> Fix | None:
     )  # fmt: skip
 
 
+_NAMES = "names begin with a letter and consist of letters a to z, digits and `_`"
+
+
 def _bad_name(t: Trouble) -> Fix | None:
+    tail = re.compile(r"[^\x00-\x7f]\w*").match(t.text, t.position)
+    if tail and t.last is not None and t.last.type in ("NAME", "WORD") and t.after == t.position:
+        return _foreign_letters(t, t.last, tail.end())
     if not t.expected & {"NAME", "WORD"} or t.expected & {"NUMBER", "SEMI"}:
         return None
     match = re.compile(r"\d\w*|\w*[^\x00-\x7f]\w*|\"[^\"\n]*\"").match(t.text, t.position)
     if match is None or not match.group():
         return None
     terminal = "NAME" if "NAME" in t.expected else "WORD"
-    note = "names begin with a letter and consist of letters a to z, digits and `_`"
     message = f"found `{match.group()}`, needed a name"
     return Fix(
-        "C0105", message, t.position, match.end(), notes=(note,), insert=terminal, skip=len(match.group())
+        "C0105", message, t.position, match.end(), notes=(_NAMES,), insert=terminal, skip=len(match.group())
     )  # fmt: skip
+
+
+def _foreign_letters(t: Trouble, last: Token, end: int) -> Fix:
+    """``größe``: the name was taken to end before its first letter that is none of ours."""
+    start = int(last.start_pos or 0)
+    message = f"found `{t.text[start:end]}`, needed a name"
+    return Fix("C0105", message, start, end, notes=(_NAMES,), skip=end - t.position, names=(str(last),))
 
 
 def _unclosed(t: Trouble) -> Fix | None:
@@ -235,7 +248,7 @@ def _wrong_sign(t: Trouble) -> Fix | None:
             )  # fmt: skip
     if t.found == "=" and "COMPARE" in t.expected:
         hint = "two numbers are compared with `==`"
-        return _here(t, "C0107", "found `=`, needed `==`", hint=hint, insert="COMPARE", skip=1)
+        return _here(t, "C0107", "found `=`, needed `==`", hint=hint, insert="COMPARE", sign="==", skip=1)
     return None
 
 
@@ -252,7 +265,7 @@ def _arrow(t: Trouble) -> Fix | None:
     sign = t.text[t.position : t.position + skip]
     hint = "`a -> b` is one link, `a <-> b` is one each way"
     message = f"found `{sign}`, needed `->` or `<->`"
-    return Fix("C0108", message, t.position, t.position + skip, hint=hint, insert="DUPLEX", skip=skip)
+    return Fix("C0108", message, t.position, t.position + skip, hint=hint, insert="DUPLEX", sign="<->", skip=skip)
 
 
 def _missing_arrow(t: Trouble) -> Fix | None:

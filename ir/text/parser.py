@@ -90,7 +90,8 @@ class _Parser:
         return self.topology
 
     def _symmetry(self) -> Translations:
-        line, shape = self.reader.value("symmetry"), []
+        line = self.reader.value("symmetry")
+        shape: list[int] = []
         while line.kind != "end":
             if len(shape) == MAX_DIMENSIONS:
                 raise line.fail("C0805", f"a symmetry has at most {MAX_DIMENSIONS} dimensions")

@@ -232,7 +232,7 @@ class _Body:
         # the first token of every pair; a pair that is cut short runs into the next line and is refused there
         nth = np.arange(number.sum()) - np.repeat(np.cumsum(number) - number, number)
         pair = np.repeat(lines.first[rows] + length + 1, number) + 3 * nth
-        wrong = (lines.code[word] != _WORD["after"]) | ((rest[waiting] - 1) % 3 != 0) | (rest[waiting] < 4)
+        wrong = (lines.code[word] != _WORD["after"]) | ((rest[waiting] - 1) % 3 != 0)
         bad = np.zeros(len(rows), dtype=bool)
         bad[waiting] = wrong
         owner = np.repeat(np.arange(len(rows)), number)

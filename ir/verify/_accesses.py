@@ -20,8 +20,7 @@ READS_DST = np.array([op.reads_dst for op in Opcode])
 
 @attrs.frozen(eq=False)
 class Accesses:
-    """Addresses that instructions touch: row j is ``instruction[j]`` reading or writing ``lo[j]`` ..
-    ``hi[j]``.
+    """Addresses that instructions touch: in row j ``instruction[j]`` reads or writes ``lo[j]`` .. ``hi[j]``.
 
     ``hi`` is exclusive; rows are sorted by instruction, its reads before its write.
     """
@@ -36,12 +35,12 @@ def accesses(program: Program, where: Layout) -> Accesses:
     """Return every read and write of a program whose accesses are within bounds.
 
     A copy of a place onto itself, as copies of input to output become in place, changes nothing that another
-    instruction could see; it is no access.
+    instruction could read: it counts as a read alone. (It still must not meet a write, which it could undo.)
     """
     src, dst = locations(program, where)
     moves = (program.opcode != Opcode.COPY) | (src != dst)
-    used = (USES_SRC[program.opcode], READS_DST[program.opcode], USES_DST[program.opcode])
-    rows = [np.flatnonzero(mask & moves) for mask in used]
+    used = (USES_SRC[program.opcode], READS_DST[program.opcode], USES_DST[program.opcode] & moves)
+    rows = [np.flatnonzero(mask) for mask in used]
     instruction = np.concatenate(rows)
     lo = np.concatenate([src[rows[0]], dst[rows[1]], dst[rows[2]]])
     write = np.repeat([False, False, True], [len(r) for r in rows])

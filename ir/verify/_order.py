@@ -35,10 +35,10 @@ BITS = 1 << 12
 class _Waits:
     """The instructions that wait for other blocks, sorted by level: those they build on have lower levels.
 
-    Row j is ``instruction[j]``; it knows what row ``previous[j]`` of its block knew, and of its dependencies
-    ``dep_start[j]`` .. ``dep_start[j + 1]`` each what row ``known[k]`` knew and step ``step[k]`` of block
-    ``block[k]`` (numbered within the rank) itself. A row that does not exist is the number of rows.
-    ``level_start`` are rows.
+    ``latest[i]`` is the last row of instruction i's block up to i. Row j knows what row ``previous[j]`` of its
+    block knew, and of its dependencies ``dep_start[j]`` .. ``dep_start[j + 1]`` each what row ``known[k]`` knew and
+    step ``step[k]`` of block ``block[k]`` (numbered within the rank) itself. A row that does not exist is the number
+    of rows. ``level_start`` are the rows where levels start.
     """
 
     latest: Array
@@ -104,8 +104,7 @@ class Order:
     def through_ranks(self, before: Array, after: Array) -> Array:
         """Return how messages through other ranks order pairs: STRONG, WEAK or UNORDERED.
 
-        At most ``BITS`` different instructions stand before. Each becomes a bit that is handed to all that
-        follow.
+        At most ``BITS`` different instructions stand before. Each becomes a bit, handed to all that follow.
         """
         first = np.unique(before)
         bit = {int(x): 1 << k for k, x in enumerate(first)}

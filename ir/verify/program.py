@@ -51,8 +51,7 @@ def verify_program(
 
 
 def verify_form(program: Program) -> Report:
-    """Check what can be checked without executing: ``structure``, ``bounds`` and ``matched``, up to the
-    first that fails."""
+    """Check what needs no execution: ``structure``, ``bounds`` and ``matched``, up to the first that fails."""
     return Report("program", program.collective.kind, program.num_ranks, tuple(_form(program, ())))
 
 
@@ -94,7 +93,11 @@ def _check(name: str, problems: Sequence[str], detail: str = "") -> Check:
 
 def _deadlock(program: Program, execution: Execution, fifo_depth: int | None) -> Check:
     if execution.deadlock:
-        return Check("deadlock", False, execution.deadlock.describe(program))
+        stuck = execution.deadlock.describe(program)
+        if fifo_depth is not None:
+            least = smallest_depth(program, execution.split)
+            stuck = f"with FIFOs of depth {fifo_depth} ({least or 'no depth'} would do): {stuck}"
+        return Check("deadlock", False, stuck)
     if fifo_depth is not None:
         return Check("deadlock", True, f"completes with FIFOs of depth {fifo_depth}")
     detail = f"completes with FIFOs of depth {execution.depth}"

@@ -170,16 +170,18 @@ def _push(
 def _pieces(counts: list[int], flow: list[dict[int, int]], ratio: Fraction) -> Balance:
     """Lay each group's jobs on a line and cut it at the links' shares: at most links-1 jobs of a group are divided."""
     q = ratio.denominator
-    rows: list[tuple[int, int, int, int]] = []
-    first = 0
+    spans: list[tuple[int, int, int]] = []  # on one line for all groups, in units of 1/q job: start, end, link
+    at = first = 0
     for count, shares in zip(counts, flow, strict=True):
-        at = 0
+        at = first * q
         for slot in sorted(shares):
-            end = at + shares[slot]
-            for job in range(at // q, -(-end // q)):
-                rows.append((first + job, slot, max(at - job * q, 0), min(end - job * q, q)))
-            at = end
+            spans.append((at, at + shares[slot], slot))
+            at += shares[slot]
         first += count
-    table = np.array(rows, dtype=np.int64).reshape(-1, 4)
-    common = gcd(q, *(x for row in rows for x in row[2:]))
-    return Balance(ratio, q // common, table[:, 0], table[:, 1], table[:, 2] // common, table[:, 3] // common)
+    start, end, slot = np.array(spans, dtype=np.int64).T
+    jobs = -(-end // q) - start // q
+    span = np.repeat(np.arange(len(spans)), jobs)
+    job = start[span] // q + np.arange(len(span)) - np.repeat(np.cumsum(jobs) - jobs, jobs)
+    lo, hi = np.maximum(start[span] - job * q, 0), np.minimum(end[span] - job * q, q)
+    common = gcd(q, int(np.gcd.reduce(lo)), int(np.gcd.reduce(hi)))
+    return Balance(ratio, q // common, job, slot[span], lo // common, hi // common)

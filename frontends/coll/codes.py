@@ -1,0 +1,399 @@
+"""What ``collc explain`` says of the codes of the language."""
+
+from __future__ import annotations
+
+__all__ = ["CODES"]
+
+_SYNTAX = {
+    "C0101": """text that does not belong there
+
+The reader found something that cannot follow what stands before it; the message lists what could.
+
+    param n = 4 + ;
+
+Complete or remove the part the caret points at.""",
+    "C0102": """a missing semicolon
+
+Declarations and statements end with `;`. After a closing `}` of a block it may be left out.
+
+    param boxes = 2
+    topology pod = torus(3, 3);
+
+Put `;` at the end of the first line.""",
+    "C0103": """a bracket that is not closed or not opened
+
+Every `{`, `(` and `[` needs its partner. The note says where the open one is.
+
+    topology dgx {
+      rank gpu[8];
+    collective grads = allreduce on dgx;
+
+Put `}` before `collective`.""",
+    "C0104": """a bracket that closes nothing
+
+There is one `}`, `)` or `]` more than were opened.
+
+    topology pair { rank a, b; link a <-> b; } }
+
+Remove it, or find the opening bracket that was deleted.""",
+    "C0105": """something that is no name
+
+Names begin with a letter or `_` and consist of letters a to z, digits and `_`, because they become names of functions
+and files. `-` is a subtraction.
+
+    topology my-pod = torus(3, 3);
+
+Write `my_pod`.""",
+    "C0106": """an unknown declaration or statement
+
+A file consists of topology, collective, schedule, emit, include, param and let. A topology's body has rank, switch,
+link, param, let, for and if; steps have at, send, reduce, let, for and if.
+
+    toplogy pod = torus(3, 3);
+
+Write `topology`.""",
+    "C0107": """the wrong sign between a name and its value
+
+Declarations use `=`, options in braces use `:` and are separated by `,`; two numbers are compared with `==`.
+
+    emit grads as msccl-xml { channels = 4; };
+
+Write `{ channels: 4 }`.""",
+    "C0108": """a link without a proper arrow
+
+`a -> b` is one link, `a <-> b` is one link each way.
+
+    link gpu[0] -- gpu[1];
+
+Write `link gpu[0] <-> gpu[1];`.""",
+    "C0109": """a sign of another language
+
+Comments begin with `#`, strings stand in double quotes, the remainder is `mod`, powers are `pow(a, b)`, conditions are
+joined with `and`, `or` and `not`, and `a..b` is a range.
+
+    let next = (r + 1) % n;
+
+Write `(r + 1) mod n`.""",
+    "C0110": """a string that does not end
+
+Strings end on the line they begin.
+
+    include "site.coll;
+
+Write `include "site.coll";`.""",
+    "C0111": """a missing word
+
+    schedule grads bfb;
+
+The forms are `schedule NAME using SCHEDULER`, `emit NAME as TARGET`, `collective NAME = KIND on TOPOLOGY`,
+`for NAME in LOW..HIGH`, `at STEP: send shard SHARD from RANK to RANK` and `send shard SHARD part I of C from ..`.
+
+Write `schedule grads using bfb;`.""",
+    "C0112": """a missing comma
+
+Arguments, options, indices and the nodes of one declaration are separated by `,`.
+
+    topology pod = torus(3 3);
+
+Write `torus(3, 3)`.""",
+    "C0113": """statements where options belong
+
+Only the scheduler `steps` takes statements; the others take options.
+
+    schedule grads using bfb { for s in 0..3 { } }
+
+Write `using steps { .. }`, or give options: `using bfb { name: value };`.""",
+    "C0115": """a number with too many digits
+
+Numbers are exact, but have at most 30 characters.
+
+    let size = 1000000000000000000000000000000000;
+
+Use a larger unit, as in `1 TB`.""",
+    "C0116": """too many levels of nesting
+
+Expressions and blocks inside each other, and operators in one chain, are limited to 128 levels.
+
+    let total = 1 + 1 + 1 + ..;                            # 200 times
+
+Name parts with `let`, or use a loop.""",
+    "C0117": """a file that is not text
+
+The file has a byte that no text has, such as zero.
+
+Name the `.coll` file. If it is the right file, it is damaged.""",
+    "C0118": """a file that is not UTF-8
+
+Files are UTF-8, of which ASCII is a part.
+
+Convert the file: `iconv -f latin1 -t utf-8`.""",
+    "C0119": """a file that is too long
+
+A file may have 10 MiB. Whatever describes a network in more is better written with `for` and `param`.
+
+Write `for i in 0..n { link gpu[i] -> gpu[(i + 1) mod n]; }`.""",
+}
+
+_NAMES = {
+    "C0120": """an unknown name
+
+Nothing of this name has been declared before this place. Topologies, parameters and `let` are seen by everything
+after them in the file; what a body declares is seen inside that body.
+
+    collective grads = allreduce on pods;                  # the topology is called pod
+
+Correct the name, or declare it above.""",
+    "C0121": """a name declared twice
+
+A name stands for one thing in one file, and for one thing in one body; a collective has one schedule.
+
+    topology pod = torus(3, 3);
+    topology pod = torus(4, 4);
+
+Rename one of them.""",
+    "C0122": """an unknown graph family or function
+
+    topology pod = tours(3, 3);
+
+`collc topologies` lists the graph families. The operators are line, degree, power, product, transpose, bidirectional
+and subset; the functions of numbers ranks, min, max, abs, floor, ceil, pow, log2 and xor.""",
+    "C0123": """an unknown unit
+
+Sizes have B KB MB GB TB and KiB MiB GiB TiB. Bandwidths have bps Kbps Mbps Gbps Tbps (bits) and B/s KB/s MB/s GB/s TB/s
+(bytes). Times have ns us ms s. K, M, G and T are powers of 1000, Ki, Mi, Gi and Ti of 1024.
+
+    with { bandwidth: 25 gbps }
+
+Write `25 Gbps`; upper and lower case matter.""",
+    "C0124": """an unknown scheduler
+
+`collc schedulers` lists them.""",
+    "C0125": """an unknown target
+
+`collc targets` lists them.""",
+    "C0126": """a value for a parameter that does not exist
+
+`-D name=value` sets a `param`, in the file, in an included one or in a topology's body (`-D dgx.boxes=4` where several
+bodies have one of that name). A `let` cannot be set.
+
+    collc pod.coll -D box=4                                # the parameter is called boxes
+
+Correct the name, or declare `param box = 2;`.""",
+    "C0127": """an unknown option
+
+    collective grads = allreduce on pod { sise: 64 MiB };
+
+A collective has size, op, dtype and, where it has one, root. `with { .. }` has bandwidth and latency.""",
+    "C0128": """an option given twice
+
+    emit grads as msccl-xml { channels: 2, channels: 4 };
+
+Remove one of them.""",
+    "C0129": """a collective's option with the wrong kind of value
+
+`size` is a whole number of bytes with a unit, `op` and `dtype` are words of their lists, `root` is a rank.
+
+    collective grads = allreduce on pod { size: 64 };
+
+Write `64 B` or `64 MiB`.""",
+    "C0130": """a name used before its declaration
+
+Declarations are read in order.
+
+    topology pod = torus(n, n);
+    param n = 3;
+
+Move `param n` up. Nothing may be defined by itself.""",
+}
+
+_VALUES = {
+    "C0131": """the wrong kind of value
+
+Numbers, sizes, bandwidths, times, truth values, strings, ranges, sets, topologies and switches are different things.
+Quantities of one kind add, may be multiplied and divided by numbers, and their ratio is a number.
+
+    let rate = 25 GB/s + 3 us;
+
+The message says what was found and what was needed.""",
+    "C0132": """a number that is not an integer
+
+Ranks, shards, indices, steps and sizes of graphs are integers; `/` divides exactly, so 3/2 is not 1.
+
+    topology pod = torus(n / 2, 4);                        # with n = 3
+
+Write `floor(n / 2)` or `ceil(n / 2)`.""",
+    "C0133": """a division by zero
+
+`/` and `mod` need a divisor that is not zero, with every value that a loop's variable takes.
+
+    for s in 0..4 { at s: send shard 8 / s from 0 to 1; }
+
+Begin the range at 1, or put the statement into `if s > 0 { .. }`.""",
+    "C0134": """a number out of bounds
+
+Numbers have at most 256 bits, sets and ranges in options a limited length, exponents are not negative, `mod` needs a
+positive number, `log2` a power of two, and steps count from 0.
+
+    at s - 1: send shard 0 from 0 to 1;                    # with s = 0
+
+Correct the expression; the note shows the variables.""",
+    "C0135": """an index out of range
+
+Indices, ranks, shards and parts count from 0, and `a..b` leaves b out.
+
+    for g in 0..9 { link gpu[g] -> gpu[0]; }               # with rank gpu[8]
+
+Write `0..8`. For neighbours on a ring write `(g + 1) mod 8`.""",
+    "C0136": """the wrong number of arguments
+
+    topology cube = hypercube(3, 3);
+
+The hint shows how it is written; `collc topologies` shows all.""",
+    "C0137": """a set with an element twice
+
+    topology ring = circulant(8, {1, 1});
+
+A set has each element once. For parallel links write `biring(8, 4)`, or offsets that mean the same: `{1, 7}`.""",
+}
+
+_BODIES = {
+    "C0140": """a statement in the wrong kind of body
+
+rank, switch and link belong to topologies, at, send and reduce to steps; a param belongs to a file or a topology.
+
+    schedule grads using steps { link 0 -> 1; }
+
+Move it to where it belongs.""",
+    "C0141": """a declaration in a loop
+
+What a topology consists of is declared once: `rank`, `switch` and `param` stand in the body itself or an `if` there.
+
+    for b in 0..boxes { rank gpu[8]; }
+
+Write `rank gpu[boxes, 8];`. A value that changes is a `let`.""",
+    "C0142": """too many statements to run
+
+A body's loops together may run 200 statements for each node of the limit, 4,000,000 unless `--node-limit` says more.
+
+    for i in 0..100000, j in 0..100000 { link gpu[i mod 8] -> gpu[j mod 8]; }
+
+Check the ranges; raise `--node-limit` if they are meant.""",
+    "C0143": """a transfer without a step, or a step inside a step
+
+Every transfer belongs to exactly one `at`.
+
+    send shard 0 from 0 to 1;
+
+Write `at 0: send shard 0 from 0 to 1;` or put several into `at 0 { .. }`.""",
+    "C0150": """a file that cannot be read
+
+    include "site.coll";
+
+Included files are looked for beside the including file, then in the folders given with `-I`. Only regular files are
+included.""",
+    "C0151": """an import that is not available
+
+    topology mine = import "cluster.xml" as nccl-topo;
+
+This version cannot import the format. Write the topology out with rank, switch and link, or build it from families.""",
+    "C0152": """a request in an included file
+
+Included files hold declarations: topologies, collectives, parameters. What is to be made of them is the business of
+the file that is compiled.
+
+    emit grads as msccl-xml;                               # in site.coll
+
+Move `schedule` and `emit` to the main file.""",
+    "C0153": """includes that go round in a circle
+
+A file includes itself, directly or through others; the note shows the way. Includes may be 50 deep.
+
+    include "pod.coll";                                    # in pod.coll
+
+Put what both need into a third file. Including a file twice is fine: it is read once.""",
+    "C0160": """a transfer between ranks that are not linked
+
+A transfer goes over a link, or over links through switches, never through other ranks.
+
+    at 0: send shard 0 from 0 to 4;                        # on biring(8)
+
+Send in several steps, or to a rank that is linked; the note lists them.""",
+    "C0161": """a transfer from a rank to itself
+
+    at s: send shard r from r to (r + s) mod n;            # with s = 0
+
+A rank has its own data already. Begin the range at 1.""",
+    "C0162": """a number of parts that is zero or too large
+
+`part i of c` cuts a shard in c parts. All cuts of a schedule are brought to one number of parts, at most 1,048,576.
+
+    at 0: send shard 0 part 0 of 2000003 from 0 to 1;
+
+Use few different numbers that divide each other, such as 2, 4 and 8.""",
+}
+
+_TOPOLOGY = {
+    "C0310": """a topology that is too large
+
+One topology may have 20,000 nodes and 64 links for each node of that limit; all topologies of a file together may be
+eight times as large. Sizes are computed before anything is built.
+
+    topology huge = torus(100000, 100000);
+
+`--node-limit` raises the limit.""",
+    "C0311": """arguments that make no graph
+
+    topology ring = biring(8, 3);
+
+Each family says what it needs: sizes are at least 1, rings have at least 2 ranks, biring has an even degree, offsets
+of a circulant lie between 1 and m - 1.""",
+    "C0312": """links with and without a bandwidth in bytes
+
+Either all links of a topology have a bandwidth such as `25 GB/s`, or none has, and they are numbers of link units.
+
+    link gpu[0] -> gpu[1] : 300 GB/s;
+    link gpu[1] -> gpu[0];
+
+Give every link one, or write `} with { bandwidth: 300 GB/s };` behind the topology, for the links that name none. A
+plain number is then a multiple of that bandwidth.""",
+    "C0313": """a graph family that is not available
+
+The language knows the name, this version cannot build it.
+
+`collc topologies` lists what there is. Any topology can be written out with rank, switch and link.""",
+    "C0314": """an operator that does not apply
+
+line, degree, power and product work on topologies of ranks only, without switches; line needs links that are all alike;
+degree needs a topology without self-loops.
+
+    topology big = line(dgx_a100(2));
+
+Apply it to a graph of ranks.""",
+    "C0315": """a bandwidth or latency that cannot be
+
+A link has at most one bandwidth, which is positive, and one latency, which is not negative.
+
+    link gpu[0] -> gpu[1] : 0 GB/s;
+
+Leave out links that carry nothing.""",
+    "C0316": """no nodes
+
+    rank gpu[boxes - 1, 8];                                # with boxes = 1
+
+Every size in a declaration of nodes is at least 1. A declaration may stand in an `if`.""",
+    "C0317": """a topology without ranks
+
+Only ranks have data; a topology of switches alone has nothing to do.
+
+    topology net { switch leaf[4]; }
+
+Declare ranks: `rank gpu[8];`.""",
+    "C0318": """a default for links that have a bandwidth
+
+`with { bandwidth: .. }` is for links that name none. The links of this topology have bandwidths in bytes per second.
+
+Leave it out.""",
+}
+
+#: code -> title, blank line, explanation with an example of the mistake and the remedy
+CODES: dict[str, str] = {**_SYNTAX, **_NAMES, **_VALUES, **_BODIES, **_TOPOLOGY}
