@@ -13,6 +13,7 @@ from typing import Any, NoReturn, TypeAlias
 
 import attrs
 import numpy as np
+
 from collc.ir.collective import Collective
 from collc.ir.diagnostic import error, nearest
 from collc.ir.layout import Layout, layout, locations

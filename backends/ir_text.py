@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 import attrs
+
 from collc.ir.program import Program
 from collc.ir.schedule import Forest, Schedule
 from collc.ir.text import parse_ir, print_ir

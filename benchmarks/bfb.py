@@ -2,8 +2,10 @@
 
     python benchmarks/bfb.py [--full]
 
-Prints, for the topologies of the direct-connect paper's Table 6: seconds to generate the whole allgather schedule, to verify
-it, and to solve the paper's LPs in the same run, with their ratio; the paper's figures stand beside them. LPs are solved
+Prints, for the topologies of the direct-connect paper's Table 6: seconds to generate the whole allgather schedule,
+to verify
+it, and to solve the paper's LPs in the same run, with their ratio; the paper's figures stand beside them. LPs are
+solved
 for every node and step up to 256 nodes (above, the time of a sample of nodes is scaled up and marked with ~; --full
 solves them all). The schedule's T_B is compared with the bound exactly.
 """

@@ -72,7 +72,7 @@ def bandwidth_bound(topology: Topology, collective: Collective) -> Fraction | No
 
 
 def time_per_byte_bound(topology: Topology, collective: Collective) -> tuple[Fraction, str]:
-    """Return the least time per byte of M (per unit of bandwidth) that the cuts of this network allow, and which cut binds.
+    """Return the least time per byte of M (per unit of bandwidth) that cuts of the network allow, and the cut's name.
 
     Allgather: every set S of nodes that leaves out a rank must send the shards of its ranks over the links that
     leave it (section 4.2 of the ForestColl paper). Reduce-scatter: the same on the transpose. Cuts are exact for

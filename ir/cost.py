@@ -1,4 +1,4 @@
-"""The cost model of section 3.2 of the direct-connect paper, exact: steps, bandwidth time, bounds, predicted seconds."""
+"""The cost model of section 3.2 of the direct-connect paper: exact steps, bandwidth time, bounds; predicted seconds."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class Cost:
 
     ``T_L`` counts steps; ``T_B`` is bandwidth time in units of M/B, where B is the total egress bandwidth of a node
     (nothing where nodes differ); ``time_per_byte`` is the same per byte of M and unit of bandwidth: per link unit, or
-    seconds where the topology's bandwidths are absolute. For allreduce both phases count, in the bounds too. ``latency``
-    is what the links' own latencies add up to (seconds).
+    seconds where the topology's bandwidths are absolute. For allreduce both phases count, in the bounds too.
+    ``latency`` is what the links' own latencies add up to (seconds).
     """
 
     collective: str
@@ -170,9 +170,9 @@ def predict(
 ) -> tuple[Point, ...]:
     """Return the predicted time at each size (bytes): latency plus bandwidth time.
 
-    ``alpha`` is the latency of a step (seconds), else the links' own where they have any, else 10 us; ``bandwidth`` is B,
-    the total egress bandwidth of a node (bytes per second; of the average node where nodes differ), else the links' own,
-    else 100 Gbps.
+    ``alpha`` is the latency of a step (seconds), else the links' own where they have any, else 10 us; ``bandwidth``
+    is B, the total egress bandwidth of a node (bytes per second; of the average node where nodes differ), else the
+    links' own, else 100 Gbps.
     """
     seconds = cost.latency if alpha is None and cost.latency else cost.T_L * (DEFAULT_ALPHA if alpha is None else alpha)
     per_byte = _seconds_per_byte(cost, bandwidth)

@@ -78,7 +78,10 @@ class Routes:
 
 @attrs.frozen(eq=False)
 class Schedule:
-    """Step form: row i moves parts ``lo[i]`` .. ``hi[i]`` (exclusive) of shard ``shard[i]`` along ``route[i]`` at ``step[i]``.
+    """Step form: each row is a transfer.
+
+    Row i moves parts ``lo[i]`` .. ``hi[i]`` (exclusive) of shard ``shard[i]`` along ``route[i]`` at ``step[i]``; the
+    receiver copies or reduces, as ``action[i]`` says.
 
     A shard is cut in ``parts`` equal parts, so the row moves the exact interval [lo/parts, hi/parts) of it. Before the
     discretize pass ``parts`` is merely a common denominator; after it (``discrete``) a part is a chunk that runtimes
@@ -145,8 +148,8 @@ class Forest:
     """Forest form: tree t carries the share ``weight[t]/parts`` of shard ``root[t]``; its edges are rows.
 
     Row i says that in tree ``tree[i]`` rank ``parent[i]`` passes data to rank ``child[i]`` along ``route[i]`` (out-trees:
-    allgather, broadcast), or the reverse, reducing, where ``inward`` (reduce-scatter, reduce; the route then runs from child
-    to parent). Rows of a tree stand parents first. For rooted collectives every tree has the root as its root and
+    allgather, broadcast), or the reverse, reducing, where ``inward`` (reduce-scatter, reduce; the route then runs from
+    child to parent). Rows of a tree stand parents first. For rooted collectives every tree has the root as its root and
     carries a share of the whole vector; trees are stacked in row order to cover [0, 1).
     """
 

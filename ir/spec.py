@@ -14,7 +14,7 @@ from .topology import Topology
 
 __all__ = ["CollectiveRequest", "EmitRequest", "Option", "OptionValue", "Problem", "ScheduleRequest", "Spec"]
 
-#: What may stand after ``name:`` in ``{ }``: numbers are exact, words and strings are text, ``true``/``false`` are bool.
+#: What may stand after ``name:`` in ``{ }``: exact numbers, words and strings as text, ``true`` and ``false``.
 OptionValue: TypeAlias = bool | int | Fraction | str | tuple["OptionValue", ...]
 
 

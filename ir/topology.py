@@ -227,13 +227,14 @@ class Topology:
         a, b = (int(x) for x in np.argwhere(self.distances[: self.num_ranks, : self.num_ranks] < 0)[0])
         raise error(
             "C0301",
-            f"topology `{self.name}` is not strongly connected: rank {self.names[a]} has no path to rank {self.names[b]}",
+            f"topology `{self.name}` is not strongly connected: "
+            f"rank {self.names[a]} has no path to rank {self.names[b]}",
             notes=[f"{need} needs a path from every rank to every other"],
             hint="add the missing links, or write `<->` where a link should go both ways",
         )
 
     def transpose(self) -> Topology:
-        """Return the topology with every link turned round; link numbers stay (Definition 5 of the direct-connect paper)."""
+        """Return the topology with every link turned round; link numbers stay."""
         return attrs.evolve(self, name=f"transpose({self.name})", src=self.dst, dst=self.src, symmetry=None)
 
     @cached_property
@@ -266,7 +267,7 @@ class Topology:
     # ---- networkx
 
     def to_networkx(self) -> networkx.MultiDiGraph:
-        """Return a MultiDiGraph: node attribute ``kind`` (rank or switch), edge attributes ``bandwidth``, ``latency``."""
+        """Return a MultiDiGraph: nodes have ``name`` and ``kind`` (rank or switch), edges ``bandwidth``, ``latency``."""
         import networkx
 
         graph = networkx.MultiDiGraph(name=self.name, unit=self.unit)

@@ -6,6 +6,7 @@ from typing import Any
 
 import attrs
 import numpy as np
+
 from collc.ir.machine import execute
 from collc.ir.program import BLOCK_COLUMNS, INSTRUCTION_COLUMNS, Program
 

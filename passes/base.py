@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import attrs
+
 from collc.ir.schedule import Schedule
 
 __all__ = ["FACTS", "Pass"]

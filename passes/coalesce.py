@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import attrs
 import numpy as np
+
 from collc.ir.diagnostic import error
 from collc.ir.machine import execute, partners
 from collc.ir.program import Opcode, Program

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import attrs
 import numpy as np
+
 from collc.ir.diagnostic import error
 from collc.ir.schedule import Routes, Schedule
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import attrs
 import numpy as np
+
 from collc.ir.cost import cost
 from collc.ir.diagnostic import error
 from collc.ir.schedule import Schedule

@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 import numpy as np
+
 from collc.ir.layout import layout, locations
 from collc.ir.machine import execute
 from collc.ir.program import Opcode, Program

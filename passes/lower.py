@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import attrs
 import numpy as np
+
 from collc.ir.collective import Collective
 from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
 from collc.ir.schedule import Action, Schedule

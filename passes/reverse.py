@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import attrs
 import numpy as np
+
 from collc.ir.diagnostic import error
 from collc.ir.schedule import Action, Routes, Schedule
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 import numpy as np
+
 from collc.ir.collective import ROOTED, Collective
 from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
+
 from collc.backends.msccl_xml.model import Algorithm, Step
 
 __all__ = ["TokenError", "change", "nodes", "xml"]

@@ -10,11 +10,12 @@ from fractions import Fraction
 from itertools import pairwise, zip_longest
 
 import numpy as np
+from hypothesis import strategies as st
+
 from collc.ir.collective import KINDS, ROOTED, Collective
 from collc.ir.program import Buffer, Opcode, Program
 from collc.ir.schedule import Action, Forest, Routes, Schedule
 from collc.ir.topology import LinkClass, Topology, Translations
-from hypothesis import strategies as st
 
 # ---- topologies
 

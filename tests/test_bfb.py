@@ -7,6 +7,9 @@ from fractions import Fraction
 import attrs
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from collc.ir.collective import Collective
 from collc.ir.cost import cost
 from collc.ir.diagnostic import CollcError
@@ -16,8 +19,6 @@ from collc.ir.topology import LinkClass, Topology
 from collc.ir.verify import verify_schedule
 from collc.passes.synthesis.balance import balance
 from collc.passes.synthesis.bfb import BFB
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from .lp import jobs, least_load, step_loads
 from .nets import circulant, complete, de_bruijn, generalized_kautz, hypercube, one_way_ring, torus
@@ -80,7 +81,8 @@ def test_the_division_agrees_with_the_linear_program(histogram):
 
 @given(connected(max_ranks=7, extra=12), st.sampled_from(KINDS), st.data())
 def test_schedules_are_correct_on_any_connected_network(topology, kind, data):
-    """Executed symbolically, every collective ends with what it promises; in as many steps as the diameter (Theorem 15)."""
+    """Executed symbolically, every collective ends with what it promises; in as many steps as the diameter
+    (Theorem 15)."""
     root = data.draw(st.integers(0, topology.num_ranks - 1))
     schedule = bfb(topology, kind, root)
     assert verify_schedule(schedule).failed == ()
@@ -91,7 +93,8 @@ def test_schedules_are_correct_on_any_connected_network(topology, kind, data):
 @given(connected(max_ranks=7, extra=12))
 @settings(max_examples=30)
 def test_every_step_costs_what_the_linear_program_says(topology):
-    """Theorem 16: LP (1), solved by HiGHS for every node and step, gives the optimal BFB schedule; ours is as good, exactly."""
+    """Theorem 16: LP (1), solved by HiGHS for every node and step, gives the optimal BFB schedule; ours is as
+    good, exactly."""
     schedule = bfb(topology)
     for step, expected in enumerate(step_loads(topology)):
         rows = slice(schedule.step_start[step], schedule.step_start[step + 1])

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import Ran
+
 from collc.backends.ir_text import IrText
+from collc.compilation import read_ir
+from collc.driver import Settings, compile_collective
 from collc.ir.collective import Collective
 from collc.ir.spec import CollectiveRequest, Problem, ScheduleRequest
 from collc.ir.text import print_ir
 from collc.ir.topology import Topology
 from collc.passes.coalesce import Coalesce
-from commands import Ran
-
-from collc.compilation import read_ir
-from collc.driver import Settings, compile_collective
 
 Collc = Callable[..., Ran]
 COLL = "topology pod = biring(4);\ncollective grads = allreduce on pod;\n"

@@ -7,13 +7,13 @@ import json
 import re
 
 import pytest
-from collc.ir.diagnostic import Diagnostic, Severity, Source, Span, warning
 from hypothesis import given
 from hypothesis import strategies as st
 
 from collc import explain
 from collc.cli.console import wants_color
 from collc.cli.table import table
+from collc.ir.diagnostic import Diagnostic, Severity, Source, Span, warning
 from collc.render import as_json, as_sarif, as_text
 from collc.width import width
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import strategies
-from collc.ir.collective import KINDS, REVERSED, ROOTED, Collective
-from collc.ir.diagnostic import CollcError
 from hypothesis import given
 from hypothesis import strategies as st
+
+from collc.ir.collective import KINDS, REVERSED, ROOTED, Collective
+from collc.ir.diagnostic import CollcError
 
 
 def _reference(kind: str, n: int, root: int) -> tuple[dict[int, list[int]], dict[int, list[int]]]:

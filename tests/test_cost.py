@@ -9,6 +9,8 @@ from pathlib import Path
 
 import attrs
 import pytest
+from hypothesis import given, settings
+
 from collc.ir.bounds import bandwidth_bound, moore_bound, moore_steps, time_per_byte_bound, worst_cut
 from collc.ir.collective import Collective
 from collc.ir.cost import cost, predict
@@ -16,7 +18,6 @@ from collc.ir.schedule import Forest, Schedule
 from collc.ir.spec import Problem
 from collc.ir.topology import LinkClass, Topology
 from collc.passes.synthesis.bfb import BFB
-from hypothesis import given, settings
 
 from .nets import complete, de_bruijn, generalized_kautz, hypercube, one_way_ring, torus
 from .strategies import connected

@@ -8,10 +8,16 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 import pytest
+
+from collc import compilation, registry
 from collc.backends.base import Limits, Target
 from collc.backends.ir_text import IrText
 from collc.backends.mpi_c import MpiC
 from collc.backends.msccl_xml import MscclXml
+from collc.compilation import Job, run_jobs
+from collc.driver import CollectiveResult, Settings, compile_collective
+from collc.elements import parse_elements, pipeline_text
+from collc.internal import InternalError
 from collc.ir.collective import Collective
 from collc.ir.diagnostic import CollcError
 from collc.ir.program import Program
@@ -21,12 +27,6 @@ from collc.ir.text import parse_ir, print_ir
 from collc.ir.topology import Topology
 from collc.passes import PASSES
 from collc.passes.base import Pass
-
-from collc import compilation, registry
-from collc.compilation import Job, run_jobs
-from collc.driver import CollectiveResult, Settings, compile_collective
-from collc.elements import parse_elements, pipeline_text
-from collc.internal import InternalError
 from collc.pipeline import LEVELS, Recipe, plan
 
 

@@ -10,17 +10,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from collc.backends.base import Artifact
-from collc.backends.ir_text import IrText
-from collc.backends.mpi_c import MpiC
-from collc.backends.msccl_xml import MscclXml
-from collc.ir.diagnostic import CollcError
 from hypothesis import given
 from hypothesis import strategies as st
 
 from collc import files, naming
+from collc.backends.base import Artifact
+from collc.backends.ir_text import IrText
+from collc.backends.mpi_c import MpiC
+from collc.backends.msccl_xml import MscclXml
 from collc.depfile import depfile, escape
 from collc.files import Output, check_writable, read_text, write_all
+from collc.ir.diagnostic import CollcError
 
 
 def code(work: Callable[[], object]) -> tuple[str, str]:

@@ -7,12 +7,12 @@ from typing import ClassVar, Literal
 
 import attrs
 import pytest
-from collc.ir.diagnostic import CollcError, Source, Span
-from collc.ir.spec import Option
 from hypothesis import given
 from hypothesis import strategies as st
 
 from collc.elements import Element, element_text, parse_elements, pipeline_text
+from collc.ir.diagnostic import CollcError, Source, Span
+from collc.ir.spec import Option
 from collc.options import build, describe, show
 
 

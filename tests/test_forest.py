@@ -9,14 +9,15 @@ import attrs
 import numpy as np
 import pytest
 import strategies
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from collc.ir.collective import KINDS, Collective
 from collc.ir.schedule import Action, Forest
 from collc.ir.text import parse_ir, print_ir
 from collc.ir.topology import Topology
 from collc.ir.validate import structure
 from collc.ir.verify import verify, verify_forest, verify_schedule
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 RING = strategies.torus(4)  # links of rank r: 2r to r+1, 2r+1 to r-1
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from built_programs import collective_of, direct, dropped, edited, find, ring
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from collc.backends.interpreter import OPERATIONS, reference, run
 from collc.ir.collective import KINDS
 from collc.ir.diagnostic import CollcError
 from collc.ir.machine import smallest_depth
 from collc.ir.verify import verify_program
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 RINGS = ("allgather", "reduce-scatter", "allreduce", "broadcast", "reduce")
 DTYPES = ("int8", "int32", "uint64", "float32", "float64", "complex128")

@@ -8,11 +8,12 @@ import time
 import numpy as np
 import pytest
 from built_programs import direct, find, random_program, ring, with_deps
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from collc.ir.collective import Collective
 from collc.ir.machine import connections, execute, partners, primitives, smallest_depth
 from collc.ir.program import Buffer, Opcode, Program
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 IN, OUT, SCRATCH = Buffer
 PROGRAMS = st.builds(

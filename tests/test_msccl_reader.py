@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msccl_files import xml
+
 from collc.backends.msccl_xml import read, to_program
 from collc.backends.msccl_xml.consume import Wait, operations
 from collc.backends.msccl_xml.model import Step, Threadblock
 from collc.backends.msccl_xml.program import collective_of
 from collc.ir.diagnostic import CollcError
 from collc.ir.program import Buffer, Opcode
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from msccl_files import xml
 
 PAIR = xml(
     "allreduce", 2, [[(1, 1, 0, ["s i0 s0 2", "r i0 s0 2", "re s0 i0 2"])],

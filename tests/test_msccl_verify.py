@@ -7,6 +7,10 @@ import re
 import attrs
 import programs
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msccl_files import change, xml
+
 from collc.backends.msccl_xml import Algorithm, MscclXml, read, verify_text, write
 from collc.backends.msccl_xml.execution import needed_splits, stuck
 from collc.backends.msccl_xml.model import Step
@@ -15,9 +19,6 @@ from collc.backends.msccl_xml.windows import behaviours, splits
 from collc.ir.diagnostic import CollcError
 from collc.ir.program import Program
 from collc.ir.verify import Report
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from msccl_files import change, xml
 
 
 def algorithm_of(program: Program, **options: object) -> Algorithm:

@@ -6,6 +6,10 @@ from __future__ import annotations
 import attrs
 import programs
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msccl_files import TokenError, nodes, xml
+
 from collc.backends.msccl_xml import MscclXml, read, to_program, verify_text, write
 from collc.backends.msccl_xml.document import document
 from collc.backends.msccl_xml.limits import check_limits
@@ -16,9 +20,6 @@ from collc.ir.collective import Collective
 from collc.ir.diagnostic import CollcError
 from collc.ir.program import Buffer, Opcode, Program
 from collc.ir.verify import verify_program
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from msccl_files import TokenError, nodes, xml
 
 I, O, S = Buffer  # noqa: E741
 ALGO = [

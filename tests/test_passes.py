@@ -7,6 +7,9 @@ from fractions import Fraction
 import attrs
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from collc.ir.collective import Collective
 from collc.ir.cost import cost
 from collc.ir.diagnostic import CollcError
@@ -25,8 +28,6 @@ from collc.passes.reverse import Reverse, reverse
 from collc.passes.synthesis.bfb import BFB
 from collc.passes.threadblocks import BalanceThreadblocks
 from collc.passes.unfuse import Unfuse
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from .nets import complete, generalized_kautz, hypercube, one_way_ring, torus
 from .strategies import connected
@@ -139,7 +140,8 @@ def test_without_a_limit_nothing_is_lost():
 
 @given(connected(max_ranks=6, extra=10), st.sampled_from(KINDS), st.data())
 def test_lowered_programs_are_right_at_any_fifo_depth(topology, kind, data):
-    """In place and out of place, at depth 1 and with chunks sent one by one: sends and receives have blocks of their own."""
+    """In place and out of place, at depth 1 and with chunks sent one by one: sends and receives have blocks of
+    their own."""
     root = data.draw(st.integers(0, topology.num_ranks - 1))
     program = lowered(topology, kind, root)
     assert_right(program)

@@ -8,6 +8,9 @@ from itertools import permutations
 import attrs
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from collc.ir.collective import Collective
 from collc.ir.schedule import Schedule
 from collc.ir.topology import Topology, Translations
@@ -15,8 +18,6 @@ from collc.ir.verify import verify_schedule
 from collc.passes.reverse import Reverse
 from collc.passes.synthesis.labels import Plan, View, _Links, _most_for_each, grow_labels
 from collc.passes.synthesis.relaxed import _view, relaxed_breadth_first
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 
 def cayley(shape: tuple[int, ...], generators: list[tuple[int, ...]]) -> Topology:

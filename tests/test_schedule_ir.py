@@ -8,14 +8,15 @@ import attrs
 import numpy as np
 import pytest
 import strategies
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from text_examples import PROGRAM, SCHEDULE
+
 from collc.ir.collective import Collective
 from collc.ir.program import Buffer, Opcode, Program
 from collc.ir.schedule import Routes, Schedule
 from collc.ir.validate import flaws, structure
 from collc.ir.verify import verify_schedule
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from text_examples import PROGRAM, SCHEDULE
 
 # ---- routes
 

@@ -8,6 +8,10 @@ import time
 import numpy as np
 import pytest
 import strategies
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from text_examples import PROGRAM, SCHEDULE
+
 from collc.backends.ir_text import IrText
 from collc.ir.collective import Collective
 from collc.ir.program import Opcode, Program
@@ -15,9 +19,6 @@ from collc.ir.schedule import Schedule
 from collc.ir.text import parse_ir, print_ir
 from collc.ir.text.render import render
 from collc.ir.topology import Topology
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from text_examples import PROGRAM, SCHEDULE
 
 # ---- round trips
 

@@ -7,15 +7,16 @@ from collections.abc import Callable
 
 import pytest
 import strategies
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from text_examples import GATHER, PROGRAM, RING, SCHEDULE
+
 from collc.ir.codes import CODES
 from collc.ir.collective import Collective
 from collc.ir.diagnostic import CollcError
 from collc.ir.schedule import Routes, Schedule
 from collc.ir.text import parse_ir, print_ir
 from collc.ir.validate import structure
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from text_examples import GATHER, PROGRAM, RING, SCHEDULE
 
 
 def _swap(old: str, new: str, of: Callable[[], str]) -> str:

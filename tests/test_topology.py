@@ -9,12 +9,13 @@ import networkx
 import numpy as np
 import pytest
 import strategies
+from hypothesis import given
+from hypothesis import strategies as st
+
 from collc.ir.arrays import as_column, fit
 from collc.ir.diagnostic import CollcError
 from collc.ir.topology import LinkClass, Topology, Translations
 from collc.ir.validate import structure
-from hypothesis import given
-from hypothesis import strategies as st
 
 # ---- graph algorithms
 

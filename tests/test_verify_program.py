@@ -8,12 +8,13 @@ import attrs
 import numpy as np
 import pytest
 from built_programs import collective_of, direct, dropped, edited, find, ring, swapped, with_blocks, with_deps
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from collc.ir.collective import KINDS, Collective
 from collc.ir.diagnostic import CollcError
 from collc.ir.program import Buffer, Opcode, Program
 from collc.ir.verify import verify, verify_program
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 IN, OUT, SCRATCH = Buffer
 SEND, RECV, COPY, REDUCE, NOP = Opcode.SEND, Opcode.RECV, Opcode.COPY, Opcode.REDUCE, Opcode.NOP

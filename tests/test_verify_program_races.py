@@ -7,12 +7,13 @@ import itertools
 import networkx
 import pytest
 from built_programs import direct, find, random_program, ring, with_deps
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from collc.ir.collective import Collective
 from collc.ir.machine import execute, partners
 from collc.ir.program import Buffer, Opcode, Program
 from collc.ir.verify import _order, verify_program
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 IN, OUT, SCRATCH = Buffer
 SEND, RECV, COPY = Opcode.SEND, Opcode.RECV, Opcode.COPY

@@ -7,14 +7,15 @@ from itertools import product
 import attrs
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from collc.ir.collective import Collective
 from collc.ir.schedule import Action, Routes, Schedule
 from collc.ir.spec import Problem
 from collc.ir.topology import Topology
 from collc.ir.verify import verify_schedule
 from collc.passes.synthesis.bfb import BFB
-from hypothesis import given
-from hypothesis import strategies as st
 
 from .nets import hypercube, one_way_ring, torus
 from .strategies import connected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import strategies
+
 from collc.ir.collective import Collective
 from collc.ir.program import Buffer, Opcode, Program
 from collc.ir.schedule import Schedule

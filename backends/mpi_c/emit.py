@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import ClassVar
 
 import attrs
+
 from collc.backends.base import Artifact, Target
 from collc.ir.program import Program
 

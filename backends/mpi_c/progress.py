@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 import attrs
 import numpy as np
+
 from collc.ir.diagnostic import error
 from collc.ir.machine import connections
 from collc.ir.program import Buffer, Opcode, Program

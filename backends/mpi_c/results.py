@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from statistics import median
 
 import attrs
+
 from collc.ir.collective import Collective
 from collc.ir.diagnostic import CollcError, Diagnostic, error
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import attrs
+
 from collc.backends.base import Artifact
 from collc.ir.collective import Collective
 from collc.ir.diagnostic import error, nearest

@@ -12,6 +12,7 @@ from typing import Any
 
 import attrs
 import numpy as np
+
 from collc.ir.diagnostic import error
 from collc.ir.machine import execute, partners
 from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program

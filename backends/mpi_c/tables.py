@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from collc.ir.arrays import fit
 from collc.ir.diagnostic import error
 from collc.ir.program import Buffer, Opcode, Program

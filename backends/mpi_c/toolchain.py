@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import attrs
+
 from collc.ir.diagnostic import CollcError, error
 
 __all__ = ["Mpi", "compile_c", "find"]

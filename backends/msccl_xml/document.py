@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import attrs
 import numpy as np
+
 from collc.ir.machine import partners
 from collc.ir.program import Opcode, Program
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import attrs
+
 from collc.ir.diagnostic import CollcError, Diagnostic, Severity
 from collc.ir.verify import Check
 

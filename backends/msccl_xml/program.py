@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import lcm
 
 import attrs
+
 from collc.ir.collective import ROOTED, Collective
 from collc.ir.diagnostic import error, nearest
 from collc.ir.program import Buffer, Opcode, Program

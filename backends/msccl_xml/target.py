@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar, Literal
 
 import attrs
+
 from collc.ir.diagnostic import error
 from collc.ir.program import Program
 from collc.ir.verify import Check, Report

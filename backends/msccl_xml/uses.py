@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import attrs
+
 from collc.ir.diagnostic import CollcError, Diagnostic, error
 from collc.ir.machine import smallest_depth
 from collc.ir.program import Program

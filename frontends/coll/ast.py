@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 import attrs
+
 from collc.ir.diagnostic import Span
 
 __all__ = [  # noqa: RUF022 (reading order)

@@ -11,8 +11,9 @@ from fractions import Fraction
 from typing import Any
 
 import attrs
-from collc.ir.diagnostic import Diagnostic, Source, Span
 from lark import Token
+
+from collc.ir.diagnostic import Diagnostic, Source, Span
 
 from . import ast
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import attrs
+
 from collc.ir.collective import KINDS
 from collc.ir.diagnostic import CollcError, Diagnostic, Source, Span, error, nearest
 from collc.ir.schedule import Schedule

@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import Any, Protocol, TypeAlias
 
 import attrs
+
 from collc.ir.diagnostic import CollcError, Span, error
 
 from . import ast

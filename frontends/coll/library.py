@@ -12,6 +12,7 @@ from math import ceil, floor
 from typing import Any
 
 import attrs
+
 from collc.ir.diagnostic import CollcError, Span, error, nearest
 from collc.ir.topology import Topology
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import attrs
 import numpy as np
+
 from collc.ir.diagnostic import CollcError, Span, error
 from collc.ir.topology import LinkClass, Topology
 

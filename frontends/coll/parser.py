@@ -13,9 +13,10 @@ from importlib import resources
 from typing import Any
 
 import attrs
-from collc.ir.diagnostic import CollcError, Diagnostic, Source, Span
 from lark import Lark, Token, UnexpectedInput, UnexpectedToken
 from lark.parsers.lalr_analysis import Shift
+
+from collc.ir.diagnostic import CollcError, Diagnostic, Source, Span
 
 from . import ast
 from .builder import CURRENT, Builder, Text

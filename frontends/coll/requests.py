@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 import attrs
+
 from collc.ir.collective import KINDS, ROOTED, Collective
 from collc.ir.diagnostic import CollcError, error, nearest
 from collc.ir.spec import Option, OptionValue

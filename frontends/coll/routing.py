@@ -7,6 +7,7 @@ from fractions import Fraction
 from math import lcm
 
 import attrs
+
 from collc.ir.diagnostic import CollcError, error
 from collc.ir.schedule import Routes
 from collc.ir.topology import Topology

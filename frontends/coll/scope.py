@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 import attrs
+
 from collc.ir.diagnostic import CollcError, Diagnostic, Span, error, nearest
 from collc.ir.topology import Topology
 

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 import attrs
-from collc.ir.diagnostic import nearest
 from lark import Token
+
+from collc.ir.diagnostic import nearest
 
 __all__ = ["KEYWORDS", "SLIPS", "Fix", "Slip", "Trouble", "describe"]
 

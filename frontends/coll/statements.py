@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias
 
 import attrs
+
 from collc.ir.diagnostic import CollcError, Span, error
 
 from . import ast

@@ -7,6 +7,7 @@ from math import lcm
 from typing import Any, ClassVar
 
 import numpy as np
+
 from collc.ir.collective import Collective
 from collc.ir.diagnostic import Span, error
 from collc.ir.schedule import Action, Schedule

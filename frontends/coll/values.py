@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 import attrs
+
 from collc.ir.diagnostic import Span, error
 from collc.ir.topology import Topology
 

@@ -1,7 +1,7 @@
 """Executing a schedule symbolically, all transfers of a step at once, in columns.
 
-Parts of shards are first cut at every interval's ends into *atoms*, so that each row moves whole atoms. A collective that
-only copies needs one bit per (rank, shard, atom): has it or not. One that reduces needs the set of ranks whose
+Parts of shards are first cut at every interval's ends into *atoms*, so that each row moves whole atoms. A collective
+that only copies needs one bit per (rank, shard, atom): has it or not. One that reduces needs the set of ranks whose
 contributions the value combines, a bitset; its shards are executed in blocks, since they do not meet.
 """
 

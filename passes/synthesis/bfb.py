@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 import attrs
 import numpy as np
+
 from collc.ir.arrays import fit
 from collc.ir.collective import Collective
 from collc.ir.diagnostic import error

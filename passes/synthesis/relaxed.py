@@ -34,6 +34,7 @@ from math import lcm
 from typing import Any
 
 import numpy as np
+
 from collc.ir.arrays import fit
 from collc.ir.collective import Collective
 from collc.ir.schedule import Action, Schedule

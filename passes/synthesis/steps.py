@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import attrs
+
 from collc.ir.schedule import Schedule
 from collc.ir.spec import Problem
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from math import gcd, prod
 
 import numpy as np
+
 from collc.ir.topology import Topology, Translations
 
 from . import _sizes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from collc.ir.topology import Topology
 
 from . import _sizes

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 import numpy as np
+
 from collc.ir.topology import Topology
 
 from ._sizes import domain

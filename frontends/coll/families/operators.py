@@ -6,6 +6,7 @@ from functools import reduce
 
 import attrs
 import numpy as np
+
 from collc.ir.diagnostic import CollcError, error
 from collc.ir.topology import LinkClass, Topology, Translations
 
