@@ -1,7 +1,7 @@
 """What a target is: one frozen class whose fields are its options, like a pass.
 
-``emit`` turns a Program into files and never changes it; emitting twice gives the same bytes. Limits of the runtime are a
-:class:`Limits`; the driver hands them to the passes as defaults for options of the same name.
+``emit`` turns a Program into files and never changes it; emitting twice gives the same bytes. Limits of the runtime
+are a :class:`Limits`; the driver hands them to the passes as defaults for options of the same name.
 """
 
 from __future__ import annotations

@@ -267,7 +267,7 @@ class Topology:
     # ---- networkx
 
     def to_networkx(self) -> networkx.MultiDiGraph:
-        """Return a MultiDiGraph: nodes have ``name`` and ``kind`` (rank or switch), edges ``bandwidth``, ``latency``."""
+        """Return a MultiDiGraph: nodes have ``name`` and ``kind`` (rank, switch), edges ``bandwidth``, ``latency``."""
         import networkx
 
         graph = networkx.MultiDiGraph(name=self.name, unit=self.unit)

@@ -90,9 +90,7 @@ def transfers(steps: list[dict[str, Any]]) -> list[Transfer]:
         else:
             assert not waits or step["depid"] >= 0, "the parser rejects this"
             src, dst = (step["srcbuf"], step["srcoff"]), (step["dstbuf"], step["dstoff"])
-            made.append(
-                Transfer(step["type"], src, dst, step["cnt"], waits, bool(step["hasdep"]), [step["srcoff"]])
-            )
+            made.append(Transfer(step["type"], src, dst, step["cnt"], waits, bool(step["hasdep"]), [step["srcoff"]]))
             waits = []
         reductions += is_sum
         old = here if is_sum and not step["hasdep"] and reductions != 16 else None

@@ -37,7 +37,8 @@ def complete(m: int) -> Topology:
 
 
 def circulant(m: int, *offsets: int) -> Topology:
-    return Topology.from_links("circulant", m, [(r, (r + w * a) % m) for r in range(m) for a in offsets for w in (1, -1)])
+    links = [(r, (r + w * a) % m) for r in range(m) for a in offsets for w in (1, -1)]
+    return Topology.from_links("circulant", m, links)
 
 
 def one_way_ring(m: int) -> Topology:

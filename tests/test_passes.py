@@ -152,9 +152,7 @@ def test_an_exchange_does_not_wait_for_itself():
     """Recursive doubling: each rank sends a shard and receives into it in one step; the arrival waits in scratch."""
     net = hypercube(3)
     link = {(int(a), int(b)): i for i, (a, b) in enumerate(zip(net.src, net.dst, strict=True))}
-    rows = [
-        (s, Action.REDUCE, k, link[r, r ^ 1 << s]) for s in range(3) for r in range(8) for k in range(8)
-    ]
+    rows = [(s, Action.REDUCE, k, link[r, r ^ 1 << s]) for s in range(3) for r in range(8) for k in range(8)]
     s = hand_made(net, Collective("allreduce", 8), rows)
     assert verify_schedule(s).ok
     program = Lower().run(s)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import attrs
@@ -44,7 +45,7 @@ class Trouble:
         match = _FOUND.match(self.text, self.position)
         return match.group() if match else ""
 
-    @property
+    @cached_property
     def expected(self) -> frozenset[str]:
         return self.accepts()
 
