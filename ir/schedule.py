@@ -148,9 +148,9 @@ class Forest:
     """Forest form: tree t carries the share ``weight[t]/parts`` of shard ``root[t]``; its edges are rows.
 
     Row i says that in tree ``tree[i]`` rank ``parent[i]`` passes data to rank ``child[i]`` along ``route[i]``
-    (out-trees: allgather, broadcast), or the reverse, reducing, where ``inward`` (reduce-scatter, reduce; the route then runs from
-    child to parent). Rows of a tree stand parents first. For rooted collectives every tree has the root as its root and
-    carries a share of the whole vector; trees are stacked in row order to cover [0, 1).
+    (out-trees: allgather, broadcast), or the reverse, reducing, where ``inward`` (reduce-scatter, reduce; the route
+    then runs from child to parent). Rows of a tree stand parents first. For rooted collectives every tree has the root
+    as its root and carries a share of the whole vector; trees are stacked in row order to cover [0, 1).
     """
 
     topology: Topology

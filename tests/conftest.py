@@ -14,6 +14,8 @@ from hypothesis import settings
 
 from collc.cli import main
 
+pytest_plugins = ["mpi_fixtures"]
+
 # Machines are shared and noisy: no test fails for being slow, and a run repeats what the last one tried.
 settings.register_profile("collc", deadline=None, derandomize=True)
 settings.load_profile("collc")

@@ -8,142 +8,169 @@ CODES: dict[str, str] = {
     "C0601": """\
 the text is not XML
 
-An MSCCL-XML file is read as XML first: a tag that is not closed, a stray `&` or `<`, or a file of another kind
-ends here, with the line the XML parser names. Example: `<tb id="0" send="1" recv="1" chan="0">` without its `</tb>`.
+An MSCCL-XML file is read as XML first: a tag that is not closed, a stray `&` or `<`, or a file of another kind ends
+here, with the line the XML parser names. Example: `<tb id="0" send="1" recv="1" chan="0">` without its `</tb>`.
 Mend the text, or give the file that was meant.
 """,
     "C0602": """\
 the file holds no algorithm
 
 The outermost element of an MSCCL-XML file is `<algo ...>`; it holds one `<gpu>` for each rank, these hold `<tb>`
-elements
-(threadblocks), and these hold `<step>` elements. An XML file of another kind, such as a topology, cannot be verified or
-converted as an algorithm.
+elements (threadblocks), and these hold `<step>` elements. An XML file of another kind, such as a topology, cannot
+be verified or converted as an algorithm.
+
+    <topology name="pod">...</topology>     <!-- C0602 -->
+    <algo name="ring" ...>...</algo>        <!-- an algorithm -->
 """,
     "C0603": """\
 an attribute is missing or has a value no runtime takes
 
 All runtimes need `proto`, `nchannels`, `nchunksperloop`, `ngpus`, `coll` and `inplace` of an algorithm, `id`,
-`i_chunks`,
-`o_chunks` and `s_chunks` of a gpu, `id`, `send`, `recv` and `chan` of a tb, and all ten attributes of a step:
-`s type srcbuf srcoff dstbuf dstoff cnt depid deps hasdep`. Whole numbers are read as C reads them: `010` is 8.
-Runtimes read
-what follows the digits as nothing and no digits at all as 0, so such values are refused here. Example: `cnt="one"`.
+`i_chunks`, `o_chunks` and `s_chunks` of a gpu, `id`, `send`, `recv` and `chan` of a tb, and all ten attributes of a
+step: `s type srcbuf srcoff dstbuf dstoff cnt depid deps hasdep`. Whole numbers are read as C reads them: `010` is
+8. Runtimes read what follows the digits as nothing and no digits at all as 0, so such values are refused here.
+Example: `cnt="one"`.
 """,
     "C0604": """\
 the file is too large, or has a document type
 
-Files are read up to a stated size, and never with a `<!DOCTYPE ...>`: through entities a document type can make a few
-lines expand to gigabytes or name other files. No runtime reads past one either. Remove it.
+Files are read up to a stated size, and never with a `<!DOCTYPE ...>`: through entities a document type can make a
+few lines expand to gigabytes or name other files. No runtime reads past one either. Remove it.
 """,
     "C0605": """\
 the runtimes' tokeniser would stop in this text
 
 What the runtimes read files with is not an XML parser: no `<?xml ...?>` line, no tab between elements, no line
-break inside a
-tag, double quotes only, at most 16 attributes, values of at most 255 bytes (longer ones overwrite memory), and
-no `=` in a comment before its first space. A file that is good XML may still not load. Write it as `collc` does:
-one element a line.
+break inside a tag, double quotes only, at most 16 attributes, values of at most 255 bytes (longer ones overwrite
+memory), and no `=` in a comment before its first space. A file that is good XML may still not load. Write it as
+`collc` does: one element a line.
+
+    <?xml version="1.0"?>                             <!-- C0605: leave it out -->
+    <step s='0' type='s' .../>                        <!-- C0605: double quotes -->
 """,
     "C0606": """\
 an option of the target does not fit
 
 The message names the option, what it needs and what was found. `collc targets msccl-xml` lists the options of the
 target and what each is for. Example: `-t 'msccl-xml{runtime=nccl}'`; the runtimes are executor, msccl and rccl.
+
+    collc pod.coll -t 'msccl-xml{runtime=nccl}'       # C0606
+    collc pod.coll -t 'msccl-xml{runtime=executor}'
 """,
     "C0607": """\
 the runtime cannot carry this collective, or spells it otherwise
 
-The runtimes run allreduce, allgather, reduce-scatter, alltoall, broadcast and reduce from a file. Reduce-scatter
-is spelled
-`reduce_scatter` for msccl and `reducescatter` for the executor and RCCL; no spelling suits all. Gather and scatter
-are run by none:
-compile them with `-t mpi-c`. For a rooted collective, mind that the runtimes pick a file whatever the root of the call.
+The runtimes run allreduce, allgather, reduce-scatter, alltoall, broadcast and reduce from a file. Reduce-scatter is
+spelled `reduce_scatter` for msccl and `reducescatter` for the executor and RCCL; no spelling suits all. Gather and
+scatter are run by none: compile them with `-t mpi-c`. For a rooted collective, mind that the runtimes pick a file
+whatever the root of the call.
+
+    collective g = gather on pod { root: 0 };
+    emit g as msccl-xml;                              # C0607: write `emit g as mpi-c;`
 """,
     "C0608": """\
 there is nothing to verify the file against
 
 What a file must achieve follows from its `coll`. With coll="custom", or a name no collective has, nobody can say
 whether it is right. Set `coll` to the collective it performs.
+
+    <algo ... coll="custom" ...>                      <!-- C0608 -->
+    <algo ... coll="allreduce" ...>
 """,
     "C0609": """\
 ranks or threadblocks are not numbered 0, 1, 2, ...
 
 There must be one `<gpu>` for each rank 0 to ngpus - 1, and in each of them threadblocks 0 to n - 1 without a hole
 and without two of one number; their order in the file is free. Without a threadblock a rank has nothing to launch.
+
+    <gpu id="0" ...> <tb id="0" .../> <tb id="2" .../> </gpu>     <!-- C0609: there is no tb 1 -->
 """,
     "C0610": """\
 a threadblock's peers or channel do not make a connection
 
 A peer is another rank, or -1 for none. Connections are set up for channels below `nchannels` only. A connection
-(from a rank, to a rank, on
-a channel) is a queue that keeps no order between several users: one threadblock alone may send into it and one
-alone receive
-from it. Runtimes check little of this; the result is memory overwritten or a hang. Give one of the threadblocks
-another channel.
+(from a rank, to a rank, on a channel) is a queue that keeps no order between several users: one threadblock alone
+may send into it and one alone receive from it. Runtimes check little of this; the result is memory overwritten or a
+hang. Give one of the threadblocks another channel.
+
+    <gpu id="0" ...> <tb id="0" send="1" recv="-1" chan="0"> ... <tb id="1" send="1" recv="-1" chan="0"> <!-- C0610 -->
+    <gpu id="0" ...> <tb id="0" send="1" recv="-1" chan="0"> ... <tb id="1" send="1" recv="-1" chan="1">
 """,
     "C0611": """\
 a step is not what the parsers take
 
-A step that sends needs a send peer on its threadblock, one that receives a receive peer. Counts are 1 to 71
-chunks; hasdep is 0 or 1. A `nop` carries one more wait for the next real step, and that step must carry a wait itself.
+A step that sends needs a send peer on its threadblock, one that receives a receive peer. Counts are 1 to 71 chunks;
+hasdep is 0 or 1. A `nop` carries one more wait for the next real step, and that step must carry a wait itself.
+
+    <tb id="0" send="-1" recv="2" chan="0"> <step s="0" type="s" ... cnt="1" .../>     <!-- C0611: no send peer -->
 """,
     "C0612": """\
 a wait does not end when it says
 
-depid and deps make a step wait until threadblock depid of its rank has done step deps. Threadblocks signal only after
-steps with hasdep="1": a wait for another step ends with a later one that signals, or never. The device counts
-steps by itself, and
-not every `nop`: a `nop` without a wait shifts all later numbers. Set hasdep on the step waited for, and number
-steps from 0 in order.
+depid and deps make a step wait until threadblock depid of its rank has done step deps. Threadblocks signal only
+after steps with hasdep="1": a wait for another step ends with a later one that signals, or never. The device counts
+steps by itself, and not every `nop`: a `nop` without a wait shifts all later numbers. Set hasdep on the step waited
+for, and number steps from 0 in order.
+
+    <tb id="0" ...> <step s="0" type="r" ... hasdep="0"/> </tb>
+    <tb id="1" ...> <step s="0" type="s" ... depid="0" deps="0" hasdep="0"/> </tb>  <!-- C0612: set hasdep above -->
 """,
     "C0613": """\
 a step leaves its buffer
 
 src and dst offsets count chunks from 0, and a step of count c touches c of them. The parsers look at the first
-chunk only,
-and not at all steps; beyond it memory of others is read or written. The chunks of each buffer are `i_chunks`,
-`o_chunks` and `s_chunks`.
+chunk only, and not at all steps; beyond it memory of others is read or written. The chunks of each buffer are
+`i_chunks`, `o_chunks` and `s_chunks`.
+
+    <gpu id="0" i_chunks="4" ...> ... <step s="0" type="s" srcbuf="i" srcoff="3" ... cnt="2" .../>     <!-- C0613 -->
 """,
     "C0614": """\
 reductions are merged in a way that changes them
 
 Parsers merge consecutive `re` steps with one destination and one source buffer into one reduction of many sources,
-unless a step has
-hasdep="1" or waits for something. They do not compare counts (the last one counts for all), do not honour a `nop`
-between, and overrun a buffer at more than 16 sources. Give the steps equal counts, put waits before the first, and set
-hasdep="1" on the 16th.
+unless a step has hasdep="1" or waits for something. They do not compare counts (the last one counts for all), do
+not honour a `nop` between, and overrun a buffer at more than 16 sources. Give the steps equal counts, put waits
+before the first, and set hasdep="1" on the 16th.
+
+    <step s="0" type="re" srcbuf="s" srcoff="0" dstbuf="o" dstoff="0" cnt="2" ... hasdep="0"/>
+    <step s="1" type="re" srcbuf="s" srcoff="4" dstbuf="o" dstoff="0" cnt="1" ... hasdep="0"/> <!-- C0614 -->
 """,
     "C0620": """\
 the runtime does not run this instruction
 
 RCCL compiles no kernels for steps that receive and do something else at once (rcs, rrc, rrs, rrcs) since ROCm 6.1:
-files with them
-load, and every call fails. It runs s, r, cpy, re and nop. The pass `unfuse` replaces the others: -O levels for
-`-t 'msccl-xml{runtime=rccl}'` include it.
+files with them load, and every call fails. It runs s, r, cpy, re and nop. The pass `unfuse` replaces the others: -O
+levels for `-t 'msccl-xml{runtime=rccl}'` include it.
+
+    collc pod.coll -p 'bfb,discretize,lower' -t 'msccl-xml{runtime=rccl}'        # C0620 where the program fuses
+    collc pod.coll -O2 -t 'msccl-xml{runtime=rccl}'
 """,
     "C0621": """\
 a threadblock has too many steps
 
 The executor and RCCL hold 64 steps a threadblock, msccl 256, `nop` steps for further waits included. Let more
-threadblocks and channels share
-the steps (`balance-threadblocks`), cut the data in fewer chunks (`discretize{max-chunks=...}`) or send contiguous
-chunks together (`coalesce`).
+threadblocks and channels share the steps (`balance-threadblocks`), cut the data in fewer chunks
+(`discretize{max-chunks=...}`) or send contiguous chunks together (`coalesce`).
+
+    collc big.coll -O0 -t msccl-xml                   # C0621: 65 steps
+    collc big.coll -O2 -t msccl-xml
 """,
     "C0622": """\
 a rank has too many threadblocks
 
 RCCL takes 64 threadblocks a rank, msccl 216, the executor 1024; and all of a rank must run at once, or they wait
-for each other for
-ever: there are about as many places as the GPU has multiprocessors. The target's option `threadblocks` says how
-many (108 suits an A100, 132 an H100). Fewer channels make fewer threadblocks.
+for each other for ever: there are about as many places as the GPU has multiprocessors. The target's option
+`threadblocks` says how many (108 suits an A100, 132 an H100). Fewer channels make fewer threadblocks.
+
+    collc pod.coll -t 'msccl-xml{threadblocks=8}'     # C0622 where a rank has more neighbours
+    collc pod.coll -t 'msccl-xml{threadblocks=132}'
 """,
     "C0623": """\
 too many channels, or too many threadblocks on one
 
 msccl and the executor have 32 channels, RCCL 128; on one channel of a rank at most 31 threadblocks may have a send
-peer, and 31 a receive
-peer. The target's option `channels` caps channels; where one is too full, more channels share the load.
+peer, and 31 a receive peer. The target's option `channels` caps channels; where one is too full, more channels
+share the load.
 """,
     "C0624": """\
 a step moves too many chunks
@@ -161,63 +188,81 @@ at most 128 threadblocks a rank.
 an offset is too large
 
 Offsets are kept in 16 bits: 0 to 32767 chunks. Cut the data in fewer chunks: `discretize{max-chunks=...}`.
+
+    collc pod.coll -p 'bfb,discretize,lower' -t msccl-xml                          # C0626: 50000 chunks
+    collc pod.coll -p 'bfb,discretize{max-chunks=64},lower' -t msccl-xml
 """,
     "C0627": """\
 the file is too large for the parsers
 
-For its own rank a parser holds 4095 elements: the algorithm, all ranks, the rank's threadblocks and steps
-together; and at most 1024
-ranks or threadblocks side by side (more overwrite memory). Fewer chunks or coalesced messages make fewer steps.
+For its own rank a parser holds 4095 elements: the algorithm, all ranks, the rank's threadblocks and steps together;
+and at most 1024 ranks or threadblocks side by side (more overwrite memory). Fewer chunks or coalesced messages make
+fewer steps.
 """,
     "C0628": """\
 an attribute the runtime needs is missing or has a value it does not take
 
 The executor and RCCL need `outofplace`, `minBytes` and `maxBytes`, msccl needs `name`; files of older tools lack
 some. Names have at most 63 bytes, and nthreads (msccl only) is a multiple of 32 up to 640.
+
+    <algo proto="Simple" ... coll="allreduce" inplace="1">                                         <!-- C0628 -->
+    <algo name="ring" proto="Simple" ... inplace="1" outofplace="0" minBytes="0" maxBytes="0">
 """,
     "C0629": """\
 the chunks of a buffer do not add up
 
 msccl wants i_chunks (times the ranks, for allgather) and o_chunks (times the ranks, for reduce-scatter) to be
 nchunksperloop, or 0 for a buffer that is not used.
+
+    <algo ... nchunksperloop="8" ngpus="4" coll="allgather" ...> <gpu id="0" i_chunks="1" .../> <!-- C0629 -->
+    <algo ... nchunksperloop="8" ngpus="4" coll="allgather" ...> <gpu id="0" i_chunks="2" .../>
 """,
     "C0630": """\
 no call, or no safe call, has a size within the limits
 
 minBytes and maxBytes say for which calls a file is used. For msccl maxBytes is the first size it is not used for
-and never 0; for
-the others it is the last, and 0 stands for no limit. The larger a call, the fewer chunks one message holds, and
-the more room the
-connections must have: a program may hang from some size on. `collc` finds that size and writes it; a larger
-max-bytes is refused.
+and never 0; for the others it is the last, and 0 stands for no limit. The larger a call, the fewer chunks one
+message holds, and the more room the connections must have: a program may hang from some size on. `collc` finds that
+size and writes it; a larger max-bytes is refused.
+
+    collc doubling.coll -t 'msccl-xml{max-bytes=16777216}'    # C0630: hangs from 8 MiB on
+    collc doubling.coll -t msccl-xml                          # writes the largest size that does not
 """,
     "C0631": """\
 the program cannot be used in the way that was asked for
 
 In place, input and output are one buffer; a program that writes an output place before it has read the same place
-as input is wrong
-then. Out of place, the input must not be written. The message says what goes wrong. Leave the option out, and the
-flags are set as the program allows.
+as input is wrong then. Out of place, the input must not be written. The message says what goes wrong. Leave the
+option out, and the flags are set as the program allows.
+
+    collc pod.coll -t 'msccl-xml{inplace=true}'       # C0631 where the program is right out of place only
+    collc pod.coll -t msccl-xml
 """,
     "C0632": """\
 the program is wrong
 
 Before a file is written the program is executed, in place and out of place. It is right in neither. The message
-names the check that
-failed, with rank, threadblock and step. A program made by collc's own passes that ends here is a bug worth reporting.
+names the check that failed, with rank, threadblock and step. A program made by collc's own passes that ends here is
+a bug worth reporting.
 """,
     "C0633": """\
 the connections are too short for the program
 
 A connection holds 2 messages with the protocol Simple and 8 with LL and LL128; a sender that is further ahead
-waits. Here the waits close a circle for calls of every size. Receive earlier, use more channels, or another protocol.
+waits. Here the waits close a circle for calls of every size. Receive earlier, use more channels, or another
+protocol.
+
+    collc pod.coll -t msccl-xml                       # C0633: each rank sends 3 messages before it receives
+    collc pod.coll -t 'msccl-xml{proto=LL}'
 """,
     "C0634": """\
 a step overwrites what may still be being sent
 
 RCCL ends a send without a barrier under LL. If the next step of the threadblock writes the same chunks at another
-offset, a fast thread
-may overwrite what a slow one has yet to send. Use another protocol, or put the two steps in different threadblocks
-with a wait.
+offset, a fast thread may overwrite what a slow one has yet to send. Use another protocol, or put the two steps in
+different threadblocks with a wait.
+
+    <step s="0" type="s" srcbuf="s" srcoff="0" ... cnt="2" .../>
+    <step s="1" type="cpy" ... dstbuf="s" dstoff="1" cnt="2" .../>  <!-- C0634; fine with dstoff="0" -->
 """,
 }

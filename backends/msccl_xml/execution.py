@@ -48,8 +48,7 @@ def data_checks(program: Program, modes: Sequence[bool]) -> list[Check]:
 
 
 def stuck(loaded: Loaded, depth: int, split: int) -> str:
-    """Return where the program gets stuck with FIFOs of ``depth`` and messages of ``split`` chunks; "" if it does
-    not."""
+    """Return where the program gets stuck, FIFOs being of ``depth`` and messages of ``split`` chunks; "" if it does not."""
     deadlock = execute(loaded.program, depth, split * loaded.scale).deadlock
     return deadlock.describe(loaded.program) if deadlock else ""
 
@@ -66,12 +65,10 @@ def fifo_check(loaded: Loaded, depth: int, tried: Sequence[int]) -> Check:
 def needed_splits(counts: Iterable[int], low: int, high: int) -> list[int]:
     """Return the message sizes A of ``low`` to ``high`` that decide on deadlock for all of them.
 
-    Where A = 1 occurs it alone does: were a run with a greater A stuck while the run with A = 1 completes, take
-    the first
-    chunk that the latter moves beyond what the former has done. It is the first chunk of the primitive at which its
-    threadblock is stuck. All before it is done, in whole primitives of the greater A, which are the same at both
-    ends: so its
-    data are there whole, and of the primitives sent before it no more wait to be taken than such chunks, fewer than the
-    FIFO holds. So it can go on.
+    Where A = 1 occurs it alone does: were a run with a greater A stuck while the run with A = 1 completes, take the
+    first chunk that the latter moves beyond what the former has done. It is the first chunk of the primitive at which
+    its threadblock is stuck. All before it is done, in whole primitives of the greater A, which are the same at both
+    ends: so its data are there whole, and of the primitives sent before it no more wait to be taken than such chunks,
+    fewer than the FIFO holds. So it can go on.
     """
     return [1] if low == 1 else behaviours(counts, low, high)

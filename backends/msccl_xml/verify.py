@@ -27,14 +27,11 @@ def verify_text(text: str, path: str = "<xml>", *, runtime: str | None = None, c
     """Return what holds of an MSCCL-XML text, for one runtime or for any that could take it.
 
     Checks the text against the runtimes' tokeniser, the rules all share, the limits of ``runtime`` (where none is
-    named,
-    one runtime that takes the file is enough), then executes it for each use its flags claim, in place and out of
-    place,
-    with the protocol's FIFO depth, for every way in which calls of the sizes it is used for cut their messages. A
-    file does
-    not name the root of a rooted collective: any root for which it is right will do. ``collective`` says what a
-    file should perform that names nothing itself. Raises CollcError where the text cannot be read at all (see
-    :func:`.reader.read`).
+    named, one runtime that takes the file is enough), then executes it for each use its flags claim, in place and out
+    of place, with the protocol's FIFO depth, for every way in which calls of the sizes it is used for cut their
+    messages. A file does not name the root of a rooted collective: any root for which it is right will do.
+    ``collective`` says what a file should perform that names nothing itself. Raises CollcError where the text cannot
+    be read at all (see :func:`.reader.read`).
     """
     profiles = _profiles(runtime)
     algorithm = read(text, path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from fractions import Fraction
+from itertools import zip_longest
 
 import attrs
 
@@ -321,7 +322,7 @@ def _woven(lines: list[_Line], comments: list[_Comment]) -> list[str]:
             done.append("")
         done.append(text)
 
-    for line, following in zip(lines, [*lines[1:], None], strict=True):
+    for line, following in zip_longest(lines, lines[1:]):
         inside = _INDENT * (line.indent + line.closes)
         while pending and pending[-1].place < line.end:
             comment = pending.pop()
