@@ -195,6 +195,7 @@ class _Runner:
                     f"`{self.request.name}` has no schedule written by hand",
                     span=self.request.span,
                     hint=f"write `schedule {self.request.name} using steps {{ ... }}`",
+                    exit_status=2,
                 )
             return self.request.schedule.schedule
         after = this.run(ir)
@@ -205,8 +206,8 @@ class _Runner:
         """Return what ``work`` does; anything it raises but a CollcError is our mistake, and can be replayed."""
         try:
             return work()
-        except CollcError:
-            raise
+        except CollcError as mistake:
+            raise self.placed(mistake) from None
         except MemoryError:
             raise error(
                 "C0023",
@@ -217,6 +218,15 @@ class _Runner:
             ) from None
         except Exception as problem:
             raise self.internal(chain, count, ir, f"{type(problem).__name__}: {problem}") from problem
+
+    def placed(self, mistake: CollcError) -> CollcError:
+        """Return a pass's or target's mistake with the place of the collective where it has none of its own."""
+        if isinstance(mistake, InternalError) or all(d.span for d in mistake.diagnostics):
+            return mistake
+        span = self.request.span
+        return CollcError(
+            [d if d.span else attrs.evolve(d, span=span) for d in mistake.diagnostics], mistake.exit_status
+        )
 
     def internal(self, chain: Plan, count: int, ir: Any, what: str) -> InternalError:
         return InternalError(
@@ -271,6 +281,7 @@ class _Runner:
                 f"`{self.request.name}` is to be {_describe(asked)}, but the pipeline ends with {_describe(found)}",
                 span=self.request.span,
                 hint="leave out -p, or add the pass that leads to it (`reverse`, `compose`)",
+                exit_status=2,
             )
 
     # ---- files
@@ -282,8 +293,8 @@ class _Runner:
             files = tuple(self.timed(f"emit {target.name}", lambda: target.emit(ir)))
             if self.settings.verify != "off":
                 report = self.timed(f"read back {target.name}", lambda: target.check(files))
-        except CollcError:
-            raise
+        except CollcError as mistake:
+            raise self.placed(mistake) from None
         except Exception as problem:
             raise self.unemitted(target, ir, f"failed: {type(problem).__name__}: {problem}") from problem
         if report is not None:

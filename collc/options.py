@@ -19,6 +19,8 @@ import attrs
 from collc.ir.diagnostic import CollcError, Diagnostic, Severity, Span, error, nearest
 from collc.ir.spec import Option
 
+from .places import usage_status
+
 __all__ = ["OptionHelp", "build", "describe", "show"]
 
 T = TypeVar("T")
@@ -65,7 +67,7 @@ def build(
         except CollcError as mistake:
             wrong.extend(mistake.diagnostics)
     if wrong:
-        raise CollcError(wrong, exit_status=2)
+        raise CollcError(wrong, usage_status(d.span for d in wrong))
     return _instance(cls, what, values, given, span)
 
 
@@ -116,12 +118,12 @@ def _instance(cls: type[T], what: str, values: dict[str, Any], given: Sequence[O
     except CollcError as mistake:
         place = given[0].span if len(given) == 1 else span
         placed = [d if d.span else attrs.evolve(d, span=place) for d in mistake.diagnostics]
-        raise CollcError(placed, mistake.exit_status) from None
+        raise CollcError(placed, usage_status(d.span for d in placed)) from None
     except (ValueError, TypeError) as problem:
         text = str(problem.args[0]) if problem.args else str(problem)
         named = [o for o in given if o.name in text or o.name.replace("-", "_") in text]
         place = named[0].span if named else span
-        raise CollcError(Diagnostic("C0010", f"{what}: {text}", Severity.ERROR, place), exit_status=2) from None
+        raise CollcError(Diagnostic("C0010", f"{what}: {text}", Severity.ERROR, place), usage_status([place])) from None
 
 
 # ---- values

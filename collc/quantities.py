@@ -63,13 +63,19 @@ def _quantity(text: str, option: str, need: str, units: dict[str, Fraction] | di
     match = _NUMBER.fullmatch(text)
     if match and match[2] in units:
         return Fraction(match[1]) * units[match[2]]
-    hint = nearest(match[2], units) if match and match[2] else None
+    hint = _nearest_unit(match[2], units) if match and match[2] else None
     raise error(
         "C0020",
         f"{option} needs {need}, found `{text}`",
         hint=hint or f"units are {_listed(units)}",
         exit_status=2,
     )
+
+
+def _nearest_unit(found: str, units: dict[str, Fraction] | dict[str, int]) -> str | None:
+    """Return a hint: the unit of the same letters, whatever their case, else the nearest."""
+    same = [unit for unit in units if unit.lower() == found.lower()]
+    return f"did you mean `{same[0]}`?" if same else nearest(found, units)
 
 
 def _listed(units: dict[str, Fraction] | dict[str, int]) -> str:

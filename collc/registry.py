@@ -9,6 +9,8 @@ from collc.backends import TARGETS
 from collc.ir.diagnostic import Span, error, nearest
 from collc.passes import PASSES, SCHEDULERS
 
+from .places import usage_status
+
 if TYPE_CHECKING:
     from collc.backends.base import Target
     from collc.passes.base import Pass
@@ -22,7 +24,7 @@ def pass_class(name: str, span: Span | None = None) -> type[Pass]:
         hint = nearest(name, PASSES) or "`collc passes` lists them"
         if name in SCHEDULERS:
             hint = f"the scheduler `{name}` is the pass `{SCHEDULERS[name][0]}`"
-        raise error("C0008", f"unknown pass `{name}`", span=span, hint=hint, exit_status=2)
+        raise error("C0008", f"unknown pass `{name}`", span=span, hint=hint, exit_status=usage_status([span]))
     return _load(PASSES[name])
 
 
@@ -30,7 +32,7 @@ def target_class(name: str, span: Span | None = None) -> type[Target]:
     """Return the class of a target; raise C0007 for a name no target has."""
     if name not in TARGETS:
         hint = nearest(name, TARGETS) or f"there are {', '.join(TARGETS)}"
-        raise error("C0007", f"unknown target `{name}`", span=span, hint=hint, exit_status=2)
+        raise error("C0007", f"unknown target `{name}`", span=span, hint=hint, exit_status=usage_status([span]))
     return _load(TARGETS[name])
 
 

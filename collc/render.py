@@ -38,14 +38,14 @@ def as_text(diagnostics: Sequence[Diagnostic], *, color: bool = False, limit: in
     lines = [line for d in shown for line in _one(d, Style(color))]
     if len(diagnostics) > len(shown):
         rest = diagnostics[len(shown) :]
-        lines.append(f"... and {_count(rest)} more (--error-limit={limit})")
+        lines.append(f"... and {_count(rest)} (--error-limit={limit})")
     return "".join(line + "\n" for line in lines)
 
 
 def _count(diagnostics: Sequence[Diagnostic]) -> str:
     errors = sum(d.severity is Severity.ERROR for d in diagnostics)
     parts = [(errors, "error"), (len(diagnostics) - errors, "warning")]
-    return " and ".join(f"{n} {word}{'s' if n > 1 else ''}" for n, word in parts if n)
+    return " and ".join(f"{n} more {word}{'s' if n > 1 else ''}" for n, word in parts if n)
 
 
 def _one(diagnostic: Diagnostic, style: Style) -> Iterable[str]:

@@ -1,12 +1,12 @@
-"""Columns: read-only integer arrays, no wider than what they hold."""
+"""Columns: read-only integer arrays, no wider than what they hold, and what classes made of them have in common."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-__all__ = ["as_column", "fit"]
+__all__ = ["Columnar", "as_column", "fit"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -49,3 +49,21 @@ def as_column(values: Any) -> Array:
         array = array.view()
         array.flags.writeable = False
     return array
+
+
+class Columnar:
+    """Base of classes whose fields are scalars and columns: equal where all of both are. Not hashable."""
+
+    __slots__ = ()
+
+    SCALARS: ClassVar[tuple[str, ...]] = ()
+    COLUMNS: ClassVar[tuple[str, ...]] = ()
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(getattr(self, s) == getattr(other, s) for s in self.SCALARS) and all(
+            np.array_equal(getattr(self, c), getattr(other, c)) for c in self.COLUMNS
+        )
+
+    __hash__ = None  # type: ignore[assignment]

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from .arrays import as_column
+from .arrays import Columnar, as_column
 from .collective import Collective
 
 __all__ = ["BLOCK_COLUMNS", "INSTRUCTION_COLUMNS", "Buffer", "Opcode", "Program"]
@@ -76,7 +76,7 @@ INSTRUCTION_COLUMNS = ("opcode", "src_buffer", "src_offset", "dst_buffer", "dst_
 
 
 @attrs.frozen(eq=False)
-class Program:
+class Program(Columnar):
     """Threadblocks (rows of the block columns, sorted by rank) and their instructions (rows, block by block, in order).
 
     Every shard is cut in ``chunks`` chunks; offsets and counts are chunks. Input and output buffers are laid out as
@@ -107,15 +107,6 @@ class Program:
 
     SCALARS = ("collective", "chunks", "name", "scheduler")
     COLUMNS = ("scratch", *BLOCK_COLUMNS, "block_start", *INSTRUCTION_COLUMNS, "dep_start", "deps")
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Program):
-            return NotImplemented
-        return all(getattr(self, s) == getattr(other, s) for s in self.SCALARS) and all(
-            np.array_equal(getattr(self, c), getattr(other, c)) for c in self.COLUMNS
-        )
-
-    __hash__ = None  # type: ignore[assignment]
 
     @property
     def num_ranks(self) -> int:

@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from .arrays import as_column
+from .arrays import Columnar, as_column
 from .collective import Collective
 from .topology import Topology
 
@@ -32,21 +32,16 @@ class Action(IntEnum):
 
 
 @attrs.frozen(eq=False)
-class Routes:
+class Routes(Columnar):
     """Paths of links through switches: route r is ``links[start[r]:start[r+1]]``, rank to rank."""
 
     start: Array = attrs.field(converter=as_column)
     links: Array = attrs.field(converter=as_column)
 
+    COLUMNS = ("start", "links")
+
     def __len__(self) -> int:
         return len(self.start) - 1
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Routes):
-            return NotImplemented
-        return np.array_equal(self.start, other.start) and np.array_equal(self.links, other.links)
-
-    __hash__ = None  # type: ignore[assignment]
 
     @classmethod
     def of(cls, paths: Sequence[Sequence[int]]) -> Routes:
@@ -77,7 +72,7 @@ class Routes:
 
 
 @attrs.frozen(eq=False)
-class Schedule:
+class Schedule(Columnar):
     """Step form: each row is a transfer.
 
     Row i moves parts ``lo[i]`` .. ``hi[i]`` (exclusive) of shard ``shard[i]`` along ``route[i]`` at ``step[i]``; the
@@ -104,17 +99,8 @@ class Schedule:
     discrete: bool = False
     scheduler: str = "steps"
 
+    SCALARS = ("topology", "collective", "parts", "routes", "discrete", "scheduler")
     COLUMNS = ("step", "action", "shard", "lo", "hi", "route")
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Schedule):
-            return NotImplemented
-        scalars = ("topology", "collective", "parts", "routes", "discrete", "scheduler")
-        return all(getattr(self, s) == getattr(other, s) for s in scalars) and all(
-            np.array_equal(getattr(self, c), getattr(other, c)) for c in self.COLUMNS
-        )
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __len__(self) -> int:
         return len(self.step)
@@ -144,7 +130,7 @@ class Schedule:
 
 
 @attrs.frozen(eq=False)
-class Forest:
+class Forest(Columnar):
     """Forest form: tree t carries the share ``weight[t]/parts`` of shard ``root[t]``; its edges are rows.
 
     Row i says that in tree ``tree[i]`` rank ``parent[i]`` passes data to rank ``child[i]`` along ``route[i]``
@@ -168,17 +154,8 @@ class Forest:
     inward: bool = False
     scheduler: str = "forest"
 
+    SCALARS = ("topology", "collective", "parts", "routes", "inward", "scheduler")
     COLUMNS = ("root", "weight", "tree", "parent", "child", "route")
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Forest):
-            return NotImplemented
-        scalars = ("topology", "collective", "parts", "routes", "inward", "scheduler")
-        return all(getattr(self, s) == getattr(other, s) for s in scalars) and all(
-            np.array_equal(getattr(self, c), getattr(other, c)) for c in self.COLUMNS
-        )
-
-    __hash__ = None  # type: ignore[assignment]
 
     @property
     def num_trees(self) -> int:

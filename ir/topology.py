@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from .arrays import as_column
+from .arrays import Columnar, as_column
 from .diagnostic import error
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Translations:
 
 
 @attrs.frozen(eq=False)
-class Topology:
+class Topology(Columnar):
     """A network of ``num_ranks`` ranks (nodes 0 .. num_ranks-1) and ``num_switches`` switches (the nodes after).
 
     Links are rows of three columns: ``src``, ``dst`` (node numbers) and ``link_class`` (index into
@@ -71,30 +71,12 @@ class Topology:
     node_names: tuple[str, ...] | None = None
     symmetry: Translations | None = None
 
+    SCALARS = ("name", "num_ranks", "num_switches", "classes", "unit", "names", "symmetry")
+    COLUMNS = ("src", "dst", "link_class")
+
     def __attrs_post_init__(self) -> None:
         if len(self.link_class) == 0 and len(self.src):
             object.__setattr__(self, "link_class", as_column(np.zeros(len(self.src), dtype=np.uint8)))
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Topology):
-            return NotImplemented
-        mine, theirs = self._key(), other._key()
-        return mine == theirs and all(
-            np.array_equal(getattr(self, c), getattr(other, c)) for c in ("src", "dst", "link_class")
-        )
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def _key(self) -> tuple[object, ...]:
-        return (
-            self.name,
-            self.num_ranks,
-            self.num_switches,
-            self.classes,
-            self.unit,
-            self.names,
-            self.symmetry,
-        )
 
     # ---- size and shape
 

@@ -23,10 +23,9 @@ def xml(
 ) -> str:
     """Return the text of a file from a shorthand.
 
-    A rank is a list of blocks ``(send, recv, chan, steps)``; a step is ``"type src dst cnt"`` such as ``"s i0 o3
-    2"``, followed by
-    ``<B:S`` where it waits for step S of block B and ``!`` where it sets its flag. ``buffers`` are i, o and s
-    chunks; ``head`` replaces attributes of the algorithm (None: left out).
+    A rank is a list of blocks ``(send, recv, chan, steps)``; a step is ``"type src dst cnt"`` such as ``"s i0 o3 2"``,
+    followed by ``<B:S`` where it waits for step S of block B and ``!`` where it sets its flag. ``buffers`` are i, o and
+    s chunks; ``head`` replaces attributes of the algorithm (None: left out).
     """
     attributes: dict[str, object] = {
         "name": "test", "proto": "Simple", "nchannels": 1, "nchunksperloop": chunks, "ngpus": len(ranks), "coll": coll,

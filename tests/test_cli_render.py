@@ -100,7 +100,7 @@ def test_many_errors_are_cut() -> None:
     found = [Diagnostic("C0101", f"m{i}") for i in range(30)] + [warning("C0902", "w")]
     lines = shown(*found, limit=20)
     assert len(lines) == 21
-    assert lines[-1] == "... and 10 errors and 1 warning more (--error-limit=20)"
+    assert lines[-1] == "... and 10 more errors and 1 more warning (--error-limit=20)"
     assert len(shown(*found, limit=0)) == 31
     assert len(shown(*found, limit=31)) == 31
 

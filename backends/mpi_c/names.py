@@ -43,6 +43,9 @@ warn err step advance
 _RESERVED = {**dict.fromkeys(_KEYWORDS.split(), "a keyword of C or C++"),
              **dict.fromkeys(_LIBRARY.split(), "a name of the C library")}  # fmt: skip
 
+#: characters of a name that are kept; file names are made of it
+_LONGEST = 100
+
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -65,7 +68,7 @@ def identifier(name: str, taken: frozenset[str]) -> str:
     >>> identifier("reduce-scatter", frozenset()), identifier("free", frozenset()), identifier("3d", frozenset())
     ('reduce_scatter', 'collc_free', 'collc_3d')
     """
-    name = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    name = re.sub(r"[^A-Za-z0-9_]", "_", name)[:_LONGEST]
     while _refusal(name, taken):
         name = "collc_" + name.lstrip("_")
     return name

@@ -48,7 +48,7 @@ def data_checks(program: Program, modes: Sequence[bool]) -> list[Check]:
 
 
 def stuck(loaded: Loaded, depth: int, split: int) -> str:
-    """Return where the program gets stuck, FIFOs being of ``depth`` and messages of ``split`` chunks; "" if it does not."""
+    """Return where the program gets stuck with FIFOs of ``depth`` and messages of ``split`` chunks, or ""."""
     deadlock = execute(loaded.program, depth, split * loaded.scale).deadlock
     return deadlock.describe(loaded.program) if deadlock else ""
 

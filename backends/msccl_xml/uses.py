@@ -106,10 +106,9 @@ def _deadlock_free(program: Program, draft: Algorithm, profile: Profile, smalles
         least = split
     if not least:
         needed = smallest_depth(program)
-        raise error(
-            "C0633", f"FIFOs of depth {depth} are too short: {problem}",
-            notes=[f"it completes with FIFOs of depth {needed}"] if needed is not None else [],
-            hint="let receives come earlier, use more channels, or `proto=LL` (FIFOs of depth 8)" if depth < 8 else
-            None,
-        )  # fmt: skip
+        notes = [] if needed is None else [f"it completes with FIFOs of depth {needed}"]
+        hint = "let receives come earlier, or use more channels"
+        if needed is not None and depth < needed <= PROTOCOLS["LL"].fifo_depth:
+            hint += ", or `proto=LL`, whose FIFOs are deeper"
+        raise error("C0633", f"FIFOs of depth {depth} are too short: {problem}", notes=notes, hint=hint)
     return largest_size(chunks, tile, least), problem

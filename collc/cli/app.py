@@ -83,7 +83,9 @@ def _dispatch(arguments: list[str], console: Console) -> int:
         )
     verb = VERBS.get(arguments[0])
     rest = arguments[1:] if verb else arguments
-    verb = verb or VERBS["compile"]
+    if verb is None:
+        _require_file(arguments[0])
+        verb = VERBS["compile"]
     options = parse(verb, rest)
     console.configure(options)
     if options.version:
@@ -94,7 +96,6 @@ def _dispatch(arguments: list[str], console: Console) -> int:
     if options.help:
         console.out(help_text(verb))
         return 0
-    _require_file(verb is VERBS["compile"] and arguments[0] != "compile", options.files)
     carry_out = getattr(import_module(f"collc.cli.{verb.module}"), verb.name.replace("-", "_"))
     return int(carry_out(options, console))
 
@@ -105,14 +106,14 @@ def _help(rest: list[str], console: Console) -> int:
     return 0
 
 
-def _require_file(bare: bool, files: list[str]) -> None:
-    """Raise C0001 where the one word of the bare form looks like a verb that was mistyped."""
-    if not bare or files[0] == "-" or os.path.exists(files[0]) or "." in files[0] or "/" in files[0]:
+def _require_file(word: str) -> None:
+    """Raise C0001 where the first word of the bare form looks like a verb that was mistyped."""
+    if word.startswith("-") or os.path.exists(word) or "." in word or "/" in word:
         return
     from collc.ir.diagnostic import nearest
 
-    hint = nearest(files[0], [*VERBS, *LATER])
-    raise usage_error(f"`{files[0]}` is neither a verb nor a file", hint or "`collc --help` lists the verbs")
+    hint = nearest(word, [*VERBS, *LATER])
+    raise usage_error(f"`{word}` is neither a verb nor a file", hint or "`collc --help` lists the verbs")
 
 
 # ---- the edges of the process
