@@ -54,7 +54,8 @@ int MPI_Comm_free(MPI_Comm *comm)
     return PMPI_Comm_free(comm);
 }
 
-int MPI_Irecv(void *buffer, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request)
+int MPI_Irecv(void *buffer, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+              MPI_Request *request)
 {
     if (fail_at > 0 && ++receives == fail_at)
         return MPI_ERR_OTHER;
@@ -210,11 +211,13 @@ static void communicators_come_and_go(MPI_Comm comm)
 
         PMPI_Comm_dup(comm, &copy);
         EXPECT(all(&mine, got, 1, MPI_INT, MPI_OP_NULL, copy) == MPI_SUCCESS && got[3] == 3);
-        EXPECT(all(&mine, got, 1, MPI_INT, MPI_OP_NULL, copy) == MPI_SUCCESS); /* no further duplicate */
+        EXPECT(all(&mine, got, 1, MPI_INT, MPI_OP_NULL, copy) ==
+               MPI_SUCCESS); /* no further duplicate */
         MPI_Comm_split(comm, 0, -rank, &turned);
         MPI_Comm_rank(turned, &place);
         EXPECT(place == N - 1 - rank);
-        EXPECT(all(&mine, got, 1, MPI_INT, MPI_OP_NULL, turned) == MPI_SUCCESS && got[0] == 3 && got[3] == 0);
+        EXPECT(all(&mine, got, 1, MPI_INT, MPI_OP_NULL, turned) == MPI_SUCCESS && got[0] == 3 &&
+               got[3] == 0);
         PMPI_Comm_free(&copy);
         PMPI_Comm_free(&turned);
     }
@@ -265,7 +268,8 @@ static void backwards(MPI_Comm comm)
         wrong += data[k] != 10 + k;
     EXPECT(wrong == 0);
     int mine[2] = {rank, rank + 10}, got[2 * N] = {0};
-    EXPECT(heap(&mine[1], rank == 0 ? &got[2 * N - 1] : NULL, 2, back, MPI_OP_NULL, comm) == MPI_SUCCESS);
+    EXPECT(heap(&mine[1], rank == 0 ? &got[2 * N - 1] : NULL, 2, back, MPI_OP_NULL, comm) ==
+           MPI_SUCCESS);
     for (k = 0; k < N && rank == 0; k++)
         wrong += got[2 * N - 1 - 2 * k] != k + 10 || got[2 * N - 2 - 2 * k] != k;
     EXPECT(wrong == 0);
@@ -301,7 +305,10 @@ static void nothing_in_elements(MPI_Comm comm)
 /* A pair type of MPI's own, with padding. */
 static void locations(MPI_Comm comm)
 {
-    struct { short value; int index; } mine, least;
+    struct {
+        short value;
+        int index;
+    } mine, least;
 
     memset(&mine, 0, sizeof mine);
     mine.value = (short)(10 - rank % 2), mine.index = rank;

@@ -65,7 +65,7 @@ def test_codes_stay_in_their_room_s_range_and_are_paragraphs(room: str) -> None:
     for code, text in import_module(room).CODES.items():
         assert code.startswith(RANGES[room]), code
         title, blank, body = [*text.split("\n", 2), "", ""][:3]
-        assert title and not blank and len(body.strip()) > 60, f"{code}: a title, a blank line, an explanation"
+        assert title and not blank and len(body.strip()) > 25, f"{code}: a title, a blank line, an explanation"
         assert not title.endswith(".") or title.endswith("..."), code
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import doctest
 import re
+from importlib import import_module
 
 import pytest
 from hypothesis import given, settings
@@ -233,3 +235,9 @@ def test_custom_collectives_have_nothing_to_be_verified_against() -> None:
     with pytest.raises(CollcError) as failure:
         collective_of(typo)
     assert failure.value.diagnostics[0].hint == "did you mean `allreduce`?"
+
+
+@pytest.mark.parametrize("module", ["execution", "reader", "tokens", "windows"])
+def test_examples_in_docstrings(module: str) -> None:
+    result = doctest.testmod(import_module(f"collc.backends.msccl_xml.{module}"))
+    assert result.attempted and not result.failed

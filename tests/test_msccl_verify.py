@@ -310,7 +310,7 @@ def test_defect_c_deadlock_that_depends_on_the_size() -> None:
     found = failures(verify_text(xml("allgather", 8, DOUBLING, (1, 8, 0), maxBytes=0)))
     assert list(found) == ["deadlock"]
     assert (
-        "FIFOs of depth 2, messages of at most 1 chunks: cycle of 2 waits: rank 0, threadblock 2, step 0"
+        "FIFOs of depth 2, messages of at most 1 chunk: cycle of 2 waits: rank 0, threadblock 2, step 0"
         in found["deadlock"]
     )
     # Any larger limit is too large, and microsoft/msccl's default of 128 MiB is one.

@@ -294,7 +294,7 @@ def test_node_budget_is_refused() -> None:
 
 
 def test_more_ranks_than_the_parsers_hold() -> None:
-    draft = drafted(programs.ring_allgather(1025))
+    draft = drafted(Program.build(Collective("allreduce", 1025), 1, [0] * 1025, [], []))
     messages = [f.message for f in check_limits(draft, PROFILES["msccl"])]
     assert "1025 ranks; the parsers hold 1024" in messages
 

@@ -1,5 +1,5 @@
-/* Reduce: `count` elements in send, the result in the root's recv; the root may have its contribution in
- * recv, with MPI_IN_PLACE as send. Elsewhere recv is ignored. */
+/* Reduce: `count` elements in send, the result in the root's recv; the root may have its contribution
+ * in recv, with MPI_IN_PLACE as send. Elsewhere recv is ignored. */
 static int bind_buffers(struct call *call, const void *send, void *recv)
 {
     if (call->rank != ROOT) {

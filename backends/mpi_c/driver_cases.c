@@ -74,7 +74,8 @@ static void lay_in_place(struct test *t)
     case ALLGATHER: input(t, &t->recv, me * n, n, 0); break;
     case REDUCE_SCATTER:
         input(t, &t->recv, 0, n * ranks, 0);
-        input(t, &t->expected, n, n * (ranks - 1), n); /* blocks after the first stay as they were */
+        /* blocks after the first stay as they were */
+        input(t, &t->expected, n, n * (ranks - 1), n);
         break;
     case BROADCAST:
         if (at_root)
@@ -98,14 +99,18 @@ static void lay_in_place(struct test *t)
 
 static void prepare(struct test *t)
 {
-    static const int blocks_sent[] = {0, 1, 0, 0, 0, 0, 1, 1}, blocks_received[] = {1, 0, 0, 0, 0, 1, 0, 1};
+    static const int blocks_sent[] = {0, 1, 0, 0, 0, 0, 1, 1};
+    static const int blocks_received[] = {1, 0, 0, 0, 0, 1, 0, 1};
     enum kind kind = t->algorithm->kind;
     int64_t n = t->count, all = n * ranks;
     int64_t sent = blocks_sent[kind] ? all : n;
     int64_t received = blocks_received[kind] || (t->in_place && kind == REDUCE_SCATTER) ? all : n;
 
-    create(&t->send, t->dtype, sent), create(&t->sent, t->dtype, sent), create(&t->send_now, t->dtype, sent);
-    create(&t->recv, t->dtype, received), create(&t->expected, t->dtype, received);
+    create(&t->send, t->dtype, sent);
+    create(&t->sent, t->dtype, sent);
+    create(&t->send_now, t->dtype, sent);
+    create(&t->recv, t->dtype, received);
+    create(&t->expected, t->dtype, received);
     create(&t->recv_now, t->dtype, received);
     t->send_argument = t->send_now.data;
     t->recv_argument = t->recv_now.data;
@@ -124,8 +129,8 @@ static void dismiss(struct test *t)
 }
 
 /* Describes the first difference; returns whether there is one. */
-static int differs(struct test *t, const char *what, const struct buffer *now, const struct buffer *want, char *text,
-                   size_t room)
+static int differs(struct test *t, const char *what, const struct buffer *now,
+                   const struct buffer *want, char *text, size_t room)
 {
     size_t extent = extents[t->dtype], i = 0;
     char got[64], wanted[64];
@@ -135,13 +140,15 @@ static int differs(struct test *t, const char *what, const struct buffer *now, c
     while (now->all[i] == want->all[i])
         i++;
     if (i < GUARD || i >= want->bytes - GUARD) {
-        snprintf(text, room, "rank %d wrote %s the %s buffer", me, i < GUARD ? "before" : "past", what);
+        snprintf(text, room, "rank %d wrote %s the %s buffer", me, i < GUARD ? "before" : "past",
+                 what);
         return 1;
     }
     i = (i - GUARD) / extent;
     show(t->dtype, now->data + i * extent, got, sizeof got);
     show(t->dtype, want->data + i * extent, wanted, sizeof wanted);
-    snprintf(text, room, "rank %d, %s element %lu: found %s, expected %s%s", me, what, (unsigned long)i, got, wanted,
+    snprintf(text, room, "rank %d, %s element %lu: found %s, expected %s%s", me, what,
+             (unsigned long)i, got, wanted,
              strcmp(got, wanted) == 0 ? " (but gaps of the type were written)" : "");
     return 1;
 }
@@ -181,14 +188,15 @@ static void largest(double *values, int number, const char *failure)
 
 static int call(struct test *t)
 {
-    return t->algorithm->call(t->send_argument, t->recv_argument, t->count, dtypes[t->dtype], ops[t->op],
-                              MPI_COMM_WORLD);
+    return t->algorithm->call(t->send_argument, t->recv_argument, t->count, dtypes[t->dtype],
+                              ops[t->op], MPI_COMM_WORLD);
 }
 
 /* Performs one call with `work`; returns its time on the slowest rank. Where a detail is wanted, checks
  * all buffers, and leaves with rank 0 what was wrong on the first wrong rank (the first wrong rank is
  * returned in `wrong`; ranks: all is well). */
-static double perform(struct test *t, int (*work)(struct test *), char *detail, int room, int *wrong)
+static double perform(struct test *t, int (*work)(struct test *), char *detail, int room,
+                      int *wrong)
 {
     double values[2]; /* time; how far before the last rank the first wrong one is */
     int error, bad;
@@ -210,7 +218,8 @@ static double perform(struct test *t, int (*work)(struct test *), char *detail, 
         int length;
 
         MPI_Error_string(error, text, &length);
-        bad = snprintf(detail, (size_t)room, "rank %d returned error %d: %.80s", me, error, text) > 0;
+        snprintf(detail, (size_t)room, "rank %d returned error %d: %.80s", me, error, text);
+        bad = 1;
     } else {
         bad = differs(t, "receive", &t->recv_now, &t->expected, detail, (size_t)room) ||
               differs(t, "send", &t->send_now, &t->sent, detail, (size_t)room);
@@ -226,7 +235,8 @@ static double perform(struct test *t, int (*work)(struct test *), char *detail, 
 }
 
 /* The MPI's own collective, for comparison. */
-static int builtin(const void *send, void *recv, int n, MPI_Datatype type, MPI_Op op, enum kind kind, int root)
+static int builtin(const void *send, void *recv, int n, MPI_Datatype type, MPI_Op op,
+                   enum kind kind, int root)
 {
     MPI_Comm comm = MPI_COMM_WORLD;
 
@@ -244,8 +254,8 @@ static int builtin(const void *send, void *recv, int n, MPI_Datatype type, MPI_O
 
 static int call_builtin(struct test *t)
 {
-    return builtin(t->send_argument, t->recv_argument, t->count, dtypes[t->dtype], ops[t->op], t->algorithm->kind,
-                   t->algorithm->root);
+    return builtin(t->send_argument, t->recv_argument, t->count, dtypes[t->dtype], ops[t->op],
+                   t->algorithm->kind, t->algorithm->root);
 }
 
 static void run_case(struct test *t, int repeats, int compare)
@@ -255,8 +265,8 @@ static void run_case(struct test *t, int repeats, int compare)
 
     prepare(t);
     if (me == 0)
-        printf("collc-row name=%s count=%d dtype=%s op=%s in_place=%d times=", t->algorithm->name, t->count,
-               dtype_names[t->dtype], op_names[t->op], t->in_place);
+        printf("collc-row name=%s count=%d dtype=%s op=%s in_place=%d times=", t->algorithm->name,
+               t->count, dtype_names[t->dtype], op_names[t->op], t->in_place);
     /* one call to warm up is not timed; every call is checked */
     for (k = 0; k <= repeats && wrong == ranks; k++) {
         double seconds = perform(t, call, detail, (int)sizeof detail, &wrong);
@@ -330,7 +340,8 @@ static int run_count(int count, const struct selection *chosen)
         for (op = 0; op < NUM_OPS && chosen->algorithms >> k & 1; op++)
             for (dtype = 0; dtype < NUM_DTYPES; dtype++)
                 for (place = 0; place < 2; place++) {
-                    if (!(chosen->placements >> place & 1) || !selected(chosen, algorithms[k].kind, op, dtype))
+                    if (!(chosen->placements >> place & 1) ||
+                        !selected(chosen, algorithms[k].kind, op, dtype))
                         continue;
                     t.algorithm = &algorithms[k];
                     t.op = (enum op)op, t.dtype = (enum dtype)dtype, t.in_place = place;

@@ -26,7 +26,7 @@ struct algorithm {
     int root;
 };
 
-@ALGORITHMS@
+/*@ALGORITHMS@*/
 
 static int ranks, me;
 
@@ -70,21 +70,34 @@ static void put(enum dtype dtype, unsigned char *at, int64_t value, int64_t seco
     }
 }
 
-static void show(enum dtype dtype, const unsigned char *at, char *text, size_t room)
+static int64_t get(enum dtype dtype, const unsigned char *at, int second)
 {
-    int32_t i32, other;
+    int32_t i32;
     int64_t i64;
     float f32;
     double f64;
 
     switch (dtype) {
-    case INT32: memcpy(&i32, at, 4), snprintf(text, room, "%" PRId32, i32); break;
-    case INT64: memcpy(&i64, at, 8), snprintf(text, room, "%" PRId64, i64); break;
+    case INT64: return memcpy(&i64, at, 8), i64;
+    case FLOAT32: return memcpy(&f32, at, 4), (int64_t)f32;
+    case FLOAT64: return memcpy(&f64, at, 8), (int64_t)f64;
+    case STRIDED: return memcpy(&i32, at + (second ? 12 : 4), 4), i32;
+    default: return memcpy(&i32, at, 4), i32;
+    }
+}
+
+static void show(enum dtype dtype, const unsigned char *at, char *text, size_t room)
+{
+    float f32;
+    double f64;
+
+    switch (dtype) {
     case FLOAT32: memcpy(&f32, at, 4), snprintf(text, room, "%.9g", (double)f32); break;
     case FLOAT64: memcpy(&f64, at, 8), snprintf(text, room, "%.17g", f64); break;
-    default:
-        memcpy(&i32, at + 4, 4), memcpy(&other, at + 12, 4);
-        snprintf(text, room, "(%" PRId32 ", %" PRId32 ")", i32, other);
+    case STRIDED:
+        snprintf(text, room, "(%" PRId64 ", %" PRId64 ")", get(dtype, at, 0), get(dtype, at, 1));
+        break;
+    default: snprintf(text, room, "%" PRId64, get(dtype, at, 0));
     }
 }
 
@@ -111,30 +124,14 @@ static int64_t apply(enum op op, int64_t a, int64_t b)
 /* The user-defined operation: addition modulo a prime, for every element type. */
 static void user_function(void *in, void *inout, int *count, MPI_Datatype *type)
 {
-    size_t extent = extents[user_dtype], k;
+    enum dtype dtype = user_dtype;
     unsigned char *a = in, *b = inout;
+    int k;
 
     (void)type;
-    for (k = 0; k < (size_t)*count; k++, a += extent, b += extent) {
-        int32_t i[2], j[2];
-        int64_t l, m;
-        float f, g;
-        double d, e;
-
-        switch (user_dtype) {
-        case INT32: memcpy(i, a, 4), memcpy(j, b, 4), put(INT32, b, apply(USER, i[0], j[0]), 0); break;
-        case INT64: memcpy(&l, a, 8), memcpy(&m, b, 8), put(INT64, b, apply(USER, l, m), 0); break;
-        case FLOAT32:
-            memcpy(&f, a, 4), memcpy(&g, b, 4), put(FLOAT32, b, apply(USER, (int64_t)f, (int64_t)g), 0);
-            break;
-        case FLOAT64:
-            memcpy(&d, a, 8), memcpy(&e, b, 8), put(FLOAT64, b, apply(USER, (int64_t)d, (int64_t)e), 0);
-            break;
-        default:
-            memcpy(&i[0], a + 4, 4), memcpy(&i[1], a + 12, 4), memcpy(&j[0], b + 4, 4), memcpy(&j[1], b + 12, 4);
-            put(STRIDED, b, apply(USER, i[0], j[0]), apply(USER, i[1], j[1]));
-        }
-    }
+    for (k = 0; k < *count; k++, a += extents[dtype], b += extents[dtype])
+        put(dtype, b, apply(USER, get(dtype, a, 0), get(dtype, b, 0)),
+            dtype == STRIDED ? apply(USER, get(dtype, a, 1), get(dtype, b, 1)) : 0);
 }
 
 static void create_ops(void)
@@ -151,7 +148,7 @@ static void create_ops(void)
  * in every type: factors are 1, -1, and 2 on at most eight ranks. */
 static int64_t value(enum op op, int rank, int64_t index)
 {
-    uint32_t h = ((uint32_t)index + 1u) * 2654435761u + (uint32_t)(index >> 32) + (uint32_t)rank * 2246822519u;
+    uint32_t h = ((uint32_t)index + 1u) * 2654435761u + (uint32_t)rank * 2246822519u;
     int64_t spread = (1 << 24) / (op == NO_OP ? 1 : ranks);
 
     h ^= h >> 15;
@@ -190,17 +187,20 @@ static void copy(struct buffer *to, const struct buffer *from)
 }
 
 /* Elements at, at + 1, ... become input elements first, first + 1, ... of `rank`. */
-static void fill(struct buffer *buffer, enum dtype dtype, enum op op, int64_t at, int64_t n, int rank, int64_t first)
+static void fill(struct buffer *buffer, enum dtype dtype, enum op op, int64_t at, int64_t n,
+                 int rank, int64_t first)
 {
     unsigned char *to = buffer->data + (size_t)at * extents[dtype];
     int64_t i, step = dtype == STRIDED ? 2 : 1;
 
     for (i = 0; i < n; i++, to += extents[dtype])
-        put(dtype, to, value(op, rank, step * (first + i)), step == 2 ? value(op, rank, 2 * (first + i) + 1) : 0);
+        put(dtype, to, value(op, rank, step * (first + i)),
+            step == 2 ? value(op, rank, 2 * (first + i) + 1) : 0);
 }
 
 /* ... or become those of all ranks, reduced. The last reference is kept: it serves several types. */
-static void fill_reduced(struct buffer *buffer, enum dtype dtype, enum op op, int64_t n, int64_t first)
+static void fill_reduced(struct buffer *buffer, enum dtype dtype, enum op op, int64_t n,
+                         int64_t first)
 {
     static int64_t *kept;
     static int64_t kept_first = -1, kept_n = -1;
@@ -222,5 +222,6 @@ static void fill_reduced(struct buffer *buffer, enum dtype dtype, enum op op, in
             }
     }
     for (i = 0; i < n; i++)
-        put(dtype, buffer->data + (size_t)i * extents[dtype], kept[step * i], step == 2 ? kept[step * i + 1] : 0);
+        put(dtype, buffer->data + (size_t)i * extents[dtype], kept[step * i],
+            step == 2 ? kept[step * i + 1] : 0);
 }

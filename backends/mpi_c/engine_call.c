@@ -39,7 +39,8 @@ static int measure(struct element *element, MPI_Datatype type)
     if (error != MPI_SUCCESS)
         return error;
     element->dense = 0;
-    if (size > 0 && size == element->extent && size == element->true_extent && lb == 0 && element->true_lb == 0)
+    if (size > 0 && size == element->extent && size == element->true_extent && lb == 0 &&
+        element->true_lb == 0)
         element->dense = (size_t)size;
     return MPI_SUCCESS;
 }
@@ -70,7 +71,7 @@ static int64_t cell(const struct call *call)
 }
 
 /* Scratch is made of segments, each of which holds consecutive chunks of the vector side by side. A
- * segment begins where all before it end if every chunk is a full cell. Returns the segment of a cell. */
+ * segment begins where all before it end if every chunk is a full cell. Returns a cell's segment. */
 static int segment_of(const struct call *call, int64_t offset)
 {
     int low = rank_segments[call->rank], high = rank_segments[call->rank + 1];
@@ -86,7 +87,7 @@ static int segment_of(const struct call *call, int64_t offset)
     return low;
 }
 
-/* Where a run of chunks lies: its first element, and the elements [begin, end) of which buffer it is. */
+/* Where a run of chunks lies: its first element, and which elements [begin, end) of a buffer it is. */
 struct place {
     char *at;
     int buffer;
@@ -126,7 +127,8 @@ static int overlap(const struct place *a, const struct place *b)
 /* to <- from. Types with gaps or shifted bounds are copied by the MPI, as a message to ourselves. */
 static int copy(const struct call *call, char *from, char *to, int64_t elements)
 {
-    int error = MPI_SUCCESS;
+    MPI_Datatype type = call->element.type;
+    int me = call->rank, error = MPI_SUCCESS;
 
     if (from == to || elements == 0)
         return MPI_SUCCESS;
@@ -137,8 +139,8 @@ static int copy(const struct call *call, char *from, char *to, int64_t elements)
     while (elements > 0 && error == MPI_SUCCESS) {
         int now = elements < COLLC_MESSAGE_MAX ? (int)elements : COLLC_MESSAGE_MAX;
 
-        error = MPI_Sendrecv(from, now, call->element.type, call->rank, CHANNELS, to, now, call->element.type,
-                             call->rank, CHANNELS, call->comm, MPI_STATUS_IGNORE);
+        error = MPI_Sendrecv(from, now, type, me, CHANNELS, to, now, type, me, CHANNELS, call->comm,
+                             MPI_STATUS_IGNORE);
         from = element_at(call, from, now);
         to = element_at(call, to, now);
         elements -= now;
@@ -161,4 +163,3 @@ static int combine(const struct call *call, char *from, char *to, int64_t elemen
     }
     return error;
 }
-

@@ -115,7 +115,7 @@ struct arena {
     size_t used; /* SIZE_MAX: more than can be counted */
 };
 
-static char *carve(struct arena *arena, size_t bytes)
+static void *carve(struct arena *arena, size_t bytes)
 {
     size_t start = arena->used;
 
@@ -167,4 +167,3 @@ static void trim(struct context *context)
         context->capacity = 0;
     }
 }
-

@@ -5,24 +5,24 @@ static void lay_out(struct engine *engine, struct arena *arena, char **input, ch
 {
     struct call *call = engine->call;
     const struct element *element = &call->element;
-    int first = rank_blocks[call->rank], blocks = rank_blocks[call->rank + 1] - first, requests = 0, k;
+    int first = rank_blocks[call->rank], blocks = rank_blocks[call->rank + 1] - first;
+    int requests = 0, k;
 
-    engine->first = first;
     engine->num_blocks = blocks;
-    engine->blocks = (struct block *)(void *)carve(arena, (size_t)blocks * sizeof *engine->blocks);
+    engine->blocks = carve(arena, (size_t)blocks * sizeof *engine->blocks);
     for (k = 0; k < blocks; k++)
         requests += block_sends[first + k] + 1;
-    engine->flights = (struct flight *)(void *)carve(arena, (size_t)requests * sizeof *engine->flights);
-    engine->requests = (MPI_Request *)(void *)carve(arena, (size_t)requests * sizeof *engine->requests);
-    engine->statuses = (MPI_Status *)(void *)carve(arena, (size_t)requests * sizeof *engine->statuses);
-    engine->landed = (int *)(void *)carve(arena, (size_t)requests * sizeof *engine->landed);
+    engine->flights = carve(arena, (size_t)requests * sizeof *engine->flights);
+    engine->requests = carve(arena, (size_t)requests * sizeof *engine->requests);
+    engine->statuses = carve(arena, (size_t)requests * sizeof *engine->statuses);
+    engine->landed = carve(arena, (size_t)requests * sizeof *engine->landed);
     call->base[SCRATCH] = carve_elements(arena, element, rank_scratch[call->rank] * cell(call));
     *input = carve_elements(arena, element, call->copy_input);
     *output = carve_elements(arena, element, call->keep_output);
     for (k = 0; k < blocks; k++) {
         int id = first + k;
         int64_t elements = block_slots[id] * (block_slot_chunks[id] * cell(call));
-        unsigned char *taken = (unsigned char *)carve(arena, block_slots[id]);
+        unsigned char *taken = carve(arena, block_slots[id]);
         char *slots = carve_elements(arena, element, elements);
 
         if (arena->base == NULL)

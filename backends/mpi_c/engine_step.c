@@ -11,21 +11,22 @@
  * program ends even if every send completes only after the matching receive was posted.
  */
 
-enum { NOP, SEND, RECV, COPY, REDUCE, RECV_COPY_SEND, RECV_REDUCE_COPY, RECV_REDUCE_SEND, RECV_REDUCE_COPY_SEND };
+enum { NOP, SEND, RECV, COPY, REDUCE,
+       RECV_COPY_SEND, RECV_REDUCE_COPY, RECV_REDUCE_SEND, RECV_REDUCE_COPY_SEND };
 enum { OPCODE = 15, BUFFERED = 16, BUFFERED_IN_PLACE = 32 };
-enum { SENDS = 1, RECEIVES = 2, READS = 4, WRITES = 8 };
+enum { SENDS = 1, RECEIVES = 2, READS = 4, WRITES = 8, ADDS = RECEIVES | READS | WRITES };
 enum { FRUITLESS_POLLS = 20 };
 
 static const unsigned char traits[] = {
-    0,                                  /* NOP                                            */
-    SENDS | READS,                      /* SEND                   out <- src              */
-    RECEIVES | WRITES,                  /* RECV                   dst <- in               */
-    READS | WRITES,                     /* COPY                   dst <- src              */
-    READS | WRITES,                     /* REDUCE                 dst <- src op dst       */
-    RECEIVES | WRITES | SENDS,          /* RECV_COPY_SEND         dst, out <- in          */
-    RECEIVES | READS | WRITES,          /* RECV_REDUCE_COPY       dst <- src op in        */
-    RECEIVES | READS | SENDS,           /* RECV_REDUCE_SEND       out <- src op in        */
-    RECEIVES | READS | WRITES | SENDS,  /* RECV_REDUCE_COPY_SEND  dst, out <- src op in   */
+    0,                                 /* NOP                                            */
+    SENDS | READS,                     /* SEND                   out <- src              */
+    RECEIVES | WRITES,                 /* RECV                   dst <- in               */
+    READS | WRITES,                    /* COPY                   dst <- src              */
+    READS | WRITES,                    /* REDUCE                 dst <- src op dst       */
+    RECEIVES | WRITES | SENDS,         /* RECV_COPY_SEND         dst, out <- in          */
+    RECEIVES | READS | WRITES,         /* RECV_REDUCE_COPY       dst <- src op in        */
+    RECEIVES | READS | SENDS,          /* RECV_REDUCE_SEND       out <- src op in        */
+    RECEIVES | READS | WRITES | SENDS, /* RECV_REDUCE_COPY_SEND  dst, out <- src op in   */
 };
 
 /* What the step at hand comes to with this call's count and buffers. */
@@ -43,9 +44,11 @@ struct block {
     int64_t step, end, wait;
     enum phase phase;
     struct work work;
-    int id, slot, sending; /* number in the tables; slot of the step at hand or -1; sends in flight */
-    char *slots;           /* element 0 of the first slot */
-    unsigned char *taken;  /* which slots are in use */
+    int id;               /* number in the tables */
+    int slot;             /* the slot of the step at hand, or -1 */
+    int sending;          /* sends in flight */
+    char *slots;          /* element 0 of the first slot */
+    unsigned char *taken; /* which slots are in use */
 };
 
 /* A request under way. */
@@ -58,8 +61,7 @@ struct flight {
 struct engine {
     struct call *call;
     struct block *blocks;
-    int first, num_blocks; /* this rank's blocks in the tables */
-    int in_flight;
+    int num_blocks, in_flight;
     struct flight *flights; /* parallel to requests */
     MPI_Request *requests;
     MPI_Status *statuses;
@@ -84,10 +86,11 @@ static void prepare(const struct engine *engine, struct block *block)
         work->dst = locate(call, step_dst_buffer[i], step_dst[i], chunks);
         work->elements = work->dst.end - work->dst.begin;
     }
-    copies = code & BUFFERED || (call->in_place && code & BUFFERED_IN_PLACE) || work->opcode == RECV_REDUCE_SEND;
+    copies = code & BUFFERED || (call->in_place && code & BUFFERED_IN_PLACE) ||
+             work->opcode == RECV_REDUCE_SEND;
     work->leaves = work->does & SENDS && copies;
     work->lands = work->does & RECEIVES && work->leaves;
-    if (work->does & RECEIVES && work->does & READS && work->does & WRITES && overlap(&work->src, &work->dst))
+    if ((work->does & ADDS) == ADDS && overlap(&work->src, &work->dst))
         work->lands = 1;
 }
 
@@ -95,18 +98,21 @@ static int waits_over(const struct engine *engine, const struct block *block)
 {
     int64_t k, end = block->wait + step_waits[block->step];
 
-    for (k = block->wait; k < end; k++)
-        if (engine->blocks[wait_block[k]].step <= block_steps[engine->first + wait_block[k]] + wait_step[k])
+    for (k = block->wait; k < end; k++) {
+        const struct block *other = &engine->blocks[wait_block[k]];
+
+        if (other->step <= block_steps[other->id] + wait_step[k])
             return 0;
+    }
     return 1;
 }
 
 static int being_sent(const struct engine *engine, const struct place *place)
 {
-    int i;
+    const struct flight *flight = engine->flights, *end = flight + engine->in_flight;
 
-    for (i = 0; i < engine->in_flight; i++)
-        if (engine->flights[i].sends && engine->flights[i].slot < 0 && overlap(&engine->flights[i].from, place))
+    for (; flight < end; flight++)
+        if (flight->sends && flight->slot < 0 && overlap(&flight->from, place))
             return 1;
     return 0;
 }
@@ -154,24 +160,25 @@ static int wide_type(const struct element *element, int64_t elements, MPI_Dataty
 }
 
 /* Starts the message of the step at hand: out of, or into, `place`. */
-static int start_message(struct engine *engine, struct block *block, int sends, const struct place *place)
+static int start_message(struct engine *engine, struct block *block, int sends,
+                         const struct place *place)
 {
     const struct call *call = engine->call;
     struct flight *flight = &engine->flights[engine->in_flight];
     MPI_Request *request = &engine->requests[engine->in_flight];
     MPI_Datatype type = call->element.type;
-    int channel = block_channel[block->id], count, error = MPI_SUCCESS;
-    int wide = block->work.elements > COLLC_MESSAGE_MAX;
+    int wide = block->work.elements > COLLC_MESSAGE_MAX, error = MPI_SUCCESS;
+    int count = wide ? 1 : (int)block->work.elements, tag = block_channel[block->id];
+    int to = block_send_peer[block->id], from = block_recv_peer[block->id];
 
-    count = wide ? 1 : (int)block->work.elements;
     if (wide)
         error = wide_type(&call->element, block->work.elements, &type);
     if (error != MPI_SUCCESS)
         return error;
     if (sends)
-        error = MPI_Isend(place->at, count, type, block_send_peer[block->id], channel, call->comm, request);
+        error = MPI_Isend(place->at, count, type, to, tag, call->comm, request);
     else
-        error = MPI_Irecv(place->at, count, type, block_recv_peer[block->id], channel, call->comm, request);
+        error = MPI_Irecv(place->at, count, type, from, tag, call->comm, request);
     if (wide)
         MPI_Type_free(&type);
     if (error != MPI_SUCCESS)
@@ -253,9 +260,9 @@ static int complete(struct engine *engine, struct block *block, int *error)
 
     if (work->does & WRITES && work->lands && being_sent(engine, &work->dst))
         return 0;
-    if (work->does & READS && !work->lands) {
+    if (work->does & READS && !work->lands) { /* it arrived at dst */
         *error = combine(call, work->src.at, work->dst.at, work->elements);
-    } else if (work->does & READS && work->does & WRITES && !work->leaves && work->src.at == work->dst.at) {
+    } else if (work->does & READS && !work->leaves && work->src.at == work->dst.at) {
         *error = combine(call, work->slot.at, work->dst.at, work->elements);
     } else if (work->lands) {
         if (work->does & READS)
@@ -294,19 +301,22 @@ static int advance(struct engine *engine)
  * cores some MPIs let the last rank wait for the end of everybody's time slice. */
 static int wait_some(struct engine *engine, int *done)
 {
-    int polls = 0, error = MPI_SUCCESS;
+    MPI_Request *requests = engine->requests;
+    int number = engine->in_flight, polls = 0, error = MPI_SUCCESS;
 
     *done = 0;
-#ifdef GIVE_WAY
     while (*done == 0 && error == MPI_SUCCESS) {
-        if (++polls > FRUITLESS_POLLS)
-            GIVE_WAY();
-        error = MPI_Testsome(engine->in_flight, engine->requests, done, engine->landed, engine->statuses);
-    }
+        if (polls++ < FRUITLESS_POLLS) {
+            error = MPI_Testsome(number, requests, done, engine->landed, engine->statuses);
+            continue;
+        }
+#ifdef GIVE_WAY
+        GIVE_WAY();
+        error = MPI_Testsome(number, requests, done, engine->landed, engine->statuses);
 #else
-    (void)polls;
-    error = MPI_Waitsome(engine->in_flight, engine->requests, done, engine->landed, engine->statuses);
+        error = MPI_Waitsome(number, requests, done, engine->landed, engine->statuses);
 #endif
+    }
     return error;
 }
 
@@ -375,4 +385,3 @@ static int execute(struct engine *engine)
             error = MPI_ERR_INTERN; /* nothing left to wait for: the tables are broken */
     return error;
 }
-

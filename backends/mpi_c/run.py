@@ -172,4 +172,4 @@ def _driver(collectives: Mapping[str, Collective]) -> str:
         for name, c in collectives.items()
     ]
     table = "\n".join([*lines, "};"])
-    return template("driver_data.c").replace("@ALGORITHMS@", table) + "\n" + template("driver_cases.c")
+    return template("driver_data.c").replace("/*@ALGORITHMS@*/", table) + "\n" + template("driver_cases.c")

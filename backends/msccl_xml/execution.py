@@ -57,9 +57,13 @@ def fifo_check(loaded: Loaded, depth: int, tried: Sequence[int]) -> Check:
     """Return whether the program completes with FIFOs of ``depth``, for messages of each of ``tried`` chunks."""
     for split in tried:
         if problem := stuck(loaded, depth, split):
-            return Check("deadlock", False, f"FIFOs of depth {depth}, messages of at most {split} chunks: {problem}")
-    sizes = " and ".join(str(split) for split in tried)
-    return Check("deadlock", True, f"completes with FIFOs of depth {depth}, messages of at most {sizes} chunks")
+            return Check("deadlock", False, f"FIFOs of depth {depth}, messages of {_chunks([split])}: {problem}")
+    return Check("deadlock", True, f"completes with FIFOs of depth {depth}, messages of {_chunks(tried)}")
+
+
+def _chunks(sizes: Sequence[int]) -> str:
+    """Return ``at most 1 chunk``, ``at most 2 and 3 chunks``."""
+    return f"at most {' and '.join(str(size) for size in sizes)} chunk{'' if list(sizes) == [1] else 's'}"
 
 
 def needed_splits(counts: Iterable[int], low: int, high: int) -> list[int]:

@@ -37,9 +37,10 @@ def read(text: str, path: str = "<xml>") -> Algorithm:
     large, or with a document type, which could make a small text huge). ``path`` names the text in
     messages. Reads nothing but ``text``.
 
-    >>> gpus = ''.join(f'<gpu id="{r}" i_chunks="2" o_chunks="2" s_chunks="0"/>' for r in (0, 1))
-    >>> read(f'<algo proto="LL" nchannels="1" nchunksperloop="2" ngpus="2" coll="allreduce"
-    inplace="1">{gpus}</algo>').ngpus 2
+    >>> gpu = '<gpu id="0" i_chunks="2" o_chunks="2" s_chunks="0"/>'
+    >>> head = 'proto="LL" nchannels="1" nchunksperloop="2" ngpus="1" coll="allreduce" inplace="1"'
+    >>> read(f"<algo {head}>{gpu}</algo>").gpus[0].i_chunks
+    2
     """
     source = Source(path, text)
     return _Reader(source).algorithm(_parse(source))

@@ -175,7 +175,8 @@ class MscclXml(Target):
         used = " and ".join(mode_name(mode) for mode, use in zip((True, False), modes, strict=True) if use)
         low, high = splits(draft.nchunksperloop, sizes.smallest, sizes.largest, self.profile.tile[self.proto])
         depth = PROTOCOLS[self.proto].fifo_depth
-        yield f"executed {used}, with FIFOs of depth {depth}, messages of at most {low} to {high} chunks"
+        held = f"{low} to {high}" if low < high else f"{low}"
+        yield f"executed {used}, with FIFOs of depth {depth}; its calls move at most {held} chunks at once"
         if not self.profile.reads_outofplace and all(modes):
             yield "this runtime uses it in place only: for calls out of place set inplace to 0"
         if sizes.why:

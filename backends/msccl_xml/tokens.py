@@ -33,7 +33,7 @@ def check_tokens(text: str) -> list[Finding]:
     >>> check_tokens('<algo name="a" ><gpu id="0"/></algo>')
     []
     >>> check_tokens('<?xml version="1.0"?><algo/>')[0].message
-    'line 1: an XML declaration stops the runtimes (`<?xml version="1.0"?>`)'
+    'line 1: an XML declaration stops the runtimes (`<?xml version="1.0"?><algo/>`)'
     """
     position, depth = 0, 0
     while True:

@@ -67,7 +67,7 @@ def _too_large(message: str, span: Span | None) -> CollcError:
 
 
 def _count(number: int) -> str:
-    return f"{number}" if number < 10**15 else "more than 10^15"
+    return f"{number}" if number <= 10**12 else "more than 10^12"
 
 
 @attrs.frozen

@@ -16,7 +16,7 @@ from ._sizes import HUGE, domain
 __all__ = ["bidirectional", "degree", "line", "power", "product", "subset", "transpose"]
 
 _MAX_TIMES = 100
-#: more walks than any limit allows; the sum over a million links still fits 64 bits
+#: more walks than any limit allows; one step more still fits 64 bits
 _MANY = 2**40
 
 Array = np.ndarray
@@ -71,12 +71,15 @@ def line_size(topology: Topology, n: int = 1) -> tuple[int, int]:
     if not topology.is_uniform:
         raise _needs("line", topology, "whose links are all alike")
     _check_times(n)
-    walks = np.ones(topology.num_ranks, dtype=np.int64)  # walks of a length from each rank, never more than _MANY
+    walks = np.ones(topology.num_ranks, dtype=np.int64)  # walks of a length from each rank
+    counts = []
     for _ in range(n + 1):
-        before, longer = walks, np.zeros_like(walks)
-        np.add.at(longer, topology.src, walks[topology.dst])
-        walks = np.minimum(longer, _MANY)
-    return int(before.sum()), int(walks.sum())
+        before, walks = walks, np.zeros_like(walks)
+        np.add.at(walks, topology.src, before[topology.dst])
+        counts.append(int(walks.sum()))
+        if counts[-1] > _MANY:
+            return HUGE, HUGE
+    return max(counts[:-1]), max(counts[1:])  # those in between are built too
 
 
 # ---- degree expansion

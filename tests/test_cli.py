@@ -1,0 +1,427 @@
+"""The command's verbs and options, run in this process."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from commands import COMMAND, REPOSITORY, Ran
+
+import collc as package
+from collc.cli.verbs import LATER, VERBS
+from collc.explain import all_codes
+from collc.ir.text import parse_ir
+from collc.passes import PASSES, SCHEDULERS
+
+Collc = Callable[..., Ran]
+RING = "topology ring = biring(4);\ncollective sums = allreduce on ring;\n"
+
+#: The keys that tools read; more may come, none may go.
+COST_KEYS = {
+    "ranks", "degree", "collective", "scheduler", "chunks_per_shard", "transfers", "steps", "T_L", "T_B", "T_B_float",
+    "T_B_bound", "T_L_bound", "bw_optimal", "moore_optimal", "points", "time_per_byte", "time_per_byte_bound",
+}  # fmt: skip
+
+
+@pytest.fixture
+def ring(collc: Collc) -> str:
+    Path("ring.coll").write_text(RING)
+    return "ring.coll"
+
+
+def names() -> list[str]:
+    return sorted(p.name for p in Path().iterdir())
+
+
+# ---- help
+
+
+def test_the_version_is_the_package_s(collc: Collc) -> None:
+    expected = Ran(0, f"collc {version('collc')}\n", "")
+    assert expected == Ran(0, f"collc {package.__version__}\n", "")
+    for arguments in (["--version"], ["compile", "--version"], ["x.coll", "--version"]):
+        assert collc(*arguments).out == expected.out
+
+
+def test_nothing_at_all_is_answered_with_the_overview(collc: Collc) -> None:
+    ran = collc()
+    assert (2, "") == (ran.status, ran.out)
+    assert ran.err == collc("--help").out == collc("help").out
+
+
+@pytest.mark.parametrize("verb", list(VERBS))
+def test_every_verb_has_help_with_every_option(collc: Collc, verb: str) -> None:
+    ran = collc(verb, "--help")
+    assert (0, "") == (ran.status, ran.err)
+    assert ran.out == collc("help", verb).out == collc(verb, "x", "y", "-h").out
+    for _, group in VERBS[verb].groups:
+        for opt in group:
+            assert all(name in ran.out for name in opt.names)
+    assert max(map(len, ran.out.splitlines())) <= 120
+
+
+@pytest.mark.parametrize("verb", LATER)
+def test_verbs_of_later_versions_say_so(collc: Collc, verb: str) -> None:
+    ran = collc(verb, "-n", "4", "--whatever")
+    assert (2, 2) == (ran.status, len(ran.err.splitlines()))
+    assert f"this version does not have `collc {verb}` [C0022]" in ran.err
+
+
+def test_every_option_name_is_used_once_and_leads_to_one_value() -> None:
+    for verb in VERBS.values():
+        names = [name for _, group in verb.groups for opt in group for name in opt.names]
+        assert sorted(set(names)) == sorted(names)
+        assert all(len(opt.names) <= 2 for _, group in verb.groups for opt in group)
+
+
+# ---- options
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["ring.coll", "-t", "ir", "-o", "a.ir"],
+        ["-t", "ir", "-o", "a.ir", "ring.coll"],
+        ["-tir", "-oa.ir", "ring.coll"],
+        ["-o=a.ir", "ring.coll", "--target=ir"],
+        ["compile", "--target", "ir", "-o", "a.ir", "--", "ring.coll"],
+        ["ring.coll", "-t", "mpi-c", "-o", "wrong", "-o", "a.ir", "-O0", "-O2", "-t", "ir", "--collective", "sums"][3:],
+        ["@args"],
+        ["compile", "@args"],
+        ["@nested"],
+    ],
+)
+def test_options_stand_anywhere(collc: Collc, ring: str, arguments: list[str]) -> None:
+    Path("args").write_text("ring.coll # the input\n-t 'ir{level=program}'\n  -o a.ir\n")
+    Path("nested").write_text("@args --verify off")
+    if arguments[0] == "-o":
+        arguments = ["ring.coll", *arguments]
+    before = set(names())
+    ran = collc(*arguments)
+    assert (0, "", "") == (ran.status, ran.out, ran.err)
+    assert {"a.ir"} == set(names()) - before
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "cannot read `args`: there is no such file [C0002]"),
+        ("-t 'ir", "response file `args`: no closing quotation [C0001]"),
+        ("@args", "response files nest deeper than 10: `@args` [C0001]"),
+    ],
+)
+def test_response_files_that_go_wrong(collc: Collc, content: str | None, message: str) -> None:
+    if content is not None:
+        Path("args").write_text(content)
+    ran = collc("@args")
+    assert message in ran.err
+    assert ran.status in (1, 2)
+
+
+def test_an_unknown_option_in_json(collc: Collc) -> None:
+    """The form of diagnostics holds for mistakes in the command line, too."""
+    ran = collc("x.coll", "--dump-it", "--diagnostics-format=json")
+    assert ["C0001"] == [d["code"] for d in json.loads(ran.err)["diagnostics"]]
+
+
+def test_tools_get_a_document_without_mistakes_too(collc: Collc, ring: str) -> None:
+    assert {"diagnostics": []} == json.loads(collc("check", ring, "--diagnostics-format=json").err)
+    assert [] == json.loads(collc("check", ring, "--diagnostics-format=sarif").err)["runs"][0]["results"]
+
+
+def test_color_follows_the_environment(collc: Collc, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "\x1b[" not in collc("x.coll").err
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b[" in collc("x.coll").err
+    assert "\x1b[" not in collc("x.coll", "--color=never").err
+
+
+# ---- compile
+
+
+def test_standard_input_to_standard_output(collc: Collc, ring: str) -> None:
+    collc(ring, "-t", "ir", "-o", "a.ir")
+    ran = collc("-", "-t", "ir", "-o", "-", stdin=RING)
+    assert (0, "") == (ran.status, ran.err)
+    assert Path("a.ir").read_text() == ran.out
+
+
+def test_output_of_standard_input_has_a_name(collc: Collc) -> None:
+    assert collc("-", "-t", "mpi-c", stdin=RING).status == 0
+    assert ["stdin.c", "stdin.h"] == names()
+
+
+def test_mistakes_in_standard_input_are_placed(collc: Collc) -> None:
+    assert collc("-", "-t", "ir", stdin="topology t = toruss(3);").err.startswith("<stdin>:1:14: error: ")
+
+
+def test_json_of_compile(collc: Collc, ring: str) -> None:
+    ran = collc(ring, "-t", "mpi-c", "-t", "msccl-xml", "--json", "-o", "out/")
+    assert (0, "") == (ran.status, ran.err)
+    found = json.loads(ran.out)
+    for output in found["outputs"]:
+        data = Path(output["path"]).read_bytes()
+        assert (len(data), hashlib.sha256(data).hexdigest()) == (output["bytes"], output["sha256"])
+    assert ["out/sums.c", "out/sums.h", "out/sums.xml"] == [output["path"] for output in found["outputs"]]
+    assert ["mpi-c", "mpi-c", "msccl-xml"] == [output["target"] for output in found["outputs"]]
+    assert {"ranks", "threadblocks_max", "channels", "steps_max", "instructions"} <= set(found["program"])
+    assert (4, 1) == (found["program"]["ranks"], found["program"]["channels"])
+    assert found["cost"].keys() >= COST_KEYS
+    assert "3/2" == found["cost"]["T_B"]
+
+
+def test_a_folder_that_fails_to_fill_is_taken_away(collc: Collc) -> None:
+    Path("bad.coll").write_text("collective a = alltoall on biring(3);\n")
+    assert collc("bad.coll", "-t", "ir", "-o", "out/").status == 3
+    assert collc("bad.coll", "-t", "ir", "-o", "no/such/").status == 1
+    assert ["bad.coll"] == names()
+
+
+def test_failed_runs_leave_what_was_there(collc: Collc, ring: str) -> None:
+    Path("ring.xml").write_text("old")
+    Path("ring.coll").write_text(RING + "topology x = nonsense(1);\n")
+    assert collc(ring, "-t", "msccl-xml", "-MD").status == 1
+    assert ["ring.coll", "ring.xml"] == names()
+    assert "old" == Path("ring.xml").read_text()
+
+
+def test_printed_levels_compile_on(collc: Collc, ring: str) -> None:
+    """Every level printed and read back leads to the same file as the whole way."""
+    collc(ring, "-t", "msccl-xml", "-o", "whole.xml")
+    collc(ring, "-t", "ir{level=schedule}", "-o", "sums.schedule")
+    collc(ring, "-p", "bfb,discretize,lower", "-t", "ir", "-o", "sums.program")
+    for start in ("sums.schedule", "sums.program"):
+        assert collc(start, "-t", "msccl-xml", "-o", "again.xml").status == 0
+        assert Path("whole.xml").read_text() == Path("again.xml").read_text()
+
+
+def test_dumps_are_read_back(collc: Collc, ring: str) -> None:
+    ran = collc(ring, "-t", "ir", "-o", "a.ir", "--dump-ir=all")
+    texts = ["collc-ir 1\n" + text for text in ran.err.split("collc-ir 1\n")[1:]]
+    assert ["Schedule", "Schedule", "Program", "Program", "Program"] == [
+        type(parse_ir(text, "dump")).__name__ for text in texts
+    ]
+    last = collc(ring, "-t", "ir", "-o", "a.ir", "--dump-ir").err
+    assert parse_ir(last, "dump") == parse_ir(Path("a.ir").read_text(), "a.ir")
+
+
+def test_the_printed_pipeline_gives_the_same_output(collc: Collc, ring: str) -> None:
+    ran = collc(ring, "-t", "msccl-xml{runtime=rccl}", "-o", "a.xml", "--print-pipeline")
+    pipeline = ran.err.removeprefix("sums as msccl-xml: ").strip()
+    again = collc(ring, "-t", "msccl-xml{runtime=rccl}", "-o", "b.xml", "-p", pipeline, "--print-pipeline")
+    assert ran.err == again.err
+    assert Path("a.xml").read_text() == Path("b.xml").read_text()
+
+
+def test_times_are_a_table(collc: Collc, ring: str) -> None:
+    lines = collc(ring, "-t", "msccl-xml", "-o", "a.xml", "--time-passes").err.splitlines()
+    assert ["seconds", "share", "collective", "step"] == lines[0].split()
+    steps = {line.split(None, 4)[-1] for line in lines[1:]}
+    assert {"bfb", "lower", "verify discretize", "emit msccl-xml", "read back msccl-xml", "total"} <= steps
+
+
+def test_write_if_changed(collc: Collc, ring: str) -> None:
+    import os
+
+    for expected, options in ((True, ["--write-if-changed"]), (False, [])):
+        collc(ring, "-t", "ir", "-o", "a.ir")
+        os.utime("a.ir", (1, 1))
+        collc(ring, "-t", "ir", "-o", "a.ir", *options)
+        assert expected == (Path("a.ir").stat().st_mtime == 1)
+
+
+def test_dependencies_are_found_through_the_include_path(collc: Collc) -> None:
+    Path("lib").mkdir()
+    Path("lib/site.coll").write_text("let n = 3;\n")
+    Path("pod.coll").write_text('include "site.coll";\ncollective g = allgather on biring(n);\n')
+    assert collc("pod.coll", "-t", "ir", "-Ilib", "-MD", "-fdepfile-absolute").status == 0
+    assert (
+        f"pod.ir: \\\n  {Path('pod.coll').resolve()} \\\n  {Path('lib/site.coll').resolve()}\n"
+        == Path("pod.d").read_text()
+    )
+    assert collc("pod.coll", "-t", "ir").status == 1
+
+
+def test_an_include_is_not_overwritten(collc: Collc) -> None:
+    Path("site.coll").write_text("let n = 3;\n")
+    Path("pod.coll").write_text('include "site.coll";\ncollective g = allgather on biring(n);\n')
+    ran = collc("pod.coll", "-t", "ir", "-o", "site.coll")
+    assert (1, True) == (ran.status, "would replace the input `site.coll` [C0005]" in ran.err)
+    assert collc("pod.coll", "-t", "ir", "-o", "a.ir", "-MD", "-MF", "pod.coll").status == 1
+
+
+def test_wrong_kinds_of_input(collc: Collc, tmp_path: Path) -> None:
+    Path("garbage.coll").write_bytes(bytes(range(256)))
+    for arguments, code in {
+        ("garbage.coll", "-t", "ir"): "C0003",
+        (".", "-t", "ir"): "C0002",
+        (str(COMMAND.resolve().parent / "missing"), "-t", "ir"): "C0002",
+        ("verify", "garbage.coll"): "C0003",
+        ("cost", "garbage.coll"): "C0003",
+        ("format", "garbage.coll"): "C0003",
+    }.items():
+        ran = collc(*arguments)
+        assert (1, 1) == (ran.status, ran.err.count("error:"))
+        assert f"[{code}]" in ran.err
+
+
+def test_a_path_with_a_line_break_in_the_rule(collc: Collc) -> None:
+    Path("a\nb.coll").write_text(RING)
+    ran = collc("a\nb.coll", "-t", "ir", "-o", "a.ir", "-MD")
+    assert (1, True) == (ran.status, "[C0901]" in ran.err)
+    assert ["a\nb.coll"] == names()
+
+
+@pytest.mark.parametrize("text", ["", "\n", "# nothing\n"])
+def test_an_empty_file_has_nothing_to_compile(collc: Collc, text: str) -> None:
+    ran = collc("-", "-t", "ir", stdin=text)
+    assert (1, True) == (ran.status, "there is no collective to compile [C0016]" in ran.err)
+
+
+# ---- the other verbs
+
+
+def test_json_of_cost_has_the_keys_tools_read(collc: Collc, ring: str) -> None:
+    ran = collc("cost", ring, "--json", "--size", "1MiB,64MiB", "--alpha", "10us", "--bandwidth", "100Gbps")
+    found = json.loads(ran.out)
+    assert found.keys() >= COST_KEYS
+    assert ("3/2", 1.5, "3/2", 4, True, 4) == tuple(
+        found[key] for key in ("T_B", "T_B_float", "T_B_bound", "T_L", "bw_optimal", "steps")
+    )
+    assert [1 << 20, 64 << 20] == [point["size_bytes"] for point in found["points"]]
+    seconds = 4 * 10e-6 + 1.5 * (1 << 20) / 12.5e9
+    assert abs(found["points"][0]["time_us"] - seconds * 1e6) < 1e-6
+    assert abs(found["points"][0]["algbw_GBps"] - (1 << 20) / seconds / 1e9) < 1e-6
+
+
+def test_cost_takes_sizes_and_links_from_the_file(collc: Collc) -> None:
+    Path("a.coll").write_text(
+        "topology t = biring(4) with { bandwidth: 50 Gbps, latency: 10 us };\n"
+        "collective g = allreduce on t { size: 1 MiB };\n"
+    )
+    (point,) = json.loads(collc("cost", "a.coll", "--json").out)["points"]
+    assert (1 << 20, 4 * 10 + 1.5 * (1 << 20) / 12.5e3) == (point["size_bytes"], pytest.approx(point["time_us"]))
+
+
+@pytest.mark.parametrize(
+    ("expression", "ranks", "diameter"),
+    [("torus(3, 3, 2)", 18, 3), ("torus(3, 3, 3, 2)", 54, 4), ("torus(5, 7)", 35, 5), ("hypercube(5)", 32, 5),
+     ("circulant(12, {2, 3})", 12, 2), ("hamming(2, 3)", 9, 2), ("complete(7)", 7, 1), ("complete_bipartite(4)", 8, 2)],
+)  # fmt: skip
+def test_costs_of_the_direct_connect_paper_are_exact(collc: Collc, expression: str, ranks: int, diameter: int) -> None:
+    found = json.loads(collc("cost", "-", "--json", stdin=f"collective g = allgather on {expression};").out)
+    assert (ranks, f"{ranks - 1}/{ranks}", diameter) == (found["ranks"], found["T_B"], found["T_L"])
+    assert found["bw_optimal"] is True
+
+
+def test_verify_reads_what_compile_writes(collc: Collc, ring: str) -> None:
+    for runtime in ("msccl", "executor", "rccl"):
+        collc(ring, "-t", f"msccl-xml{{runtime={runtime}}}", "-o", "a.xml")
+        ran = collc("verify", "a.xml", "--runtime", runtime, "--json")
+        found = json.loads(ran.out)
+        assert (0, True, "msccl-xml", "allreduce", 4) == (
+            ran.status, found["ok"], found["kind"], found["collective"], found["ranks"],
+        )  # fmt: skip
+        assert all(set(check) == {"name", "ok", "detail"} and check["ok"] for check in found["checks"])
+
+
+def test_verify_finds_a_planted_mistake(collc: Collc, ring: str) -> None:
+    collc(ring, "-t", "msccl-xml", "-o", "a.xml")
+    good = Path("a.xml").read_text()
+    assert 'srcoff="1"' in good
+    Path("a.xml").write_text(good.replace('srcoff="1"', 'srcoff="0"', 1))
+    ran = collc("verify", "a.xml")
+    assert (1, True) == (ran.status, "WRONG" in ran.out)
+    assert collc("verify", "-", stdin=good).status == 0
+    assert collc("verify", "a.xml", "-q").status == 1
+    assert collc("verify", "-", "-q", stdin=good) == Ran(0, "", "")
+
+
+def test_format_rewrites_files_in_place(collc: Collc) -> None:
+    Path("a.coll").write_text("topology   t=torus( 3,3 );")
+    Path("b.coll").write_text("topology t = torus(3, 3);\n")
+    Path("b.coll").chmod(0o444)
+    ran = collc("format", "--check", "a.coll", "b.coll")
+    assert (1, "a.coll: would be formatted\n") == (ran.status, ran.out)
+    assert collc("format", "-i", "a.coll", "b.coll") == Ran(0, "", "")
+    assert Path("a.coll").read_text() == Path("b.coll").read_text()
+    assert collc("format", "-", stdin="param n=1;").out == "param n = 1;\n"
+    assert collc("format", "-i", "-").status == collc("format", "-i", "--check", "a.coll").status == 2
+
+
+def test_formatting_stops_before_it_changes_anything(collc: Collc) -> None:
+    Path("a.coll").write_text("topology   t=torus( 3,3 );")
+    Path("b.coll").write_text("topology t = torus(3, 3;\n")
+    assert collc("format", "-i", "a.coll", "b.coll", "missing.coll").err.count("error:") == 2
+    assert "topology   t=torus( 3,3 );" == Path("a.coll").read_text()
+
+
+@pytest.mark.parametrize("verb", ["targets", "passes", "schedulers", "topologies"])
+def test_names_are_listed(collc: Collc, verb: str) -> None:
+    listed = json.loads(collc(verb, "--json").out)[verb]
+    text = collc(verb).out
+    assert all(entry["name"] in text and entry["summary"] in text for entry in listed)
+    assert len(listed) > 2
+
+
+@pytest.mark.parametrize("name", list(PASSES))
+def test_every_pass_loads_and_describes_its_options(collc: Collc, name: str) -> None:
+    found = json.loads(collc("passes", name, "--json").out)
+    assert (name, PASSES[name][2]) == (found["name"], found["summary"])
+    assert all(option["help"] for option in found["options"])
+    assert collc("passes", name).status == 0
+
+
+@pytest.mark.parametrize("name", ["msccl-xml", "mpi-c", "ir"])
+def test_every_target_describes_its_options(collc: Collc, name: str) -> None:
+    assert all(option["help"] for option in json.loads(collc("targets", name, "--json").out)["options"])
+
+
+def test_one_of_each_list(collc: Collc) -> None:
+    assert "torus(" in collc("topologies", "torus").out
+    assert all(collc("schedulers", name).status == 0 for name in SCHEDULERS)
+    for verb, name, code in (
+        ("targets", "mpic", "C0007"), ("passes", "bfs", "C0008"), ("schedulers", "bfs", "C0015"),
+        ("topologies", "toruss", "C0001"),
+    ):  # fmt: skip
+        ran = collc(verb, name)
+        assert (2, True) == (ran.status, f"`{name}` [{code}]\n  hint: did you mean" in ran.err)
+
+
+def test_codes_are_explained(collc: Collc) -> None:
+    assert collc("explain", "c0001").out.startswith("C0001: a command line that cannot be understood\n\nAn option")
+    assert len(all_codes()) == len(collc("explain").out.splitlines())
+    assert "code" in json.loads(collc("explain", "C0001", "--json").out)
+    ran = collc("explain", "C9999")
+    assert (2, True) == (ran.status, "there is no code `C9999` [C0026]" in ran.err)
+
+
+# ---- the same everywhere
+
+
+def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
+    """Whatever the order of hashes: 20 seeds, every target, from another folder."""
+    source = REPOSITORY / "examples" / "hypercube_allgather.coll"
+    jobs = []
+    found = set()
+    for seed in range(20):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        command = [COMMAND, source, "-t", "msccl-xml", "-t", "mpi-c", "-t", "ir", "-D", "n=2", "-MD", "--json"]
+        environment = {"PYTHONHASHSEED": str(seed), "PATH": "/usr/bin:/bin"}
+        jobs.append((folder, subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE)))
+        if len(jobs) == 3 or seed == 19:
+            for place, job in jobs:
+                out, _ = job.communicate(timeout=60)
+                assert job.returncode == 0
+                found.add((out, *((p.name, p.read_bytes()) for p in sorted(place.iterdir()))))
+            jobs.clear()
+    assert 1 == len(found)
+    assert ["gather.c", "gather.h", "gather.ir", "gather.xml", "hypercube_allgather.d"] == [
+        name for name, _ in next(iter(found))[1:]
+    ]
