@@ -114,7 +114,7 @@ def check_writable(paths: Iterable[str], inputs: Sequence[str] = ()) -> None:
         except CollcError as mistake:
             wrong.append(mistake)
     if wrong:
-        raise CollcError([d for mistake in wrong for d in mistake.diagnostics])
+        raise CollcError([d for mistake in wrong for d in mistake.diagnostics], max(m.exit_status for m in wrong))
 
 
 def _check_one(path: str, inputs: Sequence[str]) -> None:

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 from commands import Ran
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from collc.cli import main
 
 pytest_plugins = ["mpi_fixtures"]
 
 # Machines are shared and noisy: no test fails for being slow, and a run repeats what the last one tried.
-settings.register_profile("collc", deadline=None, derandomize=True)
+settings.register_profile("collc", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("collc")
 
 

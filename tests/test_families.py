@@ -6,10 +6,13 @@ import time
 from fractions import Fraction
 from importlib import import_module
 
-import networkx as nx
 import nets
+import networkx as nx
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from collc.frontends.coll import FAMILIES, OPERATORS, topology
 from collc.frontends.coll.families import FAMILIES as ENTRIES
 from collc.frontends.coll.families import LATER
@@ -17,8 +20,6 @@ from collc.frontends.coll.families import OPERATORS as OPERATOR_ENTRIES
 from collc.ir.diagnostic import CollcError
 from collc.ir.topology import Topology
 from collc.ir.validate import structure
-from hypothesis import given
-from hypothesis import strategies as st
 
 
 def links(graph: Topology) -> list[tuple[int, int]]:
@@ -60,7 +61,7 @@ def isomorphic(expression: str, graph: nx.Graph) -> bool:
         ("mesh(3, 4)", nx.grid_2d_graph(3, 4)),
         ("mesh(2, 2, 3)", nx.grid_graph((3, 2, 2))),
         ("mesh(1)", nx.empty_graph(1)),
-        ("kautz(2, 1)", nx.kautz_graph(2, 1) if hasattr(nx, "kautz_graph") else nx.line_graph(nx.complete_graph(3, nx.DiGraph))),
+        ("kautz(2, 1)", nx.line_graph(nx.complete_graph(3, nx.DiGraph))),
         ("kautz(2, 2)", nx.line_graph(nx.line_graph(nx.complete_graph(3, nx.DiGraph)))),
         ("kautz(3, 1)", nx.line_graph(nx.complete_graph(4, nx.DiGraph))),
         ("kautz(3, 0)", nx.complete_graph(4)),
@@ -73,8 +74,7 @@ def isomorphic(expression: str, graph: nx.Graph) -> bool:
             nx.cycle_graph(3, create_using=nx.DiGraph), nx.cycle_graph(4).to_directed())),
         ("power(uniring(3), 2)", nx.cartesian_product(*[nx.cycle_graph(3, create_using=nx.DiGraph)] * 2)),
         ("degree(complete(3), 2)", nx.octahedral_graph()),
-        ("subset(torus(3, 3), {0, 1, 2, 3})", nx.paw()) if hasattr(nx, "paw")
-        else ("subset(torus(3, 3), {0, 1, 2, 3})", nx.Graph([(0, 1), (1, 2), (0, 2), (0, 3)])),
+        ("subset(torus(3, 3), {0, 1, 2, 3})", nx.Graph([(0, 1), (1, 2), (0, 2), (0, 3)])),
         ("bidirectional(uniring(5))", nx.cycle_graph(5)),
     ],
 )  # fmt: skip
@@ -110,13 +110,18 @@ def test_families_have_the_links_of_their_definitions(expression: str, expected:
 
 #: expression -> ranks, degree, diameter, and whether every rank has distinct neighbours and is none of them
 TABLE_9 = {
-    "complete(7)": (7, 6, 1), "complete_bipartite(4)": (8, 4, 2), "hamming(2, 3)": (9, 4, 2), "hamming(3, 4)": (64, 9, 3),
+    "complete(7)": (7, 6, 1), "complete_bipartite(4)": (8, 4, 2), "hamming(2, 3)": (9, 4, 2),
+    "hamming(3, 4)": (64, 9, 3),
     "kautz(2, 3)": (24, 2, 4), "kautz(4, 2)": (80, 4, 3), "generalized_kautz(4, 64)": (64, 4, 3),
-    "generalized_kautz(4, 1024)": (1024, 4, 5), "generalized_kautz(3, 10)": (10, 3, 3), "circulant(12, {2, 3})": (12, 4, 2),
+    "generalized_kautz(4, 1024)": (1024, 4, 5), "generalized_kautz(3, 10)": (10, 3, 3),
+    "circulant(12, {2, 3})": (12, 4, 2),
     "directed_circulant(8)": (8, 6, 2), "biring(9)": (9, 2, 4), "biring(8, 6)": (8, 6, 4), "uniring(5, 3)": (5, 3, 4),
-    "debruijn(4, 4)": (256, 4, 4), "debruijn(2, 3)": (8, 2, 3), "torus(3, 3, 2)": (18, 6, 3), "torus(3, 3, 3, 2)": (54, 8, 4),
-    "torus(5, 7)": (35, 4, 5), "hypercube(10)": (1024, 10, 10), "shifted_ring(12)": (12, 4, 3), "mi250(1)": (16, 7, 5),
-    "dgx1_v100()": (8, 6, 2), "line(complete_bipartite(4))": (32, 4, 3), "line(circulant(16, {3, 4}), 3)": (1024, 4, 6),
+    "debruijn(4, 4)": (256, 4, 4), "debruijn(2, 3)": (8, 2, 3), "torus(3, 3, 2)": (18, 6, 3),
+    "torus(3, 3, 3, 2)": (54, 8, 4),
+    "torus(5, 7)": (35, 4, 5), "hypercube(10)": (1024, 10, 10), "shifted_ring(12)": (12, 4, 3),
+    "mi250(1)": (16, 7, 5),
+    "dgx1_v100()": (8, 6, 2), "line(complete_bipartite(4))": (32, 4, 3),
+    "line(circulant(16, {3, 4}), 3)": (1024, 4, 6),
     "power(product(uniring(4), uniring(8)), 2)": (1024, 4, 20), "degree(complete(3), 2)": (6, 4, 2),
     "degree(biring(5), 2)": (10, 4, 2),
 }  # fmt: skip
@@ -189,8 +194,10 @@ def test_machines_have_the_bandwidths_of_the_forestcoll_testbeds() -> None:
 # ---- symmetry and order
 
 SYMMETRIC = (
-    "complete(7)", "complete_bipartite(3)", "hamming(2, 4)", "hypercube(4)", "torus(3, 3, 2)", "torus(4, 1, 5)", "biring(6)",
-    "biring(2, 4)", "uniring(5, 2)", "circulant(10, {2, 5})", "directed_circulant(9, {1, 3, 4})", "directed_circulant(6)",
+    "complete(7)", "complete_bipartite(3)", "hamming(2, 4)", "hypercube(4)", "torus(3, 3, 2)", "torus(4, 1, 5)",
+    "biring(6)",
+    "biring(2, 4)", "uniring(5, 2)", "circulant(10, {2, 5})", "directed_circulant(9, {1, 3, 4})",
+    "directed_circulant(6)",
     "shifted_ring(9)", "product(torus(3, 2), uniring(4))", "power(biring(3), 3)", "degree(torus(2, 3), 3)",
     "transpose(directed_circulant(7, {1, 3}))", "bidirectional(directed_circulant(7, {1, 3}))", "complete(1)",
 )  # fmt: skip
@@ -299,8 +306,10 @@ def test_sizes_are_known_before_anything_is_built(name: str) -> None:
     """``NAME_size`` says exactly what the family has, for several arguments."""
     module = import_module(f"collc.frontends.coll.families.{ENTRIES[name].module}")
     examples = {
-        "circulant": [(7, (2, 3)), (8, (4,))], "directed_circulant": [(7, (2, 3)), (6,)], "twisted_torus": [(4, 2), (4, 4, 2)],
-        "torus": [(3, 4), (2, 1, 2), (1,)], "mesh": [(3, 4), (1, 5), (1,)], "biring": [(5,), (2, 4)], "uniring": [(5,), (3, 2)],
+        "circulant": [(7, (2, 3)), (8, (4,))], "directed_circulant": [(7, (2, 3)), (6,)],
+        "twisted_torus": [(4, 2), (4, 4, 2)],
+        "torus": [(3, 4), (2, 1, 2), (1,)], "mesh": [(3, 4), (1, 5), (1,)], "biring": [(5,), (2, 4)],
+        "uniring": [(5,), (3, 2)],
         "generalized_kautz": [(3, 4), (3, 17)], "kautz": [(2, 3), (1, 2), (4, 0)], "debruijn": [(2, 1), (3, 3)],
         "hamming": [(1, 2), (2, 4)], "dgx1_v100": [()],
     }  # fmt: skip
@@ -335,7 +344,8 @@ def test_sizes_of_operators_are_known_before_anything_is_built(name: str, more: 
         "torus(100000, 100000)", "hypercube(1000000000000)", "complete(1000000000)", "hamming(1000000, 1000000)",
         "kautz(1000000, 1000000)", "debruijn(7, 1000000000)", "generalized_kautz(1000000000, 1000000001)",
         "uniring(2, 10000000000)", "mesh(1000000, 1000000)", "twisted_torus(200000, 100000)", "mi250(100000000)",
-        "power(torus(10, 10), 100)", "line(complete(1000), 100)", "degree(torus(10, 10), 1000000000)", "dgx_a100(5000000)",
+        "power(torus(10, 10), 100)", "line(complete(1000), 100)", "degree(torus(10, 10), 1000000000)",
+        "dgx_a100(5000000)",
         "product(torus(100, 100), torus(100, 100))", "circulant(2000, 1..1000)",
     ],
 )  # fmt: skip

@@ -7,12 +7,13 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from collc.frontends.coll import ast, format_text
 from collc.frontends.coll.parser import parse_expression, parse_file
 from collc.frontends.coll.printer import expression_text, file_text
 from collc.ir.diagnostic import CollcError, Source
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -25,7 +26,10 @@ def parsed(text: str) -> ast.File:
 
 # ---- trees
 
-_KEYWORDS = "rank part steps of to from at in let param link shard switch mod and or send topology with for if".split()
+_KEYWORDS = [
+    "rank", "part", "steps", "of", "to", "from", "at", "in", "let", "param", "link", "shard", "switch", "mod", "and", "or",
+    "send", "topology", "with", "for", "if",
+]  # fmt: skip
 #: names that are also keywords are names wherever the grammar expects one; `not` and `import` begin expressions
 names = st.sampled_from(["a", "b", "n", "gpu", "x_1", "_", *_KEYWORDS])
 words = names.map(ast.Word)
@@ -89,7 +93,9 @@ def _inside(inner: st.SearchStrategy[ast.Statement]) -> st.SearchStrategy[ast.St
 statements: st.SearchStrategy[ast.Statement] = st.recursive(
     st.one_of(
         defines,
-        st.builds(ast.Nodes, st.sampled_from(["rank", "switch"]), st.lists(families, min_size=1, max_size=2).map(tuple)),
+        st.builds(
+            ast.Nodes, st.sampled_from(["rank", "switch"]), st.lists(families, min_size=1, max_size=2).map(tuple)
+        ),
         st.builds(ast.Link, expressions, expressions, st.booleans(), st.lists(expressions, max_size=2).map(tuple)),
         transfers(),
     ),
@@ -153,7 +159,7 @@ def test_comments_and_meaning_survive_formatting(file: ast.File, data: st.DataOb
         tokens = [m.end() for m in _TOKEN.finditer(lines[i])]
         cut = data.draw(st.sampled_from([0, *(end for end in tokens if _splits(lines[i], end)), len(lines[i])]))
         breaks = "\n" * data.draw(st.integers(1, 3))
-        lines[i] = f"{lines[i][:cut]} # comment {i} ;{{}}\"{breaks}{lines[i][cut:]}"
+        lines[i] = f'{lines[i][:cut]} # comment {i} ;{{}}"{breaks}{lines[i][cut:]}'
     text = "\n".join(lines)
     once = format_text(text)
     assert parsed(once) == file
@@ -168,7 +174,7 @@ def _splits(line: str, end: int) -> bool:
 
 # ---- what it looks like
 
-MESSY = '''# RUN: nothing
+MESSY = """# RUN: nothing
 topology   pod=torus( 3,3 , 2)with{bandwidth:25Gbps,latency : 10 us};# trailing
 param  a=1;param b = (2+3)*4; # two
 
@@ -195,9 +201,9 @@ topology dgx { # opens
   # last
 } with { latency: 3 us } # post
 schedule other using steps { at 0{send shard 1 part 0 of 2 from gpu[0,0]to 3;} }
-# the end'''
+# the end"""
 
-NEAT = '''# RUN: nothing
+NEAT = """# RUN: nothing
 topology pod = torus(3, 3, 2) with { bandwidth: 25 Gbps, latency: 10 us };  # trailing
 param a = 1;
 param b = (2 + 3) * 4;  # two
@@ -234,7 +240,7 @@ schedule other using steps {
   }
 }
 # the end
-'''
+"""
 
 
 def test_canonical_form() -> None:

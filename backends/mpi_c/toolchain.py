@@ -156,9 +156,10 @@ def compile_c(mpi: Mpi, sources: Sequence[Path], output: Path, flags: Sequence[s
     if done.returncode == 0:
         return
     text = (done.stderr + done.stdout).decode(errors="replace").strip()
-    if done.returncode in (126, 127) or ("C compiler" in text and "not found" in text):
-        raise error("C0702", f"`{mpi.mpicc}` found no C compiler", notes=text.splitlines()[:3], hint=_COMPILER_HINT)
-    raise error("C0703", f"`{mpi.mpicc}` refused the generated C", notes=text.splitlines()[:12])
+    lines = [line for line in text.splitlines() if line.strip("- ")]
+    if done.returncode in (126, 127) or "unable to find the specified compiler" in text:
+        raise error("C0702", f"`{mpi.mpicc}` found no C compiler", notes=lines[:3], hint=_COMPILER_HINT)
+    raise error("C0703", f"`{mpi.mpicc}` refused the generated C", notes=lines[:12])
 
 
 _COMPILER_HINT = "install a C compiler, for example with the system's package `gcc`"

@@ -38,7 +38,8 @@ class Watcher:
             self.console.err(f"{collective}{target}: {pipeline_text(chain.passes)}\n")
 
     def begins(self, collective: str, step: str) -> None:
-        self.console.progress(f"{collective}: {step}")
+        if step != "structure":  # over before it could be read
+            self.console.progress(f"{collective}: {step}")
 
     def made(self, collective: str, step: str, ir: Any) -> None:
         if step in self.dumps or "all" in self.dumps:

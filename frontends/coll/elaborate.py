@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -20,7 +21,7 @@ from .library import DEFAULT_NODE_LIMIT, Library, Limits
 from .network import Network, with_defaults
 from .parser import Parsed, parse_expression, parse_file
 from .requests import collective, defaults, known, options
-from .scope import POISON, Constant, Poisoned, Problems, Scope
+from .scope import POISON, Constant, Enough, Poisoned, Problems, Scope
 from .source import checked, read
 from .statements import Overrides
 from .steps import Steps
@@ -58,7 +59,9 @@ class Elaborator:
         builtin = Scope(names={"true": Constant(True), "false": Constant(False)}, level=0)
         self.scope = Scope(parent=builtin, level=1)
         self.given = tuple(params or {})
-        self.overrides = Overrides(self._expressions(params or {}))
+        self.overrides = Overrides({})
+        with contextlib.suppress(Enough):
+            self.overrides.values = self._expressions(params or {})
         self.topologies: dict[str, Topology] = {}
         self.collectives: dict[str, _Requested] = {}
         self.later: dict[str, Span | None] = {}
@@ -87,8 +90,9 @@ class Elaborator:
         source = read(path) if text is None else checked(path, text)
         if text is None or os.path.exists(path):
             self.open[os.path.realpath(path)] = path
-        self._file(source, included=False)
-        self._unused_params()
+        with contextlib.suppress(Enough):
+            self._file(source, included=False)
+            self._unused_params()
         self._raise()
         requests = {name: self._request(name, wanted) for name, wanted in self.collectives.items()}
         files = tuple(source.path for source in self.sources)
@@ -97,7 +101,9 @@ class Elaborator:
     def topology(self, text: str) -> Topology:
         """Return the topology of an expression; raise CollcError with all mistakes."""
         expression, more = parse_expression(checked("<topology>", text))
-        value = self._topology_value(expression, more, self.scope)
+        value = None
+        with contextlib.suppress(Enough):
+            value = self._topology_value(expression, more, self.scope)
         self._raise()
         assert isinstance(value, Topology)
         return value

@@ -144,7 +144,7 @@ class _Session:
     def _repair(self, fix: Fix, position: int) -> bool:
         """Put a token in, or in the place of what was found, or skip that; return whether it may lead somewhere."""
         self.repairs[position] = self.repairs.get(position, 0) + 1
-        if not fix.repairs or self.repairs[position] > len(self.state.state_stack) + 2:
+        if not fix.repairs or self.repairs[position] > MAX_DEPTH:
             return False
         if fix.insert is not None:
             if self._after(self.state.state_stack, fix.insert) is None:
@@ -196,18 +196,21 @@ class _Session:
     # ---- what the parse table says
 
     def _after(self, stack: list[int], terminal: str) -> list[int] | None:
-        """Return the states after the parser took ``terminal``, or nothing where it cannot."""
-        stack = list(stack)
-        while (action := self.table[stack[-1]].get(terminal)) is not None:
+        """Return the states on top of ``stack`` after the parser took ``terminal``, or nothing where it cannot.
+
+        The first number returned is how many states of the stack stay below them.
+        """
+        base, top = len(stack), list[int]()
+        while (action := self.table[top[-1] if top else stack[base - 1]].get(terminal)) is not None:
             kind, argument = action
             if kind is Shift:
-                return [*stack, argument]
+                return [base, *top, argument]
             size = len(argument.expansion)
-            if size:
-                del stack[-size:]
-            stack.append(self.table[stack[-1]][argument.origin.name][1])
-            if terminal == "$END" and stack[-1] == self.state.parse_conf.end_state:
-                return stack
+            base -= max(size - len(top), 0)
+            del top[max(len(top) - size, 0) :]
+            top.append(self.table[top[-1] if top else stack[base - 1]][argument.origin.name][1])
+            if terminal == "$END" and top[-1] == self.state.parse_conf.end_state:
+                return [base, *top]
         return None
 
     def _expected(self, *inserted: str) -> frozenset[str]:
@@ -217,7 +220,7 @@ class _Session:
             after = self._after(stack, terminal)
             if after is None:
                 return frozenset()
-            stack = after
+            stack = [*stack[: after[0]], *after[1:]]
         terminals = (name for name in self.table[stack[-1]] if name.isupper() or name == "$END")
         return frozenset(name for name in terminals if self._after(stack, name) is not None)
 

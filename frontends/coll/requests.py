@@ -35,7 +35,8 @@ def known(word: ast.Word, names: Collection[str] | None, code: str, what: str) -
     """Raise ``code`` unless a word is one of the names, if those are given."""
     if names is not None and word.text not in names:
         hint = nearest(word.text, names)
-        notes = () if hint else (f"there are {', '.join(names)}",)
+        listed = sorted(names) if isinstance(names, set | frozenset) else names
+        notes = () if hint else (f"there are {', '.join(listed)}",)
         raise error(code, f"unknown {what} `{word.text}`", span=word.span, hint=hint, notes=notes)
 
 

@@ -13,7 +13,12 @@ from collc.ir.topology import Topology
 
 from .values import Switch, Value
 
-__all__ = ["POISON", "Binding", "Constant", "NodeTable", "Poisoned", "Problems", "Scope", "Slot"]
+__all__ = ["POISON", "Binding", "Constant", "Enough", "NodeTable", "Poisoned", "Problems", "Scope", "Slot"]
+
+
+_MAX_PROBLEMS = 100
+#: among more names than this no nearest one is looked for: it would take longer than everything else
+_MANY_NAMES = 5000
 
 
 class Poisoned(Exception):
@@ -43,18 +48,23 @@ POISON = _Poison()
 Binding: TypeAlias = Constant | Slot | _Poison
 
 
+class Enough(Exception):
+    """So many mistakes were found that more are of no use."""
+
+
 class Problems:
     """The mistakes found so far; the same mistake at the same place is kept once."""
 
-    def __init__(self, limit: int = 1000) -> None:
+    def __init__(self) -> None:
         self.found: dict[tuple[Any, ...], Diagnostic] = {}
-        self.limit = limit
 
     def add(self, *diagnostics: Diagnostic) -> None:
+        """Add mistakes; raise Enough where there are too many."""
         for diagnostic in diagnostics:
             key = (diagnostic.code, str(diagnostic.span), diagnostic.message if diagnostic.span is None else "")
-            if len(self.found) < self.limit:
-                self.found.setdefault(key, diagnostic)
+            self.found.setdefault(key, diagnostic)
+        if len(self.found) >= _MAX_PROBLEMS:
+            raise Enough
 
     def take(self, failure: CollcError, span: Span | None = None, notes: Iterable[str] = ()) -> None:
         """Add the diagnostics of an exception, placed at ``span`` where they have no place of their own."""
@@ -169,7 +179,8 @@ class Scope:
             if name in scope.later:
                 return _too_early(name, scope.later[name], span)
         known = {known for scope in self.chain() for known in scope.names} | self._families()
-        return error("C0120", f"unknown name `{name}`", span=span, hint=nearest(name, known))
+        hint = nearest(name, known) if len(known) <= _MANY_NAMES else None
+        return error("C0120", f"unknown name `{name}`", span=span, hint=hint)
 
     def undefined_family(self, name: str, span: Span | None) -> CollcError:
         """Return the mistake of indexing a name that is no family of nodes here."""
