@@ -71,7 +71,7 @@ class Built:
         self.mpi = mpi
         self.sources = emit_all(list(programs))
         self.collectives = {name: collective for name, (collective, _) in self.sources.items()}
-        self.binary = build(mpi, self.sources, folder, (*STRICT, *flags))
+        self.binary = build(mpi, self.sources, folder, (*STRICT, "-O1", *flags))
 
     def run(self, *names: str, timeout: float = 120.0, **cases: object) -> RunResult:
         """Run the programs of these names, or all."""

@@ -207,3 +207,9 @@ def test_jobs_of_the_lp_are_those_of_the_schedule():
     path = Topology.from_links("path", 3, [(0, 1), (1, 0), (1, 2), (2, 1)])
     assert ([1], 1) == jobs(path, 2, 2)
     assert attrs.evolve(bfb(path)).num_steps == 2
+
+
+def test_shares_too_fine_to_count(monkeypatch):
+    """C0504: no network of sane size gets there, so the limit is lowered to see it."""
+    monkeypatch.setattr("collc.passes.synthesis.bfb._MOST_PARTS", 3)
+    assert _code(torus(4, 4)).code == "C0504"

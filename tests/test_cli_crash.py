@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -154,3 +156,29 @@ def test_a_failure_is_told_to_tools_too(collc: Collc, broken_coalesce: Callable[
     Path("s.ir").write_text(schedule_text())
     ran = collc("s.ir", "-t", "ir", "-o", "o.ir", "--diagnostics-format=json")
     assert [d["code"] for d in json.loads(ran.err)["diagnostics"]] == ["C0070"]
+
+
+@pytest.mark.parametrize("swallow", [True, False])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_run_even_if_its_exception_is_lost(
+    collc: Collc, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, swallow: bool
+) -> None:
+    """Compiled modules turn what interrupts them into something else, or into nothing."""
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("signals arrive in main threads")
+    whole = Coalesce.run
+
+    def run(self: Coalesce, ir: Any) -> Any:
+        try:
+            signal.raise_signal(number)
+        except BaseException:
+            if not swallow:
+                raise ImportError("numpy._core.multiarray failed to import") from None
+        return whole(self, ir)
+
+    monkeypatch.setattr(Coalesce, "run", run)
+    before = signal.getsignal(number)
+    Path("s.ir").write_text(schedule_text())
+    assert Ran(128 + number, "", "") == collc("s.ir", "-t", "msccl-xml")
+    assert ["s.ir"] == names()
+    assert before == signal.getsignal(number)

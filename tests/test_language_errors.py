@@ -87,7 +87,7 @@ def test_examples_of_the_explanations_are_in_the_language_s_words(code: str) -> 
         ("topology t { rank a[2]; link a[0] -> ; link a[0] -> b; }\nlet n = ranks(t);", ["C0101 1:38", "C0120 1:53"]),
         ("collective c = allreduce ;\nschedule c using bfb;\nemit c as mpi-c;", ["C0101 1:26"]),
         ("let x = nowhere;\ntopology t = torus(x);\ncollective c = allreduce on t;\nemit c as ir;", ["C0120 1:9"]),
-        ("topology t = tors(3);\ncollective c = gather on t;\nschedule c using steps { at 0: send shard x from 0 to x; }",
+        ("topology t = tors(3);collective c = gather on t;\nschedule c using steps { at 0: send shard x from 0 to 1; }",
          ["C0122 1:14"]),
         ("topology t { rank a[0]; for i in 0..a { link a[i] -> a[0]; } }\nlet n = ranks(t);", ["C0316 1:21"]),
         ("topology t { rank a[3 / 2]; link a[0] -> a[1]; link a -> b; }", ["C0132 1:21", "C0120 1:58"]),

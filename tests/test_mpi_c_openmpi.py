@@ -11,6 +11,7 @@ from test_mpi_c_run import SYNTHESIZED, by_hand, right, synthesized
 
 from collc.backends.mpi_c.run import emit_all
 from collc.backends.mpi_c.toolchain import Mpi
+from collc.ir.topology import Topology
 
 pytestmark = pytest.mark.xdist_group("mpi")
 
@@ -23,13 +24,13 @@ def test_it_is_another_mpi(mpich: Mpi, openmpi: Mpi) -> None:
 @pytest.mark.parametrize(
     "topology", [torus(2, 2), generalized_kautz(2, 7), hypercube(3), torus(3, 3)], ids=["4", "7", "8", "9"]
 )
-def test_compiled_collectives(topology: object, openmpi: Mpi, tmp_path: Path) -> None:
-    built = Built(openmpi, [synthesized(topology, kind) for kind in SYNTHESIZED], tmp_path)  # type: ignore[arg-type]
+def test_compiled_collectives(topology: Topology, openmpi: Mpi, tmp_path: Path) -> None:
+    built = Built(openmpi, [synthesized(topology, kind) for kind in SYNTHESIZED], tmp_path)
     assert right(built.run(counts=(0, 1, 7, 1000), dtypes=("int32", "strided"), ops=("sum", "user"), repeats=1)) == 64
     assert right(built.run("allreduce_2", counts=(1_000_000,), repeats=1)) == 2
 
 
-@pytest.mark.parametrize(("ranks", "chunks"), [(1, 2), (2, 3), (3, 2), (4, 3)])
+@pytest.mark.parametrize(("ranks", "chunks"), [(2, 3), (4, 3)])
 def test_every_collective(ranks: int, chunks: int, openmpi: Mpi, tmp_path: Path) -> None:
     built = Built(openmpi, by_hand(ranks, chunks), tmp_path)
     assert right(built.run(counts=(0, 1, 7, 1000), dtypes=("float32", "strided"), ops=("sum", "user"), repeats=1)) > 100

@@ -16,7 +16,8 @@ from nets import circulant, complete, de_bruijn, generalized_kautz, hypercube, t
 from test_mpi_c_layout import relay, reused
 from test_mpi_c_progress import hoarded, recursive_doubling_allreduce
 
-from collc.backends.mpi_c.run import run
+from collc.backends.mpi_c.results import RunResult
+from collc.backends.mpi_c.run import build, emit_all, run
 from collc.backends.mpi_c.toolchain import Mpi
 from collc.ir.collective import KINDS, Collective
 from collc.ir.diagnostic import CollcError
@@ -36,7 +37,7 @@ SYNTHESIZED = ("allgather", "reduce-scatter", "allreduce")
 
 
 def synthesized(topology: Topology, kind: str, level: int = 2) -> Program:
-    """Compile a collective on a topology: level 0 lowers only, 1 coalesces, 2 shares out to few threadblocks, 3 unfuses."""
+    """Compile a collective on a topology: 0 lowers only, 1 coalesces, 2 shares out to threadblocks, 3 unfuses."""
     schedule = BFB().run(Problem(topology, Collective(kind, topology.num_ranks)))
     program = Lower().run(Discretize().run(schedule))
     if level > 0:
@@ -48,11 +49,11 @@ def synthesized(topology: Topology, kind: str, level: int = 2) -> Program:
     return attrs.evolve(program, name=f"{kind}_{level}")
 
 
-def right(result: object) -> int:
+def right(result: RunResult) -> int:
     """Require that every row is correct; return their number."""
-    wrong = [f"{r.name} {r.count} {r.dtype} {r.op} {r.in_place}: {r.detail}" for r in result.rows if not r.correct]  # type: ignore[attr-defined]
+    wrong = [f"{r.name} {r.count} {r.dtype} {r.op} {r.in_place}: {r.detail}" for r in result.rows if not r.correct]
     assert not wrong, wrong[:5]
-    return len(result.rows)  # type: ignore[attr-defined]
+    return len(result.rows)
 
 
 # ---- what the compiler makes
@@ -113,14 +114,13 @@ def by_hand(ranks: int, chunks: int) -> list[Program]:
     return made
 
 
-@pytest.mark.parametrize(("ranks", "chunks"), [(1, 2), (2, 3), (3, 2), (4, 3), (5, 1)])
+@pytest.mark.parametrize(("ranks", "chunks"), [(1, 2), (2, 3), (3, 2), (4, 3)])
 def test_every_collective(ranks: int, chunks: int, mpich: Mpi, tmp_path: Path) -> None:
     built = Built(mpich, by_hand(ranks, chunks), tmp_path)
     assert right(built.run(counts=(0, 1, 7, 1000), dtypes=("int64", "strided"), ops=("sum", "user"), repeats=1)) > 100
     if ranks in (2, 4):
-        assert right(built.run(counts=(100_003,), dtypes=("float64",), ops=("min",), repeats=1)) == 2 * len(
-            built.sources
-        )
+        large = built.run(counts=(100_003,), dtypes=("float64",), ops=("min",), repeats=1)
+        assert right(large) == 2 * len(built.sources)
 
 
 def test_every_type_and_operation(mpich: Mpi, tmp_path: Path) -> None:
@@ -134,17 +134,17 @@ def test_every_type_and_operation(mpich: Mpi, tmp_path: Path) -> None:
 def test_messages_of_more_elements_than_an_int_holds(mpich: Mpi, tmp_path: Path) -> None:
     # The limit is lowered instead: messages, copies and reductions of more than 11 elements go in pieces.
     built = Built(mpich, by_hand(4, 3), tmp_path, ["-DCOLLC_MESSAGE_MAX=11"])
-    assert right(built.run(counts=(7, 22, 1003), dtypes=("int32", "strided"), ops=("user",), repeats=1)) > 100
+    assert right(built.run(counts=(22, 1003), dtypes=("int32", "strided"), ops=("user",), repeats=1)) > 100
 
 
 def test_memory_errors_and_undefined_behaviour(mpich: Mpi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASAN_OPTIONS", "detect_leaks=0")  # the MPI's own
     flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover"]
     try:
-        built = Built(mpich, [synthesized(torus(3), kind) for kind in SYNTHESIZED] + by_hand(3, 2), tmp_path, flags)
+        built = Built(mpich, [*by_hand(3, 2)[::3], relay([3, 1, 0, 2, 5, 4], 3, 2)], tmp_path, flags)
     except CollcError as reason:
         pytest.skip(f"no sanitizers here: {reason}")
-    assert right(built.run(counts=(0, 7, 100), dtypes=("strided",), ops=("user",), repeats=1)) > 50
+    assert right(built.run(counts=(0, 7, 100), dtypes=("strided",), ops=("user",), repeats=1)) == len(built.sources) * 6
 
 
 def test_times_are_compared_with_the_mpis_own(mpich: Mpi) -> None:
@@ -155,7 +155,7 @@ def test_times_are_compared_with_the_mpis_own(mpich: Mpi) -> None:
 
 
 def test_a_run_has_sizes_of_its_own(mpich: Mpi) -> None:
-    result = run([direct("scatter", 2, name) if False else direct("scatter", 2)], repeats=1, mpi=mpich)  # type: ignore[name-defined]
+    result = run(direct("scatter", 2), repeats=1, mpi=mpich)
     assert [row.count for row in result.rows if row.in_place] == [0, 1, 7, 1000, 500_000]
     result.require()
 
@@ -166,8 +166,6 @@ def test_a_run_has_sizes_of_its_own(mpich: Mpi) -> None:
 def broken(mpich: Mpi, program: Program, folder: Path, edit: Callable[[str], str]) -> Built:
     """Build a program whose emitted C was edited."""
     built = Built.__new__(Built)
-    from collc.backends.mpi_c.run import build, emit_all
-
     sources = {}
     for name, (collective, artifact) in emit_all([program]).items():
         text = edit(artifact.text)
@@ -244,9 +242,7 @@ def test_a_rank_whose_call_fails_is_one_message(mpich: Mpi, tmp_path: Path) -> N
     """Rank 0 gives up, the others wait for it: that ends, and long before the time limit."""
 
     def edit(text: str) -> str:
-        return text.replace(
-            "    error = execute(&engine);", "    error = call->rank ? execute(&engine) : MPI_ERR_OTHER;"
-        )
+        return text.replace(" error = execute(&engine);", " error = call->rank ? execute(&engine) : MPI_ERR_OTHER;")
 
     built = broken(mpich, ring("allgather", 3), tmp_path, edit)
     with pytest.raises(CollcError) as caught:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -192,7 +193,29 @@ def test_a_run_that_takes_too_long_is_stopped_with_its_children(
     assert time.monotonic() - started < 20
     found = mistake(caught)
     assert found.code == "C0707" and "0.5 s" in found.message and found.notes == ("0 cases were finished by then",)
-    child = int((tmp_path / "child").read_text())
+    _require_gone(int((tmp_path / "child").read_text()))
+
+
+def test_an_interrupt_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mpi = fake_mpi(tmp_path, runs="sleep 600 & echo $! > child; echo begun > begun; wait")
+    wait = subprocess.Popen.wait
+
+    def interrupted(process: subprocess.Popen[bytes], timeout: float | None = None) -> int:
+        if timeout != 7.0:
+            return wait(process, timeout)
+        for _ in range(200):
+            if (tmp_path / "begun").exists():
+                break
+            time.sleep(0.05)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess.Popen, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        launch(mpi, 2, ["./x"], 7.0, tmp_path)
+    _require_gone(int((tmp_path / "child").read_text()))
+
+
+def _require_gone(child: int) -> None:
     for _ in range(100):
         if not _lives(child):
             return

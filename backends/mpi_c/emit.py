@@ -10,9 +10,9 @@ from typing import ClassVar
 
 import attrs
 
-from collc.backends.base import Artifact, Target
 from collc.ir.program import Program
 
+from ..base import Artifact, Target
 from .names import chosen, comment, identifier
 from .tables import tables
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import attrs
 
-from collc.backends.base import Artifact
 from collc.ir.collective import Collective
 from collc.ir.diagnostic import error, nearest
 from collc.ir.program import Program
 
+from ..base import Artifact
 from .emit import MpiC, template
 from .launch import launch
 from .names import identifier

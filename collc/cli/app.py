@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import sys
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib import import_module
-from types import FrameType
 
 from .arguments import expand_response_files, help_text, parse, usage_error
 from .console import Console
+from .signals import Terminated
 from .verbs import LATER, VERBS, overview
 
 __all__ = ["run"]
@@ -20,20 +18,14 @@ __all__ = ["run"]
 _BROKEN_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
 
 
-class Terminated(BaseException):
-    """A signal asked the process to end; temporary files are removed on the way out."""
-
-    def __init__(self, number: int):
-        self.number = number
-
-
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit status."""
     console = Console()
     console.guess(arguments)
     try:
-        with _signals():
+        with console.signals.caught():
             status = _guarded(arguments, console)
+            console.signals.check()
             status = max(status, _flush(console))
         console.finish()
         return status
@@ -43,9 +35,6 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         _forget_output()
         return _BROKEN_PIPE
-    except KeyboardInterrupt:
-        console.clear_progress()
-        return 130
 
 
 def _guarded(arguments: Sequence[str], console: Console) -> int:
@@ -55,6 +44,7 @@ def _guarded(arguments: Sequence[str], console: Console) -> int:
     except BrokenPipeError:
         raise
     except Exception as problem:
+        console.signals.check()
         # Imported only now: listing names loads none of what diagnostics need.
         from collc.ir.diagnostic import CollcError
 
@@ -117,27 +107,6 @@ def _require_file(word: str) -> None:
 
 
 # ---- the edges of the process
-
-
-@contextlib.contextmanager
-def _signals() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP unwind the stack, so that nothing is left behind; only a main thread can."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    numbers = [signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
-    numbers = [n for n in numbers if signal.getsignal(n) is signal.SIG_DFL]
-    for number in numbers:
-        signal.signal(number, _terminate)
-    try:
-        yield
-    finally:
-        for number in numbers:
-            signal.signal(number, signal.SIG_DFL)
-
-
-def _terminate(number: int, frame: FrameType | None) -> None:
-    raise Terminated(number)
 
 
 def _flush(console: Console) -> int:

@@ -157,6 +157,7 @@ def _write(
     check_writable([output.path for output in outputs], spec.files)
     if rule is not None:
         outputs.append(Output(rule, _rule([file.path for file in files], spec, options, console)))
+    console.signals.check()
     write_all(outputs, if_changed=options.write_if_changed)
     for output in outputs:
         console.say(f"wrote {output.path} ({len(output.data)} bytes)")

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ..stdout import write_stdout
+from .signals import Signals
 
 if TYPE_CHECKING:
     from collc.ir.diagnostic import Diagnostic
@@ -38,6 +39,7 @@ class Console:
     def __init__(self) -> None:
         self.format, self.color, self.limit = "text", "auto", 20
         self.errors_only, self.warnings_off, self.warnings_fatal, self.verbose = False, False, False, False
+        self.signals = Signals()
         self.diagnostics: list[Diagnostic] = []
         self.inputs: dict[str, str] = {}  # name -> text of what was read, for a reproducer
         self.progress_shown = False

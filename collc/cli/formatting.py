@@ -40,6 +40,7 @@ def format(options: SimpleNamespace, console: Console) -> int:
         console.out("".join(output.text for output in printed))
         return 0
     check_writable([output.path for output in changed])
+    console.signals.check()
     write_all(changed)
     for output in changed:
         console.say(f"formatted {output.path}")

@@ -38,6 +38,7 @@ class Watcher:
             self.console.err(f"{collective}{target}: {pipeline_text(chain.passes)}\n")
 
     def begins(self, collective: str, step: str) -> None:
+        self.console.signals.check()
         if step != "structure":  # over before it could be read
             self.console.progress(f"{collective}: {step}")
 

@@ -47,7 +47,7 @@ def load(
 
     >>> spec = load("pod.coll", text="collective grads = allreduce on torus(n, 3); param n = 2;")
     Traceback (most recent call last):
-    collc.ir.diagnostic.CollcError: pod.coll:1:38: error: `n` is used before its declaration at pod.coll:1:45 [C0130]
+    collc.ir.diagnostic.CollcError: pod.coll:1:39: error: `n` is used before its declaration at pod.coll:1:46 [C0130]
     >>> spec = load("pod.coll", text="param n = 2; topology pod = torus(n, 3);", params={"n": "2 * 2"})
     >>> spec.topologies["pod"].num_ranks
     12

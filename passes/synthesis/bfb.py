@@ -36,6 +36,7 @@ __all__ = ["BFB"]
 Array = np.ndarray[Any, np.dtype[Any]]
 Piece = tuple[int, Array, Array, Array, Array, int]  # step, shard, link, lo, hi, parts
 
+_MOST_PARTS = 2**62
 _ALLGATHERS = ("allgather", "reduce-scatter", "allreduce")
 _BROADCASTS = ("broadcast", "reduce")
 
@@ -136,7 +137,7 @@ def _breadth_first(topology: Topology, collective: Collective) -> Schedule:
         list(_solve(*jobs, slots)) if jobs else list(_broadcast(topology, masks, width, slots, collective.root or 0))
     )
     parts = lcm(1, *(piece[5] for piece in pieces))
-    if parts >= 2**62:
+    if parts > _MOST_PARTS:
         raise error(
             "C0504",
             f"balancing the links exactly would cut every shard into {parts} parts",
