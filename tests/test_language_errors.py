@@ -94,6 +94,7 @@ def test_examples_of_the_explanations_are_in_the_language_s_words(code: str) -> 
         ("param a = 1; topology t { let b = zz; rank r[b]; link r[0] -> r[b]; }", ["C0120 1:35"]),
         ("schedule c using steps { at 0: send shard 0 from 0 to 1; at 1 send }",
          ["C0111 1:62", "C0101 1:68", "C0120 1:10"]),
+        ("topology t { rank a[2]; rank [3]; }\ntopology u = subset(t, {4});", ["C0101 1:30"]),
         ("topology t { rank a; } }\n}\nlet x = ;", ["C0104 1:24", "C0104 2:1", "C0101 3:9"]),
         ("topology t {\n rank a;\n\ntopology u = torus(3);\nlet x = ranks(t) + ranks(u);", ["C0103 2:9"]),
         ("garbage {{{ \ntopology u = torus(3);\nlet x = y;", ["C0106 1:1", "C0120 3:9"]),

@@ -39,7 +39,7 @@ Remedy: `collc verify` the program; compile the same collective from a schedule 
 
 The function's name must be a C identifier, and no keyword, no name of the C library, the system or MPI.
 
-    $ collc pod.coll -t 'mpi-c{name=free}'
+    $ collc pod.coll -t 'mpi-c{function=free}'
     error: `free` is a name of the C library [C0705]
 
 Remedy: choose another name, e.g. `pod_free`. (Names that collc takes from the collective are changed as needed.)""",

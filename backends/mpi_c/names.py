@@ -57,9 +57,9 @@ def _refusal(name: str, taken: frozenset[str]) -> str | None:
         return "reserved for the C implementation, as all names that begin with an underscore are"
     if name.upper().startswith(("MPI_", "PMPI_", "MPIX_")):
         return "a name of MPI"
-    if name in taken:
-        return "a name that the generated C uses itself"
-    return _RESERVED.get(name)
+    if name in _RESERVED:
+        return _RESERVED[name]
+    return "a name that the generated C uses itself" if name in taken else None
 
 
 def identifier(name: str, taken: frozenset[str]) -> str:
