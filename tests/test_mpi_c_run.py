@@ -76,15 +76,21 @@ def test_compiled_collectives(name: str, mpich: Mpi, tmp_path: Path) -> None:
     # Each way of compiling is seen on some topology, with each collective.
     level = {4: 0, 6: 1, 7: 3}.get(topology.num_ranks, 2)
     built = Built(mpich, [synthesized(topology, kind, level) for kind in SYNTHESIZED], tmp_path)
-    data = built.run("allgather_" + str(level), counts=(0, 1, 7, 1000), dtypes=("int32", "strided"), repeats=1)
-    assert right(data) == 4 * 2 * 2
+    data = built.run(
+        "allgather_" + str(level), counts=(0, 1, 7, 1000), dtypes=("int32", "float64", "strided"), repeats=1
+    )
+    assert right(data) == 4 * 3 * 2
     sums = built.run(
-        f"reduce_scatter_{level}", f"allreduce_{level}", counts=(0, 1, 7, 1000), dtypes=("int32", "float32", "strided"),
+        f"reduce_scatter_{level}", f"allreduce_{level}", counts=(0, 1, 7, 1000), dtypes=("int32", "float64", "strided"),
         ops=("sum", "user"), repeats=1,
     )  # fmt: skip
     assert right(sums) == 4 * 2 * (3 * 2 - 1) * 2
-    large = built.run(f"allreduce_{level}", counts=(1_000_000,), repeats=1)
+    large = built.run(f"allreduce_{level}", counts=(1_000_000,), dtypes=("float64",), repeats=1)
     assert right(large) == 2
+    # The whole vector has a million elements: a rank's block is what the call counts.
+    block = 1_000_000 // topology.num_ranks
+    large = built.run(f"allgather_{level}", f"reduce_scatter_{level}", counts=(block,), dtypes=("float64",), repeats=1)
+    assert right(large) == 4
     if topology.num_ranks <= 8:
         assert right(built.run(counts=(1_000_000,), in_place=(True,), ops=("max",), repeats=1)) == 3
 
