@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,6 +21,15 @@ pytest_plugins = ["mpi_fixtures"]
 # Machines are shared and noisy: no test fails for being slow, and a run repeats what the last one tried.
 settings.register_profile("collc", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("collc")
+
+
+# Background jobs of some shells ignore signals, and so would all processes that tests start.
+if threading.current_thread() is threading.main_thread():
+    for number, usual in (
+        (signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL), (signal.SIGHUP, signal.SIG_DFL),
+    ):  # fmt: skip
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, usual)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

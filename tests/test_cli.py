@@ -302,6 +302,6 @@ def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
                 found.add((out, *((p.name, p.read_bytes()) for p in sorted(place.iterdir()))))
             jobs.clear()
     assert 1 == len(found)
-    assert ["gather.c", "gather.h", "gather.ir", "gather.xml", "hypercube_allgather.d"] == [
+    assert ["blocks.c", "blocks.h", "blocks.ir", "blocks.xml", "hypercube_allgather.d"] == [
         name for name, _ in next(iter(found))[1:]
     ]
