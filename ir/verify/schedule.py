@@ -14,6 +14,7 @@ import numpy as np
 
 from ..collective import Collective
 from ..schedule import Action, Schedule
+from ..validate import flaws
 from .report import Check, Report
 
 __all__ = ["verify_schedule"]
@@ -41,8 +42,7 @@ def verify_schedule(schedule: Schedule) -> Report:
     names = ("structure", "links", "causality", "single reduction", "postcondition")
     done: list[Check] = []
     try:
-        done.append(_structure(schedule))
-        done.append(_links(schedule))
+        done += _form(schedule)
         state = _Atoms.of(schedule)
         run = _execute_reducing if schedule.collective.reduces else _execute_copying
         done += run(schedule, state)
@@ -55,65 +55,17 @@ def verify_schedule(schedule: Schedule) -> Report:
 # ---- structure
 
 
-def _structure(s: Schedule) -> Check:
-    lengths = {c: len(getattr(s, c)) for c in s.COLUMNS}
-    if len(set(lengths.values())) > 1:
-        raise _Wrong("structure", f"columns differ in length: {lengths}")
-    if s.collective.num_ranks != s.topology.num_ranks:
-        raise _Wrong(
-            "structure",
-            f"the collective has {s.collective.num_ranks} ranks, the topology {s.topology.num_ranks}",
-        )
-    if s.parts < 1:
-        raise _Wrong("structure", f"a shard is cut in {s.parts} parts; at least 1 is needed")
-    if len(s):
-        if (np.diff(s.step.astype(np.int64)) < 0).any() or s.step[0] < 0:
-            raise _Wrong("structure", "steps decrease from one row to the next")
-        for column, high in (("shard", s.collective.num_shards), ("route", len(s.routes)), ("action", 2)):
-            _in_range(s, column, high)
-        bad = np.flatnonzero((s.lo.astype(np.int64) >= s.hi) | (s.hi.astype(np.int64) > s.parts) | (s.lo < 0))
-        if len(bad):
-            i = int(bad[0])
-            raise _Wrong("structure", f"row {i} moves parts {s.lo[i]} to {s.hi[i]} of {s.parts}")
-    return Check("structure", True, f"{len(s)} transfers in {s.num_steps} steps")
-
-
-def _in_range(s: Schedule, column: str, high: int) -> None:
-    values = getattr(s, column)
-    bad = np.flatnonzero((values < 0) | (values >= high))
-    if len(bad):
-        raise _Wrong("structure", f"row {int(bad[0])} names {column} {int(values[bad[0]])}; there are {high}")
-
-
-def _links(s: Schedule) -> Check:
-    """Every used route is a path of links that exist, from a rank through switches to another rank."""
-    topology, routes = s.topology, s.routes
-    start, links = routes.start.astype(np.int64), routes.links
-    if len(start) == 0 or start[0] != 0 or start[-1] != len(links) or (np.diff(start) < 1).any():
-        raise _Wrong("links", "the table of routes is malformed: every route needs at least one link")
-    if len(links) and (int(links.min()) < 0 or int(links.max()) >= topology.num_links):
-        raise _Wrong("links", f"a route uses link {int(links.max())}; there are {topology.num_links}")
-    inner = np.ones(len(links), dtype=bool)
-    inner[start[:-1]] = False
-    joint = np.flatnonzero(inner)
-    broken = (topology.dst[links[joint - 1]] != topology.src[links[joint]]) | (
-        topology.src[links[joint]] < topology.num_ranks
-    )
-    used = np.unique(s.route)
-    ends = np.stack([routes.tails(topology)[used], routes.heads(topology)[used]]) if len(used) else np.zeros((2, 0))
-    off = (ends >= topology.num_ranks).any(axis=0) | (ends[0] == ends[1])
-    in_use = np.zeros(len(routes), dtype=bool)
-    in_use[used] = True
-    route_of = np.repeat(np.arange(len(routes)), np.diff(start))
-    bad = [*used[off].tolist(), *(r for r in route_of[joint[broken]].tolist() if in_use[r])]
-    if bad:
-        path = " -> ".join(topology.names[topology.src[k]] for k in routes.path(bad[0]))
-        last = topology.names[topology.dst[routes.path(bad[0])[-1]]]
-        raise _Wrong(
-            "links",
-            f"route {bad[0]} ({path} -> {last}) is not a path from a rank through switches to another",
-        )
-    return Check("links", True, f"{len(used)} routes over links that exist")
+def _form(schedule: Schedule) -> list[Check]:
+    """Columns, ranges and routes as every reader and pass must leave them; no transfer from a rank to itself."""
+    for flaw in flaws(schedule):
+        raise _Wrong("links" if flaw.table == "routes" else "structure", str(flaw))
+    itself = np.flatnonzero(schedule.src == schedule.dst)
+    if len(itself):
+        raise _Wrong("links", f"{_row(schedule, int(itself[0]))}: a rank has its own data")
+    return [
+        Check("structure", True, f"{len(schedule)} transfers in {schedule.num_steps} steps"),
+        Check("links", True, f"{len(np.unique(schedule.route))} routes over links that exist"),
+    ]
 
 
 # ---- atoms
