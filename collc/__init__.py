@@ -9,6 +9,8 @@ Names are imported when first used, so that ``import collc`` costs nothing.
 
 from __future__ import annotations
 
+import os
+
 TYPE_CHECKING = False  # typing is not loaded for it; type checkers know the name
 
 if TYPE_CHECKING:
@@ -26,6 +28,11 @@ if TYPE_CHECKING:
         topology,
         verify,
     )
+
+_here = os.path.dirname(__file__)
+if not os.path.isdir(os.path.join(_here, "ir")):
+    # A source tree: the other rooms stand beside this folder, not in it.
+    __path__.append(os.path.dirname(_here))
 
 __version__ = "0.1.0"
 

@@ -135,3 +135,17 @@ def test_importing_the_package_loads_nothing() -> None:
     program = "import sys, collc; print(' '.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert not set(done.stdout.split()) & (HEAVY | {"attrs", "attr"})
+
+
+def test_the_rooms_are_found_from_the_top_of_a_source_tree() -> None:
+    """There the folder `collc` hides the installed package; without the editable finder its rooms stand beside it."""
+    lines = (
+        "import sys",
+        "sys.meta_path = [finder for finder in sys.meta_path if 'editable' not in repr(finder)]",
+        "import collc.ir.topology, collc.frontends.coll",
+        "print(collc.ir.topology.__file__)",
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", "; ".join(lines)], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == str(REPOSITORY / "ir" / "topology.py")
