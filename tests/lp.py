@@ -9,22 +9,28 @@ from collc.ir.topology import Topology
 
 
 def least_load(masks: list[int], slots: int) -> float:
-    """Return the optimum of LP (1) for jobs that may use the links of their masks: the load of the busiest link."""
+    """Return the optimum of LP (1) for jobs that may use the links of their masks: the load of the busiest link.
+
+    The model is handed over as arrays, column by column, so that its time is HiGHS's own: column 0 is the load U, the
+    others a share for each job and link of its mask; rows are the links (sum - U <= 0), then the jobs (sum = 1).
+    """
+    shares = [(job, slot) for job, mask in enumerate(masks) for slot in range(slots) if mask >> slot & 1]
+    columns, rows = 1 + len(shares), slots + len(masks)
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = columns, rows
+    lp.col_cost_ = np.r_[1.0, np.zeros(len(shares))]
+    lp.col_lower_ = np.zeros(columns)
+    lp.col_upper_ = np.r_[highspy.kHighsInf, np.ones(len(shares))]
+    lp.row_lower_ = np.r_[np.full(slots, -highspy.kHighsInf), np.ones(len(masks))]
+    lp.row_upper_ = np.r_[np.zeros(slots), np.ones(len(masks))]
+    index = [*range(slots), *(row for job, slot in shares for row in (slot, slots + job))]
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    lp.a_matrix_.start_ = np.r_[0, slots + 2 * np.arange(columns)]
+    lp.a_matrix_.index_ = np.array(index)
+    lp.a_matrix_.value_ = np.r_[-np.ones(slots), np.ones(2 * len(shares))]
     model = highspy.Highs()
     model.setOptionValue("output_flag", False)
-    load = model.addVariable(lb=0.0, obj=1.0)
-    by_slot: list[list[highspy.highs_var]] = [[] for _ in range(slots)]
-    for mask in masks:
-        shares = []
-        for slot in range(slots):
-            if mask >> slot & 1:
-                share = model.addVariable(lb=0.0, ub=1.0)
-                by_slot[slot].append(share)
-                shares.append(share)
-        model.addConstr(sum(shares[1:], start=1.0 * shares[0]) == 1)
-    for shares in by_slot:
-        if shares:
-            model.addConstr(sum(shares[1:], start=1.0 * shares[0]) <= load)
+    model.passModel(lp)
     model.run()
     return model.getObjectiveValue()
 

@@ -15,8 +15,9 @@ from math import gcd
 import attrs
 import numpy as np
 
-__all__ = ["Balance", "balance"]
+__all__ = ["Balance", "Histogram", "balance"]
 
+#: ``(mask, count)`` pairs: how many jobs may use which links
 Histogram = tuple[tuple[int, int], ...]
 
 
@@ -178,6 +179,11 @@ def _pieces(counts: list[int], flow: list[dict[int, int]], ratio: Fraction) -> B
             spans.append((at, at + shares[slot], slot))
             at += shares[slot]
         first += count
+    if q == 1:
+        sizes = [end - start for start, end, _ in spans]
+        slot = np.repeat(np.array([span[2] for span in spans]), sizes)
+        whole = np.arange(first)
+        return Balance(ratio, 1, whole, slot, whole * 0, whole * 0 + 1)
     start, end, slot = np.array(spans, dtype=np.int64).T
     jobs = -(-end // q) - start // q
     span = np.repeat(np.arange(len(spans)), jobs)

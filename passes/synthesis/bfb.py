@@ -11,7 +11,7 @@ side of 2 has them); there :mod:`.relaxed` lets data arrive later than at the fi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import groupby
 from math import lcm
 from typing import Any, ClassVar
 
@@ -28,7 +28,7 @@ from collc.ir.topology import Topology
 from ..base import Pass
 from ..compose import compose
 from ..reverse import Reverse, reverse
-from .balance import Balance, balance
+from .balance import Balance, Histogram, balance
 from .relaxed import relaxed_breadth_first
 
 __all__ = ["BFB"]
@@ -175,61 +175,60 @@ def _masks(topology: Topology, slots: Array) -> tuple[Array, int]:
     return masks, width
 
 
-def _allgather_jobs(topology: Topology, masks: Array, width: int) -> tuple[Array, Array, Array, list[int]]:
+def _allgather_jobs(topology: Topology, masks: Array, width: int) -> tuple[Array, Array, int, list[int]]:
     """Sort every node's shards by (distance, mask, shard).
 
-    Returns shards (N, N-1), their distances and mask numbers (same shape), and the masks that the numbers stand for.
+    Returns shards (N, N-1) and their keys (same shape); a key is distance * base + the mask, or + its number in the
+    list of masks where that is not empty.
     """
     hops = topology.distances.T
     if width > 63 or int(hops.max()) << width >= 2**63:
         known, number = np.unique(masks, return_inverse=True)
-        number = number.reshape(masks.shape)
-        listed = [int(m) for m in known]
-        key = hops.astype(np.int64) * len(listed) + number
-        base = len(listed)
+        base, listed = len(known), [int(m) for m in known]
+        key = hops.astype(np.int64) * base + number.reshape(masks.shape)
     else:
-        key = (hops.astype(np.int64) << width) | masks
         base, listed = 1 << width, []
+        key = (hops.astype(np.int64) << width) | masks
     key = key.astype(fit(0, int(key.max())))  # narrow keys sort by radix
     order = np.argsort(key, axis=1, kind="stable")[:, 1:]  # the first is the node itself, at distance 0
-    key = np.take_along_axis(key, order, axis=1)
-    return order, key // base, key % base, listed
+    return order, np.take_along_axis(key, order, axis=1), base, listed
 
 
-def _solve(shards: Array, hops: Array, numbers: Array, listed: list[int], slots: Array) -> Iterator[Piece]:
-    """Balance every node's steps; nodes with the same pattern together."""
+def _solve(shards: Array, keys: Array, base: int, listed: list[int], slots: Array) -> Iterator[Piece]:
+    """Balance every node's steps; equal histograms of masks, at whatever nodes, once."""
     patterns: dict[bytes, list[int]] = {}
-    for node in range(len(shards)):
-        patterns.setdefault(hops[node].tobytes() + numbers[node].tobytes(), []).append(node)
-    solved: dict[tuple[tuple[int, int], ...], Balance] = {}
+    for node, row in enumerate(keys):
+        patterns.setdefault(row.tobytes(), []).append(node)
+    # (step, histogram) -> the nodes that have it then, and where their shards for it begin
+    places: dict[tuple[int, Histogram], tuple[list[int], list[int]]] = {}
     for nodes in patterns.values():
-        one = nodes[0]
-        for step, first, histogram in _histograms(hops[one], numbers[one], listed):
-            if histogram not in solved:
-                solved[histogram] = balance(histogram)
-            share = solved[histogram]
-            link = slots[nodes][:, share.slot]
-            shard = shards[nodes][:, first + share.job]
-            lo, hi = (np.broadcast_to(x, shard.shape) for x in (share.lo, share.hi))
-            yield step, shard.ravel(), link.ravel(), lo.ravel(), hi.ravel(), share.parts
+        for step, first, histogram in _histograms(keys[nodes[0]], base, listed):
+            where, begin = places.setdefault((step, histogram), ([], []))
+            where += nodes
+            begin += [first] * len(nodes)
+    solved: dict[Histogram, Balance] = {}
+    for (step, histogram), (where, begin) in places.items():
+        if histogram not in solved:
+            solved[histogram] = balance(histogram)
+        share = solved[histogram]
+        rows = np.array(where)[:, None]
+        shard = shards[rows, np.array(begin)[:, None] + share.job]
+        link = slots[rows, share.slot]
+        lo, hi = (np.broadcast_to(x, shard.shape) for x in (share.lo, share.hi))
+        yield step, shard.ravel(), link.ravel(), lo.ravel(), hi.ravel(), share.parts
 
 
-def _histograms(
-    hops: Array, numbers: Array, listed: list[int]
-) -> Iterator[tuple[int, int, tuple[tuple[int, int], ...]]]:
+def _histograms(keys: Array, base: int, listed: list[int]) -> Iterator[tuple[int, int, Histogram]]:
     """Split one node's sorted shards into steps: (step, first shard, histogram of masks); steps count from 0."""
-    change = np.flatnonzero((np.diff(hops) != 0) | (np.diff(numbers) != 0)) + 1
-    start = [0, *change.tolist(), len(hops)]
-    groups: dict[int, list[tuple[int, int]]] = {}
-    first: dict[int, int] = {}
-    for a, b in pairwise(start):
-        if a == b:
-            continue
-        hop, number = int(hops[a]), int(numbers[a])
-        first.setdefault(hop, a)
-        groups.setdefault(hop, []).append((listed[number] if listed else number, b - a))
-    for hop, histogram in groups.items():
-        yield hop - 1, first[hop], tuple(histogram)
+    if not len(keys):
+        return
+    begin = [0, *(np.flatnonzero(keys[1:] != keys[:-1]) + 1).tolist()]
+    runs = zip(keys[begin].tolist(), begin, [*begin[1:], len(keys)], strict=True)
+    for hop, group in groupby(runs, key=lambda run: run[0] // base):
+        row = list(group)
+        masks = (run[0] % base for run in row)
+        sizes = (end - at for _, at, end in row)
+        yield hop - 1, row[0][1], tuple(zip((listed[m] for m in masks) if listed else masks, sizes, strict=True))
 
 
 def _broadcast(topology: Topology, masks: Array, width: int, slots: Array, root: int) -> Iterator[Piece]:
