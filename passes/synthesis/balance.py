@@ -180,10 +180,9 @@ def _pieces(counts: list[int], flow: list[dict[int, int]], ratio: Fraction) -> B
             at += shares[slot]
         first += count
     if q == 1:
-        sizes = [end - start for start, end, _ in spans]
-        slot = np.repeat(np.array([span[2] for span in spans]), sizes)
-        whole = np.arange(first)
-        return Balance(ratio, 1, whole, slot, whole * 0, whole * 0 + 1)
+        of_job = np.repeat(np.array([link for _, _, link in spans]), [end - start for start, end, _ in spans])
+        none, all_of_it = np.zeros(first, dtype=np.int64), np.ones(first, dtype=np.int64)
+        return Balance(ratio, 1, np.arange(first), of_job, none, all_of_it)
     start, end, slot = np.array(spans, dtype=np.int64).T
     jobs = -(-end // q) - start // q
     span = np.repeat(np.arange(len(spans)), jobs)
