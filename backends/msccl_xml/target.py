@@ -27,6 +27,7 @@ from .writer import write
 
 __all__ = ["MscclXml"]
 
+_MOST_BYTES = 2**62  # the parsers read sizes as signed 64-bit numbers
 _NAME = re.compile(r"[A-Za-z0-9_.+-]{1,63}")
 
 
@@ -75,10 +76,10 @@ class MscclXml(Target):
             value, most = getattr(self, option), getattr(self.profile, f"max_{option}")
             if value is not None and not 1 <= value <= most:
                 raise _option(option, f"1 to {most} for runtime {self.runtime}", value)
-        if self.min_bytes < 0:
-            raise _option("min-bytes", "at least 0", self.min_bytes)
-        if self.max_bytes is not None and self.max_bytes < max(self.min_bytes, 1):
-            raise _option("max-bytes", f"at least {max(self.min_bytes, 1)}", self.max_bytes)
+        if not 0 <= self.min_bytes <= _MOST_BYTES:
+            raise _option("min-bytes", f"0 to {_MOST_BYTES}", self.min_bytes)
+        if self.max_bytes is not None and not max(self.min_bytes, 1) <= self.max_bytes <= _MOST_BYTES:
+            raise _option("max-bytes", f"{max(self.min_bytes, 1)} to {_MOST_BYTES}", self.max_bytes)
         if self.algorithm is not None and not _NAME.fullmatch(self.algorithm):
             raise _option("algorithm", "1 to 63 letters, digits and _ . + -", self.algorithm)
         if self.nthreads is not None and self.profile.max_threads is None:

@@ -30,6 +30,9 @@ DTYPES = (
 _ROOTED = tuple(kind for kind in KINDS if kind in ROOTED)
 _MAX_LIST = 10_000
 
+#: sizes are counted in signed 64-bit numbers
+_MOST_BYTES = 2**63 - 1
+
 
 def known(word: ast.Word, names: Collection[str] | None, code: str, what: str) -> None:
     """Raise ``code`` unless a word is one of the names, if those are given."""
@@ -152,6 +155,8 @@ def _size(value: ast.Expr | ast.Word, topology: Topology, scope: Scope, compiler
         raise error("C0129", f"found {kind_of(amount)}, needed a size such as `64 MiB`", span=value.span, hint=hint)
     if amount.value < 0 or amount.value.denominator != 1:
         raise error("C0129", f"found {float(amount.value):g} B, needed a whole number of bytes", span=value.span)
+    if amount.value > _MOST_BYTES:
+        raise error("C0129", f"found {float(amount.value):g} B, needed at most {_MOST_BYTES}", span=value.span)
     return amount.value.numerator
 
 
