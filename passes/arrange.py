@@ -8,13 +8,16 @@ import attrs
 import numpy as np
 
 from collc.ir.machine import execute
-from collc.ir.program import BLOCK_COLUMNS, INSTRUCTION_COLUMNS, Program
+from collc.ir.program import BLOCK_COLUMNS, INSTRUCTION_COLUMNS, Opcode, Program
 
 from .hazards import synchronize
 
 __all__ = ["merge_rows", "reblock", "split_counts"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
+
+_READS_SRC = np.array([op.reads_src for op in Opcode])
+_WRITES_DST = np.array([op.writes_dst for op in Opcode])
 
 
 def merge_rows(program: Program, joined: Array) -> Program | None:
@@ -50,8 +53,8 @@ def split_counts(program: Program, order: Array, most: int) -> tuple[Program, Ar
     row = np.repeat(np.arange(len(count)), pieces)
     nth = np.arange(len(row)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     columns: dict[str, Any] = {c: getattr(program, c)[row] for c in ("opcode", "src_buffer", "dst_buffer")}
-    for c in ("src_offset", "dst_offset"):
-        columns[c] = getattr(program, c)[row] + nth * most
+    for c, used in (("src_offset", _READS_SRC), ("dst_offset", _WRITES_DST)):
+        columns[c] = getattr(program, c)[row] + np.where(used[program.opcode[row]], nth * most, 0)
     start = np.concatenate([[0], np.cumsum(pieces)])[program.block_start]
     cut = attrs.evolve(
         program, count=np.minimum(count[row] - nth * most, most), block_start=start,

@@ -18,6 +18,7 @@ from collc.ir.program import Buffer, Opcode, Program
 from collc.ir.schedule import Action, Schedule
 from collc.ir.spec import Problem
 from collc.ir.topology import Topology
+from collc.ir.validate import structure
 from collc.ir.verify import verify_program, verify_schedule
 from collc.passes.coalesce import Coalesce
 from collc.passes.compose import Compose, compose
@@ -51,6 +52,7 @@ def code_of(work):
 
 
 def assert_right(program, **machine):
+    assert structure(program) == []
     assert verify_program(program, **machine).failed == ()
 
 
