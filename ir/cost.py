@@ -14,7 +14,7 @@ from . import bounds
 from .schedule import Forest, Schedule
 from .topology import Topology
 
-__all__ = ["Cost", "Point", "cost", "link_loads", "predict"]
+__all__ = ["Cost", "ForestCost", "Point", "assumptions", "cost", "link_loads", "predict"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -171,8 +171,8 @@ def predict(
     """Return the predicted time at each size (bytes): latency plus bandwidth time.
 
     ``alpha`` is the latency of a step (seconds), else the links' own where they have any, else 10 us; ``bandwidth``
-    is B, the total egress bandwidth of a node (bytes per second; of the average node where nodes differ), else the
-    links' own, else 100 Gbps.
+    is B, the total egress bandwidth of a node (bytes per second), else the links' own, else 100 Gbps. Where nodes
+    differ it is the bandwidth of a link unit, and links that have bandwidths of their own keep them.
     """
     seconds = cost.latency if alpha is None and cost.latency else cost.T_L * (DEFAULT_ALPHA if alpha is None else alpha)
     per_byte = _seconds_per_byte(cost, bandwidth)
@@ -184,10 +184,20 @@ def predict(
 
 
 def _seconds_per_byte(cost: Cost, bandwidth: Fraction | None) -> Fraction:
-    if bandwidth is None and cost.unit == "B/s":
+    if cost.unit == "B/s" and (bandwidth is None or cost.T_B is None):
         return cost.time_per_byte
     total = DEFAULT_BANDWIDTH if bandwidth is None else bandwidth
     if cost.T_B is not None:
         return cost.T_B / total
-    # Ranks differ: scale the network so that a rank of the common degree, or a link, has this bandwidth.
-    return cost.time_per_byte * (cost.node_bandwidth or Fraction(1)) / total
+    return cost.time_per_byte / total
+
+
+def assumptions(cost: Cost, alpha: Fraction | None = None, bandwidth: Fraction | None = None) -> tuple[str, ...]:
+    """Return what :func:`predict` assumes because neither the topology nor the caller says it."""
+    found = []
+    if alpha is None and not cost.latency:
+        found.append(f"{DEFAULT_ALPHA * 10**6} us a step")
+    if bandwidth is None and cost.unit != "B/s":
+        of = "out of a node" if cost.T_B is not None else "a link unit"
+        found.append(f"{DEFAULT_BANDWIDTH * 8 / 10**9} Gbps {of}")
+    return tuple(found)

@@ -14,6 +14,14 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 #: The installed command of the environment that runs the tests.
 COMMAND = Path(sys.executable).parent / "collc"
 
+RING = "topology ring = biring(4);\ncollective sums = allreduce on ring;\n"
+
+#: The keys that tools read; more may come, none may go.
+COST_KEYS = {
+    "ranks", "degree", "collective", "scheduler", "chunks_per_shard", "transfers", "steps", "T_L", "T_B", "T_B_float",
+    "T_B_bound", "T_L_bound", "bw_optimal", "moore_optimal", "points", "time_per_byte", "time_per_byte_bound",
+}  # fmt: skip
+
 
 @attrs.frozen
 class Ran:

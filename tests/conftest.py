@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from commands import Ran
+from commands import RING, Ran
 from hypothesis import HealthCheck, settings
 
 from collc.cli import main
@@ -67,3 +67,10 @@ def collc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]
         return Ran(status, out.getvalue().decode(), err.getvalue().decode())
 
     return run
+
+
+@pytest.fixture
+def ring(collc: Callable[..., Ran]) -> str:
+    """The name of a small file in the test's own folder."""
+    Path("ring.coll").write_text(RING)
+    return "ring.coll"

@@ -10,26 +10,13 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from commands import COMMAND, REPOSITORY, Ran
+from commands import COMMAND, COST_KEYS, REPOSITORY, RING, Ran
 
 import collc as package
 from collc.cli.verbs import LATER, VERBS
 from collc.ir.text import parse_ir
 
 Collc = Callable[..., Ran]
-RING = "topology ring = biring(4);\ncollective sums = allreduce on ring;\n"
-
-#: The keys that tools read; more may come, none may go.
-COST_KEYS = {
-    "ranks", "degree", "collective", "scheduler", "chunks_per_shard", "transfers", "steps", "T_L", "T_B", "T_B_float",
-    "T_B_bound", "T_L_bound", "bw_optimal", "moore_optimal", "points", "time_per_byte", "time_per_byte_bound",
-}  # fmt: skip
-
-
-@pytest.fixture
-def ring(collc: Collc) -> str:
-    Path("ring.coll").write_text(RING)
-    return "ring.coll"
 
 
 def names() -> list[str]:

@@ -7,25 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from commands import Ran
+from commands import COST_KEYS, Ran
 
 from collc.explain import all_codes
 from collc.passes import PASSES, SCHEDULERS
 
 Collc = Callable[..., Ran]
-RING = "topology ring = biring(4);\ncollective sums = allreduce on ring;\n"
-
-#: The keys that tools read; more may come, none may go.
-COST_KEYS = {
-    "ranks", "degree", "collective", "scheduler", "chunks_per_shard", "transfers", "steps", "T_L", "T_B", "T_B_float",
-    "T_B_bound", "T_L_bound", "bw_optimal", "moore_optimal", "points", "time_per_byte", "time_per_byte_bound",
-}  # fmt: skip
-
-
-@pytest.fixture
-def ring(collc: Collc) -> str:
-    Path("ring.coll").write_text(RING)
-    return "ring.coll"
 
 
 def test_json_of_cost_has_the_keys_tools_read(collc: Collc, ring: str) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 
 from collc.ir.bounds import bandwidth_bound, moore_bound, moore_steps, time_per_byte_bound, worst_cut
 from collc.ir.collective import Collective
-from collc.ir.cost import cost, predict
+from collc.ir.cost import assumptions, cost, predict
 from collc.ir.schedule import Forest, Schedule
 from collc.ir.spec import Problem
 from collc.ir.topology import LinkClass, Topology
@@ -174,3 +174,21 @@ def test_defaults_of_a_prediction():
     found = cost(bfb(absolute))
     assert predict(found, [9 * 10**6])[0].time == pytest.approx(2e-6 + 8 / 9 * 9e6 / 4e9)
     assert attrs.evolve(found, latency=Fraction(0)).latency == 0
+
+
+def test_what_a_prediction_assumes_is_said():
+    """Each figure that nobody gave is named, and none that somebody did."""
+    found = cost(bfb(hypercube(3)))
+    assert assumptions(found) == ("10 us a step", "100 Gbps out of a node")
+    assert assumptions(found, alpha=Fraction(0), bandwidth=Fraction(1)) == ()
+    absolute = cost(bfb(hypercube(3).with_links(Fraction(10**9), Fraction(1, 10**6))))
+    assert assumptions(absolute) == ()
+
+
+def test_a_node_bandwidth_does_not_rescale_links_that_have_their_own():
+    """Where nodes differ there is no common B; absolute links keep their bandwidths, link units take the one given."""
+    own = [(0, 1, LinkClass(Fraction(10))), (1, 0, LinkClass(Fraction(2)))]
+    for unit, seconds in (("B/s", 250.0), ("link", 50.0)):
+        net = Topology.from_links("uneven", 2, own, unit=unit)
+        s = Schedule(net, Collective("allgather", 2), 1, [0, 0], [0, 0], [0, 1], [0, 0], [1, 1], [0, 1])
+        assert predict(cost(s), [1000], Fraction(0), Fraction(5))[0].time == pytest.approx(seconds)

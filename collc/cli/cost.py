@@ -7,7 +7,7 @@ from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
-from collc.ir.cost import Cost, Point, predict
+from collc.ir.cost import Cost, Point, assumptions, predict
 from collc.ir.cost import cost as cost_of
 from collc.ir.diagnostic import error
 from collc.ir.program import Program
@@ -46,10 +46,10 @@ def cost(options: SimpleNamespace, console: Console) -> int:
         console.err(time_table(results))
     entries = [(r, cost_of(r.schedule), _points(r, options)) for r in results if r.schedule is not None]
     if options.json:
-        objects = [{"name": r.name, **_object(c, points)} for r, c, points in entries]
+        objects = [{"name": r.name, **_object(c, points), "assumed": _assumed(c, options)} for r, c, points in entries]
         console.json(objects[0] if len(objects) == 1 else {**objects[0], "collectives": objects})
     else:
-        console.out("\n".join(_text(r.name, c, points) for r, c, points in entries))
+        console.out("\n".join(_text(r.name, c, points, _assumed(c, options)) for r, c, points in entries))
     return 0
 
 
@@ -70,6 +70,10 @@ def _points(result: Any, options: SimpleNamespace) -> tuple[Point, ...]:
     asked = result.request.problem.collective.size if result.request else None
     sizes = options.size or ([asked] if asked is not None else DEFAULT_SIZES)
     return predict(result.cost, sizes, options.alpha, options.bandwidth)
+
+
+def _assumed(c: Cost, options: SimpleNamespace) -> list[str]:
+    return list(assumptions(c, options.alpha, options.bandwidth))
 
 
 def cost_object(schedule: Schedule | Forest | None) -> dict[str, Any] | None:
@@ -105,7 +109,7 @@ def _rational(name: str, value: Fraction | None) -> dict[str, Any]:
     return {name: str(value), f"{name}_float": float(value)}
 
 
-def _text(name: str, c: Cost, points: Sequence[Point]) -> str:
+def _text(name: str, c: Cost, points: Sequence[Point], assumed: Sequence[str]) -> str:
     degree = f"degree {c.degree}" if c.degree is not None else "no common degree"
     rows = [
         ("T_L", f"{c.T_L} steps", _against(c.T_L_bound, c.moore_optimal, "Moore bound", " steps")),
@@ -115,7 +119,8 @@ def _text(name: str, c: Cost, points: Sequence[Point]) -> str:
     ]
     text = f"{name}: {c.collective} on {c.ranks} ranks ({degree}) by {c.scheduler}\n" + table(rows, indent="  ")
     lines = [(show_size(p.size), show_time(p.time), show_bandwidth(p.bandwidth)) for p in points]
-    return text + table(lines, head=("size", "time", "algbw"), right=(0, 1, 2), indent="  ")
+    text += table(lines, head=("size", "time", "algbw"), right=(0, 1, 2), indent="  ")
+    return text + (f"  times assume {' and '.join(assumed)}: --alpha, --bandwidth\n" if assumed else "")
 
 
 def _bandwidth_rows(c: Cost) -> list[tuple[str, str, str]]:
