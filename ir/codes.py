@@ -131,7 +131,7 @@ Correct the count, or restore the rows that are missing.""",
     "C0805": """a textual IR beyond its limits
 
 A topology in the textual IR has at most 1048576 ranks and as many switches, and a line of a table at
-most 1048576 characters, a symmetry at most 64 dimensions: beyond that a small file could take all memory.
+most 1048576 characters; a symmetry is a group with no more elements: beyond that a small file could take all memory.
 
     ranks 1000000000
 

@@ -12,11 +12,12 @@ import numpy as np
 
 from .arrays import Columnar, as_column
 from .diagnostic import error
+from .group import Group, Translations
 
 if TYPE_CHECKING:
     import networkx
 
-__all__ = ["LinkClass", "Topology", "Translations"]
+__all__ = ["LinkClass", "Origin", "Topology", "Translations"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -29,25 +30,21 @@ class LinkClass:
     latency: Fraction = Fraction(0)
 
 
-@attrs.frozen
-class Translations:
-    """A regular abelian symmetry: ranks are vectors modulo ``shape`` (last coordinate fastest).
+@attrs.frozen(eq=False)
+class Origin:
+    """How a topology came about: the family or operator that built it, and its arguments.
 
-    Adding any vector to every rank maps links to links. The links out of rank r are numbers r*d .. r*d+d-1,
-    and translation keeps a link's place among its rank's links.
+    Topologies among the arguments have origins of their own, so operators can be undone: expansions schedule the
+    base and carry its schedule along.
     """
 
-    shape: tuple[int, ...]
+    name: str
+    arguments: tuple[Any, ...]
 
-    def translate(self, ranks: Array, by: Array) -> Array:
-        """Return ``ranks + by`` in the group; the two arrays broadcast."""
-        ranks, by = np.asarray(ranks, dtype=np.int64), np.asarray(by, dtype=np.int64)
-        result = np.zeros(np.broadcast(ranks, by).shape, dtype=np.int64)
-        weight = 1
-        for size in reversed(self.shape):
-            result += ((ranks // weight % size) + (by // weight % size)) % size * weight
-            weight *= size
-        return result
+    @property
+    def bases(self) -> tuple[Topology, ...]:
+        """The topologies it was built from."""
+        return tuple(argument for argument in self.arguments if isinstance(argument, Topology))
 
 
 @attrs.frozen(eq=False)
@@ -58,6 +55,10 @@ class Topology(Columnar):
     ``classes``). Parallel links are rows of their own; a link may join a rank to itself (de Bruijn graphs
     have such links; they count in the degree and carry nothing). ``unit`` is ``"link"`` where bandwidths are
     relative (1 = one link) and ``"B/s"`` where they are absolute.
+
+    ``symmetry`` is a group with an element for every rank: the links out of rank r are numbers r*d .. r*d+d-1, and
+    multiplying every rank by an element on the left maps links to links, each to one of the same place among its
+    rank's links. ``origin`` is not part of what the topology is: equality and the textual form leave it out.
     """
 
     name: str
@@ -69,7 +70,8 @@ class Topology(Columnar):
     classes: tuple[LinkClass, ...] = (LinkClass(),)
     unit: str = "link"
     node_names: tuple[str, ...] | None = None
-    symmetry: Translations | None = None
+    symmetry: Group | None = None
+    origin: Origin | None = attrs.field(default=None, repr=False)
 
     SCALARS = ("name", "num_ranks", "num_switches", "classes", "unit", "names", "symmetry")
     COLUMNS = ("src", "dst", "link_class")
@@ -217,7 +219,10 @@ class Topology(Columnar):
 
     def transpose(self) -> Topology:
         """Return the topology with every link turned round; link numbers stay."""
-        return attrs.evolve(self, name=f"transpose({self.name})", src=self.dst, dst=self.src, symmetry=None)
+        return attrs.evolve(
+            self, name=f"transpose({self.name})", src=self.dst, dst=self.src, symmetry=None,
+            origin=Origin("transpose", (self,)),
+        )  # fmt: skip
 
     @cached_property
     def reverse_links(self) -> Array | None:
@@ -298,7 +303,7 @@ class Topology(Columnar):
         *,
         unit: str = "link",
         node_names: Sequence[str] | None = None,
-        symmetry: Translations | None = None,
+        symmetry: Group | None = None,
     ) -> Topology:
         """Return the topology with these ``(src, dst)`` or ``(src, dst, LinkClass)`` rows, in this order."""
         rows = list(links)

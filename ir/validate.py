@@ -7,7 +7,6 @@ fraction of a second.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -125,12 +124,12 @@ def _links(topology: Topology) -> Flaws:
 
 
 def _symmetry(topology: Topology) -> Flaws:
-    """Check that link j of every rank is link j of rank 0, translated: the contract of Translations."""
+    """Check that link j of every rank is link j of rank 0, translated: the contract of Topology.symmetry."""
     symmetry, ranks = topology.symmetry, topology.num_ranks
     if symmetry is None:
         return
-    if any(size < 1 for size in symmetry.shape) or math.prod(symmetry.shape) != ranks:
-        yield Flaw(f"symmetry {list(symmetry.shape)} does not have {ranks} elements, one a rank")
+    if symmetry.order != ranks:
+        yield Flaw(f"symmetry {symmetry.expression} does not have {ranks} elements, one a rank")
         return
     degree, rest = divmod(topology.num_links, ranks)
     owner = np.repeat(np.arange(ranks), degree)

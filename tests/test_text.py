@@ -123,7 +123,7 @@ def test_a_schedule_reads_like_this():
 topology "uniring(3, 1)" {
   ranks 3
   unit link
-  symmetry 3
+  symmetry "abelian(3)"
   classes 1: bandwidth latency {
     1 0
   }

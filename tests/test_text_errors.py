@@ -42,7 +42,7 @@ MISTAKES = [
     ("ranks 3\n", "ranks 3000000\n", _schedule, "C0805", "4:9", "at most 1048576"),
     ("ranks 3\n", "ranks 99999999999999999999\n", _schedule, "C0805", "4:9", "is too large"),
     ("ranks 3\n", "ranks -3\n", _schedule, "C0802", "4:9", "expected a whole number, found `-3`"),
-    ("symmetry 3", "symmetry 4", _schedule, "C0806", "3:1", "symmetry [4] does not have 3 elements"),
+    ("abelian(3)", "abelian(4)", _schedule, "C0806", "3:1", "symmetry abelian(4) does not have 3 elements"),
     ("2 0 0\n", "2 1 0\n", _schedule, "C0806", "13:5", "link 2: the symmetry does not map link 0 to it"),
     ("    1 0\n", "    0 0\n", _schedule, "C0806", "8:5", "class 0: bandwidth 0 is not positive"),
     ("    1 0\n", "    1/0 0\n", _schedule, "C0803", "8:5", "divides by zero"),
@@ -160,8 +160,8 @@ def test_no_size_is_believed_before_it_is_seen():
         ("transfers 3", "transfers 999999999999"),
         ("ranks 3\n", "ranks 999999999999\n"),
         ("ranks 3\n", "ranks 3\n  switches 999999999\n"),
-        ("symmetry 3", "symmetry 999999999999"),
-        ("symmetry 3", "symmetry 3" + " 1" * 100),
+        ('symmetry "abelian(3)"', 'symmetry "abelian(999999999999)"'),
+        ('symmetry "abelian(3)"', 'symmetry "abelian(3' + ", 4" * 100 + ')"'),
         ("routes direct", "routes 999999999999: links {\n}"),
     ):
         with pytest.raises(CollcError, match=r"C080[3456]"):

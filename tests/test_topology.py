@@ -198,9 +198,9 @@ def test_translation_is_addition_of_vectors(shape, data):
 def test_a_symmetry_that_does_not_hold_is_found():
     ring = strategies.uniring(4, 2)
     for wrong, message in (
-        (Translations((3,)), "symmetry [3] does not have 4 elements, one a rank"),
+        (Translations((3,)), "symmetry abelian(3) does not have 4 elements, one a rank"),
         (Translations((2, 2)), "link 2: the symmetry does not map link 0 to it (and 3 more like it)"),
-        (Translations((4, 0)), "symmetry [4, 0] does not have 4 elements, one a rank"),
+        (Translations((4, 0)), "symmetry abelian(4, 0) does not have 4 elements, one a rank"),
     ):
         topology = Topology("x", 4, ring.src, ring.dst, symmetry=wrong)
         assert structure(topology) == [message]

@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 
 from collc.ir.diagnostic import CollcError, Span, error, nearest
-from collc.ir.topology import Topology
+from collc.ir.topology import Origin, Topology
 
 from . import ast
 from .expressions import integer
@@ -105,7 +105,8 @@ class Library:
         try:
             nodes, links = getattr(module, f"{node.name}_size")(*arguments)
             self.limits.claim(f"`{name}`" if len(name) < 80 else "it", nodes, links, node.span)
-            return attrs.evolve(getattr(module, node.name)(*arguments), name=name)
+            built = getattr(module, node.name)(*arguments)
+            return attrs.evolve(built, name=name, origin=Origin(node.name, tuple(arguments)))
         except CollcError as failure:
             placed = [attrs.evolve(d, span=d.span or node.span) for d in failure.diagnostics]
             raise CollcError(placed) from None

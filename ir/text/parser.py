@@ -9,15 +9,16 @@ import numpy as np
 
 from ..collective import KINDS, Collective
 from ..diagnostic import CollcError, Source
+from ..group import Group, parse_group
 from ..program import Program
 from ..schedule import Forest, Routes, Schedule
-from ..topology import LinkClass, Topology, Translations
+from ..topology import LinkClass, Topology
 from ..validate import Flaw, flaws
 from .columns import blame, columns, lists, rows
 from .program import read_program
 from .reader import Line, Reader, Table
 from .source import Text, shown
-from .words import ACTIONS, ENDS, HEADER, MAX_DIMENSIONS, MAX_NODES
+from .words import ACTIONS, ENDS, HEADER, MAX_NODES
 
 __all__ = ["parse_ir"]
 
@@ -89,14 +90,16 @@ class _Parser:
         )
         return self.topology
 
-    def _symmetry(self) -> Translations:
+    def _symmetry(self) -> Group:
         line = self.reader.value("symmetry")
-        shape: list[int] = []
-        while line.kind != "end":
-            if len(shape) == MAX_DIMENSIONS:
-                raise line.fail("C0805", f"a symmetry has at most {MAX_DIMENSIONS} dimensions")
-            shape.append(line.integer(MAX_NODES))
-        return Translations(tuple(shape))
+        text = line.string()
+        try:
+            group = parse_group(text)
+        except ValueError as problem:
+            raise line.fail("C0805", f"the symmetry is no group: {problem}") from None
+        if group.order > MAX_NODES:
+            raise line.fail("C0805", f"a symmetry has at most {MAX_NODES} elements")
+        return group
 
     def _names(self) -> tuple[str, ...]:
         names = []

@@ -42,7 +42,7 @@ def _topology(topology: Topology) -> Iterator[str]:
         yield f"  switches {topology.num_switches}"
     yield f"  unit {topology.unit if topology.unit == 'B/s' else word_or_quoted(topology.unit)}"
     if topology.symmetry is not None:
-        yield " ".join(["  symmetry", *map(str, topology.symmetry.shape)])
+        yield f"  symmetry {quoted(topology.symmetry.expression)}"
     if topology.names != tuple(map(str, range(topology.num_nodes))):
         yield from _table("names", len(topology.names), map(quoted, topology.names))
     classes = (f"{Fraction(c.bandwidth)} {Fraction(c.latency)}" for c in topology.classes)

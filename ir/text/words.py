@@ -8,7 +8,7 @@ from ..program import Buffer, Opcode
 from ..schedule import Action
 
 __all__ = [
-    "ACTIONS", "BUFFERS", "ENDS", "HEADER", "MAX_DIMENSIONS", "MAX_INTEGER", "MAX_LINE", "MAX_NODES",
+    "ACTIONS", "BUFFERS", "ENDS", "HEADER", "MAX_INTEGER", "MAX_LINE", "MAX_NODES",
     "MAX_RATIONAL_DIGITS", "OPCODES", "PROGRAM_WORDS", "TABLES", "quoted", "word_or_quoted",
 ]  # fmt: skip
 
@@ -16,7 +16,6 @@ __all__ = [
 HEADER = "collc-ir 1"
 
 MAX_NODES = 1 << 20  # ranks and switches of one topology: some properties take memory for every node
-MAX_DIMENSIONS = 64  # of a symmetry: more are ones, or make more ranks than MAX_NODES
 MAX_INTEGER = (1 << 63) - 1  # what a column holds
 MAX_LINE = 1 << 20  # characters of one line of a table
 MAX_RATIONAL_DIGITS = 1000

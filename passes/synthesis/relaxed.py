@@ -37,6 +37,7 @@ import numpy as np
 
 from collc.ir.arrays import fit
 from collc.ir.collective import Collective
+from collc.ir.group import Translations
 from collc.ir.schedule import Action, Schedule
 from collc.ir.topology import Topology
 
@@ -74,7 +75,7 @@ def _view(topology: Topology, collective: Collective) -> tuple[View | None, Arra
     """Return the network seen from rank 0, and for each in-link its place among the links of the rank it comes from."""
     n = topology.num_ranks
     none = np.zeros(0, dtype=np.int64)
-    if collective.kind != "allgather" or topology.symmetry is None or n < 2:
+    if collective.kind != "allgather" or not isinstance(topology.symmetry, Translations) or n < 2:
         return None, none
     if not (topology.is_direct and topology.is_uniform and topology.is_connected):
         return None, none

@@ -8,7 +8,8 @@ import attrs
 import numpy as np
 
 from collc.ir.diagnostic import CollcError, error
-from collc.ir.topology import LinkClass, Topology, Translations
+from collc.ir.group import Direct, Group, Translations
+from collc.ir.topology import LinkClass, Topology
 
 from . import _sizes
 from ._sizes import HUGE, domain
@@ -94,7 +95,7 @@ def degree(topology: Topology, n: int) -> Topology:
     link, copy, other = np.unravel_index(np.arange(len(src) * n * n), (len(src), n, n))
     tails, heads = src[link] * n + copy, dst[link] * n + (copy + other) % n
     order = np.lexsort((other, _places(topology)[link], tails))
-    symmetry = Translations((*topology.symmetry.shape, n)) if topology.symmetry else None
+    symmetry = _both(topology.symmetry, Translations((n,)))
     return Topology(
         "degree", topology.num_ranks * n, tails[order], heads[order], link_class=kind[link][order],
         classes=topology.classes, unit=topology.unit, symmetry=symmetry,
@@ -131,13 +132,19 @@ def _product(one: Topology, two: Topology) -> Topology:
     renumber = np.array([classes.index(kind) for kind in (*one.classes, *two.classes)])
     kinds = renumber[np.concatenate([np.repeat(kind1, m), np.tile(kind2, n) + len(one.classes)])]
     order = np.lexsort((places, part, tails))
-    both = one.symmetry and two.symmetry
-    symmetry = Translations((*one.symmetry.shape, *two.symmetry.shape)) if both else None  # type: ignore[union-attr]
+    symmetry = _both(one.symmetry, two.symmetry)
     unit = one.unit if one.num_links else two.unit
     return Topology(
         "product", n * m, tails[order], heads[order], link_class=kinds[order], classes=classes, unit=unit,
         symmetry=symmetry,
     )  # fmt: skip
+
+
+def _both(one: Group | None, two: Group | None) -> Group | None:
+    """Return the group of pairs, last coordinate fastest, where both are there."""
+    if isinstance(one, Translations) and isinstance(two, Translations):
+        return Translations((*one.shape, *two.shape))
+    return Direct(one, two) if one and two else None
 
 
 def product_size(*topologies: Topology) -> tuple[int, int]:
