@@ -13,13 +13,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collc.frontends.coll import FAMILIES, OPERATORS, topology
+from collc.frontends.coll import FAMILIES, OPERATORS, load, topology
 from collc.frontends.coll.families import FAMILIES as ENTRIES
 from collc.frontends.coll.families import LATER
 from collc.frontends.coll.families import OPERATORS as OPERATOR_ENTRIES
+from collc.ir.collective import Collective
+from collc.ir.cost import cost
 from collc.ir.diagnostic import CollcError
+from collc.ir.group import parse_group
+from collc.ir.spec import Problem
 from collc.ir.topology import Topology
 from collc.ir.validate import structure
+from collc.passes.synthesis.bfb import BFB
 
 
 def links(graph: Topology) -> list[tuple[int, int]]:
@@ -74,6 +79,7 @@ def isomorphic(expression: str, graph: nx.Graph) -> bool:
             nx.cycle_graph(3, create_using=nx.DiGraph), nx.cycle_graph(4).to_directed())),
         ("power(uniring(3), 2)", nx.cartesian_product(*[nx.cycle_graph(3, create_using=nx.DiGraph)] * 2)),
         ("degree(complete(3), 2)", nx.octahedral_graph()),
+        ("hyperx(3, 4)", nx.cartesian_product(nx.complete_graph(3), nx.complete_graph(4))),
         ("subset(torus(3, 3), {0, 1, 2, 3})", nx.Graph([(0, 1), (1, 2), (0, 2), (0, 3)])),
         ("bidirectional(uniring(5))", nx.cycle_graph(5)),
     ],
@@ -123,7 +129,7 @@ TABLE_9 = {
     "dgx1_v100()": (8, 6, 2), "line(complete_bipartite(4))": (32, 4, 3),
     "line(circulant(16, {3, 4}), 3)": (1024, 4, 6),
     "power(product(uniring(4), uniring(8)), 2)": (1024, 4, 20), "degree(complete(3), 2)": (6, 4, 2),
-    "degree(biring(5), 2)": (10, 4, 2),
+    "degree(biring(5), 2)": (10, 4, 2), "hyperx(3, 5)": (15, 6, 2), "hyperx(4, 2, 3)": (24, 6, 3),
 }  # fmt: skip
 
 
@@ -191,6 +197,82 @@ def test_machines_have_the_bandwidths_of_the_forestcoll_testbeds() -> None:
     assert topology("dgx1_v100()").node_bandwidth == 150 * gb
 
 
+def test_a_fat_tree_has_full_bandwidth_between_its_halves() -> None:
+    """As many links up as down at every switch, hosts of any two pods k/2 * k/2 ways apart."""
+    for k in (2, 4, 6):
+        net = topology(f"fat_tree({k})")
+        assert (net.num_ranks, net.num_switches, net.num_links) == (k**3 // 4, 5 * k * k // 4, 3 * k**3 // 2)
+        assert set(net.out_degree[net.num_ranks :].tolist()) == {k} and net.diameter == 6
+        graph = nx.Graph(as_graph(net))
+        halves = [0] * (k**3 // 8) + [1] * (k**3 // 8)
+        for rank, half in enumerate(halves):
+            graph.add_edge(("end", half), rank, capacity=1)
+        for a, b in graph.edges:
+            graph[a][b].setdefault("capacity", 1)
+        assert nx.maximum_flow_value(graph, ("end", 0), ("end", 1)) == k**3 // 8
+        assert net.names[0] == "host[0, 0, 0]" and net.names[-1] == f"core[{k // 2 - 1}, {k // 2 - 1}]"
+
+
+@pytest.mark.parametrize(("p", "a", "h"), [(1, 2, 1), (2, 4, 2), (1, 3, 3), (4, 1, 3)])
+def test_a_dragonfly_links_every_two_groups_once(p: int, a: int, h: int) -> None:
+    net = topology(f"dragonfly({p}, {a}, {h})")
+    groups = a * h + 1
+    assert (net.num_ranks, net.num_switches) == (groups * a * p, groups * a)
+    assert set(net.out_degree[net.num_ranks :].tolist()) == {p + a - 1 + h}
+    switch = np.stack([net.src, net.dst])[:, (net.src >= net.num_ranks) & (net.dst >= net.num_ranks)] - net.num_ranks
+    between = (switch // a)[:, switch[0] // a != switch[1] // a]
+    assert sorted(map(tuple, between.T.tolist())) == [(g, f) for g in range(groups) for f in range(groups) if g != f]
+    assert net.reverse_links is not None and net.diameter is not None and net.diameter <= 5
+
+
+def test_hammingmesh_is_boards_with_switches_along_every_line() -> None:
+    net = topology("hammingmesh(2, 3, 2, 4)")
+    assert (net.num_ranks, net.num_switches) == (4 * 12, 4 + 12) and net.node_bandwidth == 4
+    graph = as_graph(net)
+    boards = graph.subgraph(range(net.num_ranks))
+    mesh = nx.MultiDiGraph(nx.grid_2d_graph(2, 3).to_directed())
+    for board in nx.strongly_connected_components(boards):
+        assert nx.is_isomorphic(boards.subgraph(board), mesh)
+    assert {net.out_degree[n] for n, name in enumerate(net.names) if name.startswith("row")} == {2 * 4}
+    assert {net.out_degree[n] for n, name in enumerate(net.names) if name.startswith("column")} == {2 * 2}
+    assert net.names[13] == "gpu[1, 1]" and net.names[48] == "row[0]" and net.names[52] == "column[0]"
+    assert topology("hammingmesh(1, 1, 3, 4)").node_bandwidth == 4  # HyperX with switches: two links to each line
+
+
+@pytest.mark.parametrize(
+    "family", ["twisted_torus(2 * k, k)", "twisted_torus(2 * k, k, k)", "twisted_torus(2 * k, 2 * k, k)",
+               "shifted_ring(5 * k + 1)"],
+)  # fmt: skip
+@pytest.mark.parametrize("k", [2, 3, 4, 5, 8])
+def test_schedules_of_twisted_tori_and_shifted_rings_are_bandwidth_optimal(family: str, k: int) -> None:
+    """The paper verified twisted tori by computation (section 6), and so is this; the benchmark has more sizes."""
+    net = load("x.coll", text=f"param k = {k}; topology net = {family};").topologies["net"]
+    found = cost(BFB().run(Problem(net, Collective("allgather", net.num_ranks))))
+    assert (found.T_L, found.T_B) == (net.diameter, Fraction(net.num_ranks - 1, net.num_ranks))
+
+
+#: expression -> T_L, and whether Table 9 has it bandwidth-optimal and Moore optimal
+SCHEDULES_OF_TABLE_9 = {
+    "complete(7)": (1, True, True), "complete_bipartite(4)": (2, True, True), "hamming(2, 3)": (2, True, True),
+    "hamming(3, 4)": (3, True, False), "kautz(3, 0)": (1, True, True), "kautz(3, 2)": (3, False, True),
+    "generalized_kautz(4, 5)": (1, True, True), "generalized_kautz(4, 64)": (3, False, True),
+    "circulant(12, {2, 3})": (2, True, True), "circulant(40, {4, 5})": (4, True, False),
+    "directed_circulant(8)": (2, True, True), "directed_circulant(5)": (2, True, True),
+    "biring(9)": (4, True, False), "biring(8, 4)": (4, True, False), "uniring(6)": (5, True, True),
+    "uniring(6, 3)": (5, True, False), "debruijn(3, 2)": (2, False, True),
+    # the table says optimal, which leaves the loops out of a node's bandwidth; here they count as links of it
+    "debruijn(2, 1)": (1, False, True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("expression", SCHEDULES_OF_TABLE_9)
+def test_schedules_of_table_9(expression: str) -> None:
+    net = topology(expression)
+    found = cost(BFB().run(Problem(net, Collective("allgather", net.num_ranks))))
+    assert (found.T_L, found.bw_optimal, found.moore_optimal) == SCHEDULES_OF_TABLE_9[expression]
+    assert found.T_B is not None and (found.T_B == Fraction(net.num_ranks - 1, net.num_ranks)) == found.bw_optimal
+
+
 # ---- symmetry and order
 
 SYMMETRIC = (
@@ -198,7 +280,8 @@ SYMMETRIC = (
     "biring(6)",
     "biring(2, 4)", "uniring(5, 2)", "circulant(10, {2, 5})", "directed_circulant(9, {1, 3, 4})",
     "directed_circulant(6)",
-    "shifted_ring(9)", "product(torus(3, 2), uniring(4))", "power(biring(3), 3)", "degree(torus(2, 3), 3)",
+    "shifted_ring(9)", "hyperx(3, 1, 4)",
+    "product(torus(3, 2), uniring(4))", "power(biring(3), 3)", "degree(torus(2, 3), 3)",
     "transpose(directed_circulant(7, {1, 3}))", "bidirectional(directed_circulant(7, {1, 3}))", "complete(1)",
 )  # fmt: skip
 
@@ -312,6 +395,10 @@ def test_sizes_are_known_before_anything_is_built(name: str) -> None:
         "uniring": [(5,), (3, 2)],
         "generalized_kautz": [(3, 4), (3, 17)], "kautz": [(2, 3), (1, 2), (4, 0)], "debruijn": [(2, 1), (3, 3)],
         "hamming": [(1, 2), (2, 4)], "dgx1_v100": [()],
+        "hyperx": [(3, 4), (2, 1, 3), (5,)], "hammingmesh": [(2, 3, 2, 2), (1, 1, 3, 4), (2, 2, 1, 1), (1, 3, 2, 1)],
+        "fat_tree": [(2,), (4,), (6,)], "dragonfly": [(1, 2, 1), (2, 4, 2), (3, 1, 1)],
+        "distance_regular": [("octahedron",), ("PG(2, 3)",)],
+        "cayley": [(parse_group("dihedral(4)"), (1, 2)), (parse_group("symmetric(4)"), (5,))],
     }  # fmt: skip
     for arguments in examples.get(name, [(2,), (3,)]):
         net = getattr(module, name)(*arguments)
@@ -346,7 +433,10 @@ def test_sizes_of_operators_are_known_before_anything_is_built(name: str, more: 
         "uniring(2, 10000000000)", "mesh(1000000, 1000000)", "twisted_torus(200000, 100000)", "mi250(100000000)",
         "power(torus(10, 10), 100)", "line(complete(1000), 100)", "degree(torus(10, 10), 1000000000)",
         "dgx_a100(5000000)",
-        "product(torus(100, 100), torus(100, 100))", "circulant(2000, 1..1000)",
+        "product(torus(100, 100), torus(100, 100))", "circulant(2000, 1..1000)", "fat_tree(1000000)",
+        "dragonfly(100, 1000, 1000)", "hammingmesh(1000, 1000, 1000, 1000)", "hyperx(1000, 1000)", "hyperx(5000)",
+        "double_binary_tree(1000000000)", "cayley(direct(cyclic(1000), cyclic(1000)), {1})",
+        "cayley(symmetric(9), {1})",
     ],
 )  # fmt: skip
 def test_huge_graphs_are_refused_at_once(expression: str) -> None:

@@ -51,12 +51,22 @@ def topologies(options: SimpleNamespace, console: Console) -> int:
     if options.files:
         name = _known(options.files[0], known, "graph family")
         known = {name: known[name]}
+    more = _more(options.files[0]) if options.files else {}
     if options.json:
         listed = [{"name": n, "signature": s, "summary": text} for n, (s, text) in known.items()]
-        console.json({"topologies": listed})
-    else:
-        console.out(table([(signature, summary) for signature, summary in known.values()]))
+        console.json({"topologies": listed, **more})
+        return 0
+    console.out(table([(signature, summary) for signature, summary in known.values()]))
+    for title, lines in more.items():
+        console.out(f"\n{title}:\n" + "".join(f"  {line}\n" for line in lines))
     return 0
+
+
+def _more(name: str) -> dict[str, list[str]]:
+    """Return what the arguments of a family may be, where they are names rather than numbers."""
+    from collc.frontends.coll import details
+
+    return details(name)
 
 
 def _known(name: str, names: Mapping[str, Any], what: str) -> str:

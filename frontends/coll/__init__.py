@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collc.ir.spec import Spec
     from collc.ir.topology import Topology
 
-__all__ = ["FAMILIES", "NODE_LIMIT", "OPERATORS", "format_text", "load", "topology"]
+__all__ = ["FAMILIES", "NODE_LIMIT", "OPERATORS", "details", "format_text", "load", "topology"]
 
 #: The most nodes a topology may have unless the caller says otherwise; links and statements are limited in proportion.
 NODE_LIMIT = 20_000
@@ -58,6 +58,28 @@ def load(
         params=params, include_path=include_path, node_limit=node_limit, schedulers=schedulers, targets=targets
     )
     return elaborator.load(path, text)
+
+
+def details(family: str) -> dict[str, list[str]]:
+    """Return the names that a family's arguments are made of, by what they are.
+
+    >>> details("cayley")["groups"][2]
+    'dihedral(n)'
+    """
+    if family == "cayley":
+        from .groups import GROUPS, signature
+
+        return {"groups": [signature(name) for name in GROUPS]}
+    if family == "distance_regular":
+        from .families.distance_regular import NAMES
+
+        return {
+            "names (ranks, degree, diameter)": [
+                f'"{name}" ({known.ranks}, {known.degree}, {known.diameter})  {known.summary}'
+                for name, known in NAMES.items()
+            ]
+        }
+    return {}
 
 
 def topology(expression: str, *, node_limit: int = NODE_LIMIT) -> Topology:

@@ -155,8 +155,9 @@ Rename one of them.""",
 
     topology pod = tours(3, 3);
 
-`collc topologies` lists the graph families. The operators are line, degree, power, product, transpose, bidirectional
-and subset; the functions of numbers ranks, min, max, abs, floor, ceil, pow, log2 and xor.""",
+`collc topologies` lists the graph families, `collc topologies cayley` the groups. The operators are line, degree,
+power, product, transpose, bidirectional and subset; the functions of numbers ranks, min, max, abs, floor, ceil, pow,
+log2 and xor.""",
     "C0123": """an unknown unit
 
 Sizes have B KB MB GB TB and KiB MiB GiB TiB. Bandwidths have bps Kbps Mbps Gbps Tbps (bits) and B/s KB/s MB/s GB/s TB/s
@@ -393,6 +394,31 @@ Declare ranks: `rank gpu[8];`.""",
 `with { bandwidth: .. }` is for links that name none. The links of this topology have bandwidths in bytes per second.
 
 Leave it out.""",
+    "C0319": """arguments that make no group
+
+    topology net = cayley(metacyclic(8, 4, 2), {1, 4});
+
+metacyclic(m, k, r) needs r^k = 1 modulo m, and its last argument s, where there is one, s * (r - 1) = 0 modulo m;
+semidirect needs a square matrix over the moduli of its abelian group whose k-th power is the identity; symmetric and
+alternating take 1 to 9 points. `collc topologies cayley` lists the groups.
+
+Write `metacyclic(8, 4, 3)`: 3^4 is 1 modulo 8.""",
+    "C0320": """generators that make no Cayley digraph
+
+    topology net = cayley(cyclic(8), {0, 8});
+
+Generators are numbers of elements: 1 up to the order of the group less 1. Element 0 is the identity, which would link
+every rank to itself.
+
+Write `cayley(cyclic(8), {1, 3})`.""",
+    "C0321": """an unknown distance-regular graph
+
+    topology net = distance_regular("pg(2,6)");
+
+There is no projective plane of order 6. `collc topologies distance_regular` lists the names with ranks, degree and
+diameter; upper and lower case and blanks do not matter.
+
+Write `distance_regular("pg(2,5)")`.""",
 }
 
 #: code -> title, blank line, explanation with an example of the mistake and the remedy

@@ -11,6 +11,7 @@ import attrs
 
 from collc.ir.collective import KINDS
 from collc.ir.diagnostic import CollcError, Diagnostic, Source, Span, error, nearest
+from collc.ir.group import Group
 from collc.ir.schedule import Schedule
 from collc.ir.spec import CollectiveRequest, EmitRequest, Problem, ScheduleRequest, Spec
 from collc.ir.topology import Topology
@@ -238,6 +239,7 @@ class Elaborator:
             value: Value = self.compiler.evaluate(node, scope)
             if not isinstance(value, Topology):
                 hint = "a topology is a graph family such as `torus(3, 3)`, or `{ rank ..; link ..; }`"
+                hint = "write `cayley(GROUP, {generators})`" if isinstance(value, Group) else hint
                 raise error("C0131", f"found {kind_of(value)}, needed a topology", span=node.span, hint=hint)
             given = defaults(more, scope, self.compiler)
             return with_defaults(value, given, more.span) if more else value

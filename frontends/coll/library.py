@@ -1,4 +1,4 @@
-"""What ``name(arguments)`` means: graph families, operators on topologies, functions of numbers.
+"""What ``name(arguments)`` means: graph families, operators on topologies, groups, functions of numbers.
 
 Arguments are checked against the registry, and sizes against the limits, before anything is built.
 """
@@ -14,11 +14,13 @@ from typing import Any
 import attrs
 
 from collc.ir.diagnostic import CollcError, Span, error, nearest
+from collc.ir.group import Group
 from collc.ir.topology import Origin, Topology
 
 from . import ast
 from .expressions import integer
 from .families import FAMILIES, LATER, OPERATORS, Construction, Parameter
+from .groups import GROUPS, group
 from .values import Integers, Quantity, Value, bounded, compared, kind_of, whole
 
 __all__ = ["DEFAULT_NODE_LIMIT", "Library", "Limits"]
@@ -78,18 +80,20 @@ class Library:
 
     def require(self, node: ast.Call) -> None:
         """Raise C0122 unless the function exists, C0313 where this version cannot build it."""
-        if node.name in _CONSTRUCTIONS or node.name in _FUNCTIONS:
+        if node.name in _CONSTRUCTIONS or node.name in _FUNCTIONS or node.name in GROUPS:
             return
         if node.name in LATER:
             message = f"the graph family `{node.name}` is not available in this version"
             raise error("C0313", message, span=node.span, hint="`collc topologies` lists those that are")
-        hint = nearest(node.name, (*_CONSTRUCTIONS, *_FUNCTIONS, *LATER))
+        hint = nearest(node.name, (*_CONSTRUCTIONS, *GROUPS, *_FUNCTIONS, *LATER))
         raise error("C0122", f"unknown graph family or function `{node.name}`", span=_name_span(node), hint=hint)
 
     def call(self, node: ast.Call, values: Sequence[Value]) -> Value:
         """Return what a call with these arguments is."""
         if node.name in _CONSTRUCTIONS:
             return self._construct(node, values)
+        if node.name in GROUPS:
+            return group(node, values, self.limits.nodes)
         least, most, function = _FUNCTIONS[node.name]
         if len(values) < least or (most is not None and len(values) > most):
             raise _arity(node, len(values), least, most, _SIGNATURES[node.name])
@@ -119,9 +123,19 @@ def _argument(entry: Construction, node: ast.Call, index: int, value: Value) -> 
         if not isinstance(value, Topology):
             raise error("C0131", f"found {kind_of(value)}, needed a topology for `{node.name}`", span=span)
         return value
+    if parameter.kind == "group":
+        if not isinstance(value, Group):
+            hint = f"groups are {', '.join(GROUPS)}"
+            raise _wrong_kind(node.name, parameter, value, "a group", span, hint=hint)
+        return value
+    if parameter.kind == "name":
+        if not isinstance(value, str):
+            example = f"`collc topologies {node.name}` lists them"
+            raise _wrong_kind(node.name, parameter, value, "a string", span, hint=example)
+        return value
     if parameter.kind == "set":
         return _members(node.name, parameter, value, span)
-    if isinstance(value, (bool, str, Topology, Integers, range, Quantity)):
+    if isinstance(value, (bool, str, Topology, Integers, range, Quantity, Group)):
         raise _wrong_kind(node.name, parameter, value, "an integer", span)
     number = integer(value, span, f"an integer `{parameter.name}`")
     if number < parameter.least:
@@ -167,6 +181,10 @@ def _shown(value: Value) -> str:
     match value:
         case Topology():
             return value.name
+        case Group():
+            return value.expression
+        case str():
+            return f'"{value}"'
         case Integers(items):
             return f"{{{', '.join(map(str, items))}}}"
         case range():

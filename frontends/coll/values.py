@@ -1,7 +1,8 @@
 """What expressions evaluate to, and exact arithmetic on it.
 
 Values are ``bool``, ``int``, ``Fraction`` (never a whole number), ``str``, ``range``, :class:`Quantity`,
-:class:`Integers`, :class:`Switch` and :class:`collc.ir.topology.Topology`. A rank is its number.
+:class:`Integers`, :class:`Switch`, :class:`collc.ir.group.Group` and :class:`collc.ir.topology.Topology`. A rank is its
+number, and so is an element of a group.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, TypeAlias
 import attrs
 
 from collc.ir.diagnostic import Span, error
+from collc.ir.group import Group
 from collc.ir.topology import Topology
 
 from .units import BANDWIDTH, SIZE, TIME
@@ -57,7 +59,7 @@ class Switch:
     number: int
 
 
-Value: TypeAlias = bool | int | Fraction | str | range | Quantity | Integers | Switch | Topology
+Value: TypeAlias = bool | int | Fraction | str | range | Quantity | Integers | Switch | Group | Topology
 
 _MEASURES = {SIZE: "a size", BANDWIDTH: "a bandwidth", TIME: "a time"}
 _KINDS = {
@@ -78,7 +80,9 @@ def kind_of(value: Value) -> str:
     >>> kind_of(3), kind_of(Quantity(Fraction(1), "time"))
     ('a number', 'a time')
     """
-    return _MEASURES[value.measure] if isinstance(value, Quantity) else _KINDS[type(value)]
+    if isinstance(value, Quantity):
+        return _MEASURES[value.measure]
+    return "a group" if isinstance(value, Group) else _KINDS[type(value)]
 
 
 def whole(value: Fraction) -> int | Fraction:

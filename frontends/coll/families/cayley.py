@@ -18,7 +18,7 @@ from ._sizes import domain
 
 __all__ = [
     "biring", "circulant", "complete", "complete_bipartite", "directed_circulant", "hamming", "hypercube",
-    "shifted_ring", "torus", "uniring",
+    "hyperx", "shifted_ring", "torus", "uniring",
 ]  # fmt: skip
 
 _MAX_DIMENSIONS = 32
@@ -79,6 +79,26 @@ def hamming(n: int, q: int) -> Topology:
 def hamming_size(n: int, q: int) -> tuple[int, int]:
     nodes = _sizes.power(q, n)
     return nodes, _sizes.prod([nodes, n, q - 1])
+
+
+def hyperx(*sizes: int) -> Topology:
+    """Return the regular HyperX of these sizes with one rank a switch: linked where exactly one coordinate differs.
+
+    The product of complete graphs (Ahn et al., HyperX, 2009); H(n,q) where all sizes are q.
+
+    >>> hyperx(3, 5).num_ranks, hyperx(3, 5).degree, hyperx(3, 5).diameter
+    (15, 6, 2)
+    """
+    axes = len(sizes)
+    steps = [_unit(axis, axes, step) for axis, size in enumerate(sizes) for step in range(1, size)]
+    return _translated("hyperx", sizes, steps)
+
+
+def hyperx_size(*sizes: int) -> tuple[int, int]:
+    if len(sizes) > _MAX_DIMENSIONS:
+        raise domain(f"found {len(sizes)} dimensions, needed at most {_MAX_DIMENSIONS}")
+    nodes = _sizes.prod(sizes)
+    return nodes, _sizes.prod([nodes, sum(size - 1 for size in sizes)])
 
 
 def hypercube(n: int) -> Topology:

@@ -1,0 +1,78 @@
+"""Groups as values of the language: ``metacyclic(8, 4, 3)``, ``direct(dihedral(3), cyclic(2))``.
+
+What is a group is :mod:`collc.ir.group`'s to say; here its complaints become mistakes of the file, and groups beyond
+the limit on nodes are refused at once, before they become the argument of anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from collc.ir.diagnostic import CollcError, error
+from collc.ir.group import GROUPS, Group, build_group
+
+from . import ast
+from .expressions import integer
+from .values import Value
+
+__all__ = ["GROUPS", "group", "signature"]
+
+#: more sizes or matrix entries than any group below the limits has
+_MOST_ARGUMENTS = 1024
+#: `r` is looked for by trying all, up to this modulus
+_SMALL = 1 << 16
+
+
+def signature(name: str) -> str:
+    """Return how a group is written.
+
+    >>> signature("metacyclic")
+    'metacyclic(m, k, r[, s])'
+    """
+    return f"{name}({GROUPS[name][0]})"
+
+
+def group(node: ast.Call, values: Sequence[Value], limit: int) -> Group:
+    """Return the group of a call; raise C0319 where the arguments make none, C0310 where it exceeds ``limit``."""
+    if len(values) > _MOST_ARGUMENTS:
+        raise error("C0319", f"found {len(values)} arguments, needed at most {_MOST_ARGUMENTS}", span=node.span)
+    arguments = [_argument(value, node.arguments[i]) for i, value in enumerate(values)]
+    if node.name == "direct":
+        # factors of one element change nothing, and without them a product of many factors is a large group
+        arguments = [a for a in arguments if not isinstance(a, Group) or a.order > 1] or arguments[:1]
+    try:
+        found = build_group(node.name, arguments)
+    except ValueError as failure:
+        raise _no_group(node, arguments, str(failure)) from None
+    if found.order > limit:
+        count = f"{found.order}" if found.order <= 10**12 else "more than 10^12"
+        message = f"`{node.name}(..)` has {count} elements, the limit is {limit}"
+        raise error("C0310", message, span=node.span, hint="`--node-limit` raises the limit")
+    return found
+
+
+def _argument(value: Value, node: ast.Expr) -> int | Group:
+    return value if isinstance(value, Group) else integer(value, node.span, "an integer or a group")
+
+
+def _no_group(node: ast.Call, arguments: Sequence[int | Group], reason: str) -> CollcError:
+    """Return the mistake, with what the metacyclic condition comes to where that is what fails."""
+    form = f"write `{signature(node.name)}`"
+    if node.name != "metacyclic" or "r^k" not in reason or not all(isinstance(a, int) for a in arguments):
+        return error("C0319", f"`{node.name}(..)` is no group: {reason}", span=node.span, hint=form)
+    m, k, r, s = (int(a) for a in (*arguments, 0)[:4])  # type: ignore[arg-type]
+    if m < 1 or k < 1:
+        return error("C0319", f"found m = {m} and k = {k}, needed at least 1", span=node.span, hint=form)
+    if pow(r, k, m) != 1 % m:
+        message = f"found {r}^{k} = {pow(r, k, m)} modulo {m}, needed r^k = 1 modulo m"
+        return error("C0319", message, span=node.span, hint=_twists(m, k))
+    message = f"found {s} * ({r} - 1) = {s * (r - 1) % m} modulo {m}, needed s * (r - 1) = 0 modulo m"
+    return error("C0319", message, span=node.span, hint="leave s out: then it is 0")
+
+
+def _twists(m: int, k: int) -> str | None:
+    if m > _SMALL:
+        return None
+    good = [r for r in range(1, m) if pow(r, k, m) == 1]
+    shown = ", ".join(map(str, good[:12]))
+    return f"with m = {m} and k = {k}, r may be {shown}{', ..' if len(good) > 12 else ''}"

@@ -1,0 +1,238 @@
+"""The double binary tree: each half of the data over a tree of its own, in pieces that follow each other.
+
+The baseline of the direct-connect paper (section 8.2), NCCL's algorithm for large machines (Sanders, Speck and Traff,
+Two-tree algorithms for full bandwidth broadcast, reduction and scan, 2009). An allreduce sends every piece up its tree,
+reducing, and down again, as soon as it has arrived; pieces on their way up and down do not share links.
+
+A tree edge has a *turn*: the step at which the first piece comes down it, counted from the root. The same edge on
+the way up has the turn counted from the end. Pieces follow at a distance of one step, or of two where every rank is to
+send down at most one piece a step and receive at most one: then the edges are coloured with the steps' parity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import gcd, isqrt
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+
+from collc.ir.collective import Collective
+from collc.ir.cost import DEFAULT_ALPHA, DEFAULT_BANDWIDTH
+from collc.ir.diagnostic import CollcError, error
+from collc.ir.schedule import Action, Schedule
+from collc.ir.spec import Problem
+from collc.ir.topology import Topology
+from collc.ir.two_trees import centre, depths, rooted, two_trees
+
+from ..base import Pass
+
+__all__ = ["DoubleBinaryTree"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_KINDS = ("allreduce", "broadcast", "reduce")
+_MOST_PIECES = 1 << 16
+#: the most pieces unless the caller names more: schedules grow with them, and runtimes cut large messages anyway
+_MOST_CHOSEN = 1024
+#: what an allreduce without a size is taken to be
+_USUAL_SIZE = 1 << 20
+
+
+@attrs.frozen
+class DoubleBinaryTree(Pass):
+    """Synthesize the pipelined schedule of two binary trees, on any network that has their links.
+
+    The trees are those of ``double_binary_tree(N)`` by rank numbers. An allreduce turns round in the middle of each
+    tree; a broadcast or reduce begins or ends at its root, wherever that is in the trees.
+
+    Raises C0530 (a collective it cannot do), C0531 (a link of the trees is missing), C0532 (an impossible number of
+    pieces), C0533 (``one-port`` with a rooted collective).
+    """
+
+    name: ClassVar[str] = "double-binary-tree"
+    summary: ClassVar[str] = "pipelined allreduce, broadcast or reduce over two binary trees, as NCCL's"
+    takes: ClassVar[type] = Problem
+    gives: ClassVar[type] = Schedule
+
+    pipeline: int | None = attrs.field(
+        default=None, metadata={"help": "pieces of each half of the data; unless given, what the cost model likes best"}
+    )
+    one_port: bool = attrs.field(
+        default=False, metadata={"help": "let a rank send down, and receive from above, one piece a step"}
+    )
+
+    def run(self, ir: Problem) -> Schedule:
+        topology, collective = ir.topology, ir.collective
+        self._check(topology, collective)
+        trees = _placed(topology.num_ranks, collective.root, self.one_port)
+        turns, pace = (_coloured(trees), 2) if self.one_port else ([depths(tree) - 1 for tree in trees], 1)
+        last = max(int(turn.max()) for turn in turns)
+        phases = 2 if collective.kind == "allreduce" else 1
+        pieces = self.pipeline or _pieces(topology, collective, phases * (last + 1), pace)
+        up, down = _links(topology, trees)
+        rows = []
+        for tree, cuts in enumerate(_halves(topology.num_ranks, pieces)):
+            child = np.flatnonzero(trees[tree] >= 0)
+            turn = turns[tree][child]
+            if collective.kind != "broadcast":
+                rows.append(_rows(last - turn, pace, up[tree], cuts, Action.REDUCE))
+            if collective.kind != "reduce":
+                rows.append(_rows(turn + (last + 1) * (phases - 1), pace, down[tree], cuts, Action.COPY))
+        return _schedule(topology, collective, pieces, rows)
+
+    def _check(self, topology: Topology, collective: Collective) -> None:
+        if collective.kind not in _KINDS:
+            hint = "`bfb` schedules it on any network of ranks"
+            notes = [f"it schedules {', '.join(_KINDS)}"]
+            message = f"double-binary-tree cannot schedule `{collective.kind}`"
+            raise error("C0530", message, notes=notes, hint=hint, exit_status=3)
+        if self.pipeline is not None and not 1 <= self.pipeline <= _MOST_PIECES:
+            message = f"found {self.pipeline} pieces, needed 1 to {_MOST_PIECES}"
+            raise error("C0532", message, hint="write `pipeline: 16`", exit_status=3)
+        if self.one_port and collective.root is not None:
+            message = f"`one-port` is for allreduce; found a {collective.kind}"
+            raise error("C0533", message, hint="leave `one-port` out", exit_status=3)
+
+
+# ---- trees and turns
+
+
+def _placed(num_ranks: int, root: int | None, plain: bool) -> list[Array]:
+    """Return both trees with the root of the collective, or the middle of each, as theirs; as they are if ``plain``."""
+    trees = two_trees(num_ranks)
+    if plain:
+        return list(trees)
+    return [rooted(tree, centre(tree) if root is None else root) for tree in trees]
+
+
+def _coloured(trees: Sequence[Array]) -> list[Array]:
+    """Return the turns of both trees' edges, by child, such that a rank has one edge in and one out of each parity.
+
+    An edge shares its parent with at most one other and its child with at most one, of the other tree: following both
+    in turn makes paths and even circles, which two colours suffice for.
+    """
+    colour = _two_colours(trees)
+    turns = []
+    for tree, parent in enumerate(trees):
+        turn = np.full(len(parent), -1, dtype=np.int64)
+        for child in np.argsort(depths(parent), kind="stable")[1:].tolist():
+            first = int(turn[parent[child]]) + 1
+            turn[child] = first + (first + colour[tree, child]) % 2
+        turns.append(turn)
+    return turns
+
+
+def _two_colours(trees: Sequence[Array]) -> dict[tuple[int, int], int]:
+    """Return 0 or 1 for every (tree, child)."""
+    edges = [(tree, int(child)) for tree, parent in enumerate(trees) for child in np.flatnonzero(parent >= 0)]
+    below: dict[int, list[tuple[int, int]]] = {}
+    for tree, child in edges:
+        below.setdefault(int(trees[tree][child]), []).append((tree, child))
+    colour: dict[tuple[int, int], int] = {}
+    for first in edges:
+        waiting = [(first, 0)]
+        while waiting:
+            edge, wanted = waiting.pop()
+            if edge in colour:
+                continue
+            colour[edge] = wanted
+            tree, child = edge
+            beside = [other for other in below[int(trees[tree][child])] if other != edge]
+            across = [(1 - tree, child)] if trees[1 - tree][child] >= 0 else []
+            waiting += [(other, 1 - wanted) for other in (*beside, *across)]
+    return colour
+
+
+# ---- pieces
+
+
+def _pieces(topology: Topology, collective: Collective, steps: int, pace: int) -> int:
+    """Return how many pieces take least time: (steps + pace (k - 1)) (alpha + x / k), x the time of half the data.
+
+    Latency and bandwidth are the links' own where they have any, else those that predictions assume; the size is the
+    collective's, else 1 MiB.
+    """
+    alpha = max(c.latency for c in topology.classes) or DEFAULT_ALPHA
+    speed = min(c.bandwidth for c in topology.classes)
+    if topology.unit != "B/s":
+        speed *= DEFAULT_BANDWIDTH / (topology.node_bandwidth or 1)
+    half = Fraction(collective.size or _USUAL_SIZE, 2) / speed
+    best = isqrt(max(int((steps - pace) * half / (pace * alpha)), 0))
+    tried = (min(max(k, 1), _MOST_CHOSEN) for k in (best, best + 1))
+    return min(tried, key=lambda k: (steps + pace * (k - 1)) * (alpha + half / k))
+
+
+def _halves(num_ranks: int, pieces: int) -> list[Array]:
+    """Return for each half rows (piece, shard, lo, hi): its pieces, cut where shards end, in parts of a shard."""
+    parts, width = _parts(num_ranks, pieces)
+    ends = np.union1d(np.arange(2 * pieces + 1) * width, np.arange(num_ranks + 1) * parts)
+    lo, hi = ends[:-1], ends[1:]
+    shard = lo // parts
+    cuts = np.stack([lo // width % pieces, shard, lo - shard * parts, hi - shard * parts], axis=1)
+    return [cuts[lo < pieces * width], cuts[lo >= pieces * width]]
+
+
+def _parts(num_ranks: int, pieces: int) -> tuple[int, int]:
+    """Return the parts of a shard, and how many of them make a piece."""
+    common = gcd(2 * pieces, num_ranks)
+    return 2 * pieces // common, num_ranks // common
+
+
+# ---- links and rows
+
+
+def _links(topology: Topology, trees: Sequence[Array]) -> tuple[list[Array], list[Array]]:
+    """Return the links up and down every tree's edges, children ascending; raise C0531 where one is missing.
+
+    An edge of both trees has two links where there are parallel ones.
+    """
+    key = topology.src.astype(np.int64) * topology.num_nodes + topology.dst
+    order = np.argsort(key, kind="stable")
+    known = key[order]
+    taken: Array = np.zeros(0, dtype=np.int64)
+    up, down = [], []
+    for tree, parent in enumerate(trees):
+        child = np.flatnonzero(parent >= 0)
+        above = parent[child]
+        ends = np.stack([np.concatenate([child, above]), np.concatenate([above, child])], axis=1)
+        wanted = ends[:, 0] * topology.num_nodes + ends[:, 1]
+        first, count = np.searchsorted(known, wanted), np.searchsorted(known, wanted, "right")
+        if (first == count).any():
+            raise _missing(topology, tree, ends[first == count])
+        found = order[first + ((count - first > 1) & np.isin(wanted, taken))]
+        taken = wanted
+        up.append(found[: len(child)])
+        down.append(found[len(child) :])
+    return up, down
+
+
+def _missing(topology: Topology, tree: int, ends: Array) -> CollcError:
+    (a, b), names = ends[0].tolist(), topology.names
+    more = f", nor {len(ends) - 1} others of tree {tree + 1}" if len(ends) > 1 else ""
+    return error(
+        "C0531",
+        f"`{topology.name}` has no link from rank {names[a]} to rank {names[b]}{more}",
+        notes=[f"double-binary-tree needs the links of `double_binary_tree({topology.num_ranks})`, both ways"],
+        hint="use that topology, or another scheduler: `bfb` needs no particular links",
+        exit_status=3,
+    )
+
+
+def _rows(turn: Array, pace: int, links: Array, cuts: Array, action: Action) -> Array:
+    """Return columns step, action, shard, lo, hi, link: every piece over every edge."""
+    step = turn[:, None] + pace * cuts[:, 0]
+    columns = [step, np.full_like(step, action), *(np.broadcast_to(c, step.shape) for c in cuts.T[1:])]
+    columns.append(np.broadcast_to(links[:, None], step.shape))
+    return np.stack([column.ravel() for column in columns])
+
+
+def _schedule(topology: Topology, collective: Collective, pieces: int, rows: Sequence[Array]) -> Schedule:
+    table = np.concatenate(rows, axis=1)
+    step, action, shard, lo, hi, route = table[:, np.argsort(table[0], kind="stable")]
+    return Schedule(
+        topology, collective, _parts(topology.num_ranks, pieces)[0], step=step, action=action, shard=shard, lo=lo,
+        hi=hi, route=route, scheduler="double-binary-tree",
+    )  # fmt: skip
