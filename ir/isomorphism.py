@@ -1,0 +1,157 @@
+"""Isomorphisms between networks and automorphisms of one: refinement, individualization and backtracking, in columns.
+
+Every map found is checked link by link. Effort is counted, not timed, so that results do not depend on the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+
+from ._search import Path, Side, components, first_of_orbits, generators
+from .refinement import Budget, individualize
+from .topology import Topology
+
+__all__ = ["EFFORT", "Match", "automorphisms", "isomorphism", "link_map", "match", "orbits"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+#: links that a search may look at, unless told otherwise: some seconds
+EFFORT = 100_000_000
+
+
+@attrs.frozen(eq=False)
+class Match:
+    """The outcome of a search: a map of nodes, or nothing; ``decided`` tells "there is none" from "none was found"."""
+
+    nodes: Array | None
+    decided: bool = True
+
+
+def isomorphism(
+    one: Topology, two: Topology, fixing: Mapping[int, int] | None = None, effort: int = EFFORT
+) -> Array | None:
+    """Return an array m such that links v -> w of ``one`` are links m[v] -> m[w] of ``two``, or nothing.
+
+    Ranks map to ranks; parallel links, bandwidths and latencies count. ``fixing`` says where some nodes must go.
+    Nothing is also returned where none is found within ``effort``: :func:`match` tells the difference.
+
+    >>> ring = Topology.from_links("ring", 3, [(0, 1), (1, 2), (2, 0)])
+    >>> isomorphism(ring, ring.transpose(), fixing={0: 1}).tolist()
+    [1, 0, 2]
+    """
+    return match(one, two, fixing, effort).nodes
+
+
+def match(one: Topology, two: Topology, fixing: Mapping[int, int] | None = None, effort: int = EFFORT) -> Match:
+    """Look for an isomorphism as :func:`isomorphism` does; say whether the search was complete where none is found."""
+    if (one.num_ranks, one.num_switches, one.num_links) != (two.num_ranks, two.num_switches, two.num_links):
+        return Match(None)
+    first, second, kinds = _kinds(one, two)
+    sides = [Side.of(one, first, len(kinds)), Side.of(two, second, len(kinds))]
+    for i, (a, b) in enumerate((fixing or {}).items()):
+        if sides[0].colours[a] != sides[1].colours[b]:
+            return Match(None)
+        sides = [attrs.evolve(s, colours=individualize(s.colours, x, i)) for s, x in zip(sides, (a, b), strict=True)]
+    budget = Budget(effort)
+    small = [side.quotient() for side in sides]
+    path = Path.down(small[0].graph, small[0].colours, budget)
+    start = small[1].graph.refine(small[1].colours, budget, path.trace)
+    if start is None:
+        return Match(None)
+    found = first_of_orbits(path, small[1], start[0], budget, _translations(two))
+    if found is None:
+        return Match(None, decided=not budget.spent)
+    nodes = small[0].lift(found, small[1])
+    return Match(nodes) if link_map(one, two, nodes) is not None else Match(None, decided=False)
+
+
+def link_map(one: Topology, two: Topology, nodes: Array) -> Array | None:
+    """Return for each link of ``one`` the link of ``two`` that a map of nodes takes it to; nothing where one lacks.
+
+    The k-th of parallel links of one kind goes to the k-th. Nothing also where ``two`` has further links, so this
+    decides whether ``nodes``, a permutation, is an isomorphism.
+    """
+    if one.num_links != two.num_links:
+        return None
+    kinds = _kinds(one, two)
+    keys = [
+        (kind[t.link_class] * t.num_nodes + nodes_of[t.src]) * t.num_nodes + nodes_of[t.dst]
+        for t, kind, nodes_of in ((one, kinds[0], nodes.astype(np.int64)), (two, kinds[1], np.arange(two.num_nodes)))
+    ]
+    order = [np.argsort(key, kind="stable") for key in keys]
+    if not np.array_equal(keys[0][order[0]], keys[1][order[1]]):
+        return None
+    links = np.empty(one.num_links, dtype=np.int64)
+    links[order[0]] = order[1]
+    return links
+
+
+def _kinds(one: Topology, two: Topology) -> tuple[Array, Array, list[Any]]:
+    """Return for the classes of both the number of their kind, and the kinds; equal classes are of one kind."""
+    both = [[(t.unit, c.bandwidth, c.latency) for c in t.classes] for t in (one, two)]
+    kinds = list(dict.fromkeys(kind for row in both for kind in row))
+    number = {kind: i for i, kind in enumerate(kinds)}
+    first, second = (np.array([number[kind] for kind in row], dtype=np.int64) for row in both)
+    return first, second, kinds
+
+
+# ---- automorphisms
+
+
+def automorphisms(topology: Topology, effort: int = EFFORT) -> list[Array]:
+    """Return automorphisms, as maps of nodes, that generate all of them, or within ``effort`` as many as were found.
+
+    The identity is left out. Deterministic.
+    """
+    kinds = _kinds(topology, topology)
+    side = Side.of(topology, kinds[0], len(kinds[2]))
+    budget = Budget(effort)
+    small = side.quotient()
+    found = [small.lift(g, small) for g in generators(small, _translations(topology), budget)]
+    everyone = np.arange(topology.num_nodes)
+    for group in small.members:
+        if len(group) > 1:
+            swap, turn = everyone.copy(), everyone.copy()
+            swap[group[:2]], turn[group] = group[1::-1], np.roll(group, 1)
+            found += [swap, turn] if len(group) > 2 else [swap]
+    return [g for g in found if (g != everyone).any() and link_map(topology, topology, g) is not None]
+
+
+def orbits(topology: Topology, effort: int = EFFORT) -> tuple[Array, Array]:
+    """Return the orbit of every node and of every link under :func:`automorphisms`, numbered from 0 as they appear.
+
+    Parallel links of one kind are in one orbit. Nodes (links) of one orbit are alike; those of several orbits may still
+    be alike where the search ended early.
+    """
+    maps = automorphisms(topology, effort)
+    nodes = components(np.arange(topology.num_nodes), maps)
+    kinds, _, _ = _kinds(topology, topology)
+    ends = (kinds[topology.link_class] * topology.num_nodes + topology.src) * topology.num_nodes + topology.dst
+    _, first, place = np.unique(ends, return_index=True, return_inverse=True)
+    moved = (link_map(topology, topology, g) for g in maps)
+    links = components(first[place.ravel()], [m for m in moved if m is not None])
+    return _numbered(nodes), _numbered(links)
+
+
+def _translations(topology: Topology) -> list[Array]:
+    """Return left multiplications that generate the topology's group, where it has one."""
+    group, found = topology.symmetry, list[Array]()
+    if group is None or group.order != topology.num_ranks or topology.num_switches:
+        return []
+    ranks = np.arange(topology.num_ranks)
+    reached = ranks
+    while (reached != 0).any():
+        found.append(group.translate(ranks, int(np.flatnonzero(reached)[0])))
+        reached = components(ranks, found)
+    return [g for g in found if link_map(topology, topology, g) is not None]
+
+
+def _numbered(labels: Array) -> Array:
+    _, first, number = np.unique(labels, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first, kind="stable")] = np.arange(len(first))
+    return rank[number.ravel()]

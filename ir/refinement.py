@@ -1,0 +1,193 @@
+"""Colour refinement of networks: nodes get one colour where nothing in their surroundings tells them apart (yet).
+
+Colours are 64-bit hashes of what isomorphism preserves, so colours of two networks compare directly: nodes of unlike
+colours are unlike for certain; nodes of one colour may still differ. Nodes that any exchange leaves in place (*twins*:
+the GPUs under one switch, all ranks of a complete graph) are found exactly and stand for one another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from .topology import Topology
+
+__all__ = ["Budget", "Graph", "individualize", "mix", "start_colours", "twins"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+#: a round of refinement costs at least as much as looking at this many links
+_ROUND = 2000
+#: ways of being linked (kind and number of parallel links) for which linked twins are looked for
+_MOST_PATTERNS = 8
+
+_GOLDEN, _STRETCH, _SPREAD = (np.uint64(x) for x in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+_SHIFTS = tuple(np.uint64(x) for x in (30, 27, 31))
+_INWARD = np.uint64(0xD1B54A32D192ED03)
+
+
+def mix(words: Array) -> Array:
+    """Return 64-bit words that look random, each a function of its own word: the finalizer of splitmix64."""
+    words = words + _GOLDEN
+    words = (words ^ (words >> _SHIFTS[0])) * _STRETCH
+    words = (words ^ (words >> _SHIFTS[1])) * _SPREAD
+    return words ^ (words >> _SHIFTS[2])
+
+
+def individualize(colours: Array, node: int, number: int = 0) -> Array:
+    """Return the colours with one node's replaced by one that nobody else has; nodes of one colour need a number."""
+    result = colours.copy()
+    result[node : node + 1] = mix((colours[node : node + 1] ^ _INWARD) + np.uint64(number))
+    return result
+
+
+@attrs.define
+class Budget:
+    """How much a search may still do, in links looked at; ``spent`` once that is less than nothing."""
+
+    left: int
+
+    @property
+    def spent(self) -> bool:
+        return self.left < 0
+
+
+@attrs.frozen(eq=False)
+class Graph:
+    """Links as sorted rows: what refinement reads, for ``size`` nodes and links of ``kinds`` kinds.
+
+    ``out_ends`` holds kind * size + head for all links by tail, ``in_ends`` kind * size + tail by head; the rows of the
+    nodes ``out_nodes`` (those that have any) begin at ``out_start``.
+    """
+
+    size: int
+    kinds: int
+    src: Array
+    dst: Array
+    kind: Array
+    out_nodes: Array
+    out_start: Array
+    out_ends: Array
+    in_nodes: Array
+    in_start: Array
+    in_ends: Array
+
+    @classmethod
+    def of(cls, size: int, kinds: int, src: Array, dst: Array, kind: Array) -> Graph:
+        rows = [_rows(tails, kind * size + heads) for tails, heads in ((src, dst), (dst, src))]
+        return cls(size, kinds, src, dst, kind, *rows[0], *rows[1])
+
+    def induced(self, nodes: Array) -> Graph:
+        """Return the graph of some nodes, numbered in their order."""
+        number = np.full(self.size, -1, dtype=np.int64)
+        number[nodes] = np.arange(len(nodes))
+        keep = (number[self.src] >= 0) & (number[self.dst] >= 0)
+        return Graph.of(len(nodes), self.kinds, number[self.src[keep]], number[self.dst[keep]], self.kind[keep])
+
+    def refine(
+        self, colours: Array, budget: Budget, trace: Sequence[int] | None = None
+    ) -> tuple[Array, list[int]] | None:
+        """Return stable colours, finer than those given, and a checksum of every round on the way.
+
+        With the ``trace`` of another graph, refine as many rounds and return nothing as soon as they differ.
+        """
+        sums, classes = list[int](), len(np.unique(colours)) if trace is None else 0
+        while trace is None or len(sums) < len(trace):
+            budget.left -= len(self.src) + _ROUND
+            colours = self._round(colours)
+            sums.append(int(mix(colours).sum(dtype=np.uint64)))
+            if trace is None:
+                before, classes = classes, len(np.unique(colours))
+                if classes == before:
+                    break
+            elif sums[-1] != trace[len(sums) - 1]:
+                return None
+        return colours, sums
+
+    def _round(self, colours: Array) -> Array:
+        salts = mix(np.arange(self.kinds, dtype=np.uint64))[:, None]
+        table = mix(colours + salts).ravel()
+        result = colours * _GOLDEN
+        if len(self.src):
+            result[self.out_nodes] += np.add.reduceat(table[self.out_ends], self.out_start)
+            result[self.in_nodes] += np.add.reduceat(mix(table + _INWARD)[self.in_ends], self.in_start)
+        return mix(result)
+
+
+def _rows(ends: Array, words: Array) -> tuple[Array, Array, Array]:
+    order = np.argsort(ends, kind="stable")
+    nodes, start = np.unique(ends[order], return_index=True)
+    return nodes, start, words[order]
+
+
+def start_colours(topology: Topology) -> Array:
+    """Return the colours that nodes begin with: ranks and switches."""
+    return mix((np.arange(topology.num_nodes) >= topology.num_ranks).astype(np.uint64))
+
+
+# ---- twins
+
+
+def twins(graph: Graph, colours: Array) -> list[Array]:
+    """Return the classes of at least two nodes that may be exchanged at will, ascending, in the order of their least.
+
+    Exchanging any two nodes of a class and leaving all others in place maps links to links and colours to colours.
+    Classes of nodes that are linked to each other are found where all those links are of one kind.
+    """
+    rows = [_neighbours(graph, *ends) for ends in ((graph.src, graph.dst), (graph.dst, graph.src))]
+    words = mix(np.arange((graph.size + 1) * graph.kinds, dtype=np.uint64)).reshape(-1, graph.kinds)
+    sums = [_sums(graph, words.ravel(), *row) for row in rows]
+    found, free = list[Array](), np.ones(graph.size, dtype=bool)
+    for kind, times in [(0, 0), *_patterns(graph)]:
+        own = words[:-1, kind] * np.uint64(times)
+        keys = mix(mix(sums[0] + own) + (sums[1] + own) * _INWARD) + colours
+        nodes = np.flatnonzero(free)
+        nodes = nodes[np.argsort(keys[nodes], kind="stable")]
+        for group in np.split(nodes, np.flatnonzero(np.diff(keys[nodes])) + 1):
+            if (
+                len(group) > 1
+                and _alike(graph, rows, group, kind, times)
+                and (colours[group] == colours[group[0]]).all()
+            ):
+                found.append(group)
+                free[group] = False
+    return sorted(found, key=lambda group: int(group[0]))
+
+
+def _neighbours(graph: Graph, tails: Array, heads: Array) -> tuple[Array, Array]:
+    """Return (start, words): every node's neighbours as head * kinds + kind, ascending; loops as node ``size``."""
+    words = np.where(tails == heads, graph.size, heads) * graph.kinds + graph.kind
+    order = np.lexsort((words, tails))
+    return np.searchsorted(tails[order], np.arange(graph.size + 1)), words[order]
+
+
+def _sums(graph: Graph, words: Array, start: Array, ends: Array) -> Array:
+    total = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(words[ends], dtype=np.uint64)])
+    return total[start[1:]] - total[start[:-1]]
+
+
+def _patterns(graph: Graph) -> list[tuple[int, int]]:
+    """Return the commonest (kind, number of parallel links) between linked nodes."""
+    apart = graph.src != graph.dst
+    pair = (graph.kind[apart] * graph.size + graph.src[apart]) * graph.size + graph.dst[apart]
+    pairs, times = np.unique(pair, return_counts=True)
+    seen, count = np.unique(np.stack([pairs // graph.size**2, times], axis=1), axis=0, return_counts=True)
+    best = np.argsort(-count, kind="stable")[:_MOST_PATTERNS]
+    return [(int(kind), int(number)) for kind, number in seen[best]]
+
+
+def _alike(graph: Graph, rows: list[tuple[Array, Array]], group: Array, kind: int, times: int) -> bool:
+    """Whether all nodes of a group have the same neighbours, each counted as its own neighbour ``times`` times."""
+    own = np.repeat((group * graph.kinds + kind)[:, None], times, axis=1)
+    for start, words in rows:
+        degrees = start[group + 1] - start[group]
+        if (degrees != degrees[0]).any():
+            return False
+        table = words[start[group][:, None] + np.arange(degrees[0])]
+        table = np.sort(np.concatenate([table, own], axis=1), axis=1)
+        if (table != table[0]).any():
+            return False
+    return True

@@ -1,0 +1,182 @@
+"""The scheduler `expansion`: undo how a topology was built, schedule its base, and carry the schedule along."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+
+from collc.ir.collective import Collective
+from collc.ir.diagnostic import error, nearest
+from collc.ir.schedule import Routes, Schedule
+from collc.ir.spec import Problem
+from collc.ir.symmetric import SymmetricSchedule
+from collc.ir.topology import Topology
+
+from .. import PASSES, SCHEDULERS
+from ..base import Pass
+from ..compose import compose
+from ..reverse import Reverse, reverse
+from .bidirectional import bidirectional
+from .degree import degree
+from .isomorphic import carried, reverse_symmetry
+from .line import line, line_graph
+from .power import power
+from .rows import levels, links_of, placed
+
+__all__ = ["Expansion"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_KINDS = ("allgather", "reduce-scatter", "allreduce")
+#: effort for carrying a base's schedule over to the transpose instead of scheduling that too
+_LITTLE = 10_000_000
+
+
+@attrs.frozen
+class Expansion(Pass):
+    """Carry the schedule of a base along the operators by which a topology was built.
+
+    ``line``, ``degree``, ``power``, ``bidirectional`` and ``transpose`` expand; a ``product`` of several topologies is
+    scheduled by bfb (Theorem 13); everything else is scheduled by the scheduler ``base``. Reduce-scatter is expanded
+    on the transpose and reversed (Corollary 1.2); allreduce is reduce-scatter, then allgather.
+
+    Raises C0520 (another collective), C0521 (links that the operator does not give), C0522 (no such base scheduler),
+    C0301 (not strongly connected), and what the base scheduler raises.
+    """
+
+    name: ClassVar[str] = "expansion"
+    summary: ClassVar[str] = "the schedule of the base topology, carried along the operators that expand it"
+    takes: ClassVar[type] = Problem
+    gives: ClassVar[type] = Schedule
+
+    base: str = attrs.field(default="bfb", metadata={"help": "how topologies that no operator built are scheduled"})
+
+    def run(self, ir: Problem) -> Schedule:
+        topology, kind = ir.topology, ir.collective.kind
+        if kind not in _KINDS:
+            raise error(
+                "C0520",
+                f"expansion cannot schedule `{kind}`",
+                notes=[f"it schedules {', '.join(_KINDS)}"],
+                hint="use bfb, or write it by hand: `schedule NAME using steps { ... }`",
+                exit_status=3,
+            )
+        topology.require_connected("an expanded schedule")
+        tree = _Tree(self._base())
+        halves = list[Schedule]()
+        if kind != "allgather":
+            halves.append(_backwards(tree, topology))
+        if kind != "reduce-scatter":
+            halves.append(tree.allgather(topology))
+        whole = compose(*halves) if len(halves) == 2 else halves[0]
+        assert isinstance(whole, Schedule)
+        return attrs.evolve(whole, collective=ir.collective, scheduler=self.name)
+
+    def _base(self) -> Pass:
+        found = _scheduler(self.base)
+        if found is None or self.base in (self.name, "steps"):
+            known = [name for name in SCHEDULERS if name not in (self.name, "steps", "auto")]
+            raise error(
+                "C0522",
+                f"`{self.base}` is not a scheduler that a base can have",
+                hint=nearest(self.base, known) or f"there are {', '.join(known)}",
+            )
+        return found
+
+
+def _backwards(tree: _Tree, topology: Topology) -> Schedule:
+    """Return the reduce-scatter: the reverse of an allgather, of the transpose where links go one way."""
+    if topology.reverse_links is not None:
+        reversed_ = Reverse().run(tree.allgather(topology))
+    else:
+        reversed_ = reverse(tree.allgather(topology, flip=True))
+    assert isinstance(reversed_, Schedule)
+    return attrs.evolve(reversed_, topology=topology)
+
+
+@attrs.frozen
+class _Tree:
+    """Allgathers of topologies by how they were built; ``flip`` asks for the transpose, link numbers staying.
+
+    All expansions commute with transposing, so it is the bases that are transposed.
+    """
+
+    base: Pass
+    known: dict[tuple[int, bool], Schedule] = attrs.Factory(dict)
+
+    def allgather(self, topology: Topology, flip: bool = False) -> Schedule:
+        """Return the allgather of a topology, or of its transpose."""
+        key = (id(topology), flip)
+        if key not in self.known:
+            made = self._expanded(topology, flip)
+            target = topology.transpose() if flip else topology
+            self.known[key] = attrs.evolve(made, topology=target, scheduler="expansion")
+        return self.known[key]
+
+    def _expanded(self, topology: Topology, flip: bool) -> Schedule:
+        target = topology.transpose() if flip else topology
+        origin = topology.origin
+        match (origin.name, *origin.arguments) if origin else ("",):
+            case "line", Topology() as base:
+                return self._line(base, 1, target, flip)
+            case "line", Topology() as base, int(n):
+                return self._line(base, n, target, flip)
+            case "degree", Topology() as base, int(n):
+                return degree(self.allgather(base, flip), target, n)
+            case "power", Topology() as base, int(n):
+                return power(self.allgather(base, flip), target, n)
+            case "bidirectional", Topology() as base:
+                return bidirectional(self.allgather(base, flip), self.allgather(base, not flip), target)
+            case "transpose", Topology() as base:
+                return _same_ranks(self.allgather(base, not flip), target)
+            case "product", Topology() as base:
+                return _same_ranks(self.allgather(base, flip), target)
+            case "product", *_:
+                return _scheduled(_scheduler("bfb"), target)
+            case _:
+                return self._leaf(topology, target, flip)
+
+    def _line(self, base: Topology, n: int, target: Topology, flip: bool) -> Schedule:
+        """Expand n times; the line graphs between are built, and then turned round: ranks are links by number."""
+        schedule, between = self.allgather(base, flip), base
+        for _ in range(n - 1):
+            between = line_graph(between)
+            schedule = line(schedule, between.transpose() if flip else between)
+        return line(schedule, target)
+
+    def _leaf(self, topology: Topology, target: Topology, flip: bool) -> Schedule:
+        """Schedule a base; its transpose by carrying the base's schedule over where they are isomorphic (Theorem 2)."""
+        if flip:
+            nodes = reverse_symmetry(topology, _LITTLE).nodes
+            if nodes is not None:
+                return carried(self.allgather(topology), target, nodes)
+        return _scheduled(self.base, target)
+
+
+def _scheduler(name: str) -> Pass | None:
+    """Return the pass of that name with its usual options, if it is a scheduler."""
+    if name not in PASSES:
+        return None
+    module, attribute, _ = PASSES[name]
+    found = getattr(import_module(module), attribute)
+    made: Pass | None = found() if found.takes is Problem else None
+    return made
+
+
+def _scheduled(scheduler: Pass | None, topology: Topology) -> Schedule:
+    """Return the allgather that a scheduler makes, as rows."""
+    assert scheduler is not None
+    made = scheduler.run(Problem(topology, Collective("allgather", topology.num_ranks)))
+    return attrs.evolve(made.unfold() if isinstance(made, SymmetricSchedule) else made, discrete=False)
+
+
+def _same_ranks(schedule: Schedule, topology: Topology) -> Schedule:
+    """Return the schedule on a topology of the same ranks and links, which may be numbered otherwise."""
+    base = schedule.topology
+    links = placed(topology, base.src, base.dst, levels(base))
+    return attrs.evolve(
+        schedule, topology=topology, route=links[links_of(schedule)], routes=Routes.direct(topology.num_links)
+    )

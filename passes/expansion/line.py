@@ -1,0 +1,75 @@
+"""Line graphs (Definitions 1 and 12): a rank for every link of the base, linked where one link follows another."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from collc.ir.schedule import Schedule
+from collc.ir.topology import Topology
+
+from .rows import Rows, links_of, placed, require_rows
+
+__all__ = ["line", "line_graph"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_BLOCK = 1 << 22  # rows made together
+
+
+def line_graph(base: Topology) -> Topology:
+    """Return L(G): rank i is link i of G, and ranks' links stand by tail, then by head."""
+    tails, heads, _ = _followers(base)
+    return Topology("line", base.num_links, tails, heads, classes=base.classes[:1], unit=base.unit)
+
+
+def line(schedule: Schedule, topology: Topology) -> Schedule:
+    """Return the allgather of L(G) = ``topology`` that carries an allgather of G along.
+
+    In the first step every rank gives its shard to all that follow it; then, wherever a shard moves along a link u -> w
+    of G a step earlier, the shards of all links into its rank move from u -> w to all links out of w. A step more, and
+    T_B at most 1/N more where G is regular (Theorem 7). Raises C0521 where the topology is another.
+    """
+    base = schedule.topology
+    tails, heads, first = _followers(base)
+    number = placed(topology, tails, heads)
+    rows = Rows(topology, schedule.parts)
+    apart = tails != heads
+    rows.add(0, tails[apart], 0, schedule.parts, number[apart])
+    links = links_of(schedule).astype(np.int64)
+    start, arriving = base.in_links
+    source = schedule.shard.astype(np.int64)
+    out = np.diff(first)[links]
+    sizes = np.diff(start)[source] * out
+    require_rows(topology, int(sizes.sum()))
+    for block in _blocks(sizes):
+        counts = sizes[block]
+        row = np.repeat(np.arange(block.start, block.stop), counts)
+        place = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+        shard = arriving[start[source[row]] + place // out[row]]
+        follows = first[links[row]] + place % out[row]
+        keep = shard != heads[follows]
+        row, shard, follows = row[keep], shard[keep], follows[keep]
+        step = schedule.step[row].astype(np.int64) + 1
+        rows.add(step, shard, schedule.lo[row], schedule.hi[row], number[follows])
+    return rows.schedule()
+
+
+def _followers(base: Topology) -> tuple[Array, Array, Array]:
+    """Return the pairs of links that follow each other, by the first, then the second, and where each link's begin."""
+    start, links = base.out_links
+    counts = np.diff(start)[base.dst]
+    first = np.concatenate([[0], np.cumsum(counts)])
+    tails = np.repeat(np.arange(base.num_links), counts)
+    heads = links[np.repeat(start[base.dst] - first[:-1], counts) + np.arange(len(tails))]
+    return tails, heads, first
+
+
+def _blocks(sizes: Array) -> list[slice]:
+    """Cut rows that become so many each into runs of about ``_BLOCK``."""
+    total = np.cumsum(sizes)
+    cuts = np.searchsorted(total, np.arange(_BLOCK, int(total[-1]) if len(total) else 0, _BLOCK)) + 1
+    ends = [0, *np.unique(cuts).tolist(), len(sizes)]
+    return [slice(a, b) for a, b in pairwise(ends) if a < b]
