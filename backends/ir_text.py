@@ -10,6 +10,7 @@ import attrs
 
 from collc.ir.program import Program
 from collc.ir.schedule import Forest, Schedule
+from collc.ir.symmetric import SymmetricSchedule
 from collc.ir.text import parse_ir, print_ir
 from collc.ir.verify import Report, verify
 
@@ -32,7 +33,7 @@ class IrText(Target):
         metadata={"help": "program: what each rank executes; schedule: who sends what when"},
     )
 
-    def emit(self, ir: Program | Schedule | Forest) -> Sequence[Artifact]:
+    def emit(self, ir: Program | Schedule | SymmetricSchedule | Forest) -> Sequence[Artifact]:
         """Return one file, named after the program (a schedule has no name: after its collective)."""
         name = ir.name if isinstance(ir, Program) else ir.collective.kind
         stem = re.sub(r"[^A-Za-z0-9_-]", "_", name) or "collective"

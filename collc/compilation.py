@@ -16,6 +16,7 @@ from collc.ir.diagnostic import CollcError, Diagnostic, error, nearest, warning
 from collc.ir.program import Program
 from collc.ir.schedule import Forest, Schedule
 from collc.ir.spec import CollectiveRequest, EmitRequest, Option, Problem, ScheduleRequest, Spec
+from collc.ir.symmetric import SymmetricSchedule
 from collc.ir.text import parse_ir
 from collc.ir.topology import Topology
 from collc.passes import SCHEDULERS
@@ -30,7 +31,7 @@ __all__ = ["Job", "Loading", "Progress", "load_spec", "make_jobs", "read_ir", "r
 
 #: ``progress(what, done, total)``: called when a step begins and when a collective is done.
 Progress = Callable[[str, int, int], None]
-Level = Schedule | Forest | Program
+Level = Schedule | SymmetricSchedule | Forest | Program
 
 
 @attrs.frozen

@@ -15,6 +15,7 @@ from collc.ir.diagnostic import CollcError, Diagnostic, error
 from collc.ir.program import Program
 from collc.ir.schedule import Forest, Schedule
 from collc.ir.spec import CollectiveRequest, Problem
+from collc.ir.symmetric import SymmetricSchedule
 from collc.ir.validate import structure
 from collc.ir.verify import Report, verify
 from collc.passes.base import FACTS, Pass
@@ -68,7 +69,7 @@ class CollectiveResult:
     name: str
     request: CollectiveRequest
     settings: Settings
-    schedule: Schedule | Forest | None
+    schedule: Schedule | SymmetricSchedule | Forest | None
     made: Program | None
     rest: Plan
     emitted: tuple[Emitted, ...] = ()
@@ -107,7 +108,7 @@ def compile_collective(
     targets: Sequence[Target],
     settings: Settings,
     observer: Observer | None = None,
-    start: Schedule | Forest | Program | None = None,
+    start: Schedule | SymmetricSchedule | Forest | Program | None = None,
 ) -> CollectiveResult:
     """Compile one collective for every target, sharing the passes that the targets' pipelines have in common.
 
@@ -145,7 +146,7 @@ class _Runner:
     def __init__(self, request: CollectiveRequest, settings: Settings, observer: Observer | None, share: bool = False):
         self.request, self.settings, self.observer, self.share = request, settings, observer, share
         self.known: list[tuple[tuple[Pass, ...], Any]] = []
-        self.schedule: Schedule | Forest | None = None
+        self.schedule: Schedule | SymmetricSchedule | Forest | None = None
         self.reports: list[Report] = []
         self.timings: list[Timing] = []
 
@@ -155,9 +156,9 @@ class _Runner:
 
     # ---- passes
 
-    def accept(self, start: Schedule | Forest | Program) -> None:
+    def accept(self, start: Schedule | SymmetricSchedule | Forest | Program) -> None:
         """Verify an IR that was read: what is wrong with it is the user's to know."""
-        if isinstance(start, (Schedule, Forest)):
+        if isinstance(start, (Schedule, SymmetricSchedule, Forest)):
             self.schedule = start
         if self.settings.verify != "off":
             self.report("input", start).require()
@@ -179,7 +180,7 @@ class _Runner:
         this = chain.passes[count]
         _require_facts(this, ir)
         after = self.timed(this.name, lambda: self.guarded(chain, count, ir, lambda: self.apply(this, ir)))
-        if isinstance(after, (Schedule, Forest)):
+        if isinstance(after, (Schedule, SymmetricSchedule, Forest)):
             self.schedule = after
         if self.observer:
             self.observer.made(self.request.name, this.name, after)
@@ -187,7 +188,7 @@ class _Runner:
         return after
 
     def apply(self, this: Pass, ir: Any) -> Any:
-        """Run a pass; a schedule written by hand is taken from the request."""
+        """Run a pass; a schedule written by hand is taken from the request, a template is unfolded where it must be."""
         if this.name == "steps" and isinstance(ir, Problem):
             if self.request.schedule.schedule is None:
                 raise error(
@@ -198,6 +199,8 @@ class _Runner:
                     exit_status=2,
                 )
             return self.request.schedule.schedule
+        if isinstance(ir, SymmetricSchedule) and not this.takes_templates:
+            ir = ir.unfold()
         after = this.run(ir)
         # Passes know no names; files do.
         return attrs.evolve(after, name=self.request.name) if isinstance(after, Program) else after
@@ -242,7 +245,8 @@ class _Runner:
     def judge(self, before: Any, after: Any, chain: Plan, count: int) -> None:
         """Check what a pass left: its form always, its meaning where the verify mode says so."""
         this, mode = chain.passes[count], self.settings.verify
-        flaw = None if isinstance(after, this.gives) else f"it left a {type(after).__name__}"
+        gives = (Schedule, SymmetricSchedule) if this.gives is Schedule else this.gives
+        flaw = None if isinstance(after, gives) else f"it left a {type(after).__name__}"
         if flaw is None and mode != "off":
             wrong = self.timed("structure", lambda: structure(after))
             flaw = f"what it left is malformed: {wrong[0]}" if wrong else None

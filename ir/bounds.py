@@ -65,8 +65,7 @@ def bandwidth_bound(topology: Topology, collective: Collective) -> Fraction | No
         case "broadcast" | "reduce":
             return Fraction(1) if n > 1 else Fraction(0)
         case "alltoall":
-            hops = topology.distances[:n, :n].astype(np.int64)
-            return Fraction(int(hops.sum()), n * n)
+            return Fraction(topology.total_hops, n * n)
         case _:
             return share
 
@@ -169,8 +168,7 @@ def _endpoint_bound(topology: Topology, collective: Collective) -> tuple[Fractio
     elif collective.kind == "scatter":
         cases = [(share / outward[root or 0], "links out of the root")]
     else:
-        hops = topology.distances[:n, :n].astype(np.int64)
         all_links = sum(outward, Fraction(0))
-        cases = [(Fraction(int(hops.sum()), n) / all_links, "all links together")]
+        cases = [(Fraction(topology.total_hops, n) / all_links, "all links together")]
         cases += [(share / inward[r], f"links into rank {topology.names[r]}") for r in range(n)]
     return max(cases, key=lambda case: case[0])

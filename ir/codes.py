@@ -155,6 +155,17 @@ meaning, and `\\u{1f600}` is the character with that hexadecimal number.
     topology "my ring {
 
 Close the string, and write a backslash as `\\\\`.""",
+    "C0808": """a schedule that is too large to write out
+
+On a symmetric network collc keeps of a large schedule only what happens to one shard, its template, and knows the rest
+by symmetry. Steps that need every transfer (lowering to a program, rounding to fewer chunks) have it written out,
+which is refused beyond 67108864 transfers: on 10000 ranks an allgather has at least 99990000.
+
+    topology t = torus(100, 100);
+    collective g = allgather on t;
+    emit g as msccl-xml;
+
+`collc cost`, `collc verify` and `-t 'ir{level=schedule}'` need only the template. For a program use fewer ranks.""",
 }
 
 CODES: dict[str, str] = {**_COLLECTIVE, **_TOPOLOGY, **_SCHEDULE, **_TEXT}

@@ -12,9 +12,10 @@ import numpy as np
 
 from . import bounds
 from .schedule import Forest, Schedule
+from .symmetric import SymmetricSchedule
 from .topology import Topology
 
-__all__ = ["Cost", "ForestCost", "Point", "assumptions", "cost", "link_loads", "predict"]
+__all__ = ["Cost", "ForestCost", "Point", "assumptions", "cost", "link_loads", "predict", "predicted_time"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -39,7 +40,12 @@ class Cost:
     ``T_L`` counts steps; ``T_B`` is bandwidth time in units of M/B, where B is the total egress bandwidth of a node
     (nothing where nodes differ); ``time_per_byte`` is the same per byte of M and unit of bandwidth: per link unit, or
     seconds where the topology's bandwidths are absolute. For allreduce both phases count, in the bounds too.
-    ``latency`` is what the links' own latencies add up to (seconds).
+    ``latency`` is what the links' own latencies add up to (seconds); ``timed`` says whether any link of the topology
+    has one.
+
+    Where the links of a step differ in latency, the one with the largest need not be the one with the most to carry,
+    and both together are more than the step takes at any size. ``slowest`` then has for every step the pairs (latency,
+    time per byte) of links that may be the slowest, latencies falling; it is empty where there is one pair a step.
     """
 
     collective: str
@@ -60,6 +66,8 @@ class Cost:
     unit: str
     node_bandwidth: Fraction | None
     forest: ForestCost | None = None
+    slowest: tuple[tuple[tuple[Fraction, Fraction], ...], ...] = ()
+    timed: bool = False
 
     @property
     def bw_optimal(self) -> bool:
@@ -85,21 +93,46 @@ class ForestCost:
 
 
 @singledispatch
-def cost(level: Schedule | Forest) -> Cost:
+def cost(level: Schedule | SymmetricSchedule | Forest) -> Cost:
     """Return the exact cost of a verified schedule or forest."""
     raise TypeError(f"a {type(level).__name__} has no cost")
 
 
 @cost.register
 def _(level: Schedule) -> Cost:
-    busiest, waits = [], []
+    slowest = []
     for a, b in zip(level.step_start[:-1].tolist(), level.step_start[1:].tolist(), strict=True):
         moved = level.hi[a:b].astype(np.int64) - level.lo[a:b]
         load = link_loads(level, level.route[a:b], moved)
-        busiest.append(_busiest(level.topology, load))
-        waits.append(_latency(level.topology, level, np.unique(level.route[a:b])))
-    per_shard = sum(busiest, Fraction(0)) / level.parts
-    return _cost(level, len(level), level.num_steps, per_shard / level.collective.num_ranks, sum(waits, Fraction(0)))
+        slowest.append(_slowest(level, load, level.route[a:b]))
+    return _cost_of_steps(level, len(level), level.num_steps, slowest)
+
+
+@cost.register
+def _(level: SymmetricSchedule) -> Cost:
+    """Every rank is the image of a row's under one element: rank 0's links carry what the seed moves over places."""
+    seed, place, slowest = level.seed, level.place, []
+    for a, b in level.step_ranges():
+        load = np.zeros(level.topology.num_links, dtype=np.int64)
+        np.add.at(load, place[a:b], seed.hi[a:b].astype(np.int64) - seed.lo[a:b])
+        slowest.append(_slowest(seed, load, place[a:b]))
+    return _cost_of_steps(level, len(level), level.num_steps, slowest)
+
+
+def _cost_of_steps(
+    level: Schedule | SymmetricSchedule,
+    transfers: int,
+    steps: int,
+    slowest: list[tuple[tuple[Fraction, Fraction], ...]],
+) -> Cost:
+    """Add up steps of which :func:`_slowest` says what they take."""
+    whole = level.parts * level.collective.num_ranks
+    per_byte = sum((step[-1][1] for step in slowest if step), Fraction(0)) / whole
+    latency = sum((step[0][0] for step in slowest if step), Fraction(0))
+    found = _cost(level, transfers, steps, per_byte, latency)
+    if all(len(step) <= 1 for step in slowest):
+        return found
+    return attrs.evolve(found, slowest=tuple(tuple((wait, per / whole) for wait, per in step) for step in slowest))
 
 
 @cost.register
@@ -115,7 +148,9 @@ def _(level: Forest) -> Cost:
     return attrs.evolve(_cost(level, len(level.tree), level.height, per_byte, waits), forest=detail)
 
 
-def _cost(level: Schedule | Forest, transfers: int, steps: int, per_byte: Fraction, latency: Fraction) -> Cost:
+def _cost(
+    level: Schedule | SymmetricSchedule | Forest, transfers: int, steps: int, per_byte: Fraction, latency: Fraction
+) -> Cost:
     topology, collective = level.topology, level.collective
     total = topology.node_bandwidth if topology.is_direct else None
     floor = bounds.bandwidth_bound(topology, collective)
@@ -129,7 +164,7 @@ def _cost(level: Schedule | Forest, transfers: int, steps: int, per_byte: Fracti
         diameter=topology.diameter, parts=level.parts, transfers=transfers, T_L=steps,
         T_B=None if total is None else per_byte * total, T_L_bound=bounds.steps_bound(topology, collective),
         T_B_bound=floor, time_per_byte=per_byte, time_per_byte_bound=cut, bottleneck_cut=name, latency=latency,
-        unit=topology.unit, node_bandwidth=total,
+        unit=topology.unit, node_bandwidth=total, timed=any(c.latency for c in topology.classes),
     )  # fmt: skip
 
 
@@ -154,6 +189,38 @@ def _busiest(topology: Topology, load: Array) -> Fraction:
     return slowest
 
 
+def _slowest(level: Schedule, load: Array, route: Array) -> tuple[tuple[Fraction, Fraction], ...]:
+    """Return (latency, parts per unit of bandwidth) of the links in use that no other exceeds in both.
+
+    Latencies fall and loads rise. A link of a route through switches is as late as the whole route.
+    """
+    topology = level.topology
+    if len({c.latency for c in topology.classes}) == 1 and level.routes.is_direct:
+        return ((topology.classes[0].latency, _busiest(topology, load)),) if len(route) else ()
+    most: dict[Fraction, Fraction] = {}
+    for wait, links in _waits(level, route):
+        at_most = _busiest(topology, np.where(links, load, 0))
+        most[wait] = max(most.get(wait, Fraction(0)), at_most)
+    found: list[tuple[Fraction, Fraction]] = []
+    for wait in sorted(most, reverse=True):
+        if most[wait] > (found[-1][1] if found else 0):
+            found.append((wait, most[wait]))
+    return tuple(found)
+
+
+def _waits(level: Schedule, route: Array) -> list[tuple[Fraction, Array]]:
+    """Return latencies of routes in use, each with the links (as a mask) of such routes."""
+    topology, used = level.topology, np.unique(route)
+    if level.routes.is_direct:
+        in_use = np.isin(np.arange(topology.num_links), used)
+        return [(kind.latency, in_use & (topology.link_class == c)) for c, kind in enumerate(topology.classes)]
+    found: dict[Fraction, Array] = {}
+    for path in (level.routes.path(r) for r in used.tolist()):
+        wait = sum((topology.latency(link) for link in path), Fraction(0))
+        found.setdefault(wait, np.zeros(topology.num_links, dtype=bool))[path] = True
+    return list(found.items())
+
+
 def _latency(topology: Topology, level: Schedule | Forest, used: Array) -> Fraction:
     """Return the largest latency of the routes in use."""
     kinds = {c.latency for c in topology.classes}
@@ -168,34 +235,47 @@ def _latency(topology: Topology, level: Schedule | Forest, used: Array) -> Fract
 def predict(
     cost: Cost, sizes: Iterable[int], alpha: Fraction | None = None, bandwidth: Fraction | None = None
 ) -> tuple[Point, ...]:
-    """Return the predicted time at each size (bytes): latency plus bandwidth time.
+    """Return the predicted time at each size (bytes): latency plus bandwidth time of every step's slowest link.
 
     ``alpha`` is the latency of a step (seconds), else the links' own where they have any, else 10 us; ``bandwidth``
     is B, the total egress bandwidth of a node (bytes per second), else the links' own, else 100 Gbps. Where nodes
     differ it is the bandwidth of a link unit, and links that have bandwidths of their own keep them.
     """
-    seconds = cost.latency if alpha is None and cost.latency else cost.T_L * (DEFAULT_ALPHA if alpha is None else alpha)
-    per_byte = _seconds_per_byte(cost, bandwidth)
     points = []
     for size in sizes:
-        time = seconds + per_byte * size
+        time = predicted_time(cost, size, alpha, bandwidth)
         points.append(Point(size, float(time), float(size / time) if time else 0.0))
     return tuple(points)
 
 
-def _seconds_per_byte(cost: Cost, bandwidth: Fraction | None) -> Fraction:
+def predicted_time(
+    cost: Cost, size: int, alpha: Fraction | None = None, bandwidth: Fraction | None = None
+) -> Fraction:
+    """Return the exact seconds that :func:`predict` says in floats.
+
+    Every step lasts until its slowest link is done; links are late by their own latencies, or all by ``alpha``.
+    """
+    scale = _seconds_per_unit(cost, bandwidth) * size
+    if alpha is None and cost.timed:
+        if cost.slowest:
+            times = (max((wait + per * scale for wait, per in step), default=Fraction(0)) for step in cost.slowest)
+            return sum(times, Fraction(0))
+        return cost.latency + cost.time_per_byte * scale
+    return cost.T_L * (DEFAULT_ALPHA if alpha is None else alpha) + cost.time_per_byte * scale
+
+
+def _seconds_per_unit(cost: Cost, bandwidth: Fraction | None) -> Fraction:
+    """Return how many seconds a byte over a unit of the topology's bandwidth takes."""
     if cost.unit == "B/s" and (bandwidth is None or cost.T_B is None):
-        return cost.time_per_byte
+        return Fraction(1)
     total = DEFAULT_BANDWIDTH if bandwidth is None else bandwidth
-    if cost.T_B is not None:
-        return cost.T_B / total
-    return cost.time_per_byte / total
+    return (cost.node_bandwidth or 1) / total
 
 
 def assumptions(cost: Cost, alpha: Fraction | None = None, bandwidth: Fraction | None = None) -> tuple[str, ...]:
     """Return what :func:`predict` assumes because neither the topology nor the caller says it."""
     found = []
-    if alpha is None and not cost.latency:
+    if alpha is None and not cost.timed:
         found.append(f"{DEFAULT_ALPHA * 10**6} us a step")
     if bandwidth is None and cost.unit != "B/s":
         of = "out of a node" if cost.T_B is not None else "a link unit"

@@ -193,22 +193,44 @@ class Topology(Columnar):
             result[:, heads] += (hops + 1) * bits.T.astype(np.int16)
         return result
 
+    def hops_from(self, node: int) -> Array:
+        """Return the hops from one node to every node (int64; -1 where there is no path), without the whole matrix."""
+        return _hops(*self.out_links, self.dst, node)
+
+    def hops_to(self, node: int) -> Array:
+        """Return the hops from every node to one node (int64; -1 where there is no path), without the whole matrix."""
+        return _hops(*self.in_links, self.src, node)
+
     @cached_property
     def diameter(self) -> int | None:
-        """The most hops between two ranks, or nothing where some rank cannot reach another."""
-        between = self.distances[: self.num_ranks, : self.num_ranks]
-        return None if (between < 0).any() else int(between.max(initial=0))
+        """The most hops between two ranks, or nothing where some rank cannot reach another.
 
-    @property
+        With a symmetry all ranks have the same view, so rank 0's will do.
+        """
+        if not self.is_connected:
+            return None
+        if self.symmetry is not None and self.num_ranks:
+            return int(self.hops_from(0).max())
+        return int(self.distances[: self.num_ranks, : self.num_ranks].max(initial=0))
+
+    @cached_property
+    def total_hops(self) -> int:
+        """The sum of hops over all pairs of ranks, all of which have a path; with a symmetry N times rank 0's."""
+        if self.symmetry is not None and self.num_ranks:
+            return self.num_ranks * int(self.hops_from(0).sum())
+        return int(self.distances[: self.num_ranks, : self.num_ranks].sum(dtype=np.int64))
+
+    @cached_property
     def is_connected(self) -> bool:
-        """Whether every rank reaches every other."""
-        return self.diameter is not None
+        """Whether every rank reaches every other: rank 0 reaches all, and all reach rank 0."""
+        ranks = self.num_ranks
+        return ranks <= 1 or bool((self.hops_from(0)[:ranks] >= 0).all() and (self.hops_to(0)[:ranks] >= 0).all())
 
     def require_connected(self, need: str) -> None:
         """Raise C0301 naming two ranks without a path unless every rank reaches every other."""
         if self.is_connected:
             return
-        a, b = (int(x) for x in np.argwhere(self.distances[: self.num_ranks, : self.num_ranks] < 0)[0])
+        a, b = self._unreachable()
         raise error(
             "C0301",
             f"topology `{self.name}` is not strongly connected: "
@@ -216,6 +238,13 @@ class Topology(Columnar):
             notes=[f"{need} needs a path from every rank to every other"],
             hint="add the missing links, or write `<->` where a link should go both ways",
         )
+
+    def _unreachable(self) -> tuple[int, int]:
+        """Return the first two ranks without a path; there are two."""
+        rank, ranks = 0, self.num_ranks
+        if (self.hops_from(0)[:ranks] >= 0).all():  # then whoever reaches rank 0 reaches all
+            rank = int(np.argmax(self.hops_to(0)[:ranks] < 0))
+        return rank, int(np.argmax(self.hops_from(rank)[:ranks] < 0))
 
     def transpose(self) -> Topology:
         """Return the topology with every link turned round; link numbers stay."""
@@ -346,3 +375,17 @@ def _rows_by(key: Array, count: int) -> tuple[Array, Array]:
     start = np.zeros(count + 1, dtype=np.int64)
     np.cumsum(np.bincount(key, minlength=count), out=start[1:])
     return start, rows
+
+
+def _hops(start: Array, links: Array, ends: Array, root: int) -> Array:
+    """Search breadth first from ``root`` along ``links[start[v]:start[v+1]]``, which end at ``ends[link]``."""
+    hops = np.full(len(start) - 1, -1, dtype=np.int64)
+    hops[root], front, distance = 0, np.array([root]), 0
+    while len(front):
+        distance += 1
+        counts = start[front + 1] - start[front]
+        rows = np.repeat(start[front] - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+        reached = ends[links[rows]].astype(np.int64)
+        hops[reached[hops[reached] < 0]] = distance
+        front = np.unique(reached[hops[reached] == distance])
+    return hops

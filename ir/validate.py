@@ -16,6 +16,7 @@ import numpy as np
 from .collective import Collective
 from .program import BLOCK_COLUMNS, INSTRUCTION_COLUMNS, Buffer, Opcode, Program
 from .schedule import Action, Forest, Schedule
+from .symmetric import SYMMETRIC_KINDS, SymmetricSchedule
 from .topology import Topology
 
 __all__ = ["Flaw", "flaws", "structure"]
@@ -43,7 +44,7 @@ class Flaw:
         return f"{noun} {self.row}: {self.message}" if noun and self.row >= 0 else self.message
 
 
-def structure(level: Topology | Collective | Schedule | Forest | Program) -> list[str]:
+def structure(level: Topology | Collective | Schedule | SymmetricSchedule | Forest | Program) -> list[str]:
     """Return what is not well formed in an IR, one message each; nothing where it is sound.
 
     >>> structure(Topology("pair", 2, src=[0, 1], dst=[1, 2]))
@@ -52,7 +53,7 @@ def structure(level: Topology | Collective | Schedule | Forest | Program) -> lis
     return [str(flaw) for flaw in flaws(level)]
 
 
-def flaws(level: Topology | Collective | Schedule | Forest | Program) -> list[Flaw]:
+def flaws(level: Topology | Collective | Schedule | SymmetricSchedule | Forest | Program) -> list[Flaw]:
     """Return what :func:`structure` says, with places; checks that rely on what failed are left out."""
     for stage in _STAGES[type(level)]:
         if found := list(stage(level)):
@@ -208,6 +209,18 @@ def _transfers(schedule: Schedule) -> Flaws:
     )  # fmt: skip
 
 
+def _template(level: SymmetricSchedule) -> Flaws:
+    """Check that the symmetry, of which the topology's own check has seen that it holds, makes a schedule of a seed."""
+    seed = level.seed
+    if level.topology.symmetry is None:
+        yield Flaw(f"a template needs a topology with a symmetry, which `{level.topology.name}` does not have")
+    if level.collective.kind not in SYMMETRIC_KINDS:
+        yield Flaw(f"a template is of {', '.join(SYMMETRIC_KINDS)}, not of `{level.collective.kind}`")
+    if not (seed.routes.is_direct and len(seed.routes) == level.topology.num_links):
+        yield Flaw("the routes of a template are its links")
+    yield from _rows("transfers", seed.shard != 0, lambda row: f"it moves shard {seed.shard[row]}, not shard 0")
+
+
 def _trees(forest: Forest) -> Flaws:
     yield from _lengths(forest, "trees", ("root", "weight"))
     yield from _outside("trees", forest.root, forest.collective.num_ranks, "root")
@@ -328,6 +341,7 @@ _STAGES: dict[type, tuple[Callable[[Any], Flaws], ...]] = {
     Topology: (_topology, _links, _symmetry),
     Collective: (_collective,),
     Schedule: (_shared, _routes, _paths, _transfers),
+    SymmetricSchedule: (lambda level: iter(flaws(level.seed)), _template),
     Forest: (_shared, _routes, _paths, _trees, _edges),
     Program: (_tables, _ranges, _instructions),
 }

@@ -14,12 +14,13 @@ from typing import Any, ClassVar
 import attrs
 
 from collc.ir.schedule import Schedule
+from collc.ir.symmetric import SymmetricSchedule
 
 __all__ = ["FACTS", "Pass"]
 
 #: fact -> what must hold of the IR for it
 FACTS: dict[str, Callable[[Any], bool]] = {
-    "discrete": lambda ir: isinstance(ir, Schedule) and ir.discrete,
+    "discrete": lambda ir: isinstance(ir, (Schedule, SymmetricSchedule)) and ir.discrete,
 }
 
 
@@ -35,6 +36,8 @@ class Pass(ABC):
     takes: ClassVar[type | tuple[type, ...]]
     gives: ClassVar[type]
     requires: ClassVar[tuple[str, ...]] = ()
+    #: whether it takes a SymmetricSchedule where it takes a Schedule; others are given it unfolded
+    takes_templates: ClassVar[bool] = False
 
     @abstractmethod
     def run(self, ir: Any) -> Any:

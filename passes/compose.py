@@ -10,6 +10,7 @@ import numpy as np
 
 from collc.ir.diagnostic import error
 from collc.ir.schedule import Routes, Schedule
+from collc.ir.symmetric import SymmetricSchedule
 
 from .base import Pass
 from .reverse import Reverse
@@ -17,8 +18,21 @@ from .reverse import Reverse
 __all__ = ["Compose", "compose"]
 
 
-def compose(first: Schedule, second: Schedule) -> Schedule:
-    """Return the allreduce that runs a reduce-scatter ``first``, then an allgather ``second``, on the same topology."""
+AnySchedule = Schedule | SymmetricSchedule
+
+
+def compose(first: AnySchedule, second: AnySchedule) -> AnySchedule:
+    """Return the allreduce that runs a reduce-scatter ``first``, then an allgather ``second``, on the same topology.
+
+    Two templates make a template.
+    """
+    if isinstance(first, SymmetricSchedule) and isinstance(second, SymmetricSchedule):
+        return SymmetricSchedule(_compose(first.seed, second.seed))
+    first, second = (s.unfold() if isinstance(s, SymmetricSchedule) else s for s in (first, second))
+    return _compose(first, second)
+
+
+def _compose(first: Schedule, second: Schedule) -> Schedule:
     if (first.collective.kind, second.collective.kind) != ("reduce-scatter", "allgather"):
         raise error(
             "C0506",
@@ -51,8 +65,9 @@ class Compose(Pass):
     summary: ClassVar[str] = "an allgather preceded by its reverse: an allreduce"
     takes: ClassVar[type] = Schedule
     gives: ClassVar[type] = Schedule
+    takes_templates: ClassVar[bool] = True
 
-    def run(self, ir: Schedule) -> Schedule:
+    def run(self, ir: AnySchedule) -> AnySchedule:
         if ir.collective.kind not in ("allgather", "reduce-scatter"):
             raise error(
                 "C0506",

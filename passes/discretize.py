@@ -11,19 +11,24 @@ import numpy as np
 from collc.ir.cost import cost
 from collc.ir.diagnostic import error
 from collc.ir.schedule import Schedule
+from collc.ir.symmetric import SymmetricSchedule
 
 from .base import Pass
 
 __all__ = ["Discretize", "round_parts"]
 
 
+_MOST_CHUNKS = 4096  # what is done chunk by chunk after this pass takes seconds then, and rounding costs 1/4096
+
+
 @attrs.frozen
 class Discretize(Pass):
     """Make intervals whole chunks: as many a shard as the intervals' denominators need, or at most ``max-chunks``.
 
-    Without a limit nothing is lost. With one, every interval's ends are rounded down to whole chunks, by one rule for
-    all rows of a shard, so data that was there before is there after: the schedule stays correct whatever it is, and
-    no link carries a chunk more per piece than its share (the rounding of section E.2 of the direct-connect paper,
+    Without a limit nothing is lost, unless shards would be cut in more than 4096 chunks (links that differ divide data
+    in odd parts); then 4096 is the limit. With one, every interval's ends are rounded down to whole chunks, by one rule
+    for all rows of a shard, so data that was there before is there after: the schedule stays correct whatever it is,
+    and no link carries a chunk more per piece than its share (the rounding of section E.2 of the direct-connect paper,
     with the bound of Theorem 20). Several chunk numbers up to the limit are tried; the least bandwidth time is taken,
     then the fewest chunks.
     """
@@ -32,16 +37,25 @@ class Discretize(Pass):
     summary: ClassVar[str] = "cut every shard into equal chunks"
     takes: ClassVar[type] = Schedule
     gives: ClassVar[type] = Schedule
+    takes_templates: ClassVar[bool] = True
 
-    max_chunks: int | None = attrs.field(default=None, metadata={"help": "the most chunks a shard may be cut in"})
+    max_chunks: int | None = attrs.field(
+        default=None, metadata={"help": "the most chunks a shard may be cut in; 4096 unless given"}
+    )
 
-    def run(self, ir: Schedule) -> Schedule:
+    def run(self, ir: Schedule | SymmetricSchedule) -> Schedule | SymmetricSchedule:
         if self.max_chunks is not None and self.max_chunks < 1:
             raise error("C0507", f"discretize needs max-chunks of at least 1, found {self.max_chunks}")
+        if isinstance(ir, SymmetricSchedule):
+            seed = _reduced(ir.seed)
+            if self.max_chunks is None or seed.parts <= self.max_chunks:
+                return SymmetricSchedule(attrs.evolve(seed, discrete=True))
+            ir = ir.unfold()  # what is rounded differs from shard to shard
         exact = _reduced(ir)
-        if self.max_chunks is None or exact.parts <= self.max_chunks:
+        most = _MOST_CHUNKS if self.max_chunks is None else self.max_chunks
+        if exact.parts <= most:
             return attrs.evolve(exact, discrete=True)
-        tried = _worth_trying(exact.parts, self.max_chunks)
+        tried = _worth_trying(exact.parts, most)
         rounded = [round_parts(exact, chunks) for chunks in tried]
         return min(rounded, key=lambda s: (cost(s).time_per_byte, s.parts))
 

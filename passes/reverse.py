@@ -9,6 +9,7 @@ import numpy as np
 
 from collc.ir.diagnostic import error
 from collc.ir.schedule import Action, Routes, Schedule
+from collc.ir.symmetric import SymmetricSchedule
 
 from .base import Pass
 
@@ -54,6 +55,8 @@ def _reverse_routes(routes: Routes) -> Routes:
 class Reverse(Pass):
     """Replace a schedule by its reverse, on the same network where that equals its transpose.
 
+    Partners respect a symmetry (parallel links pair up in order), so a template's reverse is its seed's.
+
     Raises C0505 where some link has no partner of the opposite direction.
     """
 
@@ -61,8 +64,12 @@ class Reverse(Pass):
     summary: ClassVar[str] = "run a schedule backwards: allgather <-> reduce-scatter"
     takes: ClassVar[type] = Schedule
     gives: ClassVar[type] = Schedule
+    takes_templates: ClassVar[bool] = True
 
-    def run(self, ir: Schedule) -> Schedule:
+    def run(self, ir: Schedule | SymmetricSchedule) -> Schedule | SymmetricSchedule:
+        return SymmetricSchedule(self._rows(ir.seed)) if isinstance(ir, SymmetricSchedule) else self._rows(ir)
+
+    def _rows(self, ir: Schedule) -> Schedule:
         partner = ir.topology.reverse_links
         if partner is None:
             raise error(

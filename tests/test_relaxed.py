@@ -40,7 +40,8 @@ def torus(*sides: int) -> Topology:
 
 
 def relaxed(topology: Topology) -> Schedule | None:
-    return relaxed_breadth_first(topology, Collective("allgather", topology.num_ranks))
+    made = relaxed_breadth_first(topology, Collective("allgather", topology.num_ranks))
+    return None if made is None else made.unfold()
 
 
 def bandwidth_cost(s: Schedule) -> Fraction:

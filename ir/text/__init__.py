@@ -37,6 +37,9 @@ left out. Routes are ``direct`` (route r is link r) or a table of lists of links
       }
     }
 
+A ``symmetric-schedule`` is written in the same way: its transfers are those of shard 0, and the topology's symmetry
+makes of them those of all shards.
+
 A program is ranks of threadblocks of numbered instructions, each with the locations that its opcode uses and the
 instructions (``THREADBLOCK.STEP`` of its rank) that it waits for::
 

@@ -12,6 +12,7 @@ from ..diagnostic import CollcError, Source
 from ..group import Group, parse_group
 from ..program import Program
 from ..schedule import Forest, Routes, Schedule
+from ..symmetric import SymmetricSchedule
 from ..topology import LinkClass, Topology
 from ..validate import Flaw, flaws
 from .columns import blame, columns, lists, rows
@@ -22,8 +23,8 @@ from .words import ACTIONS, ENDS, HEADER, MAX_NODES
 
 __all__ = ["parse_ir"]
 
-Level = Topology | Collective | Schedule | Forest | Program
-_BLOCKS = ("topology", "collective", "schedule", "forest", "program")
+Level = Topology | Collective | Schedule | SymmetricSchedule | Forest | Program
+_BLOCKS = ("topology", "collective", "schedule", "symmetric-schedule", "forest", "program")
 
 
 def parse_ir(text: str, path: str = "<ir>") -> Level:
@@ -51,10 +52,10 @@ class _Parser:
         line = self.reader.line("a block: " + ", ".join(_BLOCKS))
         while True:
             self.block = line.place
-            level = getattr(self, "_" + line.word(*_BLOCKS))(line)
+            level: Level = getattr(self, "_" + line.word(*_BLOCKS).replace("-", "_"))(line)
             self._require(flaws(level))
-            if isinstance(level, Schedule):
-                self._require(_wrong_ends(level, self.ends))
+            if isinstance(level, (Schedule, SymmetricSchedule)):
+                self._require(_wrong_ends(level if isinstance(level, Schedule) else level.seed, self.ends))
             if self.reader.peek() is None:
                 return level
             line = self.reader.line("a block")
@@ -150,6 +151,9 @@ class _Parser:
         reader.close()
         self.ends = {end: table.pop(end) for end in ENDS if end in table}
         return Schedule(topology, collective, parts, **table, routes=routes, discrete=discrete, scheduler=scheduler)
+
+    def _symmetric_schedule(self, line: Line) -> SymmetricSchedule:
+        return SymmetricSchedule(self._schedule(line))
 
     def _forest(self, line: Line) -> Forest:
         (topology, collective), reader = self._needed(line), self.reader

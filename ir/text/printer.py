@@ -12,6 +12,7 @@ import numpy as np
 from ..collective import Collective
 from ..program import Opcode, Program
 from ..schedule import Forest, Routes, Schedule
+from ..symmetric import SymmetricSchedule
 from ..topology import Topology
 from .render import render
 from .words import ACTIONS, BUFFERS, ENDS, HEADER, OPCODES, TABLES, quoted, word_or_quoted
@@ -21,15 +22,15 @@ __all__ = ["print_ir"]
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def print_ir(level: Topology | Collective | Schedule | Forest | Program) -> str:
+def print_ir(level: Topology | Collective | Schedule | SymmetricSchedule | Forest | Program) -> str:
     """Return the textual form of an IR level; :func:`parse_ir` reads it back to an equal value.
 
     A schedule or forest brings its topology and collective with it, a program its collective.
     """
     blocks: list[Iterable[str]] = []
-    if isinstance(level, (Schedule, Forest)):
+    if isinstance(level, (Schedule, SymmetricSchedule, Forest)):
         blocks.append(_topology(level.topology))
-    if isinstance(level, (Schedule, Forest, Program)):
+    if isinstance(level, (Schedule, SymmetricSchedule, Forest, Program)):
         blocks.append(_collective(level.collective))
     blocks.append(_BLOCKS[type(level)](level))
     return HEADER + "\n" + "".join("\n" + "\n".join(block) + "\n" for block in blocks)
@@ -61,8 +62,12 @@ def _collective(collective: Collective) -> Iterator[str]:
     yield " ".join(words)
 
 
-def _schedule(schedule: Schedule) -> Iterator[str]:
-    yield "schedule {"
+def _symmetric(level: SymmetricSchedule) -> Iterator[str]:
+    return _schedule(level.seed, "symmetric-schedule")
+
+
+def _schedule(schedule: Schedule, block: str = "schedule") -> Iterator[str]:
+    yield f"{block} {{"
     yield f"  scheduler {word_or_quoted(schedule.scheduler)}"
     yield f"  parts {schedule.parts}"
     yield f"  discrete {'yes' if schedule.discrete else 'no'}"
@@ -179,6 +184,7 @@ _BLOCKS: dict[type, Any] = {
     Topology: _topology,
     Collective: _collective,
     Schedule: _schedule,
+    SymmetricSchedule: _symmetric,
     Forest: _forest,
     Program: _program,
 }

@@ -15,14 +15,15 @@ __all__ = ["Check", "Report", "verify", "verify_forest", "verify_program", "veri
 
 
 def verify(level: object) -> Report:
-    """Verify a Schedule, Forest or Program; see the function of each."""
+    """Verify a Schedule, SymmetricSchedule, Forest or Program; see the function of each."""
     from ..program import Program
     from ..schedule import Forest, Schedule
+    from ..symmetric import SymmetricSchedule
 
     if isinstance(level, Program):
         return verify_program(level)
     if isinstance(level, Forest):
         return verify_forest(level)
-    if isinstance(level, Schedule):
+    if isinstance(level, (Schedule, SymmetricSchedule)):
         return verify_schedule(level)
     raise TypeError(f"nothing to verify in a {type(level).__name__}")

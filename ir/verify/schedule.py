@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import attrs
 import numpy as np
 
 from ..collective import Collective
 from ..schedule import Action, Schedule
+from ..symmetric import SymmetricSchedule
 from ..validate import flaws
+from ._atoms import Atoms, Wrong, row_text
 from .report import Check, Report
 
 __all__ = ["verify_schedule"]
@@ -24,29 +25,26 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _BLOCK_BYTES = 1 << 24  # state of the shards executed together
 
 
-class _Wrong(Exception):
-    """A check failed; carries its name and detail."""
-
-    def __init__(self, name: str, detail: str):
-        super().__init__(name, detail)
-        self.check = Check(name, False, detail)
-
-
-def verify_schedule(schedule: Schedule) -> Report:
+def verify_schedule(schedule: Schedule | SymmetricSchedule) -> Report:
     """Execute a schedule; checks: structure, links, causality, single reduction, postcondition.
 
     Causality: nothing is sent before it is there. Single reduction: no rank's contribution is added twice, and no
     two transfers of a step write the same data unless both add. Postcondition: every rank ends with exactly what the
     collective promises (Definition 4 of the direct-connect paper, for all collectives).
+
+    Of a template (:class:`SymmetricSchedule`) shard 0 is executed: once the symmetry is checked, every other shard's
+    execution is its image.
     """
     names = ("structure", "links", "causality", "single reduction", "postcondition")
     done: list[Check] = []
     try:
         done += _form(schedule)
-        state = _Atoms.of(schedule)
         run = _execute_reducing if schedule.collective.reduces else _execute_copying
-        done += run(schedule, state)
-    except _Wrong as wrong:
+        rows, shards = schedule, schedule.collective.num_shards
+        if isinstance(rows, SymmetricSchedule):
+            rows, shards = rows.seed, 1
+        done += run(rows, Atoms.of(rows), shards)
+    except Wrong as wrong:
         before = names[: names.index(wrong.check.name)]
         done = [c for c in done if c.name in before] + [wrong.check]
     return Report("schedule", schedule.collective.kind, schedule.collective.num_ranks, tuple(done))
@@ -55,81 +53,57 @@ def verify_schedule(schedule: Schedule) -> Report:
 # ---- structure
 
 
-def _form(schedule: Schedule) -> list[Check]:
+def _form(level: Schedule | SymmetricSchedule) -> list[Check]:
     """Columns, ranges and routes as every reader and pass must leave them; no transfer from a rank to itself."""
-    for flaw in flaws(schedule):
-        raise _Wrong("links" if flaw.table == "routes" else "structure", str(flaw))
+    for flaw in flaws(level):
+        raise Wrong("links" if flaw.table == "routes" else "structure", str(flaw))
+    schedule = level if isinstance(level, Schedule) else level.seed
     itself = np.flatnonzero(schedule.src == schedule.dst)
     if len(itself):
-        raise _Wrong("links", f"{_row(schedule, int(itself[0]))}: a rank has its own data")
+        raise Wrong("links", f"{row_text(schedule, int(itself[0]))}: a rank has its own data")
     return [
-        Check("structure", True, f"{len(schedule)} transfers in {schedule.num_steps} steps"),
+        Check("structure", True, f"{len(level)} transfers in {level.num_steps} steps{_executed(level)}"),
         Check("links", True, f"{len(np.unique(schedule.route))} routes over links that exist"),
     ]
 
 
-# ---- atoms
-
-
-@attrs.frozen
-class _Atoms:
-    """Row i moves atoms ``first[i] .. last[i]`` (exclusive); atom k is parts ``ends[k] .. ends[k+1]`` of a shard."""
-
-    ends: Array
-    first: Array
-    last: Array
-
-    @classmethod
-    def of(cls, s: Schedule) -> _Atoms:
-        ends = np.unique(np.concatenate([np.unique(s.lo), np.unique(s.hi)]).astype(np.int64))
-        ends = np.union1d(ends, [0, s.parts])
-        kind = np.uint16 if len(ends) < 2**16 else np.int64
-        return cls(ends, np.searchsorted(ends, s.lo).astype(kind), np.searchsorted(ends, s.hi).astype(kind))
-
-    @property
-    def count(self) -> int:
-        return len(self.ends) - 1
-
-    def name(self, s: Schedule, atom: int) -> str:
-        a, b = int(self.ends[atom]), int(self.ends[atom + 1])
-        return "" if (a, b) == (0, s.parts) else f" part [{a}/{s.parts}, {b}/{s.parts}) of"
-
-
-def _row(s: Schedule, i: int) -> str:
-    verb = "reduces" if s.action[i] == Action.REDUCE else "sends"
-    piece = "" if (s.lo[i], s.hi[i]) == (0, s.parts) else f" part [{s.lo[i]}/{s.parts}, {s.hi[i]}/{s.parts}) of"
-    names = s.topology.names
-    return f"step {s.step[i]}: rank {names[s.src[i]]} {verb}{piece} shard {s.shard[i]} to rank {names[s.dst[i]]}"
+def _executed(level: Schedule | SymmetricSchedule) -> str:
+    if isinstance(level, Schedule):
+        return ""
+    return f": the symmetry {level.symmetry.expression} makes them of the {len(level.seed)} of shard 0"
 
 
 # ---- collectives that copy
 
 
-def _execute_copying(s: Schedule, atoms: _Atoms) -> list[Check]:
-    """Execute a collective in which a shard's only value is its source's: having it is one bit per atom."""
+def _execute_copying(s: Schedule, atoms: Atoms, shards: int) -> list[Check]:
+    """Execute a collective in which a shard's only value is its source's: having it is one bit per atom.
+
+    All rows move one of the first ``shards`` shards, whose execution this is.
+    """
     reducing = np.flatnonzero(s.action != Action.COPY)
     if len(reducing):
-        raise _Wrong("single reduction", f"{_row(s, int(reducing[0]))}, but {s.collective.kind} reduces nothing")
+        raise Wrong("single reduction", f"{row_text(s, int(reducing[0]))}, but {s.collective.kind} reduces nothing")
     c = s.collective
     words = (atoms.count + 63) // 64
-    has = np.zeros((words, c.num_ranks * c.num_shards), dtype=np.uint64)
-    ranks, shards = _held(c)
+    has = np.zeros((words, c.num_ranks * shards), dtype=np.uint64)
+    holders = _holders(c)[:shards]
     for w in range(words):
-        has[w, ranks * c.num_shards + shards] = _range_bits(np.array([0]), np.array([atoms.count]), w)[0]
+        has[w, holders * shards + np.arange(shards)] = _full(atoms, w)
     repeated = 0
     for a, b in zip(s.step_start[:-1], s.step_start[1:], strict=True):
         shard = s.shard[a:b].astype(np.int64)
-        origin = s.src[a:b].astype(np.int64) * c.num_shards + shard
-        target = s.dst[a:b].astype(np.int64) * c.num_shards + shard
-        moved = [_range_bits(atoms.first[a:b], atoms.last[a:b], w) for w in range(words)]
+        origin = s.src[a:b].astype(np.int64) * shards + shard
+        target = s.dst[a:b].astype(np.int64) * shards + shard
+        moved = [_range_bits(atoms, slice(a, b), w) for w in range(words)]
         for w in range(words):
             absent = np.flatnonzero(moved[w] & ~has[w, origin])
             if len(absent):
-                raise _Wrong("causality", f"{_row(s, int(a) + int(absent[0]))} before it has all of it")
+                raise Wrong("causality", f"{row_text(s, int(a) + int(absent[0]))} before it has all of it")
         for w in range(words):
             repeated += int(np.count_nonzero(moved[w] & has[w, target]))
             np.bitwise_or.at(has[w], target, moved[w])
-    _everything_arrived(s, atoms, has)
+    _everything_arrived(s, atoms, has, shards)
     return [
         Check("causality", True, "nothing is sent before it is there"),
         Check("single reduction", True, f"nothing is reduced; {repeated} transfers repeat data already there"),
@@ -137,19 +111,23 @@ def _execute_copying(s: Schedule, atoms: _Atoms) -> list[Check]:
     ]
 
 
-def _held(c: Collective) -> tuple[Array, Array]:
-    """Return the (rank, shard) pairs that are there at the start."""
+def _holders(c: Collective) -> Array:
+    """Return the rank that has each shard at the start."""
     shards = np.arange(c.num_shards)
     if c.kind in ("broadcast", "scatter"):
-        return np.full(c.num_shards, c.root), shards
-    return (shards // c.num_ranks if c.kind == "alltoall" else shards), shards
+        return np.full(c.num_shards, c.root)
+    return shards // c.num_ranks if c.kind == "alltoall" else shards
 
 
-def _range_bits(first: Array, last: Array, word: int) -> Array:
-    """Return words with the bits ``first .. last`` (exclusive) set, as far as they fall in word number ``word``."""
-    low = np.clip(first.astype(np.int64) - 64 * word, 0, 64)
-    high = np.clip(last.astype(np.int64) - 64 * word, 0, 64)
-    return _below(high) & ~_below(low)
+def _full(atoms: Atoms, word: int) -> Any:
+    """Return word number ``word`` of having all atoms of a shard."""
+    return _below(np.clip(np.array([atoms.count - 64 * word]), 0, 64))[0]
+
+
+def _range_bits(atoms: Atoms, rows: slice, word: int) -> Array:
+    """Return words with the bits of the rows' atoms set, as far as they fall in word number ``word``."""
+    below = _below(np.clip(np.arange(atoms.count + 1) - 64 * word, 0, 64))  # by the end of a range: looked up
+    return below[atoms.last[rows]] & ~below[atoms.first[rows]]
 
 
 def _below(bits: Array) -> Array:
@@ -159,35 +137,41 @@ def _below(bits: Array) -> Array:
     return np.where(bits == 64, ~np.uint64(0), shifted - one)
 
 
-def _everything_arrived(s: Schedule, atoms: _Atoms, has: Array) -> None:
+def _everything_arrived(s: Schedule, atoms: Atoms, has: Array, shards: int) -> None:
     c = s.collective
-    for rank in range(c.num_ranks):
-        wanted = c.wants(rank, np.arange(c.num_shards))
+    full = [_full(atoms, w) for w in range(len(has))]
+    together = max(1, _BLOCK_BYTES // (64 * shards))
+    for first in range(0, c.num_ranks, together):
+        ranks = np.arange(first, min(first + together, c.num_ranks))
+        wanted = c.wants(ranks[:, None], np.arange(shards)[None, :]).ravel()
         for w in range(len(has)):
-            full = _range_bits(np.array([0]), np.array([atoms.count]), w)[0]
-            lacking = full & ~has[w, rank * c.num_shards : (rank + 1) * c.num_shards]
+            lacking = full[w] & ~has[w, first * shards : first * shards + len(wanted)]
             bad = np.flatnonzero(wanted & (lacking != 0))
             if len(bad):
+                rank, shard = divmod(int(bad[0]), shards)
                 atom = 64 * w + (int(lacking[bad[0]]) & -int(lacking[bad[0]])).bit_length() - 1
-                raise _Wrong(
+                raise Wrong(
                     "postcondition",
-                    f"rank {s.topology.names[rank]} never receives{atoms.name(s, atom)} shard {int(bad[0])}",
+                    f"rank {s.topology.names[first + rank]} never receives{atoms.name(s, atom)} shard {shard}",
                 )
 
 
 # ---- collectives that reduce
 
 
-def _execute_reducing(s: Schedule, atoms: _Atoms) -> list[Check]:
-    """Execute a reducing collective, a block of shards at a time."""
+def _execute_reducing(s: Schedule, atoms: Atoms, shards: int) -> list[Check]:
+    """Execute a reducing collective, a block of shards at a time, and of a single shard a window of its atoms.
+
+    All rows move one of the first ``shards`` shards, whose execution this is.
+    """
     c = s.collective
     words = (c.num_ranks + 63) // 64
-    per_shard = c.num_ranks * atoms.count * words * 8
-    block = max(1, min(c.num_shards, _BLOCK_BYTES // per_shard))
-    rows_of = _rows_by_block(s, block)
-    for number, first in enumerate(range(0, c.num_shards, block)):
-        shards = np.arange(first, min(first + block, c.num_shards))
-        _execute_block(s, atoms, rows_of[number], shards, words)
+    per_atom = max(c.num_ranks * words * 8, 1)
+    block = max(1, min(shards, _BLOCK_BYTES // (per_atom * atoms.count)))
+    rows_of = _rows_by_block(s, block, shards)
+    for window in atoms.windows(max(1, _BLOCK_BYTES // per_atom) if block == 1 else atoms.count):
+        for number, first in enumerate(range(0, shards, block)):
+            _execute_block(s, window, rows_of[number], np.arange(first, min(first + block, shards)), words)
     return [
         Check("causality", True, "nothing is sent before it is there"),
         Check("single reduction", True, "no contribution is reduced twice"),
@@ -195,16 +179,16 @@ def _execute_reducing(s: Schedule, atoms: _Atoms) -> list[Check]:
     ]
 
 
-def _rows_by_block(s: Schedule, block: int) -> list[Array]:
-    if block >= s.collective.num_shards:
+def _rows_by_block(s: Schedule, block: int, shards: int) -> list[Array]:
+    if block >= shards:
         return [np.arange(len(s))]
     number = s.shard.astype(np.int64) // block
     order = np.argsort(number, kind="stable")
-    blocks = -(-s.collective.num_shards // block)
+    blocks = -(-shards // block)
     return np.split(order, np.searchsorted(number[order], np.arange(1, blocks)))
 
 
-def _execute_block(s: Schedule, atoms: _Atoms, rows: Array, shards: Array, words: int) -> None:
+def _execute_block(s: Schedule, atoms: Atoms, rows: Array, shards: Array, words: int) -> None:
     """Execute the rows of some shards. State: value of (rank, shard, atom) as ``words`` words of contributions."""
     c = s.collective
     value = np.zeros((c.num_ranks, len(shards), atoms.count, words), dtype=np.uint64)
@@ -219,9 +203,11 @@ def _execute_block(s: Schedule, atoms: _Atoms, rows: Array, shards: Array, words
     _everything_combined(s, atoms, value, shards)
 
 
-def _execute_step(s: Schedule, atoms: _Atoms, rows: Array, flat: Array, first_shard: int, shards: int) -> None:
+def _execute_step(s: Schedule, atoms: Atoms, rows: Array, flat: Array, first_shard: int, shards: int) -> None:
     widths = atoms.last[rows].astype(np.int64) - atoms.first[rows]
     row = np.repeat(rows, widths)
+    if not len(row):
+        return
     atom = np.arange(len(row)) - np.repeat(np.cumsum(widths) - widths - atoms.first[rows].astype(np.int64), widths)
     place = (s.shard[row].astype(np.int64) - first_shard) * atoms.count + atom
     origin = s.src[row].astype(np.int64) * (shards * atoms.count) + place
@@ -253,9 +239,9 @@ def _no_clash(s: Schedule, row: Array, start: Array, arrivals: Array, reducing: 
     mixed = np.flatnonzero((arrivals > 1) & ~np.logical_and.reduceat(reducing, start))
     if len(mixed):
         a = int(start[mixed[0]])
-        raise _Wrong(
+        raise Wrong(
             "single reduction",
-            f"{_row(s, int(row[a]))}; so does {_row(s, int(row[a + 1]))}: which comes last?",
+            f"{row_text(s, int(row[a]))}; so does {row_text(s, int(row[a + 1]))}: which comes last?",
         )
 
 
@@ -266,15 +252,15 @@ def _report_twice(s: Schedule, rows: Array, before: Array, sent: Array) -> None:
         if again.any():
             word = int(np.flatnonzero(again)[0])
             rank = 64 * word + (int(again[word]) & -int(again[word])).bit_length() - 1
-            raise _Wrong(
+            raise Wrong(
                 "single reduction",
-                f"{_row(s, int(i))}, which has the contribution of rank {s.topology.names[rank]} already",
+                f"{row_text(s, int(i))}, which has the contribution of rank {s.topology.names[rank]} already",
             )
         seen |= value
     raise AssertionError("counts differ but no contribution repeats")
 
 
-def _everything_combined(s: Schedule, atoms: _Atoms, value: Array, shards: Array) -> None:
+def _everything_combined(s: Schedule, atoms: Atoms, value: Array, shards: Array) -> None:
     c = s.collective
     count = _popcount(value)
     wanted = c.wants(np.arange(c.num_ranks)[:, None], shards[None, :])
@@ -283,7 +269,7 @@ def _everything_combined(s: Schedule, atoms: _Atoms, value: Array, shards: Array
         rank, shard, atom = (int(x) for x in bad[0])
         has = value[rank, shard, atom]
         lacking = next(r for r in range(c.num_ranks) if not int(has[r // 64]) >> (r % 64) & 1)
-        raise _Wrong(
+        raise Wrong(
             "postcondition",
             f"rank {s.topology.names[rank]} ends with{atoms.name(s, atom)} shard {int(shards[shard])} "
             f"without the contribution of rank {s.topology.names[lacking]}",

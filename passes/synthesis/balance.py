@@ -15,7 +15,7 @@ from math import gcd
 import attrs
 import numpy as np
 
-__all__ = ["Balance", "Histogram", "balance"]
+__all__ = ["Balance", "Histogram", "balance", "pieces", "route", "slots_of"]
 
 #: ``(mask, count)`` pairs: how many jobs may use which links
 Histogram = tuple[tuple[int, int], ...]
@@ -23,8 +23,11 @@ Histogram = tuple[tuple[int, int], ...]
 
 @attrs.frozen
 class Balance:
-    """An optimal division: ``load`` jobs on the busiest link; piece i gives the interval [lo, hi)/``parts`` of
-    job ``job[i]`` to link ``slot[i]``. Jobs count through the histogram's masks in order."""
+    """An optimal division: ``load`` jobs on the busiest link, or the time of the slowest where links differ.
+
+    Piece i gives the interval [lo, hi)/``parts`` of job ``job[i]`` to link ``slot[i]``. Jobs count through the
+    histogram's masks in order.
+    """
 
     load: Fraction
     parts: int
@@ -46,16 +49,19 @@ def balance(histogram: Histogram) -> Balance:
     """
     masks = [mask for mask, _ in histogram]
     counts = [count for _, count in histogram]
-    links = [_bits(mask) for mask in masks]
+    links = [slots_of(mask) for mask in masks]
     ratio = _first_ratio(masks, counts)
     while True:
-        flow, confined = _route(links, counts, ratio)
+        unit = ratio.denominator
+        room = {slot: ratio.numerator for group in links for slot in group}
+        flow, confined = route(links, [count * unit for count in counts], room)
         if confined is None:
-            return _pieces(counts, flow, ratio)
+            return pieces(counts, flow, unit, ratio)
         ratio = _ratio(masks, counts, confined)
 
 
-def _bits(mask: int) -> list[int]:
+def slots_of(mask: int) -> list[int]:
+    """Return the links that are bits of a mask."""
     return [i for i in range(mask.bit_length()) if mask >> i & 1]
 
 
@@ -72,18 +78,17 @@ def _first_ratio(masks: list[int], counts: list[int]) -> Fraction:
     return _ratio(masks, counts, union)
 
 
-def _route(links: list[list[int]], counts: list[int], ratio: Fraction) -> tuple[list[dict[int, int]], int | None]:
-    """Route ``count * q`` units of each group over links of capacity p, where ratio = p/q.
+def route(links: list[list[int]], supply: list[int], room: dict[int, int]) -> tuple[list[dict[int, int]], int | None]:
+    """Route ``supply[g]`` units of each group over its links, of which each has ``room`` units; all integers.
 
-    Returns the flow of each group by link, and nothing; or the links that the groups of a violated set are confined to.
+    Returns the flow of each group by link, and nothing; or the links, as a mask, that the groups of a set are confined
+    to which has more units than the links have room. ``room`` is used up.
     """
-    q = ratio.denominator
-    room = {slot: ratio.numerator for group in links for slot in group}
     flow: list[dict[int, int]] = [{} for _ in links]
     users: dict[int, set[int]] = {slot: set() for slot in room}
     # Groups with few links first: the greedy start then rarely needs mending.
     for group in sorted(range(len(links)), key=lambda g: (len(links[g]), g)):
-        left = counts[group] * q
+        left = supply[group]
         for slot in sorted(links[group], key=lambda s: (-room[s], s)):
             take = min(left, room[slot])
             if take:
@@ -168,9 +173,12 @@ def _push(
     return amount
 
 
-def _pieces(counts: list[int], flow: list[dict[int, int]], ratio: Fraction) -> Balance:
-    """Lay each group's jobs on a line and cut it at the links' shares: at most links-1 jobs of a group are divided."""
-    q = ratio.denominator
+def pieces(counts: list[int], flow: list[dict[int, int]], unit: int, load: Fraction) -> Balance:
+    """Lay each group's jobs, of ``unit`` units each, on a line and cut it at the links' shares.
+
+    At most links-1 jobs of a group are divided.
+    """
+    q = unit
     spans: list[tuple[int, int, int]] = []  # on one line for all groups, in units of 1/q job: start, end, link
     at = first = 0
     for count, shares in zip(counts, flow, strict=True):
@@ -182,11 +190,11 @@ def _pieces(counts: list[int], flow: list[dict[int, int]], ratio: Fraction) -> B
     if q == 1:
         of_job = np.repeat(np.array([link for _, _, link in spans]), [end - start for start, end, _ in spans])
         none, all_of_it = np.zeros(first, dtype=np.int64), np.ones(first, dtype=np.int64)
-        return Balance(ratio, 1, np.arange(first), of_job, none, all_of_it)
+        return Balance(load, 1, np.arange(first), of_job, none, all_of_it)
     start, end, slot = np.array(spans, dtype=np.int64).T
     jobs = -(-end // q) - start // q
     span = np.repeat(np.arange(len(spans)), jobs)
     job = start[span] // q + np.arange(len(span)) - np.repeat(np.cumsum(jobs) - jobs, jobs)
     lo, hi = np.maximum(start[span] - job * q, 0), np.minimum(end[span] - job * q, q)
     common = gcd(q, int(np.gcd.reduce(lo)), int(np.gcd.reduce(hi)))
-    return Balance(ratio, q // common, job, slot[span], lo // common, hi // common)
+    return Balance(load, q // common, job, slot[span], lo // common, hi // common)

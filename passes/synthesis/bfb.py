@@ -4,6 +4,10 @@ At step t every node u receives the shards of all nodes at distance t, through t
 How each shard is divided among them is LP (1) of the paper; :mod:`.balance` solves it in integers. Nodes whose
 shards see their in-links in the same pattern share one solution, so symmetric networks cost next to nothing.
 
+Links may differ in bandwidth and latency (:mod:`.heterogeneous`). Data still travel breadth first by hops, as d(v,u) in
+LP (14) counts them: a slow link on a shortest path is avoided only where there is another. A number of chunks a shard
+may be given (:mod:`.chunked`).
+
 Parallel links beside single ones keep the optimal breadth-first schedule from being bandwidth-optimal (a torus with a
 side of 2 has them); there :mod:`.relaxed` lets data arrive later than at the first chance, in as many steps.
 """
@@ -20,16 +24,21 @@ import numpy as np
 
 from collc.ir.arrays import fit
 from collc.ir.collective import Collective
+from collc.ir.cost import cost
 from collc.ir.diagnostic import error
 from collc.ir.schedule import Action, Schedule
 from collc.ir.spec import Problem
+from collc.ir.symmetric import SymmetricSchedule
 from collc.ir.topology import Topology
 
 from ..base import Pass
-from ..compose import compose
+from ..compose import AnySchedule, compose
+from ..discretize import round_parts
 from ..reverse import Reverse, reverse
-from .balance import Balance, Histogram, balance
+from .balance import Balance, Histogram
+from .division import Division, Kinds, division_for
 from .relaxed import relaxed_breadth_first
+from .symmetric import shard_0
 
 __all__ = ["BFB"]
 
@@ -37,6 +46,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Piece = tuple[int, Array, Array, Array, Array, int]  # step, shard, link, lo, hi, parts
 
 _MOST_PARTS = 2**62
+_WRITTEN_OUT = 1 << 20  # rows: a template with no more is unfolded at once
 _ALLGATHERS = ("allgather", "reduce-scatter", "allreduce")
 _BROADCASTS = ("broadcast", "reduce")
 
@@ -46,11 +56,16 @@ class BFB(Pass):
     """Synthesize the optimal breadth-first schedule: as many steps as the diameter, links balanced exactly.
 
     With ``relax`` (the default) data may arrive later than breadth first where that takes less bandwidth time.
+    Links that differ are balanced by time, for data of ``size`` bytes where latencies differ; ``chunks`` fixes in how
+    many chunks a shard is cut, divided as well as that allows.
+
+    On a topology with a symmetry one receiver is solved (:mod:`.symmetric`), broadcast and reduce excepted; what has
+    more than 2^20 transfers stays a template.
 
     Allgather and broadcast are built directly; reduce-scatter and reduce on the transpose, then reversed
     (Corollary 1.1);
-    allreduce is reduce-scatter, then allgather. Raises C0301 (not strongly connected), C0501 (switches),
-    C0502 (links that differ in bandwidth), C0503 (a collective it cannot do).
+    allreduce is reduce-scatter, then allgather. Raises C0301 (not strongly connected), C0501 (switches), C0503 (a
+    collective it cannot do), C0504 (more parts than can be counted), C0550 (an impossible number of chunks or bytes).
     """
 
     name: ClassVar[str] = "bfb"
@@ -68,9 +83,32 @@ class BFB(Pass):
         default=True, metadata={"help": "let data arrive late where parallel links make breadth first fall short"}
     )
 
-    def run(self, ir: Problem) -> Schedule:
+    chunks: int | None = attrs.field(
+        default=None, metadata={"help": "cut every shard in this many equal chunks; otherwise in any parts"}
+    )
+
+    size: int | None = attrs.field(
+        default=None,
+        metadata={
+            "help": "bytes to plan for where links differ in latency: the collective's own size unless given; "
+            "without either, data so large that latencies do not matter"
+        },
+    )
+
+    def __attrs_post_init__(self) -> None:
+        for name, value in (("chunks", self.chunks), ("size", self.size)):
+            if value is not None and value < 1:
+                raise error("C0550", f"bfb needs {name} of at least 1, found {value}")
+
+    def run(self, ir: Problem) -> AnySchedule:
         topology, collective = ir.topology, self._phase(ir.collective)
         _require(topology, collective)
+        made = self._scheduled(topology, collective)
+        if isinstance(made, SymmetricSchedule) and len(made) <= _WRITTEN_OUT:
+            return made.unfold()
+        return made
+
+    def _scheduled(self, topology: Topology, collective: Collective) -> AnySchedule:
         if collective.kind in ("allgather", "broadcast"):
             return self._forwards(topology, collective)
         if collective.kind == "allreduce":
@@ -89,15 +127,37 @@ class BFB(Pass):
             )
         return attrs.evolve(collective, kind=self.collective, root=None)
 
-    def _forwards(self, topology: Topology, collective: Collective) -> Schedule:
+    def _forwards(self, topology: Topology, collective: Collective) -> AnySchedule:
         relaxed = relaxed_breadth_first(topology, collective) if self.relax else None
-        return _breadth_first(topology, collective) if relaxed is None else relaxed
+        if relaxed is not None and (self.chunks is None or self.chunks % relaxed.parts == 0):
+            return relaxed
+        plain = self._eagerly(topology, collective)
+        if relaxed is None or self.chunks is None or len(relaxed) > _WRITTEN_OUT:
+            return plain
+        whole = relaxed.unfold() if isinstance(relaxed, SymmetricSchedule) else relaxed
+        rounded = attrs.evolve(round_parts(whole, self.chunks), discrete=False)
+        return min(plain, rounded, key=lambda schedule: cost(schedule).time_per_byte)
 
-    def _backwards(self, topology: Topology, forward: Collective) -> Schedule:
+    def _eagerly(self, topology: Topology, collective: Collective) -> AnySchedule:
+        division = self._division(topology, collective)
+        if topology.symmetry is not None and collective.root is None:
+            return SymmetricSchedule(_seed(topology, collective, division))
+        return _breadth_first(topology, collective, division)
+
+    def _backwards(self, topology: Topology, forward: Collective) -> AnySchedule:
         """Schedule ``forward`` on the transpose and reverse it: Corollary 1.1."""
         if topology.reverse_links is not None:
             return Reverse().run(self._forwards(topology, forward))
-        return attrs.evolve(reverse(self._forwards(topology.transpose(), forward)), topology=topology)
+        if topology.symmetry is not None and forward.root is None:
+            seed = _seed(topology, forward, self._division(topology, forward), transposed=True)
+            return SymmetricSchedule(attrs.evolve(reverse(seed), topology=topology))
+        there = topology.transpose()
+        back = reverse(_breadth_first(there, forward, self._division(there, forward)))
+        return attrs.evolve(back, topology=topology)
+
+    def _division(self, topology: Topology, collective: Collective) -> Division:
+        size = collective.size if self.size is None else self.size
+        return division_for(topology, collective, self.chunks, size)
 
 
 def _require(topology: Topology, collective: Collective) -> None:
@@ -116,36 +176,38 @@ def _require(topology: Topology, collective: Collective) -> None:
             hint="write the schedule by hand: `schedule NAME using steps { ... }`",
             exit_status=3,
         )
-    used = np.unique(topology.link_class[topology.src != topology.dst])
-    if len({topology.classes[c] for c in used}) > 1:
-        raise error(
-            "C0502",
-            f"bfb needs links that are all alike; those of `{topology.name}` differ in bandwidth or latency",
-            notes=[f"found {len(used)} kinds of links"],
-            hint="give every link the same bandwidth and latency",
-            exit_status=3,
-        )
     topology.require_connected("a breadth-first schedule")
 
 
-def _breadth_first(topology: Topology, collective: Collective) -> Schedule:
+def _breadth_first(topology: Topology, collective: Collective, division: Division) -> Schedule:
     """Return the optimal BFB schedule of an allgather or broadcast."""
     slots = _slots(topology)
-    masks, width = _masks(topology, slots)
-    jobs = _allgather_jobs(topology, masks, width) if collective.root is None else None
-    pieces = (
-        list(_solve(*jobs, slots)) if jobs else list(_broadcast(topology, masks, width, slots, collective.root or 0))
-    )
+    if collective.root is None:
+        masks, width = _masks(topology, slots)
+        jobs = _allgather_jobs(topology, masks, width)
+        pieces = list(_solve(*jobs, slots, division, division.kinds(topology, slots)))
+    else:
+        pieces = list(_broadcast(topology, slots, division, collective.root))
+    return _columns(topology, collective, pieces)
+
+
+def _seed(topology: Topology, collective: Collective, division: Division, transposed: bool = False) -> Schedule:
+    """Return the template of the optimal BFB allgather on a topology with a symmetry, or on its transpose."""
+    pieces = list(shard_0(topology, division, transposed))
+    return _columns(topology.transpose() if transposed else topology, collective, pieces)
+
+
+def _common_parts(topology: Topology, pieces: list[Piece]) -> int:
     parts = lcm(1, *(piece[5] for piece in pieces))
-    if parts > _MOST_PARTS:
+    if parts * topology.num_ranks > _MOST_PARTS:  # a link may carry a part of every shard
         raise error(
             "C0504",
             f"balancing the links exactly would cut every shard into {parts} parts",
             notes=["more than 2^62 parts cannot be counted"],
-            hint="use a topology whose nodes have fewer links",
+            hint="give a number of chunks: `using bfb { chunks: 16 }`",
             exit_status=3,
         )
-    return _columns(topology, collective, pieces, parts)
+    return parts
 
 
 def _slots(topology: Topology) -> Array:
@@ -153,7 +215,7 @@ def _slots(topology: Topology) -> Array:
     _, links = topology.in_links
     links = links[topology.src[links] != topology.dst[links]]
     degree = np.bincount(topology.dst[links], minlength=topology.num_ranks)
-    slots = np.full((topology.num_ranks, int(degree.max(initial=0))), -1, dtype=np.int64)
+    slots = np.full((topology.num_ranks, int(degree.max(initial=0))), -1, dtype=fit(-1, topology.num_links))
     slots[np.arange(slots.shape[1]) < degree[:, None]] = links
     return slots
 
@@ -170,8 +232,7 @@ def _masks(topology: Topology, slots: Array) -> tuple[Array, int]:
     for slot in range(width):
         tail = topology.src[slots[:, slot]]
         usable = (hops[tail] + 1 == hops) & (slots[:, slot] >= 0)[:, None]
-        bit = 1 << slot if width > 63 else kind(1 << slot)
-        masks[usable] |= bit
+        masks |= usable.astype(kind) * (1 << slot)
     return masks, width
 
 
@@ -191,31 +252,34 @@ def _allgather_jobs(topology: Topology, masks: Array, width: int) -> tuple[Array
         key = (hops.astype(np.int64) << width) | masks
     key = key.astype(fit(0, int(key.max())))  # narrow keys sort by radix
     order = np.argsort(key, axis=1, kind="stable")[:, 1:]  # the first is the node itself, at distance 0
+    order = order.astype(fit(0, topology.num_ranks))
     return order, np.take_along_axis(key, order, axis=1), base, listed
 
 
-def _solve(shards: Array, keys: Array, base: int, listed: list[int], slots: Array) -> Iterator[Piece]:
-    """Balance every node's steps; equal histograms of masks, at whatever nodes, once."""
-    patterns: dict[bytes, list[int]] = {}
+def _solve(
+    shards: Array, keys: Array, base: int, listed: list[int], slots: Array, division: Division, kinds: Array
+) -> Iterator[Piece]:
+    """Balance every node's steps; equal histograms of masks over links of equal kinds, at whatever nodes, once."""
+    patterns: dict[tuple[bytes, Kinds], list[int]] = {}
     for node, row in enumerate(keys):
-        patterns.setdefault(row.tobytes(), []).append(node)
-    # (step, histogram) -> the nodes that have it then, and where their shards for it begin
-    places: dict[tuple[int, Histogram], tuple[list[int], list[int]]] = {}
-    for nodes in patterns.values():
+        patterns.setdefault((row.tobytes(), tuple(kinds[node].tolist())), []).append(node)
+    # (step, histogram, kinds) -> the nodes that have it then, and where their shards for it begin
+    places: dict[tuple[int, Histogram, Kinds], tuple[list[int], list[int]]] = {}
+    for (_, kind), nodes in patterns.items():
         for step, first, histogram in _histograms(keys[nodes[0]], base, listed):
-            where, begin = places.setdefault((step, histogram), ([], []))
+            where, begin = places.setdefault((step, histogram, kind), ([], []))
             where += nodes
             begin += [first] * len(nodes)
-    solved: dict[Histogram, Balance] = {}
-    for (step, histogram), (where, begin) in places.items():
-        if histogram not in solved:
-            solved[histogram] = balance(histogram)
-        share = solved[histogram]
+    solved: dict[tuple[Histogram, Kinds], Balance] = {}
+    for (step, histogram, kind), (where, begin) in places.items():
+        if (histogram, kind) not in solved:
+            solved[histogram, kind] = division.divide(histogram, kind)
+        share = solved[histogram, kind]
         rows = np.array(where)[:, None]
         shard = shards[rows, np.array(begin)[:, None] + share.job]
         link = slots[rows, share.slot]
-        lo, hi = (np.broadcast_to(x, shard.shape) for x in (share.lo, share.hi))
-        yield step, shard.ravel(), link.ravel(), lo.ravel(), hi.ravel(), share.parts
+        lo, hi = (np.broadcast_to(x, shard.shape) for x in (share.lo, share.hi))  # views: they take no memory
+        yield step, shard.ravel(), link.ravel(), lo, hi, share.parts
 
 
 def _histograms(keys: Array, base: int, listed: list[int]) -> Iterator[tuple[int, int, Histogram]]:
@@ -231,31 +295,34 @@ def _histograms(keys: Array, base: int, listed: list[int]) -> Iterator[tuple[int
         yield hop - 1, row[0][1], tuple(zip((listed[m] for m in masks) if listed else masks, sizes, strict=True))
 
 
-def _broadcast(topology: Topology, masks: Array, width: int, slots: Array, root: int) -> Iterator[Piece]:
+def _broadcast(topology: Topology, slots: Array, division: Division, root: int) -> Iterator[Piece]:
     """Give every node all shards from the root, each step's vector divided evenly among the usable in-links."""
-    n = topology.num_ranks
+    n, kinds = topology.num_ranks, division.kinds(topology, slots)
+    hops = topology.hops_from(root)
+    usable = (hops[topology.src[slots]] + 1 == hops[:, None]) & (slots >= 0)
     for node in range(n):
         if node == root:
             continue
-        share = balance(((int(masks[node, root]), n),))
-        step = int(topology.distances[root, node]) - 1
-        yield step, share.job, slots[node][share.slot], share.lo, share.hi, share.parts
+        mask = sum(1 << slot for slot in np.flatnonzero(usable[node]).tolist())
+        share = division.divide(((mask, n),), tuple(kinds[node].tolist()))
+        yield int(hops[node]) - 1, share.job, slots[node][share.slot], share.lo, share.hi, share.parts
 
 
-def _columns(topology: Topology, collective: Collective, pieces: list[Piece], parts: int) -> Schedule:
+def _columns(topology: Topology, collective: Collective, pieces: list[Piece]) -> Schedule:
     """Put the pieces in step order into columns no wider than needed."""
+    parts = _common_parts(topology, pieces)
     pieces.sort(key=lambda piece: piece[0])  # stable: nodes stay in order within a step
     rows = sum(len(piece[1]) for piece in pieces)
-    step = np.empty(rows, dtype=fit(0, topology.num_ranks))
-    shard = np.empty(rows, dtype=fit(0, topology.num_ranks))
-    link = np.empty(rows, dtype=fit(0, max(topology.num_links, 1)))
+    step = np.empty(rows, dtype=fit(0, max((piece[0] for piece in pieces), default=0)))
+    shard = np.empty(rows, dtype=fit(0, max(topology.num_ranks - 1, 0)))
+    link = np.empty(rows, dtype=fit(0, max(topology.num_links - 1, 0)))
     lo, hi = np.empty(rows, dtype=fit(0, parts)), np.empty(rows, dtype=fit(0, parts))
     at = 0
     for piece in pieces:
         here = slice(at, at + len(piece[1]))
         scale = parts // piece[5]
         step[here], shard[here], link[here] = piece[0], piece[1], piece[2]
-        lo[here], hi[here] = piece[3] * scale, piece[4] * scale
+        lo[here], hi[here] = (piece[3] * scale).ravel(), (piece[4] * scale).ravel()
         at = here.stop
     return Schedule(
         topology, collective, parts, step=step, action=np.zeros(rows, dtype=np.uint8) + Action.COPY,

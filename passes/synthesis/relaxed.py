@@ -35,10 +35,10 @@ from typing import Any
 
 import numpy as np
 
-from collc.ir.arrays import fit
 from collc.ir.collective import Collective
 from collc.ir.group import Translations
 from collc.ir.schedule import Action, Schedule
+from collc.ir.symmetric import SymmetricSchedule
 from collc.ir.topology import Topology
 
 from .balance import Balance, balance
@@ -53,18 +53,19 @@ _EFFORT = 80_000  # labels grown, over all attempts; past it only the first plan
 _ALWAYS = 8
 _PER_ATTEMPT = 60  # what an attempt costs beside its labels, in labels
 _MOST_TYPES = 12
-_BLOCK = 1 << 18  # rows translated together
+_MOST_RANKS = 4096  # beyond, searching takes minutes to save less than a part in N
 
 
-def relaxed_breadth_first(topology: Topology, collective: Collective) -> Schedule | None:
-    """Return an allgather in as many steps as the diameter with a smaller T_B than BFB's, or nothing.
+def relaxed_breadth_first(topology: Topology, collective: Collective) -> SymmetricSchedule | None:
+    """Return the template of an allgather in as many steps as the diameter with a smaller T_B than BFB's, or nothing.
 
-    Nothing is returned where the method does not apply (not an allgather; no ``symmetry``; switches; links that differ;
-    more than 62 links a rank; not connected; no parallel links), where BFB is optimal already, and where the search
-    finds nothing better. The result depends on the arguments alone: no clock, no floating point in any decision.
+    Nothing is returned where the method does not apply (not an allgather; no abelian ``symmetry``; switches; links that
+    differ; more than 62 links or 4,096 ranks; not connected; no parallel links), where BFB is optimal already, and
+    where the search finds nothing better. The result depends on the arguments alone: no clock, no floating point in any
+    decision.
     """
     view, slots = _view(topology, collective)
-    if view is None or len(np.unique(view.tails[0])) == view.width:
+    if view is None:
         return None
     plain = _total(view, view.hops[:1].astype(np.int64))
     labels = _best_labels(view, plain)
@@ -75,18 +76,24 @@ def _view(topology: Topology, collective: Collective) -> tuple[View | None, Arra
     """Return the network seen from rank 0, and for each in-link its place among the links of the rank it comes from."""
     n = topology.num_ranks
     none = np.zeros(0, dtype=np.int64)
-    if collective.kind != "allgather" or not isinstance(topology.symmetry, Translations) or n < 2:
+    if collective.kind != "allgather" or not isinstance(topology.symmetry, Translations) or not 2 <= n <= _MOST_RANKS:
         return None, none
     if not (topology.is_direct and topology.is_uniform and topology.is_connected):
         return None, none
     heads = topology.dst.astype(np.int64).reshape(n, -1)
     slots = np.flatnonzero(heads[0] != 0)  # loops carry nothing
-    if len(slots) > 62:
+    if len(slots) > 62 or len(np.unique(heads[0, slots])) == len(slots):
         return None, none
     tails = np.empty((n, len(slots)), dtype=np.int64)
     for k, slot in enumerate(slots):
         tails[heads[:, slot], k] = np.arange(n)
-    return View(tails, topology.distances), slots
+    return View(tails, _distances(topology, topology.symmetry)), slots
+
+
+def _distances(topology: Topology, symmetry: Translations) -> Array:
+    """Return the hops from v to u at [v, u] (int16): those from rank 0, translated."""
+    ranks, hops = np.arange(topology.num_ranks), topology.hops_from(0).astype(np.int16)
+    return np.stack([hops[symmetry.multiply(back, ranks)] for back in symmetry.inverse(ranks)])
 
 
 # ---- labels
@@ -140,35 +147,19 @@ def _balanced(view: View, labels: Array) -> list[tuple[Balance, Array, Array]]:
 # ---- columns
 
 
-def _schedule(topology: Topology, collective: Collective, view: View, slots: Array, labels: Array) -> Schedule:
+def _schedule(topology: Topology, collective: Collective, view: View, slots: Array, labels: Array) -> SymmetricSchedule:
     """Return the schedule in which every rank's shard travels as rank 0's labels say, translated."""
-    n = topology.num_ranks
+    degree = topology.num_links // topology.num_ranks
     divided = _balanced(view, labels)
     unit = lcm(1, *(share.parts for share, _, _ in divided))
     pieces = [_pieces(share, kinds, nodes, unit) for share, kinds, nodes in divided]
     node, link, lo, hi = np.concatenate(pieces).T
     step = np.repeat(np.arange(len(pieces)), [len(p) for p in pieces])
-
-    def every(column: Array) -> Array:
-        return np.repeat(column.astype(fit(0, int(column.max()))), n)
-
-    return Schedule(
-        topology, collective, unit * len(labels), step=every(step), action=every(step * 0 + Action.COPY),
-        shard=np.tile(np.arange(n, dtype=fit(0, n)), len(step)), lo=every(lo), hi=every(hi),
-        route=_translated(topology, view.tails[node, link], slots[link]), scheduler="bfb",
+    seed = Schedule(
+        topology, collective, unit * len(labels), step=step, action=step * 0 + Action.COPY, shard=step * 0, lo=lo,
+        hi=hi, route=view.tails[node, link] * degree + slots[link], scheduler="bfb",
     )  # fmt: skip
-
-
-def _translated(topology: Topology, tails: Array, slots: Array) -> Array:
-    """Return the links with these tails and places, and their translates by every rank, row by row."""
-    n, degree = topology.num_ranks, topology.num_links // topology.num_ranks
-    assert topology.symmetry is not None
-    links = np.empty((len(tails), n), dtype=fit(0, topology.num_links))
-    block = max(1, _BLOCK // n)
-    for a in range(0, len(tails), block):
-        here = slice(a, a + block)
-        links[here] = topology.symmetry.translate(np.arange(n), tails[here, None]) * degree + slots[here, None]
-    return links.ravel()
+    return SymmetricSchedule(seed)
 
 
 def _pieces(share: Balance, kinds: Array, nodes: Array, unit: int) -> Array:

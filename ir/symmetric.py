@@ -1,0 +1,137 @@
+"""A schedule stored as a template and a group: what becomes of one shard says what becomes of all.
+
+On a topology with a symmetry (:attr:`Topology.symmetry`) the schedule of shard 0, multiplied on the left by every group
+element, is a schedule of all shards: element g takes shard 0 to shard g, rank r to g*r, and the link at place p of rank
+r to the link at place p of g*r. A torus of 10,000 ranks has 10^8 transfers; its template has 10^4 rows.
+
+Shards never meet, so executing the template on shard 0 executes the whole schedule; and since every rank is the image
+of a row's rank under exactly one element, a link carries what the template sends over all links of its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import attrs
+import numpy as np
+
+from .arrays import Columnar, fit
+from .collective import Collective
+from .diagnostic import error
+from .group import Group
+from .schedule import Action, Schedule
+from .topology import Topology
+
+__all__ = ["MOST_ROWS", "SYMMETRIC_KINDS", "SymmetricSchedule"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+#: The collectives that look alike from every rank, with one shard a rank.
+SYMMETRIC_KINDS = ("allgather", "reduce-scatter", "allreduce")
+
+#: Rows that :meth:`SymmetricSchedule.unfold` makes unless told otherwise: under 1 GB of columns.
+MOST_ROWS = 1 << 26
+
+_BLOCK = 1 << 18  # rows multiplied together
+
+
+@attrs.frozen(eq=False)
+class SymmetricSchedule(Columnar):
+    """The schedule whose rows are those of ``seed``, each multiplied by every element of the topology's symmetry.
+
+    All rows of the seed move shard 0, over routes of one link. ``len`` counts the rows of the whole schedule.
+    """
+
+    seed: Schedule
+
+    SCALARS = ("seed",)
+
+    @property
+    def topology(self) -> Topology:
+        return self.seed.topology
+
+    @property
+    def collective(self) -> Collective:
+        return self.seed.collective
+
+    @property
+    def parts(self) -> int:
+        return self.seed.parts
+
+    @property
+    def discrete(self) -> bool:
+        return self.seed.discrete
+
+    @property
+    def scheduler(self) -> str:
+        return self.seed.scheduler
+
+    @property
+    def num_steps(self) -> int:
+        return self.seed.num_steps
+
+    @property
+    def symmetry(self) -> Group:
+        """The group; raises ValueError where the topology has none (such a template is not well formed)."""
+        if self.topology.symmetry is None:
+            raise ValueError(f"topology {self.topology.name} has no symmetry")
+        return self.topology.symmetry
+
+    @property
+    def place(self) -> Array:
+        """For each row of the seed, the place of its link among the links of the rank it starts from."""
+        return self.seed.route % max(self.topology.num_links // max(self.topology.num_ranks, 1), 1)
+
+    def __len__(self) -> int:
+        return len(self.seed) * self.topology.num_ranks
+
+    def unfold(self, most: int = MOST_ROWS) -> Schedule:
+        """Return the whole schedule as rows; raise C0808 where these are more than ``most``.
+
+        Within a step, rows stand by the rank that receives what is copied or sends what is reduced, then in the
+        seed's order. So unfolding a reversed template gives the reverse of the unfolded one.
+        """
+        if len(self) > most:
+            raise error(
+                "C0808",
+                f"this schedule of {self.collective.kind} on {self.topology.num_ranks} ranks has {len(self)} "
+                f"transfers, too many to write out: at most {most} are",
+                notes=["`collc cost` and `collc verify` need only its template"],
+                hint="use fewer ranks, or keep the template: `-t 'ir{level=schedule}'`",
+                exit_status=3,
+            )
+        seed, size = self.seed, len(self)
+        columns: dict[str, Any] = {
+            c: np.empty(size, dtype=getattr(seed, c).dtype) for c in ("step", "action", "lo", "hi")
+        }
+        columns["shard"] = np.empty(size, dtype=fit(0, max(self.topology.num_ranks - 1, 0)))
+        columns["route"] = np.empty(size, dtype=fit(0, max(self.topology.num_links - 1, 0)))
+        at = 0
+        for rows, shard, route in self._blocks():
+            here = slice(at, at + shard.size)
+            for name in ("step", "action", "lo", "hi"):
+                columns[name][here] = np.broadcast_to(getattr(seed, name)[rows], shard.shape).ravel()
+            columns["shard"][here], columns["route"][here] = shard.ravel(), route.ravel()
+            at = here.stop
+        return attrs.evolve(seed, **columns)
+
+    def _blocks(self) -> Iterator[tuple[slice, Array, Array]]:
+        """Yield rows of the seed with their shards and routes under a range of elements, a line for every element."""
+        seed, group, n = self.seed, self.symmetry, self.topology.num_ranks
+        degree = self.topology.num_links // max(n, 1)
+        fixed = group.inverse(np.where(seed.action == Action.REDUCE, seed.src, seed.dst))
+        tail, place = seed.src.astype(np.int64), self.place.astype(np.int64)
+        for a, b in self.step_ranges():
+            ranks = max(1, _BLOCK // (b - a))
+            for first in range(0, n, ranks):
+                rank = np.arange(first, min(first + ranks, n))[:, None]
+                element = group.multiply(rank, fixed[None, a:b])
+                yield slice(a, b), element, group.multiply(element, tail[None, a:b]) * degree + place[None, a:b]
+
+    def step_ranges(self) -> Iterator[tuple[int, int]]:
+        """Yield where the seed's rows of each step that has any begin and end."""
+        step = self.seed.step
+        cuts = [0, *(np.flatnonzero(step[1:] != step[:-1]) + 1).tolist(), len(step)]
+        return ((a, b) for a, b in pairwise(cuts) if b > a)
