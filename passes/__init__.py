@@ -15,8 +15,28 @@ PASSES: dict[str, tuple[str, str, str]] = {
         "collc.passes.synthesis.bfb", "BFB",
         "breadth-first broadcast with exactly balanced links, for any strongly connected network of ranks",
     ),
+    "double-binary-tree": (
+        "collc.passes.synthesis.double_binary_tree", "DoubleBinaryTree",
+        "pipelined allreduce, broadcast or reduce over two binary trees, as NCCL's",
+    ),
+    "expansion": (
+        "collc.passes.expansion.expansion", "Expansion",
+        "the schedule of the base topology, carried along the operators that expand it",
+    ),
+    "exact": (
+        "collc.passes.synthesis.exact.scheduler", "Exact",
+        "fewest steps or least bandwidth time of small networks, proved by integer programming",
+    ),
+    "flow": (
+        "collc.passes.synthesis.flow.scheduler", "Flow",
+        "all-to-all from a multi-commodity flow, for any strongly connected network of ranks",
+    ),
     "steps": ("collc.passes.synthesis.steps", "Steps", "the schedule written by hand in the specification"),
     "reverse": ("collc.passes.reverse", "Reverse", "run a schedule backwards: allgather <-> reduce-scatter"),
+    "transpose": (
+        "collc.passes.expansion.isomorphic", "Transpose",
+        "turn an allgather round on a network that is isomorphic to its transpose",
+    ),
     "compose": ("collc.passes.compose", "Compose", "an allgather preceded by its reverse: an allreduce"),
     "discretize": ("collc.passes.discretize", "Discretize", "cut every shard into equal chunks"),
     "lower": ("collc.passes.lower", "Lower", "from who sends what when to what each rank executes"),
@@ -32,5 +52,9 @@ PASSES: dict[str, tuple[str, str, str]] = {
 SCHEDULERS: dict[str, tuple[str, str]] = {
     "auto": ("bfb", "the best applicable scheduler"),
     "bfb": ("bfb", PASSES["bfb"][2]),
+    "double-binary-tree": ("double-binary-tree", PASSES["double-binary-tree"][2]),
+    "expansion": ("expansion", PASSES["expansion"][2]),
+    "exact": ("exact", PASSES["exact"][2]),
+    "flow": ("flow", PASSES["flow"][2]),
     "steps": ("steps", PASSES["steps"][2]),
 }

@@ -17,14 +17,6 @@ cannot keep data and pass it on in a later step.
 Write the schedule by hand (`using steps`; routes through switches are found for you), or leave the switches out and
 link the ranks that they join.
 """,
-    "C0502": """a scheduler for equal links met links that differ
-
-BFB balances the links of a step by the amount they carry, which is balanced in time only when all links have the same
-bandwidth and latency. Links of a rank to itself do not count.
-
-Give every link the same `: bandwidth, latency`, for example with `with { bandwidth: 25 GB/s, latency: 1 us }` on the
-topology, or write the schedule by hand.
-""",
     "C0503": """the scheduler does not know this collective
 
 Every scheduler knows some collectives; `collc schedulers` lists them. BFB schedules allgather, reduce-scatter,
@@ -35,9 +27,10 @@ Choose another scheduler, or write the schedule by hand with `schedule NAME usin
     "C0504": """an exact schedule would need more parts than can be counted
 
 Balancing links exactly divides shards into fractions; their least common denominator grows with the number of links
-of a node and has passed 2^62 here.
+of a node, and with how odd their bandwidths and latencies are, and has passed 2^62 here.
 
-Use a topology whose nodes have fewer links.
+Give the number of chunks that a shard is cut in: `schedule c using bfb { chunks: 16 }` is the best schedule with so
+many, and `collc cost` says how far it is from any parts.
 """,
     "C0505": """a schedule cannot be run backwards on one-way links
 
@@ -81,5 +74,192 @@ fused into one instruction.
 
 `bfb{collective=NAME}` schedules another collective than the one asked for, as the first half of an allreduce that
 `compose` completes. NAME is `allgather` or `reduce-scatter`.
+""",
+    "C0535": """a network that is too large for exact schedules
+
+`exact` asks an integer program which rank receives which chunk at which step. Its unknowns grow with the square of the
+ranks, the chunks and the steps; programs of more than 20,000 are not tried.
+
+Use `bfb`, or ask for fewer chunks. `exact { size-limit: 50000 }` raises the limit, and what a search may take.
+""",
+    "C0536": """there is no such schedule
+
+The steps or rounds that were asked for are fewer than any schedule takes. The note names what shows it: two ranks that
+are so many hops apart, links through which so much must pass, or an exhaustive search.
+
+    collective c = allgather on biring(6);
+    schedule c using exact { steps: 2 };                 # C0536: it is 3 hops from rank 0 to rank 3
+    schedule c using exact { chunks: 2, rounds: 4 };     # C0536: 5 shards of 2 chunks over 2 links
+
+Allow more steps, more rounds (a round is one chunk on every link), or another number of chunks.
+""",
+    "C0537": """a schedule that is not proved to be the best
+
+With `exact { proof: true }` a schedule counts only if nothing better exists for its chunks and steps. The search found
+one, and ended at its limits before it could tell whether that is the best. The message says how many rounds it takes,
+and how many are proved to be needed.
+
+Raise `effort` or `size-limit`, ask for fewer chunks, or leave `proof` out: the schedule's scheduler then names the gap.
+""",
+    "C0538": """options that `exact` cannot follow
+
+`chunks`, `steps`, `rounds`, `effort` and `size-limit` are at least 1; `rounds` counts chunks on a link, so it needs
+`chunks`; `objective` is `latency` (fewest steps, then fewest rounds) or `bandwidth` (the reverse). An allreduce has no
+front of its own, since its halves are scheduled one by one.
+""",
+    "C0539": """exact schedules and switches
+
+`exact` decides what every rank receives over each of its links; links that end at a switch are not rank to rank.
+
+Leave the switches out and link the ranks that they join, or write the schedule by hand with `using steps`.
+""",
+    "C0540": """a search that did not end
+
+The search for an exact schedule came to its limits with neither a schedule nor a proof that there is none, or took far
+longer than it should. What a search has found when time runs out depends on the machine, so it is not used.
+
+Ask for fewer chunks or for more rounds or steps, raise `effort`, or use `bfb`.
+""",
+    "C0550": """an impossible number of chunks or bytes
+
+`bfb { chunks: P }` cuts every shard in P equal chunks and divides them among the links as well as whole chunks allow;
+`bfb { size: N }` plans for N bytes where links differ in latency. Both are at least 1.
+
+    schedule c using bfb { chunks: 4 };
+
+Leave `chunks` out for any parts, and `size` out for the size of the collective.
+""",
+    "C0530": """a collective that trees are not for
+
+double-binary-tree schedules allreduce, broadcast and reduce: collectives in which all data pass through the root of a
+tree.
+
+    collective c = allgather on double_binary_tree(16);
+    schedule c using double-binary-tree;          # C0530
+
+Use `bfb`, which schedules allgather and reduce-scatter on any network of ranks.
+""",
+    "C0531": """a network without the links of the two trees
+
+double-binary-tree sends along the edges of two fixed trees on the ranks' numbers, both ways. Any network that has these
+links will do, such as `double_binary_tree(16)` or `complete(16)`.
+
+    collective c = allreduce on torus(4, 4);
+    schedule c using double-binary-tree;          # C0531
+
+Use one of those topologies, or another scheduler.
+""",
+    "C0532": """an impossible number of pieces
+
+`pipeline` says in how many pieces each half of the data follows its tree: 1 to 65,536. Left out, it is the number that
+takes least time by the cost model at the collective's size.
+""",
+    "C0533": """one port with a root
+
+`one-port` uses that a rank has at most two children in the two trees together. A broadcast or reduce hangs both trees
+up at its own root, where that no longer holds.
+
+    schedule c using double-binary-tree { one-port: true };   # C0533 for a broadcast
+
+Leave `one-port` out, or set it for allreduce only.
+""",
+    "C0560": """an all-to-all rate of fewer than 2 ranks
+
+The rate f of an all-to-all is the largest amount that every rank can send to every other at once. With one rank nothing
+is sent.
+
+Choose a topology of at least 2 ranks.
+""",
+    "C0561": """fewer steps than ranks are apart
+
+In one step data cross one link, so an all-to-all takes at least as many steps as the diameter of the network has links.
+
+    collective c = alltoall on uniring(4);
+    schedule c using flow { steps: 2 };          # C0561: rank 0 and rank 3 are 3 links apart
+
+Leave `steps` out: `flow` takes the diameter, or a few more where that is faster.
+""",
+    "C0562": """an impossible number of pieces
+
+`flow { chunks: N }` cuts every shard in at most N equal pieces, 1 to 64. Few are mostly enough: every piece takes one path, and
+shards are many.
+""",
+    "C0563": """an all-to-all that is too large
+
+An all-to-all of N ranks has N * N shards, each of which crosses as many links as its ranks are apart. `flow` makes at most
+2^26 transfers: about 2,500 ranks on networks of small diameter.
+
+Use a smaller topology.
+""",
+    "C0570": """a database of topologies that cannot be read
+
+A row has eight words: nodes, T_L, T_B, diameter, `->` or `<->`, the all-to-all rate or `-`, the scheduler, and the
+expression, which may have blanks.
+
+    9 2 8/9 2 <-> - bfb hamming(2, 3)
+
+Build the file with `collc find --refresh --database FILE`.
+""",
+    "C0571": """a topology of another size or degree than it is listed with
+
+A row of a database says how many nodes and links out of each its expression has; building it gave something else.
+
+    10 2 8/9 2 <-> - bfb hamming(2, 3)          # hamming(2, 3) has 9 ranks
+
+Correct the row, or delete it and search again.
+""",
+    "C0575": """a topology whose cost the finder cannot tell
+
+The finder computes what a breadth-first allgather costs without building it. It does so for networks of ranks only, with
+as many links into every rank as out of it, all of the same bandwidth and latency.
+
+`collc cost` predicts the cost of a schedule on any topology.
+""",
+    "C0520": """a collective that expansion cannot schedule
+
+`using expansion` carries the schedule of a base topology along the operators that built the topology. It does so for
+allgather, reduce-scatter and allreduce.
+
+    topology t = line(complete(3));
+    collective c = broadcast on t { root: 0 };
+    schedule c using expansion;          # C0520
+
+Choose bfb, which schedules broadcast and reduce too, or write the schedule by hand.
+""",
+    "C0521": """a topology that is not what built it says
+
+A topology remembers which operator built it, and from what; expansion relies on that. Here the links have been changed
+since, so the schedule of the base would not fit them.
+
+Schedule the topology with bfb, or build it by the operator and leave its links as they are.
+""",
+    "C0522": """a scheduler that a base cannot have
+
+`using expansion { base: NAME }` names the scheduler of the topologies that no operator built: one of those that
+`collc schedulers` lists, except `expansion` itself, `steps` and `auto`.
+
+    schedule c using expansion { base: bfb };
+""",
+    "C0523": """a network that is not isomorphic to its transpose
+
+The `transpose` pass runs a schedule backwards and renumbers the ranks so that it fits the network again. That needs an
+isomorphism from the network to its transpose (all links turned round), and there is none. Generalized Kautz digraphs
+are such networks.
+
+Let the scheduler do it: `bfb` and `expansion` schedule reduce-scatter and allreduce on any network of ranks.
+""",
+    "C0524": """an isomorphism that was not found in time
+
+Whether a network is isomorphic to its transpose is found by search, and the search of the `transpose` pass ends after
+a fixed effort, the number of links looked at. It ended before all possibilities were tried.
+
+Raise the effort (`-p 'bfb{collective=allgather},transpose{effort=1000000000}'`), or let the scheduler do both
+collectives.
+""",
+    "C0525": """an expanded schedule that is too large
+
+Expanded schedules are written out transfer by transfer, at most 2^26 of them: some 8,000 ranks.
+
+Use fewer ranks, or `bfb`: it keeps the schedule of a topology whose ranks all look alike as one rank's.
 """,
 }

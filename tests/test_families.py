@@ -397,6 +397,7 @@ def test_sizes_are_known_before_anything_is_built(name: str) -> None:
         "hamming": [(1, 2), (2, 4)], "dgx1_v100": [()],
         "hyperx": [(3, 4), (2, 1, 3), (5,)], "hammingmesh": [(2, 3, 2, 2), (1, 1, 3, 4), (2, 2, 1, 1), (1, 3, 2, 1)],
         "fat_tree": [(2,), (4,), (6,)], "dragonfly": [(1, 2, 1), (2, 4, 2), (3, 1, 1)],
+        "modified_debruijn": [(2, 3), (3, 2)], "diamond": [()],
         "distance_regular": [("octahedron",), ("PG(2, 3)",)],
         "cayley": [(parse_group("dihedral(4)"), (1, 2)), (parse_group("symmetric(4)"), (5,))],
     }  # fmt: skip

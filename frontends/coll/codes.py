@@ -394,6 +394,20 @@ Declare ranks: `rank gpu[8];`.""",
 `with { bandwidth: .. }` is for links that name none. The links of this topology have bandwidths in bytes per second.
 
 Leave it out.""",
+    "C0330": """words that are too short for a modified de Bruijn graph
+
+    topology t = modified_debruijn(3, 1);
+
+The graph replaces the self-loops and 2-cycles of the de Bruijn graph by one cycle, on which every rank has one link in
+and one out. With words of one letter a rank is on several 2-cycles, and no such cycle gives all its links back.
+
+Words have at least 2 letters: `modified_debruijn(3, 2)`. On as few ranks as letters, `complete(3)` is best.""",
+    "C0331": """a modified de Bruijn graph that was not found
+
+The order of the ranks on the new cycle, which must not repeat a link of the graph, is searched for within a number of
+attempts, and these were not enough.
+
+Use `debruijn` or `generalized_kautz`, which have the same sizes.""",
     "C0319": """arguments that make no group
 
     topology net = cayley(metacyclic(8, 4, 2), {1, 4});

@@ -122,6 +122,10 @@ FAMILIES: dict[str, Construction] = {
     "dragonfly": Construction(
         "switched", _integers("p a h"), "a*h+1 groups of a switches, with p ranks and h links between groups a switch"
     ),
+    "modified_debruijn": Construction(
+        "searched", _integers("d>=2 n"), "de Bruijn digraph with one cycle in place of self-loops and 2-cycles"
+    ),
+    "diamond": Construction("searched", (), "8 ranks of degree 2, bandwidth-optimal in 3 steps, not breadth first"),
     "dgx_a100": Construction("machines", _integers("boxes"), "boxes of 8 GPUs: NVSwitch 300 GB/s, fabric 25 GB/s"),
     "dgx_h100": Construction("machines", _integers("boxes"), "boxes of 8 GPUs: NVSwitch 450 GB/s, fabric 50 GB/s"),
     "mi250": Construction("machines", _integers("boxes"), "boxes of 16 dies: 7 links of 50 GB/s, fabric 16 GB/s"),
@@ -144,4 +148,4 @@ OPERATORS: dict[str, Construction] = {
 }  # fmt: skip
 
 #: families that the language knows and this version does not build
-LATER = ("modified_debruijn", "diamond", "slim_fly", "jellyfish")
+LATER = ("slim_fly", "jellyfish")

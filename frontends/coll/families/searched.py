@@ -6,6 +6,8 @@ have the parameters that its tables print; `exact` finds their schedules.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
+
 import numpy as np
 
 from collc.ir.diagnostic import error
@@ -18,6 +20,7 @@ __all__ = ["diamond", "modified_debruijn"]
 
 #: how far rank i's second link goes round the ring of 8
 _CHORDS = (2, 3, 5, 3, 4, 6, 3, 6)
+_ATTEMPTS = 1000
 
 
 def diamond() -> Topology:
@@ -45,18 +48,26 @@ def modified_debruijn(d: int, n: int) -> Topology:
     The d^2 words on loops and 2-cycles (those of period 1 or 2) each lose one link out and one in; the cycle through
     them gives both back. It takes them in the lexicographically first order that starts with word 0 and repeats no
     link. For (2,3), (2,4), (3,2) and (4,2) what Table 9 says holds: bandwidth-optimal in 4, 5, 3 and 3 steps, and only
-    (2,3) isomorphic to its transpose. Raises C0330 for words of fewer than 2 letters.
+    (2,3) isomorphic to its transpose. Raises C0330 for words of fewer than 2
+    letters, C0331 where no order is found.
 
     >>> modified_debruijn(2, 3).num_ranks, modified_debruijn(2, 4).diameter
     (8, 4)
     """
     plain = debruijn(d, n)
-    links = list(zip(plain.src.tolist(), plain.dst.tolist(), strict=True))
-    present = set(links)
-    kept = [(a, b) for a, b in links if a != b and (b, a) not in present]
-    cycle = _cycle(sorted({a for a, b in links if (b, a) in present}), set(kept))
-    links = sorted([*kept, *zip(cycle, [*cycle[1:], cycle[0]], strict=True)])
-    return Topology("modified_debruijn", plain.num_ranks, [a for a, _ in links], [b for _, b in links])
+    size = plain.num_ranks
+    tail, head = plain.src.astype(np.int64), plain.dst.astype(np.int64)
+    turned = np.isin(tail * size + head, head * size + tail)
+    kept, words = (tail * size + head)[~turned], np.unique(tail[turned])
+    cycle = _cycle(words.tolist(), set(kept.tolist()), size)
+    if cycle is None:
+        raise error(
+            "C0331",
+            f"no cycle was found for modified_debruijn({d}, {n}) that repeats no link",
+            hint="use `debruijn` or `generalized_kautz`",
+        )
+    links = np.sort(np.concatenate([kept, np.array(cycle) * size + np.roll(cycle, -1)]))
+    return Topology("modified_debruijn", size, links // size, links % size)
 
 
 def modified_debruijn_size(d: int, n: int) -> tuple[int, int]:
@@ -70,24 +81,30 @@ def modified_debruijn_size(d: int, n: int) -> tuple[int, int]:
     return nodes, _sizes.prod([nodes, d])
 
 
-def _cycle(words: list[int], taken: set[tuple[int, int]]) -> list[int]:
-    """Return the lexicographically first order of the words, as a cycle from the first, without a link in ``taken``."""
-    cycle, free = [words[0]], dict.fromkeys(words[1:])
-    choices = [_next(cycle[-1], free, taken)]
-    while choices:
-        word = next(choices[-1], None)
+def _cycle(words: list[int], taken: set[int], size: int) -> list[int] | None:
+    """Return the lexicographically first order of the words, as a cycle from the first, without a link in ``taken``.
+
+    Link (a, b) is the number a * size + b. Nothing where it is not found within a number of attempts.
+    """
+    cycle, free, above = [words[0]], words[1:], [-1]
+    for _ in range(_ATTEMPTS + len(words)):
+        word = _next(cycle[-1] * size, above[-1], free, taken)
         if word is None:
-            choices.pop()
-            free = dict.fromkeys(sorted([*free, cycle.pop()]))
+            if len(cycle) == 1:
+                return None
+            above.pop()
+            insort(free, cycle.pop())
             continue
-        del free[word]
+        above[-1] = word
         cycle.append(word)
-        if not free and (word, cycle[0]) not in taken:
+        above.append(-1)
+        del free[bisect_left(free, word)]
+        if not free and word * size + cycle[0] not in taken:
             return cycle
-        choices.append(_next(word, free, taken))
-    raise AssertionError("a cycle through the words exists")
+    return None
 
 
-def _next(word: int, free: dict[int, None], taken: set[tuple[int, int]]):
-    """Yield the free words, ascending, that may follow."""
-    return iter([other for other in free if (word, other) not in taken])
+def _next(links: int, above: int, free: list[int], taken: set[int]) -> int | None:
+    """Return the first free word above whose link is not taken, if any; a word's links are ``links`` plus the other."""
+    places = range(bisect_right(free, above), len(free))
+    return next((free[k] for k in places if links + free[k] not in taken), None)

@@ -1,0 +1,99 @@
+"""What has to travel where, as the model sees it: pieces with a source, the ranks that want them, and links."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import cached_property
+from math import gcd, lcm
+from typing import Any
+
+import attrs
+import numpy as np
+
+from collc.ir.collective import Collective
+from collc.ir.topology import Topology
+
+__all__ = ["Demand"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@attrs.frozen(eq=False)
+class Demand:
+    """Items that start at one rank and are wanted at others, over pairs of ranks with a capacity.
+
+    ``source[i]`` and ``wanted[i]`` (a row of truths) say it of item i: a shard, or for broadcast the whole vector.
+    ``tail``, ``head`` and ``width`` are the pairs of ranks that links join and the links' bandwidth together, in the
+    unit of the narrowest common measure ``unit``; ``pair[k]`` is the pair of link k, -1 for loops.
+    """
+
+    topology: Topology
+    collective: Collective
+    source: Array
+    wanted: Array
+    tail: Array
+    head: Array
+    width: Array
+    pair: Array
+    unit: Fraction
+
+    @classmethod
+    def of(cls, topology: Topology, collective: Collective) -> Demand:
+        """Return the demand of a collective that copies (not one that reduces) on a network of ranks."""
+        n = collective.num_ranks
+        if collective.kind == "broadcast":
+            source = np.array([collective.root])
+            wanted = np.ones((1, n), dtype=bool)
+        else:
+            shards = np.arange(collective.num_shards)
+            source = np.array([collective.source(s) for s in shards.tolist()])
+            wanted = collective.wants(np.arange(n)[None, :], shards[:, None])
+        wanted = wanted.copy()
+        wanted[np.arange(len(source)), source] = False
+        tail, head, width, pair, unit = _pairs(topology)
+        return cls(topology, collective, source, wanted, tail, head, width, pair, unit)
+
+    @property
+    def num_ranks(self) -> int:
+        return self.collective.num_ranks
+
+    @property
+    def items_per_vector(self) -> int:
+        """How many items the vector of size M is, so that an item is M over this."""
+        return 1 if self.collective.kind == "broadcast" else self.num_ranks
+
+    @property
+    def spreads(self) -> bool:
+        """Whether every item goes to all ranks."""
+        return self.collective.kind in ("allgather", "broadcast")
+
+    @property
+    def folds(self) -> bool:
+        """Whether a group moves every rank, so that rank 0's items can stand for all."""
+        return self.topology.symmetry is not None and self.collective.kind in ("allgather", "alltoall")
+
+    @property
+    def folded_items(self) -> int:
+        """How many items start at rank 0; they are the first ones."""
+        return self.num_ranks if self.collective.kind == "alltoall" else 1
+
+    @cached_property
+    def steps_bound(self) -> int:
+        """The most hops from an item's source to a rank that wants it."""
+        hops = self.topology.distances[self.source, : self.num_ranks]
+        return int(hops[self.wanted].max(initial=0))
+
+
+def _pairs(topology: Topology) -> tuple[Array, Array, Array, Array, Fraction]:
+    """Join parallel links to pairs (tail, head), ascending, with integer widths in multiples of a common unit."""
+    real = np.flatnonzero(topology.src != topology.dst)
+    key = topology.src[real].astype(np.int64) * topology.num_nodes + topology.dst[real]
+    keys, number = np.unique(key, return_inverse=True)
+    pair = np.full(topology.num_links, -1, dtype=np.int64)
+    pair[real] = number
+    widths = [topology.bandwidth(int(k)) for k in real]
+    unit = Fraction(gcd(*(w.numerator for w in widths)) or 1, lcm(*(w.denominator for w in widths)))
+    width = np.zeros(len(keys), dtype=np.int64)
+    for k, w in zip(number.tolist(), widths, strict=True):
+        width[k] += int(w / unit)
+    return keys // topology.num_nodes, keys % topology.num_nodes, width, pair, unit

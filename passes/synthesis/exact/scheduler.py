@@ -1,0 +1,227 @@
+"""The scheduler ``exact``: which point of the front a specification gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+from typing import ClassVar
+
+import attrs
+
+from collc.ir.collective import Collective
+from collc.ir.cost import cost
+from collc.ir.diagnostic import error
+from collc.ir.schedule import Schedule
+from collc.ir.spec import Problem
+from collc.ir.topology import Topology
+from collc.ir.verify import verify_schedule
+
+from ...base import Pass
+from ...compose import compose
+from ...reverse import Reverse, reverse
+from .demand import Demand
+from .front import chunk_numbers, front, require_possible, within
+from .schedules import schedule_of
+from .search import Found, Limits, require_small, rounds_per_item, too_large
+
+__all__ = ["Exact", "Point", "pareto", "scheduled"]
+
+_OBJECTIVES = ("latency", "bandwidth")
+_MOST_PLACES = 2**20  # (shard, rank) pairs; programs have an unknown for each, at least
+
+
+@attrs.frozen
+class Exact(Pass):
+    """Synthesize a schedule that is proved to be the best of a small network, or the best found with its gap.
+
+    Shards (for broadcast and reduce: the vector) are cut in ``chunks``, which are sent whole; in a round every link
+    carries as many chunks as its bandwidth has units of the narrowest measure. ``latency`` is the fewest steps, then
+    the fewest rounds; ``bandwidth``, and either where ``steps`` are given, the fewest rounds per chunk, then the fewest
+    steps. The schedule's scheduler says ``exact``, and what is proved where that is not everything. An allreduce is a
+    reduce-scatter, then an allgather, each the best of its kind.
+
+    Raises C0535 (too large), C0536 (there is no such schedule), C0537 (not proved, with ``proof``), C0538 (options
+    that cannot be), C0539 (switches), C0540 (not settled within the limits), C0301 (not strongly connected).
+    """
+
+    name: ClassVar[str] = "exact"
+    summary: ClassVar[str] = "fewest steps or least bandwidth time of small networks, proved by integer programming"
+    takes: ClassVar[type] = Problem
+    gives: ClassVar[type] = Schedule
+
+    objective: str = attrs.field(
+        default="latency", metadata={"help": "what comes first: latency (fewest steps) or bandwidth"}
+    )
+    chunks: int | None = attrs.field(default=None, metadata={"help": "chunks a shard; a few numbers are tried"})
+    steps: int | None = attrs.field(default=None, metadata={"help": "the most steps"})
+    rounds: int | None = attrs.field(
+        default=None, metadata={"help": "the most rounds, with `chunks`: chunks that a link carries in all steps"}
+    )
+    effort: int = attrs.field(
+        default=100, metadata={"help": "how long to search: nodes of a search times thousands of unknowns"}
+    )
+    size_limit: int = attrs.field(default=20_000, metadata={"help": "the most unknowns of one integer program"})
+    proof: bool = attrs.field(default=False, metadata={"help": "make it an error if the best found is not proved"})
+
+    def run(self, ir: Problem) -> Schedule:
+        self._check()
+        _require(ir.topology)
+        if ir.collective.kind != "allreduce":
+            return scheduled(ir, self._best)
+        halves = [
+            scheduled(Problem(ir.topology, attrs.evolve(ir.collective, kind=kind)), self._best)
+            for kind in ("reduce-scatter", "allgather")
+        ]
+        both = compose(*halves)
+        assert isinstance(both, Schedule)
+        return attrs.evolve(both, scheduler=max((half.scheduler for half in halves), key=len))
+
+    def _check(self) -> None:
+        wrong = [f"{n} is {v}, needed at least 1" for n, v in self._numbers() if v is not None and v < 1]
+        if self.objective not in _OBJECTIVES:
+            wrong.append(f"objective is `{self.objective}`, needed `latency` or `bandwidth`")
+        if self.rounds is not None and self.chunks is None:
+            wrong.append("rounds count chunks, so `rounds` needs `chunks`")
+        if wrong:
+            raise error("C0538", f"exact cannot do this: {wrong[0]}", notes=wrong[1:])
+
+    def _numbers(self) -> list[tuple[str, int | None]]:
+        names = ("chunks", "steps", "rounds", "effort", "size-limit")
+        return [(name, getattr(self, name.replace("-", "_"))) for name in names]
+
+    def _best(self, demand: Demand) -> Found:
+        limits, bound = Limits(self.effort, self.size_limit), rounds_per_item(demand)[0]
+        require_possible(demand, self.chunks, self.steps, self.rounds)
+        require_small(demand, limits)
+        found: list[Found] = []
+        for number in chunk_numbers(demand) if self.chunks is None else (self.chunks,):
+            found.append(self._with(demand, number, limits))
+            if found[-1].share == bound:
+                break
+        best = min(found, key=self._rank)
+        if self.proof and not best.proved:
+            raise error(
+                "C0537",
+                f"the best schedule found is not proved to be the best: {best.rounds} rounds, at least {best.least}",
+                notes=[f"with {best.chunks} chunks a shard and {best.steps} steps"],
+                hint="raise `effort` or `size-limit`, or leave out `proof`",
+                exit_status=3,
+            )
+        return best
+
+    def _with(self, demand: Demand, chunks: int, limits: Limits) -> Found:
+        if self.rounds is not None:
+            return within(demand, chunks, self.rounds, self.steps, limits)
+        last = demand.steps_bound if self.objective == "latency" else None
+        return front(demand, chunks, self.steps or last, limits)[-1]
+
+    def _rank(self, found: Found) -> tuple[Fraction | int, ...]:
+        return found.share, found.taken, found.chunks
+
+
+def scheduled(problem: Problem, best: Callable[[Demand], Found]) -> Schedule:
+    """Return the schedule of a collective that only copies or only reduces, from the best arrivals of what it copies.
+
+    What reduces is the reverse of what copies on the transpose (Corollary 1.1 of the direct-connect paper).
+    """
+    topology, collective = problem.topology, problem.collective
+    if not collective.reduces:
+        return _forwards(topology, collective, best)
+    forward = collective.reversed()
+    if topology.reverse_links is not None:
+        back = Reverse().run(_forwards(topology, forward, best))
+        assert isinstance(back, Schedule)
+        return back
+    return attrs.evolve(reverse(_forwards(topology.transpose(), forward, best)), topology=topology)
+
+
+def _forwards(topology: Topology, collective: Collective, best: Callable[[Demand], Found]) -> Schedule:
+    if collective.num_ranks == 1:
+        none: list[int] = []
+        return Schedule(topology, collective, 1, none, none, none, none, none, none, discrete=True, scheduler="exact")
+    if collective.num_shards * collective.num_ranks > _MOST_PLACES:
+        raise too_large(collective.num_shards * collective.num_ranks, Limits())
+    demand = Demand.of(topology, collective)
+    found = best(demand)
+    assert found.arrivals is not None
+    schedule = schedule_of(demand, found.arrivals, found.label)
+    report = verify_schedule(schedule)
+    if not report.ok:
+        raise AssertionError(f"an exact schedule is wrong: {report}")
+    return schedule
+
+
+def _require(topology: Topology) -> None:
+    if not topology.is_direct:
+        raise error(
+            "C0539",
+            f"exact needs a network of ranks only; `{topology.name}` has {topology.num_switches} switches",
+            hint="write the schedule by hand: `schedule NAME using steps { ... }`",
+            exit_status=3,
+        )
+    topology.require_connected("an exact schedule")
+
+
+# ---- the whole front
+
+
+@attrs.frozen(eq=False)
+class Point:
+    """One point of the front: nothing has as few ``steps`` and fewer ``rounds``, as far as ``proved``.
+
+    ``time_per_byte`` is the bandwidth time per byte of M and unit of bandwidth; ``least`` rounds are proved to be
+    needed, because of ``reason``.
+    """
+
+    steps: int
+    rounds: int
+    chunks: int
+    time_per_byte: Fraction
+    least: int
+    reason: str
+    schedule: Schedule
+
+    @property
+    def proved(self) -> bool:
+        return self.rounds == self.least
+
+
+def pareto(
+    problem: Problem, chunks: int | None = None, steps: int | None = None, limits: Limits | None = None
+) -> list[Point]:
+    """Return the front of steps and rounds with so many chunks a shard, from the fewest steps on, all verified.
+
+    It ends at the bound on rounds, or at ``steps`` (the fewest and two more unless given). ``chunks`` are the fewest
+    that could meet the network's cuts, unless given. Not for allreduce, of which each half has its own front.
+    Raises what :class:`Exact` raises.
+    """
+    if problem.collective.kind == "allreduce":
+        raise error("C0538", "an allreduce has no front of its own: take those of reduce-scatter and allgather")
+    if chunks is not None and chunks < 1:
+        raise error("C0538", f"exact cannot do this: chunks is {chunks}, needed at least 1")
+    _require(problem.topology)
+    if problem.collective.num_ranks == 1:
+        return []
+    found: list[Found] = []
+
+    def every(demand: Demand) -> Found:
+        require_small(demand, limits or Limits())
+        number = chunk_numbers(demand)[0] if chunks is None else chunks
+        require_possible(demand, number, steps, None)
+        found.extend(front(demand, number, steps, limits or Limits()))
+        return found[0]
+
+    first = scheduled(problem, every)
+    schedules = [first, *(scheduled(problem, partial(_given, point)) for point in found[1:])]
+    return [_point(point, schedule) for point, schedule in zip(found, schedules, strict=True)]
+
+
+def _given(found: Found, _: Demand) -> Found:
+    return found
+
+
+def _point(found: Found, schedule: Schedule) -> Point:
+    return Point(
+        found.taken, found.rounds or 0, found.chunks, cost(schedule).time_per_byte, found.least, found.reason, schedule
+    )
