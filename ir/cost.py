@@ -248,9 +248,7 @@ def predict(
     return tuple(points)
 
 
-def predicted_time(
-    cost: Cost, size: int, alpha: Fraction | None = None, bandwidth: Fraction | None = None
-) -> Fraction:
+def predicted_time(cost: Cost, size: int, alpha: Fraction | None = None, bandwidth: Fraction | None = None) -> Fraction:
     """Return the exact seconds that :func:`predict` says in floats.
 
     Every step lasts until its slowest link is done; links are late by their own latencies, or all by ``alpha``.
