@@ -1,0 +1,181 @@
+"""Drawing generator sets of a group, and climbing from drawn ones to better ones.
+
+Rows are sets: an array of shape (sets, d), no identity, nothing twice. Where links must go both ways a set holds the
+inverse of each of its elements; an element that is its own inverse counts once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+from math import comb
+from typing import Any
+
+import attrs
+import numpy as np
+
+from .evaluate import Costs, Evaluator, load_unit
+
+__all__ = ["Draws", "climb", "goal"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_CHAINS = 16
+_PROPOSALS = 8  # for each chain at once
+_PATIENCE = 60  # rounds without progress before a chain starts anew
+
+
+class Draws:
+    """What generator sets of one size a group has, and how to draw them."""
+
+    def __init__(self, evaluator: Evaluator, degree: int, bidirectional: bool):
+        self.nodes, self.degree, self.bidirectional = evaluator.nodes, degree, bidirectional
+        self.inverse = evaluator.inverse
+        elements = np.arange(1, self.nodes)
+        self.involutions = elements[self.inverse[1:] == elements]
+        self.halves = elements[self.inverse[1:] > elements]  # one of every pair g, g^-1
+
+    @property
+    def count(self) -> int:
+        """How many sets there are."""
+        if not self.bidirectional:
+            return comb(self.nodes - 1, self.degree)
+        return sum(comb(len(self.halves), p) * comb(len(self.involutions), s) for p, s in self._shapes())
+
+    def _shapes(self) -> list[tuple[int, int]]:
+        """How many pairs and how many self-inverse elements a set can have."""
+        shapes = [(pairs, self.degree - 2 * pairs) for pairs in range(self.degree // 2, -1, -1)]
+        return [(p, s) for p, s in shapes if p <= len(self.halves) and s <= len(self.involutions)]
+
+    def all(self) -> Array:
+        """Return every set, in lexicographic order of what they are made of."""
+        if not self.bidirectional:
+            return self._rows(list(combinations(range(1, self.nodes), self.degree)))
+        rows = [
+            (*(x for g in halves for x in (g, self.inverse[g])), *alone)
+            for pairs, single in self._shapes()
+            for halves in combinations(self.halves.tolist(), pairs)
+            for alone in combinations(self.involutions.tolist(), single)
+        ]
+        return self._rows(rows)
+
+    def _rows(self, rows: list[Any]) -> Array:
+        return np.array(rows, dtype=np.int64).reshape(-1, self.degree)
+
+    def random(self, count: int, rng: np.random.Generator) -> Array:
+        """Draw so many sets; those with more pairs are no more likely than others."""
+        if not self.count:
+            return self._rows([])
+        if self.bidirectional:
+            return self._rows([self._both_ways(rng) for _ in range(count)])
+        sets = rng.integers(1, self.nodes, (count, self.degree))
+        while len(bad := np.flatnonzero(_repeats(sets))):
+            if self.degree * 3 > self.nodes:  # few draws would do
+                rows = [rng.permutation(self.nodes - 1)[: self.degree] + 1 for _ in bad]
+                sets[bad] = self._rows(rows)
+            else:
+                sets[bad] = rng.integers(1, self.nodes, (len(bad), self.degree))
+        return sets
+
+    def _both_ways(self, rng: np.random.Generator) -> list[int]:
+        shapes = self._shapes()
+        pairs, single = shapes[int(rng.integers(len(shapes)))]
+        halves = rng.choice(self.halves, pairs, replace=False) if pairs else self.halves[:0]
+        alone = rng.choice(self.involutions, single, replace=False) if single else self.involutions[:0]
+        return [*(int(x) for g in halves for x in (g, self.inverse[g])), *alone.tolist()]
+
+    def neighbours(self, sets: Array, rng: np.random.Generator) -> Array:
+        """Return sets with one generator replaced (with its inverse where it must go along), a row for each."""
+        if self.bidirectional:
+            return self._rows([self._one_other(row, rng) for row in sets.tolist()])
+        result = sets.copy()
+        rows = np.arange(len(sets))
+        place = rng.integers(0, self.degree, len(sets))
+        while len(rows):
+            result[rows, place[rows]] = rng.integers(1, self.nodes, len(rows))
+            if self.degree >= self.nodes - 1:
+                break
+            rows = np.flatnonzero(_repeats(result))
+        return result
+
+    def _one_other(self, row: list[int], rng: np.random.Generator) -> list[int]:
+        """Take out a pair or self-inverse elements and put in others, as many as are missing."""
+        kept = set(row)
+        gone = row[int(rng.integers(len(row)))]
+        kept -= {gone, int(self.inverse[gone])}
+        alone = [x for x in row if x in kept and self.inverse[x] == x]
+        if self.degree - len(kept) == 1 and alone and rng.integers(2):
+            kept.discard(alone[int(rng.integers(len(alone)))])  # then a pair may come in
+        while (missing := self.degree - len(kept)) > 0:
+            free = self.involutions if missing == 1 or not len(self.halves) else None
+            if free is None:
+                free = self.involutions if len(self.involutions) > 1 and rng.integers(4) == 0 else self.halves
+            new = int(free[int(rng.integers(len(free)))])
+            if free is self.involutions and len(kept.intersection(free.tolist())) == len(free):
+                return row
+            kept |= {new, int(self.inverse[new])}
+        return sorted(kept)
+
+
+def _repeats(sets: Array) -> Array:
+    ordered = np.sort(sets, axis=1)
+    return (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+
+
+def goal(costs: Costs, target: int) -> Array:
+    """Return what to minimize to be cheap within ``target`` steps: nodes that are further away, then the load."""
+    far = costs.nodes - costs.sizes[:, : target + 1].sum(axis=1)
+    return np.where(far > 0, far * (costs.unit * costs.nodes + 1), costs.loads)
+
+
+@attrs.define
+class _Chains:
+    sets: Array
+    value: Array
+    waited: Array
+
+
+def climb(
+    evaluator: Evaluator,
+    draws: Draws,
+    start: Array,
+    target: int,
+    evaluations: int,
+    rng: np.random.Generator,
+    record: Callable[[Array, Costs], None],
+    many: bool = False,
+) -> int:
+    """Improve sets towards :func:`goal` by replacing generators one at a time; equal is as good as better.
+
+    Every chain starts at a row of ``start``, anew at a random set where it is stuck. ``record`` sees all that is
+    evaluated. Ends after ``evaluations``, or where a set is bandwidth-optimal within the target; with ``many`` it goes
+    on from there over other such sets. Returns how many evaluations were spent.
+    """
+    spent = 0
+    optimum = load_unit(draws.degree) * (evaluator.nodes - 1)  # of the load times d
+
+    def measure(sets: Array) -> Array:
+        nonlocal spent
+        costs = evaluator.costs(sets, target)
+        record(sets, costs)
+        spent += len(sets)
+        return goal(costs, target)
+
+    first = np.concatenate([start, draws.random(max(_CHAINS - len(start), 0), rng)])[:_CHAINS]
+    chains = _Chains(first, measure(first), np.zeros(len(first), dtype=np.int64))
+    while spent < evaluations and len(chains.sets) and (many or chains.value.min() * draws.degree > optimum):
+        tried = draws.neighbours(np.repeat(chains.sets, _PROPOSALS, axis=0), rng)
+        values = measure(tried).reshape(-1, _PROPOSALS)
+        pick = values.argmin(axis=1)
+        rows = np.arange(len(pick))
+        value = values[rows, pick]
+        better, accepted = value < chains.value, value <= chains.value
+        chains.sets[accepted] = tried.reshape(len(rows), _PROPOSALS, -1)[rows, pick][accepted]
+        chains.value[accepted] = value[accepted]
+        chains.waited = np.where(better, 0, chains.waited + 1)
+        stuck = np.flatnonzero(chains.waited > _PATIENCE)
+        if len(stuck):
+            chains.sets[stuck] = draws.random(len(stuck), rng)
+            chains.value[stuck] = measure(chains.sets[stuck])
+            chains.waited[stuck] = 0
+    return spent

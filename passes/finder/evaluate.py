@@ -1,0 +1,276 @@
+"""What an allgather by BFB costs, exactly, without building its schedule (Theorem 19 of the direct-connect paper).
+
+At step t node u receives the shards of the nodes at distance t, each through those of its in-links that lie on
+shortest paths: a mask of links. The least load of the busiest link is the largest ratio, over sets of links, of the
+shards confined to the set to the links in it. So a histogram of masks for every node and step, and one subset-sum
+transform of it, give the cost: T_B = d/N times the sum over steps of the greatest load at any node.
+
+Loads are integers in units of 1 / lcm(1 .. d). In a Cayley digraph one node's cost is every node's; many generator sets
+of one group are evaluated together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
+from math import lcm
+from typing import Any
+
+import attrs
+import numpy as np
+
+from collc.ir.diagnostic import error
+from collc.ir.group import Group
+from collc.ir.topology import Topology
+
+from ..synthesis.balance import balance
+
+__all__ = ["NEVER", "Costs", "Evaluator", "bfb_cost", "busiest", "cayley_cost", "cayley_heads", "in_masks", "load_unit"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+#: links for which histograms over all sets of links are small enough to be transformed
+MOST_TABLED = 16
+_CHUNK = 1 << 15  # elements that one batch of breadth-first searches holds
+_TABLE = 1 << 20  # counters transformed together
+
+
+def load_unit(degree: int) -> int:
+    """Return the denominator in which loads of nodes with so many in-links are integers.
+
+    >>> load_unit(4)
+    12
+    """
+    return lcm(*range(1, max(degree, 1) + 1))
+
+
+@lru_cache
+def _weights(degree: int) -> Array:
+    """For every set of links: 1 / (its size), in load units; 0 for none."""
+    sizes = np.bitwise_count(np.arange(1 << degree, dtype=np.int64)).astype(np.int64)
+    return np.where(sizes > 0, load_unit(degree) // np.maximum(sizes, 1), 0)
+
+
+def busiest(counts: Array, degree: int) -> Array:
+    """Return the least loads of the busiest link, in load units (int64), shape (rows,).
+
+    ``counts`` has shape (2^degree, rows): how many jobs may use which links, for every mask; row 0 must be 0.
+    """
+    most = int(counts.sum(axis=0).max(initial=0))
+    confined = counts.astype(np.uint16 if most < 1 << 16 else np.int64, order="C")  # a copy
+    for link in range(degree):
+        halves = confined.reshape(-1, 2, 1 << link, confined.shape[1])
+        halves[:, 1] += halves[:, 0]
+    kind = np.int32 if most * load_unit(degree) < 2**31 else np.int64
+    return (confined * _weights(degree).astype(kind)[:, None]).max(axis=0).astype(np.int64)
+
+
+# ---- Cayley digraphs
+
+
+@attrs.frozen
+class Costs:
+    """What generator sets cost: a row each.
+
+    ``steps`` is T_L, or -1 where some node is not reached within the limit; ``loads`` adds up the busiest links' loads
+    in units of 1/``unit`` shard (the largest integer where ``steps`` is -1); ``sizes[:, t]``: nodes at distance t.
+    """
+
+    steps: Array
+    loads: Array
+    sizes: Array
+    unit: int
+    nodes: int
+    degree: int
+
+    def T_B(self, row: int) -> Fraction:
+        """Return the bandwidth time in units of M/B."""
+        return Fraction(self.degree * int(self.loads[row]), self.unit * self.nodes)
+
+
+#: the load of what is not connected
+NEVER = int(np.iinfo(np.int64).max)
+
+
+class Evaluator:
+    """Costs of Cayley digraphs of one group: node x has a link to x*g for every generator g.
+
+    Multiplication tables are filled as generators occur, so a group costs memory for those that are asked for.
+    """
+
+    def __init__(self, group: Group):
+        self.group = group
+        self.nodes = group.order
+        self.inverse: Array = group.inverse(np.arange(self.nodes))
+        self._times = np.zeros((self.nodes, self.nodes), dtype=np.int64)  # [g, x] = x*g; zeros until needed
+        self._known = np.zeros(self.nodes, dtype=bool)
+
+    def times(self, elements: Array) -> Array:
+        """Return x*g for every element g given and every x: shape (.., N)."""
+        new = np.unique(elements[~self._known[elements]])
+        if len(new):
+            self._times[new] = self.group.multiply(np.arange(self.nodes), new[:, None])
+            self._known[new] = True
+        return self._times[elements]
+
+    def search(self, generators: Array, limit: int) -> tuple[Array, Array]:
+        """Search breadth first from the identity; ``generators`` has shape (B, d).
+
+        Returns for every set and element x the hops (int16, -1 where more than ``limit``) and the mask of the
+        generators that can come last on a shortest path. For the node x = u and a source v they are those of v^-1 u.
+        """
+        sets, degree = generators.shape
+        kind: Any = np.uint8 if degree <= 8 else np.uint16 if degree <= 16 else np.uint64
+        before = self.times(self.inverse[generators.T])  # (d, B, N)
+        before += (np.arange(sets) * self.nodes)[:, None]
+        before = before.reshape(degree, -1)
+        hops = np.full(sets * self.nodes, -1, dtype=np.int16)
+        masks = np.zeros(sets * self.nodes, dtype=kind)
+        full = kind((1 << degree) - 1)
+        reached = np.zeros(sets * self.nodes, dtype=kind)  # all bits or none
+        hops[:: self.nodes], reached[:: self.nodes] = 0, full
+        for step in range(1, limit + 1):
+            fresh = np.zeros_like(reached)
+            for place in range(degree):
+                fresh |= reached[before[place]] & kind(1 << place)
+            fresh &= ~reached
+            new = fresh != 0
+            if not new.any():
+                break
+            masks |= fresh
+            hops[new] = step
+            reached[new] = full
+            if (reached == full).all():
+                break
+        return hops.reshape(sets, -1), masks.reshape(sets, -1)
+
+    def costs(self, generators: Array, limit: int) -> Costs:
+        """Return what each of the generator sets costs, up to ``limit`` steps.
+
+        ``generators`` has shape (B, d); no set holds the identity or anything twice.
+        """
+        sets, degree = generators.shape
+        if not sets:
+            none = np.zeros(0, dtype=np.int64)
+            return Costs(none, none, np.zeros((0, 1), dtype=np.int64), load_unit(degree), self.nodes, degree)
+        rows = max(_CHUNK // self.nodes, 1)
+        parts = [self._costs(generators[i : i + rows], limit) for i in range(0, sets, rows)]
+        depth = max(part.sizes.shape[1] for part in parts)
+        sizes = [np.pad(part.sizes, ((0, 0), (0, depth - part.sizes.shape[1]))) for part in parts]
+        steps, loads = (np.concatenate([getattr(part, name) for part in parts]) for name in ("steps", "loads"))
+        return Costs(steps, loads, np.concatenate(sizes), load_unit(degree), self.nodes, degree)
+
+    def _costs(self, generators: Array, limit: int) -> Costs:
+        sets, degree = generators.shape
+        hops, masks = self.search(generators, limit)
+        depth = int(hops.max(initial=0)) + 1
+        row = np.arange(sets)[:, None] * (depth + 1) + hops + 1
+        sizes = np.bincount(row.ravel(), minlength=sets * (depth + 1)).reshape(sets, -1)
+        unreached, sizes = sizes[:, 0], sizes[:, 1:]
+        steps = np.where(unreached > 0, -1, hops.max(axis=1).astype(np.int64))
+        loads = np.full(sets, NEVER)
+        whole = np.flatnonzero(unreached == 0)
+        # in the first step every in-link brings the shard at its tail, so one
+        later = np.maximum(hops[whole] - 1, 0)
+        loads[whole] = load_unit(degree) + node_loads(later, masks[whole], degree).sum(axis=1)
+        return Costs(steps, loads, sizes, load_unit(degree), self.nodes, degree)
+
+
+def node_loads(hops: Array, masks: Array, degree: int) -> Array:
+    """Return the busiest links' loads, in load units, of each row's steps 1, 2, ..: shape (rows, steps).
+
+    ``hops`` and ``masks`` have shape (rows, N): a node's distances from all sources, and its links on shortest paths.
+    """
+    rows, depth = len(hops), int(hops.max(initial=0))
+    if not depth:
+        return np.zeros((rows, 0), dtype=np.int64)
+    if degree > MOST_TABLED:
+        return np.array([_listed_loads(h, m, depth, degree) for h, m in zip(hops, masks, strict=True)]).reshape(
+            rows, -1
+        )
+    loads = np.empty((rows, depth), dtype=np.int64)
+    together = max((_TABLE >> degree) // max(depth, 1), 1)
+    for first in range(0, rows, together):
+        part = slice(first, first + together)
+        later = hops[part] > 0
+        column = np.arange(len(later))[:, None] * depth + hops[part] - 1
+        width = len(later) * depth
+        key = masks[part][later].astype(np.int64) * width + column[later]
+        counts = np.bincount(key, minlength=width << degree)
+        loads[part] = busiest(counts.reshape(1 << degree, width), degree).reshape(-1, depth)
+    return loads
+
+
+def _listed_loads(hops: Array, masks: Array, depth: int, degree: int) -> list[int]:
+    """The same for one node with so many links that only the masks that occur can be listed."""
+    loads = []
+    for step in range(1, depth + 1):
+        listed, counts = np.unique(masks[hops == step], return_counts=True)
+        pairs = tuple((int(m), int(c)) for m, c in zip(listed, counts, strict=True))
+        loads.append(_listed_load(pairs, degree) if pairs else 0)
+    return loads
+
+
+@lru_cache(maxsize=4096)
+def _listed_load(histogram: tuple[tuple[int, int], ...], degree: int) -> int:
+    return int(balance(histogram).load * load_unit(degree))
+
+
+def cayley_heads(group: Group, generators: Sequence[int]) -> Array:
+    """Return the heads of every node's links, shape (N, d): node x is linked to x*g for each generator g in turn."""
+    return group.multiply(np.arange(group.order)[:, None], np.array(generators, dtype=np.int64)[None, :])
+
+
+def cayley_cost(group: Group, generators: Sequence[int]) -> tuple[int, Fraction] | None:
+    """Return (T_L, T_B) of an allgather by BFB on a Cayley digraph, or nothing where it is not connected.
+
+    No generator is the identity or occurs twice.
+    """
+    costs = Evaluator(group).costs(np.array([list(generators)], dtype=np.int64), group.order)
+    return None if costs.steps[0] < 0 else (int(costs.steps[0]), costs.T_B(0))
+
+
+# ---- any network of ranks
+
+
+def bfb_cost(topology: Topology) -> tuple[int, Fraction]:
+    """Return (T_L, T_B) of an allgather by breadth first, T_B in units of M/B as in the cost model.
+
+    Late arrivals beside parallel links, with which the pass `bfb` can do better there, are not considered.
+    Raises C0301 (not strongly connected) and C0575 (switches, links that differ, degrees that differ).
+    """
+    degree = topology.degree
+    if degree is None or not topology.is_direct or not topology.is_uniform:
+        raise error(
+            "C0575",
+            f"the finder cannot evaluate `{topology.name}`",
+            notes=["needed are ranks only, links that are all alike, and as many links into every rank as out of it"],
+            hint="`collc cost` predicts what a schedule on any topology costs",
+        )
+    topology.require_connected("an allgather")
+    nodes = topology.num_ranks
+    # one rank stands for all under a regular symmetry
+    ranks = np.arange(1 if topology.symmetry is not None else nodes)
+    hops, masks, width = in_masks(topology, ranks)
+    loads = node_loads(hops, masks, width).max(axis=0, initial=0)
+    return int(topology.distances.max()), Fraction(degree * int(loads.sum()), load_unit(width) * nodes)
+
+
+def in_masks(topology: Topology, ranks: Array) -> tuple[Array, Array, int]:
+    """Return the distances from all sources to the ranks, the masks of in-links on shortest paths, and their width.
+
+    Both have shape (len(ranks), N). Links count in the order of the topology's in-links.
+    """
+    start, links = topology.in_links
+    width = int(topology.in_degree.max(initial=1))
+    kind: Any = np.uint8 if width <= 8 else np.uint16 if width <= 16 else np.uint64 if width <= 63 else object
+    hops = np.ascontiguousarray(topology.distances.T)
+    masks = np.zeros((len(ranks), topology.num_ranks), dtype=kind)
+    for place in range(width):
+        there = np.flatnonzero(start[ranks] + place < start[ranks + 1])
+        tails = topology.src[links[start[ranks[there]] + place]]
+        usable = hops[tails] + 1 == hops[ranks[there]]
+        bit = 1 << place if kind is object else kind(1 << place)
+        masks[there] |= np.where(usable, bit, bit * 0).astype(kind)
+    return hops[ranks], masks, width

@@ -1,0 +1,63 @@
+"""What a search finds: a topology as an expression of the language, with its exact cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+
+import attrs
+
+__all__ = ["Found", "dominates", "pareto"]
+
+
+@attrs.frozen
+class Found:
+    """A topology and what an allgather by BFB costs on it.
+
+    ``expression`` is a topology of the language, such as ``line(cayley(cyclic(16), {1, 4}), 2)``; ``T_L`` counts
+    steps, ``T_B`` is bandwidth time in units of M/B, where B is the total bandwidth out of a node (section 3.2 of the
+    direct-connect paper). ``bidirectional``: every link has its reverse. ``alltoall_rate`` is the rate of LP (3) at
+    which every node can send to every other at once, where it was computed.
+    """
+
+    expression: str
+    nodes: int
+    degree: int
+    T_L: int
+    T_B: Fraction
+    diameter: int
+    bidirectional: bool
+    alltoall_rate: Fraction | None = None
+
+    @property
+    def _order(self) -> tuple[int, Fraction, Fraction, int, str]:
+        rate = self.alltoall_rate or Fraction(0)
+        return self.T_L, self.T_B, -rate, len(self.expression), self.expression
+
+
+def dominates(one: Found, two: Found, *, alltoall: bool = False) -> bool:
+    """Whether ``one`` is at least as good as ``two`` in T_L and T_B and better in one of them.
+
+    With ``alltoall`` the rate is a third objective; an unknown rate counts as 0.
+    """
+    return _no_worse(one, two, alltoall) and not _no_worse(two, one, alltoall)
+
+
+def _no_worse(one: Found, two: Found, alltoall: bool) -> bool:
+    fast = not alltoall or (one.alltoall_rate or 0) >= (two.alltoall_rate or 0)
+    return fast and one.T_L <= two.T_L and one.T_B <= two.T_B
+
+
+def pareto(found: Iterable[Found], *, alltoall: bool = False) -> list[Found]:
+    """Return those that none other dominates, by T_L; of equals the one with the shortest expression, then by text.
+
+    >>> one, two = (Found(text, 4, 1, 3, Fraction(3, 4), 3, False) for text in ("uniring(4, 1)", "uniring(4)"))
+    >>> [each.expression for each in pareto([one, two])]
+    ['uniring(4)']
+    """
+    kept: list[Found] = []
+    for each in sorted(found, key=lambda one: one._order):
+        # whoever beats it, or equals it and is shorter, comes before it
+        if not any(_no_worse(other, each, alltoall) for other in kept):
+            kept.append(each)
+    return kept

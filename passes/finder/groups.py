@@ -1,0 +1,281 @@
+"""Groups of a given order, as the language writes them: where Cayley digraphs come from.
+
+Not all groups of the order, but many of different kinds: cyclic and other abelian groups, metacyclic ones, extensions
+of vectors by a matrix, permutations, and direct products. Repeats are left out where that is cheap: by canonical
+parameters, then by counting elements by order, centre and square roots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import product
+from math import factorial, gcd, lcm, prod
+from typing import Any
+
+import numpy as np
+
+from collc.ir.group import Direct, Group, Metacyclic, Permutations, Semidirect, Translations
+
+__all__ = ["groups_of_order", "written"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_MOST_MATRICES = 4096  # tried for one shape
+_MOST_RANK = 6  # of an elementary abelian group that a matrix acts on
+
+
+def written(group: Group) -> str:
+    """Return the group in the language, one size as ``cyclic``.
+
+    >>> written(Translations((16,)))
+    'cyclic(16)'
+    """
+    if isinstance(group, Translations) and len(group.shape) == 1:
+        return f"cyclic({group.shape[0]})"
+    return group.expression
+
+
+@lru_cache(maxsize=64)
+def groups_of_order(order: int, most: int = 96) -> tuple[Group, ...]:
+    """Return at most ``most`` groups of an order of at least 1, no two known to be isomorphic, always the same list.
+
+    Kinds take turns, so that a bound leaves some of each.
+
+    >>> [written(group) for group in groups_of_order(6)]
+    ['cyclic(6)', 'metacyclic(3, 2, 2)']
+    """
+    kinds = (_metacyclic, _abelian, _extensions, _permutations, _products)
+    found: dict[tuple[Any, ...], Group] = {}
+    for group in _in_turn([kind(order) for kind in kinds]):
+        if len(found) >= most:
+            break
+        found.setdefault(_fingerprint(group), group)
+    return tuple(found.values())
+
+
+def _in_turn(kinds: list[Iterator[Group]]) -> Iterator[Group]:
+    while kinds:
+        for kind in list(kinds):
+            group = next(kind, None)
+            if group is None:
+                kinds.remove(kind)
+            else:
+                yield group
+
+
+# ---- kinds
+
+
+def _divisors(number: int) -> list[int]:
+    return [divisor for divisor in range(1, number + 1) if number % divisor == 0]
+
+
+def _factors(number: int) -> dict[int, int]:
+    """Return the exponents of the primes.
+
+    >>> _factors(360)
+    {2: 3, 3: 2, 5: 1}
+    """
+    result: dict[int, int] = {}
+    prime = 2
+    while number > 1:
+        while number % prime == 0:
+            result[prime] = result.get(prime, 0) + 1
+            number //= prime
+        prime += 1
+    return result
+
+
+def _partitions(number: int, most: int) -> Iterator[tuple[int, ...]]:
+    if number == 0:
+        yield ()
+    for first in range(min(number, most), 0, -1):
+        for rest in _partitions(number - first, first):
+            yield (first, *rest)
+
+
+def _abelian(order: int) -> Iterator[Group]:
+    """All abelian groups, as cyclic factors each a multiple of the next, fewest factors first."""
+    factors = _factors(order)
+    shapes = set()
+    for choice in product(*(list(_partitions(e, e)) for e in factors.values())):
+        rank = max((len(parts) for parts in choice), default=1)
+        sizes = [1] * rank
+        for prime, parts in zip(factors, choice, strict=True):
+            for i, exponent in enumerate(parts):
+                sizes[i] *= prime**exponent
+        shapes.add(tuple(sizes))
+    for shape in sorted(shapes, key=lambda sizes: (len(sizes), sizes)):
+        yield Translations(shape)
+
+
+@lru_cache
+def _powers(base: int, modulus: int) -> tuple[int, ...]:
+    """Return 1, base, base^2, .. up to the first repeat; the base is a unit."""
+    result, at = [1 % modulus], base % modulus
+    while at != 1 % modulus:
+        result.append(at)
+        at = at * base % modulus
+    return tuple(result)
+
+
+def _metacyclic(order: int) -> Iterator[Group]:
+    """Non-abelian metacyclic groups, those whose two generators are of the most equal order first.
+
+    Two r that generate the same subgroup of units give the same group where s = 0; s matters up to units.
+    """
+    for m in sorted(_divisors(order), key=lambda m: (max(m, order // m), m)):
+        k = order // m
+        seen = set()
+        for r in range(2, m):
+            if gcd(r, m) > 1 or pow(r, k, m) != 1:
+                continue
+            powers = _powers(r, m)
+            turn = min(powers[i] for i in range(1, len(powers)) if gcd(i, len(powers)) == 1)
+            if turn in seen:
+                continue
+            seen.add(turn)
+            fixed = m // gcd(m, turn - 1)  # s is a multiple of it
+            for s in (0, *(s for s in _divisors(m)[:-1] if s % fixed == 0)):
+                yield Metacyclic(m, k, turn, s)
+
+
+def _extensions(order: int) -> Iterator[Group]:
+    """Vectors over Z_q extended by a cyclic group that acts as a companion or a diagonal matrix of that order."""
+    for k in sorted(_divisors(order)[1:], key=lambda k: (max(k, order // k), k)):
+        for rank in range(2, _MOST_RANK + 1):
+            size = round((order // k) ** (1 / rank))
+            if size < 2 or size**rank != order // k:
+                continue
+            for matrix in _matrices(size, rank):
+                if _order_of(matrix, size, k):
+                    yield Semidirect((size,) * rank, k, matrix)
+
+
+def _matrices(size: int, rank: int) -> Iterator[tuple[tuple[int, ...], ...]]:
+    """Companion matrices of polynomials whose constant is a unit, then diagonal ones."""
+    for i, last in enumerate(product(range(size), repeat=rank)):
+        if i >= _MOST_MATRICES:
+            break
+        if gcd(last[0], size) == 1:
+            yield tuple(
+                tuple(last[row] if column == rank - 1 else int(row == column + 1) for column in range(rank))
+                for row in range(rank)
+            )
+    units = [unit for unit in range(1, size) if gcd(unit, size) == 1]
+    for i, diagonal in enumerate(product(units, repeat=rank)):
+        if i >= _MOST_MATRICES:
+            break
+        if list(diagonal) == sorted(diagonal):
+            yield tuple(tuple(diagonal[row] if row == c else 0 for c in range(rank)) for row in range(rank))
+
+
+def _order_of(matrix: tuple[tuple[int, ...], ...], size: int, most: int) -> int:
+    """Return the matrix's order modulo ``size`` where it is above 1 and divides ``most``, else 0."""
+    one = np.array(matrix, dtype=np.int64) % size
+    unit = np.eye(len(matrix), dtype=np.int64)
+    power, order = one, 1
+    while not np.array_equal(power, unit):
+        power, order = power @ one % size, order + 1
+        if order > most:
+            return 0
+    return order if order > 1 and most % order == 0 else 0
+
+
+def _permutations(order: int) -> Iterator[Group]:
+    """Symmetric and alternating groups on at least four points, and their products with a cyclic group."""
+    for degree in range(4, 8):
+        for even in (True, False):
+            size = factorial(degree) // (2 if even else 1)
+            if order % size == 0:
+                group = Permutations(degree, even)
+                yield group if order == size else Direct(group, Translations((order // size,)))
+
+
+def _products(order: int) -> Iterator[Group]:
+    """Direct products of a cyclic group with a non-abelian one, and of two non-abelian ones."""
+    for size in _divisors(order)[1:-1]:
+        smaller = order // size
+        for group in _not_abelian(smaller):
+            yield Direct(group, Translations((size,)))
+        if smaller >= size >= 6:
+            for one, two in product(_not_abelian(smaller)[:8], _not_abelian(size)[:8]):
+                yield Direct(one, two)
+
+
+@lru_cache
+def _not_abelian(order: int) -> tuple[Group, ...]:
+    """Some non-abelian groups of an order that are no direct products by construction, without repeats."""
+    found: dict[tuple[Any, ...], Group] = {}
+    for group in _in_turn([_metacyclic(order), _extensions(order)]):
+        if len(found) >= 24:
+            break
+        found.setdefault(_fingerprint(group), group)
+    return tuple(found.values())
+
+
+# ---- telling groups apart
+
+
+def _fingerprint(group: Group) -> tuple[Any, ...]:
+    """Return what isomorphic groups share: elements counted by order, being in the centre, and square roots."""
+    if isinstance(group, Translations):
+        return ("abelian", _invariant_factors(group.shape))
+    elements = np.arange(group.order)
+    orders = _orders(group)
+    squares = np.bincount(group.multiply(elements, elements), minlength=group.order)
+    central = np.ones(group.order, dtype=bool)
+    for each in _generating(group):
+        central &= group.multiply(elements, each) == group.multiply(each, elements)
+    if central.all():
+        return ("abelian", _factors_from_orders(orders))
+    kinds, counts = np.unique(np.stack([orders, central, squares], axis=1), axis=0, return_counts=True)
+    return (group.order, kinds.tobytes(), counts.tobytes())
+
+
+def _invariant_factors(shape: Iterable[int]) -> tuple[int, ...]:
+    """Return how many elements each divisor of the exponent kills: tells abelian groups apart."""
+    sizes = list(shape)
+    return tuple(prod(gcd(size, divisor) for size in sizes) for divisor in _divisors(lcm(*sizes)))
+
+
+def _factors_from_orders(orders: Array) -> tuple[int, ...]:
+    exponent = int(np.lcm.reduce(np.unique(orders)))
+    return tuple(int((divisor % orders == 0).sum()) for divisor in _divisors(exponent))
+
+
+def _orders(group: Group) -> Array:
+    """Return every element's order, shape (N,)."""
+    elements = np.arange(group.order)
+    result = np.ones(group.order, dtype=np.int64)
+    for prime, exponent in _factors(group.order).items():
+        part = _power(group, elements, group.order // prime**exponent)
+        for _ in range(exponent):
+            result[part != 0] *= prime
+            part = _power(group, part, prime)
+    return result
+
+
+def _power(group: Group, elements: Array, exponent: int) -> Array:
+    result, square = np.zeros_like(elements), elements
+    while exponent:
+        if exponent % 2:
+            result = group.multiply(result, square)
+        square, exponent = group.multiply(square, square), exponent // 2
+    return result
+
+
+def _generating(group: Group) -> list[int]:
+    """Return few elements that generate the group: each is the last that the ones before do not reach."""
+    chosen: list[int] = []
+    inside = np.zeros(group.order, dtype=bool)
+    inside[0] = True
+    while not inside.all():
+        chosen.append(int(np.flatnonzero(~inside)[-1]))
+        fresh = np.flatnonzero(inside)
+        while len(fresh):
+            reached = np.unique(group.multiply(fresh[:, None], np.array(chosen)))
+            fresh = reached[~inside[reached]]
+            inside[fresh] = True
+    return chosen

@@ -1,0 +1,214 @@
+"""Line graphs: what BFB costs on L(G) taken k times, from G alone; and the search for the best of a size.
+
+A node of L^k(G) is a walk of k links in G; its distance from another is the least shift that makes one continue the
+other. Let b be the walk b_0 .. b_k, and A_s the walks whose last k-s links are the first of b: those that b is s
+shifts after, each in one way. Two such sets are disjoint or one holds the other (where b overlaps itself), so the walks
+at exactly s shifts, s <= k, are counted by inclusion. All others end at some node v other than b_0 and are as many hops
+away as v is from b_0, and k more, over the same in-links. So G's own masks, weighted, give the histograms.
+
+Theorem 10 of the direct-connect paper predicts T_B(G) plus a geometric series; the walks in A_s for s < k need
+not be sent again by way of their ends, so the truth can be less, and is what is computed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import attrs
+import numpy as np
+
+from collc.ir.diagnostic import error
+from collc.ir.topology import Topology
+
+from .cayley import Candidate, candidates
+from .evaluate import MOST_TABLED, Evaluator, busiest, in_masks, load_unit
+from .found import Found, pareto
+
+__all__ = ["line_cost", "line_cost_cayley", "search_lines"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_MOST_TRIED = 600  # bases of one number of steps evaluated for one k
+_FEW_STEPS = 2  # more steps than the least that a base may have
+
+
+@attrs.frozen
+class _Base:
+    """What one node b_0 sees of G. ``hops`` and ``masks`` (N,): distances from all nodes, in-links on shortest paths.
+
+    ``walks`` (W, k+1) are the nodes of all walks of k links from b_0, ``links`` (W, k) their links, ``slots`` (W, k)
+    the place of each link among the in-links of its head.
+    """
+
+    degree: int
+    hops: Array
+    masks: Array
+    walks: Array
+    links: Array
+    slots: Array
+
+
+def line_cost(topology: Topology, times: int) -> tuple[int, Fraction]:
+    """Return (T_L, T_B) of an allgather by BFB on the line graph taken ``times`` times (at least 1), exactly.
+
+    The topology has d links into and out of every rank. Raises C0301 and C0575 like
+    :func:`collc.passes.finder.evaluate.bfb_cost`.
+    """
+    degree = topology.degree
+    if degree is None or not topology.is_direct or not topology.is_uniform or not 1 <= degree <= MOST_TABLED:
+        raise error(
+            "C0575",
+            f"the finder cannot evaluate line graphs of `{topology.name}`",
+            notes=[f"needed are ranks only, links that are all alike, and one degree of at most {MOST_TABLED}"],
+            hint="`collc cost` predicts what a schedule on any topology costs",
+        )
+    topology.require_connected("an allgather")
+    nodes = topology.num_ranks
+    roots = np.arange(1 if topology.symmetry is not None else nodes)
+    hops, masks, _ = in_masks(topology, roots)
+    start, links = topology.in_links
+    slots = np.empty(topology.num_links, dtype=np.int64)
+    slots[links] = np.arange(topology.num_links) - start[topology.dst[links]]
+    depth = int(topology.distances.max())
+    worst = np.zeros(times + depth, dtype=np.int64)
+    for root in roots:
+        walks, taken = _walks(topology, int(root), times)
+        base = _Base(degree, hops[root], masks[root].astype(np.int64), walks, taken, slots[taken])
+        worst = np.maximum(worst, _loads(base, depth))
+    return _cost(worst, degree, nodes, times)
+
+
+def line_cost_cayley(evaluator: Evaluator, generators: Array, times: int) -> tuple[int, Fraction] | None:
+    """Return the same for a Cayley digraph, or nothing where it is not connected; ``generators`` has shape (d,)."""
+    degree, nodes = len(generators), evaluator.nodes
+    hops, masks = evaluator.search(generators[None], nodes)
+    if (hops < 0).any():
+        return None
+    walks = np.zeros((1, 1), dtype=np.int64)
+    slots = np.zeros((1, 0), dtype=np.int64)
+    table = evaluator.times(generators)
+    for _ in range(times):
+        label = np.tile(np.arange(degree), len(walks))
+        walks, slots = np.repeat(walks, degree, axis=0), np.repeat(slots, degree, axis=0)
+        walks = np.column_stack([walks, table[label, walks[:, -1]]])
+        slots = np.column_stack([slots, label])
+    # the node v sees the identity as the identity sees v^-1
+    there = evaluator.inverse
+    base = _Base(
+        degree, hops[0, there].astype(np.int64), masks[0, there].astype(np.int64),
+        walks, walks[:, :-1] * degree + slots, slots,
+    )  # fmt: skip
+    depth = int(base.hops.max())
+    return _cost(_loads(base, depth), degree, nodes, times)
+
+
+def _cost(loads: Array, degree: int, nodes: int, times: int) -> tuple[int, Fraction]:
+    """Return (T_L, T_B); T_L is k + diameter, but for a ring, which is its own line graph."""
+    bandwidth = Fraction(degree * int(loads.sum()), load_unit(degree) * nodes * degree**times)
+    return int(np.flatnonzero(loads).max(initial=-1)) + 1, bandwidth
+
+
+def _walks(topology: Topology, root: int, times: int) -> tuple[Array, Array]:
+    """Return the nodes and the links of all walks of so many links from a node."""
+    start, links = topology.out_links
+    degree = topology.degree or 0
+    walks = np.full((1, 1), root, dtype=np.int64)
+    taken = np.zeros((1, 0), dtype=np.int64)
+    for _ in range(times):
+        place = np.tile(np.arange(degree), len(walks))
+        walks, taken = np.repeat(walks, degree, axis=0), np.repeat(taken, degree, axis=0)
+        taken = np.column_stack([taken, links[start[walks[:, -1]] + place]])
+        walks = np.column_stack([walks, topology.dst[taken[:, -1]]])
+    return walks, taken
+
+
+def _loads(base: _Base, depth: int) -> Array:
+    """Return for every step 1 .. k + depth the busiest link's load, in load units, at the worst walk b from b_0."""
+    count, times = base.links.shape
+    near, fresh = _near(base)
+    result = np.empty(times + depth, dtype=np.int64)
+    result[:times] = near.max(axis=0) * load_unit(base.degree)
+    size, scale = 1 << base.degree, base.degree**times
+    away = base.hops > 0
+    whole = np.bincount(base.masks[away] * depth + base.hops[away] - 1, minlength=size * depth).reshape(size, depth)
+    result[times:] = busiest(whole, base.degree) * scale
+    # the walks that came sooner lighten a step, but only where they do so for every b
+    ends = base.walks[:, :0:-1]  # after 0, 1, .. shifts
+    steps, masks = base.hops[ends], base.masks[ends]
+    for step in range(1, depth + 1):
+        lighter = steps == step
+        if lighter.any(axis=1).all():
+            table = np.repeat(whole[:, step - 1 : step] * scale, count, axis=1)
+            rows, shifts = np.nonzero(lighter)
+            np.subtract.at(table, (masks[rows, shifts], rows), fresh[rows, shifts])
+            result[times + step - 1] = busiest(table, base.degree).max()
+    return result
+
+
+def _near(base: _Base) -> tuple[Array, Array]:
+    """Count walks by shifts: the most over one in-link at s = 1 .. k, shape (W, k); all at s = 0 .. k-1, the same.
+
+    Walks at s shifts or less come in over in-link j when their link before b_0 is j; sets A_r that lie in A_s leave
+    by the one link of b that is there.
+    """
+    count, times = base.links.shape
+    fresh = np.zeros((count, times + 1), dtype=np.int64)
+    fresh[:, 0] = 1
+    near = np.zeros((count, times), dtype=np.int64)
+    rows = np.arange(count)
+    for shifts in range(1, times + 1):
+        by_link = np.full((count, base.degree), base.degree ** (shifts - 1), dtype=np.int64)
+        for fewer in range(shifts):
+            by = shifts - fewer  # b shifted by so many links overlaps itself where A_fewer lies in A_shifts
+            inside = base.walks[:, times - shifts] == base.walks[:, times - fewer]
+            inside &= (base.links[:, by : by + times - shifts] == base.links[:, : times - shifts]).all(axis=1)
+            by_link[rows, base.slots[:, by - 1]] -= np.where(inside, fresh[:, fewer], 0)
+        fresh[:, shifts] = by_link.sum(axis=1)
+        near[:, shifts - 1] = by_link.max(axis=1)
+    return near, fresh
+
+
+# ---- the search
+
+
+def search_lines(nodes: int, degree: int, *, evaluations: int = 20000, seed: int = 0) -> list[Found]:
+    """Return the Pareto frontier of line graphs, taken any number of times, of Cayley digraphs that a search finds.
+
+    Every size of bases gets so many evaluations. The same arguments always find the same.
+    """
+    times = [k for k in range(1, nodes) if degree > 1 and nodes % degree**k == 0 and nodes // degree**k > degree]
+    found: list[Found] = []
+    for k in times:
+        bases = candidates(nodes // degree**k, degree, evaluations=evaluations, seed=seed, many=True)
+        found += _lines(bases, k)
+    return pareto(found)
+
+
+def _lines(bases: list[Candidate], times: int) -> Iterator[Found]:
+    evaluators: dict[str, Evaluator] = {}
+    for base in _promising(bases):
+        evaluator = evaluators.setdefault(base.group.expression, Evaluator(base.group))
+        cost = line_cost_cayley(evaluator, np.array(base.generators, dtype=np.int64), times)
+        if cost is None:
+            continue
+        expression = base.found(False).expression
+        text = f"line({expression}, {times})" if times > 1 else f"line({expression})"
+        degree = len(base.generators)
+        yield Found(text, base.group.order * degree**times, degree, cost[0], cost[1], cost[0], False)
+
+
+def _promising(bases: list[Candidate]) -> Iterator[Candidate]:
+    """Yield the bases of few steps, the lightest of each number of steps, leaving out what is heavier than faster ones.
+
+    Many are of equal cost, and only their line graphs tell them apart.
+    """
+    least = min((base.T_L for base in bases), default=0)
+    lightest: Fraction | None = None
+    for steps in range(least, least + _FEW_STEPS + 1):
+        same = sorted((base for base in bases if base.T_L == steps), key=lambda one: one.T_B)
+        if not same or (lightest is not None and same[0].T_B > lightest):
+            continue
+        yield from (one for one in same[:_MOST_TRIED] if lightest is None or one.T_B <= lightest)
+        lightest = same[0].T_B
