@@ -193,10 +193,10 @@ Use a smaller topology.
 """,
     "C0570": """a database of topologies that cannot be read
 
-A row has eight words: nodes, T_L, T_B, diameter, `->` or `<->`, the all-to-all rate or `-`, the scheduler, and the
-expression, which may have blanks.
+A row has nine words: nodes, T_L, T_B, the T_B of a reduce-scatter or `-`, diameter, `->` or `<->`, the all-to-all rate or
+`-`, the scheduler, and the expression, which may have blanks.
 
-    9 2 8/9 2 <-> - bfb hamming(2, 3)
+    9 2 8/9 8/9 2 <-> - bfb hamming(2, 3)
 
 Build the file with `collc find --refresh --database FILE`.
 """,
@@ -204,7 +204,7 @@ Build the file with `collc find --refresh --database FILE`.
 
 A row of a database says how many nodes and links out of each its expression has; building it gave something else.
 
-    10 2 8/9 2 <-> - bfb hamming(2, 3)          # hamming(2, 3) has 9 ranks
+    10 2 8/9 8/9 2 <-> - bfb hamming(2, 3)          # hamming(2, 3) has 9 ranks
 
 Correct the row, or delete it and search again.
 """,
@@ -236,7 +236,8 @@ Schedule the topology with bfb, or build it by the operator and leave its links 
     "C0522": """a scheduler that a base cannot have
 
 `using expansion { base: NAME }` names the scheduler of the topologies that no operator built: one of those that
-`collc schedulers` lists, except `expansion` itself, `steps` and `auto`.
+`collc schedulers` lists, except `expansion` itself, `steps` and `auto`. An `objective` goes with a scheduler that has
+one, which is `exact`.
 
     schedule c using expansion { base: bfb };
 """,

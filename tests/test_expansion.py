@@ -354,6 +354,18 @@ def test_hypercubes_as_powers() -> None:
     assert (8, Fraction(255, 256)) == costs(expanded(topology("power(complete(2), 8)")))
 
 
+@pytest.mark.parametrize(
+    ("objective", "expected"), [("latency", (8, Fraction(187, 128))), ("bandwidth", (10, Fraction(255, 256)))]
+)
+def test_the_objective_of_the_base(objective: str, expected: tuple[int, Fraction]) -> None:
+    """DBJMod(2,4)^2 of Table 7: its base trades a step for bandwidth."""
+    net = topology("power(modified_debruijn(2, 4), 2)")
+    made = Expansion(base="exact", objective=objective).run(Problem(net, Collective("allgather", net.num_ranks)))
+    found = cost(made)
+    assert (found.T_L, found.T_B) == expected
+    assert verify_schedule(made).ok
+
+
 # ---- errors
 
 
@@ -368,6 +380,8 @@ def test_what_it_cannot_do() -> None:
     net = topology("line(complete(3))")
     assert {"C0520"} == {code(net, kind) for kind in ("broadcast", "alltoall", "gather")}
     assert {"C0522"} == {code(net, base=base) for base in ("bbf", "expansion", "steps", "lower")}
+    assert "C0522" == code(net, objective="bandwidth")
+    assert "C0538" == code(net, base="exact", objective="speed")
     assert "C0301" == code(topology("degree(complete(1), 2)"))
     assert "C0501" == code(topology("dgx_a100(1)"))
     with pytest.raises(CollcError) as failure:

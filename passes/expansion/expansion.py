@@ -53,6 +53,9 @@ class Expansion(Pass):
     gives: ClassVar[type] = Schedule
 
     base: str = attrs.field(default="bfb", metadata={"help": "how topologies that no operator built are scheduled"})
+    objective: str | None = attrs.field(
+        default=None, metadata={"help": "the objective of the base's scheduler, if it has any: latency or bandwidth"}
+    )
 
     def run(self, ir: Problem) -> Schedule:
         topology, kind = ir.topology, ir.collective.kind
@@ -84,7 +87,12 @@ class Expansion(Pass):
                 f"`{self.base}` is not a scheduler that a base can have",
                 hint=nearest(self.base, known) or f"there are {', '.join(known)}",
             )
-        return found
+        if self.objective is None:
+            return found
+        if not any(field.name == "objective" for field in attrs.fields(type(found))):
+            message = f"expansion was given the objective `{self.objective}`, but its base `{self.base}` has none"
+            raise error("C0522", message, hint="write `{ base: exact, objective: bandwidth }`, or leave it out")
+        return attrs.evolve(found, objective=self.objective)
 
 
 def _backwards(tree: _Tree, topology: Topology) -> Schedule:
