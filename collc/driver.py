@@ -18,6 +18,7 @@ from collc.ir.spec import CollectiveRequest, Problem
 from collc.ir.symmetric import SymmetricSchedule
 from collc.ir.validate import structure
 from collc.ir.verify import Report, verify
+from collc.passes import AUTO
 from collc.passes.base import FACTS, Pass
 
 from .elements import element_text, pipeline_text
@@ -115,6 +116,7 @@ def compile_collective(
     Without a target the schedule is made, and the program when asked for. ``start`` replaces synthesis by an
     IR that was read. Raises CollcError for mistakes of the user, InternalError for ours.
     """
+    request = _decided(request)
     first = start if start is not None else request.problem
     wanted = targets or (None,)
     plans = [
@@ -138,6 +140,14 @@ def compile_collective(
         request.name, request, settings, runner.schedule, programs[0] if programs else None, rest,
         tuple(emitted), tuple(runner.reports), tuple(runner.timings), tuple(plans),
     )  # fmt: skip
+
+
+def _decided(request: CollectiveRequest) -> CollectiveRequest:
+    """Return the request with the scheduler that `auto` stands for."""
+    kind = request.problem.collective.kind
+    if request.schedule.scheduler != "auto" or kind not in AUTO:
+        return request
+    return attrs.evolve(request, schedule=attrs.evolve(request.schedule, scheduler=AUTO[kind]))
 
 
 class _Runner:

@@ -7,7 +7,7 @@ Listing the passes imports none of them.
 
 from __future__ import annotations
 
-__all__ = ["PASSES", "SCHEDULERS"]
+__all__ = ["AUTO", "PASSES", "SCHEDULERS"]
 
 #: name -> (module, class, one-line summary); the class is imported when the pass is first used
 PASSES: dict[str, tuple[str, str, str]] = {
@@ -50,7 +50,7 @@ PASSES: dict[str, tuple[str, str, str]] = {
 
 #: scheduler (the language's ``using NAME``) -> (pass that synthesizes it, one-line summary)
 SCHEDULERS: dict[str, tuple[str, str]] = {
-    "auto": ("bfb", "the best applicable scheduler"),
+    "auto": ("bfb", "the best applicable scheduler: bfb, for alltoall flow, for gather and scatter exact"),
     "bfb": ("bfb", PASSES["bfb"][2]),
     "double-binary-tree": ("double-binary-tree", PASSES["double-binary-tree"][2]),
     "expansion": ("expansion", PASSES["expansion"][2]),
@@ -58,3 +58,6 @@ SCHEDULERS: dict[str, tuple[str, str]] = {
     "flow": ("flow", PASSES["flow"][2]),
     "steps": ("steps", PASSES["steps"][2]),
 }
+
+#: kind of collective -> what `auto` is for it, where that is not SCHEDULERS["auto"]
+AUTO: dict[str, str] = {"alltoall": "flow", "gather": "exact", "scatter": "exact"}

@@ -166,7 +166,7 @@ def _require(topology: Topology, collective: Collective) -> None:
             "C0503",
             f"bfb cannot schedule `{collective.kind}`",
             notes=[f"it schedules {', '.join((*_ALLGATHERS, *_BROADCASTS))}"],
-            hint="write it by hand: `schedule NAME using steps { ... }`",
+            hint="leave the scheduler out: `auto` takes one that can",
             exit_status=3,
         )
     if not topology.is_direct:
