@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
@@ -21,6 +21,7 @@ from collc.ir.diagnostic import CollcError, Diagnostic, error
 from collc.ir.program import Program
 from collc.ir.schedule import Forest, Schedule
 from collc.ir.spec import Spec
+from collc.ir.symmetric import SymmetricSchedule
 from collc.ir.topology import Topology
 from collc.ir.verify import Report
 
@@ -32,6 +33,9 @@ from .internal import InternalError
 from .naming import name_files
 from .pipeline import LEVELS, Recipe
 from .verification import verify_text
+
+if TYPE_CHECKING:
+    from .finding import Frontier
 
 __all__ = [
     "CollcError", "CollectiveResult", "Diagnostic", "InternalError", "Result", "compile", "compile_source", "find",
@@ -56,8 +60,8 @@ class Result:
     diagnostics: tuple[Diagnostic, ...] = ()
 
     @property
-    def schedule(self) -> Schedule | Forest:
-        """The schedule of the one collective."""
+    def schedule(self) -> Schedule | SymmetricSchedule | Forest:
+        """The schedule of the one collective; of a large symmetric network its template."""
         found = self._only("schedule").schedule
         if found is None:
             raise error("C0019", "there is no schedule: the compilation began with a program")
@@ -153,7 +157,7 @@ def compile_source(
     return _shielded("compile", work)
 
 
-def verify(what: Path | Schedule | Forest | Program, *, runtime: str | None = None) -> Report:
+def verify(what: Path | Schedule | SymmetricSchedule | Forest | Program, *, runtime: str | None = None) -> Report:
     """Execute a file (``.coll``, printed IR, MSCCL-XML) or an IR symbolically and return what was found.
 
     The report's ``ok`` says whether all is right.
@@ -161,7 +165,7 @@ def verify(what: Path | Schedule | Forest | Program, *, runtime: str | None = No
     ``runtime`` names the runtime whose rules an MSCCL-XML file is judged by. Raises CollcError for what
     cannot be read.
     """
-    if isinstance(what, (Schedule, Forest, Program)):
+    if isinstance(what, (Schedule, SymmetricSchedule, Forest, Program)):
         from collc.ir.verify import verify as verify_level
 
         return _shielded("verify", lambda: verify_level(what))
@@ -180,13 +184,43 @@ def topology(expression: str) -> Topology:
     return _shielded("topology", lambda: coll.topology(expression))
 
 
-def find(**wanted: Any) -> Any:
-    """Find the best topology for a number of nodes and a degree: not in this version."""
-    raise error(
-        "C0022",
-        "the topology finder is not in this version",
-        hint="`collc topologies` lists the graph families",
-    )
+def find(
+    *,
+    nodes: int,
+    degree: int,
+    bidirectional: bool = False,
+    objective: str = "allreduce",
+    alpha: str | Fraction | float | None = None,
+    size: str | int | None = None,
+    bandwidth: str | Fraction | float | None = None,
+    refresh: bool = False,
+    effort: int | None = None,
+    seed: int = 0,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+) -> Frontier:
+    """Find the best topologies of so many nodes and this degree: ``.frontier`` (rows), ``.best``, ``.bound``.
+
+    Looked up in the database that comes with collc; what it does not have, or everything with ``refresh``, is searched
+    with ``effort`` evaluations, in ``executor``'s workers where one is given. ``alpha`` (seconds, or ``"10us"``),
+    ``size`` (bytes, or ``"1MiB"``) and ``bandwidth`` (bytes per second out of a node, or ``"100Gbps"``) say for what
+    the best is the best. ``progress(what, done, total)`` is called from this thread. Raises CollcError.
+
+    >>> found = find(nodes=9, degree=4)
+    >>> found.best.T_L, str(found.best.T_B), found.bound
+    (2, '8/9', (2, Fraction(8, 9)))
+    """
+    from . import finding as finder
+    from .workers import Work
+
+    def work() -> Frontier:
+        wanted = finder.wanted(nodes, degree, bidirectional, objective, alpha, size, bandwidth)
+        evaluations = finder.EVALUATIONS if effort is None else finder.whole("effort", effort)
+        return finder.find(
+            wanted, refresh=refresh, evaluations=evaluations, seed=seed, work=Work(executor, progress)
+        )  # fmt: skip
+
+    return _shielded("find", work)
 
 
 def _compile(

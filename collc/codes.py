@@ -179,6 +179,41 @@ Add `-t msccl-xml`, or write `emit NAME as msccl-xml;`. `collc targets` lists wh
     collc pod.coll -D boxes
 
 Write `-D name=value`; the file must declare `param name`.""",
+    "C0030": """a size that no topology search can serve
+
+Every node has d links out and d in, so at least d + 1 nodes are needed for links to different nodes; and a search
+measures what it finds, which limits the size.
+
+    collc find -n 4 -d 4
+
+Ask for more nodes or a smaller degree. Fewer nodes need parallel links: `uniring(m, d)`, `biring(m, d)`.""",
+    "C0031": """a size and degree without bidirectional topologies
+
+Where every link has its reverse, the N*d links make pairs, so N*d is even.
+
+    collc find -n 9 -d 3 --bidirectional
+
+Take an even degree or an even number of nodes, or leave out --bidirectional.""",
+    "C0032": """an objective that does not exist
+
+    collc.find(nodes=64, degree=4, objective="broadcast")
+
+Objectives are allreduce, allgather and alltoall.""",
+    "C0033": """a database of topologies that holds something wrong
+
+`collc find --check` builds every topology of a database and computes its costs anew. A row that does not compile, has
+another size or degree, or costs something else than it says, is wrong.
+
+    collc find --check --database best.txt -d 4
+
+Delete the row, or build the database again with --refresh.""",
+    "C0034": """a search that found no topology
+
+Nothing of this size and degree was met, which happens only for searches of little effort.
+
+    collc find -n 1999 -d 16 --bidirectional --refresh --effort 1
+
+Search longer (--effort), or with another --seed.""",
     "C0070": """an internal error
 
 The compiler itself failed; whatever the input was, it should not have. Exit status 70.

@@ -17,6 +17,7 @@ from collc.ir.diagnostic import error, nearest
 from collc.ir.program import Program
 from collc.ir.schedule import Forest, Schedule
 from collc.ir.spec import Problem, ScheduleRequest
+from collc.ir.symmetric import SymmetricSchedule
 from collc.passes import PASSES
 from collc.passes.base import Pass
 
@@ -101,6 +102,11 @@ class Plan:
         return Plan(self.passes[:count], Schedule), Plan(self.passes[count:], self.result)
 
 
+def _pipelined(request: ScheduleRequest) -> bool:
+    """Return whether the scheduler asked for cuts messages to have them follow each other."""
+    return pass_class(scheduler_pass(request.scheduler, request.span)).pipelined
+
+
 def plan(
     recipe: Recipe,
     request: ScheduleRequest,
@@ -118,7 +124,8 @@ def plan(
     limits = target.limits if target else Limits()
     planner = _Planner(recipe, request, limits, start)
     if recipe.elements is None:
-        elements = [Element(e.name) for e in LEVELS[recipe.level] if e.when(limits) and planner.takes(e.name)]
+        entries = (e for e in LEVELS[recipe.level] if e is not _MERGE or not _pipelined(request))
+        elements = [Element(e.name) for e in entries if e.when(limits) and planner.takes(e.name)]
     else:
         elements = list(recipe.elements)
     for element in elements:
@@ -146,7 +153,8 @@ class _Planner:
 
     def __init__(self, recipe: Recipe, request: ScheduleRequest, limits: Limits, start: type):
         self.recipe, self.request, self.limits = recipe, request, limits
-        self.level, self.passes = start, list[Pass]()
+        # A template is a schedule to all passes: those that do not take one get it unfolded.
+        self.level, self.passes = Schedule if start is SymmetricSchedule else start, list[Pass]()
 
     def add(self, element: Element, until: type) -> bool:
         """Append a pass, with what bridges to it; return False where it lies beyond ``until``."""

@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import collc
 from collc.frontends.coll import topology
 from collc.ir.collective import Collective
 from collc.ir.cost import cost, predict
 from collc.ir.diagnostic import CollcError
+from collc.ir.program import Opcode
 from collc.ir.schedule import Action, Schedule
 from collc.ir.spec import Problem
 from collc.ir.topology import Topology
@@ -188,3 +190,16 @@ def test_mistakes(
         scheduled(topology(expression), kind, root, **options)
     (found,) = caught.value.diagnostics
     assert found.code == code and words in found.message
+
+
+def test_pieces_stay_apart_at_every_level_of_optimization() -> None:
+    """Joining the messages of a leaf, which has all pieces at once, would undo the pipeline."""
+    text = (
+        "collective c = allreduce on double_binary_tree(8); schedule c using double-binary-tree { pipeline: 4 };"
+        " emit c as ir;"
+    )
+    messages = {}
+    for level in range(4):
+        program = collc.compile_source(text, level=level, target="mpi-c").program
+        messages[level] = int(np.isin(program.opcode, [code for code in Opcode if code.sends]).sum())
+    assert set(messages.values()) == {2 * 7 * 2 * 4}  # two trees of seven edges, both ways, four pieces of each half

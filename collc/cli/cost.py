@@ -12,6 +12,8 @@ from collc.ir.cost import cost as cost_of
 from collc.ir.diagnostic import error
 from collc.ir.program import Program
 from collc.ir.schedule import Forest, Schedule
+from collc.ir.symmetric import SymmetricSchedule
+from collc.passes.synthesis.chunked import Unchunked, unchunked
 
 from ..compilation import Job, make_jobs, run_jobs
 from ..quantities import show_bandwidth, show_size, show_time
@@ -46,10 +48,13 @@ def cost(options: SimpleNamespace, console: Console) -> int:
         console.err(time_table(results))
     entries = [(r, cost_of(r.schedule), _points(r, options)) for r in results if r.schedule is not None]
     if options.json:
-        objects = [{"name": r.name, **_object(c, points), "assumed": _assumed(c, options)} for r, c, points in entries]
+        objects = [
+            {"name": r.name, **_object(c, points), **_fluid_object(_fluid(r)), "assumed": _assumed(c, options)}
+            for r, c, points in entries
+        ]
         console.json(objects[0] if len(objects) == 1 else {**objects[0], "collectives": objects})
     else:
-        console.out("\n".join(_text(r.name, c, points, _assumed(c, options)) for r, c, points in entries))
+        console.out("\n".join(_text(r.name, c, points, _assumed(c, options), _fluid(r)) for r, c, points in entries))
     return 0
 
 
@@ -72,11 +77,26 @@ def _points(result: Any, options: SimpleNamespace) -> tuple[Point, ...]:
     return predict(result.cost, sizes, options.alpha, options.bandwidth)
 
 
+def _fluid(result: Any) -> Unchunked | None:
+    """Return what the schedule would cost without a number of chunks, where the scheduler was given one."""
+    passes = result.plans[0].passes if result.plans and result.request else ()
+    return unchunked(passes[0], result.request.problem) if passes else None
+
+
+def _fluid_object(fluid: Unchunked | None) -> dict[str, Any]:
+    if fluid is None:
+        return {}
+    return {
+        **_rational("T_B_fluid", fluid.T_B), **_rational("time_per_byte_fluid", fluid.time_per_byte),
+        **_rational("T_B_theorem_20", fluid.theorem_20),
+    }  # fmt: skip
+
+
 def _assumed(c: Cost, options: SimpleNamespace) -> list[str]:
     return list(assumptions(c, options.alpha, options.bandwidth))
 
 
-def cost_object(schedule: Schedule | Forest | None) -> dict[str, Any] | None:
+def cost_object(schedule: Schedule | SymmetricSchedule | Forest | None) -> dict[str, Any] | None:
     """Return the JSON object of a schedule's cost, or nothing without a schedule."""
     return None if schedule is None else _object(cost_of(schedule), ())
 
@@ -109,11 +129,12 @@ def _rational(name: str, value: Fraction | None) -> dict[str, Any]:
     return {name: str(value), f"{name}_float": float(value)}
 
 
-def _text(name: str, c: Cost, points: Sequence[Point], assumed: Sequence[str]) -> str:
+def _text(name: str, c: Cost, points: Sequence[Point], assumed: Sequence[str], fluid: Unchunked | None = None) -> str:
     degree = f"degree {c.degree}" if c.degree is not None else "no common degree"
     rows = [
         ("T_L", f"{c.T_L} steps", _against(c.T_L_bound, c.moore_optimal, "Moore bound", " steps")),
         *_bandwidth_rows(c),
+        *_fluid_rows(c, fluid),
         ("chunks", f"{c.parts} a shard", ""),
         ("transfers", str(c.transfers), ""),
     ]
@@ -129,6 +150,24 @@ def _bandwidth_rows(c: Cost) -> list[tuple[str, str, str]]:
     per = "s/B" if c.unit == "B/s" else "per link unit"
     bound = f"bound {float(c.time_per_byte_bound):.4g} {per} by {c.bottleneck_cut}"
     return [("time per byte", f"{float(c.time_per_byte):.4g} {per}", bound + (", met" if c.bw_optimal else ""))]
+
+
+#: a bound of more is no news
+_VACUOUS = 1000
+
+
+def _fluid_rows(c: Cost, fluid: Unchunked | None) -> list[tuple[str, str, str]]:
+    if fluid is None:
+        return []
+    if fluid.T_B is None:
+        per = "s/B" if c.unit == "B/s" else "per link unit"
+        return [("fluid", f"{float(fluid.time_per_byte):.4g} {per}", "in any parts")]
+    most = (
+        ""
+        if fluid.theorem_20 is None or fluid.theorem_20 > _VACUOUS
+        else f", Theorem 20 allows {float(fluid.theorem_20):.4f}"
+    )
+    return [("fluid", f"{fluid.T_B} M/B ({float(fluid.T_B):.4f})", f"in any parts{most}")]
 
 
 def _against(bound: Any, met: bool | None, what: str, unit: str) -> str:

@@ -6,7 +6,19 @@ from typing import Any
 
 from .arguments import Opt, usage_error
 
-__all__ = ["CHOICE", "DEPENDENCIES", "GENERAL", "INPUT", "JSON", "OUTPUT", "PASSES", "PREDICTION", "RUN"]
+__all__ = [
+    "CHOICE",
+    "DEPENDENCIES",
+    "FIND",
+    "GENERAL",
+    "INPUT",
+    "JSON",
+    "OUTPUT",
+    "PASSES",
+    "PREDICTION",
+    "RUN",
+    "SEARCH",
+]
 
 
 def _count(text: str, option: str) -> int:
@@ -31,6 +43,27 @@ def _definition(text: str, option: str) -> tuple[str, str]:
 
 def _counts(text: str, option: str) -> list[int]:
     return [_count(word.strip(), option) for word in text.split(",")]
+
+
+def _ranges(text: str, option: str) -> list[int]:
+    """Return the numbers of ``12``, ``8..16`` (as in the language, without 16) or several of these, with commas."""
+    found: list[int] = []
+    for word in text.split(","):
+        low, dots, high = word.strip().partition("..")
+        first = _count(low.strip(), option)
+        last = _count(high.strip(), option) if dots else first + 1
+        if last - first > 10**5:
+            raise usage_error(f"option `{option}` takes at most 100000 numbers, found `{text}`")
+        found += range(first, last)
+    if not found:
+        raise usage_error(f"option `{option}` needs a number or a range A..B, found `{text}`")
+    return sorted(set(found))
+
+
+def _size(text: str, option: str) -> int:
+    from ..quantities import size
+
+    return size(text, option)
 
 
 def _words(text: str, option: str) -> list[str]:
@@ -120,4 +153,21 @@ RUN = (
     Opt(("--compare",), "time the MPI's own collective too"),
     Opt(("--mpi",), "the MPI to use: its folder, or its mpicc", "value", "DIR"),
     Opt(("--timeout",), "end a run after so many seconds (300)", "value", "SECONDS", 300, convert=_positive),
+)
+FIND = (
+    Opt(("-n",), "the number of nodes; several, 8..64,128, for databases", "value", "N", convert=_ranges),
+    Opt(("-d",), "the degree: links out of a node; several, 2,4, for databases", "value", "D", convert=_ranges),
+    Opt(("--bidirectional",), "only topologies whose every link has its reverse"),
+    Opt(("--objective",), "what the best is best for", "value", choices=("allreduce", "allgather", "alltoall")),
+    Opt(("--size",), "M, the whole vector; for alltoall what one node sends (1MiB)", "value", "SIZE", convert=_size),
+    Opt(("--alpha",), "latency of a step (10us)", "value", "TIME", convert=_time),
+    Opt(("--bandwidth",), "B, the total bandwidth out of one node (100Gbps)", "value", "RATE", convert=_bandwidth),
+)
+SEARCH = (
+    Opt(("--refresh",), "search from scratch instead of looking up;\nwith --database add what is found to it"),
+    Opt(("--database",), "use this database instead of the one that comes with collc", "value", "FILE"),
+    Opt(("--check",), "compute every row of the database anew; exit 1 where one is wrong"),
+    Opt(("--effort",), "evaluations of each search (20000; databases 400)", "value", "E", convert=_positive),
+    Opt(("--seed",), "the seed of the search (0)", "value", "S", 0, convert=_count),
+    Opt(("-j", "--jobs"), "processes that search (as many as processors)", "value", "J", convert=_positive),
 )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from .arguments import Opt, Verb
-from .flags import CHOICE, DEPENDENCIES, GENERAL, INPUT, JSON, OUTPUT, PASSES, PREDICTION, RUN
+from .flags import CHOICE, DEPENDENCIES, FIND, GENERAL, INPUT, JSON, OUTPUT, PASSES, PREDICTION, RUN, SEARCH
 
 __all__ = ["LATER", "VERBS", "overview"]
 
 #: Verbs of collc that this version does not have.
-LATER = ("simulate", "find", "convert", "report")
+LATER = ("simulate", "convert", "report")
 
 Groups = tuple[tuple[str, tuple[Opt, ...]], ...]
 
@@ -24,6 +24,12 @@ Exit status: 0 done, 1 errors in the input, 2 wrong usage, 3 no schedule within 
 _IN_PLACE = Opt(("-i", "--in-place"), "rewrite the files")
 _CHECK = Opt(("--check",), "change nothing; exit 1 if a file is not canonical")
 _RUNTIME = Opt(("--runtime",), "judge MSCCL-XML by the rules of this runtime", "value", "NAME")
+
+_SVG = Opt(("--svg",), "draw the frontier into FILE", "value", "FILE")
+_FIND_DETAILS = """
+Rows are the frontier: none is beaten in both T_L and T_B. Each is an expression of the language.
+`collc find -n 1024 -d 4` looks up; --refresh searches from scratch; `--refresh --database best.txt -d 4 -n 5..2001`
+builds or extends a database; --check computes a database anew."""
 
 _VERBS = (
     Verb(
@@ -46,6 +52,10 @@ _VERBS = (
     Verb(
         "run", "running", "Compile FILE to MPI-C, build it, run it on the MPI found, check every element and time it.",
         ("FILE",), (("Run", RUN), *_JSON, *_COMPILING, *_GENERAL),
+    ),
+    Verb(
+        "find", "find", "Find the best topologies of N nodes and degree D, and what they cost.", (),
+        (("Topology", FIND), ("Search", SEARCH), ("Output", (JSON, _SVG)), *_GENERAL), _FIND_DETAILS,
     ),
     Verb("explain", "explain", "Explain a diagnostic code; without one, list all.", ("[CODE]",), (*_JSON, *_GENERAL)),
     Verb("targets", "listing", "List the targets; of one, its options.", ("[NAME]",), (*_JSON, *_GENERAL)),

@@ -1,0 +1,158 @@
+"""``collc find``: the topology finder."""
+
+from __future__ import annotations
+
+import os
+from types import SimpleNamespace
+from typing import Any
+
+from collc.ir.cost import DEFAULT_ALPHA, DEFAULT_BANDWIDTH
+from collc.passes.finder.database import Row
+from collc.passes.finder.tasks import EVALUATIONS
+
+from ..files import Output, check_writable, read_text, write_all
+from ..finding import DEFAULT_SIZE, Frontier, Wanted
+from ..finding import find as find_topologies
+from ..quantities import show_size, show_time
+from ..workers import Work, cores, pool
+from .arguments import usage_error
+from .console import Console
+from .table import table
+
+__all__ = ["find"]
+
+
+def find(options: SimpleNamespace, console: Console) -> int:
+    """Print the frontier of a size and degree; with ``--check`` and ``--refresh --database`` work on databases."""
+    if options.check or (options.refresh and options.database):
+        from .find_database import build, check
+
+        return (check if options.check else build)(options, console)
+    wanted = _wanted(options)
+    if options.svg:
+        check_writable([options.svg], [options.database] if options.database else [])
+    found = _found(wanted, options, console)
+    if options.svg:
+        from ..svg import pareto_svg
+
+        console.signals.check()
+        write_all([Output(options.svg, pareto_svg(found))])
+    if options.json:
+        console.json(frontier_object(found))
+    else:
+        console.out(_text(found, options))
+    return 0
+
+
+def _wanted(options: SimpleNamespace) -> Wanted:
+    for name, value in (("-n", options.n), ("-d", options.d)):
+        if not value:
+            raise usage_error(f"`collc find` needs {name}", "write `collc find -n NODES -d DEGREE`")
+        if len(value) != 1:
+            raise usage_error(
+                f"`collc find` takes one {name}, found {len(value)}", "several are for --refresh --database and --check"
+            )
+    return Wanted(
+        options.n[0], options.d[0], options.bidirectional, options.objective or "allreduce",
+        DEFAULT_ALPHA if options.alpha is None else options.alpha,
+        DEFAULT_SIZE if options.size is None else options.size,
+        DEFAULT_BANDWIDTH if options.bandwidth is None else options.bandwidth,
+    )  # fmt: skip
+
+
+def _found(wanted: Wanted, options: SimpleNamespace, console: Console) -> Frontier:
+    path = database_path(options.database, wanted.degree) if options.database else None
+    database = (read_text(path), path) if path else None
+    with pool(options.jobs or cores()) if options.refresh else pool(1) as executor:
+        return find_topologies(
+            wanted, database=database, refresh=options.refresh, evaluations=options.effort or EVALUATIONS,
+            seed=options.seed, work=Work(executor, progress(console)),
+        )  # fmt: skip
+
+
+def database_path(path: str, degree: int) -> str:
+    """Return the file of a degree: ``path`` itself, or in it, where it is a folder, ``degree-4.txt``."""
+    if path.endswith("/") or os.path.isdir(path):
+        return os.path.join(path, f"degree-{degree}.txt")
+    return path
+
+
+def progress(console: Console) -> Any:
+    """Return a progress callback that shows what is done on a terminal, and ends where a signal asks for it."""
+
+    def shows(what: str, done: int, total: int) -> None:
+        console.signals.check()
+        console.progress(f"{done} of {total}: {what}" if total else what)
+
+    return shows
+
+
+# ---- text
+
+
+def _text(found: Frontier, options: SimpleNamespace) -> str:
+    wanted, (steps, bandwidth) = found.wanted, found.bound
+    rows = []
+    for row, time in zip(found.frontier, found.times, strict=True):
+        mark = "*" if row is found.best else ""
+        shown = "" if time is None else show_time(time)
+        links = "<->" if row.bidirectional else "->"
+        back = "" if row.T_B_back in (None, row.T_B) else str(row.T_B_back)
+        costs = (str(row.T_L), str(row.T_B), f"{float(row.T_B):.4f}", back)
+        rows.append((mark, *costs, links, shown, _expression(row)))
+    costs = (str(steps), str(bandwidth), f"{float(bandwidth):.4f}", "")
+    rows.append(("", *costs, "", "", "bound: no topology has less"))
+    head: tuple[str, ...] = ("", "T_L", "T_B", "", "reduce-scatter", "links", "time", "topology")
+    lines: list[tuple[str, ...]] = list(rows)
+    if not any(row[4] for row in rows):  # as a rule a reduce-scatter takes as long as an allgather
+        head, lines = (*head[:4], *head[5:]), [(*row[:4], *row[5:]) for row in rows]
+    kind = "bidirectional topologies" if wanted.bidirectional else "topologies"
+    text = f"{kind} of {wanted.nodes} nodes and degree {wanted.degree}: T_L in steps, T_B in M/B\n"
+    text += table(lines, head=head, right=(1, 3, len(head) - 2), indent="  ")
+    return text + _footer(found, options)
+
+
+def _expression(row: Row) -> str:
+    return row.expression if row.scheduler == "bfb" else f"{row.expression}  (using {row.scheduler})"
+
+
+def _footer(found: Frontier, options: SimpleNamespace) -> str:
+    wanted, best = found.wanted, found.best
+    if best is None:
+        return "no time is known: all-to-all rates are missing\n"
+    gbps = float(wanted.bandwidth * 8 / 10**9)
+    latency = f"{show_time(float(wanted.alpha))} a step and " if wanted.objective != "alltoall" else ""
+    text = f"  * takes the least time for an {wanted.objective} of {show_size(wanted.size)}"
+    text += f" at {latency}{gbps:g} Gbps out of a node"
+    text += "" if options.alpha or options.size or options.bandwidth else " (--size, --alpha, --bandwidth)"
+    lines = [text, "", f"  topology t = {best.expression};"]
+    if wanted.objective != "alltoall":
+        lines.append(f"  collective c = {wanted.objective} on t;")
+        lines += [f"  schedule c using {best.scheduler};"] if best.scheduler != "bfb" else []
+    return "\n".join(lines) + "\n"
+
+
+# ---- JSON
+
+
+def frontier_object(found: Frontier) -> dict[str, Any]:
+    """Return the object of ``--json``; rationals are strings beside floats, times in microseconds."""
+    wanted, (steps, bandwidth) = found.wanted, found.bound
+    rows = [
+        {
+            "expression": row.expression, "T_L": row.T_L, "T_B": str(row.T_B), "T_B_float": float(row.T_B),
+            "T_B_reduce_scatter": None if row.T_B_back is None else str(row.T_B_back), "diameter": row.diameter,
+            "bidirectional": row.bidirectional,
+            "alltoall_rate": None if row.alltoall_rate is None else str(row.alltoall_rate),
+            "alltoall_rate_float": None if row.alltoall_rate is None else float(row.alltoall_rate),
+            "time_us": None if time is None else time * 1e6, "scheduler": row.scheduler,
+        }
+        for row, time in zip(found.frontier, found.times, strict=True)
+    ]  # fmt: skip
+    return {
+        "n": wanted.nodes, "degree": wanted.degree, "bidirectional": wanted.bidirectional,
+        "objective": wanted.objective, "alpha_us": float(wanted.alpha * 10**6), "size_bytes": wanted.size,
+        "bandwidth_GBps": float(wanted.bandwidth / 10**9), "frontier": rows,
+        "bound": {"T_L": steps, "T_B": str(bandwidth), "T_B_float": float(bandwidth)},
+        "best": None if found.best is None else found.best.expression,
+    }  # fmt: skip

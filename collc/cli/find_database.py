@@ -1,0 +1,84 @@
+"""``collc find`` on databases: ``--refresh --database`` builds and extends them, ``--check`` computes them anew."""
+
+from __future__ import annotations
+
+import os
+from types import SimpleNamespace
+from typing import Any
+
+from collc.passes.finder.database import DEGREES, LARGEST, parse_rows, shipped
+
+from ..files import Output, check_writable, read_text, write_all
+from ..finding import check_sizes
+from ..finding_database import EVALUATIONS, Searched
+from ..finding_database import build as build_database
+from ..finding_database import check as check_rows
+from ..workers import Work, cores, pool
+from .arguments import usage_error
+from .console import Console
+from .find import database_path, progress
+
+__all__ = ["build", "check"]
+
+
+def build(options: SimpleNamespace, console: Console) -> int:
+    """Search many sizes and write what is found; return the exit status."""
+    degrees = _degrees(options)
+    paths = {degree: database_path(options.database, degree) for degree in degrees}
+    if len(set(paths.values())) < len(degrees):
+        raise usage_error("a database file holds one degree", "give a folder: `--database DIR/`")
+    for degree in degrees:
+        check_sizes(max(_sizes(options, degree)[-1], degree + 1), degree)
+    check_writable(paths.values())
+    how = Searched(options.effort or EVALUATIONS, options.seed)
+    with pool(options.jobs or cores()) as executor:
+        work = Work(executor, progress(console))
+        for degree, path in paths.items():
+            text = read_text(path) if os.path.exists(path) else ""
+
+            def store(made: str, path: str = path) -> None:
+                console.signals.check()
+                write_all([Output(path, made)])
+
+            text = build_database(degree, _sizes(options, degree), text, path, how, work, store)
+            console.clear_progress()
+            rows = parse_rows(text, degree, path)
+            console.out(
+                f"{path}: {len(rows)} topologies of degree {degree}, {len({row.nodes for row in rows})} sizes\n"
+            )
+    return 0
+
+
+def check(options: SimpleNamespace, console: Console) -> int:
+    """Compute the rows of databases anew; return 0 where all are right, else raise C0033 with those that are not."""
+    with pool(options.jobs or cores()) as executor:
+        work = Work(executor, progress(console))
+        for degree in _degrees(options):
+            text, path = _text(options, degree)
+            rows = parse_rows(text, degree, path)
+            if options.n:
+                sizes = set(options.n)
+                rows = [row for row in rows if row.nodes in sizes]
+            count = check_rows(rows, work)
+            console.clear_progress()
+            console.out(f"{path}: {count} topologies of degree {degree} cost what they should\n")
+    return 0
+
+
+def _degrees(options: SimpleNamespace) -> list[int]:
+    found: list[int] = options.d or list(DEGREES)
+    if min(found) < 1:
+        check_sizes(2, min(found))
+    return found
+
+
+def _sizes(options: SimpleNamespace, degree: int) -> list[int]:
+    found: Any = options.n or range(degree + 1, LARGEST + 1)
+    return sorted(found)
+
+
+def _text(options: SimpleNamespace, degree: int) -> tuple[str, str]:
+    if options.database:
+        path = database_path(options.database, degree)
+        return read_text(path), path
+    return shipped(degree) or "", f"degree-{degree}.txt"

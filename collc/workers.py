@@ -1,0 +1,94 @@
+"""Calls of functions of modules, here or in other processes, with progress; results keep the order of the calls."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Executor, as_completed
+from typing import Any
+
+import attrs
+
+from collc.ir.diagnostic import error
+
+__all__ = ["Work", "cores", "pool"]
+
+#: ``progress(what, done, total)``
+Progress = Callable[[str, int, int], None]
+
+
+def cores() -> int:
+    """Return how many processors this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+@attrs.frozen
+class Work:
+    """Where calls run: in ``executor``'s workers, or here; who is told of them."""
+
+    executor: Executor | None = None
+    progress: Progress | None = None
+
+    def says(self, what: str, done: int = 0, total: int = 0) -> None:
+        """Tell the progress callback, if there is one."""
+        if self.progress is not None:
+            self.progress(what, done, total)
+
+    def run(self, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], names: Sequence[str]) -> list[Any]:
+        """Return the results of all calls, in their order. Raises C0024 where a worker ended."""
+        results: list[Any] = [None] * len(calls)
+        for done, (place, result) in enumerate(self._results(function, calls, names), 1):
+            results[place] = result
+            self.says(names[place], done, len(calls))
+        return results
+
+    def _results(
+        self, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], names: Sequence[str]
+    ) -> Iterator[tuple[int, Any]]:
+        if self.executor is None:
+            for place, call in enumerate(calls):
+                self.says(names[place], place, len(calls))
+                yield place, function(*call)
+            return
+        try:
+            self.says(names[0] if names else "", 0, len(calls))
+            pending = {self.executor.submit(function, *call): place for place, call in enumerate(calls)}
+            try:
+                for future in as_completed(pending):
+                    yield pending[future], future.result()
+            finally:
+                for future in pending:
+                    future.cancel()
+        except BrokenExecutor as problem:
+            message = "a worker ended before its part of the search was done"
+            raise error("C0024", message, notes=[str(problem) or type(problem).__name__]) from None
+
+
+@contextlib.contextmanager
+def pool(jobs: int) -> Iterator[Executor | None]:
+    """Yield a pool of so many processes, nothing for one; however the block ends, no process is left behind."""
+    if jobs <= 1:
+        yield None
+        return
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    # Spawned, not forked: the same on every system, and safe beside threads.
+    made = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_ignore_interrupts)
+    try:
+        yield made
+        made.shutdown()
+    except BaseException:
+        running = list((getattr(made, "_processes", None) or {}).values())
+        made.shutdown(wait=False, cancel_futures=True)
+        for process in running:
+            process.terminate()
+        raise
+
+
+def _ignore_interrupts() -> None:
+    """Leave an interrupt from the terminal to the parent, which ends its workers."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,0 +1,176 @@
+"""Candidates of the topology search, and what expanding them is predicted to cost (section 5 of the direct-connect
+paper).
+
+A candidate is an expression of the language with its costs. Predictions follow the theorems: exact for degree
+expansion and Cartesian power, an upper bound for line graphs; a product is optimal where its factors are. Costs are
+``T_L`` in steps and ``T_B`` in units of M/B.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+
+import attrs
+
+__all__ = ["Candidate", "bidirectional", "degree", "line", "line_of", "optimum", "power", "product", "prune"]
+
+
+def optimum(nodes: int) -> Fraction:
+    """Return the least T_B of any allgather on so many nodes: (N-1)/N (Theorem 4).
+
+    >>> optimum(8)
+    Fraction(7, 8)
+    """
+    return Fraction(nodes - 1, nodes)
+
+
+@attrs.frozen
+class Candidate:
+    """A topology as an expression, with its allgather's ``T_L`` and ``T_B``.
+
+    ``scheduler`` says whose costs these are: ``bfb``, or ``expansion`` where the base's schedule is carried along.
+    ``exact`` is false for a prediction that a real schedule may beat. ``both_ways``: every link has a partner the other
+    way. ``simple``: no parallel links and no self-loops; ``loops``: it may have self-loops, so that it has no degree
+    expansion. ``inner`` is what line graphs were taken of and how often, so that line(line(G)) is written line(G, 2);
+    ``factors`` are those of a product. ``slack`` is by how much the real T_B may lie below a prediction. The
+    ``diameter`` is T_L unless it is given.
+    """
+
+    expression: str
+    nodes: int
+    degree: int
+    T_L: int
+    T_B: Fraction
+    scheduler: str = "bfb"
+    exact: bool = True
+    both_ways: bool = False
+    simple: bool = True
+    loops: bool = False
+    inner: tuple[str, int] | None = attrs.field(default=None, repr=False)
+    factors: tuple[str, ...] = attrs.field(default=(), repr=False)
+    slack: Fraction = attrs.field(default=Fraction(0), repr=False)
+    diameter: int | None = None
+
+    @property
+    def optimal(self) -> bool:
+        """Whether its bandwidth time is the least possible."""
+        return optimum(self.nodes) == self.T_B
+
+    @property
+    def multiplies(self) -> bool:
+        """Whether Theorem 13 takes it as a factor: simple, with a bandwidth-optimal breadth-first schedule."""
+        return self.simple and self.optimal and self.scheduler == "bfb"
+
+    def serves(self, other: Candidate) -> bool:
+        """Whether this one can stand for the other, wherever it is used."""
+        return (
+            self.T_L <= other.T_L
+            and self.T_B <= max(other.T_B - other.slack, optimum(other.nodes))
+            and self.both_ways >= other.both_ways
+            and self.multiplies >= other.multiplies
+            and self.loops <= other.loops
+            and (self.simple or not other.simple)
+        )
+
+
+def prune(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Return those that no other serves for, in order of T_L; of equals the shortest expression.
+
+    The choice does not depend on the order given.
+    """
+    ranked = sorted(candidates, key=_rank)
+    kept: list[Candidate] = []
+    for candidate in ranked:
+        # What comes later is no better in T_L and T_B, but may still have what an earlier one lacks.
+        if not any(other.serves(candidate) for other in kept):
+            kept.append(candidate)
+    return kept
+
+
+def _rank(c: Candidate) -> tuple[int, Fraction, bool, bool, int, str]:
+    """Order by cost; of equals the known before the predicted, then the shortest expression."""
+    return c.T_L, c.T_B, not c.exact, c.scheduler != "bfb", len(c.expression), c.expression
+
+
+# ---- expansions
+
+
+def line_of(expression: str) -> tuple[str, int] | None:
+    """Return what a line graph was taken of, and how often: of ``line(G, 2)`` G and 2."""
+    if not (expression.startswith("line(") and expression.endswith(")")):
+        return None
+    base, comma, times = expression[5:-1].rpartition(", ")
+    return (base, int(times)) if comma and times.isdigit() else (expression[5:-1], 1)
+
+
+def line(base: Candidate) -> Candidate | None:
+    """Return L(G): d times the nodes, a step more, and T_B at most 1/N more (Theorem 7).
+
+    The real schedule may save about a shard's time, because a node is not its own source: that is the slack.
+    """
+    if base.degree < 2:
+        return None
+    name, times = base.inner or (base.expression, 0)
+    times += 1
+    expression = f"line({name})" if times == 1 else f"line({name}, {times})"
+    return Candidate(
+        expression, base.nodes * base.degree, base.degree, base.T_L + 1, base.T_B + Fraction(1, base.nodes),
+        scheduler=base.scheduler, exact=False, simple=not base.loops, loops=base.loops,
+        inner=(name, times), slack=base.slack + Fraction(1, base.nodes * base.degree),
+    )  # fmt: skip
+
+
+def degree(base: Candidate, n: int) -> Candidate | None:
+    """Return G * n: n times the nodes and the degree, a step more, T_B by Theorem 11."""
+    if base.loops or n < 2:
+        return None
+    nodes = base.nodes * n
+    return Candidate(
+        f"degree({base.expression}, {n})", nodes, base.degree * n, base.T_L + 1,
+        base.T_B + Fraction(n - 1, nodes), scheduler="expansion", exact=False,
+        both_ways=base.both_ways, simple=base.simple,
+    )  # fmt: skip
+
+
+def power(base: Candidate, n: int) -> Candidate | None:
+    """Return the Cartesian product of n copies: n times the steps, T_B by Theorem 12."""
+    if n < 2 or base.nodes < 2:
+        return None
+    nodes = base.nodes**n
+    # Where Theorem 13 holds, breadth first is as good as the expanded schedule.
+    scheduler = "bfb" if base.multiplies else "expansion"
+    return Candidate(
+        f"power({base.expression}, {n})", nodes, base.degree * n, base.T_L * n,
+        base.T_B / optimum(base.nodes) * optimum(nodes), scheduler=scheduler, exact=False,
+        both_ways=base.both_ways, simple=base.simple, loops=base.loops,
+    )  # fmt: skip
+
+
+def product(factors: Sequence[Candidate]) -> Candidate | None:
+    """Return the Cartesian product of different factors, bandwidth-optimal by Theorem 13, or nothing where it is
+    not.
+    """
+    if not all(factor.multiplies and factor.nodes > 1 for factor in factors):
+        return None
+    nodes, degrees, steps = 1, 0, 0
+    names: list[str] = []
+    for factor in factors:
+        nodes, degrees, steps = nodes * factor.nodes, degrees + factor.degree, steps + factor.T_L
+        names += factor.factors or [factor.expression]
+    return Candidate(
+        f"product({', '.join(names)})", nodes, degrees, steps, optimum(nodes),
+        exact=False, both_ways=all(factor.both_ways for factor in factors), factors=tuple(names),
+    )  # fmt: skip
+
+
+def bidirectional(base: Candidate) -> Candidate:
+    """Return G and its transpose together: twice the degree, the same costs (section A.6).
+
+    The paper's schedule needs G to be isomorphic to its transpose; breadth first does without, so that the costs are a
+    guess which the real schedule must confirm.
+    """
+    return Candidate(
+        f"bidirectional({base.expression})", base.nodes, base.degree * 2, base.T_L, base.T_B, exact=False,
+        both_ways=True, simple=False, loops=base.loops,
+    )  # fmt: skip

@@ -1,0 +1,231 @@
+"""What candidates really cost: every topology that a search keeps is built and its schedule's cost computed exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import attrs
+import numpy as np
+
+from collc.ir.collective import Collective
+from collc.ir.cost import cost
+from collc.ir.diagnostic import CollcError, error
+from collc.ir.group import Translations
+from collc.ir.spec import Problem
+from collc.ir.topology import Origin, Topology
+
+from ..synthesis.bfb import BFB
+from .database import Row
+from .evaluate import MOST_TABLED, bfb_cost, load_unit, node_loads
+from .expand import Candidate
+from .lines import line_cost
+from .wide import wide_cost
+
+__all__ = ["Library", "backwards", "bfb_costs", "expansion_costs", "measure", "mistakes", "rated"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+#: links of a node up to which a table of all their sets is quick
+_NARROW = 8
+#: kinds of ranks times ranks up to which an all-to-all rate is computed without being asked
+_FEW_KINDS = 4096
+
+#: from an expression of the language to its topology; sent to other processes, so a function of a module
+Library = Callable[[str], Topology]
+
+
+def bfb_costs(topology: Topology) -> tuple[int, Fraction]:
+    """Return T_L and T_B of what ``using bfb`` makes of an allgather.
+
+    Beside parallel links that is a relaxed schedule where one is better, which only synthesis itself finds.
+    """
+    plain = _plain(topology)
+    if plain[1] == Fraction(topology.num_ranks - 1, topology.num_ranks) or not _relaxes(topology):
+        return plain
+    real = cost(BFB().run(Problem(topology, Collective("allgather", topology.num_ranks))))
+    return (real.T_L, real.T_B) if real.T_B is not None else plain
+
+
+def _plain(topology: Topology) -> tuple[int, Fraction]:
+    """Return T_L and T_B of strict breadth first, in the least costly way that the topology allows."""
+    if topology.symmetry is not None and 0 < (topology.degree or 0) <= MOST_TABLED:
+        return _symmetric_cost(topology)
+    match (topology.origin.name, *topology.origin.arguments) if topology.origin else ("",):
+        case "line", Topology() as base, *times if _simple(base) and 1 < (base.degree or 0) <= MOST_TABLED:
+            return line_cost(base, times[0] if times else 1)
+    return wide_cost(topology) if (topology.degree or 0) > _NARROW else bfb_cost(topology)
+
+
+def _simple(topology: Topology) -> bool:
+    """Whether there are no self-loops and no parallel links."""
+    ends = _ends(topology)
+    return not (topology.src == topology.dst).any() and len(np.unique(ends)) == len(ends)
+
+
+def _ends(topology: Topology) -> Array:
+    return topology.src.astype(np.int64) * topology.num_nodes + topology.dst
+
+
+def _symmetric_cost(topology: Topology) -> tuple[int, Fraction]:
+    """Return T_L and T_B where every rank sees the same: rank 0 stands for all, and no table of all distances is
+    made.
+    """
+    nodes, links = topology.num_ranks, topology.in_links[1].reshape(topology.num_ranks, -1)
+    tails = topology.src[links[0]].tolist()
+    before = topology.src[links]  # (N, d): the ranks linked to each rank
+    hops = _hops_to(before, 0)
+    if (hops < 0).any():
+        topology.require_connected("an allgather")
+    masks = np.zeros(nodes, dtype=np.int64)
+    for place, tail in enumerate(tails):
+        usable = _hops_to(before, tail) + 1 == hops
+        masks |= np.where(usable, 1 << place, 0)
+    loads = node_loads(hops[None], masks[None], len(tails))
+    return int(hops.max()), Fraction(len(tails) * int(loads.sum()), load_unit(len(tails)) * nodes)
+
+
+def _hops_to(before: Array, rank: int) -> Array:
+    """Return how many hops each rank is away from one, -1 where there is no path."""
+    hops = np.full(len(before), -1, dtype=np.int64)
+    hops[rank], at, step = 0, np.array([rank]), 0
+    while len(at):
+        step += 1
+        there = before[at].ravel()
+        at = np.unique(there[hops[there] < 0])
+        hops[at] = step
+    return hops
+
+
+def _relaxes(topology: Topology) -> bool:
+    parallel = len(np.unique(_ends(topology))) < topology.num_links
+    return parallel and isinstance(topology.symmetry, Translations)
+
+
+def measure(candidate: Candidate, library: Library) -> list[Candidate]:
+    """Return the candidate with the exact costs of ``using bfb``, and where those do not reach it, the prediction for
+    ``using expansion`` too. Nothing where the topology cannot be built or is not connected.
+
+    Raises C0571 where the expression gives another number of nodes or another degree.
+    """
+    try:
+        topology = library(candidate.expression)
+    except CollcError:
+        return []
+    _check(candidate, topology)
+    loops = bool((topology.src == topology.dst).any())
+    try:
+        steps, bandwidth = bfb_costs(topology)
+    except CollcError:
+        return []  # not strongly connected
+    real = attrs.evolve(
+        candidate, T_L=steps, T_B=bandwidth, scheduler="bfb", exact=True, slack=Fraction(0),
+        both_ways=topology.reverse_links is not None, loops=loops,
+        simple=_simple(topology),
+    )  # fmt: skip
+    if candidate.scheduler == "bfb" or (steps <= candidate.T_L and bandwidth <= candidate.T_B):
+        return [real]
+    try:
+        carried = expansion_costs(topology)
+    except CollcError:
+        return [real]  # no schedule is carried along this expansion
+    return [real, attrs.evolve(real, T_L=carried[0], T_B=carried[1], scheduler="expansion", diameter=steps)]
+
+
+def backwards(row: Row, library: Library) -> Row:
+    """Return the row with the T_B of a reduce-scatter, which is an allgather on the transpose, reversed."""
+    if row.T_B_back is not None:
+        return row
+    if row.bidirectional:
+        return attrs.evolve(row, T_B_back=row.T_B)
+    topology = library(row.expression)
+    costs = _plain(_turned(topology)) if row.scheduler == "bfb" else expansion_costs(topology, "reduce-scatter")
+    return attrs.evolve(row, T_B_back=costs[1])
+
+
+def _turned(topology: Topology) -> Topology:
+    """Return the transpose, still knowing that its ranks are alike and what it is a line graph of: enough to
+    measure.
+    """
+    turned = topology.transpose()
+    match (topology.origin.name, *topology.origin.arguments) if topology.origin else ("",):
+        case "line", Topology() as base, *times:
+            return attrs.evolve(turned, origin=Origin("line", (_turned(base), *times)))
+    return attrs.evolve(turned, symmetry=topology.symmetry)
+
+
+def expansion_costs(topology: Topology, kind: str = "allgather") -> tuple[int, Fraction]:
+    """Return T_L and T_B of what ``using expansion`` makes of a collective.
+
+    Raises CollcError where it makes nothing.
+    """
+    from ..expansion.expansion import Expansion
+
+    real = cost(Expansion().run(Problem(topology, Collective(kind, topology.num_ranks))))
+    assert real.T_B is not None  # all candidates are regular
+    return real.T_L, real.T_B
+
+
+def rated(row: Row, library: Library, most_nodes: int = 0) -> Row:
+    """Return the row with its all-to-all rate, where that is soon computed: where few ranks stand for all, or ranks are
+    few.
+
+    The rate is one that a routing reaches, exact wherever there is symmetry.
+    """
+    if row.alltoall_rate is not None:
+        return row
+    topology = library(row.expression)
+    kinds = _kinds_of_ranks(topology)
+    soon = (topology.degree or 0) <= _NARROW and (kinds == 1 or kinds * topology.num_ranks <= _FEW_KINDS)
+    if not soon and topology.num_ranks > most_nodes:
+        return row
+    from ..synthesis.rate import alltoall_rate
+
+    return attrs.evolve(row, alltoall_rate=alltoall_rate(topology).lower)
+
+
+def _kinds_of_ranks(topology: Topology) -> int:
+    """Return how many ranks are enough to stand for all, as far as can be told from how the topology was built."""
+    if topology.symmetry is not None:
+        return 1
+    match (topology.origin.name, *topology.origin.arguments) if topology.origin else ("",):
+        case "line", Topology() as base, *times if base.degree is not None:
+            return _kinds_of_ranks(base) * base.degree ** (times[0] if times else 1)
+    return topology.num_ranks
+
+
+def _check(candidate: Candidate | Row, topology: Topology) -> None:
+    found = topology.num_ranks, topology.degree
+    if found != (candidate.nodes, candidate.degree) or not topology.is_direct:
+        raise error(
+            "C0571",
+            f"`{candidate.expression}` has {found[0]} ranks of degree {found[1]}",
+            notes=[f"needed: {candidate.nodes} ranks of degree {candidate.degree}, without switches"],
+        )
+
+
+def mistakes(row: Row, library: Library) -> list[str]:
+    """Return what is wrong with a row of a database: its topology is built and everything it says computed anew."""
+    try:
+        topology = library(row.expression)
+        _check(row, topology)
+        costs = (bfb_costs if row.scheduler == "bfb" else expansion_costs)(topology)
+    except CollcError as problem:
+        return [diagnostic.message for diagnostic in problem.diagnostics]
+    said: dict[str, tuple[object, object]] = {
+        "T_L": (row.T_L, costs[0]), "T_B": (row.T_B, costs[1]), "diameter": (row.diameter, _diameter(topology)),
+        "bidirectional": (row.bidirectional, topology.reverse_links is not None),
+    }  # fmt: skip
+    if row.T_B_back is not None:
+        said["reduce_scatter_T_B"] = (row.T_B_back, backwards(attrs.evolve(row, T_B_back=None), library).T_B_back)
+    if row.alltoall_rate is not None:
+        said["alltoall_rate"] = (row.alltoall_rate, rated(attrs.evolve(row, alltoall_rate=None), library).alltoall_rate)
+    return [f"{name} is {real}, the row says {found}" for name, (found, real) in said.items() if real != found]
+
+
+def _diameter(topology: Topology) -> int | None:
+    if topology.symmetry is None or not topology.degree:
+        return topology.diameter
+    hops = _hops_to(topology.src[topology.in_links[1].reshape(topology.num_ranks, -1)], 0)
+    return int(hops.max())
