@@ -37,6 +37,8 @@ class Pass(ABC):
     gives: ClassVar[type]
     requires: ClassVar[tuple[str, ...]] = ()
     #: whether it takes a SymmetricSchedule where it takes a Schedule; others are given it unfolded
+    #: whether the pieces it sends follow each other on purpose, so that joining messages would undo its work
+    pipelined: ClassVar[bool] = False
     takes_templates: ClassVar[bool] = False
 
     @abstractmethod

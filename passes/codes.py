@@ -181,22 +181,22 @@ Leave `steps` out: `flow` takes the diameter, or a few more where that is faster
 """,
     "C0562": """an impossible number of pieces
 
-`flow { chunks: N }` cuts every shard in at most N equal pieces, 1 to 64. Few are mostly enough: every piece takes one path, and
-shards are many.
+`flow { chunks: N }` cuts every shard in at most N equal pieces, 1 to 64. Few are mostly enough: every piece takes one
+path, and shards are many.
 """,
     "C0563": """an all-to-all that is too large
 
-An all-to-all of N ranks has N * N shards, each of which crosses as many links as its ranks are apart. `flow` makes at most
-2^26 transfers: about 2,500 ranks on networks of small diameter.
+An all-to-all of N ranks has N * N shards, each of which crosses as many links as its ranks are apart. `flow` makes at
+most 2^26 transfers: about 2,500 ranks on networks of small diameter.
 
 Use a smaller topology.
 """,
     "C0570": """a database of topologies that cannot be read
 
-A row has nine words: nodes, T_L, T_B, the T_B of a reduce-scatter or `-`, diameter, `->` or `<->`, the all-to-all rate or
-`-`, the scheduler, and the expression, which may have blanks.
+A row has nine words: nodes, T_L, T_B, the T_B of a reduce-scatter or `-`, diameter, `->` or `<->`, the all-to-all rate
+or `-`, the scheduler, and the expression, which may have blanks.
 
-    9 2 8/9 8/9 2 <-> - bfb hamming(2, 3)
+    9 2 8/9 8/9 2 <-> 1/3 bfb hamming(2, 3)
 
 Build the file with `collc find --refresh --database FILE`.
 """,
@@ -210,8 +210,8 @@ Correct the row, or delete it and search again.
 """,
     "C0575": """a topology whose cost the finder cannot tell
 
-The finder computes what a breadth-first allgather costs without building it. It does so for networks of ranks only, with
-as many links into every rank as out of it, all of the same bandwidth and latency.
+The finder computes what a breadth-first allgather costs without building it. It does so for networks of ranks only,
+with as many links into every rank as out of it, all of the same bandwidth and latency.
 
 `collc cost` predicts the cost of a schedule on any topology.
 """,

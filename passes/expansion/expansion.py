@@ -92,7 +92,7 @@ class Expansion(Pass):
         if not any(field.name == "objective" for field in attrs.fields(type(found))):
             message = f"expansion was given the objective `{self.objective}`, but its base `{self.base}` has none"
             raise error("C0522", message, hint="write `{ base: exact, objective: bandwidth }`, or leave it out")
-        return attrs.evolve(found, objective=self.objective)
+        return type(found)(objective=self.objective)  # type: ignore[call-arg]  # it has such a field
 
 
 def _backwards(tree: _Tree, topology: Topology) -> Schedule:

@@ -58,7 +58,7 @@ def busiest(counts: Array, degree: int) -> Array:
     ``counts`` has shape (2^degree, rows): how many jobs may use which links, for every mask; row 0 must be 0.
     """
     most = int(counts.sum(axis=0).max(initial=0))
-    confined = counts.astype(np.uint16 if most < 1 << 16 else np.int64, order="C")  # a copy
+    confined: Any = counts.astype(np.uint16 if most < 1 << 16 else np.int64, order="C")  # a copy
     for link in range(degree):
         halves = confined.reshape(-1, 2, 1 << link, confined.shape[1])
         halves[:, 1] += halves[:, 0]

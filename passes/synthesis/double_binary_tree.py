@@ -56,6 +56,7 @@ class DoubleBinaryTree(Pass):
     summary: ClassVar[str] = "pipelined allreduce, broadcast or reduce over two binary trees, as NCCL's"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = Schedule
+    pipelined: ClassVar[bool] = True
 
     pipeline: int | None = attrs.field(
         default=None, metadata={"help": "pieces of each half of the data; unless given, what the cost model likes best"}
