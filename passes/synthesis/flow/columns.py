@@ -1,0 +1,201 @@
+"""The all-to-all rate of any network by column generation: trees cheapest at prices, prices from a linear program.
+
+Sources that automorphisms exchange are alike, and so are links: one source for each orbit is routed, and loads are
+counted by orbits of links (the mean of a routing over all automorphisms loads all links of an orbit equally).
+
+Multiplicative weights find good prices quickly; HiGHS finds the best, with the trees that were cheapest on the way.
+Both work in floats. What is returned is exact on both sides: any whole prices prove an upper bound of the rate by exact
+shortest paths, and any whole mix of trees is a routing with exact loads.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import lcm
+from typing import Any
+
+import attrs
+import numpy as np
+
+from .basis import Row, solve_sparse
+from .master import Master
+from .paths import Network, cheapest, subtree_sums
+
+__all__ = ["Commodities", "Routing", "column_rate"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_PRICE = 2**26  # the dearest class's price, in whole numbers
+_SHARE = 2**26  # a mix's shares are counted in so many parts
+#: Rounds of multiplicative weights, and how many of the last join the linear program: small and large programs.
+_WARM, _KEEP = (60, 300), (30, 6)
+_WEIGHT = (0.7, 0.5)  # prices stay so near the best known: the program's own jump about
+_LARGE = 1 << 16  # sources times classes from which a program is large
+_ROUNDS_LARGE = 15  # some seconds each
+_MOST_LOADS = 1 << 19  # and from which it takes too long
+_MOST_BASIS = 300
+
+
+@attrs.frozen(eq=False)
+class Routing:
+    """The trees that are cheapest at some prices: what all cost, and each source's loads, shape (sources, classes)."""
+
+    cost: int
+    loads: Array
+
+
+@attrs.frozen(eq=False)
+class Commodities:
+    """What is to be routed: from each of ``sources`` (which stands for ``count`` of its kind) one unit to every rank.
+
+    ``link_class`` numbers the classes of links; ``capacity`` is each class's total, in whole units.
+    """
+
+    network: Network
+    num_ranks: int
+    sources: Array
+    count: Array
+    link_class: Array
+    capacity: Array
+
+    @property
+    def classes(self) -> int:
+        return len(self.capacity)
+
+    def route(self, prices: Array) -> Routing:
+        """Route everything as cheaply as possible at these whole prices, one for each class.
+
+        A source's loads are its own, not those of all that it stands for.
+        """
+        links = self.network.links
+        kind = self.link_class[np.maximum(links, 0)]
+        trees = cheapest(self.network, self.sources, prices[kind][:, :, None])
+        wanted = (np.arange(len(links)) < self.num_ranks)[:, None]
+        sums = subtree_sums(self.network, trees, wanted)
+        nodes, columns = np.nonzero(trees.slot >= 0)
+        key = columns * self.classes + kind[nodes, trees.slot[nodes, columns]]
+        loads = np.bincount(key, weights=sums[nodes, columns], minlength=len(self.sources) * self.classes)
+        costs = trees.cost[: self.num_ranks].sum(axis=0)
+        total = sum(int(c) * int(n) for c, n in zip(costs, self.count, strict=True))
+        return Routing(total, loads.reshape(len(self.sources), self.classes).astype(np.int64))
+
+    def bound(self, prices: Array) -> tuple[Fraction, Routing]:
+        """Return the least 1/f that these whole prices prove, and the routing that is cheapest at them."""
+        routing = self.route(prices)
+        capacity = sum(int(p) * int(c) for p, c in zip(prices, self.capacity, strict=True))
+        return Fraction(routing.cost, capacity), routing
+
+
+def column_rate(what: Commodities, gap: Fraction, rounds: int) -> tuple[Fraction, Fraction]:
+    """Return ``(lower, upper)`` around the rate: within ``gap`` of each other, relatively, or after so many rounds.
+
+    They are equal where the linear program's last basis can be solved in fractions and proves itself. Networks with so
+    many kinds of sources and links that a linear program takes long get what multiplicative weights find.
+    """
+    search, loads = _Search(what), len(what.sources) * what.classes
+    if loads > _MOST_LOADS:
+        value = search.weigh(_WARM[1], keep=0)
+        return 1 / value, 1 / search.best
+    search.weigh(_WARM[search.large], _KEEP[search.large])
+    close = search.improve(gap, min(rounds, _ROUNDS_LARGE) if search.large else rounds)
+    exact = search.exact() if close and not search.large else None
+    if exact is not None:
+        return 1 / exact, 1 / exact
+    return 1 / search.value(), 1 / search.best
+
+
+class _Search:
+    """Prices and trees found so far. ``best`` is the largest bound on 1/f, proved at ``prices`` (floats)."""
+
+    def __init__(self, what: Commodities) -> None:
+        self.what, self.capacity = what, what.capacity.astype(np.float64)
+        self.large = len(what.sources) * what.classes > _LARGE
+        method = "central" if self.large else "simplex"
+        self.master = Master(np.zeros(what.classes, dtype=np.int64), what.capacity, len(what.sources), method)
+        self.best, self.prices = Fraction(0), np.ones(what.classes) / self.capacity.sum()
+        self.pool: list[Array] = []
+        self.shares = np.zeros(0)
+
+    def _try(self, prices: Array) -> Routing:
+        bound, routing = self.what.bound(np.rint(prices * (_PRICE / prices.max())).astype(np.int64))
+        if bound > self.best:
+            self.best, self.prices = bound, prices / (prices @ self.capacity)
+        return routing
+
+    def _join(self, routing: Routing) -> None:
+        self.pool.append(routing.loads)
+        source, used = np.nonzero(routing.loads)
+        loads = routing.loads[source, used] * self.what.count[source]
+        self.master.join(np.arange(len(self.what.sources)), source, used, loads)
+
+    def weigh(self, rounds: int, keep: int) -> Fraction:
+        """Multiplicative weights: the busier a class, the dearer it becomes. Return the largest load of the mean."""
+        logarithm, total = np.zeros(self.what.classes), np.zeros(self.what.classes, dtype=np.int64)
+        for turn in range(rounds):
+            routing = self._try(np.exp(logarithm - logarithm.max()) / self.capacity)
+            load = self.what.count @ routing.loads
+            total += load
+            logarithm += load / self.capacity / float(self.best) / np.sqrt(turn + 1)
+            if turn >= rounds - keep:
+                self._join(routing)
+        return max(Fraction(int(a), int(c) * rounds) for a, c in zip(total, self.what.capacity, strict=True))
+
+    def improve(self, gap: Fraction, rounds: int) -> bool:
+        """Column generation; return whether the bounds came within ``gap`` of each other."""
+        before = float("inf")
+        for _ in range(rounds):
+            least, self.shares, duals = self.master.solve()
+            if least <= float(self.best) * (1 + float(gap) / 2):
+                return True
+            # where better prices brought no better mix the program may have ended: then its own prices tell
+            weight = _WEIGHT[self.large] if least < before * (1 - 1e-9) else 0.0
+            before = least
+            self._join(self._try(weight * self.prices + (1 - weight) * duals))
+        self.shares = self.master.solve()[1]
+        return False
+
+    def value(self) -> Fraction:
+        """Return the exact largest load of the last mix, its shares rounded to whole parts."""
+        what, loads = self.what, np.concatenate(self.pool)
+        total, source = np.zeros(what.classes, dtype=object), np.tile(np.arange(len(what.sources)), len(self.pool))
+        for s in range(len(what.sources)):
+            mine = np.flatnonzero(source == s)
+            parts = np.rint(self.shares[mine] * _SHARE).astype(np.int64)
+            parts[np.argmax(parts)] += _SHARE - parts.sum()
+            mine, parts = mine[parts > 0], parts[parts > 0]
+            total = total + parts.astype(object) @ loads[mine].astype(object) * int(what.count[s])
+        return max(Fraction(a, int(c) * _SHARE) for a, c in zip(total, what.capacity, strict=True))
+
+    def exact(self) -> Fraction | None:
+        """Solve the program's last basis in fractions: 1/f where its mix and its prices prove each other."""
+        what = self.what
+        columns, slack = self.master.basis()
+        tight, chosen = np.flatnonzero(~slack), np.flatnonzero(columns[1:])
+        size = len(tight) + len(what.sources)
+        if len(chosen) + 1 != size or size > _MOST_BASIS or not columns[0]:
+            return None
+        loads = np.concatenate(self.pool)[chosen] * what.count[chosen % len(what.sources), None]
+        source = chosen % len(what.sources)
+        # unknowns: the chosen trees' shares, then 1/f; equations: the busiest classes, then the sources
+        rows: list[Row] = [{len(chosen): -Fraction(int(what.capacity[k]))} for k in tight]
+        rows += [{} for _ in what.sources]
+        for c, s in enumerate(source.tolist()):
+            for i in np.flatnonzero(loads[c, tight]).tolist():
+                rows[i][c] = Fraction(int(loads[c, tight[i]]))
+            rows[len(tight) + s][c] = Fraction(1)
+        right = [Fraction(0)] * len(tight) + [Fraction(1)] * len(what.sources)
+        mix = solve_sparse(rows, right)
+        turned: list[Row] = [{} for _ in range(size)]
+        for i, row in enumerate(rows):
+            for c, x in row.items():
+                turned[c][i] = x
+        duals = solve_sparse(turned, [Fraction(0)] * len(chosen) + [Fraction(-1)]) if mix else None
+        if mix is None or duals is None or min(mix) < 0 or min(duals[: len(tight)]) < 0:
+            return None
+        total = np.array(mix[:-1], dtype=object) @ loads.astype(object)
+        if max(Fraction(a, int(c)) for a, c in zip(total, what.capacity, strict=True)) > mix[-1]:
+            return None
+        scale = lcm(*(p.denominator for p in duals[: len(tight)]))
+        prices = np.zeros(what.classes, dtype=object)
+        prices[tight] = [int(p * scale) for p in duals[: len(tight)]]
+        return mix[-1] if what.bound(prices)[0] == mix[-1] else None
