@@ -67,6 +67,7 @@ class _Places:
     first: Array
     last: Array
     scratch: Array
+    staged: Array
 
     @classmethod
     def of(cls, s: Schedule) -> _Places:
@@ -79,11 +80,31 @@ class _Places:
         row, atom = _expand(first, last)
         backwards = row[::-1]  # the earliest row is written last
         arrived[s.dst[backwards], s.shard[backwards], atom[::-1]] = backwards
+        staged = _leaves_late(s)
+        arrived[staged] = -1
         passing = (arrived < len(s)).any(axis=2) & (output < 0)
         room = np.cumsum(passing, axis=1) * chunks
         home = np.where(output >= 0, output, np.where(passing, room - chunks, -1))
         home_buffer = np.where(output >= 0, Buffer.OUTPUT, Buffer.SCRATCH)
-        return cls(home_buffer, home, start, arrived, ends, first, last, room[:, -1] if room.size else room)
+        return cls(home_buffer, home, start, arrived, ends, first, last, room[:, -1] if room.size else room, staged)
+
+
+def _leaves_late(s: Schedule) -> Array:
+    """Return which shards of an all-to-all their source still sends when the one that takes their place has come.
+
+    In place, the shard from v to r arrives where the shard from r to v lies in r's input. Shape (ranks, shards).
+    """
+    ranks, shards = s.collective.num_ranks, np.arange(s.collective.num_shards)
+    late = np.zeros((ranks, len(shards)), dtype=bool)
+    if s.collective.kind != "alltoall" or not len(s):
+        return late
+    source, target = shards // ranks, shards % ranks
+    shard, step = s.shard.astype(np.int64), s.step.astype(np.int64)
+    leaves, comes = np.full(len(shards), -1), np.full(len(shards), s.num_steps)
+    np.maximum.at(leaves, shard, np.where(s.src == source[shard], step, -1))
+    np.minimum.at(comes, shard, np.where(s.dst == target[shard], step, s.num_steps))
+    late[source, shards] = leaves > comes[target * ranks + source]
+    return late
 
 
 def _offsets(slots: Array, chunks: int) -> Array:
@@ -240,8 +261,14 @@ def _set_aside(
 
 
 def _copies(s: Schedule, places: _Places, table: _Table) -> None:
-    """Copy to the output what the rank has from the start and nothing ever arrives for."""
+    """Copy to the output what the rank has from the start and nothing ever arrives for; to scratch what is staged."""
     c: Collective = s.collective
+    source, held = np.nonzero(places.staged)
+    table.add(
+        len(source), rank=source, kind=_LOCAL_BLOCK, peer=-1, time=-1, rank_order=np.arange(len(source)),
+        opcode=Opcode.COPY, src_buffer=Buffer.INPUT, src_offset=places.start[source, held],
+        dst_buffer=Buffer.SCRATCH, dst_offset=places.home[source, held], count=s.parts,
+    )  # fmt: skip
     ranks, shards = np.arange(c.num_ranks)[:, None], np.arange(c.num_shards)[None, :]
     wanted = c.wants(ranks, shards) & c.holds(ranks, shards)
     rank, shard, atom = np.nonzero(wanted[:, :, None] & (places.arrived == len(s)))
