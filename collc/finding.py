@@ -145,10 +145,13 @@ class Frontier:
     """What was found: rows by T_L, none of which another beats in all respects; ``times`` are theirs in seconds.
 
     ``bound_T_L`` is Moore's bound, for links both ways the one for graphs; ``bound_T_B`` is Theorem 4's.
+
+    ``both_ways`` is the frontier of the topologies whose every link has its reverse: duplex cables.
     """
 
     wanted: Wanted
     frontier: tuple[Row, ...]
+    both_ways: tuple[Row, ...] = ()
 
     @property
     def times(self) -> tuple[float | None, ...]:
@@ -201,7 +204,8 @@ def find(
             hint="search longer: --effort 100000",
             exit_status=3,
         )
-    return Frontier(wanted, tuple(found))
+    both_ways = frontier(rows, bidirectional=True, objective=wanted.objective)
+    return Frontier(wanted, tuple(found), tuple(both_ways))
 
 
 def search(nodes: int, degree: int, evaluations: int, seed: int, work: Work) -> list[Row]:

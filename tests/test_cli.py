@@ -161,7 +161,7 @@ def test_json_of_compile(collc: Collc, ring: str) -> None:
 
 
 def test_a_folder_that_fails_to_fill_is_taken_away(collc: Collc) -> None:
-    Path("bad.coll").write_text("collective a = alltoall on biring(3);\n")
+    Path("bad.coll").write_text("collective a = alltoall on biring(3); schedule a using bfb;\n")
     assert collc("bad.coll", "-t", "ir", "-o", "out/").status == 3
     assert collc("bad.coll", "-t", "ir", "-o", "no/such/").status == 1
     assert ["bad.coll"] == names()

@@ -92,16 +92,10 @@ def progress(console: Console) -> Any:
 
 def _text(found: Frontier, options: SimpleNamespace) -> str:
     wanted, (steps, bandwidth) = found.wanted, found.bound
-    rows = []
-    for row, time in zip(found.frontier, found.times, strict=True):
-        mark = "*" if row is found.best else ""
-        shown = "" if time is None else show_time(time)
-        links = "<->" if row.bidirectional else "->"
-        back = "" if row.T_B_back in (None, row.T_B) else str(row.T_B_back)
-        costs = (str(row.T_L), str(row.T_B), f"{float(row.T_B):.4f}", back)
-        rows.append((mark, *costs, links, shown, _expression(row)))
+    rows = [_row(row, wanted.time(row), row is found.best) for row in found.frontier]
     costs = (str(steps), str(bandwidth), f"{float(bandwidth):.4f}", "")
     rows.append(("", *costs, "", "", "bound: no topology has less"))
+    rows += [_row(row, wanted.time(row)) for row in found.both_ways if row not in found.frontier]
     head: tuple[str, ...] = ("", "T_L", "T_B", "", "reduce-scatter", "links", "time", "topology")
     lines: list[tuple[str, ...]] = list(rows)
     if not any(row[4] for row in rows):  # as a rule a reduce-scatter takes as long as an allgather
@@ -110,6 +104,13 @@ def _text(found: Frontier, options: SimpleNamespace) -> str:
     text = f"{kind} of {wanted.nodes} nodes and degree {wanted.degree}: T_L in steps, T_B in M/B\n"
     text += table(lines, head=head, right=(1, 3, len(head) - 2), indent="  ")
     return text + _footer(found, options)
+
+
+def _row(row: Row, time: float | None, best: bool = False) -> tuple[str, ...]:
+    shown = "" if time is None else show_time(time)
+    back = "" if row.T_B_back in (None, row.T_B) else str(row.T_B_back)
+    costs = (str(row.T_L), str(row.T_B), f"{float(row.T_B):.4f}", back)
+    return ("*" if best else "", *costs, "<->" if row.bidirectional else "->", shown, _expression(row))
 
 
 def _expression(row: Row) -> str:
@@ -138,21 +139,22 @@ def _footer(found: Frontier, options: SimpleNamespace) -> str:
 def frontier_object(found: Frontier) -> dict[str, Any]:
     """Return the object of ``--json``; rationals are strings beside floats, times in microseconds."""
     wanted, (steps, bandwidth) = found.wanted, found.bound
-    rows = [
-        {
-            "expression": row.expression, "T_L": row.T_L, "T_B": str(row.T_B), "T_B_float": float(row.T_B),
-            "T_B_reduce_scatter": None if row.T_B_back is None else str(row.T_B_back), "diameter": row.diameter,
-            "bidirectional": row.bidirectional,
-            "alltoall_rate": None if row.alltoall_rate is None else str(row.alltoall_rate),
-            "alltoall_rate_float": None if row.alltoall_rate is None else float(row.alltoall_rate),
-            "time_us": None if time is None else time * 1e6, "scheduler": row.scheduler,
-        }
-        for row, time in zip(found.frontier, found.times, strict=True)
-    ]  # fmt: skip
     return {
         "n": wanted.nodes, "degree": wanted.degree, "bidirectional": wanted.bidirectional,
         "objective": wanted.objective, "alpha_us": float(wanted.alpha * 10**6), "size_bytes": wanted.size,
-        "bandwidth_GBps": float(wanted.bandwidth / 10**9), "frontier": rows,
+        "bandwidth_GBps": float(wanted.bandwidth / 10**9), "frontier": [_object(row, wanted) for row in found.frontier],
+        "bidirectional_frontier": [_object(row, wanted) for row in found.both_ways],
         "bound": {"T_L": steps, "T_B": str(bandwidth), "T_B_float": float(bandwidth)},
         "best": None if found.best is None else found.best.expression,
+    }  # fmt: skip
+
+
+def _object(row: Row, wanted: Wanted) -> dict[str, Any]:
+    time, rate = wanted.time(row), row.alltoall_rate
+    return {
+        "expression": row.expression, "T_L": row.T_L, "T_B": str(row.T_B), "T_B_float": float(row.T_B),
+        "T_B_reduce_scatter": None if row.T_B_back is None else str(row.T_B_back), "diameter": row.diameter,
+        "bidirectional": row.bidirectional, "alltoall_rate": None if rate is None else str(rate),
+        "alltoall_rate_float": None if rate is None else float(rate),
+        "time_us": None if time is None else time * 1e6, "scheduler": row.scheduler,
     }  # fmt: skip
