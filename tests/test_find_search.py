@@ -19,11 +19,12 @@ from collc.ir.spec import Problem
 from collc.ir.topology import Topology
 from collc.ir.verify import verify
 from collc.passes.expansion.expansion import Expansion
+from collc.passes.expansion.theorems import optimum
 from collc.passes.finder import expand, tasks
 from collc.passes.finder.bases import DISTANCE_REGULAR, bases, circulant_offsets, in_pairs
 from collc.passes.finder.database import Row, frontier, merged, parse_rows, print_rows, rows_for
 from collc.passes.finder.evaluate import bfb_cost
-from collc.passes.finder.expand import Candidate, optimum, prune
+from collc.passes.finder.expand import Candidate, prune
 from collc.passes.finder.measure import backwards, bfb_costs, measure, mistakes
 from collc.passes.finder.search import BottomUp, grow
 from collc.passes.finder.wide import wide_cost

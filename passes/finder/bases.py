@@ -16,7 +16,8 @@ import attrs
 
 from collc.ir.bounds import moore_steps
 
-from .expand import Candidate, line_of, optimum
+from ..expansion.theorems import optimum
+from .expand import Candidate, line_of
 
 __all__ = ["DISTANCE_REGULAR", "bases", "circulant_offsets", "in_pairs"]
 

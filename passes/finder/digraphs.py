@@ -13,10 +13,10 @@ from itertools import groupby
 import attrs
 import numpy as np
 
+from ..expansion.theorems import optimum
 from .cayley import Candidate
 from .database import Row, frontier
 from .evaluate import Evaluator
-from .expand import optimum
 
 __all__ = ["digraphs"]
 

@@ -13,16 +13,10 @@ from fractions import Fraction
 
 import attrs
 
-__all__ = ["Candidate", "bidirectional", "degree", "line", "line_of", "optimum", "power", "product", "prune"]
+from ..expansion import theorems
+from ..expansion.theorems import optimum
 
-
-def optimum(nodes: int) -> Fraction:
-    """Return the least T_B of any allgather on so many nodes: (N-1)/N (Theorem 4).
-
-    >>> optimum(8)
-    Fraction(7, 8)
-    """
-    return Fraction(nodes - 1, nodes)
+__all__ = ["Candidate", "bidirectional", "degree", "line", "line_of", "power", "product", "prune"]
 
 
 @attrs.frozen
@@ -114,8 +108,9 @@ def line(base: Candidate) -> Candidate | None:
     name, times = base.inner or (base.expression, 0)
     times += 1
     expression = f"line({name})" if times == 1 else f"line({name}, {times})"
+    steps, most = theorems.line(base.T_L, base.T_B, base.nodes, base.degree)
     return Candidate(
-        expression, base.nodes * base.degree, base.degree, base.T_L + 1, base.T_B + Fraction(1, base.nodes),
+        expression, base.nodes * base.degree, base.degree, steps, most,
         scheduler=base.scheduler, exact=False, simple=not base.loops, loops=base.loops,
         inner=(name, times), slack=base.slack + Fraction(1, base.nodes * base.degree),
     )  # fmt: skip
@@ -125,10 +120,10 @@ def degree(base: Candidate, n: int) -> Candidate | None:
     """Return G * n: n times the nodes and the degree, a step more, T_B by Theorem 11."""
     if base.loops or n < 2:
         return None
-    nodes = base.nodes * n
+    steps, bandwidth = theorems.degree(base.T_L, base.T_B, base.nodes, n)
     return Candidate(
-        f"degree({base.expression}, {n})", nodes, base.degree * n, base.T_L + 1,
-        base.T_B + Fraction(n - 1, nodes), scheduler="expansion", exact=False,
+        f"degree({base.expression}, {n})", base.nodes * n, base.degree * n, steps, bandwidth,
+        scheduler="expansion", exact=False,
         both_ways=base.both_ways, simple=base.simple,
     )  # fmt: skip
 
@@ -137,12 +132,12 @@ def power(base: Candidate, n: int) -> Candidate | None:
     """Return the Cartesian product of n copies: n times the steps, T_B by Theorem 12."""
     if n < 2 or base.nodes < 2:
         return None
-    nodes = base.nodes**n
+    steps, bandwidth = theorems.power(base.T_L, base.T_B, base.nodes, n)
     # Where Theorem 13 holds, breadth first is as good as the expanded schedule.
     scheduler = "bfb" if base.multiplies else "expansion"
     return Candidate(
-        f"power({base.expression}, {n})", nodes, base.degree * n, base.T_L * n,
-        base.T_B / optimum(base.nodes) * optimum(nodes), scheduler=scheduler, exact=False,
+        f"power({base.expression}, {n})", base.nodes**n, base.degree * n, steps, bandwidth,
+        scheduler=scheduler, exact=False,
         both_ways=base.both_ways, simple=base.simple, loops=base.loops,
     )  # fmt: skip
 
