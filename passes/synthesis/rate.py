@@ -99,6 +99,11 @@ def _symmetric(topology: Topology, gap: Fraction) -> tuple[Fraction, Fraction] |
     )
 
 
+def _everyone(topology: Topology) -> Array:
+    """One unit for every rank, none for switches; shape (nodes, 1)."""
+    return (np.arange(topology.num_nodes) < topology.num_ranks).astype(np.int64)[:, None]
+
+
 def _general(topology: Topology, gap: Fraction, rounds: int) -> tuple[Fraction, Fraction]:
     node_orbit, link_orbit = orbits(topology)
     _, sources, count = np.unique(node_orbit[: topology.num_ranks], return_index=True, return_counts=True)
@@ -110,7 +115,7 @@ def _general(topology: Topology, gap: Fraction, rounds: int) -> tuple[Fraction, 
     useful = src[first] != dst[first]
     number = np.cumsum(useful) - 1
     what = Commodities(
-        Network.of(topology.num_nodes, src, dst), topology.num_ranks, sources, count,
+        Network.of(topology.num_nodes, src, dst), _everyone(topology), sources, count,
         number[np.searchsorted(kinds, link_orbit)], (size * np.array(width))[useful],
     )  # fmt: skip
     lower, upper = column_rate(what, gap, rounds)

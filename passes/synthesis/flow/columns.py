@@ -46,13 +46,14 @@ class Routing:
 
 @attrs.frozen(eq=False)
 class Commodities:
-    """What is to be routed: from each of ``sources`` (which stands for ``count`` of its kind) one unit to every rank.
+    """What is to be routed: from each of ``sources`` (which stands for ``count`` of its kind) ``wanted`` to every node.
 
-    ``link_class`` numbers the classes of links; ``capacity`` is each class's total, in whole units.
+    ``wanted`` are whole units, shape (nodes, sources), or (nodes, 1) where all sources send the same. ``link_class``
+    numbers the classes of links; ``capacity`` is each class's total, in whole units.
     """
 
     network: Network
-    num_ranks: int
+    wanted: Array
     sources: Array
     count: Array
     link_class: Array
@@ -70,12 +71,11 @@ class Commodities:
         links = self.network.links
         kind = self.link_class[np.maximum(links, 0)]
         trees = cheapest(self.network, self.sources, prices[kind][:, :, None])
-        wanted = (np.arange(len(links)) < self.num_ranks)[:, None]
-        sums = subtree_sums(self.network, trees, wanted)
+        sums = subtree_sums(self.network, trees, self.wanted)
         nodes, columns = np.nonzero(trees.slot >= 0)
         key = columns * self.classes + kind[nodes, trees.slot[nodes, columns]]
         loads = np.bincount(key, weights=sums[nodes, columns], minlength=len(self.sources) * self.classes)
-        costs = trees.cost[: self.num_ranks].sum(axis=0)
+        costs = (trees.cost * self.wanted).sum(axis=0)
         total = sum(int(c) * int(n) for c, n in zip(costs, self.count, strict=True))
         return Routing(total, loads.reshape(len(self.sources), self.classes).astype(np.int64))
 

@@ -1,0 +1,191 @@
+"""Smallest cuts between a rank and what all ranks have to tell it: the kernel of spanning-tree packing.
+
+A rank *supplies* so many trees; a set S of nodes that leaves out a rank must let all trees of its ranks out, so the
+capacity c(S) out of it has to reach their number. By max-flow and min-cut (ForestColl, Theorems 1, 5 and 10) that
+holds of all sets if and only if all supplies together can flow to every rank at once.
+
+Flows are found backwards, from the sink to the nearest supply, in layers (Dinic), and stop as soon as the demand is
+met. A rank that has been a sink becomes an inexhaustible source for those that follow: a set that leaves it out has
+been seen already. So a whole sweep over all ranks costs hardly more than its first flow, and leaves nothing to copy:
+only what a flow has touched is put back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import attrs
+
+__all__ = ["Cut", "FlowNetwork"]
+
+_ENDLESS = 1 << 200
+
+
+@attrs.frozen
+class Cut:
+    """A set of nodes (ascending) that leaves out some sink, and the capacity of what leaves it plus the supplies
+    outside: at most the total supply of the network where trees exist, exactly where the cut is tight."""
+
+    nodes: tuple[int, ...]
+    value: int
+
+
+class FlowNetwork:
+    """A digraph with integer capacities, changed in place between sweeps.
+
+    Arc a runs from ``head[a ^ 1]`` to ``head[a]``; arcs come in pairs of opposite directions. ``out[v]`` are the arcs
+    that leave v.
+    """
+
+    def __init__(self, num_nodes: int, arcs: Iterable[tuple[int, int, int]] = ()) -> None:
+        self.num_nodes = num_nodes
+        self.head: list[int] = []
+        self.capacity: list[int] = []
+        self.out: list[list[int]] = [[] for _ in range(num_nodes)]
+        self._arc: dict[tuple[int, int], int] = {}
+        for tail, head, capacity in arcs:
+            self.add(tail, head, capacity)
+
+    def add(self, tail: int, head: int, capacity: int) -> None:
+        """Add capacity (or take it away, where it is negative) from one node to another; loops cross no cut."""
+        if tail == head:
+            return
+        arc = self._arc.get((tail, head))
+        if arc is None:
+            arc = len(self.head)
+            self.head += [head, tail]
+            self.capacity += [0, 0]
+            self.out[tail].append(arc)
+            self.out[head].append(arc + 1)
+            self._arc[tail, head], self._arc[head, tail] = arc, arc + 1
+        self.capacity[arc] += capacity
+
+    def between(self, tail: int, head: int) -> int:
+        """Return the capacity from one node to another."""
+        arc = self._arc.get((tail, head))
+        return 0 if arc is None else self.capacity[arc]
+
+    def arcs(self) -> Iterator[tuple[int, int, int]]:
+        """Yield (tail, head, capacity) of every arc that has any."""
+        for arc, capacity in enumerate(self.capacity):
+            if capacity:
+                yield self.head[arc ^ 1], self.head[arc], capacity
+
+    def leaving(self, nodes: Iterable[int]) -> int:
+        """Return the capacity out of a set of nodes."""
+        inside = set(nodes)
+        out, head, capacity = self.out, self.head, self.capacity
+        return sum(capacity[a] for v in inside for a in out[v] if head[a] not in inside)
+
+    def smallest_cut(
+        self, supply: Sequence[int], sinks: Iterable[int], limit: int, below: int | None = None
+    ) -> Cut | None:
+        """Return the smallest cut between the supplies and any sink, or None where none is below ``limit``.
+
+        ``supply[v]`` is what node v has to send. The sweep ends at the first cut below ``below`` where that is given.
+        """
+        left, best = list(supply), None
+        for sink in sinks:
+            found = self._flow(left, sink, limit)
+            if found is not None:
+                best, limit = found, found.value
+                if below is not None and limit < below:
+                    return best
+            left[sink] = _ENDLESS
+        return best
+
+    def violated(self, supply: Sequence[int], sinks: Iterable[int], most: int = 1) -> list[Cut]:
+        """Return cuts that are too small for the supplies, up to ``most`` of them, one a sink: none if trees exist."""
+        total, left, found = sum(supply), list(supply), list[Cut]()
+        for sink in sinks:
+            cut = self._flow(left, sink, total)
+            if cut is not None:
+                found.append(cut)
+                if len(found) >= most:
+                    break
+            left[sink] = _ENDLESS
+        return found
+
+    def _flow(self, supply: list[int], sink: int, demand: int) -> Cut | None:
+        """Send ``demand`` to the sink if the supplies and capacities allow, and put all back; else return the cut."""
+        used: dict[int, int] = {}
+        taken: dict[int, int] = {sink: supply[sink]}
+        missing = demand - supply[sink]
+        supply[sink] = 0
+        while missing > 0:
+            level = self._layers(supply, sink)
+            if isinstance(level, set):
+                side = tuple(v for v in range(self.num_nodes) if v not in level)
+                break
+            missing = self._augment(supply, sink, missing, level, used, taken)
+        else:
+            side = None
+        for arc, capacity in used.items():
+            self.capacity[arc] = capacity
+        for node, amount in taken.items():
+            supply[node] = amount
+        return None if side is None else Cut(side, demand - missing)
+
+    def _layers(self, supply: list[int], sink: int) -> dict[int, int] | set[int]:
+        """Return the distance to the sink of the nodes no farther than the nearest supply; or, where none is left,
+        all nodes that reach it."""
+        head, capacity, out = self.head, self.capacity, self.out
+        level, front, depth, met = {sink: 0}, [sink], 0, False
+        while front and not met:
+            depth += 1
+            behind = []
+            for node in front:
+                for arc in out[node]:
+                    other = head[arc]
+                    if other not in level and capacity[arc ^ 1]:
+                        level[other] = depth
+                        behind.append(other)
+                        if supply[other]:
+                            met = True
+            front = behind
+        return level if met else set(level)
+
+    def _augment(
+        self, supply: list[int], sink: int, missing: int, level: dict[int, int],
+        used: dict[int, int], taken: dict[int, int],
+    ) -> int:  # fmt: skip
+        """Send along shortest paths until none is left; return what is still missing.
+
+        Paths are searched depth first from the sink, each node's arcs once.
+        """
+        head, capacity, out = self.head, self.capacity, self.out
+        ahead = {sink: iter(out[sink])}
+        path: list[int] = []  # arcs from the sink outwards: the flow runs against them
+        node = sink
+        while True:
+            if supply[node] and path:
+                amount = min(missing, supply[node], min(capacity[a ^ 1] for a in path))
+                taken.setdefault(node, supply[node])
+                if supply[node] < _ENDLESS:
+                    supply[node] -= amount
+                for a in path:
+                    used.setdefault(a, capacity[a])
+                    used.setdefault(a ^ 1, capacity[a ^ 1])
+                    capacity[a] += amount
+                    capacity[a ^ 1] -= amount
+                missing -= amount
+                if not missing:
+                    return 0
+                full = next((i for i, a in enumerate(path) if not capacity[a ^ 1]), len(path))
+                if full < len(path):
+                    node = head[path[full] ^ 1]
+                    del path[full:]
+                continue
+            farther = level[node] + 1
+            for arc in ahead[node]:
+                other = head[arc]
+                if capacity[arc ^ 1] and level.get(other) == farther:
+                    path.append(arc)
+                    node = other
+                    if node not in ahead:
+                        ahead[node] = iter(out[node])
+                    break
+            else:
+                if not path:
+                    return missing
+                node = head[path.pop() ^ 1]
