@@ -1,13 +1,16 @@
 """Scale: large schedules and their verification, against the paper's linear programs in the same run.
 
-    python benchmarks/scale.py [--sample NODES]
+    python benchmarks/scale.py [--only EXPRESSION ..] [--sample NODES] [--arrays]
 
 Prints for each topology seconds to make the allgather schedule of a problem, to verify it by executing it and to cost
-it, the peak memory of the process that does this (each has one of its own), and beside them seconds to solve LP (1) of
-the direct-connect paper for every node and step on HiGHS, in the same process afterwards, and their ratio. Only
-building and solving the models counts for them: distances are given. Times marked ~ are of a sample of nodes, spread
-evenly, scaled up: always for the torus of 10,000 nodes (1,000,000 programs), with ``--sample`` for all. Below stand
-whole commands on that torus.
+it, the peak memory of the process that does this (each has one of its own), and beside them seconds for LP (1) of the
+direct-connect paper for every node and step on HiGHS, in the same process afterwards, and their ratio. ``built`` is to
+write the programs down as the paper does, a variable for each shard and link that may carry it and a constraint for
+each link and shard, in highspy's modelling interface; ``solved`` is what HiGHS takes for them after that. Reading the
+distances off the graph (which shards are due, and by which links) counts for neither, making schedules from solutions
+is not even done. ``--arrays`` hands the models over as columns instead, the quickest way there is. Times marked ~ are
+of a sample of nodes, spread evenly, scaled up: always for the torus of 10,000 nodes (1,000,000 programs), with
+``--sample`` for all. Below stand whole commands on that torus.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -53,7 +56,7 @@ COMMANDS = (("cost", "allgather"), ("verify", "allgather"), ("cost", "allreduce"
 # ---- one topology
 
 
-def measure(expression: str, sample: int | None) -> dict[str, Any]:
+def measure(expression: str, sample: int | None, arrays: bool) -> dict[str, Any]:
     """Measure one topology in this process."""
     topology, elaborate = timed(lambda: collc.topology(expression))
     n = topology.num_ranks
@@ -65,10 +68,11 @@ def measure(expression: str, sample: int | None) -> dict[str, Any]:
     rows = len(schedule.seed if isinstance(schedule, SymmetricSchedule) else schedule)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # before HiGHS is loaded
     nodes = range(n) if sample is None else range(0, n, max(n // sample, 1))
+    work = programs(topology, nodes, by_columns if arrays else as_written)
     return {
         "expression": expression, "nodes": n, "elaborate": elaborate, "schedule": schedules, "verify": verifies,
         "cost": costs, "transfers": len(schedule), "rows": rows, "T_L": found.T_L, "T_B": str(found.T_B),
-        "peak": peak, "sampled": len(nodes) < n, "programs": programs(topology, nodes) * n / len(nodes),
+        "peak": peak, "sampled": len(nodes) < n, "programs": [x * n / len(nodes) for x in work],
     }  # fmt: skip
 
 
@@ -78,13 +82,48 @@ def timed(work: Any) -> tuple[Any, float]:
     return result, time.perf_counter() - start
 
 
-def programs(topology: Topology, nodes: range) -> float:
-    """Return the seconds to build and solve LP (1) for these nodes and all steps."""
-    spent = 0.0
+Solver = Callable[[list[int], int], tuple[float, float, float]]
+
+
+def programs(topology: Topology, nodes: range, solver: Solver) -> tuple[float, float]:
+    """Return the seconds to build and to solve LP (1) for these nodes and all steps."""
+    built = solved = 0.0
     for node in nodes:
         for masks, slots in jobs(topology, node):
-            spent += timed(lambda masks=masks, slots=slots: least_load(masks, slots))[1]
-    return spent
+            _, building, solving = solver(masks, slots)
+            built, solved = built + building, solved + solving
+    return built, solved
+
+
+def as_written(masks: list[int], slots: int) -> tuple[float, float, float]:
+    """Solve LP (1) in highspy's modelling interface; return its optimum and the seconds to build and to solve it."""
+    import highspy
+
+    start = time.perf_counter()
+    model = highspy.Highs()
+    model.setOptionValue("output_flag", False)
+    load = model.addVariable(lb=0)
+    by_link: list[list[Any]] = [[] for _ in range(slots)]
+    for mask in masks:
+        shares = []
+        for link in range(slots):
+            if mask >> link & 1:
+                share = model.addVariable(lb=0, ub=1)
+                shares.append(share)
+                by_link[link].append(share)
+        model.addConstr(model.qsum(shares) == 1)
+    for shares in by_link:
+        if shares:
+            model.addConstr(model.qsum(shares) <= load)
+    built = time.perf_counter()
+    model.minimize(load)
+    return model.getObjectiveValue(), built - start, time.perf_counter() - built
+
+
+def by_columns(masks: list[int], slots: int) -> tuple[float, float, float]:
+    """Solve LP (1) handed over as arrays; building and solving are one number."""
+    optimum, seconds = timed(lambda: least_load(masks, slots))
+    return optimum, 0.0, seconds
 
 
 def jobs(topology: Topology, node: int) -> Iterator[tuple[list[int], int]]:
@@ -127,37 +166,45 @@ def run(command: list[str]) -> tuple[float, int]:
 
 HEAD = (
     f"{'topology':28}{'N':>6}{'transfers':>13}{'rows kept':>11}{'T_L':>5}{'T_B':>12}{'schedule':>10}{'verify':>8}"
-    f"{'cost':>7}{'peak MB':>9}{'LPs':>12}{'ratio':>9}"
+    f"{'cost':>7}{'peak MB':>9}{'LPs built':>12}{'solved':>10}{'together':>11}{'ratio':>9}"
 )
 
 
 def line(m: dict[str, Any]) -> str:
     """Return one topology's line; the ratio is of the programs to schedule and verification together."""
     optimal = "=" if Fraction(m["T_B"]) == Fraction(m["nodes"] - 1, m["nodes"]) else ">"
-    lps = f"{'~' if m['sampled'] else ''}{m['programs']:.1f}"
-    ratio = m["programs"] / (m["schedule"] + m["verify"])
+    about = "~" if m["sampled"] else ""
+    built, solved = m["programs"]
+    lps = [f"{about}{seconds:.1f}" for seconds in (built, solved, built + solved)]
+    ratio = (built + solved) / (m["schedule"] + m["verify"])
     return (
         f"{m['expression']:28}{m['nodes']:6}{m['transfers']:13,}{m['rows']:11,}{m['T_L']:5}{m['T_B']:>11}{optimal}"
-        f"{m['schedule']:10.3f}{m['verify']:8.3f}{m['cost']:7.3f}{m['peak'] / 1024:9.0f}{lps:>12}{ratio:9.0f}"
+        f"{m['schedule']:10.3f}{m['verify']:8.3f}{m['cost']:7.3f}{m['peak'] / 1024:9.0f}"
+        f"{lps[0]:>12}{lps[1]:>10}{lps[2]:>11}{ratio:9.0f}"
     )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", action="append", metavar="EXPRESSION", help="only this topology, and no commands")
     parser.add_argument("--sample", type=int, metavar="NODES", help="solve the programs of so many nodes only")
+    parser.add_argument("--arrays", action="store_true", help="hand the programs over as arrays, not as written")
     parser.add_argument("--one", metavar="EXPRESSION", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        print(json.dumps(measure(options.one, options.sample)))
+        print(json.dumps(measure(options.one, options.sample, options.arrays)))
         return
     print("seconds; ratio = LPs / (schedule + verify), in this run; T_B = (N-1)/N (marked =) is optimal; ~ scaled up")
     print(HEAD)
-    for expression, sample in LARGE.items():
-        count = sample if options.sample is None else options.sample
+    for expression in options.only or LARGE:
+        count = LARGE.get(expression) if options.sample is None else options.sample
         chosen = [] if count is None else ["--sample", str(count)]
+        chosen += ["--arrays"] if options.arrays else []
         command = [sys.executable, __file__, "--one", expression, *chosen]
         done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
         print(line(json.loads(done.stdout)), flush=True)
+    if options.only:
+        return
     print()
     for text in commands("torus(100, 100)"):
         print(text, flush=True)

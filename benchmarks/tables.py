@@ -4,7 +4,9 @@
 
 T_L (steps) and T_B (M/B) are of the optimal breadth-first allgather, exact (of the expanded schedule where the base's
 is not breadth first), D is the diameter and f the all-to-all
-rate of LP (3). After ours stands = where it has the printed digits, < where it is better, > where it is worse. Times
+rate of LP (3). After ours stands = where it has the printed digits, < where it is better, > where it is worse. A rate
+is one that a routing reaches; where it is known between bounds of different digits only, the end of the row says what
+none can exceed, and ~ stands for = if the printed one is between them. Times
 are those of Table 4: alpha 10 us, 1 MB (2^20 bytes), 100 Gbps out of a node; an all-to-all takes M d / (N f B). A row
 whose topology has no expression in the language says why. All of it takes two minutes, nearly all for the rates of the
 two unsymmetric topologies of 1,024 nodes.
@@ -16,6 +18,7 @@ import argparse
 import time
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import cache
 
 import attrs
 
@@ -30,7 +33,7 @@ from collc.passes.base import Pass
 from collc.passes.expansion.expansion import Expansion
 from collc.passes.synthesis.bfb import BFB
 from collc.passes.synthesis.double_binary_tree import DoubleBinaryTree
-from collc.passes.synthesis.rate import alltoall_rate, rate_bound
+from collc.passes.synthesis.rate import Rate, alltoall_rate, rate_bound
 
 ALPHA, SIZE, BANDWIDTH = Fraction(10, 10**6), 2**20, Fraction(100 * 10**9, 8)
 
@@ -145,7 +148,10 @@ TABLE_8 = [
 
 @attrs.frozen
 class Found:
-    """What the compiler has for a topology: exact values; ``times`` as in :class:`Row`."""
+    """What the compiler has for a topology: exact values; ``times`` as in :class:`Row`.
+
+    ``rate`` is reached by a routing, ``most`` by none but where it is the same.
+    """
 
     nodes: int
     steps: int
@@ -153,6 +159,14 @@ class Found:
     diameter: int
     rate: Fraction | None
     times: tuple[float | None, float | None] = (None, None)
+    most: Fraction | None = None
+
+    @property
+    def between(self) -> str:
+        """What the rate is known not to exceed, where its digits are not known."""
+        if self.rate is None or self.most is None or f"{float(self.rate):.2e}" == f"{float(self.most):.2e}":
+            return ""
+        return f"f <= {float(self.most):.3e}"
 
 
 def bound(nodes: int, degree: int, rates: bool) -> Found:
@@ -164,17 +178,26 @@ def bound(nodes: int, degree: int, rates: bool) -> Found:
     return Found(nodes, steps, share, steps, rate if rates else None, times)
 
 
-def measure(topology: Topology, scheduler: Pass, rates: bool, timed: bool) -> Found:
+def measure(expression: str, scheduler: Pass, rates: bool, timed: bool) -> Found:
     """Return what the scheduler's schedule costs, and the all-to-all rate and times where asked for."""
+    topology = collc.topology(expression)
     n, degree = topology.num_ranks, topology.degree or 1
     found = _cost(topology, scheduler, "allgather")
-    rate = alltoall_rate(topology).lower if rates else None
+    found_rate = rate_of(expression) if rates else None
+    rate = found_rate.lower if found_rate else None
     reduce = predicted_time(_cost(topology, scheduler, "allreduce"), SIZE, ALPHA, BANDWIDTH) if timed else None
     times = (
         None if reduce is None else float(reduce) * 1e6,
         alltoall_us(n, degree, rate) if rate is not None and timed else None,
     )
-    return Found(n, found.T_L, found.T_B or found.time_per_byte * degree, found.diameter or 0, rate, times)
+    share, most = found.T_B or found.time_per_byte * degree, found_rate.upper if found_rate else None
+    return Found(n, found.T_L, share, found.diameter or 0, rate, times, most)
+
+
+@cache
+def rate_of(expression: str) -> Rate:
+    """Return a topology's rate; some stand in two tables."""
+    return alltoall_rate(collc.topology(expression))
 
 
 def _cost(topology: Topology, scheduler: Pass, kind: str) -> collc.ir.cost.Cost:
@@ -201,11 +224,12 @@ def lines(rows: list[Row], rates: bool, timed: bool = False, nodes: int | None =
             continue
         start = time.perf_counter()
         try:
-            found = measure(collc.topology(row.expression), row.scheduler, rates, timed)
+            found = measure(row.expression, row.scheduler, rates, timed)
         except CollcError as mistake:
             yield _line(row, None, timed, 0.0) + f"  {mistake.diagnostics[0].message}"
             continue
-        yield f"{_line(row, found, timed, time.perf_counter() - start)}  {row.note}".rstrip()
+        notes = "; ".join(note for note in (found.between, row.note) if note)
+        yield f"{_line(row, found, timed, time.perf_counter() - start)}  {notes}".rstrip()
 
 
 def baselines(rates: bool) -> Iterator[str]:
@@ -243,10 +267,18 @@ def _line(row: Row, found: Found | None, timed: bool, seconds: float) -> str:
     text += f"{exact:>11}" + _ours(found.bandwidth if found else None, row.bandwidth, digits, 8, ".3f")
     text += f"{_show(row.diameter):>9}" + _ours(found.diameter if found else None, row.diameter, 0, 6, "d")
     text += f"{'' if row.rate is None else f'{row.rate:.2e}':>10}"
-    text += _ours(found.rate if found else None, row.rate, None, 11, ".2e", less_is_better=False)
+    text += _rate(found, row.rate)
     for paper, ours in zip(row.times, found.times if found else (None, None), strict=True) if timed else ():
         text += f"{_show(paper, 1):>14}" + _ours(ours, paper, 1, 11, ".1f")
     return f"{text}{seconds:7.1f}" if found else text.rstrip()
+
+
+def _rate(found: Found | None, paper: float | None) -> str:
+    """Return our rate with its mark; within bounds of different digits it may be the printed one."""
+    text = _ours(found.rate if found else None, paper, None, 11, ".2e", less_is_better=False)
+    if found is None or paper is None or not found.between or text[-1] != ">":
+        return text
+    return text[:-1] + ("~" if _ours(found.most, paper, None, 11, ".2e", less_is_better=False)[-1] in "=<" else ">")
 
 
 def _show(value: float | None, digits: int = 0) -> str:

@@ -145,7 +145,7 @@ The file makes several outputs. `-o DIR/` writes each under its collective's nam
 
 The verb or function belongs to collc, but this version does not have it yet.
 
-    collc simulate pod.coll
+    collc report pod.coll
 
 `collc --help` lists what there is.""",
     "C0023": """not enough memory
@@ -214,6 +214,40 @@ Nothing of this size and degree was met, which happens only for searches of litt
     collc find -n 1999 -d 16 --bidirectional --refresh --effort 1
 
 Search longer (--effort), or with another --seed.""",
+    "C0040": """a network that does not fit a schedule
+
+`collc simulate --network` sends a schedule's messages over another network, from rank to rank. Both need the same
+number of ranks.
+
+    collc simulate ring16.coll --network 'torus(3, 3)'
+
+Name a network of as many ranks. Switches do not count.""",
+    "C0041": """a trace too large to look at
+
+A trace has a slice for every message and a value for every link whose load changes, and no viewer opens millions.
+
+    collc simulate pod.coll --trace pod.json
+
+Choose ranks: --trace-ranks 0..8 shows what these send, and the links out of them. The times are those of the whole.""",
+    "C0042": """a curve without two sizes
+
+--svg draws goodput against size, which takes two sizes or more.
+
+    collc simulate pod.coll --size 1MiB --svg pod.svg
+
+Name several, or leave --size out for 32 B to 512 MiB.""",
+    "C0043": """a trace of several collectives
+
+A trace shows one collective at one size.
+
+    collc simulate two.coll --trace two.json
+
+Choose one: --collective NAME.""",
+    "C0044": """ranks of a trace that do not exist
+
+    collc simulate ring4.coll --trace ring.json --trace-ranks 8
+
+Ranks are numbers from 0; `0..8` are the first eight.""",
     "C0070": """an internal error
 
 The compiler itself failed; whatever the input was, it should not have. Exit status 70.

@@ -20,8 +20,10 @@ from collc.ir.validate import structure
 from collc.ir.verify import Report, verify
 from collc.passes import AUTO
 from collc.passes.base import FACTS, Pass
+from collc.passes.stream import Stream
 
 from .elements import element_text, pipeline_text
+from .fitting import fit
 from .internal import InternalError
 from .pipeline import Plan, Recipe, plan
 
@@ -63,8 +65,9 @@ class Timing:
 class CollectiveResult:
     """What became of one collective; ``schedule`` is the last schedule, nothing where compilation began after it.
 
-    ``emitted`` holds each target with its files, the main one first; ``reports`` what the verifier and the
-    targets' own readers found; ``plans`` the passes that ran, for each target.
+    ``forest`` is the last forest, cut in as many pieces as its steps were, where there was one. ``emitted`` holds each
+    target with its files, the main one first; ``reports`` what the verifier and the targets' own readers found;
+    ``plans`` the passes that ran, for each target.
     """
 
     name: str
@@ -77,6 +80,7 @@ class CollectiveResult:
     reports: tuple[Report, ...] = ()
     timings: tuple[Timing, ...] = ()
     plans: tuple[Plan, ...] = ()
+    forest: Forest | None = None
 
     @property
     def artifacts(self) -> tuple[Artifact, ...]:
@@ -93,10 +97,17 @@ class CollectiveResult:
 
     @property
     def cost(self) -> Cost:
-        """T_L, T_B, their bounds and the rest, exactly; raises C0019 where there is no schedule."""
+        """T_L, T_B, their bounds and the rest, exactly; raises C0019 where there is no schedule.
+
+        Of the steps of a forest it says what they take, and of the forest they came from what forests have besides.
+        """
         if self.schedule is None:
             raise error("C0019", f"`{self.name}` was compiled from a program, which has no cost of its own")
-        return cost(self.schedule)
+        found = cost(self.schedule)
+        if self.forest is None or found.forest is not None:
+            return found
+        detail = cost(self.forest).forest
+        return found if detail is None else attrs.evolve(found, forest=attrs.evolve(detail, rounds=None))
 
 
 def level_of(target: Target | None, until: type) -> type:
@@ -122,7 +133,7 @@ def compile_collective(
     plans = [
         plan(settings.recipe, request.schedule, t, start=type(first), until=level_of(t, settings.until)) for t in wanted
     ]
-    runner = _Runner(request, settings, observer, share=len(plans) > 1)
+    runner = _Runner(request, settings, observer, len(plans) > 1, asked=start is None)
     for chain in plans:
         runner.announce(chain)
     if start is not None:
@@ -130,15 +141,12 @@ def compile_collective(
     rest = Plan((), Program)
     if not targets:
         plans[0], rest = plans[0].split()
-    made = [runner.run(first, chain) for chain in plans]
-    if start is None:
-        for ir in made:
-            runner.require_requested(ir)
-    emitted = [runner.emit(target, ir) for target, ir in zip(targets, made, strict=False)]
-    programs = [ir for ir in made if isinstance(ir, Program)]
+    done = [fit(runner, first, chain, target) for target, chain in zip(wanted, plans, strict=True)]
+    programs = [ir for _, ir, _ in done if isinstance(ir, Program)]
+    emitted = tuple(files for _, _, files in done if files is not None)
     return CollectiveResult(
-        request.name, request, settings, runner.schedule, programs[0] if programs else None, rest,
-        tuple(emitted), tuple(runner.reports), tuple(runner.timings), tuple(plans),
+        request.name, request, settings, runner.schedule, programs[0] if programs else None, rest, emitted,
+        tuple(runner.reports), tuple(runner.timings), tuple(chain for chain, _, _ in done), runner.forest,
     )  # fmt: skip
 
 
@@ -151,14 +159,26 @@ def _decided(request: CollectiveRequest) -> CollectiveRequest:
 
 
 class _Runner:
-    """Runs the plans of one collective; what two plans begin with alike is run once."""
+    """Runs the plans of one collective; what two plans begin with alike is run once.
 
-    def __init__(self, request: CollectiveRequest, settings: Settings, observer: Observer | None, share: bool = False):
+    Where the collective was ``asked`` for, and not read, what comes out must be that.
+    """
+
+    def __init__(
+        self, request: CollectiveRequest, settings: Settings, observer: Observer | None, share: bool = False,
+        asked: bool = False,
+    ):  # fmt: skip
         self.request, self.settings, self.observer, self.share = request, settings, observer, share
+        self.asked = asked
         self.known: list[tuple[tuple[Pass, ...], Any]] = []
         self.schedule: Schedule | SymmetricSchedule | Forest | None = None
+        self.forest: Forest | None = None
         self.reports: list[Report] = []
         self.timings: list[Timing] = []
+
+    def trial(self) -> _Runner:
+        """Return a runner that tells nobody what it does, to see whether something can be done."""
+        return _Runner(self.request, attrs.evolve(self.settings, verify="off"), None)
 
     def announce(self, chain: Plan) -> None:
         if self.observer:
@@ -169,13 +189,13 @@ class _Runner:
     def accept(self, start: Schedule | SymmetricSchedule | Forest | Program) -> None:
         """Verify an IR that was read: what is wrong with it is the user's to know."""
         if isinstance(start, (Schedule, SymmetricSchedule, Forest)):
-            self.schedule = start
+            self.keep(start)
         if self.settings.verify != "off":
             self.report("input", start).require()
 
-    def run(self, ir: Any, chain: Plan) -> Any:
-        """Return the IR after all passes of a plan."""
-        for count in range(len(chain.passes)):
+    def run(self, ir: Any, chain: Plan, begin: int = 0, end: int | None = None) -> Any:
+        """Return the IR after all passes of a plan, or those from ``begin`` to ``end`` (exclusive)."""
+        for count in range(begin, len(chain.passes) if end is None else end):
             prefix = chain.passes[: count + 1]
             known = next((found for passes, found in self.known if passes == prefix), None)
             if known is None:
@@ -191,11 +211,20 @@ class _Runner:
         _require_facts(this, ir)
         after = self.timed(this.name, lambda: self.guarded(chain, count, ir, lambda: self.apply(this, ir)))
         if isinstance(after, (Schedule, SymmetricSchedule, Forest)):
-            self.schedule = after
+            self.keep(after, ir, this)
         if self.observer:
             self.observer.made(self.request.name, this.name, after)
         self.judge(ir, after, chain, count)
         return after
+
+    def keep(self, level: Schedule | SymmetricSchedule | Forest, of: Any = None, by: Pass | None = None) -> None:
+        """Remember the last schedule, and the forest that it came from as it was streamed."""
+        self.schedule = level
+        if isinstance(level, Forest):
+            self.forest = level
+        elif isinstance(of, Forest):
+            pieces = of.pieces if not isinstance(by, Stream) or by.pieces is None else by.pieces
+            self.forest = attrs.evolve(of, pieces=pieces)
 
     def apply(self, this: Pass, ir: Any) -> Any:
         """Run a pass; a schedule written by hand is taken from the request, a template is unfolded where it must be."""
@@ -256,6 +285,7 @@ class _Runner:
         """Check what a pass left: its form always, its meaning where the verify mode says so."""
         this, mode = chain.passes[count], self.settings.verify
         gives = (Schedule, SymmetricSchedule) if this.gives is Schedule else this.gives
+        gives = Forest if this.takes_forests and isinstance(before, Forest) else gives
         flaw = None if isinstance(after, gives) else f"it left a {type(after).__name__}"
         if flaw is None and mode != "off":
             wrong = self.timed("structure", lambda: structure(after))
@@ -299,6 +329,12 @@ class _Runner:
             )
 
     # ---- files
+
+    def finish(self, target: Target | None, ir: Any) -> Emitted | None:
+        """Return the target's files of what came out, if there is a target."""
+        if self.asked:
+            self.require_requested(ir)
+        return None if target is None else self.emit(target, ir)
 
     def emit(self, target: Target, ir: Any) -> Emitted:
         """Return a target's files, read back by its own reader."""

@@ -1,8 +1,8 @@
 """Which passes run, in which order: the ``-O`` levels, ``-p``, and what a target cannot do without.
 
 A plan is made before anything runs. Between the levels of the IR it bridges by itself: a pipeline that does
-not begin with a synthesis pass gets the specification's scheduler, one that needs a program gets
-``discretize,lower``.
+not begin with a synthesis pass gets the specification's scheduler, one that needs the steps of a forest gets
+``stream``, one that needs a program gets ``discretize,lower``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collc.backends.base import Limits, Target
 from collc.ir.diagnostic import error, nearest
 from collc.ir.program import Program
 from collc.ir.schedule import Forest, Schedule
-from collc.ir.spec import Problem, ScheduleRequest
+from collc.ir.spec import Option, Problem, ScheduleRequest
 from collc.ir.symmetric import SymmetricSchedule
 from collc.passes import PASSES
 from collc.passes.base import Pass
@@ -59,6 +59,7 @@ _FIT = Entry(
     "not an optimization here: a file over the runtime's limits would not load",
     _limited,
 )
+_JOIN = Entry("lower", "and what goes in one step goes in one message, but pieces that are to follow each other do not")
 _MERGE = Entry("coalesce", "before balancing, which weighs messages: fewer and larger ones are fewer to place")
 _SPREAD = Entry("balance-threadblocks", "last: it places what the passes before it have left, evenly by bytes")
 
@@ -102,9 +103,15 @@ class Plan:
         return Plan(self.passes[:count], Schedule), Plan(self.passes[count:], self.result)
 
 
-def _pipelined(request: ScheduleRequest) -> bool:
-    """Return whether the scheduler asked for cuts messages to have them follow each other."""
-    return pass_class(scheduler_pass(request.scheduler, request.span)).pipelined
+def _entries(level: str, request: ScheduleRequest, start: type) -> list[tuple[Entry, Element]]:
+    """Return the passes of a level; where pieces follow each other on purpose, messages are joined step by step."""
+    entries = [(e, Element(e.name)) for e in LEVELS[level]]
+    if start is not Forest and not pass_class(scheduler_pass(request.scheduler, request.span)).pipelined:
+        return entries
+    if any(e is _MERGE for e, _ in entries):
+        joining = (_JOIN, Element(_JOIN.name, (Option("join", True),)))
+        entries = [joining if e is _LOWER else (e, element) for e, element in entries if e is not _MERGE]
+    return entries
 
 
 def plan(
@@ -124,8 +131,8 @@ def plan(
     limits = target.limits if target else Limits()
     planner = _Planner(recipe, request, limits, start)
     if recipe.elements is None:
-        entries = (e for e in LEVELS[recipe.level] if e is not _MERGE or not _pipelined(request))
-        elements = [Element(e.name) for e in entries if e.when(limits) and planner.takes(e.name)]
+        entries = _entries(recipe.level, request, start)
+        elements = [element for e, element in entries if e.when(limits) and planner.takes(e.name)]
     else:
         elements = list(recipe.elements)
     for element in elements:
@@ -164,6 +171,8 @@ class _Planner:
             return False
         if element.name in self.recipe.disabled:
             return True
+        if cls.takes_forests:
+            takes = (*takes, Forest)
         if self.level not in takes:
             self.bridge(takes)
         if self.level not in takes:
@@ -181,7 +190,7 @@ class _Planner:
         if cls.takes is Problem:
             options = self.with_request(element)
         self.passes.append(build(cls, f"pass `{element.name}`", options, limits, element.span))
-        self.level = cls.gives
+        self.level = Forest if self.level is Forest and cls.takes_forests else cls.gives
 
     def with_request(self, element: Element) -> tuple[Any, ...]:
         """Return a synthesis pass's options: the command line's, then those the specification gives its scheduler."""
@@ -191,13 +200,15 @@ class _Planner:
         return (*(o for o in self.request.options if o.name.replace("_", "-") not in given), *element.options)
 
     def bridge(self, takes: Sequence[type]) -> None:
-        """Append synthesis, and lowering, where that leads from the level at hand to one of ``takes``."""
+        """Append synthesis, steps and lowering, where that leads from the level at hand to one of ``takes``."""
         if self.level is Problem:
             name = scheduler_pass(self.request.scheduler, self.request.span)
             if name in self.recipe.disabled:
                 raise error("C0011", f"pass `{name}` makes the schedule and cannot be left out", exit_status=2)
             self.append(pass_class(name), Element(name, (), self.request.span))
-        if self.level in (Schedule, Forest) and self.level not in takes and Program in takes:
+        if self.level is Forest and self.level not in takes and "stream" not in self.recipe.disabled:
+            self.append(pass_class("stream"), Element("stream"))
+        if self.level is Schedule and self.level not in takes and Program in takes:
             self.lower()
 
     def lower(self) -> None:
@@ -213,9 +224,10 @@ class _Planner:
             self.bridge(wanted)
         if self.level not in wanted:
             found, need = _LEVEL_WORDS[self.level], _LEVEL_WORDS[until]
-            hint = "`lower` leads from a schedule to a program"
-            if "lower" in self.recipe.disabled:
-                hint = "leave out `--disable-pass lower`"
+            missing = "stream" if self.level is Forest else "lower"
+            hint = f"`{missing}` leads from there to a {'schedule' if self.level is Forest else 'program'}"
+            if missing in self.recipe.disabled:
+                hint = f"leave out `--disable-pass {missing}`"
             raise error("C0011", f"the pipeline ends with a {found}, but a {need} is needed", hint=hint, exit_status=2)
 
     def legalize(self) -> None:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
-import numpy as np
-
+from .bottleneck import list_ranks, node_bandwidths, worst_ratio
 from .collective import Collective
 from .topology import Topology
 
 __all__ = ["bandwidth_bound", "moore_bound", "moore_steps", "steps_bound", "time_per_byte_bound", "worst_cut"]
-
-_EXACT_CUT_RANKS = 32  # the exact minimum over all cuts runs a max-flow per rank; beyond this, cuts round single nodes
 
 
 def moore_bound(degree: int, diameter: int) -> int:
@@ -74,8 +70,10 @@ def time_per_byte_bound(topology: Topology, collective: Collective) -> tuple[Fra
     """Return the least time per byte of M (per unit of bandwidth) that cuts of the network allow, and the cut's name.
 
     Allgather: every set S of nodes that leaves out a rank must send the shards of its ranks over the links that
-    leave it (section 4.2 of the ForestColl paper). Reduce-scatter: the same on the transpose. Cuts are exact for
-    up to 32 ranks, and those round single nodes beyond.
+    leave it (section 4.2 of the ForestColl paper); broadcast: the vector, where the root is in S; gather: the shards
+    of S, where the root is not. Reduce-scatter, reduce and scatter: the same on the transpose. All cuts count.
+    Alltoall: all links together, and the links of single ranks. Raises C0301 where the network does not connect the
+    ranks as the collective needs.
     """
     match collective.kind:
         case "allgather":
@@ -85,90 +83,55 @@ def time_per_byte_bound(topology: Topology, collective: Collective) -> tuple[Fra
         case "allreduce":
             (there, a), (back, b) = worst_cut(topology.transpose()), worst_cut(topology)
             return there + back, a if a == b else f"{a}; {b}"
+        case "alltoall":
+            return _alltoall_bound(topology)
         case _:
-            return _endpoint_bound(topology, collective)
+            return _rooted_bound(topology, collective.kind, collective.root or 0)
 
 
 def worst_cut(topology: Topology) -> tuple[Fraction, str]:
     """Return max |S n ranks| / (N B+(S)) over node sets S that leave out a rank, and a description of S."""
-    ratio, name = _single_node_cuts(topology)
-    if topology.num_ranks > _EXACT_CUT_RANKS:
-        return ratio, name
-    return _improve(topology, ratio, name)
+    ratio, nodes = worst_ratio(topology, [1] * topology.num_ranks)
+    return ratio / topology.num_ranks, _name(topology, nodes, None)
 
 
-def _single_node_cuts(topology: Topology) -> tuple[Fraction, str]:
-    """The cuts round one rank: everything it must receive, over its links in; and its shard, over its links out."""
+def _rooted_bound(topology: Topology, kind: str, root: int) -> tuple[Fraction, str]:
+    """The worst cut between the root and the other ranks."""
     n = topology.num_ranks
-    best, name = Fraction(0), "none"
-    inward, outward = _totals(topology, topology.dst), _totals(topology, topology.src)
-    for rank in range(n):
-        for capacity, shards, text in (
-            (inward[rank], n - 1, "into"),
-            (outward[rank], 1 if n > 1 else 0, "out of"),
-        ):
-            if shards and capacity and Fraction(shards) / (n * capacity) > best:
-                best, name = Fraction(shards) / (n * capacity), f"links {text} rank {topology.names[rank]}"
-    return best, name
+    network = topology.transpose() if kind in ("reduce", "scatter") else topology
+    if kind in ("broadcast", "reduce"):
+        ratio, nodes = worst_ratio(network, [int(rank == root) for rank in range(n)])
+    else:
+        ratio, nodes = worst_ratio(network, [1] * n, [root])
+        ratio /= n
+    if network is not topology and nodes:
+        nodes = tuple(sorted(set(range(topology.num_nodes)).difference(nodes)))  # links out of these, seen forwards
+    return ratio, _name(topology, nodes, root)
 
 
-def _totals(topology: Topology, ends: Any) -> list[Fraction]:
-    """Total bandwidth by node at this end, loops left out (they cross no cut)."""
-    table = np.zeros((topology.num_nodes, len(topology.classes)), dtype=np.int64)
-    keep = topology.src != topology.dst
-    np.add.at(table, (ends[keep], topology.link_class[keep]), 1)
-    widths = [c.bandwidth for c in topology.classes]
-    return [sum((w * k for w, k in zip(widths, row, strict=True)), Fraction(0)) for row in table.tolist()]
+def _name(topology: Topology, nodes: tuple[int, ...], root: int | None) -> str:
+    """Describe the links out of a set of nodes."""
+    if not nodes:
+        return "none"
+
+    def one(rank: int) -> str:
+        return "the root" if rank == root else f"rank {topology.names[rank]}"
+
+    outside = set(range(topology.num_nodes)).difference(nodes)
+    if len(outside) == 1:
+        return f"links into {one(outside.pop())}"
+    if len(nodes) == 1:
+        return f"links out of {one(nodes[0])}"
+    return f"links out of ranks {list_ranks(topology, nodes)}"
 
 
-def _improve(topology: Topology, ratio: Fraction, name: str) -> tuple[Fraction, str]:
-    """Newton's method on cuts: a max-flow at the current ratio either proves it the largest or finds a larger one."""
-    import networkx
-
+def _alltoall_bound(topology: Topology) -> tuple[Fraction, str]:
+    """Bounds of the alltoall from what all links, and those into single ranks, must carry."""
     n = topology.num_ranks
-    weight: dict[tuple[int, int], Fraction] = {}
-    for a, b, c in zip(topology.src.tolist(), topology.dst.tolist(), topology.link_class.tolist(), strict=True):
-        if a != b:
-            weight[a, b] = weight.get((a, b), Fraction(0)) + topology.classes[c].bandwidth
-    for sink in range(n):
-        while True:
-            graph = networkx.DiGraph()
-            for (a, b), width in weight.items():
-                graph.add_edge(a, b, capacity=width * ratio * n)
-            for rank in range(n):
-                graph.add_edge("source", rank, capacity=Fraction(1))
-            value, (side, _) = networkx.minimum_cut(graph, "source", sink)
-            if value >= n:
-                break
-            ranks = sorted(x for x in side if x != "source" and x < n)
-            leaving = sum((w for (a, b), w in weight.items() if a in side and b not in side), Fraction(0))
-            ratio = Fraction(len(ranks), n) / leaving
-            listed = ", ".join(topology.names[r] for r in ranks[:8]) + (", ..." if len(ranks) > 8 else "")
-            name = f"links out of ranks {{{listed}}} ({len(ranks)} of {n})"
-    return ratio, name
-
-
-def _endpoint_bound(topology: Topology, collective: Collective) -> tuple[Fraction, str]:
-    """Bounds of rooted collectives and alltoall from what single ranks must send and receive."""
-    n, root = topology.num_ranks, collective.root
     if n == 1:
         return Fraction(0), "none"
-    inward, outward = _totals(topology, topology.dst), _totals(topology, topology.src)
-    others = [r for r in range(n) if r != root]
+    inward, outward = node_bandwidths(topology, topology.dst), node_bandwidths(topology, topology.src)
     share = Fraction(n - 1, n)
-    cases: list[tuple[Fraction, str]] = []
-    if collective.kind == "broadcast":
-        cases = [(1 / outward[root or 0], "links out of the root")]
-        cases += [(1 / inward[r], f"links into rank {topology.names[r]}") for r in others]
-    elif collective.kind == "reduce":
-        cases = [(1 / inward[root or 0], "links into the root")]
-        cases += [(1 / outward[r], f"links out of rank {topology.names[r]}") for r in others]
-    elif collective.kind == "gather":
-        cases = [(share / inward[root or 0], "links into the root")]
-    elif collective.kind == "scatter":
-        cases = [(share / outward[root or 0], "links out of the root")]
-    else:
-        all_links = sum(outward, Fraction(0))
-        cases = [(Fraction(topology.total_hops, n) / all_links, "all links together")]
-        cases += [(share / inward[r], f"links into rank {topology.names[r]}") for r in range(n)]
+    cases = [(Fraction(topology.total_hops, n) / sum(outward, Fraction(0)), "all links together")]
+    cases += [(share / inward[r], f"links into rank {topology.names[r]}") for r in range(n)]
     return max(cases, key=lambda case: case[0])

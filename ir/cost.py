@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 from functools import singledispatch
+from math import gcd
 from typing import Any
 
 import attrs
 import numpy as np
 
 from . import bounds
+from .rounds import Round, front, loads
 from .schedule import Forest, Schedule
 from .symmetric import SymmetricSchedule
 from .topology import Topology
@@ -72,7 +74,7 @@ class Cost:
     @property
     def bw_optimal(self) -> bool:
         """Whether no schedule on this network moves the data in less bandwidth time."""
-        if self.T_B is not None and self.T_B_bound is not None:
+        if self.T_B is not None and self.T_B_bound is not None and self.forest is None:
             return self.T_B_bound == self.T_B
         return self.time_per_byte == self.time_per_byte_bound
 
@@ -84,12 +86,23 @@ class Cost:
 
 @attrs.frozen
 class ForestCost:
-    """What forests have besides: 1/x* per unit of bandwidth, trees per root, their number and greatest height."""
+    """What forests have besides.
+
+    ``one_over_x`` is the time of what one root sends, a shard or (where trees carry that) the vector, in units of it
+    over a GB/s where bandwidths are absolute, over a link unit elsewhere; for allreduce both phases together. ``k`` is
+    the number of trees a root has, counted with multiplicity: how many equal shares its data are cut in. ``trees``
+    counts distinct ones. ``time_per_byte`` is the trees', which steps in few pieces do not reach; ``rounds`` are what
+    all ``pieces`` take: (how often, (latency, time per byte) of the links that may be the slowest); nothing where other
+    steps are told of.
+    """
 
     one_over_x: Fraction
     k: int
     trees: int
     max_height: int
+    pieces: int
+    time_per_byte: Fraction
+    rounds: tuple[Round, ...] | None = None
 
 
 @singledispatch
@@ -137,15 +150,35 @@ def _cost_of_steps(
 
 @cost.register
 def _(level: Forest) -> Cost:
+    """T_L is the height of the trees (in an allreduce of those inward and those outward together), T_B that of the
+    link with the most to carry in all: what remains of the time, per byte, when pieces are many.
+    """
     load = link_loads(level, level.route, level.weight[level.tree].astype(np.int64))
     per_root = _busiest(level.topology, load) / level.parts
-    n = level.collective.num_ranks
-    # In a rooted collective a tree's share is of the whole vector, otherwise of one rank's shard.
-    per_byte = per_root if level.collective.root is not None else per_root / n
-    trees = Fraction(level.num_trees, len(np.unique(level.root)) or 1)
-    detail = ForestCost(per_root, int(trees), level.num_trees, level.height)
-    waits = _latency(level.topology, level, np.unique(level.route)) * level.height
-    return attrs.evolve(_cost(level, len(level.tree), level.height, per_byte, waits), forest=detail)
+    steps, whole = loads(level), _shares(level)
+    first = steps.rounds(1)
+    detail = ForestCost(
+        per_root * (10**9 if level.topology.unit == "B/s" else 1), _trees_per_root(level), level.num_trees,
+        level.height, level.pieces, per_root * level.parts / whole,
+        scaled(steps.rounds(level.pieces), whole * level.pieces),
+    )  # fmt: skip
+    waits = sum((pairs[0][0] for _, pairs in first if pairs), Fraction(0))
+    return attrs.evolve(_cost(level, len(level.tree), sum(level.heights), detail.time_per_byte, waits), forest=detail)
+
+
+def _shares(forest: Forest) -> int:
+    """Return in how many shares of weight 1 the whole vector would be cut."""
+    return forest.parts * (1 if forest.whole else forest.collective.num_ranks)
+
+
+def _trees_per_root(forest: Forest) -> int:
+    common = gcd(forest.parts, int(np.gcd.reduce(forest.weight.astype(np.int64), initial=0)))
+    return forest.parts // common if forest.num_trees else 0
+
+
+def scaled(rounds: Iterable[Round], shares: int) -> tuple[Round, ...]:
+    """Return rounds in time per byte of the vector and unit of bandwidth instead of parts, of which it has so many."""
+    return tuple((count, tuple((wait, per / shares) for wait, per in pairs)) for count, pairs in rounds)
 
 
 def _cost(
@@ -162,10 +195,20 @@ def _cost(
     return Cost(
         collective=collective.kind, scheduler=level.scheduler, ranks=collective.num_ranks, degree=topology.degree,
         diameter=topology.diameter, parts=level.parts, transfers=transfers, T_L=steps,
-        T_B=None if total is None else per_byte * total, T_L_bound=bounds.steps_bound(topology, collective),
+        T_B=None if total is None else per_byte * total,
+        T_L_bound=None if _skips_ranks(level) else bounds.steps_bound(topology, collective),
         T_B_bound=floor, time_per_byte=per_byte, time_per_byte_bound=cut, bottleneck_cut=name, latency=latency,
         unit=topology.unit, node_bandwidth=total, timed=any(c.latency for c in topology.classes),
     )  # fmt: skip
+
+
+def _skips_ranks(level: Schedule | SymmetricSchedule | Forest) -> bool:
+    """Return whether a route passes through a rank: bounds on the steps are for ranks that send to neighbours."""
+    if isinstance(level, SymmetricSchedule) or level.routes.is_direct:
+        return False
+    inner = np.ones(len(level.routes.links), dtype=bool)
+    inner[level.routes.start[:-1]] = False
+    return bool((level.topology.src[level.routes.links[inner]] < level.topology.num_ranks).any())
 
 
 def link_loads(level: Schedule | Forest, route: Array, amount: Array) -> Array:
@@ -173,7 +216,7 @@ def link_loads(level: Schedule | Forest, route: Array, amount: Array) -> Array:
     routes = level.routes
     per_route = np.zeros(len(routes), dtype=np.int64)
     np.add.at(per_route, route, amount)
-    if routes.is_direct:
+    if routes.is_direct and len(routes) == level.topology.num_links:
         return per_route
     load = np.zeros(level.topology.num_links, dtype=np.int64)
     np.add.at(load, routes.links, np.repeat(per_route, np.diff(routes.start.astype(np.int64)).astype(np.int64)))
@@ -201,11 +244,7 @@ def _slowest(level: Schedule, load: Array, route: Array) -> tuple[tuple[Fraction
     for wait, links in _waits(level, route):
         at_most = _busiest(topology, np.where(links, load, 0))
         most[wait] = max(most.get(wait, Fraction(0)), at_most)
-    found: list[tuple[Fraction, Fraction]] = []
-    for wait in sorted(most, reverse=True):
-        if most[wait] > (found[-1][1] if found else 0):
-            found.append((wait, most[wait]))
-    return tuple(found)
+    return front(most)
 
 
 def _waits(level: Schedule, route: Array) -> list[tuple[Fraction, Array]]:
@@ -219,17 +258,6 @@ def _waits(level: Schedule, route: Array) -> list[tuple[Fraction, Array]]:
         wait = sum((topology.latency(link) for link in path), Fraction(0))
         found.setdefault(wait, np.zeros(topology.num_links, dtype=bool))[path] = True
     return list(found.items())
-
-
-def _latency(topology: Topology, level: Schedule | Forest, used: Array) -> Fraction:
-    """Return the largest latency of the routes in use."""
-    kinds = {c.latency for c in topology.classes}
-    if kinds == {Fraction(0)}:
-        return Fraction(0)
-    waits = [c.latency for c in topology.classes]
-    paths = (level.routes.links[level.routes.start[r] : level.routes.start[r + 1]] for r in used.tolist())
-    known = {tuple(topology.link_class[path].tolist()) for path in paths}
-    return max((sum((waits[c] for c in path), Fraction(0)) for path in known), default=Fraction(0))
 
 
 def predict(
@@ -254,20 +282,46 @@ def predicted_time(cost: Cost, size: int, alpha: Fraction | None = None, bandwid
     Every step lasts until its slowest link is done; links are late by their own latencies, or all by ``alpha``.
     """
     scale = _seconds_per_unit(cost, bandwidth) * size
-    if alpha is None and cost.timed:
-        if cost.slowest:
-            times = (max((wait + per * scale for wait, per in step), default=Fraction(0)) for step in cost.slowest)
-            return sum(times, Fraction(0))
-        return cost.latency + cost.time_per_byte * scale
-    return cost.T_L * (DEFAULT_ALPHA if alpha is None else alpha) + cost.time_per_byte * scale
+    if alpha is None and not cost.timed:
+        alpha = DEFAULT_ALPHA
+    if cost.forest is not None and cost.forest.rounds is not None:
+        return time_of_rounds(cost.forest.rounds, scale, alpha)
+    if alpha is None and cost.slowest:
+        return time_of_rounds(((1, step) for step in cost.slowest), scale)
+    return (cost.latency if alpha is None else cost.T_L * alpha) + cost.time_per_byte * scale
+
+
+def time_of_rounds(rounds: Iterable[Round], scale: Fraction, alpha: Fraction | None = None) -> Fraction:
+    """Return the seconds of rounds that last until their slowest link is done, late by its own latency or ``alpha``.
+
+    ``scale`` is what a round's times per byte are to be multiplied with.
+    """
+    return sum(
+        (
+            count * max(((wait if alpha is None else alpha) + per * scale for wait, per in pairs), default=Fraction(0))
+            for count, pairs in rounds
+        ),
+        Fraction(0),
+    )
+
+
+def algbw(cost: Cost, bandwidth: Fraction | None = None) -> Fraction | None:
+    """Return the bytes per second that large sizes approach (trees: in many pieces), or nothing where nothing moves."""
+    per_byte = (cost.time_per_byte if cost.forest is None else cost.forest.time_per_byte) * _seconds_per_unit(
+        cost, bandwidth
+    )
+    return 1 / per_byte if per_byte else None
 
 
 def _seconds_per_unit(cost: Cost, bandwidth: Fraction | None) -> Fraction:
+    return seconds_per_unit(cost.unit, cost.node_bandwidth, bandwidth)
+
+
+def seconds_per_unit(unit: str, node_bandwidth: Fraction | None, bandwidth: Fraction | None) -> Fraction:
     """Return how many seconds a byte over a unit of the topology's bandwidth takes."""
-    if cost.unit == "B/s" and (bandwidth is None or cost.T_B is None):
+    if unit == "B/s" and (bandwidth is None or node_bandwidth is None):
         return Fraction(1)
-    total = DEFAULT_BANDWIDTH if bandwidth is None else bandwidth
-    return (cost.node_bandwidth or 1) / total
+    return (node_bandwidth or 1) / (DEFAULT_BANDWIDTH if bandwidth is None else bandwidth)
 
 
 def assumptions(cost: Cost, alpha: Fraction | None = None, bandwidth: Fraction | None = None) -> tuple[str, ...]:

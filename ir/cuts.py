@@ -12,7 +12,7 @@ only what a flow has touched is put back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import attrs
 
@@ -60,6 +60,12 @@ class FlowNetwork:
             self._arc[tail, head], self._arc[head, tail] = arc, arc + 1
         self.capacity[arc] += capacity
 
+    def refill(self, arcs: Iterable[tuple[int, int, int]]) -> None:
+        """Forget all capacities and add these."""
+        self.capacity[:] = [0] * len(self.capacity)
+        for tail, head, capacity in arcs:
+            self.add(tail, head, capacity)
+
     def between(self, tail: int, head: int) -> int:
         """Return the capacity from one node to another."""
         arc = self._arc.get((tail, head))
@@ -106,6 +112,25 @@ class FlowNetwork:
             left[sink] = _ENDLESS
         return found
 
+    def settle(
+        self, supply: Sequence[int], sinks: Iterable[int], mend: Callable[[tuple[int, ...]], Sequence[int]]
+    ) -> None:
+        """Sweep over the sinks once, and have every cut that is too small for the supplies mended on the way.
+
+        ``mend(nodes)`` changes capacities so that this set lets its supplies out and returns the supplies that hold
+        from now on. No set may have less capacity for its supplies than before; so sinks that are done stay done.
+        """
+        left, done = list(supply), list[int]()
+        total = sum(left)
+        for sink in sinks:
+            while (cut := self._flow(left, sink, total)) is not None:
+                left = list(mend(cut.nodes))
+                total = sum(left)
+                for node in done:
+                    left[node] = _ENDLESS
+            left[sink] = _ENDLESS
+            done.append(sink)
+
     def _flow(self, supply: list[int], sink: int, demand: int) -> Cut | None:
         """Send ``demand`` to the sink if the supplies and capacities allow, and put all back; else return the cut."""
         used: dict[int, int] = {}
@@ -113,11 +138,11 @@ class FlowNetwork:
         missing = demand - supply[sink]
         supply[sink] = 0
         while missing > 0:
-            level = self._layers(supply, sink)
-            if isinstance(level, set):
-                side = tuple(v for v in range(self.num_nodes) if v not in level)
+            ahead = self._layers(supply, sink, missing)
+            if isinstance(ahead, set):
+                side = tuple(v for v in range(self.num_nodes) if v not in ahead)
                 break
-            missing = self._augment(supply, sink, missing, level, used, taken)
+            missing = self._augment(supply, sink, missing, ahead, used, taken)
         else:
             side = None
         for arc, capacity in used.items():
@@ -126,37 +151,52 @@ class FlowNetwork:
             supply[node] = amount
         return None if side is None else Cut(side, demand - missing)
 
-    def _layers(self, supply: list[int], sink: int) -> dict[int, int] | set[int]:
-        """Return the distance to the sink of the nodes no farther than the nearest supply; or, where none is left,
-        all nodes that reach it."""
+    def _layers(self, supply: list[int], sink: int, missing: int) -> dict[int, Iterator[int]] | set[int]:
+        """Return, of the nodes nearer to the sink than the nearest supply, the arcs one layer on; or, where there is
+        no supply left, all nodes that reach the sink.
+
+        The last layer is searched no further than until its supplies could be enough: behind a switch of a thousand
+        ports a few will do.
+        """
         head, capacity, out = self.head, self.capacity, self.out
-        level, front, depth, met = {sink: 0}, [sink], 0, False
+        level, front, depth, met = {sink: 0}, [sink], 0, 0
+        ahead = dict[int, Iterator[int]]()
         while front and not met:
             depth += 1
             behind = []
             for node in front:
+                ways = list[int]()
+                ahead[node] = iter(ways)
                 for arc in out[node]:
+                    free = capacity[arc ^ 1]
+                    if not free:
+                        continue
                     other = head[arc]
-                    if other not in level and capacity[arc ^ 1]:
-                        level[other] = depth
-                        behind.append(other)
-                        if supply[other]:
-                            met = True
+                    if other in level:
+                        if level[other] == depth:
+                            ways.append(arc)
+                        continue
+                    level[other] = depth
+                    ways.append(arc)
+                    behind.append(other)
+                    if supply[other]:
+                        met += min(supply[other], free)
+                        if met >= missing:
+                            return ahead
             front = behind
-        return level if met else set(level)
+        return ahead if met else set(level)
 
     def _augment(
-        self, supply: list[int], sink: int, missing: int, level: dict[int, int],
+        self, supply: list[int], sink: int, missing: int, ahead: dict[int, Iterator[int]],
         used: dict[int, int], taken: dict[int, int],
     ) -> int:  # fmt: skip
         """Send along shortest paths until none is left; return what is still missing.
 
         Paths are searched depth first from the sink, each node's arcs once.
         """
-        head, capacity, out = self.head, self.capacity, self.out
-        ahead = {sink: iter(out[sink])}
+        head, capacity = self.head, self.capacity
         path: list[int] = []  # arcs from the sink outwards: the flow runs against them
-        node = sink
+        node, end = sink, iter(())
         while True:
             if supply[node] and path:
                 amount = min(missing, supply[node], min(capacity[a ^ 1] for a in path))
@@ -176,14 +216,10 @@ class FlowNetwork:
                     node = head[path[full] ^ 1]
                     del path[full:]
                 continue
-            farther = level[node] + 1
-            for arc in ahead[node]:
-                other = head[arc]
-                if capacity[arc ^ 1] and level.get(other) == farther:
+            for arc in ahead.get(node, end):
+                if capacity[arc ^ 1]:
                     path.append(arc)
-                    node = other
-                    if node not in ahead:
-                        ahead[node] = iter(out[node])
+                    node = head[arc]
                     break
             else:
                 if not path:

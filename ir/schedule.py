@@ -129,14 +129,28 @@ class Schedule(Columnar):
         return attrs.evolve(self, **{c: getattr(self, c)[keep] for c in self.COLUMNS})
 
 
+def _directions(values: Any) -> Array:
+    """Return a column of 0 (outward) and 1 (inward); one truth value for all trees stays one until their number is
+    known.
+    """
+    return np.asarray(values, dtype=np.uint8) if np.ndim(values) == 0 else as_column(values)
+
+
 @attrs.frozen(eq=False)
 class Forest(Columnar):
     """Forest form: tree t carries the share ``weight[t]/parts`` of shard ``root[t]``; its edges are rows.
 
     Row i says that in tree ``tree[i]`` rank ``parent[i]`` passes data to rank ``child[i]`` along ``route[i]``
-    (out-trees: allgather, broadcast), or the reverse, reducing, where ``inward`` (reduce-scatter, reduce; the route
-    then runs from child to parent). Rows of a tree stand parents first. For rooted collectives every tree has the root
-    as its root and carries a share of the whole vector; trees are stacked in row order to cover [0, 1).
+    (out-trees: allgather, broadcast), or the reverse, reducing, where ``inward[tree[i]]`` (reduce-scatter, reduce; the
+    route then runs from child to parent). Rows of a tree stand parents first. ``inward`` may be given as one truth
+    value for all trees. An allreduce has trees of both directions; each direction carries every shard whole.
+
+    Where trees carry the ``whole`` vector their shares are of all shards together: so it is in rooted collectives,
+    whose trees have the root as theirs, and in an allreduce by reduce and broadcast, where what is reduced to a root
+    is broadcast from it. Trees of one direction (and root, unless ``whole``) are stacked in row order to cover [0, 1).
+
+    In time the data are cut in ``pieces`` equal pieces that follow each other; every tree carries its share of every
+    piece (:meth:`to_steps`).
     """
 
     topology: Topology
@@ -151,18 +165,26 @@ class Forest(Columnar):
     routes: Routes = attrs.field(
         default=attrs.Factory(lambda self: Routes.direct(self.topology.num_links), takes_self=True)
     )
-    inward: bool = False
+    inward: Array = attrs.field(default=False, converter=_directions)
+    whole: bool = False
+    pieces: int = 1
     scheduler: str = "forest"
 
-    SCALARS = ("topology", "collective", "parts", "routes", "inward", "scheduler")
-    COLUMNS = ("root", "weight", "tree", "parent", "child", "route")
+    SCALARS = ("topology", "collective", "parts", "routes", "whole", "pieces", "scheduler")
+    COLUMNS = ("root", "weight", "inward", "tree", "parent", "child", "route")
+
+    def __attrs_post_init__(self) -> None:
+        if self.inward.ndim == 0:
+            object.__setattr__(self, "inward", as_column(np.broadcast_to(self.inward, len(self.root))))
+        if self.collective.root is not None:
+            object.__setattr__(self, "whole", True)
 
     @property
     def num_trees(self) -> int:
         return len(self.root)
 
     def share(self, tree: int) -> Fraction:
-        """Return the share of its shard that a tree carries."""
+        """Return the share of its shard (of the vector, where trees carry that) that a tree carries."""
         return Fraction(int(self.weight[tree]), self.parts)
 
     @cached_property
@@ -193,37 +215,22 @@ class Forest(Columnar):
         """Edges on the longest path from a root to a leaf."""
         return int(self.depth.max(initial=0))
 
-    def to_steps(self) -> Schedule:
-        """Return the step form without pipelining: an edge at depth h acts at step h-1 (out) or height-h (in).
+    @cached_property
+    def heights(self) -> tuple[int, int]:
+        """The height of the trees that point inward, and of those that point outward."""
+        inward = self.inward[self.tree].astype(bool)
+        return int(self.depth[inward].max(initial=0)), int(self.depth[~inward].max(initial=0))
 
-        In a rooted collective the vector's N shards are cut at the trees' shares.
+    def to_steps(self, pieces: int | None = None) -> Schedule:
+        """Return the step form, with the data cut in so many pieces (the forest's own number unless given).
+
+        Piece j of P is [j/P, (j+1)/P) of every shard (of the vector, where trees carry that), and within it each tree
+        carries its share: a share of weight w/parts becomes P intervals of w/(P parts) each, so a piece that was
+        reduced to a root is the piece that leaves it. Piece j uses an outward edge at depth h in step h - 1 + j, an
+        inward one in step H - h + j, where H is the height of the inward trees; in an allreduce outward edges act H
+        steps later, so piece j turns round at its root in no time and both phases overlap. There are
+        ``sum(heights) + P - 1`` steps. Where trees carry the whole vector their shares are cut where shards end.
         """
-        below = np.zeros(self.num_trees, dtype=np.int64)
-        filled: dict[int, int] = {}
-        for t, (r, w) in enumerate(zip(self.root.tolist(), self.weight.tolist(), strict=True)):
-            below[t] = filled.get(r, 0)
-            filled[r] = int(below[t]) + w
-        lo, hi = below[self.tree], below[self.tree] + self.weight[self.tree].astype(np.int64)
-        step = self.height - self.depth if self.inward else self.depth - 1
-        shard, rows = self.root[self.tree].astype(np.int64), np.arange(len(self.tree))
-        if self.collective.root is not None:
-            shard, lo, hi, rows = _spread(lo, hi, self.parts, self.collective.num_ranks)
-        order = np.lexsort((rows, step[rows]))
-        rows = rows[order]
-        action = Action.REDUCE if self.inward else Action.COPY
-        return Schedule(
-            self.topology, self.collective, self.parts, step=step[rows], action=np.full(len(rows), action),
-            shard=shard[order], lo=lo[order], hi=hi[order], route=self.route[rows], routes=self.routes,
-            scheduler=self.scheduler,
-        )  # fmt: skip
+        from .pipelining import to_steps
 
-
-def _spread(lo: Array, hi: Array, parts: int, shards: int) -> tuple[Array, Array, Array, Array]:
-    """Cut intervals of the whole vector, given in 1/parts, into intervals of its shards, in 1/parts of a shard each."""
-    pieces = [
-        (k, max(a * shards - k * parts, 0), min(b * shards - k * parts, parts), i)
-        for i, (a, b) in enumerate(zip(lo.tolist(), hi.tolist(), strict=True))
-        for k in range(a * shards // parts, -(-b * shards // parts))
-    ]
-    table = np.array(pieces, dtype=np.int64).reshape(-1, 4)
-    return table[:, 0], table[:, 1], table[:, 2], table[:, 3]
+        return to_steps(self, self.pieces if pieces is None else pieces)

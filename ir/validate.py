@@ -26,6 +26,8 @@ Flaws = Iterator["Flaw"]
 
 _LARGEST = (1 << 63) - 1
 
+_TREE_COLUMNS = ("root", "weight", "inward")  # the others of a forest have a row an edge
+
 _SENDS, _RECEIVES, _READS_SRC, _WRITES_DST = (
     np.array([getattr(opcode, fact) for opcode in Opcode]) for fact in ("sends", "receives", "reads_src", "writes_dst")
 )
@@ -160,7 +162,7 @@ def _shared(level: Schedule | Forest) -> Flaws:
     if not 1 <= level.parts <= _LARGEST:
         yield Flaw(f"{level.parts} parts: 1 to {_LARGEST} are possible")
     table = "transfers" if isinstance(level, Schedule) else "edges"
-    yield from _lengths(level, table, tuple(c for c in level.COLUMNS if c not in ("root", "weight")))
+    yield from _lengths(level, table, tuple(c for c in level.COLUMNS if c not in _TREE_COLUMNS))
 
 
 def _routes(level: Schedule | Forest) -> Flaws:
@@ -174,7 +176,10 @@ def _routes(level: Schedule | Forest) -> Flaws:
 
 
 def _paths(level: Schedule | Forest) -> Flaws:
-    """Check that the links of a route join, and that routes in use run from rank to rank through switches."""
+    """Check that the links of a route join, and that routes in use run from rank to rank and visit no node twice.
+
+    A route may pass through ranks as through switches: routers forward, the rank itself does not read the data.
+    """
     topology, routes, ranks = level.topology, level.routes, level.topology.num_ranks
     yield from _outside("transfers" if isinstance(level, Schedule) else "edges", level.route, len(routes), "route")
     start = routes.start.astype(np.int64)
@@ -193,7 +198,14 @@ def _paths(level: Schedule | Forest) -> Flaws:
     is_used[used] = True
     ends = (tail[start[used]] >= ranks) | (head[start[used + 1] - 1] >= ranks)
     yield from of(used, ends, "it is used, but does not run from rank to rank")
-    yield from of(route[inner], (tail[inner] < ranks) & is_used[route[inner]], "it passes through a rank")
+    if len(inner):
+        first = start[:-1][np.diff(start) > 1]
+        entered = np.concatenate([tail[first], head]).astype(np.int64)
+        owner = np.concatenate([route[first], route])
+        order = np.lexsort((entered, owner))
+        entered, owner = entered[order], owner[order]
+        again = (entered[1:] == entered[:-1]) & (owner[1:] == owner[:-1]) & is_used[owner[1:]]
+        yield from of(owner[1:], again, "it visits a node twice")
 
 
 def _transfers(schedule: Schedule) -> Flaws:
@@ -222,13 +234,16 @@ def _template(level: SymmetricSchedule) -> Flaws:
 
 
 def _trees(forest: Forest) -> Flaws:
-    yield from _lengths(forest, "trees", ("root", "weight"))
+    yield from _lengths(forest, "trees", _TREE_COLUMNS)
+    if not 1 <= forest.pieces <= _LARGEST // forest.parts:
+        yield Flaw(f"{forest.pieces} pieces of {forest.parts} parts: 1 to {_LARGEST // forest.parts} are possible")
     yield from _outside("trees", forest.root, forest.collective.num_ranks, "root")
     weight = forest.weight
     yield from _rows(
         "trees", (weight < 1) | (weight > forest.parts),
         lambda row: f"weight {weight[row]} is no share of {forest.parts} parts",
     )  # fmt: skip
+    yield from _outside("trees", forest.inward, 2, "direction")
     yield from _outside("edges", forest.tree, forest.num_trees, "tree")
     yield from _outside("edges", forest.parent, forest.collective.num_ranks, "parent")
     yield from _outside("edges", forest.child, forest.collective.num_ranks, "child")
@@ -238,7 +253,8 @@ def _edges(forest: Forest) -> Flaws:
     """Check that the route of every edge joins its ranks, in the direction that data flow."""
     tail, head = forest.routes.tails(forest.topology), forest.routes.heads(forest.topology)
     tail, head = tail[forest.route], head[forest.route]
-    source, target = (forest.child, forest.parent) if forest.inward else (forest.parent, forest.child)
+    inward = forest.inward[forest.tree] == 1
+    source, target = np.where(inward, (forest.child, forest.parent), (forest.parent, forest.child))
     yield from _rows(
         "edges", (tail != source) | (head != target),
         lambda row: f"route {forest.route[row]} runs from {tail[row]} to {head[row]}, "

@@ -31,7 +31,44 @@ PASSES: dict[str, tuple[str, str, str]] = {
         "collc.passes.synthesis.flow.scheduler", "Flow",
         "all-to-all from a multi-commodity flow, for any strongly connected network of ranks",
     ),
+    "forest": (
+        "collc.passes.synthesis.forest.scheduler", "ForestScheduler",
+        "spanning trees of optimal bandwidth, for any network, switches included (ForestColl)",
+    ),
+    "swing": (
+        "collc.passes.synthesis.torus.swing", "Swing",
+        "allreduce and its halves on a torus of any shape, over peers that alternate sides",
+    ),
+    "recursive-doubling": (
+        "collc.passes.synthesis.torus.doubling", "RecursiveDoubling",
+        "allreduce that exchanges everything in log2(N) steps, peers 1, 2, 4, .. away",
+    ),
+    "rabenseifner": (
+        "collc.passes.synthesis.torus.doubling", "Rabenseifner",
+        "allreduce by recursive halving and doubling, and its halves",
+    ),
+    "bucket": (
+        "collc.passes.synthesis.torus.bucket", "Bucket",
+        "allreduce and its halves by rings along one dimension of a torus after the other",
+    ),
+    "ring": (
+        "collc.passes.synthesis.torus.ring", "Ring",
+        "allreduce and its halves over rings: one, two of a 2-D torus, both ways round",
+    ),
+    "bine": (
+        "collc.passes.synthesis.torus.bine", "Bine",
+        "negabinary trees and butterflies on any network, all collectives but alltoall",
+    ),
+    "pat": (
+        "collc.passes.synthesis.torus.pat", "PAT",
+        "allgather and reduce-scatter in log2(N) steps or within a buffer, any number of ranks",
+    ),
+    "trivance": (
+        "collc.passes.synthesis.torus.trivance", "Trivance",
+        "allreduce and its halves in log3(N) steps, exchanges with both ranks 3^k away",
+    ),
     "steps": ("collc.passes.synthesis.steps", "Steps", "the schedule written by hand in the specification"),
+    "stream": ("collc.passes.stream", "Stream", "send what trees carry in pieces that follow each other"),
     "reverse": ("collc.passes.reverse", "Reverse", "run a schedule backwards: allgather <-> reduce-scatter"),
     "transpose": (
         "collc.passes.expansion.isomorphic", "Transpose",
@@ -56,6 +93,15 @@ SCHEDULERS: dict[str, tuple[str, str]] = {
     "expansion": ("expansion", PASSES["expansion"][2]),
     "exact": ("exact", PASSES["exact"][2]),
     "flow": ("flow", PASSES["flow"][2]),
+    "forest": ("forest", PASSES["forest"][2]),
+    "swing": ("swing", PASSES["swing"][2]),
+    "recursive-doubling": ("recursive-doubling", PASSES["recursive-doubling"][2]),
+    "rabenseifner": ("rabenseifner", PASSES["rabenseifner"][2]),
+    "bucket": ("bucket", PASSES["bucket"][2]),
+    "ring": ("ring", PASSES["ring"][2]),
+    "bine": ("bine", PASSES["bine"][2]),
+    "pat": ("pat", PASSES["pat"][2]),
+    "trivance": ("trivance", PASSES["trivance"][2]),
     "steps": ("steps", PASSES["steps"][2]),
 }
 

@@ -36,10 +36,12 @@ class Pass(ABC):
     takes: ClassVar[type | tuple[type, ...]]
     gives: ClassVar[type]
     requires: ClassVar[tuple[str, ...]] = ()
-    #: whether it takes a SymmetricSchedule where it takes a Schedule; others are given it unfolded
     #: whether the pieces it sends follow each other on purpose, so that joining messages would undo its work
     pipelined: ClassVar[bool] = False
+    #: whether it takes a SymmetricSchedule where it takes a Schedule; others are given it unfolded
     takes_templates: ClassVar[bool] = False
+    #: whether it makes a Forest of a Forest, where it takes a Schedule; others are given its steps
+    takes_forests: ClassVar[bool] = False
 
     @abstractmethod
     def run(self, ir: Any) -> Any:

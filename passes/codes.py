@@ -120,6 +120,21 @@ longer than it should. What a search has found when time runs out depends on the
 
 Ask for fewer chunks or for more rounds or steps, raise `effort`, or use `bfb`.
 """,
+    "C0545": """an impossible number of pieces of a tree
+
+`stream` cuts what every tree of a forest carries in `pieces` equal pieces that follow each other: at least 1.
+
+    collc a.coll -p 'forest,stream{pieces=8}' -t ir
+
+Left out, it is what the forest says, which the scheduler has chosen.
+""",
+    "C0546": """a forest of too many transfers
+
+`stream` writes out one transfer for every edge of every tree and every piece, at most 2^26 of them. A forest itself may
+be larger: `collc cost` and `collc verify` take it as it is.
+
+Use fewer pieces (`-p 'forest,stream{pieces=1}'`), fewer trees a root (a smaller `k`), or fewer ranks.
+""",
     "C0550": """an impossible number of chunks or bytes
 
 `bfb { chunks: P }` cuts every shard in P equal chunks and divides them among the links as well as whole chunks allow;
@@ -262,5 +277,112 @@ collectives.
 Expanded schedules are written out transfer by transfer, at most 2^26 of them: some 8,000 ranks.
 
 Use fewer ranks, or `bfb`: it keeps the schedule of a topology whose ranks all look alike as one rank's.
+""",
+    "C0580": """a link without bandwidth
+
+Forests divide data by what links can carry. A topology of the language cannot have a link of 0 GB/s; one that was built
+otherwise can.
+
+Leave out links that carry nothing.
+""",
+    "C0581": """a switch with more bandwidth in than out
+
+A switch passes on what it takes in and cannot copy. Trees through it need as much bandwidth out as in, and on this
+network the difference is needed: without it there are fewer trees.
+
+    topology one {
+      rank g[3]; switch w;
+      link g[0] <-> w : 10 GB/s;
+      link g[1] <-> w : 10 GB/s;
+      link g[2] -> w : 30 GB/s;       # C0581: 50 GB/s in, 30 GB/s out
+      link w -> g[2] : 10 GB/s;
+    }
+
+Write `<->`, or give the links of the switch the same bandwidth in sum both ways. Ranks may have more one way than the
+other.
+""",
+    "C0582": """a switch with links one way only
+
+What enters a switch without a link out is lost, and a switch without a link in has nothing to send. A link `->` to it
+was perhaps meant to be `<->`.
+
+    topology t {
+      rank g[2]; switch w;
+      link g[0] <-> g[1];
+      link g[0] -> w;                 # C0582
+    }
+
+Write `<->`, or leave the switch out. A switch with links both ways to a single neighbour is of no use either, but does
+no harm.
+""",
+    "C0584": """a switch that takes in more than it lets out
+
+A forest's trees pass through switches, which cannot copy: whatever trees a switch takes in, it must let out. Bandwidths
+are counted in whole trees, and with a fixed `k` they are rounded down. Where the links of a switch differ one way and
+the other, as many trees need not fit in as out then.
+
+    topology one { rank g[3]; switch w; link g[0] -> w at 3 GB/s; link g[1] -> w at 3 GB/s; link g[2] -> w at 3 GB/s;
+                   link w -> g[0] at 2 GB/s; link w -> g[1] at 2 GB/s; link w -> g[2] at 5 GB/s; }
+
+What is too much is left out where no tree is lost by it. Elsewhere leave `k` out: the optimal number of trees rounds
+nothing, so what balances in bandwidth balances in trees. Or give every link to a switch one of the same bandwidth back.
+""",
+    "C0590": """a torus of another size than the network
+
+`shape: "8x8"` says which torus the ranks are numbered as, last dimension fastest. Its sizes multiply to the number of
+ranks. Left out, it is what the topology was built as; a network that is no grid is one dimension.
+
+    schedule c using swing { shape: "4x4" };     # C0590 on 12 ranks
+""",
+    "C0591": """a collective that this algorithm does not do
+
+Swing and the algorithms like it schedule allreduce, reduce-scatter and allgather; those with a tree for a root also
+broadcast and reduce, and `bine` gather and scatter. The latency variants exchange everything, which is an allreduce.
+
+    collective c = alltoall on torus(4, 4);
+    schedule c using swing;          # C0591
+
+Leave the scheduler out: `auto` takes one that can.
+""",
+    "C0592": """a dimension that the latency variant cannot have
+
+A latency variant sends everything in every step. Each step of Swing doubles the contributions that a rank has (each step
+of Trivance triples them), so in a dimension that is no power of 2 (of 3) some contributions would be added twice.
+
+    collective c = allreduce on torus(6, 4);
+    schedule c using swing { variant: latency, fold: false };        # C0592: dimension 0 of size 6
+    schedule c using trivance { variant: latency };                  # C0592
+
+`fold` (Swing's default) takes two steps more: some ranks hand over all they have first and get the result at the end.
+The bandwidth variants take any size.
+""",
+    "C0593": """an operation that depends on the order of ranks
+
+Exchanges combine contributions in whatever order they arrive, never in that of the ranks. Sums, products, minima and
+logical operations are the same in any order.
+
+Use a scheduler that keeps the order, or write the schedule by hand.
+""",
+    "C0594": """too many transfers to write out
+
+A transfer moves part of one shard, so an exchange among N ranks has about N * N of them a chunk and phase, and one that
+sends everything in every step N * N a step. More than 2^26 are not written out.
+
+Use fewer ranks; the bandwidth variant, which sends every shard once; or look at the messages only, as simulations do.
+""",
+    "C0595": """a network without a ring
+
+`ring` passes data round cycles through all ranks: of a torus or mesh, or the ranks in their order. This network has no
+such cycle that the scheduler knows.
+
+    collective c = allreduce on mesh(3, 3);      # 9 ranks, chequered black and white: no cycle
+    schedule c using ring;                       # C0595
+
+`bucket` needs rings of single dimensions only; `bfb` needs no particular links.
+""",
+    "C0596": """a buffer without room for a block
+
+`pat { buffer: K }` lets a message carry at most K blocks, the shares of K ranks: at least 1. Left out, messages carry as
+many as logarithmically many steps need.
 """,
 }

@@ -9,13 +9,13 @@ import attrs
 import numpy as np
 
 from collc.ir.diagnostic import error
-from collc.ir.schedule import Routes, Schedule
+from collc.ir.schedule import Forest, Routes, Schedule
 from collc.ir.symmetric import SymmetricSchedule
 
 from .base import Pass
 from .reverse import Reverse
 
-__all__ = ["Compose", "compose"]
+__all__ = ["Compose", "compose", "compose_forests"]
 
 
 AnySchedule = Schedule | SymmetricSchedule
@@ -45,30 +45,71 @@ def _compose(first: Schedule, second: Schedule) -> Schedule:
         a, b = (getattr(s, c).astype(np.int64) * (parts // s.parts) for s in (first, second))
         columns[c] = np.concatenate([a, b])
     step = np.concatenate([first.step.astype(np.int64), second.step.astype(np.int64) + first.num_steps])
-    routes, shift = first.routes, 0
-    if first.routes != second.routes:
-        shift = len(first.routes)
-        start = np.concatenate([first.routes.start, second.routes.start[1:].astype(np.int64) + first.routes.start[-1]])
-        routes = Routes(start, np.concatenate([first.routes.links, second.routes.links]))
-    route = np.concatenate([first.route.astype(np.int64), second.route.astype(np.int64) + shift])
+    routes, route = _joined_routes(first, second)
     return attrs.evolve(
         second, collective=attrs.evolve(second.collective, kind="allreduce"), parts=parts, step=step, route=route,
         routes=routes, discrete=first.discrete and second.discrete, **columns,
     )  # fmt: skip
 
 
+def _joined_routes(first: Schedule | Forest, second: Schedule | Forest) -> tuple[Routes, Any]:
+    """Return the routes of both, and the column ``route`` of the rows of the first, then of the second."""
+    routes, shift = first.routes, 0
+    if first.routes != second.routes:
+        shift = len(first.routes)
+        start = np.concatenate([first.routes.start, second.routes.start[1:].astype(np.int64) + first.routes.start[-1]])
+        routes = Routes(start, np.concatenate([first.routes.links, second.routes.links]))
+    return routes, np.concatenate([first.route.astype(np.int64), second.route.astype(np.int64) + shift])
+
+
+def compose_forests(first: Forest, second: Forest) -> Forest:
+    """Return the allreduce whose trees are those of a reduce-scatter (or reduce) and an allgather (or broadcast).
+
+    Both stand on the same topology; where they are rooted it is at the same rank, and the trees carry the whole vector.
+    What is cut in pieces follows piece by piece, in the larger number of pieces of both. Raises C0506.
+    """
+    kinds, roots = (first.collective.kind, second.collective.kind), (first.collective.root, second.collective.root)
+    if kinds not in (("reduce-scatter", "allgather"), ("reduce", "broadcast")) or roots[0] != roots[1]:
+        at = [f" at rank {root}" if root is not None else "" for root in roots]
+        raise error(
+            "C0506",
+            f"cannot compose `{kinds[0]}`{at[0]} and `{kinds[1]}`{at[1]}: an allreduce is a reduce-scatter followed by "
+            "an allgather, or a reduce followed by a broadcast from its root",
+        )
+    parts = lcm(first.parts, second.parts)
+    weight = [f.weight.astype(object) * (parts // f.parts) for f in (first, second)]
+    tree = [first.tree.astype(np.int64), second.tree.astype(np.int64) + first.num_trees]
+    routes, route = _joined_routes(first, second)
+    columns: dict[str, Any] = {
+        c: np.concatenate([getattr(first, c), getattr(second, c)]) for c in ("root", "inward", "parent", "child")
+    }
+    collective = attrs.evolve(second.collective, kind="allreduce", root=None)
+    return attrs.evolve(
+        second, collective=collective, parts=parts, weight=np.concatenate(weight), tree=np.concatenate(tree),
+        route=route, routes=routes, whole=first.whole, pieces=max(first.pieces, second.pieces), **columns,
+    )  # fmt: skip
+
+
 @attrs.frozen
 class Compose(Pass):
-    """Make an allreduce of an allgather (its reverse first) or of a reduce-scatter (its reverse after)."""
+    """Make an allreduce of an allgather (its reverse first) or of a reduce-scatter (its reverse after).
+
+    Of a forest it makes a forest, and of a broadcast or reduce of trees, too.
+    """
 
     name: ClassVar[str] = "compose"
     summary: ClassVar[str] = "an allgather preceded by its reverse: an allreduce"
     takes: ClassVar[type] = Schedule
     gives: ClassVar[type] = Schedule
     takes_templates: ClassVar[bool] = True
+    takes_forests: ClassVar[bool] = True
 
-    def run(self, ir: AnySchedule) -> AnySchedule:
-        if ir.collective.kind not in ("allgather", "reduce-scatter"):
+    def run(self, ir: AnySchedule | Forest) -> AnySchedule | Forest:
+        if isinstance(ir, Forest) and ir.collective.kind in ("allgather", "reduce-scatter", "broadcast", "reduce"):
+            back = Reverse().run(ir)
+            outward = ir.collective.kind in ("allgather", "broadcast")
+            return compose_forests(back, ir) if outward else compose_forests(ir, back)
+        if isinstance(ir, Forest) or ir.collective.kind not in ("allgather", "reduce-scatter"):
             raise error(
                 "C0506",
                 f"compose needs a schedule of allgather or reduce-scatter, found `{ir.collective.kind}`",

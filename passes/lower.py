@@ -13,12 +13,11 @@ from collc.ir.schedule import Action, Schedule
 
 from .base import Pass
 from .hazards import synchronize
+from .joining import LOCAL, RECEIVING, SENDING, join_messages
 
 __all__ = ["Lower"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
-
-_SEND_BLOCK, _RECV_BLOCK, _LOCAL_BLOCK = 0, 1, 2
 
 
 @attrs.frozen
@@ -28,6 +27,9 @@ class Lower(Pass):
     Every connection (pair of ranks and parallel link) gets a threadblock at each end, in step order, so nothing can
     deadlock that had steps. A shard lies in the output where the collective puts it there, else in scratch; until
     something arrives for it, it is read from the input. What a rank has from the start and must output is copied.
+
+    With ``join`` messages of one step of a connection become one where they lie next to each other at both ends. The
+    pass `coalesce` joins more, which would undo a pipeline: all that could go together, whatever its step.
     """
 
     name: ClassVar[str] = "lower"
@@ -36,15 +38,21 @@ class Lower(Pass):
     gives: ClassVar[type] = Program
     requires: ClassVar[tuple[str, ...]] = ("discrete",)
 
+    join: bool = attrs.field(
+        default=False, metadata={"help": "send what is contiguous and goes in one step in one message"}
+    )
+
     def run(self, ir: Schedule) -> Program:
-        # By shard within a step, so that what lies together is sent one after the other.
-        ir = ir.rows(np.lexsort((ir.route, ir.lo, ir.shard, ir.step)))
+        # By shard within a step, so that what lies together is sent one after the other. What is to be joined must not
+        # have reductions of other connections in between: some of its chunks would come before those, some after.
+        within = (ir.lo, ir.shard, ir.route) if self.join else (ir.route, ir.lo, ir.shard)
+        ir = ir.rows(np.lexsort((*within, ir.step)))
         places = _Places.of(ir)
         moves = _cut(ir, places)
         table = _Table()
         _transfers(ir, places, moves, table)
         _copies(ir, places, table)
-        return _assemble(ir, places, table)
+        return _assemble(ir, places, table, self.join)
 
 
 # ---- where data lie
@@ -207,13 +215,13 @@ def _transfers(s: Schedule, places: _Places, moves: _Moves, table: _Table) -> No
     common = {"channel": _channels(s)[s.route[row]], "rank_order": np.arange(len(row)), "count": count}
     buffer, offset = _at(places, src, shard, moves.lo, moves.sent_home)
     table.add(
-        len(row), rank=src, kind=_SEND_BLOCK, peer=dst, time=time, opcode=Opcode.SEND,
+        len(row), rank=src, kind=SENDING, peer=dst, time=time, opcode=Opcode.SEND,
         src_buffer=buffer, src_offset=offset, **common,
     )  # fmt: skip
     reduces = s.action[row] == Action.REDUCE
     buffer, offset = _at(places, dst, shard, moves.lo, moves.kept_home)
     home_buffer, home = _at(places, dst, shard, moves.lo, np.ones(len(row), dtype=bool))
-    arrival = {**common, "rank": dst, "kind": _RECV_BLOCK, "peer": src, "time": time + 1}
+    arrival = {**common, "rank": dst, "kind": RECEIVING, "peer": src, "time": time + 1}
     aside = moves.busy
     plain = {
         "opcode": np.where(reduces, Opcode.RECV_REDUCE_COPY, Opcode.RECV), "dst_buffer": home_buffer,
@@ -265,7 +273,7 @@ def _copies(s: Schedule, places: _Places, table: _Table) -> None:
     c: Collective = s.collective
     source, held = np.nonzero(places.staged)
     table.add(
-        len(source), rank=source, kind=_LOCAL_BLOCK, peer=-1, time=-1, rank_order=np.arange(len(source)),
+        len(source), rank=source, kind=LOCAL, peer=-1, time=-1, rank_order=np.arange(len(source)),
         opcode=Opcode.COPY, src_buffer=Buffer.INPUT, src_offset=places.start[source, held],
         dst_buffer=Buffer.SCRATCH, dst_offset=places.home[source, held], count=s.parts,
     )  # fmt: skip
@@ -274,31 +282,35 @@ def _copies(s: Schedule, places: _Places, table: _Table) -> None:
     rank, shard, atom = np.nonzero(wanted[:, :, None] & (places.arrived == len(s)))
     lo, hi = places.ends[atom], places.ends[atom + 1]
     table.add(
-        len(rank), rank=rank, kind=_LOCAL_BLOCK, peer=-1, time=2 * s.num_steps, rank_order=np.arange(len(rank)),
+        len(rank), rank=rank, kind=LOCAL, peer=-1, time=2 * s.num_steps, rank_order=np.arange(len(rank)),
         opcode=Opcode.COPY, src_buffer=Buffer.INPUT, src_offset=places.start[rank, shard] + lo,
         dst_buffer=Buffer.OUTPUT, dst_offset=places.home[rank, shard] + lo, count=hi - lo,
     )  # fmt: skip
 
 
-def _assemble(s: Schedule, places: _Places, table: _Table) -> Program:
+def _assemble(s: Schedule, places: _Places, table: _Table, join: bool) -> Program:
     """Sort the instructions into blocks: sends by peer, receives by peer, local copies."""
     t = table.done()
     sequence = np.arange(len(t["rank"]))  # instructions of one arrival were added in their order
     order = np.lexsort((sequence, t["rank_order"], t["time"], t["channel"], t["peer"], t["kind"], t["rank"]))
     t = {c: values[order] for c, values in t.items()}
     sequence = sequence[order]
+    if join and len(order):
+        t, sequence = join_messages(t, sequence)
     owner = np.stack([t[c] for c in ("rank", "kind", "peer", "channel")])
-    fresh = np.concatenate([[True], (owner[:, 1:] != owner[:, :-1]).any(axis=0)]) if len(order) else np.zeros(0, bool)
+    fresh = (
+        np.concatenate([[True], (owner[:, 1:] != owner[:, :-1]).any(axis=0)]) if len(sequence) else np.zeros(0, bool)
+    )
     start = np.flatnonzero(fresh)
     rank, kind, peer, channel = owner[:, start]
     columns: dict[str, Any] = {c: t[c] for c in INSTRUCTION_COLUMNS}
     program = Program(
         s.collective, s.parts, scratch=places.scratch, block_rank=rank,
-        send_peer=np.where(kind == _SEND_BLOCK, peer, -1), recv_peer=np.where(kind == _RECV_BLOCK, peer, -1),
-        channel=channel, block_start=np.append(start, len(order)),
-        dep_start=np.zeros(len(order) + 1, dtype=np.int64), deps=[], scheduler=s.scheduler,
+        send_peer=np.where(kind == SENDING, peer, -1), recv_peer=np.where(kind == RECEIVING, peer, -1),
+        channel=channel, block_start=np.append(start, len(sequence)),
+        dep_start=np.zeros(len(sequence) + 1, dtype=np.int64), deps=[], scheduler=s.scheduler,
         **columns,
     )  # fmt: skip
-    when = np.empty(len(order), dtype=np.int64)
-    when[np.lexsort((sequence, t["rank_order"], t["time"]))] = np.arange(len(order))
+    when = np.empty(len(sequence), dtype=np.int64)
+    when[np.lexsort((sequence, t["rank_order"], t["time"]))] = np.arange(len(sequence))
     return synchronize(program, when)

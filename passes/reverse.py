@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import attrs
 import numpy as np
 
 from collc.ir.diagnostic import error
-from collc.ir.schedule import Action, Routes, Schedule
+from collc.ir.schedule import Action, Forest, Routes, Schedule
 from collc.ir.symmetric import SymmetricSchedule
 
 from .base import Pass
 
-__all__ = ["Reverse", "reverse"]
+__all__ = ["Reverse", "reverse", "reverse_forest"]
+
+
+#: what is reversed stays what it is: a schedule, a template or a forest
+Level = TypeVar("Level", bound=Schedule | SymmetricSchedule | Forest)
 
 
 def reverse(schedule: Schedule) -> Schedule:
@@ -39,6 +43,17 @@ def reverse(schedule: Schedule) -> Schedule:
     )
 
 
+def reverse_forest(forest: Forest) -> Forest:
+    """Return the reverse forest, for the transpose topology: every tree turned round, carrying what it did.
+
+    An allgather becomes a reduce-scatter and so on, as with :func:`reverse`. Link numbers stay.
+    """
+    return attrs.evolve(
+        forest, topology=forest.topology.transpose(), collective=forest.collective.reversed(),
+        inward=1 - forest.inward.astype(np.int64), routes=_reverse_routes(forest.routes),
+    )  # fmt: skip
+
+
 def _count_up(sizes: np.ndarray) -> np.ndarray:
     """Return 0, 1, .., n-1 for every n of ``sizes``, one after the other."""
     ends = np.cumsum(sizes)
@@ -48,12 +63,14 @@ def _count_up(sizes: np.ndarray) -> np.ndarray:
 def _reverse_routes(routes: Routes) -> Routes:
     if routes.is_direct:
         return routes
-    return Routes.of([routes.path(r)[::-1] for r in range(len(routes))])
+    start = routes.start.astype(np.int64)
+    place = np.repeat(start[1:] + start[:-1] - 1, np.diff(start)) - np.arange(len(routes.links))
+    return Routes(start, routes.links[place])
 
 
 @attrs.frozen
 class Reverse(Pass):
-    """Replace a schedule by its reverse, on the same network where that equals its transpose.
+    """Replace a schedule or forest by its reverse, on the same network where that equals its transpose.
 
     Partners respect a symmetry (parallel links pair up in order), so a template's reverse is its seed's.
 
@@ -65,11 +82,13 @@ class Reverse(Pass):
     takes: ClassVar[type] = Schedule
     gives: ClassVar[type] = Schedule
     takes_templates: ClassVar[bool] = True
+    takes_forests: ClassVar[bool] = True
 
-    def run(self, ir: Schedule | SymmetricSchedule) -> Schedule | SymmetricSchedule:
-        return SymmetricSchedule(self._rows(ir.seed)) if isinstance(ir, SymmetricSchedule) else self._rows(ir)
+    def run(self, ir: Level) -> Level:
+        found: Any = SymmetricSchedule(self._rows(ir.seed)) if isinstance(ir, SymmetricSchedule) else self._rows(ir)
+        return found
 
-    def _rows(self, ir: Schedule) -> Schedule:
+    def _rows(self, ir: Schedule | Forest) -> Any:
         partner = ir.topology.reverse_links
         if partner is None:
             raise error(
@@ -77,7 +96,7 @@ class Reverse(Pass):
                 f"topology `{ir.topology.name}` has one-way links, so its schedules cannot be run backwards on it",
                 hint="synthesize the other collective directly: bfb schedules it on the transpose",
             )
-        back = reverse(ir)
+        back = reverse_forest(ir) if isinstance(ir, Forest) else reverse(ir)
         routes = back.routes
         if routes.is_direct:
             return attrs.evolve(back, topology=ir.topology, route=partner[back.route])

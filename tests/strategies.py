@@ -257,24 +257,29 @@ def step_schedule(
 
 @st.composite
 def forests(draw: st.DrawFn, topology: Topology | None = None) -> Forest:
-    """A correct forest of one of the four collectives that trees carry."""
+    """A correct forest of one of the five collectives that trees carry."""
     network = topology if topology is not None else draw(networks())
-    collective = draw(collectives(network.num_ranks, ("allgather", "reduce-scatter", "broadcast", "reduce")))
-    inward, parts = collective.kind in ("reduce-scatter", "reduce"), draw(st.integers(1, 6))
-    builder, trees, listed = _Builder(draw, network), [], []
-    roots = range(network.num_ranks) if collective.root is None else [collective.root]
+    kinds = ("allgather", "reduce-scatter", "broadcast", "reduce", "allreduce")
+    collective = draw(collectives(network.num_ranks, kinds))
+    ways = {"allreduce": (True, False)}.get(collective.kind, (collective.kind in ("reduce-scatter", "reduce"),))
+    parts, builder, trees, listed = draw(st.integers(1, 6)), _Builder(draw, network), [], []
+    roots = list(range(network.num_ranks)) if collective.root is None else [collective.root]
+    whole = collective.root is not None or (collective.kind == "allreduce" and draw(st.booleans()))
+    if whole:
+        roots = [draw(st.sampled_from(roots))]
     for root in roots:
-        for lo, hi in pieces(draw, parts):
-            listed.append([(len(trees), *row) for row in builder.tree(root, inward).rows])
-            trees.append((root, hi - lo))
+        for inward in ways:
+            for lo, hi in pieces(draw, parts):
+                listed.append([(len(trees), *row) for row in builder.tree(root, inward).rows])
+                trees.append((root, hi - lo, inward))
     edges = [edge for rows in listed for edge in rows]
     if draw(st.booleans()):  # trees may stand side by side
         edges = [edge for rows in zip_longest(*listed) for edge in rows if edge is not None]
-    root, weight = np.array(trees).T
+    root, weight, inward = np.array(trees).T
     tree, parent, child, route = np.array(edges, dtype=np.int64).reshape(-1, 4).T
     return Forest(
         network, collective, parts, root, weight, tree, parent, child, route, routes=builder.routes, inward=inward,
-        scheduler=draw(st.sampled_from(["forest", "swing"])),
+        whole=whole, pieces=draw(st.integers(1, 4)), scheduler=draw(st.sampled_from(["forest", "swing"])),
     )  # fmt: skip
 
 
@@ -309,21 +314,23 @@ def any_forests(draw: st.DrawFn) -> Forest:
     """A forest whose edges follow routes that are there, in no order."""
     network = draw(topologies(named=True))
     collective = draw(collectives(network.num_ranks))
-    routes, inward = rank_routes(network), draw(st.booleans())
+    routes, way = rank_routes(network), draw(st.sampled_from([st.just(False), st.just(True), st.booleans()]))
     ends = list(zip(routes.tails(network).tolist(), routes.heads(network).tolist(), strict=True)) if len(routes) else []
     parts = draw(st.integers(1, 2**63 - 1) | st.integers(1, 8))
     rank, weight = st.integers(0, network.num_ranks - 1), st.integers(1, parts)
-    trees = draw(st.lists(st.tuples(rank, weight), max_size=4))
+    trees = draw(st.lists(st.tuples(rank, weight, way), max_size=4))
     edges = []
     for _ in range(draw(st.integers(0, 12)) if trees and ends else 0):
         route = draw(st.integers(0, len(ends) - 1))
-        a, b = reversed(ends[route]) if inward else ends[route]
-        edges.append((draw(st.integers(0, len(trees) - 1)), a, b, route))
-    root, weights = np.array(trees, dtype=np.int64).reshape(-1, 2).T
+        tree = draw(st.integers(0, len(trees) - 1))
+        a, b = reversed(ends[route]) if trees[tree][2] else ends[route]
+        edges.append((tree, a, b, route))
+    root, weights, inward = np.array(trees, dtype=np.int64).reshape(-1, 3).T
     tree, parent, child, route_column = np.array(edges, dtype=np.int64).reshape(-1, 4).T
     return Forest(
         network, collective, parts, root, weights, tree, parent, child, route_column, routes=routes,
-        inward=inward, scheduler=draw(texts()),
+        inward=inward, whole=draw(st.booleans()), pieces=draw(st.integers(1, (2**63 - 1) // parts)),
+        scheduler=draw(texts()),
     )  # fmt: skip
 
 

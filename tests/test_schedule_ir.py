@@ -116,7 +116,7 @@ def test_schedules_that_are_correct_by_construction_are(schedule):
         ({"parts": 0}, "0 parts: 1 to 9223372036854775807 are possible"),
         ({"routes": Routes.of([[0], [1], [2], [0, 2]])},
          "route 3: a link does not begin where the one before it ends: links [0, 2]"),
-        ({"routes": Routes.of([[0], [1, 2], [2]])}, "route 1: it passes through a rank: links [1, 2]"),
+        ({"routes": Routes.of([[0], [1, 2, 0], [2]])}, "route 1: it visits a node twice: links [1, 2, 0]"),
         ({"routes": Routes.of([[0], [7], [2]])}, "route 1: link 7 does not exist"),
         ({"routes": Routes.of([[0], [], [2]])}, "route 1: it has no link"),
         ({"routes": Routes([0, 2, 1, 3], [0, 1, 2])},

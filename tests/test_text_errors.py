@@ -137,7 +137,7 @@ def test_a_second_block_of_a_kind_is_refused():
 
 
 def test_routes_must_be_whole():
-    """A route's links join, run from rank to rank, and pass through switches only."""
+    """A route's links join, run from rank to rank, and visit no node twice."""
     star = strategies.star(2)  # links: 0 and 1 up, 2 and 3 down
     schedule = Schedule(star, Collective("allgather", 2), 1, [0], [0], [0], [0], [1], [0], Routes.of([[0, 3]]))
     text = print_ir(schedule)
@@ -145,7 +145,7 @@ def test_routes_must_be_whole():
     for path, message in (
         ("0 1", "route 0: a link does not begin where the one before it ends: links [0, 1]"),
         ("0", "route 0: it is used, but does not run from rank to rank: links [0]"),
-        ("0 2 0 3", "route 0: it passes through a rank: links [0, 2, 0, 3]"),
+        ("0 2 0 3", "route 0: it visits a node twice: links [0, 2, 0, 3]"),
         ("0 4", "route 0: link 4 does not exist"),
     ):
         with pytest.raises(CollcError) as caught:

@@ -174,8 +174,8 @@ def test_malformed_rows(cells, words):
     assert "structure" == name and words in detail
 
 
-def test_routes_must_be_paths_through_switches():
-    """A route that passes through a rank, or whose links do not join, is not one."""
+def test_routes_must_be_paths():
+    """A route that comes back to a node, or whose links do not join, is not one."""
     star = Topology.from_links("star", 3, [(0, 3), (3, 1), (1, 3), (3, 2)], num_switches=1)
     rows = [(0, 0, 0, 0, 1, 0)]
     columns = dict(zip(Schedule.COLUMNS, zip(*rows, strict=True), strict=True))
@@ -186,7 +186,7 @@ def test_routes_must_be_paths_through_switches():
     assert "postcondition" == failure(with_route(0, 1))[0]
     for bad, words in (
         ((0,), "does not run from rank to rank"), ((1,), "does not run from rank to rank"),
-        ((0, 1, 2, 3), "it passes through a rank"), ((0, 2), "a link does not begin where the one before it ends"),
+        ((0, 1, 2, 3), "it visits a node twice"), ((0, 2), "a link does not begin where the one before it ends"),
     ):  # fmt: skip
         name, detail = failure(with_route(*bad))
         assert "links" == name and words in detail

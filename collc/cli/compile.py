@@ -165,9 +165,7 @@ def _write(
 
 def _object(files: Sequence[NamedFile], results: Sequence[CollectiveResult]) -> dict[str, Any]:
     """Return what ``--json`` prints; ``program`` and ``cost`` are the first collective's, ``collectives`` has all."""
-    collectives = [
-        {"name": r.name, "program": _program_object(r.made), "cost": cost_object(r.schedule)} for r in results
-    ]
+    collectives = [{"name": r.name, "program": _program_object(r.made), "cost": cost_object(r)} for r in results]
     return {
         "outputs": [
             {

@@ -7,15 +7,14 @@ from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
-from collc.ir.cost import Cost, Point, assumptions, predict
-from collc.ir.cost import cost as cost_of
+from collc.ir.cost import Cost, Point, algbw, assumptions, predict
 from collc.ir.diagnostic import error
 from collc.ir.program import Program
-from collc.ir.schedule import Forest, Schedule
-from collc.ir.symmetric import SymmetricSchedule
+from collc.ir.schedule import Schedule
 from collc.passes.synthesis.chunked import Unchunked, unchunked
 
 from ..compilation import Job, make_jobs, run_jobs
+from ..driver import CollectiveResult
 from ..quantities import show_bandwidth, show_size, show_time
 from .console import Console
 from .inputs import load, settings
@@ -46,15 +45,17 @@ def cost(options: SimpleNamespace, console: Console) -> int:
     watcher.ends()
     if options.time_passes:
         console.err(time_table(results))
-    entries = [(r, cost_of(r.schedule), _points(r, options)) for r in results if r.schedule is not None]
+    entries = [(r, r.cost, _points(r, options)) for r in results if r.schedule is not None]
+    width = options.bandwidth
     if options.json:
         objects = [
-            {"name": r.name, **_object(c, points), **_fluid_object(_fluid(r)), "assumed": _assumed(c, options)}
+            {"name": r.name, **_object(c, points, width), **_fluid_object(_fluid(r)), "assumed": _assumed(c, options)}
             for r, c, points in entries
         ]
         console.json(objects[0] if len(objects) == 1 else {**objects[0], "collectives": objects})
     else:
-        console.out("\n".join(_text(r.name, c, points, _assumed(c, options), _fluid(r)) for r, c, points in entries))
+        texts = (_text(r.name, c, points, _assumed(c, options), _fluid(r), width) for r, c, points in entries)
+        console.out("\n".join(texts))
     return 0
 
 
@@ -96,12 +97,12 @@ def _assumed(c: Cost, options: SimpleNamespace) -> list[str]:
     return list(assumptions(c, options.alpha, options.bandwidth))
 
 
-def cost_object(schedule: Schedule | SymmetricSchedule | Forest | None) -> dict[str, Any] | None:
-    """Return the JSON object of a schedule's cost, or nothing without a schedule."""
-    return None if schedule is None else _object(cost_of(schedule), ())
+def cost_object(result: CollectiveResult) -> dict[str, Any] | None:
+    """Return the JSON object of what a result's schedule costs, or nothing without a schedule."""
+    return None if result.schedule is None else _object(result.cost, ())
 
 
-def _object(c: Cost, points: Sequence[Point]) -> dict[str, Any]:
+def _object(c: Cost, points: Sequence[Point], bandwidth: Fraction | None = None) -> dict[str, Any]:
     """Rationals are strings beside floats."""
     found: dict[str, Any] = {
         "ranks": c.ranks, "degree": c.degree, "collective": c.collective, "scheduler": c.scheduler,
@@ -112,13 +113,11 @@ def _object(c: Cost, points: Sequence[Point]) -> dict[str, Any]:
         "bottleneck_cut": c.bottleneck_cut, "unit": c.unit,
     }  # fmt: skip
     if c.forest is not None:
-        f = c.forest
+        f, most = c.forest, algbw(c, bandwidth)
         found |= {
-            **_rational("one_over_x", f.one_over_x),
-            "k": f.k,
-            "trees": f.trees,
-            "max_height": f.max_height,
-        }
+            **_rational("one_over_x", f.one_over_x), "k": f.k, "trees": f.trees, "max_height": f.max_height,
+            "pieces": f.pieces, "algbw_GBps": None if most is None else float(most / 10**9),
+        }  # fmt: skip
     found["points"] = [{"size_bytes": p.size, "time_us": p.time * 1e6, "algbw_GBps": p.bandwidth / 1e9} for p in points]
     return found
 
@@ -129,12 +128,16 @@ def _rational(name: str, value: Fraction | None) -> dict[str, Any]:
     return {name: str(value), f"{name}_float": float(value)}
 
 
-def _text(name: str, c: Cost, points: Sequence[Point], assumed: Sequence[str], fluid: Unchunked | None = None) -> str:
+def _text(
+    name: str, c: Cost, points: Sequence[Point], assumed: Sequence[str], fluid: Unchunked | None = None,
+    bandwidth: Fraction | None = None,
+) -> str:  # fmt: skip
     degree = f"degree {c.degree}" if c.degree is not None else "no common degree"
     rows = [
         ("T_L", f"{c.T_L} steps", _against(c.T_L_bound, c.moore_optimal, "Moore bound", " steps")),
         *_bandwidth_rows(c),
         *_fluid_rows(c, fluid),
+        *_forest_rows(c, bandwidth),
         ("chunks", f"{c.parts} a shard", ""),
         ("transfers", str(c.transfers), ""),
     ]
@@ -150,6 +153,19 @@ def _bandwidth_rows(c: Cost) -> list[tuple[str, str, str]]:
     per = "s/B" if c.unit == "B/s" else "per link unit"
     bound = f"bound {float(c.time_per_byte_bound):.4g} {per} by {c.bottleneck_cut}"
     return [("time per byte", f"{float(c.time_per_byte):.4g} {per}", bound + (", met" if c.bw_optimal else ""))]
+
+
+def _forest_rows(c: Cost, bandwidth: Fraction | None) -> list[tuple[str, str, str]]:
+    if c.forest is None:
+        return []
+    f, most = c.forest, algbw(c, bandwidth)
+    per = "per GB/s" if c.unit == "B/s" else "per link unit"
+    reached = "" if most is None else f"algbw {show_bandwidth(float(most))} at large sizes"
+    return [
+        ("1/x", f"{f.one_over_x} {per} ({float(f.one_over_x):.4g})", reached),
+        ("trees", f"{f.k} a root, {f.trees} distinct in all", f"of height {f.max_height} at most"),
+        ("pieces", str(f.pieces), ""),
+    ]
 
 
 #: a bound of more is no news

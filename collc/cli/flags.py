@@ -15,9 +15,11 @@ __all__ = [
     "JSON",
     "OUTPUT",
     "PASSES",
+    "PICTURES",
     "PREDICTION",
     "RUN",
     "SEARCH",
+    "SIMULATION",
 ]
 
 
@@ -143,6 +145,25 @@ PREDICTION = (
     Opt(("--size",), "sizes M of the whole vector, separated by commas: 1MiB,64MiB", "value", "SIZES", convert=_sizes),
     Opt(("--alpha",), "latency of a step: 10us", "value", "TIME", convert=_time),
     Opt(("--bandwidth",), "B, the total bandwidth out of one node: 100Gbps", "value", "RATE", convert=_bandwidth),
+)
+SIMULATION = (
+    *PREDICTION,
+    Opt(("--latency",), "what makes messages late: links (default: the links' own latencies,\n"
+        "else 10us), swing (300 ns a router, 100 ns a link, 4.7 ns of overhead)\n"
+        "or hammingmesh (150 ns a router, 125 ns a cable to a switch)", "value",
+        default="links", choices=("links", "swing", "hammingmesh")),
+    Opt(("--per-hop",), "latency of every hop instead of the model's: 400ns", "value", "TIME", convert=_time),
+    Opt(("--overhead",), "latency of every link, the cards' too, instead: 4.7ns", "value", "TIME", convert=_time),
+    Opt(("--routing",), "as the schedule says (default), or shortest ways, divided evenly", "value",
+        default="as-scheduled", choices=("as-scheduled", "minimal")),
+    Opt(("--dimensions",), "D of the congestion (half the links of a rank; of hyperx its dimensions)", "value", "D",
+        convert=_positive),
+    Opt(("--network",), "send over this network instead, by shortest ways: 'torus(8, 8)'", "value", "TOPOLOGY"),
+)  # fmt: skip
+PICTURES = (
+    Opt(("--trace",), "write a Chrome trace (Perfetto) of one size, the first, into FILE", "value", "FILE"),
+    Opt(("--trace-ranks",), "only what these ranks send: 0..8", "value", "N", convert=_ranges),
+    Opt(("--svg",), "draw goodput against size into FILE, all collectives in one picture", "value", "FILE"),
 )
 RUN = (
     Opt(("--size",), "bytes of the whole vector, separated by commas: 1KiB,1MiB", "value", "SIZES", convert=_sizes),

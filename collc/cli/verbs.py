@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from .arguments import Opt, Verb
-from .flags import CHOICE, DEPENDENCIES, FIND, GENERAL, INPUT, JSON, OUTPUT, PASSES, PREDICTION, RUN, SEARCH
+from .flags import (
+    CHOICE,
+    DEPENDENCIES,
+    FIND,
+    GENERAL,
+    INPUT,
+    JSON,
+    OUTPUT,
+    PASSES,
+    PICTURES,
+    PREDICTION,
+    RUN,
+    SEARCH,
+    SIMULATION,
+)  # fmt: skip
 
 __all__ = ["LATER", "VERBS", "overview"]
 
 #: Verbs of collc that this version does not have.
-LATER = ("simulate", "convert", "report")
+LATER = ("convert", "report")
 
 Groups = tuple[tuple[str, tuple[Opt, ...]], ...]
 
@@ -31,6 +45,12 @@ Rows are the frontier: none is beaten in both T_L and T_B. Each is an expression
 `collc find -n 1024 -d 4` looks up; --refresh searches from scratch; `--refresh --database best.txt -d 4 -n 5..2001`
 builds or extends a database; --check computes a database anew."""
 
+_SIMULATE_DETAILS = """
+All messages of a step start together and share the links on their ways; the step lasts until the last one is there.
+A message is as late as its way is long, and takes as long as the link on it with most to carry. There are no packets
+and no queues: what those cost is not shown. Without --latency and --routing, schedules over single links take the
+time that `collc cost` predicts."""
+
 _VERBS = (
     Verb(
         "compile", "compile", "Compile FILE: a .coll file, a printed schedule or program. `collc FILE` does the same.",
@@ -48,6 +68,10 @@ _VERBS = (
     Verb(
         "cost", "cost", "Print steps, bandwidth time, their bounds and predicted times of FILE's schedules.",
         ("FILE",), (*_JSON, ("Prediction", PREDICTION), *_COMPILING, *_GENERAL),
+    ),
+    Verb(
+        "simulate", "simulate", "Simulate FILE's schedules on the links: time, congestion, a trace, curves.",
+        ("FILE",), (("Model", SIMULATION), ("Output", (JSON, *PICTURES)), *_COMPILING, *_GENERAL), _SIMULATE_DETAILS,
     ),
     Verb(
         "run", "running", "Compile FILE to MPI-C, build it, run it on the MPI found, check every element and time it.",

@@ -156,8 +156,8 @@ Rename one of them.""",
     topology pod = tours(3, 3);
 
 `collc topologies` lists the graph families, `collc topologies cayley` the groups. The operators are line, degree,
-power, product, transpose, bidirectional and subset; the functions of numbers ranks, min, max, abs, floor, ceil, pow,
-log2 and xor.""",
+power, product, transpose, bidirectional, subset and clustered; the functions of numbers ranks, min, max, abs, floor,
+ceil, pow, log2 and xor.""",
     "C0123": """an unknown unit
 
 Sizes have B KB MB GB TB and KiB MiB GiB TiB. Bandwidths have bps Kbps Mbps Gbps Tbps (bits) and B/s KB/s MB/s GB/s TB/s

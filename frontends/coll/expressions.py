@@ -14,9 +14,10 @@ from typing import Any, Protocol, TypeAlias
 import attrs
 
 from collc.ir.diagnostic import CollcError, Span, error
+from collc.ir.topology import Topology
 
 from . import ast
-from .scope import POISON, Constant, Poisoned, Problems, Scope, Slot
+from .scope import POISON, Constant, NodeTable, Poisoned, Problems, Scope, Slot
 from .units import UNITS, unit_hint
 from .values import Integers, Quantity, Value, arithmetic, bounded, compared, kind_of, whole
 
@@ -34,6 +35,9 @@ class Functions(Protocol):
 
     def require(self, node: ast.Call) -> None:
         """Raise C0122 unless the function exists."""
+
+    def names_ranks(self, node: ast.Call) -> bool:
+        """Return whether the function's last argument may name nodes of the topology before it."""
 
     def call(self, node: ast.Call, values: Sequence[Value]) -> Value:
         """Return the function's value; raise CollcError where the arguments do not fit."""
@@ -116,13 +120,22 @@ class Compiler:
         return _lookup(thunks, family, missing)
 
     def _call(self, node: ast.Call, arguments: Sequence[ast.Expr], scope: Scope) -> Thunk:
-        thunks = [self.compile(argument, scope) for argument in arguments]
+        named = self.functions.names_ranks(node) and len(arguments) > 1
+        thunks = [self.compile(argument, scope) for argument in arguments[: -1 if named else None]]
         self.functions.require(node)
 
         def run(frame: Frame) -> Value:
             return self.functions.call(node, [_sound(thunk(frame)) for thunk in thunks])
 
-        return run
+        def run_with_names(frame: Frame) -> Value:
+            values = [_sound(thunk(frame)) for thunk in thunks]
+            if not isinstance(values[-1], Topology):  # which is a mistake, whatever the ranks
+                return self.functions.call(node, [*values, Integers(())])
+            inner = scope.child()
+            inner.nodes = NodeTable.of(values[-1])
+            return self.functions.call(node, [*values, _sound(self.compile(arguments[-1], inner)(frame))])
+
+        return run_with_names if named else run
 
     def _binary(self, node: ast.Binary, scope: Scope) -> Thunk:
         left, right = self.compile(node.left, scope), self.compile(node.right, scope)

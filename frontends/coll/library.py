@@ -19,8 +19,9 @@ from collc.ir.topology import Origin, Topology
 
 from . import ast
 from .expressions import integer
-from .families import FAMILIES, LATER, OPERATORS, Construction, Parameter
+from .families import FAMILIES, LATER, OPERATORS, Bandwidth, Construction, Parameter
 from .groups import GROUPS, group
+from .units import BANDWIDTH, UNITS
 from .values import Integers, Quantity, Value, bounded, compared, kind_of, whole
 
 __all__ = ["DEFAULT_NODE_LIMIT", "Library", "Limits"]
@@ -32,6 +33,9 @@ _LINKS_PER_NODE = 64
 _TOPOLOGIES = 8
 #: Statements that one body may execute for each node of the node limit: 4,000,000 by default.
 _STATEMENTS_PER_NODE = 200
+
+#: Names of topologies write longer runs of integers as ranges.
+_LONG_RUN = 4
 
 _CONSTRUCTIONS = {**FAMILIES, **OPERATORS}
 
@@ -88,6 +92,11 @@ class Library:
         hint = nearest(node.name, (*_CONSTRUCTIONS, *GROUPS, *_FUNCTIONS, *LATER))
         raise error("C0122", f"unknown graph family or function `{node.name}`", span=_name_span(node), hint=hint)
 
+    def names_ranks(self, node: ast.Call) -> bool:
+        """Return whether the function's last argument may name nodes of the topology before it."""
+        entry = _CONSTRUCTIONS.get(node.name)
+        return entry is not None and any(parameter.kind == "ranks" for parameter in entry.parameters)
+
     def call(self, node: ast.Call, values: Sequence[Value]) -> Value:
         """Return what a call with these arguments is."""
         if node.name in _CONSTRUCTIONS:
@@ -133,8 +142,10 @@ def _argument(entry: Construction, node: ast.Call, index: int, value: Value) -> 
             example = f"`collc topologies {node.name}` lists them"
             raise _wrong_kind(node.name, parameter, value, "a string", span, hint=example)
         return value
-    if parameter.kind == "set":
+    if parameter.kind in ("set", "ranks"):
         return _members(node.name, parameter, value, span)
+    if parameter.kind == "bandwidth":
+        return _bandwidth(node.name, parameter, value, span)
     if isinstance(value, (bool, str, Topology, Integers, range, Quantity, Group)):
         raise _wrong_kind(node.name, parameter, value, "an integer", span)
     number = integer(value, span, f"an integer `{parameter.name}`")
@@ -142,6 +153,20 @@ def _argument(entry: Construction, node: ast.Call, index: int, value: Value) -> 
         what = f"`{parameter.name}` of `{node.name}`"
         raise error("C0311", f"found {number}, needed {what} to be at least {parameter.least}", span=span)
     return number
+
+
+def _bandwidth(function: str, parameter: Parameter, value: Value, span: Span | None) -> Bandwidth:
+    match value:
+        case Quantity(amount, measure) if measure == BANDWIDTH:
+            found = Bandwidth(amount, "B/s")
+        case int() | Fraction() if not isinstance(value, bool):
+            found = Bandwidth(Fraction(value))
+        case _:
+            raise _wrong_kind(function, parameter, value, "a bandwidth", span, hint="write `25 GB/s`, or a number")
+    if found.value <= 0:
+        message = f"found a `{parameter.name}` of `{function}` that is not positive"
+        raise error("C0311", message, span=span, hint="leave out links that carry nothing")
+    return found
 
 
 def _members(function: str, parameter: Parameter, value: Value, span: Span | None) -> tuple[int, ...]:
@@ -186,11 +211,39 @@ def _shown(value: Value) -> str:
         case str():
             return f'"{value}"'
         case Integers(items):
-            return f"{{{', '.join(map(str, items))}}}"
+            return f"{{{', '.join(_runs(items))}}}"
         case range():
             return f"{value.start}..{value.stop}"
+        case Quantity(amount):
+            return _quantity(amount)
         case _:
             return str(value)
+
+
+def _runs(items: Sequence[int]) -> list[str]:
+    """Return ascending integers as the language writes them, long runs as ranges.
+
+    >>> _runs((1, 2, 3, 7, *range(9, 20)))
+    ['1', '2', '3', '7', '9..20']
+    """
+    texts: list[str] = []
+    start = 0
+    for end in range(1, len(items) + 1):
+        if end == len(items) or items[end] != items[end - 1] + 1:
+            run = items[start:end]
+            texts += [f"{run[0]}..{run[-1] + 1}"] if len(run) > _LONG_RUN else map(str, run)
+            start = end
+    return texts
+
+
+def _quantity(amount: Fraction) -> str:
+    """Return a bandwidth in bytes per second as the language writes it.
+
+    >>> _quantity(Fraction(25 * 10**9)), _quantity(Fraction(10**11, 3))
+    ('25 GB/s', '100/3 GB/s')
+    """
+    unit = next((name for name in ("TB/s", "GB/s", "MB/s", "KB/s") if amount >= UNITS[name][1]), "B/s")
+    return f"{whole(amount / UNITS[unit][1])} {unit}"
 
 
 # ---- functions of numbers

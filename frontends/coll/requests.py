@@ -165,7 +165,9 @@ def _root(value: ast.Expr | ast.Word, topology: Topology, scope: Scope, compiler
     inner.nodes = NodeTable.of(topology)
     root = _evaluated(value, inner, compiler)
     if isinstance(root, Switch):
-        raise error("C0129", "found a switch, needed a rank", span=value.span)
+        name = topology.names[topology.num_ranks + root.number]
+        message = f"found `{name}`, a switch of `{topology.name}`, needed a rank as root"
+        raise error("C0129", message, span=value.span, hint="only ranks have data; switches pass them on")
     rank = integer(root, value.span, "a rank")
     if not 0 <= rank < topology.num_ranks:
         message = f"found rank {rank}: ranks of `{topology.name}` are 0 to {topology.num_ranks - 1}"

@@ -19,7 +19,7 @@ from .columns import blame, columns, lists, rows
 from .program import read_program
 from .reader import Line, Reader, Table
 from .source import Text, shown
-from .words import ACTIONS, ENDS, HEADER, MAX_NODES
+from .words import ACTIONS, DIRECTIONS, ENDS, HEADER, MAX_NODES
 
 __all__ = ["parse_ir"]
 
@@ -159,12 +159,26 @@ class _Parser:
         (topology, collective), reader = self._needed(line), self.reader
         reader.open(line)
         scheduler, parts = reader.bare("scheduler"), reader.integer("parts")
-        inward = reader.choice("direction", "inward", "outward") == "inward"
+        direction = reader.choice("direction", *DIRECTIONS, "both")
+        whole = reader.at("whole") and reader.choice("whole", "yes", "no") == "yes"
+        pieces = reader.integer("pieces") if reader.at("pieces") else 1
         routes = self._routes(topology)
-        trees = columns(reader.text, self._table("trees"))
+        trees = columns(reader.text, self._trees(direction == "both"), {"direction": DIRECTIONS})
+        inward = trees.pop("direction", direction == "inward")
         edges = columns(reader.text, self._table("edges"))
         reader.close()
-        return Forest(topology, collective, parts, **trees, **edges, routes=routes, inward=inward, scheduler=scheduler)
+        return Forest(
+            topology, collective, parts, **trees, **edges, routes=routes, inward=inward, whole=whole, pieces=pieces,
+            scheduler=scheduler,
+        )  # fmt: skip
+
+    def _trees(self, both: bool) -> Table:
+        """Return the table of trees; where they point both ways it says which way each does."""
+        table = self._table("trees", ("direction",) if both else ())
+        if both and "direction" not in table.columns:
+            message = "the trees point both ways: expected a column `direction` after `root weight`"
+            raise self.reader.text.fail("C0802", message, table.place, table.place + len(str(table.rows)))
+        return table
 
     def _routes(self, topology: Topology) -> Routes:
         line = self.reader.peek()

@@ -15,7 +15,7 @@ from ..schedule import Forest, Routes, Schedule
 from ..symmetric import SymmetricSchedule
 from ..topology import Topology
 from .render import render
-from .words import ACTIONS, BUFFERS, ENDS, HEADER, OPCODES, TABLES, quoted, word_or_quoted
+from .words import ACTIONS, BUFFERS, DIRECTIONS, ENDS, HEADER, OPCODES, TABLES, quoted, word_or_quoted
 
 __all__ = ["print_ir"]
 
@@ -84,9 +84,17 @@ def _forest(forest: Forest) -> Iterator[str]:
     yield "forest {"
     yield f"  scheduler {word_or_quoted(forest.scheduler)}"
     yield f"  parts {forest.parts}"
-    yield f"  direction {'inward' if forest.inward else 'outward'}"
+    mixed = len(forest.inward) > 0 and int(forest.inward.min()) != int(forest.inward.max())
+    yield f"  direction {'both' if mixed else DIRECTIONS[int(forest.inward[:1].sum())]}"
+    if forest.whole and forest.collective.root is None:
+        yield "  whole yes"
+    if forest.pieces != 1:
+        yield f"  pieces {forest.pieces}"
     yield from _routes(forest.routes, forest.topology.num_links)
-    yield from _integers("trees", (forest.root, forest.weight))
+    if mixed:
+        yield from _integers("trees", (forest.root, forest.weight, (forest.inward, DIRECTIONS)), ("direction",))
+    else:
+        yield from _integers("trees", (forest.root, forest.weight))
     yield from _integers("edges", (forest.tree, forest.parent, forest.child, forest.route))
     yield "}"
 

@@ -8,7 +8,7 @@ from ..program import Buffer, Opcode
 from ..schedule import Action
 
 __all__ = [
-    "ACTIONS", "BUFFERS", "ENDS", "HEADER", "MAX_INTEGER", "MAX_LINE", "MAX_NODES",
+    "ACTIONS", "BUFFERS", "DIRECTIONS", "ENDS", "HEADER", "MAX_INTEGER", "MAX_LINE", "MAX_NODES",
     "MAX_RATIONAL_DIGITS", "OPCODES", "PROGRAM_WORDS", "TABLES", "quoted", "word_or_quoted",
 ]  # fmt: skip
 
@@ -21,6 +21,7 @@ MAX_LINE = 1 << 20  # characters of one line of a table
 MAX_RATIONAL_DIGITS = 1000
 
 ACTIONS = tuple(a.name.lower() for a in Action)
+DIRECTIONS = ("outward", "inward")  # of a tree: by Forest.inward
 BUFFERS = tuple(b.name.lower() for b in Buffer)
 OPCODES = tuple(o.name.lower().replace("_", "-") for o in Opcode)
 

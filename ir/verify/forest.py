@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 
 import numpy as np
@@ -12,8 +13,12 @@ from .report import Check, Report
 
 __all__ = ["verify_forest"]
 
-#: collective -> whether data flow to the roots of its trees
-_INWARD = {"allgather": False, "broadcast": False, "reduce-scatter": True, "reduce": True}
+#: collective -> the directions of its trees (1: data flow to the roots)
+_DIRECTIONS = {"allgather": (0,), "reduce-scatter": (1,), "allreduce": (1, 0), "broadcast": (0,), "reduce": (1,)}
+_WORDS = ("outward", "inward")
+
+#: pieces never meet, so what holds of two that follow each other holds of any number
+_EXECUTED = 2
 
 
 def verify_forest(forest: Forest) -> Report:
@@ -21,8 +26,10 @@ def verify_forest(forest: Forest) -> Report:
 
     Structure: columns and routes are well formed, the route of every edge joins its ranks. Direction: trees
     can carry the collective, and data flow the right way. Trees: every tree reaches every rank once, parents
-    stand before children. Weights: the trees of every root carry its shard whole (in a rooted collective: all
-    trees stand at the root and carry the vector). The other checks are those of the executed steps.
+    stand before children. Weights: the trees of every root carry its shard whole, in an allreduce those of each
+    direction; trees that carry the whole vector do so together, in a rooted collective from or to its root, in an
+    allreduce every part of it from where it was reduced. The other checks are those of the executed steps, of two
+    pieces where the forest has more: pieces never share data, nor do they differ but in time.
     """
     checks: list[Check] = []
     for name, check in _CHECKS:
@@ -33,7 +40,9 @@ def verify_forest(forest: Forest) -> Report:
     else:
         from .schedule import verify_schedule
 
-        checks += [c for c in verify_schedule(forest.to_steps()).checks if c.name != "structure"]
+        checks += [
+            c for c in verify_schedule(forest.to_steps(min(forest.pieces, _EXECUTED))).checks if c.name != "structure"
+        ]
     return Report("forest", forest.collective.kind, forest.collective.num_ranks, tuple(checks))
 
 
@@ -45,11 +54,15 @@ def _structure(forest: Forest) -> str:
 
 def _direction(forest: Forest) -> str:
     kind = forest.collective.kind
-    if kind not in _INWARD:
-        return f"trees do not carry {kind}: they carry {', '.join(_INWARD)}"
-    if forest.inward != _INWARD[kind]:
-        found, needed = ("inward", "outward") if forest.inward else ("outward", "inward")
-        return f"data flow {found}; {kind} needs them to flow {needed}"
+    if kind not in _DIRECTIONS:
+        return f"trees do not carry {kind}: they carry {', '.join(_DIRECTIONS)}"
+    wrong = np.flatnonzero(~np.isin(forest.inward, _DIRECTIONS[kind]))
+    if len(wrong):
+        found, needed = _WORDS[forest.inward[wrong[0]]], _WORDS[_DIRECTIONS[kind][0]]
+        which = "" if len(wrong) == forest.num_trees else f" in tree {wrong[0]}"
+        return f"data flow {found}{which}; {kind} needs them to flow {needed}"
+    if forest.whole and forest.collective.root is None and kind != "allreduce":
+        return f"trees carry shares of the whole vector; in {kind} every rank has a shard of its own"
     return ""
 
 
@@ -82,20 +95,41 @@ def _trees(forest: Forest) -> str:
 
 
 def _weights(forest: Forest) -> str:
-    names = forest.topology.names
-    total: dict[int, int] = {}
-    for root, weight in zip(forest.root.tolist(), forest.weight.tolist(), strict=True):
-        total[root] = total.get(root, 0) + weight
-    needed = range(forest.collective.num_ranks)
-    if forest.collective.root is not None:
-        needed = range(forest.collective.root, forest.collective.root + 1)
-        if stray := [root for root in total if root not in needed]:
-            return f"a tree stands at rank {names[stray[0]]}; the root is rank {names[forest.collective.root]}"
+    names, root = forest.topology.names, forest.collective.root
+    if root is not None and (forest.root != root).any():
+        stray = int(forest.root[np.argmax(forest.root != root)])
+        return f"a tree stands at rank {names[stray]}; the root is rank {names[root]}"
     if forest.collective.num_ranks == 1:
         return ""  # nothing has to move
-    for root in needed:
-        if total.get(root, 0) != forest.parts:
-            return f"the trees of rank {names[root]} carry {total.get(root, 0)}/{forest.parts} of its data"
+    kind = forest.collective.kind
+    for inward in _DIRECTIONS[kind]:
+        trees = f"the {_WORDS[inward]} trees" if kind == "allreduce" else "the trees"
+        for at, carried in _carried(forest, inward).items():
+            if carried != forest.parts:
+                rank = root if at < 0 else at
+                whose, what = ("", "the vector") if rank is None else (f" of rank {names[rank]}", "its data")
+                return f"{trees}{whose} carry {carried}/{forest.parts} of {what}"
+    return _turns(forest) if kind == "allreduce" and forest.whole else ""
+
+
+def _carried(forest: Forest, inward: int) -> dict[int, int]:
+    """Return what the trees of a direction carry of each root's shard, or (as -1) of the vector, in 1/parts."""
+    total = {-1: 0} if forest.whole else dict.fromkeys(range(forest.collective.num_ranks), 0)
+    keep = forest.inward == inward
+    for root, weight in zip(forest.root[keep].tolist(), forest.weight[keep].tolist(), strict=True):
+        total[-1 if forest.whole else root] += weight
+    return total
+
+
+def _turns(forest: Forest) -> str:
+    """Check that every part of the vector is broadcast from the rank to which it is reduced."""
+    stacks = [(forest.root[keep].tolist(), np.cumsum(forest.weight[keep].astype(object)).tolist())
+              for keep in (forest.inward == 1, forest.inward == 0)]  # fmt: skip
+    for end in sorted({*stacks[0][1], *stacks[1][1]}):
+        up, down = (roots[bisect_left(ends, end)] for roots, ends in stacks)
+        if up != down:
+            up, down = forest.topology.names[up], forest.topology.names[down]
+            return f"what is reduced to rank {up} up to {end}/{forest.parts} is broadcast from rank {down}"
     return ""
 
 

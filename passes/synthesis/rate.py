@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import lcm
+from typing import Any
 
 import attrs
 import numpy as np
@@ -17,14 +18,18 @@ from collc.ir.isomorphism import orbits
 from collc.ir.topology import Topology
 
 from .flow.cayley import cayley_rate
-from .flow.columns import Commodities, column_rate
+from .flow.columns import Commodities, column_rate, good_prices
+from .flow.line_rate import lifted
 from .flow.paths import Network
 
 __all__ = ["Rate", "alltoall_rate", "cayley_rate", "rate_bound"]
 
+Array = np.ndarray[Any, np.dtype[Any]]
+
 #: How near the bounds come to each other, relatively, unless told otherwise.
 GAP = Fraction(1, 10**5)
 _ROUNDS = 150
+_SMALL = 1 << 14  # sources times classes of links: less is quickly exact
 
 
 @attrs.frozen
@@ -105,18 +110,59 @@ def _everyone(topology: Topology) -> Array:
 
 
 def _general(topology: Topology, gap: Fraction, rounds: int) -> tuple[Fraction, Fraction]:
-    node_orbit, link_orbit = orbits(topology)
-    _, sources, count = np.unique(node_orbit[: topology.num_ranks], return_index=True, return_counts=True)
-    kinds, first, size = np.unique(link_orbit, return_index=True, return_counts=True)
+    kinds = _Kinds.of(topology)
     widths = capacities(topology)
     scale = lcm(*(width.denominator for width in widths))
-    width = [int(widths[c] * scale) for c in topology.link_class[first].tolist()]
-    src, dst = topology.src.astype(np.int64), topology.dst.astype(np.int64)
-    useful = src[first] != dst[first]
-    number = np.cumsum(useful) - 1
-    what = Commodities(
-        Network.of(topology.num_nodes, src, dst), _everyone(topology), sources, count,
-        number[np.searchsorted(kinds, link_orbit)], (size * np.array(width))[useful],
-    )  # fmt: skip
-    lower, upper = column_rate(what, gap, rounds)
+    width = np.array([int(widths[c] * scale) for c in topology.link_class[kinds.links].tolist()])
+    what = kinds.commodities(topology, _everyone(topology), width)
+    lower, upper = column_rate(what, gap, rounds, _from_base(topology, what, rounds))
     return lower / scale, upper / scale
+
+
+def _from_base(topology: Topology, what: Commodities, rounds: int) -> Array | None:
+    """Return prices of the classes of a large line graph's links, from those of its base."""
+    if len(what.sources) * what.classes <= _SMALL:
+        return None
+    prices = lifted(topology, lambda base, pairs: _base_prices(base, pairs, rounds))
+    if prices is None:
+        return None
+    found = np.zeros(what.classes)
+    used = topology.src != topology.dst
+    found[what.link_class[used]] = prices[used]
+    return found
+
+
+def _base_prices(base: Topology, pairs: Array, rounds: int) -> Array:
+    """Return prices of a base's links for so many data from node to node; loops have none."""
+    kinds = _Kinds.of(base)
+    what = kinds.commodities(base, pairs[kinds.sources].T, np.ones(len(kinds.links), dtype=np.int64))
+    prices = good_prices(what, GAP, rounds)[what.link_class]
+    return np.where(base.src != base.dst, prices, 0.0)
+
+
+@attrs.frozen(eq=False)
+class _Kinds:
+    """One source, and one link, for every orbit under automorphisms, and how many there are of each."""
+
+    sources: Array
+    source_count: Array
+    links: Array
+    link_count: Array
+    kind: Array
+
+    @classmethod
+    def of(cls, topology: Topology) -> _Kinds:
+        node_orbit, link_orbit = orbits(topology)
+        _, sources, count = np.unique(node_orbit[: topology.num_ranks], return_index=True, return_counts=True)
+        kinds, links, size = np.unique(link_orbit, return_index=True, return_counts=True)
+        return cls(sources, count, links, size, np.searchsorted(kinds, link_orbit))
+
+    def commodities(self, topology: Topology, wanted: Array, width: Array) -> Commodities:
+        """Return what is to be routed; ``width`` is of one link of every orbit. Loops carry nothing: no class."""
+        src, dst = topology.src.astype(np.int64), topology.dst.astype(np.int64)
+        useful = src[self.links] != dst[self.links]
+        number = np.maximum(np.cumsum(useful) - 1, 0)
+        return Commodities(
+            Network.of(topology.num_nodes, src, dst), wanted, self.sources, self.source_count,
+            number[self.kind], (self.link_count * width)[useful],
+        )  # fmt: skip

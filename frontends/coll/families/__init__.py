@@ -8,18 +8,27 @@ Families number their ranks as vectors of coordinates, last coordinate fastest, 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 
 import attrs
 
-__all__ = ["FAMILIES", "LATER", "OPERATORS", "Construction", "Parameter"]
+__all__ = ["FAMILIES", "LATER", "OPERATORS", "Bandwidth", "Construction", "Parameter"]
+
+
+@attrs.frozen
+class Bandwidth:
+    """A bandwidth as an argument: bytes per second (unit ``"B/s"``) or multiples of a link's (unit ``"link"``)."""
+
+    value: Fraction
+    unit: str = "link"
 
 
 @attrs.frozen
 class Parameter:
-    """One parameter: an ``integer`` of at least ``least``, a ``set`` of integers, a ``name`` (string), a ``group`` or
-    a ``topology``.
+    """One parameter: an ``integer`` of at least ``least``, a ``set`` of integers, a set of ``ranks`` of the topology
+    before it, a ``name`` (string), a ``bandwidth`` (in B/s or in link units), a ``group`` or a ``topology``.
 
-    The last one may be ``optional`` or stand for one or more arguments (``many``).
+    The last ones may be ``optional``, and the last one may stand for one or more arguments (``many``).
     """
 
     name: str
@@ -58,7 +67,7 @@ class Construction:
 
     def _pieces(self) -> Iterator[str]:
         for i, p in enumerate(self.parameters):
-            text = f"{{{p.name}}}" if p.kind == "set" else f'"{p.name}"' if p.kind == "name" else p.name
+            text = f"{{{p.name}}}" if p.kind in ("set", "ranks") else f'"{p.name}"' if p.kind == "name" else p.name
             text = f"{', ' if i else ''}{text}{', ..' if p.many else ''}"
             yield f"[{text}]" if p.optional else text
 
@@ -75,6 +84,8 @@ def _integers(text: str) -> tuple[Parameter, ...]:
 
 _SIZES = (Parameter("d", many=True),)
 _TOPOLOGY = Parameter("topology", "topology")
+_BOXES = (Parameter("boxes"), Parameter("rails", optional=True))
+_RATIO = Parameter("ratio", optional=True)
 
 
 def _ring() -> tuple[Parameter, ...]:
@@ -118,7 +129,14 @@ FAMILIES: dict[str, Construction] = {
     "hammingmesh": Construction(
         "switched", _integers("a b x y"), "x*y boards, meshes of a*b ranks, their edges on a switch for every line"
     ),
-    "fat_tree": Construction("switched", _integers("k>=2"), "k^3/4 ranks under three levels of switches of k ports"),
+    "fat_tree": Construction(
+        "switched", (Parameter("k", least=2), _RATIO),
+        "k^3/4 ranks under three levels of switches of k ports, the top one ratio to 1 oversubscribed",
+    ),
+    "leaf_spine": Construction(
+        "switched", (*_integers("leaves hosts spines"), _RATIO),
+        "leaf switches of so many ranks, linked to all spines, ratio to 1 oversubscribed",
+    ),
     "dragonfly": Construction(
         "switched", _integers("p a h"), "a*h+1 groups of a switches, with p ranks and h links between groups a switch"
     ),
@@ -126,8 +144,8 @@ FAMILIES: dict[str, Construction] = {
         "searched", _integers("d>=2 n"), "de Bruijn digraph with one cycle in place of self-loops and 2-cycles"
     ),
     "diamond": Construction("searched", (), "8 ranks of degree 2, bandwidth-optimal in 3 steps, not breadth first"),
-    "dgx_a100": Construction("machines", _integers("boxes"), "boxes of 8 GPUs: NVSwitch 300 GB/s, fabric 25 GB/s"),
-    "dgx_h100": Construction("machines", _integers("boxes"), "boxes of 8 GPUs: NVSwitch 450 GB/s, fabric 50 GB/s"),
+    "dgx_a100": Construction("machines", _BOXES, "boxes of 8 GPUs: NVSwitch 300 GB/s, fabric or rails of NICs 25 GB/s"),
+    "dgx_h100": Construction("machines", _BOXES, "boxes of 8 GPUs: NVSwitch 450 GB/s, fabric or rails of NICs 50 GB/s"),
     "mi250": Construction("machines", _integers("boxes"), "boxes of 16 dies: 7 links of 50 GB/s, fabric 16 GB/s"),
     "dgx1_v100": Construction("machines", (), "8 GPUs with 6 links of 25 GB/s each"),
 }  # fmt: skip
@@ -143,7 +161,13 @@ OPERATORS: dict[str, Construction] = {
     "transpose": Construction("operators", (_TOPOLOGY,), "every link turned round"),
     "bidirectional": Construction("operators", (_TOPOLOGY,), "every link and its reverse"),
     "subset": Construction(
-        "operators", (_TOPOLOGY, Parameter("ranks", "set")), "some of the ranks, all switches, and the links among them"
+        "operators", (_TOPOLOGY, Parameter("ranks", "ranks")),
+        "some of the ranks, the switches that still join something, and the links among them",
+    ),
+    "clustered": Construction(
+        "clusters",
+        (_TOPOLOGY, Parameter("boxes"), Parameter("bandwidth", "bandwidth"), Parameter("under", optional=True), _RATIO),
+        "copies as boxes, their ranks on one switch, or on leaves of so many boxes under an oversubscribed spine",
     ),
 }  # fmt: skip
 

@@ -219,20 +219,37 @@ def bidirectional_size(topology: Topology) -> tuple[int, int]:
 
 
 def subset(topology: Topology, ranks: tuple[int, ...]) -> Topology:
-    """Return the topology of some of the ranks, in their order, all switches, and the links among those.
+    """Return the topology of some of the ranks, in their order, the switches, and the links among those.
 
-    Ranks are numbered anew from 0; names stay.
+    Switches that no longer join anything are left out: those with a single neighbour, or with links one way only, and
+    what hangs from them alone. Ranks are numbered anew from 0; names stay.
     """
-    kept = np.concatenate([np.array(ranks, dtype=np.int64), np.arange(topology.num_ranks, topology.num_nodes)])
-    number = np.full(topology.num_nodes, -1)
-    number[kept] = np.arange(len(kept))
+    kept = np.zeros(topology.num_nodes, dtype=bool)
+    kept[list(ranks)] = kept[topology.num_ranks :] = True
     src, dst, kind = _columns(topology)
-    keep = (number[src] >= 0) & (number[dst] >= 0)
-    names = tuple(topology.names[node] for node in kept) if topology.node_names else None
+    while True:
+        keep = kept[src] & kept[dst]
+        useless = kept & ~_joins(topology.num_nodes, src[keep], dst[keep])
+        useless[: topology.num_ranks] = False
+        if not useless.any():
+            break
+        kept &= ~useless
+    nodes = np.flatnonzero(kept)
+    number = np.cumsum(kept) - 1
+    names = tuple(topology.names[node] for node in nodes) if topology.node_names else None
     return attrs.evolve(
-        topology, num_ranks=len(ranks), src=number[src[keep]], dst=number[dst[keep]], link_class=kind[keep],
-        node_names=names, symmetry=None,
+        topology, num_ranks=len(ranks), num_switches=len(nodes) - len(ranks), src=number[src[keep]],
+        dst=number[dst[keep]], link_class=kind[keep], node_names=names, symmetry=None,
     )  # fmt: skip
+
+
+def _joins(num_nodes: int, src: Array, dst: Array) -> Array:
+    """Return which nodes have links in and out and more than one neighbour."""
+    pairs = np.unique(np.concatenate([src * num_nodes + dst, dst * num_nodes + src]))
+    other = pairs[pairs // num_nodes != pairs % num_nodes]
+    neighbours = np.bincount(other // num_nodes, minlength=num_nodes)
+    has_in, has_out = (np.bincount(ends, minlength=num_nodes) > 0 for ends in (dst, src))
+    return (neighbours > 1) & has_in & has_out
 
 
 def subset_size(topology: Topology, ranks: tuple[int, ...]) -> tuple[int, int]:

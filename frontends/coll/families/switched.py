@@ -1,19 +1,22 @@
-"""Networks of switches with ranks at their edges: fat trees, dragonflies, HammingMesh. All links are alike: one unit.
+"""Networks of switches with ranks at their edges: fat trees, leaves and spines, dragonflies, HammingMesh.
 
-Ranks come first, in the order of their names' indices, then switches. A switch is one node, however it is built: what
-it can pass on at a time is what its links carry.
+All links are alike, one unit, but those to the spines. Ranks come first, in the order of their names' indices, then
+switches. A switch is one node, however it is built: what it can pass on at a time is what its links carry.
 """
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import product
 
-from collc.ir.topology import Topology
+import numpy as np
+
+from collc.ir.topology import LinkClass, Topology
 
 from . import _sizes
 from ._sizes import domain
 
-__all__ = ["dragonfly", "fat_tree", "hammingmesh"]
+__all__ = ["dragonfly", "fat_tree", "hammingmesh", "leaf_spine"]
 
 Pair = tuple[str, str]
 
@@ -25,30 +28,66 @@ def _built(name: str, ranks: list[str], switches: list[str], pairs: list[Pair]) 
     return Topology.from_links(name, len(ranks), links, len(switches), node_names=[*ranks, *switches])
 
 
-def fat_tree(k: int) -> Topology:
+def fat_tree(k: int, ratio: int = 1) -> Topology:
     """Return the fat tree of switches with k ports: k pods, k^3/4 ranks (Al-Fares, Loukissas and Vahdat, 2008).
 
     Rank ``host[p, e, i]`` hangs from switch ``edge[p, e]``, which is linked to every ``spine[p, s]`` of its pod, and
-    that to ``core[s, c]`` for every c; all indices but p are below k/2.
+    that to ``core[s, c]`` for every c; all indices but p are below k/2. With a ``ratio``, only every ratio-th core
+    switch is there: pods have that many times more bandwidth inside than to each other.
 
     >>> net = fat_tree(4)
     >>> net.num_ranks, net.num_switches, net.diameter
     (16, 20, 6)
+    >>> fat_tree(4, 2).names[-2:]
+    ('core[0, 0]', 'core[1, 0]')
     """
-    pods, half = range(k), range(k // 2)
+    pods, half, cores = range(k), range(k // 2), range(k // 2 // ratio)
     hosts = [f"host[{p}, {e}, {i}]" for p, e, i in product(pods, half, half)]
     switches = [f"{kind}[{p}, {s}]" for kind in ("edge", "spine") for p, s in product(pods, half)]
     pairs = [(f"host[{p}, {e}, {i}]", f"edge[{p}, {e}]") for p, e, i in product(pods, half, half)]
     pairs += [(f"edge[{p}, {e}]", f"spine[{p}, {s}]") for p, e, s in product(pods, half, half)]
-    pairs += [(f"spine[{p}, {s}]", f"core[{s}, {c}]") for p, s, c in product(pods, half, half)]
-    return _built("fat_tree", hosts, [*switches, *(f"core[{s}, {c}]" for s, c in product(half, half))], pairs)
+    pairs += [(f"spine[{p}, {s}]", f"core[{s}, {c}]") for p, s, c in product(pods, half, cores)]
+    return _built("fat_tree", hosts, [*switches, *(f"core[{s}, {c}]" for s, c in product(half, cores))], pairs)
 
 
-def fat_tree_size(k: int) -> tuple[int, int]:
+def fat_tree_size(k: int, ratio: int = 1) -> tuple[int, int]:
     if k % 2:
         raise domain(f"found switches of {k} ports, needed an even number: half up, half down", f"write `{k + 1}`")
-    third = _sizes.prod([k, k // 2, k // 2])  # hosts, and pairs of every level
-    return min(third + 2 * k * (k // 2) + (k // 2) ** 2, _sizes.HUGE), 6 * third
+    half = k // 2
+    if half % ratio:
+        message = f"found a ratio of {ratio} for {half} ports up, needed one that divides them"
+        raise domain(message, f"as in `fat_tree({k}, {half})`, with one core switch for every spine of a pod")
+    third = _sizes.prod([k, half, half])  # hosts, and pairs of every level below the top
+    return min(third + 2 * k * half + half * (half // ratio), _sizes.HUGE), 2 * (2 * third + third // ratio)
+
+
+def leaf_spine(leaves: int, hosts: int, spines: int, ratio: int = 1) -> Topology:
+    """Return ``leaves`` switches with a link of one unit to each of their ``hosts`` ranks, and to every spine.
+
+    All links to the spines have the same bandwidth, 1/ratio of what the ranks of a leaf have together (the leaf is
+    oversubscribed ratio to 1). Rank ``host[l, i]`` hangs from ``leaf[l]``; a single leaf has no spines.
+
+    >>> net = leaf_spine(4, 8, 2, 2)
+    >>> net.names[32:], net.egress(32), net.bandwidth(net.num_links - 1)
+    (('leaf[0]', 'leaf[1]', 'leaf[2]', 'leaf[3]', 'spine[0]', 'spine[1]'), Fraction(12, 1), Fraction(2, 1))
+    """
+    ranks, spines = leaves * hosts, spines if leaves > 1 else 0
+    rank, leaf = np.arange(ranks), ranks + np.repeat(np.arange(leaves), spines)
+    low = np.concatenate([rank, leaf])
+    high = np.concatenate([ranks + rank // hosts, ranks + leaves + np.tile(np.arange(spines), leaves)])
+    names = [f"host[{leaf}, {i}]" for leaf in range(leaves) for i in range(hosts)]
+    names += [f"leaf[{leaf}]" for leaf in range(leaves)] + [f"spine[{s}]" for s in range(spines)]
+    classes = tuple(dict.fromkeys((LinkClass(), LinkClass(Fraction(hosts, spines * ratio) if spines else Fraction(1)))))
+    return Topology(
+        "leaf_spine", ranks, np.stack([low, high], axis=1).ravel(), np.stack([high, low], axis=1).ravel(),
+        leaves + spines, link_class=np.repeat([0, len(classes) - 1], [2 * ranks, 2 * len(leaf)]), classes=classes,
+        node_names=tuple(names),
+    )  # fmt: skip
+
+
+def leaf_spine_size(leaves: int, hosts: int, spines: int, ratio: int = 1) -> tuple[int, int]:
+    ranks, spines = _sizes.prod([leaves, hosts]), spines if leaves > 1 else 0
+    return min(ranks + leaves + spines, _sizes.HUGE), 2 * min(ranks + _sizes.prod([leaves, spines]), _sizes.HUGE)
 
 
 def dragonfly(p: int, a: int, h: int) -> Topology:

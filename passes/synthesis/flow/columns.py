@@ -20,8 +20,9 @@ import numpy as np
 from .basis import Row, solve_sparse
 from .master import Master
 from .paths import Network, cheapest, subtree_sums
+from .regret import Ways, learn
 
-__all__ = ["Commodities", "Routing", "column_rate"]
+__all__ = ["Commodities", "Routing", "column_rate", "good_prices"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -29,6 +30,7 @@ _PRICE = 2**26  # the dearest class's price, in whole numbers
 _SHARE = 2**26  # a mix's shares are counted in so many parts
 #: Rounds of multiplicative weights, and how many of the last join the linear program: small and large programs.
 _WARM, _KEEP = (60, 300), (30, 6)
+_WARM_LEARN, _LEARN = 60, 160  # and where flows learn
 _WEIGHT = (0.7, 0.5)  # prices stay so near the best known: the program's own jump about
 _LARGE = 1 << 16  # sources times classes from which a program is large
 _ROUNDS_LARGE = 15  # some seconds each
@@ -86,22 +88,31 @@ class Commodities:
         return Fraction(routing.cost, capacity), routing
 
 
-def column_rate(what: Commodities, gap: Fraction, rounds: int) -> tuple[Fraction, Fraction]:
+def column_rate(what: Commodities, gap: Fraction, rounds: int, start: Array | None = None) -> tuple[Fraction, Fraction]:
     """Return ``(lower, upper)`` around the rate: within ``gap`` of each other, relatively, or after so many rounds.
 
     They are equal where the linear program's last basis can be solved in fractions and proves itself. Networks with so
-    many kinds of sources and links that a linear program takes long get what multiplicative weights find.
+    many kinds of sources and links that a linear program takes long get what :mod:`.regret` finds. ``start``: prices of
+    the classes that may be good.
     """
     search, loads = _Search(what), len(what.sources) * what.classes
+    if start is not None:
+        search.offer(start)
     if loads > _MOST_LOADS:
-        value = search.weigh(_WARM[1], keep=0)
+        value = search.learn(start)
         return 1 / value, 1 / search.best
-    search.weigh(_WARM[search.large], _KEEP[search.large])
-    close = search.improve(gap, min(rounds, _ROUNDS_LARGE) if search.large else rounds)
+    close = search.run(gap, rounds)
     exact = search.exact() if close and not search.large else None
     if exact is not None:
         return 1 / exact, 1 / exact
     return 1 / search.value(), 1 / search.best
+
+
+def good_prices(what: Commodities, gap: Fraction, rounds: int) -> Array:
+    """Return prices of the classes that prove a bound on the rate; it is within ``gap`` unless rounds run out."""
+    search = _Search(what)
+    search.run(gap, rounds)
+    return search.prices
 
 
 class _Search:
@@ -115,6 +126,30 @@ class _Search:
         self.best, self.prices = Fraction(0), np.ones(what.classes) / self.capacity.sum()
         self.pool: list[Array] = []
         self.shares = np.zeros(0)
+
+    def run(self, gap: Fraction, rounds: int) -> bool:
+        """Find prices, then mixes and prices in turn; return whether the bounds came within ``gap``."""
+        self.weigh(_WARM[self.large], _KEEP[self.large])
+        return self.improve(gap, min(rounds, _ROUNDS_LARGE) if self.large else rounds)
+
+    def offer(self, prices: Array) -> None:
+        """Keep these prices if they prove more than the best so far."""
+        self._try(prices)
+
+    def learn(self, start: Array | None) -> Fraction:
+        """Let flows and prices learn from each other; return the largest load of the best mix of flows."""
+        what, warm = self.what, _Search(self.what)
+        warm.weigh(_WARM_LEARN, keep=0)
+        self.offer(warm.prices)
+        found = warm.prices
+        if start is not None:
+            found = (found + start / (start @ self.capacity)) / 2
+        kind = what.link_class[np.maximum(what.network.links, 0)]
+        whole = np.rint(found * (_PRICE / found.max())).astype(np.int64)
+        ways = Ways.of(what.network, what.sources, what.wanted, kind, whole)
+        learned = learn(ways, what.count, what.capacity, found, _LEARN)
+        self.offer(learned.prices)
+        return learned.value
 
     def _try(self, prices: Array) -> Routing:
         bound, routing = self.what.bound(np.rint(prices * (_PRICE / prices.max())).astype(np.int64))

@@ -1,0 +1,20 @@
+"""The simulator: how long a schedule takes on the links of a network, message by message, without sending anything.
+
+A flow model: messages of a step share the links on their ways, and a step lasts until its slowest message is there. It
+knows neither packets nor headers, so it shows what congestion and distance cost, not what a router's queues do.
+"""
+
+from __future__ import annotations
+
+from .convert import Level, traffic_of
+from .crossovers import Crossover, crossovers
+from .latency import LATENCIES, Latency
+from .model import ROUTINGS, Simulation, StepLoad, simulate
+from .network import Routed, route
+from .trace import MOST_EVENTS, count_events, trace_events, trace_json
+from .traffic import Traffic
+
+__all__ = [
+    "LATENCIES", "MOST_EVENTS", "ROUTINGS", "Crossover", "Latency", "Level", "Routed", "Simulation", "StepLoad",
+    "Traffic", "count_events", "crossovers", "route", "simulate", "trace_events", "trace_json", "traffic_of",
+]  # fmt: skip

@@ -1,0 +1,80 @@
+"""Schedules, templates, forests, messages -> traffic: all rows of a step that share their way are one message."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+
+from collc.ir.arrays import as_column
+from collc.ir.messages import Messages
+from collc.ir.schedule import Forest, Routes, Schedule
+from collc.ir.symmetric import SymmetricSchedule
+
+from .traffic import Traffic
+
+__all__ = ["Level", "traffic_of"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Level = Schedule | SymmetricSchedule | Forest | Messages | Traffic
+
+
+@singledispatch
+def traffic_of(level: Level) -> Traffic:
+    """Return what a level sends; a forest in its pipelined steps (:meth:`Forest.to_steps`)."""
+    raise TypeError(f"a {type(level).__name__} sends nothing")
+
+
+@traffic_of.register
+def _(level: Traffic) -> Traffic:
+    return level
+
+
+@traffic_of.register
+def _(level: Messages) -> Traffic:
+    return Traffic(
+        level.topology, level.collective, level.whole, step=level.step, src=level.src, dst=level.dst,
+        amount=level.amount, times=level.times, route=level.route, routes=level.routes, scheduler=level.scheduler,
+    )  # fmt: skip
+
+
+@traffic_of.register
+def _(level: Forest) -> Traffic:
+    return traffic_of(level.to_steps())
+
+
+@traffic_of.register
+def _(level: Schedule) -> Traffic:
+    step, route = level.step.astype(np.int64), level.route.astype(np.int64)
+    key = step * max(len(level.routes), 1) + route
+    found, place = np.unique(key, return_inverse=True)
+    amount = np.zeros(len(found), dtype=np.int64)
+    np.add.at(amount, place, level.hi.astype(np.int64) - level.lo)
+    return _table(level, level.routes, found, amount)
+
+
+@traffic_of.register
+def _(level: SymmetricSchedule) -> Traffic:
+    """Every rank's link at a place carries what the template sends over all links of that place."""
+    seed, links = level.seed, level.topology.num_links
+    degree = links // max(level.topology.num_ranks, 1)
+    keys, amounts = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    for a, b in level.step_ranges():
+        load = np.zeros(degree, dtype=np.int64)
+        np.add.at(load, level.place[a:b], seed.hi[a:b].astype(np.int64) - seed.lo[a:b])
+        moved = np.tile(load, level.topology.num_ranks)
+        keys.append(int(seed.step[a]) * links + np.flatnonzero(moved))
+        amounts.append(moved[moved > 0])
+    return _table(level, Routes.direct(links), np.concatenate(keys), np.concatenate(amounts))
+
+
+def _table(level: Schedule | SymmetricSchedule, routes: Routes, key: Array, amount: Array) -> Traffic:
+    """Return the messages with these keys (step times the number of routes, and the route), ascending."""
+    step, route = np.divmod(key, max(len(routes), 1))
+    tails, heads = routes.tails(level.topology), routes.heads(level.topology)
+    return Traffic(
+        level.topology, level.collective, level.parts * level.collective.num_ranks, step=step,
+        src=as_column(tails[route]), dst=as_column(heads[route]), amount=amount,
+        times=np.ones(level.num_steps, dtype=np.uint8), route=route, routes=routes, scheduler=level.scheduler,
+    )  # fmt: skip

@@ -1,0 +1,153 @@
+"""A simulation as a Chrome trace, which Perfetto and chrome://tracing show: when every message was under way.
+
+A process is a rank, its threads the messages that it sends at the same time; a slice is a message. Counter tracks show
+what every link carries in a step.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from .model import Simulation
+
+__all__ = ["MOST_EVENTS", "count_events", "trace_events", "trace_json"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Event = dict[str, Any]
+
+#: Events of a trace that viewers still open with ease; some 40 MB of text.
+MOST_EVENTS = 200_000
+
+_PICOSECONDS = 10**12
+
+
+def count_events(simulation: Simulation, ranks: Collection[int] | None = None) -> int:
+    """Return how many slices and counter values the trace of these ranks (all unless given) has at most."""
+    traffic, topology = simulation.traffic, simulation.topology
+    times = traffic.times.astype(np.int64)
+    chosen = _chosen(traffic.src, ranks)
+    slices = np.bincount(traffic.step[chosen], minlength=len(times))
+    links = int(np.count_nonzero(_chosen(topology.src, ranks)))
+    return int((times * (slices + np.minimum(links, _links_at_most(simulation)))).sum())
+
+
+def _links_at_most(simulation: Simulation) -> Array:
+    """Return a bound on the counter values of every step: links that messages use, and those that fall idle again."""
+    used = np.array([step.messages * max(step.hops, 1) for step in simulation.steps], dtype=np.int64)
+    return 2 * used * (simulation.ways.unit if simulation.routing == "minimal" else 1)
+
+
+def trace_json(simulation: Simulation, size: int, ranks: Collection[int] | None = None) -> str:
+    """Return the trace for M of ``size`` bytes as JSON text, an event a line; the same input is the same text."""
+    lines = ",\n".join(json.dumps(event, ensure_ascii=False) for event in trace_events(simulation, size, ranks))
+    return f'{{"displayTimeUnit": "ns", "traceEvents": [\n{lines}\n]}}\n'
+
+
+def trace_events(simulation: Simulation, size: int, ranks: Collection[int] | None = None) -> Iterator[Event]:
+    """Yield the events: names of tracks, then step by step its slices and the counters that change.
+
+    Of ``ranks`` (all unless given) the messages they send are shown, and the links out of them. Times are microseconds.
+    """
+    topology, traffic = simulation.topology, simulation.traffic
+    chosen = _chosen(traffic.src, ranks)
+    lanes = _lanes(simulation)
+    yield from _names(simulation, chosen, lanes, ranks)
+    links = np.flatnonzero(_chosen(topology.src, ranks))
+    names = _link_names(simulation, links)
+    shown, begin = np.zeros(len(links)), Fraction(0)
+    seconds = simulation.seconds_per_unit * size
+    for number, step in enumerate(simulation.steps):
+        slices = _slices(simulation, number, size, chosen, lanes)
+        carried = _carried(simulation, number, size)[links]
+        for _ in range(step.times):
+            start = _ticks(begin)
+            for event, late in slices:
+                yield {**event, "ts": start / 10**6, "dur": (_ticks(begin + late) - start) / 10**6}
+            for i in np.flatnonzero(carried != shown).tolist():
+                yield _counter(names[i], topology.num_ranks, start, float(carried[i]))
+            shown, begin = carried, begin + step.time(seconds)
+    for i in np.flatnonzero(shown).tolist():
+        yield _counter(names[i], topology.num_ranks, _ticks(begin), 0.0)
+
+
+def _chosen(column: Array, ranks: Collection[int] | None) -> Array:
+    """Return which entries are of the ranks that are shown."""
+    return np.ones(len(column), dtype=bool) if ranks is None else np.isin(column, sorted(ranks))
+
+
+def _ticks(seconds: Fraction) -> int:
+    """Return whole picoseconds, so that a slice never ends after the next begins."""
+    return int(seconds * _PICOSECONDS)
+
+
+def _names(simulation: Simulation, chosen: Array, lanes: Array, ranks: Collection[int] | None) -> Iterator[Event]:
+    topology, traffic = simulation.topology, simulation.traffic
+    for rank in range(topology.num_ranks) if ranks is None else sorted(ranks):
+        yield from _process(rank, f"rank {topology.names[rank]}")
+    key = np.unique(traffic.src[chosen].astype(np.int64) * (1 << 32) + lanes[chosen])
+    for rank, lane in zip((key >> 32).tolist(), (key & 0xFFFFFFFF).tolist(), strict=True):
+        yield _named("thread_name", rank, lane, "name", f"message {lane}")
+    yield from _process(topology.num_ranks, "links: bytes in a step")
+
+
+def _process(pid: int, name: str) -> Iterator[Event]:
+    yield _named("process_name", pid, 0, "name", name)
+    yield _named("process_sort_index", pid, 0, "sort_index", pid)
+
+
+def _named(kind: str, pid: int, tid: int, key: str, value: str | int) -> Event:
+    return {"name": kind, "ph": "M", "pid": pid, "tid": tid, "args": {key: value}}
+
+
+def _lanes(simulation: Simulation) -> Array:
+    """Return a number for every message among those its rank sends in the same step, in the order of rows."""
+    traffic = simulation.traffic
+    key = traffic.step.astype(np.int64) * simulation.topology.num_nodes + traffic.src
+    order = np.argsort(key, kind="stable")
+    first = np.searchsorted(key[order], key[order])
+    lanes = np.empty(len(key), dtype=np.int64)
+    lanes[order] = np.arange(len(key)) - first
+    return lanes
+
+
+def _slices(
+    simulation: Simulation, number: int, size: int, chosen: Array, lanes: Array
+) -> list[tuple[Event, Fraction]]:
+    """Return the slices of a step with what they last, without the times they begin at."""
+    traffic = simulation.traffic
+    a, b = traffic.step_start[number : number + 2].tolist()
+    rows = a + np.flatnonzero(chosen[a:b])
+    lane_of, hops = lanes[rows].tolist(), simulation.ways.way(slice(a, b))[rows - a, 0].tolist()
+    arrivals, found = simulation.arrivals(number, rows, size), []
+    for row, lane, far, late in zip(rows.tolist(), lane_of, hops, arrivals, strict=True):
+        to = simulation.topology.names[int(traffic.dst[row])]
+        share = float(Fraction(int(traffic.amount[row]) * size, traffic.whole))
+        arguments = {"step": number, "to": to, "bytes": share, "links": far}
+        event = {"name": f"to {to}", "cat": "message", "ph": "X", "pid": int(traffic.src[row]), "tid": lane}
+        found.append(({**event, "args": arguments}, late))
+    return found
+
+
+def _carried(simulation: Simulation, number: int, size: int) -> Array:
+    """Return the bytes that every link carries in a step."""
+    load, whole = simulation.loads(number)
+    return load.astype(np.float64) * float(Fraction(size, whole))
+
+
+def _link_names(simulation: Simulation, links: Array) -> list[str]:
+    """Return ``a -> b`` for every link, numbered where there are several from a to b."""
+    topology, seen, found = simulation.topology, dict[tuple[int, int], int](), list[str]()
+    for ends in zip(topology.src[links].tolist(), topology.dst[links].tolist(), strict=True):
+        seen[ends] = seen.get(ends, 0) + 1
+        again = f" #{seen[ends]}" if seen[ends] > 1 else ""
+        found.append(f"{topology.names[ends[0]]} -> {topology.names[ends[1]]}{again}")
+    return found
+
+
+def _counter(name: str, pid: int, tick: int, value: float) -> Event:
+    return {"name": name, "ph": "C", "pid": pid, "tid": 0, "ts": tick / 10**6, "args": {"bytes": value}}

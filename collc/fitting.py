@@ -1,0 +1,161 @@
+"""Forests within a target's limits: as many pieces as fit, or what would.
+
+The cost model chooses the pieces of a forest for the network; a runtime may hold fewer. Where nobody asked for a number
+of pieces, that many are made as fit. Where somebody did, or where one piece is too much already, the message of what
+does not fit says what would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import attrs
+import numpy as np
+
+from collc.backends.base import Artifact, Limits, Target
+from collc.ir.diagnostic import CollcError
+from collc.ir.pipelining import turns
+from collc.ir.schedule import Forest
+from collc.ir.spec import Problem
+from collc.passes.stream import Stream
+
+from .pipeline import Plan
+
+__all__ = ["Runner", "fit"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Emitted = tuple[Target, tuple[Artifact, ...]]
+
+#: what passes and targets report of a runtime's limits, all of which fewer pieces or trees may keep
+_LIMITS = frozenset({"C0509", "C0546", "C0621", "C0622", "C0623", "C0624", "C0625", "C0626", "C0627"})
+#: transfers that are written out unless more pieces are asked for
+_USUAL_TRANSFERS = 1 << 22
+
+
+class Runner(Protocol):
+    """Who runs plans."""
+
+    def announce(self, chain: Plan) -> None: ...
+
+    def run(self, ir: Any, chain: Plan, begin: int = 0, end: int | None = None) -> Any: ...
+
+    def finish(self, target: Target | None, ir: Any) -> Emitted | None: ...
+
+    def trial(self) -> Runner: ...
+
+
+def fit(runner: Runner, first: Any, chain: Plan, target: Target | None) -> tuple[Plan, Any, Emitted | None]:
+    """Run a plan from ``first`` to the target's files; return the plan that ran, what it made, and the files.
+
+    Raises CollcError; where a runtime's limit is the reason, with a hint at what fits, if something was found.
+    """
+    at = next((i for i, this in enumerate(chain.passes) if isinstance(this, Stream)), None)
+    if at is None:
+        return chain, *_attempt(runner, first, chain, target)
+    forest = runner.run(first, chain, end=at)
+    pieces = _pieces(chain, at, forest)
+    chosen = _is_chosen(chain, at)
+    if chosen:
+        pieces = min(pieces, _affordable(forest, target.limits if target else Limits()))
+    while True:
+        if pieces != _pieces(chain, at, forest):
+            chain = _with_pieces(chain, at, pieces)
+            runner.announce(chain)
+        try:
+            return chain, *_attempt(runner, forest, chain, target, begin=at)
+        except CollcError as mistake:
+            if not _is_limit(mistake):
+                raise
+            if not chosen or pieces == 1:
+                raise _advised(mistake, _what_fits(runner.trial(), first, chain, target, at, forest)) from None
+        pieces //= 2
+
+
+def _attempt(runner: Runner, ir: Any, chain: Plan, target: Target | None, begin: int = 0) -> tuple[Any, Emitted | None]:
+    made = runner.run(ir, chain, begin=begin)
+    return made, runner.finish(target, made)
+
+
+def _is_limit(mistake: CollcError) -> bool:
+    return all(d.code in _LIMITS for d in mistake.diagnostics)
+
+
+# ---- pieces
+
+
+def _pieces(chain: Plan, at: int, forest: Forest) -> int:
+    stream = chain.passes[at]
+    return stream.pieces if isinstance(stream, Stream) and stream.pieces is not None else forest.pieces
+
+
+def _is_chosen(chain: Plan, at: int) -> bool:
+    """Whether nobody asked for a number of pieces: neither of ``stream`` nor of the scheduler."""
+    return all(getattr(this, "pieces", None) is None for this in chain.passes[: at + 1])
+
+
+def _with_pieces(chain: Plan, at: int, pieces: int) -> Plan:
+    return attrs.evolve(chain, passes=(*chain.passes[:at], Stream(pieces=pieces), *chain.passes[at + 1 :]))
+
+
+def _affordable(forest: Forest, limits: Limits) -> int:
+    """Return a number of pieces, at least 1, that no larger one is worth trying: each takes a rank at least one step
+    for every route and step of the trees that begins or ends there.
+    """
+    most = _USUAL_TRANSFERS // max(len(forest.tree), 1)
+    if limits.max_steps is not None and limits.max_threadblocks is not None:
+        most = min(most, limits.max_steps * limits.max_threadblocks // max(_messages(forest), 1))
+    return max(most, 1)
+
+
+def _messages(forest: Forest) -> int:
+    """Return the most messages that a rank sends or receives of one piece at least."""
+    routes = forest.routes
+    used = np.unique(turns(forest) * np.int64(len(routes)) + forest.route) % max(len(routes), 1)
+    ends = np.concatenate([routes.tails(forest.topology)[used], routes.heads(forest.topology)[used]])
+    return int(np.bincount(ends, minlength=1).max())
+
+
+# ---- what would fit
+
+
+def _what_fits(trial: Runner, first: Any, chain: Plan, target: Target | None, at: int, forest: Forest) -> str | None:
+    """Return what is to be written so that the limits hold, or nothing where one tree in one piece is too much."""
+    pieces = _pieces(chain, at, forest)
+    while pieces > 1:
+        pieces //= 2
+        if _fits(trial, forest, _with_pieces(chain, at, pieces), target, at):
+            by_scheduler = getattr(chain.passes[0], "pieces", None) is not None and at > 0
+            return f"{pieces} pieces fit: `{f'pieces: {pieces}' if by_scheduler else f'stream{{pieces={pieces}}}'}`"
+    scheduler = chain.passes[0]
+    if not isinstance(first, Problem) or not hasattr(scheduler, "k"):
+        return None
+    alone = _with_pieces(chain, at, 1)
+    trees = _trees(forest)
+    while trees > 1:
+        trees //= 2
+        fewer = attrs.evolve(scheduler, k=trees)  # type: ignore[call-arg]
+        if _fits(trial, first, attrs.evolve(alone, passes=(fewer, *alone.passes[1:])), target, 0):
+            return f"{trees} trees a rank in one piece fit: `k: {trees}, pieces: 1`"
+    return None
+
+
+def _trees(forest: Forest) -> int:
+    common = int(np.gcd.reduce([forest.parts, *forest.weight.tolist()]))
+    return forest.parts // common
+
+
+def _fits(trial: Runner, ir: Any, chain: Plan, target: Target | None, begin: int) -> bool:
+    try:
+        _attempt(trial, ir, chain, target, begin)
+    except CollcError:
+        return False
+    return True
+
+
+def _advised(mistake: CollcError, way: str | None) -> CollcError:
+    """Return a mistake with a way out in place of its hints, where there is one."""
+    if way is None:
+        return mistake
+    found: Sequence[Any] = [attrs.evolve(d, hint=way) for d in mistake.diagnostics]
+    return CollcError(list(found), mistake.exit_status)

@@ -1,0 +1,147 @@
+"""The bottleneck of a network: the set of nodes that has most to send for the bandwidth out of it. Exact.
+
+What every rank must receive leaves every set of nodes without that rank. So the largest ratio of what the ranks of a
+set have to send to the bandwidth out of the set bounds every schedule, and packed trees reach it (ForestColl, section
+4.2 and Theorem 1).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from .cuts import FlowNetwork
+from .diagnostic import CollcError, error
+from .topology import Topology
+
+__all__ = ["cut_ratio", "leaving", "list_ranks", "node_bandwidths", "sinks_to_see", "whole_bandwidths", "worst_ratio"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_LISTED = 8
+
+
+def worst_ratio(
+    topology: Topology, supply: Sequence[int], sinks: Sequence[int] | None = None
+) -> tuple[Fraction, tuple[int, ...]]:
+    """Return max supply(S) / B+(S) over sets S of nodes that leave out a sink (any rank by default), and such an S.
+
+    ``supply[r]`` is what rank r has to send, a whole number of at least 0; B+(S) is the bandwidth of the links out
+    of S in the topology's unit. Nodes ascend; the ratio is 0 and there are no nodes where nobody has to send anything
+    anywhere. Newton's method on cuts: starts at the sets of and around single ranks; a flow that falls short shows a
+    set of larger ratio, with which the sweep goes on at the same sink. Raises C0301 where a supply cannot reach a sink.
+    """
+    sinks = sinks_to_see(topology, supply) if sinks is None else sinks
+    worst = _round_single_ranks(topology, supply, sinks)
+    whole, scale = whole_bandwidths(topology)
+    src, dst = topology.src.tolist(), topology.dst.tolist()
+    network = FlowNetwork(topology.num_nodes)
+
+    def load(ratio: Fraction) -> list[int]:
+        """Give every link as many units as it carries in the time that the ratio says; return the supplies."""
+        time = ratio / scale
+        network.refill(zip(src, dst, (width * time.numerator for width in whole), strict=True))
+        return [amount * time.denominator for amount in supply] + [0] * topology.num_switches
+
+    def worsen(nodes: tuple[int, ...]) -> list[int]:
+        nonlocal worst
+        worst = cut_ratio(topology, supply, nodes), nodes
+        return load(worst[0])
+
+    network.settle(load(worst[0]), sinks, worsen)
+    return worst
+
+
+def sinks_to_see(topology: Topology, supply: Sequence[int]) -> range:
+    """Return the ranks that a sweep has to visit: all, or the first where all are alike.
+
+    A set that leaves out another rank is then the image of one that leaves out this, with the same ratio.
+    """
+    alike = topology.symmetry is not None and len(set(supply)) == 1
+    return range(1 if alike else topology.num_ranks)
+
+
+def cut_ratio(topology: Topology, supply: Sequence[int], nodes: Iterable[int]) -> Fraction:
+    """Return supply(S) / B+(S) of one set of nodes, in O(links). Raises C0301 where a supply has no way out."""
+    chosen = list(nodes)
+    sent = sum(supply[node] for node in chosen if node < topology.num_ranks)
+    links = np.bincount(topology.link_class[leaving(topology, chosen)], minlength=len(topology.classes)).tolist()
+    width = sum((kind.bandwidth * count for kind, count in zip(topology.classes, links, strict=True)), Fraction(0))
+    if sent and not width:
+        raise _stuck(topology, chosen)
+    return Fraction(sent) / width if sent else Fraction(0)
+
+
+def leaving(topology: Topology, nodes: Iterable[int]) -> Array:
+    """Return the links out of a set of nodes, ascending."""
+    inside = np.zeros(topology.num_nodes, dtype=bool)
+    inside[list(nodes)] = True
+    return np.flatnonzero(inside[topology.src] & ~inside[topology.dst])
+
+
+def whole_bandwidths(topology: Topology) -> tuple[list[int], Fraction]:
+    """Return every link's bandwidth as a whole number, and how many of these make a unit of bandwidth.
+
+    The numbers have no common divisor. Loops have 0: they cross no cut.
+    """
+    proper = topology.src != topology.dst
+    used = np.unique(topology.link_class[proper]).tolist()
+    widths = [topology.classes[number].bandwidth for number in used]
+    scale = Fraction(math.lcm(*(w.denominator for w in widths)), math.gcd(*(w.numerator for w in widths)) or 1)
+    table = [0] * len(topology.classes)
+    for number, width in zip(used, widths, strict=True):
+        table[number] = int(width * scale)
+    kinds = topology.link_class.tolist()
+    return [table[kind] if counts else 0 for kind, counts in zip(kinds, proper.tolist(), strict=True)], scale
+
+
+def node_bandwidths(topology: Topology, ends: Array) -> list[Fraction]:
+    """Return the total bandwidth by node at this end (``topology.src`` or ``dst``), loops left out."""
+    table = np.zeros((topology.num_nodes, len(topology.classes)), dtype=np.int64)
+    keep = topology.src != topology.dst
+    np.add.at(table, (ends[keep], topology.link_class[keep]), 1)
+    rows, owner = np.unique(table, axis=0, return_inverse=True)  # nodes are alike more often than not
+    widths = [kind.bandwidth for kind in topology.classes]
+    sums = [sum((w * k for w, k in zip(widths, row, strict=True)), Fraction(0)) for row in rows.tolist()]
+    return [sums[number] for number in owner.ravel().tolist()]
+
+
+def list_ranks(topology: Topology, nodes: Iterable[int]) -> str:
+    """Return the names of the first ranks among the nodes, and how many of all ranks they are."""
+    ranks = [node for node in nodes if node < topology.num_ranks]
+    listed = ", ".join(topology.names[rank] for rank in ranks[:_LISTED]) + (", ..." if len(ranks) > _LISTED else "")
+    return f"{{{listed}}} ({len(ranks)} of {topology.num_ranks})"
+
+
+def _round_single_ranks(
+    topology: Topology, supply: Sequence[int], sinks: Sequence[int]
+) -> tuple[Fraction, tuple[int, ...]]:
+    """Return the worst of the sets that are all but one sink, and those that are one rank: the first of equals."""
+    inward, outward = node_bandwidths(topology, topology.dst), node_bandwidths(topology, topology.src)
+    total, wanted = sum(supply), set(sinks)
+    best, place = Fraction(0), (-1, False)
+    for rank in range(topology.num_ranks):
+        for sent, width, into in (
+            (total - supply[rank] if rank in wanted else 0, inward[rank], True),
+            (supply[rank] if wanted - {rank} else 0, outward[rank], False),
+        ):
+            if sent and width and sent * best.denominator > best.numerator * width:
+                best, place = sent / width, (rank, into)
+    rank, into = place
+    if rank < 0:
+        return best, ()
+    return best, tuple(node for node in range(topology.num_nodes) if (node != rank) == into)
+
+
+def _stuck(topology: Topology, nodes: Sequence[int]) -> CollcError:
+    return error(
+        "C0301",
+        f"topology `{topology.name}` is not strongly connected: "
+        f"no link leads out of ranks {list_ranks(topology, nodes)}",
+        notes=["what these ranks have to send must reach the others"],
+        hint="add the missing links, or write `<->` where a link should go both ways",
+    )

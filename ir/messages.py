@@ -1,0 +1,118 @@
+"""Who sends how much to whom, step by step, without saying which data: what costs and simulations need.
+
+A schedule of 16,384 ranks has hundreds of millions of transfers, since a transfer moves one shard; its messages are a
+few rows a rank and step. Steps that look alike, as a ring's do, are stored once with the times they are repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import attrs
+import numpy as np
+
+from .arrays import Columnar, as_column
+from .collective import Collective
+from .schedule import Routes, Schedule
+from .topology import Topology
+
+__all__ = ["Messages"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@attrs.frozen(eq=False)
+class Messages(Columnar):
+    """Row i says that ``amount[i]/whole`` of the vector (M bytes) goes along ``route[i]`` at step ``step[i]``.
+
+    Steps count from 0 and never decrease from row to row; step s happens ``times[s]`` times in a row, so there are
+    ``sum(times)`` steps in time and ``len(times)`` different ones. Messages of one step are under way together; the
+    next step begins when all have arrived.
+    """
+
+    topology: Topology
+    collective: Collective
+    whole: int
+    step: Array = attrs.field(converter=as_column)
+    route: Array = attrs.field(converter=as_column)
+    amount: Array = attrs.field(converter=as_column)
+    times: Array = attrs.field(converter=as_column)
+    routes: Routes
+    scheduler: str = "steps"
+
+    SCALARS = ("topology", "collective", "whole", "routes", "scheduler")
+    COLUMNS = ("step", "route", "amount", "times")
+
+    def __len__(self) -> int:
+        return len(self.step)
+
+    @property
+    def num_steps(self) -> int:
+        """Steps in time, repetitions counted."""
+        return int(self.times.sum(dtype=np.int64))
+
+    @cached_property
+    def src(self) -> Array:
+        """The rank each row sends from."""
+        return self.routes.tails(self.topology)[self.route]
+
+    @cached_property
+    def dst(self) -> Array:
+        """The rank each row sends to."""
+        return self.routes.heads(self.topology)[self.route]
+
+    @cached_property
+    def hops(self) -> Array:
+        """The links on each row's route."""
+        return np.diff(self.routes.start.astype(np.int64))[self.route]
+
+    @cached_property
+    def step_start(self) -> Array:
+        """The first row of each different step, then the number of rows."""
+        return np.searchsorted(self.step, np.arange(len(self.times) + 1))
+
+    def loads(self) -> Iterator[tuple[int, Array]]:
+        """Yield for every different step how often it happens and what each link carries, in parts of ``whole``."""
+        start = self.routes.start.astype(np.int64)
+        for times, a, b in zip(self.times.tolist(), self.step_start[:-1], self.step_start[1:], strict=True):
+            route = self.route[a:b].astype(np.int64)
+            length = start[route + 1] - start[route]
+            first = np.repeat(start[route] - np.cumsum(length) + length, length)
+            load = np.zeros(self.topology.num_links, dtype=np.int64)
+            amount = np.repeat(self.amount[a:b].astype(np.int64), length)
+            np.add.at(load, self.routes.links[first + np.arange(len(first))], amount)
+            yield times, load
+
+    @cached_property
+    def slowest(self) -> tuple[Fraction, ...]:
+        """For every different step the time of its busiest link, in vectors per unit of bandwidth."""
+        found = []
+        for _, load in self.loads():
+            most = [
+                Fraction(int(load[self.topology.link_class == number].max(initial=0))) / kind.bandwidth
+                for number, kind in enumerate(self.topology.classes)
+            ]
+            found.append(max(most, default=Fraction(0)) / self.whole)
+        return tuple(found)
+
+    @property
+    def time_per_byte(self) -> Fraction:
+        """The bandwidth time of all steps per byte of the vector: what :func:`collc.ir.cost.cost` says of the rows."""
+        pairs = zip(self.times.tolist(), self.slowest, strict=True)
+        return sum((times * slowest for times, slowest in pairs), Fraction(0))
+
+    @classmethod
+    def of(cls, schedule: Schedule) -> Messages:
+        """Return the messages of a schedule: what takes one route in one step is one message."""
+        routes = len(schedule.routes)
+        key, row = np.unique(schedule.step.astype(np.int64) * routes + schedule.route, return_inverse=True)
+        amount = np.zeros(len(key), dtype=np.int64)
+        np.add.at(amount, row, schedule.hi.astype(np.int64) - schedule.lo)
+        whole = schedule.parts * schedule.collective.num_ranks
+        return cls(
+            schedule.topology, schedule.collective, whole, key // max(routes, 1), key % max(routes, 1), amount,
+            np.ones(schedule.num_steps, dtype=np.int64), schedule.routes, schedule.scheduler,
+        )  # fmt: skip

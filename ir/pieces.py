@@ -1,0 +1,83 @@
+"""Into how many pieces to cut what trees carry: latency of many rounds against links that wait for whole shares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from functools import cache
+from math import isqrt
+
+from .cost import DEFAULT_ALPHA, seconds_per_unit, time_of_rounds
+from .rounds import Loads, loads
+from .schedule import Forest
+
+__all__ = ["MOST_PIECES", "USUAL_SIZE", "best_pieces"]
+
+#: the most pieces unless the caller says more: schedules grow with them, and runtimes cut large messages anyway
+MOST_PIECES = 1024
+#: what a collective without a size is taken to be, in bytes
+USUAL_SIZE = 1 << 20
+
+
+def best_pieces(
+    forest: Forest,
+    size: int | None = None,
+    alpha: Fraction | None = None,
+    bandwidth: Fraction | None = None,
+    most: int = MOST_PIECES,
+) -> int:
+    """Return how many pieces (1 to ``most``) a sound forest's data should be cut in to take least predicted time.
+
+    ``size`` is M in bytes, unless given the collective's own, else 1 MiB; ``alpha`` (seconds) and ``bandwidth`` are as
+    in :func:`~collc.ir.cost.predict`. With D = ``sum(heights)``, alpha a round, L the time of the busiest link and F
+    that of the 2 (D - 1) rounds in which the pipe fills and drains, were pieces whole, P >= D pieces take
+
+        (D + P - 1) alpha + ((P - D + 1) L + F) / P = (D - 1 + P) alpha + L + (F - (D - 1) L) / P,
+
+    least at P = sqrt((F - (D - 1) L) / alpha); F is between (D - 1) L, where every step loads the busiest link alike
+    and pieces gain nothing, and 2 (D - 1) L, where one step does all: then P = sqrt((D - 1) L / alpha). This and
+    numbers all over the range are tried, then all those next to the best of them; the fewest of equals are taken.
+    """
+    amount = loads(forest)
+    if amount.steps <= 1 or most <= 1:
+        return 1
+    topology = forest.topology
+    total = topology.node_bandwidth if topology.is_direct else None
+    asked = forest.collective.size if size is None else size
+    shares = forest.parts * (1 if forest.whole else forest.collective.num_ranks)
+    scale = Fraction(USUAL_SIZE if asked is None else asked, shares) * seconds_per_unit(topology.unit, total, bandwidth)
+    if alpha is None and not any(kind.latency for kind in topology.classes):
+        alpha = DEFAULT_ALPHA
+
+    @cache
+    def time(pieces: int) -> Fraction:
+        return time_of_rounds(amount.rounds(pieces), scale / pieces, alpha)
+
+    def best(among: Iterable[int]) -> int:
+        return min(among, key=lambda pieces: (time(pieces), pieces))
+
+    tried = sorted({*_ladder(most), *(p for p in _least(amount, scale, alpha) if p <= most)})
+    place = tried.index(best(tried))
+    low, high = tried[max(place - 1, 0)], tried[min(place + 1, len(tried) - 1)]
+    return best(range(low, high + 1))
+
+
+def _ladder(most: int) -> list[int]:
+    """Return numbers from 1 to ``most``, each about an eighth more than the one before."""
+    found = [1]
+    while found[-1] < most:
+        found.append(min(found[-1] + max(found[-1] // 8, 1), most))
+    return found
+
+
+def _least(amount: Loads, scale: Fraction, alpha: Fraction | None) -> tuple[int, int]:
+    """Return the whole numbers round the least of the formula, latencies taken to be the largest of any round."""
+    rounds = amount.rounds(amount.steps)
+    middle = amount.steps - 1
+    per = [pairs[-1][1] if pairs else Fraction(0) for _, pairs in rounds]
+    gain = sum(per, Fraction(0)) - (middle + 1) * per[middle]
+    wait = alpha if alpha is not None else max((pairs[0][0] for _, pairs in rounds if pairs), default=Fraction(0))
+    if wait <= 0:
+        return 1, MOST_PIECES
+    root = isqrt(max(int(gain * scale / wait), 0))
+    return max(root, 1), root + 1

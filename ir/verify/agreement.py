@@ -1,0 +1,79 @@
+"""Whether all ranks end with the same bits: floating-point sums depend on how they are bracketed.
+
+Every rank's result is a tree of additions over the ranks' contributions. Where a sum is finished at one rank and then
+copied there is one tree; where ranks exchange and add, as in a latency variant, each has its own. Two trees give the
+same bits for all inputs when they are equal but for the order of an addition's two operands (a + b is b + a, exactly).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..schedule import Action, Forest, Schedule
+from ..symmetric import SymmetricSchedule
+from ._atoms import Atoms
+
+__all__ = ["same_everywhere"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_BLOCK_BYTES = 1 << 26  # state of the shards executed together
+
+
+def same_everywhere(level: Schedule | SymmetricSchedule | Forest) -> bool:
+    """Return whether every rank of a verified allreduce ends with the same bits; of other collectives it is so.
+
+    Trees of additions are compared by 64-bit hashes that ignore the order of operands. What arrives at a rank in one
+    step is added in the order of parts, then of routes, as lowering does. Forests reduce to a root first.
+    """
+    if level.collective.kind != "allreduce" or isinstance(level, Forest):
+        return True
+    rows, shards = (level.seed, 1) if isinstance(level, SymmetricSchedule) else (level, level.collective.num_shards)
+    atoms, ranks = Atoms.of(rows), level.collective.num_ranks
+    together = max(1, _BLOCK_BYTES // (8 * ranks * atoms.count))
+    order = np.lexsort((rows.route, rows.lo, rows.step, rows.shard.astype(np.int64) // together))
+    first = np.searchsorted(rows.shard[order].astype(np.int64) // together, np.arange(-(-shards // together) + 1))
+    blocks = zip(range(0, shards, together), first[:-1].tolist(), first[1:].tolist(), strict=True)
+    return all(_agree(rows, atoms, order[a:b], low, min(together, shards - low)) for low, a, b in blocks)
+
+
+def _agree(s: Schedule, atoms: Atoms, rows: Array, low: int, shards: int) -> bool:
+    """Return whether all ranks end with equal hashes of the shards from ``low``, of which ``rows`` tell."""
+    ranks = s.collective.num_ranks
+    state = np.repeat(_mixed(np.arange(1, ranks + 1, dtype=np.uint64)), shards * atoms.count)
+    cuts = np.flatnonzero(np.diff(s.step[rows].astype(np.int64))) + 1
+    for step in np.split(rows, cuts) if len(rows) else ():
+        widths = atoms.last[step].astype(np.int64) - atoms.first[step]
+        row = np.repeat(step, widths)
+        begin = np.cumsum(widths) - widths - atoms.first[step].astype(np.int64)
+        place = (s.shard[row].astype(np.int64) - low) * atoms.count + np.arange(len(row)) - np.repeat(begin, widths)
+        sent = state[s.src[row].astype(np.int64) * (shards * atoms.count) + place]
+        target = s.dst[row].astype(np.int64) * (shards * atoms.count) + place
+        for now in _one_by_one(target):
+            adds = s.action[row[now]] == Action.REDUCE
+            state[target[now]] = np.where(adds, _added(state[target[now]], sent[now]), sent[now])
+    by_rank = state.reshape(ranks, -1)
+    return bool((by_rank == by_rank[:1]).all())
+
+
+def _one_by_one(target: Array) -> list[Array]:
+    """Return row numbers in groups without a common target, each target's rows in order."""
+    order = np.argsort(target, kind="stable")
+    index = np.arange(len(order))
+    fresh = np.concatenate([[True], target[order][1:] != target[order][:-1]]) if len(order) else index.astype(bool)
+    turn = index - np.maximum.accumulate(np.where(fresh, index, 0))
+    return [order[turn == k] for k in range(int(turn.max(initial=-1)) + 1)]
+
+
+def _added(a: Array, b: Array) -> Array:
+    """Return the hash of a sum from those of its operands, in whichever order."""
+    return _mixed(_mixed(a + b) ^ (a * b))
+
+
+def _mixed(x: Array) -> Array:
+    """Return 64-bit words whose bits all depend on all bits (Steele, Lea and Flood, Fast splittable generators)."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

@@ -1,0 +1,132 @@
+"""What the forest scheduler cannot take, each with one message that says where and what to do about it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from collc.ir.collective import Collective
+from collc.ir.diagnostic import error
+from collc.ir.topology import Topology
+
+__all__ = ["COLLECTIVES", "check_inputs", "require_balanced_switches"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+#: the collectives that spanning trees do
+COLLECTIVES = ("allgather", "reduce-scatter", "allreduce", "broadcast", "reduce")
+
+_INSTEAD = {"alltoall": "`flow` schedules alltoall, on networks without switches"}
+
+
+def check_inputs(topology: Topology, collective: Collective) -> None:
+    """Raise unless there are trees for this collective on this network.
+
+    C0503 (a collective that is no matter of spanning trees), C0580 (a link without bandwidth), C0582 (a switch that
+    data enter and cannot leave, or leave and cannot enter), C0301 (ranks without a way between them). A broadcast needs
+    ways from its root only, a reduce to it.
+
+    A switch with a single neighbour carries nothing and does no harm. Ranks may take in more or less than they let out
+    (Theorem 10 needs no balance of them); switches need balance only as far as trees use them, which shows when they
+    are removed: :func:`require_balanced_switches` says then what is wrong with the network.
+    """
+    if collective.kind not in COLLECTIVES:
+        raise error(
+            "C0503",
+            f"forest cannot schedule `{collective.kind}`",
+            notes=[f"it schedules {', '.join(COLLECTIVES)}"],
+            hint=_INSTEAD.get(collective.kind, "`exact` schedules it, on small networks without switches"),
+            exit_status=3,
+        )
+    _require_bandwidth(topology)
+    _require_two_way_switches(topology)
+    if collective.root is None or collective.kind == "allreduce":
+        topology.require_connected("a forest")
+    else:
+        _require_ways(topology, collective.root, collective.kind == "broadcast")
+
+
+def require_balanced_switches(topology: Topology) -> None:
+    """Raise C0581 at the first switch with more bandwidth in than out, or less."""
+    into, out = (_totals(topology, ends) for ends in (topology.dst, topology.src))
+    for switch in range(topology.num_ranks, topology.num_nodes):
+        if into[switch] != out[switch]:
+            found = f"{_shown(topology, into[switch])} in and {_shown(topology, out[switch])} out"
+            raise error(
+                "C0581",
+                f"switch {topology.names[switch]} of `{topology.name}` has {found}, needed as much out as in",
+                notes=["a switch passes on what it takes in and cannot copy, so what is more one way is lost"],
+                hint="write `<->`, or give the links of the switch the same bandwidth in sum both ways",
+                exit_status=3,
+            )
+
+
+def _require_bandwidth(topology: Topology) -> None:
+    none = np.array([kind.bandwidth <= 0 for kind in topology.classes])
+    empty = np.flatnonzero(none[topology.link_class])
+    if len(empty):
+        raise error(
+            "C0580",
+            f"link {_link(topology, int(empty[0]))} of `{topology.name}` has no bandwidth"
+            + (f", and {len(empty) - 1} more" if len(empty) > 1 else ""),
+            hint="leave out links that carry nothing",
+        )
+
+
+def _require_two_way_switches(topology: Topology) -> None:
+    real = topology.src != topology.dst
+    into, out = (np.bincount(ends[real], minlength=topology.num_nodes) for ends in (topology.dst, topology.src))
+    one_way = np.flatnonzero((into > 0) != (out > 0))
+    switches = one_way[one_way >= topology.num_ranks]
+    if len(switches):
+        switch = int(switches[0])
+        count, is_in = int(into[switch] + out[switch]), bool(into[switch])
+        link = int(np.flatnonzero(real & ((topology.dst if is_in else topology.src) == switch))[0])
+        only = f"a single link, {_link(topology, link)}" if count == 1 else f"{count} links {'in' if is_in else 'out'}"
+        raise error(
+            "C0582",
+            f"switch {topology.names[switch]} of `{topology.name}` has {only}, and no link {'out' if is_in else 'in'}",
+            notes=["a switch passes data on: it needs links in and links out"],
+            hint="write `<->` where links should go both ways, or leave the switch out",
+            exit_status=3,
+        )
+
+
+def _require_ways(topology: Topology, root: int, outward: bool) -> None:
+    """Raise C0301 unless there is a way from the root to every rank, or from every rank to it."""
+    hops = topology.hops_from(root) if outward else topology.hops_to(root)
+    missing = np.flatnonzero(hops[: topology.num_ranks] < 0)
+    if len(missing):
+        ends = [topology.names[root], topology.names[int(missing[0])]]
+        source, target = ends if outward else ends[::-1]
+        need = "broadcast needs a path from its root to" if outward else "reduce needs a path to its root from"
+        raise error(
+            "C0301",
+            f"topology `{topology.name}` is not strongly connected: rank {source} has no path to rank {target}",
+            notes=[f"a {need} every rank"],
+            hint="add the missing links, or write `<->` where a link should go both ways",
+        )
+
+
+def _totals(topology: Topology, ends: Array) -> list[Fraction]:
+    """Return the bandwidth of all links with each node at this end, loops left out."""
+    table = np.zeros((topology.num_nodes, len(topology.classes)), dtype=np.int64)
+    real = topology.src != topology.dst
+    np.add.at(table, (ends[real], topology.link_class[real]), 1)
+    kinds = topology.classes
+    return [
+        sum((kind.bandwidth * count for kind, count in zip(kinds, row, strict=True) if count), Fraction(0))
+        for row in table.tolist()
+    ]
+
+
+def _link(topology: Topology, link: int) -> str:
+    return f"{topology.names[topology.src[link]]} -> {topology.names[topology.dst[link]]}"
+
+
+def _shown(topology: Topology, bandwidth: Fraction) -> str:
+    if topology.unit == "link":
+        return f"{bandwidth} link unit{'' if bandwidth == 1 else 's'}"
+    return f"{float(bandwidth / 10**9):g} GB/s"

@@ -1,0 +1,201 @@
+"""The scheduler ``forest``: spanning trees that share every link out, so that the bottleneck cut is always busy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import lcm
+from typing import Any, ClassVar, Literal
+
+import attrs
+import numpy as np
+
+from collc.ir.diagnostic import error
+from collc.ir.pieces import best_pieces
+from collc.ir.schedule import Forest, Routes
+from collc.ir.spec import Problem
+from collc.ir.topology import Topology
+
+from ...base import Pass
+from .capacities import flow_network, link_capacities
+from .optimum import Choice, choose
+from .orbits import OrbitForest, orbit_forest
+from .packing import pack
+from .routes import Routed, routed
+from .switches import remove_switches
+
+__all__ = ["ForestScheduler"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+#: told the name of every phase when it is over
+Mark = Callable[[str], None]
+
+_MOST_TREES = 1 << 12
+_MOST_PIECES = 1 << 12
+
+
+def _unmarked(phase: str) -> None:
+    pass
+
+
+@attrs.frozen(eq=False)
+class _Half:
+    """The trees of one direction: ``parts`` equal shares of what a root sends, and the columns of a forest."""
+
+    parts: int
+    trees: Routed
+
+
+@attrs.frozen
+class ForestScheduler(Pass):
+    """Synthesize spanning trees of optimal bandwidth on any strongly connected network, switches included.
+
+    Every rank (the root alone, where there is one) sends k trees of equal shares. Their number is what the optimum
+    takes, or a number of the user's, or, with ``auto``, the best up to 10 where the optimum takes more. Data that flow
+    to the root run the same trees backwards, or trees of the transpose where links are one-way. An allreduce is a
+    reduce-scatter followed piece by piece by an allgather, or with ``via: reduce`` a reduce to one rank and a
+    broadcast from there. ForestColl, sections 4 and C to F; trees of Blink where there is one root.
+
+    Raises C0501, C0580 to C0589 (what cannot be scheduled so).
+    """
+
+    name: ClassVar[str] = "forest"
+    summary: ClassVar[str] = "spanning trees of optimal bandwidth, for any network, switches included (ForestColl)"
+    takes: ClassVar[type] = Problem
+    gives: ClassVar[type] = Forest
+
+    k: int | Literal["optimal", "auto"] = attrs.field(
+        default="optimal",
+        metadata={"help": "trees a rank sends: a number, `optimal`, or `auto` (at most 10)"},
+    )  # fmt: skip
+    pieces: int | None = attrs.field(
+        default=None,
+        metadata={"help": "pieces of the data that follow each other; unless given, what the cost model likes best"},
+    )
+    via: Literal["reduce-scatter", "reduce"] = attrs.field(
+        default="reduce-scatter", metadata={"help": "an allreduce's first half; `reduce` has one rank as the only root"}
+    )
+    root: int = attrs.field(default=0, metadata={"help": "the rank that an allreduce via `reduce` goes through"})
+
+    def run(self, ir: Problem) -> Forest:
+        forest = self.grow(ir)
+        pieces = best_pieces(forest, most=_affordable(forest)) if self.pieces is None else self.pieces
+        return attrs.evolve(forest, pieces=pieces)
+
+    def grow(self, ir: Problem, mark: Mark = _unmarked) -> Forest:
+        """Return the forest in one piece; ``mark`` is called with the name of every phase when it is over."""
+        self._check_options(ir)
+        topology, collective = ir.topology, ir.collective
+        root = self.root if collective.kind == "allreduce" and self.via == "reduce" else collective.root
+        supply = [int(root is None or rank == root) for rank in range(topology.num_ranks)]
+        halves = []
+        if topology.num_ranks == 1:
+            return _forest(ir, [_nothing()], root is not None)
+        if collective.kind not in ("reduce-scatter", "reduce") or topology.reverse_links is not None:
+            halves.append(self._outward(topology, supply, mark))
+        if collective.kind not in ("allgather", "broadcast"):
+            if topology.reverse_links is not None:
+                back = _backwards(halves[0], topology.reverse_links)
+            else:
+                back = _backwards(self._outward(topology.transpose(), supply, mark))
+            halves = [back, *halves] if collective.kind == "allreduce" else [back]
+        return _forest(ir, halves, root is not None)
+
+    def _check_options(self, ir: Problem) -> None:
+        if isinstance(self.k, int) and not 1 <= self.k <= _MOST_TREES:
+            hint = "write `k: 1`, `k: auto` or `k: optimal`"
+            raise error("C0585", f"found {self.k} trees a rank, needed 1 to {_MOST_TREES}", hint=hint, exit_status=3)
+        if self.pieces is not None and not 1 <= self.pieces <= _MOST_PIECES:
+            message = f"found {self.pieces} pieces, needed 1 to {_MOST_PIECES}"
+            raise error("C0585", message, hint="write `pieces: 16`, or leave it out", exit_status=3)
+        if not 0 <= self.root < ir.topology.num_ranks:
+            message = f"found root {self.root}, needed a rank from 0 to {ir.topology.num_ranks - 1}"
+            raise error("C0585", message, hint="write `root: 0`, or leave it out", exit_status=3)
+
+    def _outward(self, topology: Topology, supply: list[int], mark: Mark) -> _Half:
+        orbits = self._orbits(topology, supply)
+        mark("orbits")
+        if orbits is not None:
+            return _symmetric(topology, orbits)
+        choice = choose(topology, supply, None if self.k == "optimal" else self.k)
+        mark("optimum")
+        return _packed(topology, supply, choice, mark)
+
+    def _orbits(self, topology: Topology, supply: list[int]) -> OrbitForest | None:
+        """Return trees of the network's symmetry where every rank sends: they reach the cut of a single rank."""
+        if not all(supply):
+            return None
+        found = orbit_forest(topology, None if isinstance(self.k, str) else self.k)
+        return None if found is None or (self.k == "auto" and found.trees > 10) else found
+
+
+def _packed(topology: Topology, supply: list[int], choice: Choice, mark: Mark) -> _Half:
+    held = link_capacities(topology, choice.per_unit)
+    trees = [choice.k * amount for amount in supply]
+    logical = remove_switches(flow_network(topology, held), topology.num_ranks, trees, topology.names)
+    mark("switches")
+    packed = pack(topology.num_ranks, logical.capacity, trees)
+    mark("trees")
+    found = routed(packed, logical, topology, held)
+    mark("routes")
+    return _Half(choice.k, found)
+
+
+def _symmetric(topology: Topology, orbits: OrbitForest) -> _Half:
+    columns = (orbits.root, orbits.weight, orbits.tree, orbits.parent, orbits.child, orbits.link)
+    return _Half(orbits.trees, Routed(*columns, Routes.direct(topology.num_links)))
+
+
+def _affordable(forest: Forest) -> int:
+    """Return the most pieces whose chunks the discretize pass takes."""
+    return max(_MOST_PIECES // forest.parts, 1)
+
+
+# ---- both directions
+
+
+def _nothing() -> _Half:
+    none = np.zeros(0, dtype=np.int64)
+    return _Half(1, Routed(none, none, none, none, none, none, Routes.of([])))
+
+
+def _backwards(half: _Half, partner: Array | None = None) -> _Half:
+    """Return the trees with every route the other way: over the links' partners, or over the same links of the
+    transpose."""
+    trees, routes = half.trees, half.trees.routes
+    if routes.is_direct:
+        return half if partner is None else _Half(half.parts, attrs.evolve(trees, route=partner[trees.route]))
+    links = routes.links[::-1]
+    start = int(routes.start[-1]) - routes.start[::-1].astype(np.int64)
+    turned = Routes(start, links if partner is None else partner[links])
+    route = len(routes) - 1 - trees.route.astype(np.int64)
+    return _Half(half.parts, attrs.evolve(trees, routes=turned, route=route))
+
+
+def _forest(ir: Problem, halves: list[_Half], whole: bool) -> Forest:
+    """Return the forest of one direction, or of both: then what flows inward comes first."""
+    inward = {"reduce-scatter": [True], "reduce": [True], "allreduce": [True, False]}.get(ir.collective.kind, [False])
+    inward = inward[: len(halves)]
+    parts = lcm(*(half.parts for half in halves))
+    trees = [half.trees for half in halves]
+    first = [0, *np.cumsum([len(one.root) for one in trees])[:-1].tolist()]
+    routes, shift = _joined([one.routes for one in trees])
+    columns = {c: np.concatenate([getattr(one, c) for one in trees]) for c in ("root", "parent", "child")}
+    weight = [half.trees.weight.astype(np.int64) * (parts // half.parts) for half in halves]
+    tree = [one.tree.astype(np.int64) + begin for one, begin in zip(trees, first, strict=True)]
+    route = [one.route.astype(np.int64) + begin for one, begin in zip(trees, shift, strict=True)]
+    flags = [np.full(len(one.root), flag) for one, flag in zip(trees, inward, strict=True)]
+    return Forest(
+        ir.topology, ir.collective, parts, weight=np.concatenate(weight), tree=np.concatenate(tree),
+        route=np.concatenate(route), routes=routes, inward=np.concatenate(flags), whole=whole, **columns,
+    )  # fmt: skip
+
+
+def _joined(routes: list[Routes]) -> tuple[Routes, list[int]]:
+    """Return all routes one after the other, and where each list begins; routes of single links are the same."""
+    if all(r.is_direct for r in routes):
+        return routes[0], [0] * len(routes)
+    starts = [routes[0].start.astype(np.int64)]
+    for more in routes[1:]:
+        starts.append(more.start[1:].astype(np.int64) + starts[-1][-1])
+    shift = [0, *np.cumsum([len(r) for r in routes])[:-1].tolist()]
+    return Routes(np.concatenate(starts), np.concatenate([r.links for r in routes])), shift

@@ -1,0 +1,249 @@
+"""Guesses for switches: whom each neighbour of a switch should reach through it, as evenly as whole numbers allow.
+
+A guess says nothing of cuts: it is checked as a whole, by one sweep. Even guesses pass on the machines that people
+build, and they keep trees low: with a link to many ranks, few hops are needed.
+
+The rules: neighbours of one group (a box, or all that lies above the switch) have other ways to each other and are not
+joined; groups of several members are joined by index, first to first and so on (rails); what is left over where
+capacities differ is led through pairs that are joined already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+
+__all__ = ["Spreader", "star"]
+
+Pair = tuple[int, int, int]
+
+#: levels of capacity that are told apart in a star: with more, the last ones are filled in as they come
+_LEVELS = 8
+
+
+class Spreader:
+    """Pairs up the neighbours of one switch after another; remainders of like stars fall on other pairs each time."""
+
+    def __init__(self) -> None:
+        self._turn: dict[tuple[int, ...], int] = {}
+        self._grain = 1
+
+    def pairs(
+        self, into: dict[int, int], out: dict[int, int], groups: Sequence[Sequence[int]], grain: int = 1
+    ) -> list[Pair]:
+        """Return (from, to, capacity) of all that a switch can pass on, but for what cannot leave its group.
+
+        ``into`` and ``out`` are the capacities from and to each neighbour, ``groups`` all neighbours in their order.
+        No pair gets less than ``grain`` for evenness' sake alone.
+        """
+        self._grain = grain
+        left_in, left_out = dict(into), dict(out)
+        if len(groups) > 1 and max(map(len, groups)) == 1:
+            result = self._rail([group[0] for group in groups], left_in, left_out)
+        elif len(groups) > 1 and min(map(len, groups)) > 1:
+            result = []
+            for index in range(max(map(len, groups))):
+                result += self._rail([group[index] for group in groups if len(group) > index], left_in, left_out)
+        else:
+            result = []
+        if any(left_in.values()) and any(left_out.values()):
+            result += self._groups(groups, left_in, left_out)
+        if any(left_in.values()) and any(left_out.values()):
+            result = _insert(result, groups, left_in, left_out)
+            inner = [node for group in groups for node in group]
+            if len(groups) > 1 or len(inner) > 1:
+                result += self._rail(inner, left_in, left_out)
+                result += _pour(inner, left_in, left_out)
+        return result
+
+    def _rail(self, nodes: list[int], left_in: dict[int, int], left_out: dict[int, int]) -> list[Pair]:
+        """Join nodes of different groups, as far as in and out are equal, evenly."""
+        amounts = [min(left_in.get(v, 0), left_out.get(v, 0)) for v in nodes]
+        pairs, left = self._star(nodes, amounts)
+        for node, amount, rest in zip(nodes, amounts, left, strict=True):
+            if amount:
+                left_in[node] -= amount - rest
+                left_out[node] -= amount - rest
+        return [(nodes[i], nodes[j], amount) for i, j, amount in pairs]
+
+    def _star(self, nodes: Sequence[int], amounts: list[int]) -> tuple[list[Pair], list[int]]:
+        key = tuple(nodes)
+        turn = self._turn.get(key, 0)
+        self._turn[key] = turn + 1
+        return star(amounts, turn, self._grain)
+
+    def _groups(self, groups: Sequence[Sequence[int]], left_in: dict[int, int], left_out: dict[int, int]) -> list[Pair]:
+        """Join whole groups evenly, and within each pair of groups members, by index where they can be."""
+        sources = [_Draw(group, left_in, self._grain) for group in groups]
+        targets = [_Draw(group, left_out, self._grain) for group in groups]
+        amounts = [min(a.total, b.total) for a, b in zip(sources, targets, strict=True)]
+        result: list[Pair] = []
+        for g, h, amount in sorted(self._star([group[0] for group in groups], amounts)[0]):
+            result += _match(sources[g].take(amount), targets[h].take(amount))
+        for u, t, amount in result:
+            left_in[u] -= amount
+            left_out[t] -= amount
+        return result
+
+
+class _Draw:
+    """Takes capacity from a group's members in proportion to what each has, whatever amounts it is taken in."""
+
+    def __init__(self, group: Sequence[int], capacity: dict[int, int], grain: int) -> None:
+        self.nodes = [node for node in group if capacity.get(node)]
+        self.width = [capacity[node] for node in self.nodes]
+        self.total = sum(self.width)
+        self.given = [0] * len(self.nodes)
+        self.drawn, self.grain = 0, grain
+
+    def take(self, amount: int) -> list[tuple[int, int]]:
+        """Return (node, part of the amount); the first of those who are owed equally much comes first."""
+        if len(self.nodes) == 1:
+            return [(self.nodes[0], amount)]
+        self.drawn += amount
+        owed = [width * self.drawn - given * self.total for width, given in zip(self.width, self.given, strict=True)]
+        order = sorted(range(len(owed)), key=lambda i: (-owed[i], i))
+        coarse = amount < self.grain * len(owed)
+        fair = -(-amount // max(1, amount // self.grain)) if coarse else 0
+        shares, missing = [0] * len(owed), amount
+        for i in order:
+            fit = fair if coarse else max(0, owed[i] // self.total)
+            shares[i] = min(missing, fit, self.width[i] - self.given[i])
+            missing -= shares[i]
+        order.sort(key=lambda i: (shares[i] * self.total - owed[i], i))
+        for i in chain(order, order):  # once around one each; where that is not enough, as much as there is
+            if not missing:
+                break
+            room = self.width[i] - self.given[i] - shares[i]
+            part = min(missing, room, 1 if shares[i] * self.total <= owed[i] else room)
+            shares[i] += part
+            missing -= part
+        for i, share in enumerate(shares):
+            self.given[i] += share
+        return [(node, share) for node, share in zip(self.nodes, shares, strict=True) if share]
+
+
+def star(amounts: Sequence[int], turn: int = 0, grain: int = 1) -> tuple[list[Pair], list[int]]:
+    """Spread what n nodes send and receive (``amounts``, each as much in as out) evenly over pairs of different nodes.
+
+    Returns (i, j, amount) by index and what is left of each node. Only the largest node can have anything left: what is
+    more than all others have together. What does not divide falls on pairs that ``turn`` chooses.
+
+    >>> star([3, 3, 3])
+    ([(0, 1, 2), (1, 2, 2), (2, 0, 2), (0, 2, 1), (1, 0, 1), (2, 1, 1)], [0, 0, 0])
+    """
+    left, pairs = list(amounts), list[Pair]()
+    for _ in range(_LEVELS):
+        active = [i for i, amount in enumerate(left) if amount]
+        n = len(active)
+        if n < 2:
+            break
+        level = min(left[i] for i in active)
+        for i in active:
+            left[i] -= level
+        for step, amount in _steps(level, n - 1, turn, grain):
+            turned = active[step:] + active[:step]
+            pairs += [(i, j, amount) for i, j in zip(active, turned, strict=True)]
+    while True:
+        active = sorted((i for i, amount in enumerate(left) if amount), key=lambda i: (-left[i], i))
+        if len(active) < 2:
+            break
+        for i, j in zip(active[::2], active[1::2], strict=False):
+            amount = min(left[i], left[j])
+            left[i] -= amount
+            left[j] -= amount
+            pairs += [(i, j, amount), (j, i, amount)]
+    for i in active:
+        pairs, led = _through(pairs, i, i, left[i], {i})
+        left[i] -= led
+    return pairs, left
+
+
+def _steps(amount: int, span: int, turn: int, grain: int) -> list[tuple[int, int]]:
+    """Divide an amount among steps 1 .. span around a circle; remainders, or all of a small amount, go to steps that
+    lie evenly, from a turn on."""
+    count = span if amount >= grain * span else max(1, amount // grain)
+    each, extra = divmod(amount, count)
+    chosen = (
+        range(1, span + 1) if count == span else sorted((turn + j * span // count) % span + 1 for j in range(count))
+    )
+    wider = {(turn + j * count // extra) % count for j in range(extra)}
+    return [(step, each + (place in wider)) for place, step in enumerate(chosen) if each or place in wider]
+
+
+def _through(pairs: list[Pair], source: int, target: int, amount: int, group: set[int]) -> tuple[list[Pair], int]:
+    """Lead as much as possible, up to an amount, into ``target`` and out of ``source`` through pairs that do not touch
+    their group: u to t becomes u to target and source to t. Return the pairs and how much it is.
+
+    All suitable pairs give in proportion.
+    """
+    suited = [pair[0] not in group and pair[1] not in group for pair in pairs]
+    width = sum(pair[2] for pair, fits in zip(pairs, suited, strict=True) if fits)
+    amount = min(amount, width)
+    if not amount:
+        return pairs, 0
+    result, fresh, seen, given = list[Pair](), list[Pair](), 0, 0
+    for (u, t, capacity), fits in zip(pairs, suited, strict=True):
+        part = 0
+        if fits:
+            seen += capacity
+            part = seen * amount // width - given
+            given += part
+            if part:
+                fresh += [(u, target, part), (source, t, part)]
+        if capacity > part:
+            result.append((u, t, capacity - part))
+    return result + fresh, amount
+
+
+def _insert(
+    pairs: list[Pair], groups: Sequence[Sequence[int]], left_in: dict[int, int], left_out: dict[int, int]
+) -> list[Pair]:
+    """Lead what is left of groups through the pairs of others."""
+    for group in groups:
+        members = set(group)
+        senders = [node for node in group if left_in.get(node)]
+        for target in group:
+            while senders and left_out.get(target):
+                source = senders[-1]
+                pairs, amount = _through(pairs, source, target, min(left_in[source], left_out[target]), members)
+                left_in[source] -= amount
+                left_out[target] -= amount
+                if not left_in[source]:
+                    senders.pop()
+                elif not amount:
+                    return pairs
+    return pairs
+
+
+def _pour(nodes: Iterable[int], left_in: dict[int, int], left_out: dict[int, int]) -> list[Pair]:
+    """Join what is left of different nodes in any way."""
+    result: list[Pair] = []
+    targets = [node for node in nodes if left_out.get(node)]
+    for u in [node for node in nodes if left_in.get(node)]:
+        for t in targets:
+            amount = min(left_in[u], left_out[t]) if u != t else 0
+            if amount:
+                left_in[u] -= amount
+                left_out[t] -= amount
+                result.append((u, t, amount))
+    return result
+
+
+def _match(given: list[tuple[int, int]], wanted: list[tuple[int, int]]) -> list[Pair]:
+    """Join members of two groups, in order of both."""
+    if len(given) == 1:
+        return [(given[0][0], node, amount) for node, amount in wanted]
+    if len(wanted) == 1:
+        return [(node, wanted[0][0], amount) for node, amount in given]
+    result, targets = list[Pair](), iter(wanted)
+    target, room = next(targets)
+    for node, amount in given:
+        while amount:
+            if not room:
+                target, room = next(targets)
+            part = min(amount, room)
+            result.append((node, target, part))
+            amount -= part
+            room -= part
+    return result

@@ -1,0 +1,152 @@
+"""One dimension of a reduce-scatter: when a coordinate sends a block on, and where.
+
+A *line* has d coordinates and a block for each of them. Coordinate a sends block b != a exactly once, and whoever
+receives it sends it later, or is b: the sends of a block are a tree that leads to b, and time respects it. Several
+dimensions combine by a product rule (:mod:`.chunks`), and an allgather is the same run backwards in time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache, cached_property
+from typing import Any
+
+import attrs
+import numpy as np
+
+__all__ = ["Line", "ring_line", "tree_line", "with_folds", "with_guest"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@attrs.frozen(eq=False)
+class Line:
+    """Coordinate a sends block b in substep ``when[a, b]`` to ``to[a, b]``; both (d, d).
+
+    Own blocks are never sent: ``when[a, a]`` is the number of substeps.
+    """
+
+    substeps: int
+    when: Array
+    to: Array
+
+    @property
+    def size(self) -> int:
+        return len(self.when)
+
+    def sends(self, substep: int) -> tuple[Array, Array, Array]:
+        """Return (sender, block, receiver) of all sends of a substep."""
+        a, b = np.nonzero(self.when == substep)
+        return a, b, self.to[a, b]
+
+    def held(self, substep: int) -> tuple[Array, Array]:
+        """Return (coordinate, block) of what has not been sent before a substep."""
+        return np.nonzero(self.when >= substep)  # type: ignore[return-value]
+
+    def traffic(self, substep: int) -> tuple[Array, Array, Array]:
+        """Return (sender, receiver, number of blocks) of a substep."""
+        a, _, to = self.sends(substep)
+        key, count = np.unique(a * self.size + to, return_counts=True)
+        return key // self.size, key % self.size, count
+
+    def holdings(self, substep: int) -> Array:
+        """Return how many blocks each coordinate has not sent before a substep."""
+        return np.count_nonzero(self.when >= substep, axis=1)
+
+    def volume(self, substep: int) -> int:
+        """Return the most blocks that a coordinate sends in a substep."""
+        return int(np.count_nonzero(self.when == substep, axis=1).max(initial=0))
+
+
+@attrs.frozen(eq=False)
+class _Ring:
+    """The line in which every block travels round a ring to its coordinate: a ``Line`` without tables until needed."""
+
+    size: int
+    way: int
+
+    @property
+    def substeps(self) -> int:
+        return self.size - 1
+
+    @cached_property
+    def when(self) -> Array:
+        at = np.arange(self.size)
+        return self.size - 1 - (at[None, :] - at[:, None]) * self.way % self.size
+
+    def sends(self, substep: int) -> tuple[Array, Array, Array]:
+        a = np.arange(self.size)
+        return a, (a + self.way * (self.size - 1 - substep)) % self.size, (a + self.way) % self.size
+
+    def held(self, substep: int) -> tuple[Array, Array]:
+        return np.nonzero(self.when >= substep)  # type: ignore[return-value]
+
+    def traffic(self, substep: int) -> tuple[Array, Array, Array]:
+        a = np.arange(self.size)
+        return a, (a + self.way) % self.size, np.ones(self.size, dtype=np.int64)
+
+    def holdings(self, substep: int) -> Array:
+        return np.full(self.size, self.size - substep)
+
+
+@cache
+def ring_line(size: int, way: int) -> Line:
+    """Return the line of size - 1 substeps in which everyone passes a block on to its neighbour, ``way`` +1 or -1."""
+    return _Ring(size, way)  # type: ignore[return-value]
+
+
+def tree_line(peers: Sequence[Array]) -> Line:
+    """Return the line of exchanges: in substep k coordinate a may send to ``peers[k][a]``, (d,) or to any of (d, m).
+
+    A block is sent in the latest substep from which its coordinate can still be reached (notes of the Swing paper: the
+    two sends of a block that its section 3.2 speaks of are not always "the last two", and only the latest rule makes
+    every block travel once). Coordinates that do not reach a block have -1 there: no line, unless folded.
+    """
+    tables = [np.asarray(p).reshape(len(p), -1) for p in peers]
+    size, steps = len(tables[0]), len(tables)
+    when, to = np.full((size, size), -1, dtype=np.int64), np.full((size, size), -1, dtype=np.int64)
+    np.fill_diagonal(when, steps)
+    for k in range(steps - 1, -1, -1):
+        reached = when > k  # a snapshot: what is sent in this substep cannot be sent on in it
+        for peer in tables[k].T:
+            fresh = (when < 0) & reached[peer]
+            when[fresh] = k
+            to[fresh] = np.broadcast_to(peer[:, None], fresh.shape)[fresh]
+    return Line(steps, when, to)
+
+
+def with_guest(core: Line) -> Line:
+    """Return the line of one coordinate more, the last, which exchanges with every other directly.
+
+    Substep k has as many of its messages as a core coordinate sends blocks, the first substep one more; neighbours come
+    in the substeps with the most. So an odd dimension takes no substep more than the even one below it.
+    """
+    size, substeps = core.size + 1, max(core.substeps, 1)
+    volume = np.array([core.volume(k) for k in range(substeps)])
+    volume[0] += 1
+    at = np.arange(core.size)
+    nearest = np.argsort(np.minimum(at + 1, core.size - at), kind="stable")
+    turn = np.empty(core.size, dtype=np.int64)
+    turn[nearest] = np.repeat(np.argsort(-volume, kind="stable"), np.sort(volume)[::-1])[: core.size]
+    when, to = np.full((size, size), substeps, dtype=np.int64), np.full((size, size), -1, dtype=np.int64)
+    own = np.where(np.eye(core.size, dtype=bool), substeps, core.when)
+    when[:-1, :-1], to[:-1, :-1] = own, core.to
+    when[:-1, -1], to[:-1, -1] = turn, core.size
+    when[-1, :-1], to[-1, :-1] = turn, at
+    return Line(substeps, when, to)
+
+
+def with_folds(core: Line, place: Array, guest: Array, host: Array) -> Line:
+    """Return the line in which every guest gives all its blocks to its host first, and gets its own at the end.
+
+    ``place`` are the coordinates of the core's, in order; ``guest`` and ``host`` coordinates pair up.
+    """
+    size, substeps = core.size + len(guest), core.substeps + 2
+    when, to = np.full((size, size), -1, dtype=np.int64), np.full((size, size), -1, dtype=np.int64)
+    when[np.ix_(place, place)] = core.when + 1
+    to[np.ix_(place, place)] = np.where(core.to >= 0, place[core.to], -1)
+    when[:, guest], to[:, guest] = when[:, host], to[:, host]  # a guest's block goes to its host ..
+    when[host, guest], to[host, guest] = substeps - 1, guest  # .. which hands it on at the end
+    when[guest], to[guest] = 0, host[:, None]
+    np.fill_diagonal(when, substeps)
+    return Line(substeps, when, to)

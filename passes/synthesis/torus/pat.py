@@ -1,0 +1,88 @@
+"""PAT: allgather and reduce-scatter in logarithmically many steps with a bounded buffer (Jeaugey, 2025).
+
+A Bruck allgather whose distances shrink: few blocks travel far first, many travel near. A message of at most ``buffer``
+blocks bounds what lies on its way: the first distances multiply the blocks up to that number, and the rest of the
+binomial tree is walked depth first with that many blocks at a time. Any number of ranks: what lies beyond is left out.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+
+from collc.ir.diagnostic import error
+from collc.ir.spec import Problem
+
+from .base import TorusPass, scattered
+from .build import Plan
+from .lines import Line
+
+__all__ = ["PAT"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@attrs.frozen
+class PAT(TorusPass):
+    """Synthesize PAT schedules.
+
+    Raises C0591 (a collective it cannot do), C0593 (an operation that is not commutative), C0596 (no room for a block).
+    """
+
+    name: ClassVar[str] = "pat"
+    summary: ClassVar[str] = "allgather and reduce-scatter in log2(N) steps or within a buffer, any number of ranks"
+
+    buffer: int | None = attrs.field(
+        default=None,
+        metadata={"help": "the most blocks in a message, rounded down to a power of two; no limit unless given"},
+    )
+
+    def __attrs_post_init__(self) -> None:
+        if self.buffer is not None and self.buffer < 1:
+            raise error("C0596", f"pat needs a buffer of at least 1 block, found {self.buffer}")
+
+    def _plan(self, ir: Problem) -> Plan:
+        n = ir.topology.num_ranks
+        line = _line(n, min(self.buffer or n, n).bit_length() - 1 if self.buffer else n.bit_length())
+        return Plan(ir, self._router(ir), 1, [scattered((n,), [line], 0, 0)], self.name)
+
+
+@cache
+def _line(size: int, doublings: int) -> Line:
+    """Return the reduce-scatter line; messages have at most 2^``doublings`` blocks."""
+    turn, at = _turns(size, doublings), np.arange(size)
+    offset = (at[:, None] - at[None, :]) % size
+    substeps = int(turn.max()) + 1
+    when = np.where(offset == 0, substeps, substeps - 1 - turn[offset])
+    return Line(substeps, when, np.where(offset == 0, -1, (at[:, None] - (offset & -offset)) % size))
+
+
+def _turns(size: int, doublings: int) -> Array:
+    """Return the step of an allgather in which a rank receives from the one ``x & -x`` below it the block of x below.
+
+    Block 0 is its own (-1).
+    """
+    bits = (size - 1).bit_length()
+    far = min(doublings, bits)
+    low = bits - far
+    at = np.arange(size)
+    inner = at & (1 << low) - 1
+    place = np.empty(1 << low, dtype=np.int64)
+    place[_depth_first(low)] = np.arange(1 << low)
+    zeros = np.array([(int(x) & -int(x)).bit_length() - 1 for x in at])
+    turn = np.where(inner > 0, far + place[inner] - 1, bits - 1 - zeros)
+    turn[0] = -1
+    turn[1:] = np.unique(turn[1:], return_inverse=True)[1]  # steps in which nobody is left
+    return turn
+
+
+def _depth_first(bits: int) -> Array:
+    """Return the numbers below 2^bits as a walk over the binomial tree meets them, largest subtree first."""
+    walk = np.zeros(1, dtype=np.int64)
+    subtrees = [walk]
+    for bit in range(bits):
+        subtrees.append(np.concatenate([[0], *((1 << k) + subtrees[k] for k in range(bit, -1, -1))]))
+    return subtrees[bits]

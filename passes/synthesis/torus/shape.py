@@ -1,0 +1,137 @@
+"""The logical torus of a topology: its sizes, and the links to neighbours where the network has them."""
+
+from __future__ import annotations
+
+import re
+from math import prod
+from typing import Any
+
+import attrs
+import numpy as np
+
+from collc.ir.diagnostic import error
+from collc.ir.group import Translations
+from collc.ir.topology import Topology
+
+__all__ = ["Grid", "grid", "logical_shape"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_GRIDS = ("torus", "mesh", "hyperx", "twisted_torus")
+
+
+def logical_shape(topology: Topology, given: str | None = None) -> tuple[int, ...]:
+    """Return the sizes larger than 1 of the torus that the ranks are numbered as, last dimension fastest.
+
+    ``given`` is the user's (``"8x8"``); else how the topology was built says it, and a network that is no grid is one
+    dimension. Raises C0590 for sizes that do not make the number of ranks.
+    """
+    sizes = _built(topology) if given is None else _parsed(given)
+    if given is not None and prod(sizes) != topology.num_ranks:
+        raise error(
+            "C0590",
+            f"a torus of {given} has {prod(sizes)} ranks, `{topology.name}` has {topology.num_ranks}",
+            hint="the sizes of all dimensions multiply to the number of ranks: `shape: \"4x4\"` for 16",
+            exit_status=3,
+        )  # fmt: skip
+    return tuple(size for size in sizes if size > 1)
+
+
+def _parsed(given: str) -> tuple[int, ...]:
+    if not re.fullmatch(r"[1-9]\d{0,8}([x,][1-9]\d{0,8})*", given):
+        hint = "write sizes with x between: `shape: \"8x8\"`"  # fmt: skip
+        raise error("C0590", f"`{given}` is no shape of a torus", hint=hint, exit_status=3)
+    return tuple(int(size) for size in re.split("[x,]", given))
+
+
+def _built(topology: Topology) -> tuple[int, ...]:
+    """Return the sizes by how the topology was built, where those make its number of ranks."""
+    found = _sizes(topology)
+    return found if prod(found) == topology.num_ranks else (topology.num_ranks,)
+
+
+def _sizes(topology: Topology) -> tuple[int, ...]:
+    origin = topology.origin
+    if origin is None:
+        known = isinstance(topology.symmetry, Translations)
+        return topology.symmetry.shape if known else (topology.num_ranks,)  # type: ignore[union-attr]
+    given = origin.arguments
+    if origin.name in _GRIDS:
+        return tuple(given)
+    match origin.name, given:
+        case "hypercube", (n,):
+            return (2,) * n
+        case "hamming", (n, q):
+            return (q,) * n
+        case "hammingmesh", (a, b, x, y):
+            return (a * x, b * y)
+        case "product", bases:
+            return tuple(size for base in bases for size in _built(base))
+        case "power", (base, n):
+            return _built(base) * n
+    return (topology.num_ranks,)
+
+
+@attrs.frozen(eq=False)
+class Grid:
+    """A torus or mesh that is there: ``links[r, i, w, l]`` leads from rank r one up (w = 0) or down in dimension i.
+
+    ``l`` counts parallel links; a dimension of size 2 has two ways where its two links are parallel. Where ``wraps[i]``
+    is False dimension i has ends, and links beyond them are -1.
+    """
+
+    shape: tuple[int, ...]
+    links: Array
+    wraps: tuple[bool, ...]
+
+    @property
+    def lanes(self) -> int:
+        return int(self.links.shape[3])
+
+    def is_all(self, topology: Topology) -> bool:
+        """Return whether the topology has no other links, so that its shortest paths are the grid's."""
+        joined = np.unique(topology.src.astype(np.int64) * topology.num_nodes + topology.dst)
+        first = self.links[..., 0]
+        rank = np.arange(topology.num_ranks)[:, None, None]
+        mine = np.unique((rank * topology.num_nodes + topology.dst[np.maximum(first, 0)])[first >= 0])
+        return len(joined) == len(mine)
+
+
+def grid(topology: Topology, shape: tuple[int, ...]) -> Grid | None:
+    """Return the grid of these sizes that is among the topology's links, or nothing where links of neighbours lack."""
+    ranks = topology.num_ranks
+    key = topology.src.astype(np.int64) * topology.num_nodes + topology.dst
+    order = np.argsort(key, kind="stable")
+    known = key[order]
+    at, rank, found, wraps = np.stack(np.unravel_index(np.arange(ranks), shape), axis=1), np.arange(ranks), [], []
+    for i, size in enumerate(shape):
+        stride, both = prod(shape[i + 1 :]), []
+        wrapped = True
+        for way in (1, -1):
+            to = rank + ((at[:, i] + way) % size - at[:, i]) * stride
+            wanted = rank * topology.num_nodes + to
+            first = np.searchsorted(known, wanted)
+            count = np.searchsorted(known, wanted, "right") - first
+            inner = (at[:, i] + way >= 0) & (at[:, i] + way < size)
+            if (count[inner] == 0).any():
+                return None
+            wrapped &= bool((count > 0).all())
+            both.append((first, count))
+        wraps.append(wrapped)
+        found.append(both)
+    return Grid(shape, _lanes(order, shape, found), tuple(wraps))
+
+
+def _lanes(order: Array, shape: tuple[int, ...], found: list[list[tuple[Array, Array]]]) -> Array:
+    """Return link numbers of shape (ranks, dimensions, 2, lanes), as many lanes as all present pairs have links."""
+    wide = [int(min(c[c > 0].min(initial=1 << 30) for _, c in both)) for both in found]
+    lanes = min((max(w // 2, 1) if size == 2 else w for w, size in zip(wide, shape, strict=True)), default=1)
+    ranks = prod(shape)
+    links = np.full((ranks, len(shape), 2, lanes), -1, dtype=np.int64)
+    for i, both in enumerate(found):
+        for way, (first, count) in enumerate(both):
+            apart = shape[i] == 2 and wide[i] > 1  # both ways lead to the same rank: each takes links of its own
+            for lane in range(lanes):
+                pick = np.minimum(lane + way * lanes * apart, count - 1)
+                links[:, i, way, lane] = np.where(count > 0, order[np.minimum(first + pick, len(order) - 1)], -1)
+    return links

@@ -1,0 +1,134 @@
+"""Swing: peers that alternate sides, so that distances grow as 1, 1, 3, 5, 11, .. (De Sensi et al., NSDI 2024).
+
+The bandwidth variant is a reduce-scatter and an allgather on 2 D chunks for D dimensions: chunk c < D begins with
+dimension c, chunk D + c is its mirror image, and each has the links it uses to itself at first. Any shape: sizes that
+are no powers of two follow the latest rule (:func:`.lines.tree_line`), odd ones have a guest. The latency variant
+exchanges everything in every step, with half the steps; sizes that are no powers of two fold. (Maxima and other
+operations that do not mind adding twice could do without in even sizes. But programs are given their operation when
+they run, so a schedule must be right for all.) Going from far to near loads the links as much as from near to far,
+as the paper does, and makes all ranks bracket their sums alike.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import attrs
+import numpy as np
+
+from collc.ir.diagnostic import error
+from collc.ir.spec import Problem
+
+from .base import Script, TorusPass, exchange, scattered, seconds
+from .build import Plan, to_messages
+from .chunks import Chunk, Exchange
+from .peers import swing_line, swing_peers
+from .shape import logical_shape
+
+__all__ = ["Swing"]
+
+
+@attrs.frozen
+class Swing(TorusPass):
+    """Synthesize Swing's schedule on a torus of any shape, or on any network numbered as one.
+
+    Raises C0590 (a shape of another size), C0591 (a collective it cannot do), C0592 (a dimension that the latency
+    variant cannot have without folding), C0593 (an operation that is not commutative).
+    """
+
+    name: ClassVar[str] = "swing"
+    summary: ClassVar[str] = "allreduce and its halves on a torus of any shape, over peers that alternate sides"
+    kinds: ClassVar[tuple[str, ...]] = ("allreduce", "reduce-scatter", "allgather", "broadcast", "reduce")
+
+    variant: Literal["auto", "bandwidth", "latency"] = attrs.field(
+        default="auto",
+        metadata={"help": "scatter and gather, or exchange everything in half the steps; the faster at the size"},
+    )
+    ports: Literal["all", 1] = attrs.field(
+        default="all", metadata={"help": "send on all links at once, or on one at a time"}
+    )
+    reparent: Literal["auto", True, False] = attrs.field(
+        default="auto", metadata={"help": "let leaves send early in sizes that are no powers of two; where it helps"}
+    )
+    fold: bool = attrs.field(
+        default=True, metadata={"help": "let the latency variant fold sizes that are no powers of two"}
+    )
+    identical: bool = attrs.field(
+        default=True,
+        metadata={"help": "let the latency variant go from far to near, so that all ranks get the same bits"},
+    )
+    shape: str | None = attrs.field(default=None, metadata={"help": "the sizes of the torus, such as `8x8`"})
+
+    def _plan(self, ir: Problem) -> Plan:
+        wanted = self.variant
+        if wanted == "latency" and ir.collective.kind in ("allgather", "reduce-scatter"):
+            message = f"the latency variant is for allreduce, broadcast and reduce; found `{ir.collective.kind}`"
+            raise error("C0591", message, hint="leave `variant` out", exit_status=3)
+        if ir.collective.kind != "allreduce" or wanted == "bandwidth":
+            return self._scattered(ir)
+        if wanted == "latency":
+            return self._exchanged(ir)
+        if ir.collective.size is None:
+            return self._scattered(ir)
+        plans = [self._scattered(ir)]
+        if self.fold or not self._obstacle(ir):
+            plans.append(self._exchanged(ir))
+        return min(plans, key=lambda plan: seconds(to_messages(plan)))
+
+    def _scattered(self, ir: Problem) -> Plan:
+        shape = logical_shape(ir.topology, self.shape)
+        choices = (False, True) if self.reparent == "auto" else (self.reparent,)
+        if not any(_uneven(size) for size in shape):
+            choices = (False,)
+        plans = [self._with_lines(ir, shape, choice) for choice in choices]
+        return min(plans, key=lambda plan: to_messages(plan).time_per_byte) if len(plans) > 1 else plans[0]
+
+    def _with_lines(self, ir: Problem, shape: tuple[int, ...], reparent: bool) -> Plan:
+        chunks: list[Chunk] = []
+        for start, mirrored, way in self._starts(shape):
+            lines = [swing_line(size, mirrored, reparent) for size in shape]
+            chunks.append(scattered(shape, lines, start, len(chunks), way=way))
+        return Plan(ir, self._router(ir), len(chunks), chunks, self.name)
+
+    def _starts(self, shape: tuple[int, ...]) -> list[tuple[int, bool, int]]:
+        """Return (dimension to begin with, mirrored, way) of every chunk.
+
+        With one port there are two chunks that take the same steps, but for ways that are as long either way round.
+        """
+        if self.ports == 1:
+            return [(0, False, 0), (0, False, 1)] if any(size % 2 == 0 for size in shape) else [(0, False, 0)]
+        return [(start, mirrored, int(mirrored)) for mirrored in (False, True) for start in range(len(shape))]
+
+    def _exchanged(self, ir: Problem) -> Plan:
+        shape = logical_shape(ir.topology, self.shape)
+        if not self.fold and (problem := self._obstacle(ir)):
+            dim, size = problem
+            raise error(
+                "C0592",
+                f"dimension {dim} of size {size}: the latency variant needs a power of two",
+                notes=["every step doubles the contributions that a rank has, so others would be added twice"],
+                hint="leave `fold` out, or write `variant: bandwidth`, which takes any size",
+                exit_status=3,
+            )
+        folds = [bool(size & size - 1) for size in shape]
+        chunks: list[Exchange] = []
+        for start, mirrored, way in self._starts(shape):
+            scripts = [_script(size, mirrored)[:: -1 if self.identical else 1] for size in shape]
+            chunks.append(exchange(shape, scripts, folds, start, len(chunks), way))
+        return Plan(ir, self._router(ir), len(chunks), chunks, self.name)
+
+    def _obstacle(self, ir: Problem) -> tuple[int, int] | None:
+        """Return the first dimension that must fold, and its size."""
+        sizes = enumerate(logical_shape(ir.topology, self.shape))
+        return next(((i, size) for i, size in sizes if size & size - 1), None)
+
+
+def _uneven(size: int) -> bool:
+    """Return whether the even size at the core of a dimension is no power of two."""
+    even = size - size % 2
+    return bool(even & even - 1)
+
+
+def _script(size: int, mirrored: bool) -> Script:
+    core = 1 << (size.bit_length() - 1)
+    return [(np.arange(core), peer) for peer in swing_peers(core, mirrored)]

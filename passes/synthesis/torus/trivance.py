@@ -1,0 +1,79 @@
+"""Trivance: exchanges with both ranks 3^k away, three times as many contributions after every step (2026).
+
+Both ports of a dimension work in every step, so a dimension of size d takes ceil(log3 d) steps. Exchanging everything
+adds each contribution once only where sizes are powers of 3. The bandwidth variant sends blocks by the latest rule, so
+that every one travels once whatever the size.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import ClassVar, Literal
+
+import attrs
+import numpy as np
+
+from collc.ir.diagnostic import error
+from collc.ir.spec import Problem
+
+from .base import Script, TorusPass, exchange, scattered, seconds
+from .build import Plan, to_messages
+from .lines import Line, tree_line
+from .peers import thirds_peers
+from .shape import logical_shape
+
+__all__ = ["Trivance"]
+
+
+@attrs.frozen
+class Trivance(TorusPass):
+    """Synthesize the radix-3 exchange over two ports a dimension.
+
+    Raises C0590, C0591, C0593 as Swing does; C0592 for a latency variant of a size that is no power of 3.
+    """
+
+    name: ClassVar[str] = "trivance"
+    summary: ClassVar[str] = "allreduce and its halves in log3(N) steps, exchanges with both ranks 3^k away"
+
+    variant: Literal["auto", "bandwidth", "latency"] = attrs.field(
+        default="auto",
+        metadata={"help": "of an allreduce: scatter and gather, or exchange everything (powers of 3 only)"},
+    )
+    shape: str | None = attrs.field(default=None, metadata={"help": "the sizes of the torus, such as `9x9`"})
+
+    def _plan(self, ir: Problem) -> Plan:
+        shape = logical_shape(ir.topology, self.shape)
+        chunks = [scattered(shape, [_line(size) for size in shape], start, start) for start in range(len(shape))]
+        plan = Plan(ir, self._router(ir), len(chunks), chunks, self.name)
+        if ir.collective.kind != "allreduce" or self.variant == "bandwidth":
+            return plan
+        other = next(((dim, size) for dim, size in enumerate(shape) if not _power_of_3(size)), None)
+        if self.variant == "auto" and (other or ir.collective.size is None):
+            return plan
+        if other:
+            raise error(
+                "C0592",
+                f"dimension {other[0]} of size {other[1]}: the latency variant needs a power of 3",
+                notes=["every step triples the contributions that a rank has, so others would be added twice"],
+                hint="write `variant: bandwidth`, which takes any size",
+                exit_status=3,
+            )
+        scripts, folds = [_script(size) for size in shape], [False] * len(shape)
+        whole = [exchange(shape, scripts, folds, start, start) for start in range(len(shape))]
+        exchanged = Plan(ir, plan.router, len(whole), whole, self.name)
+        if self.variant == "latency":
+            return exchanged
+        return min((plan, exchanged), key=lambda p: seconds(to_messages(p)))
+
+
+@cache
+def _line(size: int) -> Line:
+    return tree_line(thirds_peers(size))
+
+
+def _script(size: int) -> Script:
+    return [(np.repeat(np.arange(size), 2), peers.ravel()) for peers in thirds_peers(size)]
+
+
+def _power_of_3(size: int) -> bool:
+    return 3**19 % size == 0
