@@ -14,6 +14,7 @@ import attrs
 import numpy as np
 
 from collc.backends.base import Artifact, Limits, Target
+from collc.ir.arrays import distinct
 from collc.ir.diagnostic import CollcError
 from collc.ir.pipelining import turns
 from collc.ir.schedule import Forest
@@ -111,7 +112,7 @@ def _affordable(forest: Forest, limits: Limits) -> int:
 def _messages(forest: Forest) -> int:
     """Return the most messages that a rank sends or receives of one piece at least."""
     routes = forest.routes
-    used = np.unique(turns(forest) * np.int64(len(routes)) + forest.route) % max(len(routes), 1)
+    used = distinct(turns(forest) * np.int64(len(routes)) + forest.route) % max(len(routes), 1)
     ends = np.concatenate([routes.tails(forest.topology)[used], routes.heads(forest.topology)[used]])
     return int(np.bincount(ends, minlength=1).max())
 

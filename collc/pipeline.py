@@ -106,7 +106,8 @@ class Plan:
 def _entries(level: str, request: ScheduleRequest, start: type) -> list[tuple[Entry, Element]]:
     """Return the passes of a level; where pieces follow each other on purpose, messages are joined step by step."""
     entries = [(e, Element(e.name)) for e in LEVELS[level]]
-    if start is not Forest and not pass_class(scheduler_pass(request.scheduler, request.span)).pipelined:
+    scheduler = pass_class(scheduler_pass(request.scheduler, request.span))
+    if start is not Forest and scheduler.gives is not Forest and not scheduler.pipelined:
         return entries
     if any(e is _MERGE for e, _ in entries):
         joining = (_JOIN, Element(_JOIN.name, (Option("join", True),)))

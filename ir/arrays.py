@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-__all__ = ["Columnar", "as_column", "fit"]
+__all__ = ["Columnar", "as_column", "distinct", "fit"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -49,6 +49,18 @@ def as_column(values: Any) -> Array:
         array = array.view()
         array.flags.writeable = False
     return array
+
+
+def distinct(values: Array) -> Array:
+    """Return the values in order, each once.
+
+    As ``np.unique`` does, but by sorting: that one hashes, and takes many times as long where numbers are regular.
+
+    >>> distinct(np.array([3, 1, 3])).tolist()
+    [1, 3]
+    """
+    ordered = np.sort(values)
+    return ordered[np.concatenate([ordered[:1] == ordered[:1], ordered[1:] != ordered[:-1]])]
 
 
 class Columnar:

@@ -327,6 +327,16 @@ the other, as many trees need not fit in as out then.
 What is too much is left out where no tree is lost by it. Elsewhere leave `k` out: the optimal number of trees rounds
 nothing, so what balances in bandwidth balances in trees. Or give every link to a switch one of the same bandwidth back.
 """,
+    "C0585": """a number of trees or pieces that forest cannot use
+
+Option `k` of the scheduler `forest` is the number of trees that every rank sends: 1 to 4096, `optimal`, or `auto` for
+the best of at most 10. `pieces` is the number of pieces of the data that follow each other: 1 to 4096. `root` is the
+rank that an allreduce with `via: reduce` goes through.
+
+    schedule grads using forest { k: 0 };
+
+Write `k: 1` for one tree a rank, or leave the option out.
+""",
     "C0590": """a torus of another size than the network
 
 `shape: "8x8"` says which torus the ranks are numbered as, last dimension fastest. Its sizes multiply to the number of
@@ -346,8 +356,8 @@ Leave the scheduler out: `auto` takes one that can.
 """,
     "C0592": """a dimension that the latency variant cannot have
 
-A latency variant sends everything in every step. Each step of Swing doubles the contributions that a rank has (each step
-of Trivance triples them), so in a dimension that is no power of 2 (of 3) some contributions would be added twice.
+A latency variant sends everything in every step. Each step of Swing doubles the contributions that a rank has (each
+step of Trivance triples them), so in a dimension that is no power of 2 (of 3) some contributions would be added twice.
 
     collective c = allreduce on torus(6, 4);
     schedule c using swing { variant: latency, fold: false };        # C0592: dimension 0 of size 6
@@ -382,7 +392,7 @@ such cycle that the scheduler knows.
 """,
     "C0596": """a buffer without room for a block
 
-`pat { buffer: K }` lets a message carry at most K blocks, the shares of K ranks: at least 1. Left out, messages carry as
-many as logarithmically many steps need.
+`pat { buffer: K }` lets a message carry at most K blocks, the shares of K ranks: at least 1. Left out, messages carry
+as many as logarithmically many steps need.
 """,
 }

@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from collc.ir.arrays import distinct
 from collc.ir.layout import layout, locations
 from collc.ir.machine import execute
 from collc.ir.program import Opcode, Program
@@ -91,7 +92,7 @@ def _accesses(program: Program) -> tuple[Array, Array, Array]:
     low = np.concatenate([src[rows[0]], dst[rows[1]], dst[rows[2]]])
     high = low + program.count[instruction]
     write = np.repeat([False, False, True], [len(r) for r in rows])
-    ends = np.unique(np.concatenate([low, high]))
+    ends = distinct(np.concatenate([low, high]))
     first, last = np.searchsorted(ends, low), np.searchsorted(ends, high)
     widths = last - first
     location = np.arange(int(widths.sum())) - np.repeat(np.cumsum(widths) - widths - first, widths)

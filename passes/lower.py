@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
+from collc.ir.arrays import distinct
 from collc.ir.collective import Collective
 from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
 from collc.ir.schedule import Action, Schedule
@@ -82,7 +83,7 @@ class _Places:
         c, chunks = s.collective, s.parts
         ranks, shards = np.arange(c.num_ranks)[:, None], np.arange(c.num_shards)[None, :]
         start, output = (_offsets(slots(ranks, shards), chunks) for slots in (c.input_slots, c.output_slots))
-        ends = np.unique(np.concatenate([[0, chunks], s.lo, s.hi]).astype(np.int64))
+        ends = distinct(np.concatenate([[0, chunks], s.lo, s.hi]).astype(np.int64))
         first, last = np.searchsorted(ends, s.lo), np.searchsorted(ends, s.hi)
         arrived = np.full((c.num_ranks, c.num_shards, len(ends) - 1), len(s), dtype=np.int64)
         row, atom = _expand(first, last)
@@ -167,7 +168,8 @@ def _sent_in_step(s: Schedule, places: _Places, row: Array, atom: Array) -> Arra
         place = (rank.astype(np.int64) * shards + s.shard[row]) * atoms + atom
         return place * np.int64(s.num_steps + 1) + s.step[row]
 
-    return np.isin(key(s.dst[row]), np.unique(key(s.src[row])))
+    sent, arriving = np.append(np.sort(key(s.src[row])), -1), key(s.dst[row])
+    return sent[np.searchsorted(sent[:-1], arriving)] == arriving
 
 
 # ---- instructions

@@ -154,8 +154,9 @@ def test_large_collectives_are_simulated_by_their_messages(collc: Collc) -> None
 @pytest.mark.parametrize(
     "text",
     ["collective g = alltoall on biring(5);", "collective g = gather on biring(5) { root: 1 };",
-     "collective g = broadcast on biring(4) { root: 1 }; schedule g using bfb;", "collective g = allreduce on torus(1);",
-     "collective g = allgather on kautz(2, 2);", "collective g = reduce-scatter on torus(2, 2);"],
+     "collective g = broadcast on biring(4) { root: 1 }; schedule g using bfb;",
+     "collective g = allreduce on torus(1);", "collective g = allgather on kautz(2, 2);",
+     "collective g = reduce-scatter on torus(2, 2);"],
 )  # fmt: skip
 def test_all_collectives_are_simulated(collc: Collc, text: str) -> None:
     found = simulated(collc, text, "--size", "0,1MiB")

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from collc.ir.cuts import FlowNetwork
 from collc.passes.synthesis.forest.capacities import Tree
 from collc.passes.synthesis.forest.exact_packing import exact_tree, pack_exactly
-from collc.passes.synthesis.forest.packing import pack
+from collc.passes.synthesis.forest.flatten import flatten
+from collc.passes.synthesis.forest.packing import _Packing, pack
 
 Capacity = dict[tuple[int, int], int]
 Net = tuple[int, Capacity, list[int]]
@@ -196,3 +197,74 @@ def test_boxes_with_rails_have_trees_of_height_2(number):
 def test_one_box_has_stars():
     net = boxes(1, 7, 0, 1)
     assert checked(net, pack(*net)) == [1] * 8
+
+
+def test_many_copies_make_few_trees():
+    """Two boxes at the optimum of 13 trees a rank: far fewer different ones, hardly taller than the network is wide."""
+    net = boxes(2, 180, 15, 13)
+    forest = pack(*net)
+    assert max(checked(net, forest)) <= 3 and len(forest) <= 80
+
+
+def test_a_torus_without_its_symmetry():
+    """Every arc is full; trees that get stuck say which sets they left short, so no edge needs a flow of its own."""
+    net = grid(8, 8, 63, 4)
+    packing = _Packing(*net)
+    checked(net, packing.run())
+    assert packing.exacts == 0 and max(checked(net, pack(*net))) <= 12
+
+
+@pytest.mark.parametrize("ranks", [5, 8])
+def test_rings_have_no_choice(ranks):
+    """Every arc is full, and trees are a path each way."""
+    net = ring(ranks, ranks - 1, 2)
+    heights = checked(net, pack(*net))
+    assert ranks // 2 <= max(heights) <= ranks - 1
+
+
+def test_packing_is_deterministic():
+    ranks, capacity, trees = grid(4, 5, 19, 4)
+    again = dict(reversed(capacity.items()))
+    assert pack(ranks, capacity, trees) == pack(ranks, again, trees)
+
+
+# ---- lower trees
+
+
+@settings(deadline=None)
+@given(tight_networks() | eulerian_networks(), st.integers(0, 3))
+def test_trading_changes_no_load_and_makes_no_tree_the_tallest(net, least):
+    ranks, capacity, trees = net
+    forest = pack_exactly(ranks, capacity, trees)
+    lower = flatten(ranks, capacity, forest, least)
+    assert max(checked(net, lower), default=0) <= max(max(checked(net, forest), default=0), least)
+
+
+def test_trading_from_tall_trees():
+    """A random network of 4 links a rank, every arc full: what is grown last is tall, and trades until it is not."""
+    ranks, capacity = 48, Counter[tuple[int, int]]()
+    for multiplier, shift in ((1, 1), (1, 7), (5, 2), (11, 3)):  # permutations without fixed points, mostly
+        for x in range(ranks):
+            y = (multiplier * x + shift) % ranks
+            if x != y:
+                capacity[x, y] += ranks - 1
+    trees = 4
+    while spare_of_singles(ranks, capacity, trees) < 0 or not feasible(ranks, capacity, trees):
+        trees -= 1
+    net = ranks, dict(capacity), [trees] * ranks
+    packing = _Packing(*net)
+    grown = packing.run()
+    before, after = checked(net, grown), checked(net, flatten(*net[:2], grown, packing.farthest))
+    assert max(before) == packing.height > max(after) and max(after) <= packing.farthest + 3
+
+
+def spare_of_singles(ranks: int, capacity: Capacity, trees: int) -> int:
+    into = Counter[int]()
+    for (_, y), amount in capacity.items():
+        into[y] += amount
+    return min(into[y] for y in range(ranks)) - trees * (ranks - 1)
+
+
+def feasible(ranks: int, capacity: Capacity, trees: int) -> bool:
+    network = FlowNetwork(ranks, ((x, y, c) for (x, y), c in capacity.items()))
+    return not network.violated([trees] * ranks, range(ranks))

@@ -103,7 +103,10 @@ FIGURES = {
     "biring(16)": ("15/2", 2, "2.13"),
     "biring(32)": ("31/2", 2, "2.06"),
 }
-_TALLEST = {"torus(16, 16)": 16, "biring(32)": 16, "dgx_a100(4)": 3, "dgx_a100(8)": 3, "dgx_a100(16)": 3, "torus(8, 8)": 8, "hypercube(6)": 6}
+_TALLEST = {
+    "torus(16, 16)": 16, "biring(32)": 16, "dgx_a100(4)": 3, "dgx_a100(8)": 3, "dgx_a100(16)": 3, "torus(8, 8)": 8,
+    "hypercube(6)": 6,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("expression", FIGURES)

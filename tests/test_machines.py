@@ -157,9 +157,9 @@ def test_subsets_leave_out_switches_that_join_nothing() -> None:
         "nic[1, 0]",
         "ib[0]",
     )
-    assert topology("subset(mi250(2), {0..16})").num_switches == 0
+    assert topology("subset(dgx_a100(1), {0})").num_switches == 0
     assert topology("subset(mi250(2), {5})").num_links == 0
-    assert topology("subset(leaf_spine(3, 4, 2), {0..4})").names[4:] == ("leaf[0]",)  # and then the spines
+    assert topology("subset(leaf_spine(3, 4, 1), {0..4})").names[4:] == ("leaf[0]",)  # leaves, then the spine
 
 
 def test_ranks_of_a_subset_may_be_named() -> None:

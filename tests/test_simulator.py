@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from fractions import Fraction
 from functools import cache
+from importlib import import_module
 from itertools import pairwise
 from math import log2, prod
 
@@ -26,6 +27,7 @@ from collc.ir.schedule import Forest, Routes, Schedule
 from collc.ir.spec import Problem
 from collc.ir.symmetric import SymmetricSchedule
 from collc.ir.topology import LinkClass, Topology
+from collc.passes import PASSES
 from collc.passes.synthesis.bfb import BFB
 
 from . import strategies
@@ -287,7 +289,7 @@ def test_ring(ranks):
 
 
 def bucket(shape):
-    """Traffic of the synchronized bucket allreduce: 2D chunks, each begins at a dimension and a direction of its own."""
+    """Traffic of the synchronized bucket allreduce: 2D chunks, each with its first dimension and direction."""
     D, p = len(shape), prod(shape)
     rows, times, step = [], [], 0
     whole = 2 * D * p
@@ -504,6 +506,23 @@ def test_messages_keep_their_routes_and_repetitions():
     assert {0: Fraction(1, 4), 2: Fraction(1, 4), 1: Fraction(1, 2), 11: Fraction(1, 2)} == loads(simulation)
     assert 5 * Fraction(1, 2) + Fraction(3, 4) == simulation.per_unit
     assert "minimal" == simulate(messages, routing="minimal").routing
+
+
+@pytest.mark.parametrize("shape", ["4, 4", "3, 5", "6, 2", "8"])
+@pytest.mark.parametrize("name", ["swing", "recursive-doubling", "rabenseifner", "bucket", "ring", "bine", "trivance"])
+def test_messages_take_as_long_as_the_schedule_they_are_of(shape, name):
+    """A scheduler's messages and its transfers, one by one, load every link alike."""
+    module, kind, _ = PASSES[name]
+    scheduler = getattr(import_module(module), kind)()
+    topology = coll.topology(f"torus({shape}) with {{ bandwidth: 400 Gbps, latency: 1 us }}")
+    problem = Problem(topology, Collective("allreduce", topology.num_ranks, size=1 << 20))
+    messages, schedule = simulate(scheduler.messages(problem)), simulate(scheduler.run(problem))
+    for size in (0, 1 << 20):
+        assert messages.time(size) == schedule.time(size)
+    assert (messages.num_steps, messages.congestion, messages.bandwidth_deficiency, messages.sent) == (
+        schedule.num_steps, schedule.congestion, schedule.bandwidth_deficiency, schedule.sent,
+    )  # fmt: skip
+    assert predicted_time(cost(scheduler.run(problem)), 1 << 20) == schedule.time(1 << 20)
 
 
 def test_a_network_of_other_links_takes_shortest_ways():

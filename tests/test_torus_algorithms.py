@@ -288,6 +288,31 @@ def test_mistakes_have_codes() -> None:
         PAT(buffer=0)
 
 
+# ---- other networks
+
+
+@pytest.mark.parametrize(
+    ("board", "swing", "doubling"), [(2, (1, 1, 2, 2), (1, 1, 1, 1)), (4, (1, 1, 3, 4), (1, 2, 2, 2))]
+)
+def test_loads_of_a_hammingmesh(board: int, swing: tuple[int, ...], doubling: tuple[int, ...]) -> None:
+    """Section 3.6: messages on the busiest link of every substep of a dimension, of 16 x 16 ranks on boards."""
+    net = topology(f"hammingmesh({board}, {board}, {16 // board}, {16 // board})")
+    for algorithm, parts, loads in ((Swing(variant="bandwidth"), 4, swing), (Rabenseifner(), 1, doubling)):
+        slowest = algorithm.messages(problem(net)).slowest[:8]
+        assert slowest == tuple(F(loads[k // 2], parts * 2 ** (k + 1)) for k in range(8))
+
+
+def test_boards_keep_to_their_own_links() -> None:
+    """A path of three links on the board is taken, though two lead over the switch of the row."""
+    net = topology("hammingmesh(4, 4, 2, 2)")
+    found = Swing(variant="bandwidth").messages(problem(net))
+    on_board = (found.src // 8 // 4 == found.dst // 8 // 4) & (found.src % 8 // 4 == found.dst % 8 // 4)
+    through = np.isin(found.route, [r for r in range(len(found.routes)) if (net.dst[found.routes.path(r)] >= 64).any()])
+    assert on_board.any() and not through[on_board].any() and through[~on_board].all()
+    hops = net.distances[:64, :64]
+    assert (found.hops <= hops[found.src, found.dst] + 1).all()
+
+
 # ---- large
 
 

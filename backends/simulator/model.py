@@ -328,7 +328,8 @@ class _Step:
         topology = self.traffic.topology
         unit = latency_numbers(topology)[1]
         example, kind = _kinds(self.way)
-        late = [self.latency.of(topology, *way, Fraction(own, unit)) for *way, own in self.way[example].tolist()]
+        found = self.way[example].tolist()
+        late = [self.latency.of(topology, links, cables, Fraction(own, unit)) for links, cables, own in found]
         return late, kind
 
     def arrivals(self, rows: Array, seconds: Fraction) -> list[Fraction]:

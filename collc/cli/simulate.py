@@ -127,8 +127,8 @@ def _messages(job: Job, options: SimpleNamespace) -> Messages | None:
     if request.schedule.scheduler == "auto":
         return None
     chain = plan(_exact(options).recipe, request.schedule, None, start=Problem, until=Schedule).passes
-    scheduler = chain[0] if len(chain) == 1 else None
-    return scheduler.messages(request.problem) if hasattr(scheduler, "messages") else None
+    messages = getattr(chain[0], "messages", None) if len(chain) == 1 else None
+    return None if messages is None else messages(request.problem)
 
 
 def _entry(name: str, level: Any, network: Topology | None, options: SimpleNamespace) -> _Entry:

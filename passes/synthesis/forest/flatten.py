@@ -2,8 +2,8 @@
 
 The trees grown last take what the others have left and may be many times as tall. But they can trade
 (:mod:`.trading`): a rank that is too deep, or one above it, is hung nearer to the root by an arc that another tree has,
-which takes the present one for it. The other becomes taller there, which may not take it past the limit; often only a leaf
-hangs there. No load changes, so no cut needs a look.
+which takes the present one for it. The other becomes taller there, which may not take it past the limit; often only a
+leaf hangs there. No load changes, so no cut needs a look.
 
 A limit is lowered step by step to the farthest that any rank is from another; one that not all trees can keep
 leaves them lower than they were. First trees trade all their copies with trees of as many, then some may be split. Each
@@ -92,7 +92,7 @@ def _move(trading: Trading, number: int, y: int, x: int, limit: int, direct: boo
 
 
 def _make_way(trading: Trading, number: int, y: int, wanted: int, limit: int, queue: list[int]) -> bool:
-    """Hang rank y below another, where a tree that would trade has y's parent below y: it moves that elsewhere first."""
+    """Hang rank y below another, where a tree that would trade reaches y's parent through y: it moves that first."""
     first = trading.parent[number][y]
     for other in list(trading.using(y)[wanted]):
         if trading.weight[other] == trading.weight[number]:

@@ -7,10 +7,12 @@ of them, in the proportion of its bandwidth, then every rank receives at its ful
 single rank, met exactly.
 
 Such trees come from labels. Give every rank a label, rank 0 the least, and let a rank be reached through any link from
-a rank with a smaller label: whatever the ranks choose, the choices are trees. So all that is left is a flow of the ranks
-over the places (:func:`..balance.route`). Distances are labels, and enough where arcs are all equivalent (rings,
+a rank with a smaller label: whatever the ranks choose, the choices are trees. So all that is left is a flow of the
+ranks over the places (:func:`..balance.route`). Distances are labels, and enough where arcs are all equivalent (rings,
 square tori, hypercubes, complete graphs). Elsewhere the flow names places to which too many ranks are confined;
 some of those get larger labels, which opens more places to them, and mostly not more than the diameter.
+
+Beside parallel links this may find nothing though trees exist: all trees at a rank have the same labels here.
 """
 
 from __future__ import annotations
@@ -42,8 +44,8 @@ _MOST_TREES = 1 << 12  # at a rank
 class OrbitForest:
     """Trees as columns, as :class:`collc.ir.schedule.Forest` has them, of weight ``weight[t]`` out of ``trees`` a root.
 
-    Edge i belongs to tree ``tree[i]`` and runs from ``parent[i]`` to ``child[i]`` over ``link[i]``; rows of a tree stand
-    together, parents first. Links at place p of their rank are in ``load[p]`` trees each, counted with weight.
+    Edge i belongs to tree ``tree[i]`` and runs from ``parent[i]`` to ``child[i]`` over ``link[i]``; rows of a tree
+    stand together, parents first. Links at place p of their rank are in ``load[p]`` trees each, counted with weight.
     """
 
     trees: int
@@ -143,9 +145,10 @@ class _Labels:
     def harm(self, rank: int, later: int, confined: int) -> int | None:
         """Return how much a delay closes to others, or None where it closes the last place to one of them."""
         harm, own = 0, self.label[rank]
-        for place, head in enumerate(self.view.heads[rank]):
+        for head in self.view.heads[rank]:
             if own < self.label[head] <= later:
-                rest = self.masks[head] & ~(1 << place)
+                closed = sum(1 << place for place, x in enumerate(self.view.tails[head]) if x == rank)
+                rest = self.masks[head] & ~closed
                 if not rest:
                     return None
                 harm += 1 + len(self.view.places) * (not rest & ~confined)
@@ -156,9 +159,10 @@ class _Labels:
         offers = []
         for rank, mask in enumerate(self.masks):
             later = self.later(rank, confined) if rank and not mask & ~confined else None
-            harm = None if later is None or later > most else self.harm(rank, later, confined)
-            if harm is not None:
-                offers.append((later, harm, rank))
+            if later is not None and later <= most:
+                harm = self.harm(rank, later, confined)
+                if harm is not None:
+                    offers.append((later, harm, rank))
         done = 0
         for later, harm, rank in sorted(offers):
             # others may have moved since

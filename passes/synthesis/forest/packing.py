@@ -2,10 +2,14 @@
 
 Edmonds: trees exist as long as every set of ranks has the capacity out of it that its supplies need. Checking every
 edge costs a flow each (ForestColl, Theorem 12). Here trees are grown whole, against the few sets that were ever short
-(:mod:`.growing`), and one sweep over what is left (:mod:`collc.ir.cuts`) checks all trees grown since the last. Where it
-finds sets that are short the trees are given back, the sets join the pool, and half as many are grown anew. Trees
-that were checked stay, so slacks only fall and the pool never becomes wrong. What cannot be grown so is grown edge by
-edge (:mod:`.exact_packing`), which always succeeds.
+(:mod:`.growing`), and one sweep over what is left (:mod:`collc.ir.cuts`) checks all trees grown since the last. Where
+it finds sets that are short the trees are given back, the sets join the pool, and half as many are grown anew. Trees
+that were checked stay, so slacks only fall and the pool never becomes wrong. At first all trees are grown: if all find
+their place, nothing needs checking.
+
+A tree that ends before it spans all ranks has itself left some set too little (else some edge could be added, Theorem
+12); a sweep finds those sets, and the tree is grown anew. Where that goes on for long it is grown edge by edge
+(:mod:`.exact_packing`), which always succeeds. At last tall trees are made lower (:mod:`.flatten`).
 """
 
 from __future__ import annotations
@@ -84,7 +88,7 @@ class _Packing:
         return self.left.supply.index(max(self.left.supply))
 
     def _widest(self, root: int) -> tuple[Tree, Growth]:
-        """Return the tree with most copies that is no taller than needed; else the lowest found, else a single stump."""
+        """Return the tree with most copies no taller than needed; else the lowest found, else a single stump."""
         weight = self.left.supply[root]
         width, best = weight, self.left.grow(root, weight)
         while weight > 1 and (len(best.edges) < self.num_ranks - 1 or best.height > self.farthest):
@@ -97,7 +101,7 @@ class _Packing:
         return Tree(root, width, tuple(best.edges)), best
 
     def _check(self) -> bool:
-        """Sweep over what is left, unless nothing was grown; where sets are short, learn them and give the trees back."""
+        """Sweep over what is left if trees were grown; where sets are short, learn them and give the trees back."""
         if not self.fresh:
             return True
         delta: dict[tuple[int, int], int] = {}

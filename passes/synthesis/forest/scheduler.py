@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import attrs
 import numpy as np
 
-from collc.ir.diagnostic import error
+from collc.ir.diagnostic import CollcError, error
 from collc.ir.pieces import best_pieces
 from collc.ir.schedule import Forest, Routes
 from collc.ir.spec import Problem
@@ -17,6 +17,7 @@ from collc.ir.topology import Topology
 
 from ...base import Pass
 from .capacities import flow_network, link_capacities
+from .inputs import check_inputs, require_balanced_switches
 from .optimum import Choice, choose
 from .orbits import OrbitForest, orbit_forest
 from .packing import pack
@@ -83,6 +84,7 @@ class ForestScheduler(Pass):
 
     def grow(self, ir: Problem, mark: Mark = _unmarked) -> Forest:
         """Return the forest in one piece; ``mark`` is called with the name of every phase when it is over."""
+        check_inputs(ir.topology, ir.collective)
         self._check_options(ir)
         topology, collective = ir.topology, ir.collective
         root = self.root if collective.kind == "allreduce" and self.via == "reduce" else collective.root
@@ -131,7 +133,11 @@ class ForestScheduler(Pass):
 def _packed(topology: Topology, supply: list[int], choice: Choice, mark: Mark) -> _Half:
     held = link_capacities(topology, choice.per_unit)
     trees = [choice.k * amount for amount in supply]
-    logical = remove_switches(flow_network(topology, held), topology.num_ranks, trees, topology.names)
+    try:
+        logical = remove_switches(flow_network(topology, held), topology.num_ranks, trees, topology.names)
+    except CollcError:
+        require_balanced_switches(topology)  # where bandwidths do not balance, no number of trees helps
+        raise
     mark("switches")
     packed = pack(topology.num_ranks, logical.capacity, trees)
     mark("trees")

@@ -11,7 +11,6 @@ capacities differ is led through pairs that are joined already.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import chain
 
 __all__ = ["Spreader", "star"]
 
@@ -29,18 +28,19 @@ class Spreader:
         self._grain = 1
 
     def pairs(
-        self, into: dict[int, int], out: dict[int, int], groups: Sequence[Sequence[int]], grain: int = 1
-    ) -> list[Pair]:
+        self, into: dict[int, int], out: dict[int, int], groups: Sequence[Sequence[int]], grain: int = 1,
+        rails: bool = True,
+    ) -> list[Pair]:  # fmt: skip
         """Return (from, to, capacity) of all that a switch can pass on, but for what cannot leave its group.
 
         ``into`` and ``out`` are the capacities from and to each neighbour, ``groups`` all neighbours in their order.
-        No pair gets less than ``grain`` for evenness' sake alone.
+        No pair gets less than ``grain`` for evenness' sake alone. With ``rails`` members of a place are joined.
         """
         self._grain = grain
         left_in, left_out = dict(into), dict(out)
         if len(groups) > 1 and max(map(len, groups)) == 1:
             result = self._rail([group[0] for group in groups], left_in, left_out)
-        elif len(groups) > 1 and min(map(len, groups)) > 1:
+        elif len(groups) > 1 and rails:
             result = []
             for index in range(max(map(len, groups))):
                 result += self._rail([group[index] for group in groups if len(group) > index], left_in, left_out)
@@ -49,7 +49,8 @@ class Spreader:
         if any(left_in.values()) and any(left_out.values()):
             result += self._groups(groups, left_in, left_out)
         if any(left_in.values()) and any(left_out.values()):
-            result = _insert(result, groups, left_in, left_out)
+            for group in groups:
+                result = _through(result, group, left_in, left_out)
             inner = [node for group in groups for node in group]
             if len(groups) > 1 or len(inner) > 1:
                 result += self._rail(inner, left_in, left_out)
@@ -111,13 +112,11 @@ class _Draw:
             shares[i] = min(missing, fit, self.width[i] - self.given[i])
             missing -= shares[i]
         order.sort(key=lambda i: (shares[i] * self.total - owed[i], i))
-        for i in chain(order, order):  # once around one each; where that is not enough, as much as there is
-            if not missing:
-                break
-            room = self.width[i] - self.given[i] - shares[i]
-            part = min(missing, room, 1 if shares[i] * self.total <= owed[i] else room)
-            shares[i] += part
-            missing -= part
+        for most in (1, missing):  # one more for those owed a fraction; where that is not enough, as much as there is
+            for i in order:
+                part = min(missing, most, self.width[i] - self.given[i] - shares[i])
+                shares[i] += part
+                missing -= part
         for i, share in enumerate(shares):
             self.given[i] += share
         return [(node, share) for node, share in zip(self.nodes, shares, strict=True) if share]
@@ -154,8 +153,9 @@ def star(amounts: Sequence[int], turn: int = 0, grain: int = 1) -> tuple[list[Pa
             left[j] -= amount
             pairs += [(i, j, amount), (j, i, amount)]
     for i in active:
-        pairs, led = _through(pairs, i, i, left[i], {i})
-        left[i] -= led
+        more_in, more_out = {i: left[i]}, {i: left[i]}
+        pairs = _through(pairs, [i], more_in, more_out)
+        left[i] = more_in[i]
     return pairs, left
 
 
@@ -171,49 +171,46 @@ def _steps(amount: int, span: int, turn: int, grain: int) -> list[tuple[int, int
     return [(step, each + (place in wider)) for place, step in enumerate(chosen) if each or place in wider]
 
 
-def _through(pairs: list[Pair], source: int, target: int, amount: int, group: set[int]) -> tuple[list[Pair], int]:
-    """Lead as much as possible, up to an amount, into ``target`` and out of ``source`` through pairs that do not touch
-    their group: u to t becomes u to target and source to t. Return the pairs and how much it is.
+def _through(pairs: list[Pair], group: Iterable[int], left_in: dict[int, int], left_out: dict[int, int]) -> list[Pair]:
+    """Lead what is left of a group through pairs that do not touch it: u to t becomes u to x and y to t, with x and y
+    of the group. Return the pairs; what was led is taken off what is left.
 
     All suitable pairs give in proportion.
     """
-    suited = [pair[0] not in group and pair[1] not in group for pair in pairs]
-    width = sum(pair[2] for pair, fits in zip(pairs, suited, strict=True) if fits)
+    members = set(group)
+    sources = [node for node in sorted(members) if left_in.get(node)]
+    targets = [node for node in sorted(members) if left_out.get(node)]
+    amount = min(sum(left_in[node] for node in sources), sum(left_out[node] for node in targets))
+    width = sum(part for u, t, part in pairs if u not in members and t not in members) if amount else 0
     amount = min(amount, width)
     if not amount:
-        return pairs, 0
+        return pairs
     result, fresh, seen, given = list[Pair](), list[Pair](), 0, 0
-    for (u, t, capacity), fits in zip(pairs, suited, strict=True):
+    for u, t, capacity in pairs:
         part = 0
-        if fits:
+        if u not in members and t not in members:
             seen += capacity
             part = seen * amount // width - given
             given += part
-            if part:
-                fresh += [(u, target, part), (source, t, part)]
+            fresh += [(u, target, some) for target, some in _last(targets, left_out, part)]
+            fresh += [(source, t, some) for source, some in _last(sources, left_in, part)]
         if capacity > part:
             result.append((u, t, capacity - part))
-    return result + fresh, amount
+    return result + fresh
 
 
-def _insert(
-    pairs: list[Pair], groups: Sequence[Sequence[int]], left_in: dict[int, int], left_out: dict[int, int]
-) -> list[Pair]:
-    """Lead what is left of groups through the pairs of others."""
-    for group in groups:
-        members = set(group)
-        senders = [node for node in group if left_in.get(node)]
-        for target in group:
-            while senders and left_out.get(target):
-                source = senders[-1]
-                pairs, amount = _through(pairs, source, target, min(left_in[source], left_out[target]), members)
-                left_in[source] -= amount
-                left_out[target] -= amount
-                if not left_in[source]:
-                    senders.pop()
-                elif not amount:
-                    return pairs
-    return pairs
+def _last(nodes: list[int], left: dict[int, int], amount: int) -> list[tuple[int, int]]:
+    """Take an amount from the last nodes of a list, who leave it when they have nothing left."""
+    taken = []
+    while amount:
+        node = nodes[-1]
+        part = min(amount, left[node])
+        left[node] -= part
+        amount -= part
+        taken.append((node, part))
+        if not left[node]:
+            nodes.pop()
+    return taken
 
 
 def _pour(nodes: Iterable[int], left_in: dict[int, int], left_out: dict[int, int]) -> list[Pair]:

@@ -84,7 +84,8 @@ def _guess(mesh: Mesh, switch: int, spreader: Spreader, layout: Layout, tight: S
     into, out = mesh.into[switch], mesh.out[switch]
     nodes = into.keys() | out.keys()
     groups = [[node] for node in sorted(nodes)] if tight is None else layout.groups(switch, nodes, tight)
-    return spreader.pairs(into, out, groups, layout.grain(switch))
+    rails = nodes <= layout.below[switch]
+    return spreader.pairs(into, out, groups, layout.grain(switch), rails)
 
 
 def _split(mesh: Mesh, layout: Layout, pool: CutPool, supply: Sequence[int]) -> Mesh:

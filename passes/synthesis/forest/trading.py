@@ -1,9 +1,9 @@
 """A forest whose trees exchange arcs: what they carry together stays the same.
 
 Where rank y hangs below x in one tree and below z in another, the two may exchange, if what hangs below y lets them. A
-third may stand between: trees that move y in a circle, or from an arc that has room left, leave loads within
-capacity. Of trees with different numbers of copies only as many copies move as all have; the rest stays behind as a tree
-of its own.
+third may stand between: trees that move y in a circle, or to an arc that has room left, leave loads within
+capacity. Of trees with different numbers of copies only as many copies move as all have; the rest stays behind as a
+tree of its own.
 """
 
 from __future__ import annotations
