@@ -76,7 +76,7 @@ class Layout:
         place = self._in_homes(self.kind[switch])
         up = sorted((u for u in nodes if u not in self.below[switch]), key=lambda u: (place[u], u))
         if len({part[u] for u in down}) == 1:
-            part = range(len(self.joined))
+            part = list(range(len(self.joined)))
         leader = {u: u for u in nodes}
         first: dict[int, int] = {}
         for u in down:

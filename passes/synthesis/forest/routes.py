@@ -128,7 +128,8 @@ def _deal(
     Heavy trees come first, and each takes the narrowest route that holds it whole.
     """
     tree_of = (np.searchsorted(start, rows, side="right") - 1).tolist()
-    edges, pool = edge[rows].tolist(), {}
+    edges = edge[rows].tolist()
+    pool: dict[Any, Any] = {}
     dealt: dict[int, list[tuple[int, list[tuple[int, int]]]]] = {}
     order = sorted(range(len(edges)), key=lambda i: (-weight[tree_of[i]], i))
     numbers = rows.tolist()

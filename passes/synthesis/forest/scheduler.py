@@ -185,7 +185,9 @@ def _forest(ir: Problem, halves: list[_Half], whole: bool) -> Forest:
     trees = [half.trees for half in halves]
     first = [0, *np.cumsum([len(one.root) for one in trees])[:-1].tolist()]
     routes, shift = _joined([one.routes for one in trees])
-    columns = {c: np.concatenate([getattr(one, c) for one in trees]) for c in ("root", "parent", "child")}
+    columns: dict[str, Any] = {
+        c: np.concatenate([getattr(one, c) for one in trees]) for c in ("root", "parent", "child")
+    }
     weight = [half.trees.weight.astype(np.int64) * (parts // half.parts) for half in halves]
     tree = [one.tree.astype(np.int64) + begin for one, begin in zip(trees, first, strict=True)]
     route = [one.route.astype(np.int64) + begin for one, begin in zip(trees, shift, strict=True)]

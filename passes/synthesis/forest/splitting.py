@@ -252,7 +252,7 @@ def ways(network: FlowNetwork, splits: Iterable[Split]) -> Ways:
         if len(first) == len(second) == 1 and not first[0][0] and not second[0][0]:
             before, after = first[0][1], second[0][1]
             first[0], second[0] = ((), before - amount), ((), after - amount)
-            joined = [((w,), amount)]
+            joined: list[tuple[tuple[int, ...], int]] = [((w,), amount)]
         else:
             joined = _join(_take(first, amount), w, _take(second, amount))
         if u != t:

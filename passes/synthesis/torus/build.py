@@ -51,18 +51,18 @@ def to_schedule(plan: Plan) -> Schedule:
     _few_enough(plan)
     pieces: list[tuple[Array, ...]] = []
     for chunk in plan.chunks:
-        for step, action, shard, src, dst in _transfers(plan, chunk):
+        for step, verb, shard, src, dst in _transfers(plan, chunk):
             key = plan.router.keys(src, dst, chunk.way, chunk.lane)
             pieces.append(tuple(np.broadcast_to(x, key.shape) for x in (
-                np.int32(step), np.uint8(action), shard.astype(np.int32), np.int32(chunk.lo), np.int32(chunk.hi), key
+                np.int32(step), np.uint8(verb), shard.astype(np.int32), np.int32(chunk.lo), np.int32(chunk.hi), key
             )))  # fmt: skip
     pieces.sort(key=lambda piece: int(piece[0][0]) if len(piece[0]) else 0)
     columns = [np.concatenate([p[i] for p in pieces]) if pieces else np.zeros(0, dtype=np.int64) for i in range(6)]
     known, route = np.unique(columns[5], return_inverse=True)
-    step, action, shard, lo, hi = columns[:5]
-    step = np.unique(step, return_inverse=True)[1]  # of a root's tree, steps in which only others would send
+    _, action, shard, lo, hi = columns[:5]
+    steps = np.unique(columns[0], return_inverse=True)[1]  # of a root's tree, steps in which only others would send
     return Schedule(
-        plan.problem.topology, plan.problem.collective, plan.parts, step=step, action=action, shard=shard, lo=lo,
+        plan.problem.topology, plan.problem.collective, plan.parts, step=steps, action=action, shard=shard, lo=lo,
         hi=hi, route=route, routes=plan.router.routes(known), scheduler=plan.scheduler,
     )  # fmt: skip
 
@@ -187,7 +187,9 @@ class _Flows:
             return src, dst, np.full(len(src), self.n)
         if kind in ("gather", "scatter"):
             if id(chunk) not in self.climbed:
-                self.climbed[id(chunk)] = {step: row for step, *row in _gathered(chunk, self.plan.problem.collective)}
+                self.climbed[id(chunk)] = {
+                    step: (a, b, c) for step, a, b, c in _gathered(chunk, self.plan.problem.collective)
+                }
             src, dst, _ = self.climbed[id(chunk)][turn.step]
             pair, blocks = np.unique(src * self.n + dst, return_counts=True)
             return pair // self.n, pair % self.n, blocks

@@ -46,7 +46,8 @@ class Turn:
 
 def queue(substeps: Sequence[int], start: int) -> list[Turn]:
     """Return one substep after the other of the dimensions in turn, from ``start``, leaving out what has finished."""
-    left, done, turns = list(substeps), [0] * len(substeps), []
+    left, done = list(substeps), [0] * len(substeps)
+    turns: list[Turn] = []
     while any(left):
         for dim in [*range(start, len(left)), *range(start)]:
             if left[dim]:

@@ -58,7 +58,7 @@ class RecursiveDoubling(TorusPass):
             return _scattered(self, ir, self.mirrored)
         shape = logical_shape(ir.topology, self.shape)
         starts, folds = _starts(shape, self.mirrored), [bool(size & size - 1) for size in shape]
-        chunks = []
+        chunks: list[Any] = []
         for start, mirror, way in starts:
             scripts = [_script(size, mirror) for size in shape]
             chunks.append(exchange(shape, scripts, folds, start, len(chunks), way))
@@ -84,7 +84,7 @@ class Rabenseifner(TorusPass):
 
 def _scattered(algorithm: Any, ir: Problem, mirrored: str | bool) -> Plan:
     shape = logical_shape(ir.topology, algorithm.shape)
-    chunks = []
+    chunks: list[Any] = []
     for start, mirror, way in _starts(shape, mirrored):
         lines = [doubling_line(size, mirror) for size in shape]
         chunks.append(scattered(shape, lines, start, len(chunks), way=way))

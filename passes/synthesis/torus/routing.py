@@ -40,7 +40,7 @@ class Router:
         """Return (source, target, way, lane) of keys."""
         pair, lane = np.divmod(keys, self.lanes)
         pair, way = np.divmod(pair, 2)
-        return *np.divmod(pair, self.topology.num_ranks), way, lane  # type: ignore[return-value]
+        return *np.divmod(pair, self.topology.num_ranks), way, lane
 
     def routes(self, keys: Array) -> Routes:
         """Return the routes of different keys, in order.
