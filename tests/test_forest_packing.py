@@ -158,7 +158,7 @@ def test_an_exact_tree_leaves_all_others_possible(net, root):
     if not trees[root]:
         return
     network = FlowNetwork(ranks, ((x, y, c) for (x, y), c in capacity.items()))
-    tree = exact_tree(ranks, network, trees, root)
+    tree = exact_tree(network, trees, root)
     assert sorted(network.arcs()) == sorted((x, y, c) for (x, y), c in capacity.items())
     left = Counter(capacity)
     for edge in tree.edges:

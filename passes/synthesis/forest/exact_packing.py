@@ -27,7 +27,7 @@ def pack_exactly(num_ranks: int, capacity: dict[tuple[int, int], int], trees: Se
     if short:
         raise ValueError(f"{len(short[0].nodes)} ranks have too little capacity for their trees")
     while any(supply):
-        tree = exact_tree(num_ranks, network, supply, supply.index(max(supply)))
+        tree = exact_tree(network, supply, supply.index(max(supply)))
         for x, y in tree.edges:
             network.add(x, y, -tree.weight)
         supply[tree.root] -= tree.weight
@@ -35,14 +35,14 @@ def pack_exactly(num_ranks: int, capacity: dict[tuple[int, int], int], trees: Se
     return done
 
 
-def exact_tree(num_ranks: int, network: FlowNetwork, supply: Sequence[int], root: int) -> Tree:
+def exact_tree(network: FlowNetwork, supply: Sequence[int], root: int) -> Tree:
     """Return a tree of the root with as many copies as its edges allow; afterwards all remaining trees still exist.
 
     The network and the supplies satisfy the cut condition (else ValueError may be raised); they are left as they are.
     """
     growing = _Growing(network, supply, root)
     try:
-        while len(growing.reached) < num_ranks:
+        while len(growing.reached) < network.num_nodes:
             growing.extend()
     finally:
         growing.charge(growing.weight)

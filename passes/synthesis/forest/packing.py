@@ -47,7 +47,7 @@ class _Packing:
     def __init__(self, num_ranks: int, capacity: dict[tuple[int, int], int], trees: Sequence[int]) -> None:
         self.num_ranks = num_ranks
         self.left = Residual(num_ranks, capacity, trees)
-        self.network = FlowNetwork(num_ranks + 1, ((x, y, c) for (x, y), c in sorted(capacity.items()) if c))
+        self.network = FlowNetwork(num_ranks, ((x, y, c) for (x, y), c in sorted(capacity.items()) if c))
         self.done: list[Tree] = []
         self.fresh: list[tuple[Tree, dict[int, int]]] = []
         self.farthest = max((self.left.farthest(root) for root, number in enumerate(trees) if number), default=0)
@@ -111,7 +111,7 @@ class _Packing:
         for (x, y), change in delta.items():
             self.network.add(x, y, change)
         self.sweeps += 1
-        short = self.network.violated([*self.left.supply, 0], range(self.num_ranks), _CUTS)
+        short = self.network.violated(self.left.supply, range(self.num_ranks), _CUTS)
         if not short:
             self.done += [tree for tree, _ in self.fresh]
             self.fresh = []
@@ -125,8 +125,8 @@ class _Packing:
         return False
 
     def _learn(self, short: Sequence[Cut]) -> None:
-        """Add sets to the pool, each without the node that stands for what a stump has reached."""
-        for nodes in dict.fromkeys(tuple(v for v in cut.nodes if v < self.num_ranks) for cut in short):
+        """Add sets to the pool, with what they have to spare now."""
+        for nodes in dict.fromkeys(cut.nodes for cut in short):
             slack = self.network.leaving(nodes) - sum(self.left.supply[v] for v in nodes)
             if slack < 0:
                 raise ValueError(f"{len(nodes)} ranks have {-slack} units of capacity too few for their trees")
@@ -135,21 +135,16 @@ class _Packing:
     def _short_of(self, stump: Tree) -> list[Cut]:
         """Return sets that a tree which could not be completed has left too little (there are some: Theorem 12).
 
-        Its copies may go on from any rank that it has reached, so one more node supplies all of those without limit.
+        None of them holds all that the tree has reached: no edge of it leaves such a set. So its own copies need not
+        be supplied.
         """
-        network, weight = self.network, stump.weight
-        reached = [stump.root, *(y for _, y in stump.edges)]
-        supply = [*self.left.supply, weight]
-        supply[stump.root] -= weight
-        self._charge(stump.edges, -weight)
-        for v in reached:
-            network.add(self.num_ranks, v, sum(supply))
+        supply = list(self.left.supply)
+        supply[stump.root] -= stump.weight
+        self._charge(stump.edges, -stump.weight)
         self.sweeps += 1
-        short = network.violated(supply, range(self.num_ranks), _CUTS)
-        for v in reached:
-            network.add(self.num_ranks, v, -sum(supply))
-        self._charge(stump.edges, weight)
-        return short
+        short = self.network.violated(supply, range(self.num_ranks), _CUTS)
+        self._charge(stump.edges, stump.weight)
+        return list(short)
 
     def _charge(self, edges: Iterable[tuple[int, int]], amount: int) -> None:
         for x, y in edges:
@@ -159,7 +154,7 @@ class _Packing:
         """Add a tree every edge of which was checked."""
         self.exacts += 1
         self.height = self.num_ranks  # or less
-        tree = exact_tree(self.num_ranks, self.network, [*self.left.supply, 0], self._next())
+        tree = exact_tree(self.network, self.left.supply, self._next())
         self._charge(tree.edges, -tree.weight)
         self.left.take(tree, self.left.crossings(tree))
         self.done.append(tree)
