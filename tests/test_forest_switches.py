@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
@@ -139,6 +140,37 @@ def test_no_trees_are_lost(net: Net) -> None:
     check_ways(network, logical)
     assert smallest(between_ranks(logical), ranks, supply) >= sum(supply) or ranks == 1
     assert sorted(network.arcs()) == before
+
+
+def closed_walks(number: int) -> Net:
+    """A network drawn by a number: closed walks of capacity through up to 5 ranks and 3 switches, one root in three."""
+    draw = random.Random(number)
+    ranks = draw.randint(2, 5)
+    network = FlowNetwork(ranks + draw.randint(1, 3))
+    nodes, most = range(network.num_nodes), draw.choice([1, 3, 20])
+    for _ in range(draw.randint(2, 12)):
+        loop, amount = draw.sample(nodes, draw.randint(2, min(5, len(nodes)))), draw.randint(1, most)
+        for tail, head in pairwise([*loop, loop[0]]):
+            network.add(tail, head, amount)
+    root = draw.choice([None, None, 0])
+    unit = [int(root is None or node == root) if node < ranks else 0 for node in nodes]
+    trees = 0
+    while not network.violated([(trees + 1) * amount for amount in unit], range(ranks)):
+        trees += 1
+    return ranks, network, [trees * amount for amount in unit]
+
+
+def test_no_trees_are_lost_where_guesses_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guesses fail on one network in a hundred or so: enough are drawn to see that repaired."""
+    repaired = list[int]()
+    monkeypatch.setattr(switches, "exactly", lambda *given: repaired.append(given[1]) or exactly(*given))
+    for number in range(1500):
+        ranks, network, supply = closed_walks(number)
+        if sum(supply):
+            logical = remove_switches(network, ranks, supply)
+            check_ways(network, logical)
+            assert smallest(between_ranks(logical), ranks, supply) >= sum(supply)
+    assert len(repaired) > 10
 
 
 @given(networks(), st.booleans())

@@ -164,6 +164,9 @@ static void finish(MPI_Request request, const char *failure)
         sched_yield();
         if (failure != NULL && MPI_Wtime() > deadline) {
             fprintf(stderr, "%s, and others did not come back from that call\n", failure);
+            /* An abort may overtake what was printed: some launchers drop output that they still hold. */
+            for (deadline = MPI_Wtime() + 2; MPI_Wtime() < deadline;)
+                sched_yield();
             MPI_Abort(MPI_COMM_WORLD, 4);
         }
     }

@@ -14,9 +14,16 @@ from typing import Any
 import attrs
 import numpy as np
 
+from collc.ir.arrays import fit
+
 __all__ = ["Line", "ring_line", "tree_line", "with_folds", "with_guest"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def _narrow(table: Array) -> Array:
+    """Return a table in the narrowest type: lines of thousands of coordinates are kept for the next schedule."""
+    return table.astype(fit(int(table.min()), int(table.max())), copy=False)
 
 
 @attrs.frozen(eq=False)
@@ -27,8 +34,8 @@ class Line:
     """
 
     substeps: int
-    when: Array
-    to: Array
+    when: Array = attrs.field(converter=_narrow)
+    to: Array = attrs.field(converter=_narrow)
 
     @property
     def size(self) -> int:
@@ -104,14 +111,14 @@ def tree_line(peers: Sequence[Array]) -> Line:
     """
     tables = [np.asarray(p).reshape(len(p), -1) for p in peers]
     size, steps = len(tables[0]), len(tables)
-    when, to = np.full((size, size), -1, dtype=np.int64), np.full((size, size), -1, dtype=np.int64)
+    when, to = np.full((size, size), -1, dtype=np.int8), np.full((size, size), -1, dtype=fit(-1, size))
     np.fill_diagonal(when, steps)
     for k in range(steps - 1, -1, -1):
         reached = when > k  # a snapshot: what is sent in this substep cannot be sent on in it
         for peer in tables[k].T:
             fresh = (when < 0) & reached[peer]
             when[fresh] = k
-            to[fresh] = np.broadcast_to(peer[:, None], fresh.shape)[fresh]
+            np.copyto(to, peer[:, None].astype(to.dtype), where=fresh)
     return Line(steps, when, to)
 
 

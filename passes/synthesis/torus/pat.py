@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
+from collc.ir.arrays import fit
 from collc.ir.diagnostic import error
 from collc.ir.spec import Problem
 
@@ -54,10 +55,13 @@ class PAT(TorusPass):
 def _line(size: int, doublings: int) -> Line:
     """Return the reduce-scatter line; messages have at most 2^``doublings`` blocks."""
     turn, at = _turns(size, doublings), np.arange(size)
-    offset = (at[:, None] - at[None, :]) % size
     substeps = int(turn.max()) + 1
-    when = np.where(offset == 0, substeps, substeps - 1 - turn[offset])
-    return Line(substeps, when, np.where(offset == 0, -1, (at[:, None] - (offset & -offset)) % size))
+    when, to = np.empty((size, size), dtype=fit(0, substeps)), np.empty((size, size), dtype=fit(-1, size))
+    for block in range(size):  # column by column: whole tables of wide integers would take gigabytes
+        offset = (at - block) % size
+        when[:, block] = np.where(offset == 0, substeps, substeps - 1 - turn[offset])
+        to[:, block] = np.where(offset == 0, -1, (at - (offset & -offset)) % size)
+    return Line(substeps, when, to)
 
 
 def _turns(size: int, doublings: int) -> Array:
