@@ -22,25 +22,49 @@ from fractions import Fraction
 import attrs
 
 import collc
+from collc.frontends.coll import load
 from collc.ir.collective import Collective
 from collc.ir.cost import cost
 from collc.ir.spec import Problem
+from collc.ir.topology import Topology
 from collc.ir.verify import verify
 from collc.passes.synthesis.forest.scheduler import ForestScheduler
 
 
 @attrs.frozen
 class Row:
-    """A network and what the reference says of it."""
+    """A network and what the reference says of it: nothing of irregular ones."""
 
     name: str
     expression: str
-    one_over_x: str
+    one_over_x: str | None = None
     k: int | None = None
     seconds: float | None = None
     height: int | None = None
     declarations: str = ""
 
+
+#: 32 boxes of 8 GPUs, one of whose NICs has half the bandwidth
+SLOW_NIC = """
+topology slow_nic {
+  rank gpu[32, 8];
+  switch nv[32], ib;
+  for b in 0..32, g in 0..8 {
+    link gpu[b, g] <-> nv[b] : 300 GB/s;
+    if b == 3 and g == 2 { link gpu[b, g] <-> ib : 12.5 GB/s; } else { link gpu[b, g] <-> ib : 25 GB/s; }
+  }
+}
+"""
+
+#: 24 boxes of 8 GPUs and 16 of 4 on one fabric
+MIXED_BOXES = """
+topology mixed {
+  rank large[24, 8], small[16, 4];
+  switch big[24], little[16], ib;
+  for b in 0..24, g in 0..8 { link large[b, g] <-> big[b] : 450 GB/s; link large[b, g] <-> ib : 50 GB/s; }
+  for b in 0..16, g in 0..4 { link small[b, g] <-> little[b] : 300 GB/s; link small[b, g] <-> ib : 25 GB/s; }
+}
+"""
 
 ROWS = [
     Row("A100 x 1", "dgx_a100(1)", "7/300", 1, 0.10, 7),
@@ -72,12 +96,24 @@ ROWS = [
     Row("hypercube 6", "hypercube(6)", "21/2", 2, 40.1, 17),
     Row("hypercube 8", "hypercube(8)", "255/8"),
     Row("hypercube 10", "hypercube(10)", "1023/10"),
+    Row("GPU missing", "subset(dgx_a100(32), {0..100, 101..256})"),
+    Row("die missing", "subset(mi250(16), {0..100, 101..256})"),
+    Row("slow NIC", "slow_nic", declarations=SLOW_NIC),
+    Row("2:1 tier", "clustered(dgx_a100(1), 32, 25 GB/s, 4, 2)"),
+    Row("mixed boxes", "mixed", declarations=MIXED_BOXES),
 ]  # fmt: skip
+
+
+def topology(row: Row) -> Topology:
+    """Return the row's network: an expression, or one that is spelled out."""
+    if not row.declarations:
+        return collc.topology(row.expression)
+    return load(row.name, text=row.declarations).topologies[row.expression]
 
 
 def measure(row: Row, k: int | str, verified: bool) -> dict[str, object]:
     """Synthesize, check against the certificate, and return what to print."""
-    network = collc.topology(row.expression)
+    network = topology(row)
     phases: dict[str, float] = {}
     last = time.perf_counter()
 
@@ -108,7 +144,7 @@ def measure(row: Row, k: int | str, verified: bool) -> dict[str, object]:
 def show(row: Row, found: dict) -> None:  # type: ignore[type-arg]
     phases = found["phases"]
     total = sum(seconds for phase, seconds in phases.items() if phase != "proof")
-    known = "=" if Fraction(found["one_over_x"]) == Fraction(row.one_over_x) else "!"
+    known = " " if row.one_over_x is None else "!="[Fraction(found["one_over_x"]) == Fraction(row.one_over_x)]
     faster = f"{row.seconds / total:8.0f}x" if row.seconds else "        -"
     split = " ".join(f"{phases.get(p, 0.0):7.3f}" for p in ("optimum", "switches", "trees", "routes", "proof"))
     print(

@@ -37,12 +37,13 @@ def moore_steps(num_ranks: int, degree: int) -> int:
 
 
 def steps_bound(topology: Topology, collective: Collective) -> int | None:
-    """Return the fewest steps any network of this size and degree allows; nothing where ranks differ in degree.
+    """Return the fewest steps any network of this size and degree allows.
 
-    An allreduce counts both phases (section C.3).
+    Nothing where ranks differ in degree, or where there are switches: those forward within a step. An allreduce
+    counts both phases (section C.3).
     """
     degree = topology.degree
-    if degree is None:
+    if degree is None or not topology.is_direct:
         return None
     once = moore_steps(topology.num_ranks, degree)
     return 2 * once if collective.kind == "allreduce" else once
@@ -79,20 +80,24 @@ def time_per_byte_bound(topology: Topology, collective: Collective) -> tuple[Fra
         case "allgather":
             return worst_cut(topology)
         case "reduce-scatter":
-            return worst_cut(topology.transpose())
+            return worst_cut(topology, inward=True)
         case "allreduce":
-            (there, a), (back, b) = worst_cut(topology.transpose()), worst_cut(topology)
-            return there + back, a if a == b else f"{a}; {b}"
+            (there, a), (back, b) = worst_cut(topology, inward=True), worst_cut(topology)
+            return there + back, f"{a}; {b}"
         case "alltoall":
             return _alltoall_bound(topology)
         case _:
             return _rooted_bound(topology, collective.kind, collective.root or 0)
 
 
-def worst_cut(topology: Topology) -> tuple[Fraction, str]:
-    """Return max |S n ranks| / (N B+(S)) over node sets S that leave out a rank, and a description of S."""
-    ratio, nodes = worst_ratio(topology, [1] * topology.num_ranks)
-    return ratio / topology.num_ranks, _name(topology, nodes, None)
+def worst_cut(topology: Topology, inward: bool = False) -> tuple[Fraction, str]:
+    """Return max |S n ranks| / (N B+(S)) over node sets S that leave out a rank, and a description of the cut.
+
+    ``inward``: the same of B-(S), the links into S, as a reduce-scatter needs it.
+    """
+    network = topology.transpose() if inward else topology
+    ratio, nodes = worst_ratio(network, [1] * topology.num_ranks)
+    return ratio / topology.num_ranks, _name(topology, _forwards(topology, nodes) if inward else nodes, None)
 
 
 def _rooted_bound(topology: Topology, kind: str, root: int) -> tuple[Fraction, str]:
@@ -104,9 +109,12 @@ def _rooted_bound(topology: Topology, kind: str, root: int) -> tuple[Fraction, s
     else:
         ratio, nodes = worst_ratio(network, [1] * n, [root])
         ratio /= n
-    if network is not topology and nodes:
-        nodes = tuple(sorted(set(range(topology.num_nodes)).difference(nodes)))  # links out of these, seen forwards
-    return ratio, _name(topology, nodes, root)
+    return ratio, _name(topology, nodes if network is topology else _forwards(topology, nodes), root)
+
+
+def _forwards(topology: Topology, nodes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the nodes whose links out are, in the transpose, those out of ``nodes``: all others."""
+    return tuple(sorted(set(range(topology.num_nodes)).difference(nodes))) if nodes else ()
 
 
 def _name(topology: Topology, nodes: tuple[int, ...], root: int | None) -> str:

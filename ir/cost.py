@@ -26,6 +26,13 @@ DEFAULT_ALPHA = Fraction(10, 10**6)
 DEFAULT_BANDWIDTH = Fraction(100 * 10**9, 8)
 
 
+#: kind of collective -> what bounds it where every rank is a bottleneck, if that is not links into every rank
+_EVERY_RANK = {
+    "reduce-scatter": "links out of every rank", "scatter": "links out of the root", "gather": "links into the root",
+    "allreduce": "links out of every rank; links into every rank", "alltoall": "all links together",
+}  # fmt: skip
+
+
 @attrs.frozen
 class Point:
     """Predicted time (seconds) and algorithmic bandwidth (bytes per second) at one size (bytes)."""
@@ -189,7 +196,7 @@ def _cost(
     floor = bounds.bandwidth_bound(topology, collective)
     if total and floor is not None and per_byte * total == floor:
         # The schedule meets the simplest bound, the links of every single rank, so no other cut is tighter.
-        cut, name = per_byte, "links into every rank"
+        cut, name = per_byte, _EVERY_RANK.get(collective.kind, "links into every rank")
     else:
         cut, name = bounds.time_per_byte_bound(topology, collective)
     return Cost(

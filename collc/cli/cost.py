@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from collc.ir.cost import Cost, Point, algbw, assumptions, predict
+from collc.ir.cost import Cost, Point, assumptions, predict
 from collc.ir.diagnostic import error
 from collc.ir.program import Program
 from collc.ir.schedule import Schedule
@@ -17,9 +17,14 @@ from ..compilation import Job, make_jobs, run_jobs
 from ..driver import CollectiveResult
 from ..quantities import show_bandwidth, show_size, show_time
 from .console import Console
+from .cost_forest import forest_object, forest_report, forest_rows
+from .cost_forest import rational as _rational
 from .inputs import load, settings
 from .table import table
 from .watcher import Watcher, time_table
+
+if TYPE_CHECKING:
+    from collc.passes.synthesis.forest.report import ForestReport
 
 __all__ = ["cost", "cost_object"]
 
@@ -49,12 +54,20 @@ def cost(options: SimpleNamespace, console: Console) -> int:
     width = options.bandwidth
     if options.json:
         objects = [
-            {"name": r.name, **_object(c, points, width), **_fluid_object(_fluid(r)), "assumed": _assumed(c, options)}
+            {
+                "name": r.name,
+                **_object(c, points, width, forest_report(r)),
+                **_fluid_object(_fluid(r)),
+                "assumed": _assumed(c, options),
+            }
             for r, c, points in entries
         ]
         console.json(objects[0] if len(objects) == 1 else {**objects[0], "collectives": objects})
     else:
-        texts = (_text(r.name, c, points, _assumed(c, options), _fluid(r), width) for r, c, points in entries)
+        texts = (
+            _text(r.name, c, points, _assumed(c, options), _fluid(r), width, forest_report(r))
+            for r, c, points in entries
+        )
         console.out("\n".join(texts))
     return 0
 
@@ -99,10 +112,12 @@ def _assumed(c: Cost, options: SimpleNamespace) -> list[str]:
 
 def cost_object(result: CollectiveResult) -> dict[str, Any] | None:
     """Return the JSON object of what a result's schedule costs, or nothing without a schedule."""
-    return None if result.schedule is None else _object(result.cost, ())
+    return None if result.schedule is None else _object(result.cost, (), None, forest_report(result))
 
 
-def _object(c: Cost, points: Sequence[Point], bandwidth: Fraction | None = None) -> dict[str, Any]:
+def _object(
+    c: Cost, points: Sequence[Point], bandwidth: Fraction | None = None, told: ForestReport | None = None
+) -> dict[str, Any]:
     """Rationals are strings beside floats."""
     found: dict[str, Any] = {
         "ranks": c.ranks, "degree": c.degree, "collective": c.collective, "scheduler": c.scheduler,
@@ -112,32 +127,21 @@ def _object(c: Cost, points: Sequence[Point], bandwidth: Fraction | None = None)
         **_rational("time_per_byte", c.time_per_byte), **_rational("time_per_byte_bound", c.time_per_byte_bound),
         "bottleneck_cut": c.bottleneck_cut, "unit": c.unit,
     }  # fmt: skip
-    if c.forest is not None:
-        f, most = c.forest, algbw(c, bandwidth)
-        found |= {
-            **_rational("one_over_x", f.one_over_x), "k": f.k, "trees": f.trees, "max_height": f.max_height,
-            "pieces": f.pieces, "algbw_GBps": None if most is None else float(most / 10**9),
-        }  # fmt: skip
+    found |= forest_object(c, told, bandwidth)
     found["points"] = [{"size_bytes": p.size, "time_us": p.time * 1e6, "algbw_GBps": p.bandwidth / 1e9} for p in points]
     return found
 
 
-def _rational(name: str, value: Fraction | None) -> dict[str, Any]:
-    if value is None:
-        return {name: None, f"{name}_float": None}
-    return {name: str(value), f"{name}_float": float(value)}
-
-
 def _text(
     name: str, c: Cost, points: Sequence[Point], assumed: Sequence[str], fluid: Unchunked | None = None,
-    bandwidth: Fraction | None = None,
+    bandwidth: Fraction | None = None, told: ForestReport | None = None,
 ) -> str:  # fmt: skip
     degree = f"degree {c.degree}" if c.degree is not None else "no common degree"
     rows = [
         ("T_L", f"{c.T_L} steps", _against(c.T_L_bound, c.moore_optimal, "Moore bound", " steps")),
         *_bandwidth_rows(c),
         *_fluid_rows(c, fluid),
-        *_forest_rows(c, bandwidth),
+        *forest_rows(c, told, bandwidth),
         ("chunks", f"{c.parts} a shard", ""),
         ("transfers", str(c.transfers), ""),
     ]
@@ -153,19 +157,6 @@ def _bandwidth_rows(c: Cost) -> list[tuple[str, str, str]]:
     per = "s/B" if c.unit == "B/s" else "per link unit"
     bound = f"bound {float(c.time_per_byte_bound):.4g} {per} by {c.bottleneck_cut}"
     return [("time per byte", f"{float(c.time_per_byte):.4g} {per}", bound + (", met" if c.bw_optimal else ""))]
-
-
-def _forest_rows(c: Cost, bandwidth: Fraction | None) -> list[tuple[str, str, str]]:
-    if c.forest is None:
-        return []
-    f, most = c.forest, algbw(c, bandwidth)
-    per = "per GB/s" if c.unit == "B/s" else "per link unit"
-    reached = "" if most is None else f"algbw {show_bandwidth(float(most))} at large sizes"
-    return [
-        ("1/x", f"{f.one_over_x} {per} ({float(f.one_over_x):.4g})", reached),
-        ("trees", f"{f.k} a root, {f.trees} distinct in all", f"of height {f.max_height} at most"),
-        ("pieces", str(f.pieces), ""),
-    ]
 
 
 #: a bound of more is no news

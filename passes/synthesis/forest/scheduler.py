@@ -51,7 +51,8 @@ class ForestScheduler(Pass):
     """Synthesize spanning trees of optimal bandwidth on any strongly connected network, switches included.
 
     Every rank (the root alone, where there is one) sends k trees of equal shares. Their number is what the optimum
-    takes, or a number of the user's, or, with ``auto``, the best up to 10 where the optimum takes more. Data that flow
+    takes, or a number of the user's, or, with ``auto``, the best up to 10 where the optimum takes more, or, with
+    ``fewest``, the least that reaches the optimum. Data that flow
     to the root run the same trees backwards, or trees of the transpose where links are one-way. An allreduce is a
     reduce-scatter followed piece by piece by an allgather, or with ``via: reduce`` a reduce to one rank and a
     broadcast from there. ForestColl, sections 4 and C to F; trees of Blink where there is one root.
@@ -64,9 +65,11 @@ class ForestScheduler(Pass):
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = Forest
 
-    k: int | Literal["optimal", "auto"] = attrs.field(
+    k: int | Literal["optimal", "auto", "fewest"] = attrs.field(
         default="optimal",
-        metadata={"help": "trees a rank sends: a number, `optimal`, or `auto` (at most 10)"},
+        metadata={
+            "help": "trees a rank sends: a number, `optimal`, `fewest` that are as fast, or `auto` (at most 10)"
+        },
     )  # fmt: skip
     pieces: int | None = attrs.field(
         default=None,
@@ -87,11 +90,10 @@ class ForestScheduler(Pass):
         check_inputs(ir.topology, ir.collective)
         self._check_options(ir)
         topology, collective = ir.topology, ir.collective
-        root = self.root if collective.kind == "allreduce" and self.via == "reduce" else collective.root
-        supply = [int(root is None or rank == root) for rank in range(topology.num_ranks)]
+        supply, rooted = self._supply(ir)
         halves = []
         if topology.num_ranks == 1:
-            return _forest(ir, [_nothing()], root is not None)
+            return _forest(ir, [_nothing()], rooted)
         if collective.kind not in ("reduce-scatter", "reduce") or topology.reverse_links is not None:
             halves.append(self._outward(topology, supply, mark))
         if collective.kind not in ("allgather", "broadcast"):
@@ -100,7 +102,24 @@ class ForestScheduler(Pass):
             else:
                 back = _backwards(self._outward(topology.transpose(), supply, mark))
             halves = [back, *halves] if collective.kind == "allreduce" else [back]
-        return _forest(ir, halves, root is not None)
+        return _forest(ir, halves, rooted)
+
+    def choices(self, ir: Problem) -> tuple[Choice, ...]:
+        """Return how many trees are sent and what was tried, for data that flow from the roots and for those that flow
+        to them, as far as there are any; where links go both ways, both are the same and told once.
+        """
+        check_inputs(ir.topology, ir.collective)
+        topology, kind, (supply, _) = ir.topology, ir.collective.kind, self._supply(ir)
+        both = topology.reverse_links is not None
+        networks = [topology] if both or kind not in ("reduce-scatter", "reduce") else []
+        networks += [topology.transpose()] if not both and kind not in ("allgather", "broadcast") else []
+        return tuple(self._choice(network, supply) for network in networks)
+
+    def _supply(self, ir: Problem) -> tuple[list[int], bool]:
+        """Return how often every rank sends k trees, and whether one rank alone does."""
+        collective = ir.collective
+        root = self.root if collective.kind == "allreduce" and self.via == "reduce" else collective.root
+        return [int(root is None or rank == root) for rank in range(ir.topology.num_ranks)], root is not None
 
     def _check_options(self, ir: Problem) -> None:
         if isinstance(self.k, int) and not 1 <= self.k <= _MOST_TREES:
@@ -118,16 +137,21 @@ class ForestScheduler(Pass):
         mark("orbits")
         if orbits is not None:
             return _symmetric(topology, orbits)
-        choice = choose(topology, supply, None if self.k == "optimal" else self.k)
+        choice = self._choice(topology, supply)
         mark("optimum")
         return _packed(topology, supply, choice, mark)
+
+    def _choice(self, topology: Topology, supply: list[int]) -> Choice:
+        return choose(topology, supply, None if self.k == "optimal" else self.k)
 
     def _orbits(self, topology: Topology, supply: list[int]) -> OrbitForest | None:
         """Return trees of the network's symmetry where every rank sends: they reach the cut of a single rank."""
         if not all(supply):
             return None
         found = orbit_forest(topology, None if isinstance(self.k, str) else self.k)
-        return None if found is None or (self.k == "auto" and found.trees > 10) else found
+        if found is None or (self.k == "auto" and found.trees > 10):
+            return None
+        return None if self.k == "fewest" and found.trees > self._choice(topology, supply).k else found
 
 
 def _packed(topology: Topology, supply: list[int], choice: Choice, mark: Mark) -> _Half:
