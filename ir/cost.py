@@ -52,6 +52,9 @@ class Cost:
     ``latency`` is what the links' own latencies add up to (seconds); ``timed`` says whether any link of the topology
     has one.
 
+    ``same_everywhere`` says whether all ranks end with the same bits (:mod:`collc.ir.verify.agreement`), where that was
+    asked.
+
     Where the links of a step differ in latency, the one with the largest need not be the one with the most to carry,
     and both together are more than the step takes at any size. ``slowest`` then has for every step the pairs (latency,
     time per byte) of links that may be the slowest, latencies falling; it is empty where there is one pair a step.
@@ -77,13 +80,17 @@ class Cost:
     forest: ForestCost | None = None
     slowest: tuple[tuple[tuple[Fraction, Fraction], ...], ...] = ()
     timed: bool = False
+    same_everywhere: bool | None = None
 
     @property
     def bw_optimal(self) -> bool:
-        """Whether no schedule on this network moves the data in less bandwidth time."""
+        """Whether no schedule on this network moves the data in less bandwidth time.
+
+        Of an allreduce: no reduce-scatter and allgather after each other. Trees in pieces let both overlap.
+        """
         if self.T_B is not None and self.T_B_bound is not None and self.forest is None:
             return self.T_B_bound == self.T_B
-        return self.time_per_byte == self.time_per_byte_bound
+        return self.time_per_byte <= self.time_per_byte_bound
 
     @property
     def moore_optimal(self) -> bool | None:

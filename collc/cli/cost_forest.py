@@ -47,7 +47,7 @@ def forest_rows(c: Cost, told: ForestReport | None, bandwidth: Fraction | None) 
 
 
 def _choice_rows(c: Cost, told: ForestReport | None) -> list[Row]:
-    if told is None or _part(c, told) == 1:
+    if told is None or told.one_over_x is None or _part(c, told) == 1:
         return []
     row = ("", f"{_percent(_part(c, told))} of the best bandwidth", f"reached by {told.k} trees a root: k: optimal")
     if len(told.tried) == 1:
@@ -89,7 +89,7 @@ def forest_object(c: Cost, told: ForestReport | None, bandwidth: Fraction | None
     }  # fmt: skip
     if told is not None:
         found |= {
-            **rational("one_over_x_optimal", told.one_over_x * _scale(c)), "k_optimal": told.k,
+            **rational("one_over_x_optimal", told.one_over_x and told.one_over_x * _scale(c)), "k_optimal": told.k,
             **rational("given_up", 1 - _part(c, told)),
             "k_tried": [{"k": k, **rational("part", part)} for k, part in told.tried],
         }  # fmt: skip
@@ -113,9 +113,9 @@ def _scale(c: Cost) -> int:
 
 def _part(c: Cost, told: ForestReport) -> Fraction:
     """Return the part of the best bandwidth that the trees have."""
-    if c.forest is None or not c.forest.one_over_x:
+    if c.forest is None or not c.forest.one_over_x or told.one_over_x is None:
         return Fraction(1)
-    return told.one_over_x * _scale(c) / c.forest.one_over_x
+    return min(told.one_over_x * _scale(c) / c.forest.one_over_x, Fraction(1))
 
 
 def _percent(part: Fraction) -> str:
