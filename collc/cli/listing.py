@@ -44,19 +44,24 @@ def schedulers(options: SimpleNamespace, console: Console) -> int:
 
 
 def topologies(options: SimpleNamespace, console: Console) -> int:
-    """List the graph families with their parameters."""
-    from collc.frontends.coll import FAMILIES
+    """List the graph families and the operators on topologies with their parameters, or one of them."""
+    from collc.frontends.coll import FAMILIES, OPERATORS
 
-    known = {name: (entry[0], entry[1]) for name, entry in FAMILIES.items()}
     if options.files:
-        name = _known(options.files[0], known, "graph family")
-        known = {name: known[name]}
-    more = _more(options.files[0]) if options.files else {}
+        both = {**FAMILIES, **OPERATORS}
+        name = _known(options.files[0], both, "graph family")
+        groups, more = {"topologies": {name: both[name]}}, _more(name) if name in FAMILIES else {}
+    else:
+        groups, more = {"topologies": FAMILIES, "operators": OPERATORS}, {}
     if options.json:
-        listed = [{"name": n, "signature": s, "summary": text} for n, (s, text) in known.items()]
-        console.json({"topologies": listed, **more})
+        listed = {
+            title: [{"name": n, "signature": s, "summary": text} for n, (s, text) in known.items()]
+            for title, known in groups.items()
+        }
+        console.json({**listed, **more})
         return 0
-    console.out(table([(signature, summary) for signature, summary in known.values()]))
+    texts = [table([(signature, summary) for signature, summary in known.values()]) for known in groups.values()]
+    console.out("\noperators on topologies:\n".join(texts))
     for title, lines in more.items():
         console.out(f"\n{title}:\n" + "".join(f"  {line}\n" for line in lines))
     return 0

@@ -10,6 +10,7 @@ from .flags import (
     GENERAL,
     INPUT,
     JSON,
+    MULTIPROCESSORS,
     OUTPUT,
     PASSES,
     PICTURES,
@@ -38,7 +39,6 @@ Exit status: 0 done, 1 errors in the input, 2 wrong usage, 3 no schedule within 
 _IN_PLACE = Opt(("-i", "--in-place"), "rewrite the files")
 _CHECK = Opt(("--check",), "change nothing; exit 1 if a file is not canonical")
 _RUNTIME = Opt(("--runtime",), "judge MSCCL-XML by the rules of this runtime", "value", "NAME")
-
 _SVG = Opt(("--svg",), "draw the frontier into FILE", "value", "FILE")
 _FIND_DETAILS = """
 Rows are the frontier: none is beaten in both T_L and T_B. Each is an expression of the language.
@@ -63,7 +63,7 @@ _VERBS = (
     ),
     Verb(
         "verify", "inspect", "Execute FILE symbolically: a .coll file, a printed IR or an MSCCL-XML file, anyone's.",
-        ("FILE",), (("Output", (JSON, _RUNTIME)), *_READING, *_GENERAL), "Exit status: 0 verified, 1 not.",
+        ("FILE",), (("Output", (JSON, _RUNTIME, MULTIPROCESSORS)), *_READING, *_GENERAL), "Exit status: 0 verified, 1 not.",
     ),
     Verb(
         "cost", "cost", "Print steps, bandwidth time, their bounds and predicted times of FILE's schedules.",
@@ -84,7 +84,7 @@ _VERBS = (
     Verb("explain", "explain", "Explain a diagnostic code; without one, list all.", ("[CODE]",), (*_JSON, *_GENERAL)),
     Verb("targets", "listing", "List the targets; of one, its options.", ("[NAME]",), (*_JSON, *_GENERAL)),
     Verb("passes", "listing", "List the passes; of one, its options.", ("[NAME]",), (*_JSON, *_GENERAL)),
-    Verb("topologies", "listing", "List the graph families of the language.", ("[NAME]",), (*_JSON, *_GENERAL)),
+    Verb("topologies", "listing", "List the graph families and operators of the language.", ("[NAME]",), (*_JSON, *_GENERAL)),
     Verb("schedulers", "listing", "List the schedulers of the language.", ("[NAME]",), (*_JSON, *_GENERAL)),
 )  # fmt: skip
 
