@@ -1,0 +1,10 @@
+// Everything in one compilation, which is the quickest way to build it.
+#include "xml.cpp"
+#include "algorithm.cpp"
+#include "rules.cpp"
+#include "elements.cpp"
+#include "executor.cpp"
+#include "check.cpp"
+#include "ranks.cpp"
+#include "main.cpp"
+#include "runtime_stubs.cpp"

@@ -1,0 +1,273 @@
+#include "ranks.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+
+#include <csignal>
+#include <sys/wait.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+namespace collc::oneccl {
+
+using Clock = std::chrono::steady_clock;
+
+std::vector<Case> make_cases(const Algorithm &a, const Options &options)
+{
+    std::vector<std::string> ops = options.ops, places = options.places;
+    if (!a.reduces())
+        ops = {""};
+    else if (ops.empty())
+        ops = {*a.operations.rbegin()}; // the last by name: sum where the file is for it
+    if (places.empty()) {
+        if (a.inplace)
+            places.push_back("in");
+        if (a.outofplace)
+            places.push_back("out");
+    }
+    const std::vector<std::string> types = options.types.empty() ? std::vector<std::string>{"float32"} : options.types;
+    const std::vector<std::size_t> counts = options.counts.empty() ? std::vector<std::size_t>{1000} : options.counts;
+    std::vector<Case> found;
+    for (const std::string &type : types)
+        for (const std::string &op : ops)
+            for (const std::string &place : places)
+                for (const std::size_t count : counts) {
+                    if (!a.datatypes.count(type))
+                        throw std::runtime_error("the file is not for elements `" + type + "`");
+                    if (!op.empty() && !a.operations.count(op))
+                        throw std::runtime_error("the file is not for the operation `" + op + "`");
+                    if (place != "in" && place != "out")
+                        throw std::runtime_error("a place is `in` or `out`, found `" + place + "`");
+                    if (!(place == "in" ? a.inplace : a.outofplace))
+                        throw std::runtime_error("the file is not for calls " + std::string(place == "in" ? "in place" : "out of place"));
+                    found.push_back({count, type, op, place == "in"});
+                }
+    return found;
+}
+
+// ---- all ranks
+
+namespace {
+
+class Ranks {
+public:
+    explicit Ranks(int number) : pids_(static_cast<std::size_t>(number), -1) {}
+    ~Ranks() { stop(); }
+
+    void start(char **argv, int rank, const std::string &folder)
+    {
+        const pid_t parent = getpid(), pid = fork();
+        if (pid < 0)
+            throw std::runtime_error("no process for rank " + std::to_string(rank));
+        if (pid > 0) {
+            pids_[static_cast<std::size_t>(rank)] = pid;
+            return;
+        }
+#ifdef __linux__
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            _exit(1);
+#else
+        (void)parent;
+#endif
+        std::vector<char *> words;
+        for (char **word = argv; *word; word++)
+            words.push_back(*word);
+        std::string number = std::to_string(rank), option = "--rank", where = "--folder", path = folder;
+        for (std::string *word : {&option, &number, &where, &path})
+            words.push_back(word->data());
+        words.push_back(nullptr);
+        environment(rank);
+        execv("/proc/self/exe", words.data());
+        execvp(argv[0], words.data());
+        _exit(127);
+    }
+
+    // Return the status of all: that of the first that failed; then, or when time is up, the others are stopped.
+    int wait(int timeout)
+    {
+        const auto end = Clock::now() + std::chrono::seconds(timeout);
+        std::size_t left = pids_.size();
+        while (left) {
+            int status = 0;
+            const pid_t pid = waitpid(-1, &status, WNOHANG);
+            if (pid > 0) {
+                const auto found = std::find(pids_.begin(), pids_.end(), pid);
+                if (found == pids_.end())
+                    continue;
+                *found = -1;
+                left--;
+                if (status)
+                    return failed(static_cast<int>(found - pids_.begin()), status);
+            } else if (Clock::now() > end) {
+                std::fprintf(stderr, "collc-oneccl: the run took longer than %d s and was stopped\n", timeout);
+                return 1;
+            } else {
+                usleep(2000);
+            }
+        }
+        return 0;
+    }
+
+private:
+    int failed(int rank, int status)
+    {
+        if (WIFSIGNALED(status))
+            std::fprintf(stderr, "collc-oneccl: rank %d was killed by signal %d; all others are stopped\n", rank, WTERMSIG(status));
+        else
+            std::fprintf(stderr, "collc-oneccl: rank %d ended with status %d; all others are stopped\n", rank, WEXITSTATUS(status));
+        return 1;
+    }
+
+    void stop()
+    {
+        for (const pid_t pid : pids_)
+            if (pid > 0)
+                kill(pid, SIGKILL);
+        for (const pid_t pid : pids_)
+            if (pid > 0)
+                waitpid(pid, nullptr, 0);
+    }
+
+    // What oneCCL needs without a launcher, where the user has not said otherwise.
+    void environment(int rank) const
+    {
+        const std::pair<const char *, const char *> defaults[] = {
+            {"CCL_ATL_TRANSPORT", "ofi"}, {"FI_PROVIDER", "tcp"},  {"FI_TCP_IFACE", "lo"},     {"CCL_KVS_IFACE", "lo"},
+            {"CCL_YIELD", "sched_yield"}, {"CCL_LOG_LEVEL", "error"},
+#ifdef COLLC_ONECCL_ROOT
+            {"CCL_ROOT", COLLC_ONECCL_ROOT}, {"CCL_OFI_LIBRARY_PATH", COLLC_LIBFABRIC},
+#endif
+        };
+        for (const auto &[name, value] : defaults)
+            setenv(name, value, 0);
+        setenv("CCL_PROCESS_LAUNCHER", "none", 1);
+        setenv("CCL_LOCAL_RANK", std::to_string(rank).c_str(), 1);
+        setenv("CCL_LOCAL_SIZE", std::to_string(pids_.size()).c_str(), 1);
+    }
+
+    std::vector<pid_t> pids_;
+};
+
+} // namespace
+
+int start_ranks(char **argv, int size, const Options &options)
+{
+    const char *base = std::getenv("TMPDIR");
+    std::string folder = std::string(base && *base ? base : "/tmp") + "/collc-oneccl-XXXXXX";
+    if (!mkdtemp(folder.data()))
+        throw std::runtime_error("no folder for the ranks to meet in can be made");
+    int status;
+    {
+        Ranks ranks(size);
+        for (int r = 0; r < size; r++)
+            ranks.start(argv, r, folder);
+        status = ranks.wait(options.timeout);
+    }
+    for (const char *name : {"/kvs", "/kvs.part"})
+        unlink((folder + name).c_str());
+    rmdir(folder.c_str());
+    return status;
+}
+
+// ---- one rank
+
+namespace {
+
+// Rank 0 listens and writes where; the others read it.
+ccl::shared_ptr_class<ccl::kvs> meet(const Options &options)
+{
+    const std::string path = options.folder + "/kvs", part = path + ".part";
+    if (options.rank == 0) {
+        auto kvs = ccl::create_main_kvs();
+        const auto address = kvs->get_address();
+        std::ofstream(part, std::ios::binary).write(address.data(), static_cast<std::streamsize>(address.size()));
+        if (std::rename(part.c_str(), path.c_str()))
+            throw std::runtime_error("cannot write to " + options.folder);
+        return kvs;
+    }
+    const auto end = Clock::now() + std::chrono::seconds(options.timeout);
+    ccl::kvs::address_type address;
+    for (;;) {
+        std::ifstream stream(path, std::ios::binary);
+        if (stream.read(address.data(), static_cast<std::streamsize>(address.size())))
+            return ccl::create_kvs(address);
+        if (Clock::now() > end)
+            throw std::runtime_error("rank 0 was not there in time");
+        usleep(2000);
+    }
+}
+
+// Slowest time, and whether anybody was wrong: what all agree on after a case.
+std::pair<double, bool> agree(const ccl::communicator &comm, double time, bool wrong)
+{
+    double mine[2] = {time, wrong ? 1.0 : 0.0}, all[2] = {0, 0};
+    ccl::allreduce(mine, all, 2, ccl::reduction::max, comm).wait();
+    return {all[0], all[1] != 0};
+}
+
+// Make one call as often as asked, and tell its median time; return whether all was right on all ranks.
+bool run_case(std::size_t file, const Algorithm &algorithm, const Case &wanted, const Options &options, Executor &executor,
+              const ccl::communicator &control)
+{
+    Trial trial(algorithm, options.rank, wanted);
+    std::vector<double> times;
+    bool bad = false;
+    for (int k = 0; k < options.repeats; k++) {
+        trial.fill();
+        agree(control, 0, false);
+        const auto before = Clock::now();
+        trial.run(executor);
+        const std::chrono::duration<double, std::micro> took = Clock::now() - before;
+        const std::string wrong = trial.wrong();
+        if (!wrong.empty() && !bad)
+            std::fprintf(stderr, "collc-oneccl: rank %d: %s (%s, %s %s, count %zu, %s place)\n", options.rank, wrong.c_str(),
+                         algorithm.collective.c_str(), wanted.type.c_str(), wanted.op.c_str(), wanted.count,
+                         wanted.inplace ? "in" : "out of");
+        const auto [time, any] = agree(control, took.count(), !wrong.empty());
+        times.push_back(time);
+        bad = bad || any;
+    }
+    std::sort(times.begin(), times.end());
+    if (options.rank == 0)
+        std::printf("row %zu %s %s %s %zu %.1f %s\n", file, wanted.type.c_str(), wanted.op.empty() ? "-" : wanted.op.c_str(),
+                    wanted.inplace ? "in" : "out", wanted.count, times[times.size() / 2], bad ? "wrong" : "exact");
+    return !bad;
+}
+
+} // namespace
+
+int run_rank(const std::vector<Job> &jobs, const Options &options)
+{
+    bool good = true;
+    try {
+        ccl::init();
+        const auto kvs = meet(options);
+        const int size = jobs[0].algorithm.size();
+        int most = 0;
+        for (const Job &job : jobs)
+            most = std::max(most, job.algorithm.channels);
+        std::vector<ccl::communicator> channels;
+        for (int c = 0; c < most; c++)
+            channels.push_back(ccl::create_communicator(size, options.rank, kvs));
+        // For what the ranks agree on: nothing but the files' messages goes over the channels.
+        const ccl::communicator control = ccl::create_communicator(size, options.rank, kvs);
+        for (std::size_t file = 0; file < jobs.size(); file++) {
+            Executor executor(jobs[file].algorithm, options.rank, channels, std::chrono::seconds(options.timeout));
+            for (const Case &wanted : jobs[file].cases)
+                good = run_case(file, jobs[file].algorithm, wanted, options, executor, control) && good;
+        }
+    } catch (const std::exception &problem) {
+        std::fprintf(stderr, "collc-oneccl: rank %d: %s\n", options.rank, problem.what());
+        std::fflush(stderr);
+        std::_Exit(1); // messages may be in flight: nothing more can be ended in order
+    }
+    return good ? 0 : 1;
+}
+
+} // namespace collc::oneccl

@@ -1,0 +1,123 @@
+"""What an oneCCL-XML file says, element by element; ``oneccl.xsd`` says what it means."""
+
+from __future__ import annotations
+
+import attrs
+
+from collc.ir.collective import Collective
+from collc.ir.program import Buffer
+
+__all__ = [
+    "DTYPES",
+    "OPS",
+    "ROOT_TAG",
+    "Document",
+    "End",
+    "Local",
+    "Message",
+    "Place",
+    "Rank",
+    "Segment",
+    "Step",
+    "Thread",
+]
+
+ROOT_TAG = "oneccl"
+#: ccl::datatype and ccl::reduction, by the names of their values
+DTYPES = (
+    "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
+    "float16", "bfloat16", "float32", "float64",
+)  # fmt: skip
+OPS = ("sum", "prod", "min", "max")
+
+#: where data lie: a buffer and an offset in chunks
+Place = tuple[Buffer, int]
+
+
+@attrs.frozen
+class Message:
+    """One send or receive of ``count`` chunks, the first of which is ``chunk`` of the vector."""
+
+    sends: bool
+    peer: int
+    channel: int
+    place: Place
+    chunk: int
+    count: int
+    line: int = attrs.field(default=0, eq=False)
+
+
+@attrs.frozen
+class Local:
+    """``dst <- src``, or with a second operand ``dst <- src op second``."""
+
+    src: Place
+    dst: Place
+    chunk: int
+    count: int
+    second: Place | None = None
+    line: int = attrs.field(default=0, eq=False)
+
+
+@attrs.frozen
+class Step:
+    """Waits for ``syncs`` (thread, step), then all messages at once, then the rest in order."""
+
+    syncs: tuple[tuple[int, int], ...] = ()
+    messages: tuple[Message, ...] = ()
+    locals: tuple[Local, ...] = ()
+    line: int = attrs.field(default=0, eq=False)
+
+
+@attrs.frozen
+class End:
+    """The end of a connection that a thread owns."""
+
+    peer: int
+    channel: int
+    line: int = attrs.field(default=0, eq=False)
+
+
+@attrs.frozen
+class Thread:
+    outs: tuple[End, ...]
+    ins: tuple[End, ...]
+    steps: tuple[Step, ...]
+    line: int = attrs.field(default=0, eq=False)
+
+
+@attrs.frozen
+class Segment:
+    """``count`` chunks of scratch: those from ``chunk`` on, or (nothing) any run from its beginning on."""
+
+    chunk: int | None
+    count: int
+    line: int = attrs.field(default=0, eq=False)
+
+
+@attrs.frozen
+class Rank:
+    input: int
+    output: int
+    segments: tuple[Segment, ...]
+    threads: tuple[Thread, ...]
+    line: int = attrs.field(default=0, eq=False)
+
+
+@attrs.frozen
+class Document:
+    """A file. The numbers of ranks, threads and steps are their places; ``chunks`` are those of a call's count."""
+
+    name: str
+    collective: Collective
+    channels: int
+    chunks: int
+    inplace: bool
+    outofplace: bool
+    ranks: tuple[Rank, ...]
+    ops: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = DTYPES
+    min_bytes: int = 0
+    max_bytes: int | None = None
+    comments: tuple[str, ...] = attrs.field(default=(), eq=False)
+    line: int = attrs.field(default=0, eq=False)

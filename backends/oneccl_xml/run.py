@@ -1,0 +1,145 @@
+"""oneCCL-XML -> a checked, timed run on this machine's oneCCL, one process a rank."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import IO
+
+import attrs
+
+from collc.ir.diagnostic import error
+
+from .toolchain import OneCcl, build, find
+from .verify import load
+
+__all__ = ["Row", "execute", "run"]
+
+_GRACE_SECONDS = 15.0
+_SHOWN_LINES = 8
+
+
+@attrs.frozen
+class Row:
+    """One case of the file ``name``: the median over its calls of the slowest rank's time, and whether every element
+    was right.
+    """
+
+    name: str
+    dtype: str
+    op: str
+    inplace: bool
+    count: int
+    micros: float
+    exact: bool
+
+
+def run(
+    text: str,
+    *,
+    counts: Iterable[int] = (1000,),
+    dtypes: Iterable[str] = ("float32",),
+    ops: Iterable[str] | None = None,
+    in_place: Iterable[bool] | None = None,
+    repeats: int = 1,
+    oneccl: str | os.PathLike[str] | OneCcl | None = None,
+    timeout: float = 120.0,
+) -> list[Row]:
+    """Build the executor and run the text of a file: every element on every rank is checked.
+
+    ``counts`` are as oneCCL's own calls count; operations and places are, where none are named, a sum and those the
+    file is for. The file is verified first. Raises what :func:`.verify.load` raises, C0760 and C0761 where there is
+    nothing to run with, and what :func:`execute` raises.
+    """
+    load(text)
+    found = oneccl if isinstance(oneccl, OneCcl) else find(oneccl)
+    with tempfile.TemporaryDirectory(prefix="collc-oneccl-") as name:
+        folder = Path(name)
+        file = folder / "algorithm.xml"
+        file.write_text(text, encoding="utf-8")
+        program = build(found, folder)
+        return execute(
+            program, [file], counts=counts, dtypes=dtypes, ops=ops, in_place=in_place, repeats=repeats, timeout=timeout
+        )
+
+
+def execute(
+    program: Path,
+    algorithms: Sequence[Path],
+    *,
+    counts: Iterable[int] = (1000,),
+    dtypes: Iterable[str] = ("float32",),
+    ops: Iterable[str] | None = None,
+    in_place: Iterable[bool] | None = None,
+    repeats: int = 1,
+    timeout: float = 120.0,
+) -> list[Row]:
+    """Run a built executor on files for one number of ranks.
+
+    Raises C0764 for no counts or types, C0763 where an element is wrong, and C0762 for everything else that keeps the
+    run from ending: a file it refuses, a rank that dies, the time limit (seconds). No process of it stays behind.
+    """
+    cases = {"--count": [str(n) for n in counts], "--dtype": list(dtypes)}
+    if ops is not None:
+        cases["--op"] = list(ops)
+    if in_place is not None:
+        cases["--place"] = ["in" if place else "out" for place in in_place]
+    for option, values in cases.items():
+        if not values:
+            raise error("C0764", f"nothing to run: no {option.removeprefix('--')} given", exit_status=2)
+    words = [word for option, values in cases.items() for word in (option, ",".join(values))]
+    limit = ["--repeat", str(repeats), "--timeout", str(max(1, int(timeout)))]
+    status, out, err = _launch([str(program), *map(str, algorithms), *words, *limit], timeout + _GRACE_SECONDS)
+    rows = [_row(line.split(), algorithms) for line in out.splitlines() if line.startswith("row ")]
+    said = [line for line in err.splitlines() if line.startswith("collc-oneccl: ")]
+    if any(not row.exact for row in rows):
+        notes = [line.removeprefix("collc-oneccl: ") for line in said]
+        names = ", ".join(dict.fromkeys(f"`{row.name}`" for row in rows if not row.exact))
+        raise error("C0763", f"{names} gave wrong results over oneCCL", notes=notes[:_SHOWN_LINES])
+    if status != 0:
+        notes = [line.removeprefix("collc-oneccl: ") for line in said] or (err + out).splitlines()
+        raise error("C0762", f"the run over oneCCL ended with status {status}", notes=notes[:_SHOWN_LINES])
+    return rows
+
+
+def _row(words: Sequence[str], algorithms: Sequence[Path]) -> Row:
+    _, file, dtype, op, place, count, micros, verdict = words
+    return Row(
+        algorithms[int(file)].stem,
+        dtype,
+        "" if op == "-" else op,
+        place == "in",
+        int(count),
+        float(micros),
+        verdict == "exact",
+    )
+
+
+def _launch(command: Sequence[str], seconds: float) -> tuple[int, str, str]:
+    """Return status and output of the executor, which ends its ranks with itself."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        try:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
+            )  # fmt: skip
+        except OSError as reason:
+            raise error("C0762", f"`{command[0]}` does not run: {reason}") from None
+        try:
+            status = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            status = -int(signal.SIGKILL)
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        return status, _text(out), _text(err)
+
+
+def _text(stream: IO[bytes]) -> str:
+    stream.seek(0)
+    return stream.read(1 << 24).decode(errors="replace")

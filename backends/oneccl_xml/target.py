@@ -1,0 +1,126 @@
+"""The target ``oneccl-xml``: a Program as a file for CPU ranks that talk through oneCCL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import attrs
+
+from collc.ir.diagnostic import error
+from collc.ir.program import Program
+from collc.ir.verify import Check, Report, verify_program
+
+from ..base import Artifact, Target, Window
+from .document import document, label
+from .model import Document
+from .reader import read
+from .verify import verify_text
+from .writer import write
+
+__all__ = ["OneCclXml"]
+
+_MOST_BYTES = 2**63 - 1
+_MOST_CHANNELS = 1024
+_MOST_THREADS = 64
+
+
+@attrs.frozen
+class OneCclXml(Target):
+    """Threads of instructions for every rank; each step posts its messages and waits for them.
+
+    With one thread, a rank waits for all messages of a step before it goes on. With more, its connections are divided
+    among them, and they wait for each other only where data say so.
+    """
+
+    name: ClassVar[str] = "oneccl-xml"
+    summary: ClassVar[str] = "oneCCL-XML: threads of steps for CPU ranks over oneCCL send and recv"
+    suffix: ClassVar[str] = ".xml"
+
+    threads: int = attrs.field(default=1, metadata={"help": "most threads of a rank (1 to 64)"})
+    inplace: bool | None = attrs.field(
+        default=None, metadata={"help": "for calls in place (default: where the program is right so)"}
+    )
+    outofplace: bool | None = attrs.field(
+        default=None, metadata={"help": "for calls out of place (default: where the program is right so)"}
+    )
+    min_bytes: int = attrs.field(default=0, metadata={"help": "smallest call, in bytes of the whole vector"})
+    max_bytes: int | None = attrs.field(default=None, metadata={"help": "largest call, in bytes of the whole vector"})
+    algorithm: str | None = attrs.field(
+        default=None, metadata={"help": "name of the algorithm (default: the collective's)"}
+    )
+    _label: str = ""  # what follows the name of one of several algorithms
+
+    def __attrs_post_init__(self) -> None:
+        if not 1 <= self.threads <= _MOST_THREADS:
+            raise _option("threads", f"1 to {_MOST_THREADS}", self.threads)
+        if not 0 <= self.min_bytes <= _MOST_BYTES:
+            raise _option("min-bytes", f"0 to {_MOST_BYTES}", self.min_bytes)
+        if self.max_bytes is not None and not self.min_bytes <= self.max_bytes <= _MOST_BYTES:
+            raise _option("max-bytes", f"{self.min_bytes} to {_MOST_BYTES}", self.max_bytes)
+        if self.algorithm is not None and label(self.algorithm) != self.algorithm:
+            raise _option("algorithm", "1 to 63 letters, digits and _ . + -", self.algorithm)
+        if self.inplace is False and self.outofplace is False:
+            raise _option("outofplace", "true where inplace is false: else no call would use the file", "false")
+
+    def within(self, window: Window) -> OneCclXml | None:
+        """Return the target for calls of a window, as far as they are of the sizes that its options name."""
+        low = max(self.min_bytes, window.low)
+        high = min((end for end in (self.max_bytes, window.high) if end is not None), default=None)
+        if high is not None and high < low:
+            return None
+        return attrs.evolve(self, min_bytes=low, max_bytes=high, label=f"-{window.label}")
+
+    def emit(self, ir: Program) -> Sequence[Artifact]:
+        """Return one file, valid against the schema; raise C0750, C0751 or C0758 where there is none."""
+        if ir.num_channels > _MOST_CHANNELS:
+            found = (
+                f"this program uses {ir.num_channels} channels, and a rank has {_MOST_CHANNELS} communicators at most"
+            )
+            raise error("C0750", found, hint="let `balance-threadblocks` place its messages")
+        inplace, outofplace = self._uses(ir)
+        name = label(self.algorithm or ir.name)
+        name = name[: max(63 - len(self._label), 1)] + self._label[:62]
+        made = document(ir, self.threads, name=name, inplace=inplace, outofplace=outofplace)
+        made = attrs.evolve(made, min_bytes=self.min_bytes, max_bytes=self.max_bytes, comments=_comments(ir, made))
+        text = write(made)
+        read(text, f"{ir.name}.xml")
+        return [Artifact(f"{ir.name}.xml", text, self.name, self._label.removeprefix("-"))]
+
+    def check(self, artifacts: Sequence[Artifact]) -> Report:
+        """Read the files back and execute them."""
+        reports = [verify_text(a.text, a.filename) for a in artifacts]
+        if len(reports) == 1:
+            return reports[0]
+        checks = [
+            Check(f"{a.filename}: {c.name}", c.ok, c.detail)
+            for a, report in zip(artifacts, reports, strict=True)
+            for c in report.checks
+        ]
+        return attrs.evolve(reports[0], checks=tuple(checks))
+
+    def _uses(self, ir: Program) -> tuple[bool, bool]:
+        """Return whether the file is for calls in place and out of place: those wanted and those it is right for."""
+        found = []
+        for name, wanted, inplace in (("inplace", self.inplace, True), ("outofplace", self.outofplace, False)):
+            report = None if wanted is False else verify_program(ir, inplace=inplace)
+            if wanted and report is not None and not report.ok:
+                notes = [f"{check.name}: {check.detail}" for check in report.failed]
+                raise error("C0758", f"option `{name}`: the program is not right so", notes=notes)
+            found.append((report is not None and report.ok, report))
+        if not any(right for right, _ in found):
+            notes = [f"{c.name}: {c.detail}" for _, report in found if report is not None for c in report.failed]
+            raise error("C0758", "the program is right neither in place nor out of place", notes=notes[:4])
+        return found[0][0], found[1][0]
+
+
+def _comments(program: Program, made: Document) -> tuple[str, ...]:
+    by = f" by {program.scheduler}" if program.scheduler else ""
+    collective = program.collective
+    at = "" if collective.root is None else f" at rank {collective.root}"
+    steps = max((len(t.steps) for rank in made.ranks for t in rank.threads), default=0)
+    return (f"collc: {collective.kind}{at} of {collective.num_ranks} ranks{by}; at most {steps} steps a thread",)
+
+
+def _option(name: str, need: str, found: object) -> Exception:
+    return error("C0759", f"option `{name}` of target `oneccl-xml` needs {need}, found {found}", exit_status=2)
