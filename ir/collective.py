@@ -14,7 +14,7 @@ import numpy as np
 
 from .diagnostic import error, nearest
 
-__all__ = ["KINDS", "REVERSED", "ROOTED", "Collective"]
+__all__ = ["IDEMPOTENT", "KINDS", "OPERATIONS", "ORDERED", "REVERSED", "ROOTED", "Collective"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -22,6 +22,15 @@ Array = np.ndarray[Any, np.dtype[Any]]
 KINDS = ("allgather", "reduce-scatter", "allreduce", "broadcast", "reduce", "gather", "scatter", "alltoall")
 ROOTED = frozenset({"broadcast", "reduce", "gather", "scatter"})
 _REDUCING = frozenset({"reduce-scatter", "allreduce", "reduce"})
+
+#: Every operation by the name the language has for it. ``user`` is a user's own, whose operands may change places;
+#: ``ordered`` one whose may not, so that contributions must be combined in the order of ranks.
+OPERATIONS = (
+    "sum", "prod", "min", "max", "avg", "band", "bor", "bxor", "land", "lor", "lxor", "user", "ordered",
+)  # fmt: skip
+#: Operations to which a contribution that comes twice makes no difference.
+IDEMPOTENT = frozenset({"min", "max", "band", "bor", "land", "lor"})
+ORDERED = frozenset({"ordered"})
 
 #: Running a schedule backwards (Definition 5 of the direct-connect paper) turns one collective into another.
 REVERSED = {
@@ -84,6 +93,16 @@ class Collective:
     def reduces(self) -> bool:
         """Whether the result combines the contributions of all ranks."""
         return self.kind in _REDUCING
+
+    @property
+    def idempotent(self) -> bool:
+        """Whether the result combines contributions by an operation that takes them more than once."""
+        return self.reduces and self.op in IDEMPOTENT
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the result combines contributions by an operation that needs them in the order of ranks."""
+        return self.reduces and self.op in ORDERED
 
     def holds(self, ranks: Any, shards: Any) -> Array:
         """Return whether each rank has (its contribution to) each shard at the start; the arrays broadcast."""

@@ -28,6 +28,7 @@ GB = 10**9
 
 
 def grown(net: Topology, kind: str = "allgather", sender: int | None = None, **options: object) -> Forest:
+    options.setdefault("unbalanced", True)
     return ForestScheduler(**options).run(Problem(net, Collective(kind, net.num_ranks, root=sender)))  # type: ignore[arg-type]
 
 

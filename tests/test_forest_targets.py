@@ -42,7 +42,7 @@ def test_too_many_pieces_name_the_limit_and_what_fits(collc: Callable[..., Ran])
     """Pieces that a user insists on are not made fewer: the limit is named, and what stays within it."""
     Path("a.coll").write_text(spec("dgx_a100(2)", "optimal", ", pieces: 64"))
     done = collc("compile", "a.coll", "-t", "msccl-xml{runtime=executor}", "-o", "out/", "--collective", "c2")
-    assert done.status == 3 and "the limit is 108 [C0509]" in done.err and "hint: 16 pieces fit" in done.err, done.err
+    assert done.status == 3 and "the limit is 32 [C0509]" in done.err and "hint: 16 pieces fit" in done.err, done.err
     assert not Path("out").exists()
 
 

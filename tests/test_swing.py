@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from fractions import Fraction as F
 from itertools import pairwise
 
+import attrs
 import numpy as np
 import pytest
+from commands import Ran
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torus_checks import all_chunks, congestion, problem, scatter_rows, shapes, wrong
 
+import collc as compiler
+from collc.backends.interpreter import run
 from collc.frontends.coll.families.cayley import hyperx, torus
 from collc.frontends.coll.families.grids import mesh
 from collc.frontends.coll.families.switched import fat_tree, hammingmesh
-from collc.ir.cost import cost
+from collc.ir.cost import cost, predicted_time
 from collc.ir.diagnostic import CollcError
 from collc.ir.messages import Messages
 from collc.ir.topology import LinkClass, Topology
-from collc.ir.verify import verify_schedule
+from collc.ir.verify import adds_once, verify_program, verify_schedule
 from collc.ir.verify.agreement import same_everywhere
-from collc.passes.synthesis.torus import base
+from collc.passes.discretize import Discretize
+from collc.passes.lower import Lower
 from collc.passes.synthesis.torus.peers import rho, swing_line, swing_peers
 from collc.passes.synthesis.torus.swing import Swing
+from collc.passes.synthesis.torus.times import seconds
 
 BANDWIDTH, LATENCY = Swing(variant="bandwidth"), Swing(variant="latency")
+UNFOLDED = Swing(variant="latency", fold=False)
 KINDS = ("allreduce", "reduce-scatter", "allgather", "broadcast", "reduce")
 
 
@@ -97,7 +106,7 @@ def test_steps_are_the_logarithm_of_every_dimension() -> None:
 def test_schedules_execute_and_cost_what_their_messages_do(sizes, kind, variant, ports, identical, wraps, data) -> None:
     net = torus(*sizes) if wraps else mesh(*sizes)
     root = data.draw(st.integers(0, net.num_ranks - 1)) if kind in ("broadcast", "reduce") else None
-    variant = "bandwidth" if kind in ("allgather", "reduce-scatter") else variant
+    variant = {"allgather": "bandwidth", "reduce-scatter": "bandwidth", "allreduce": variant}.get(kind, "latency")
     shape = "x".join(map(str, sizes))
     algorithm = Swing(variant=variant, ports=ports, identical=identical, shape=shape)
     schedule, messages = (make(problem(net, kind, root)) for make in (algorithm.run, algorithm.messages))
@@ -217,6 +226,30 @@ def test_ranks_agree_on_every_bit_where_the_flag_says_so(shape: tuple[int, ...])
     assert same_everywhere(BANDWIDTH.run(problem(torus(*shape))))
 
 
+@pytest.mark.parametrize(
+    ("options", "same"),
+    [
+        ("", True),
+        ("variant: bandwidth", True),
+        ("variant: latency", True),
+        ("variant: latency, identical: false", False),
+    ],
+)
+def test_costs_say_whether_ranks_may_differ(options: str, same: bool, collc: Callable[..., Ran]) -> None:
+    text = f"collective c = allreduce on torus(16); schedule c using swing {{ {options} }};"
+    assert compiler.compile_source(text).cost.same_everywhere is same
+    told, shown = collc("cost", "-", "--json", stdin=text), collc("cost", "-", stdin=text)
+    assert json.loads(told.out)["same_everywhere"] is same
+    assert ("may differ in their last bits" in shown.out) is not same
+
+
+def test_integers_and_maxima_are_the_same_in_any_order() -> None:
+    differing = Swing(variant="latency", identical=False)
+    for more, same in (({}, False), ({"dtype": "int32"}, True), ({"op": "max"}, True), ({"op": "prod"}, False)):
+        assert same_everywhere(differing.run(problem(torus(16), **more))) is same
+    assert same_everywhere(Swing().run(problem(torus(16), "reduce", 0)))
+
+
 def executed(schedule, values: np.ndarray) -> np.ndarray:
     """Return every rank's result of an allreduce of floats, added as lowering adds, every part on its own elements."""
     ranks, parts = schedule.collective.num_ranks, schedule.parts
@@ -241,16 +274,116 @@ def test_auto_takes_the_latency_variant_for_small_data() -> None:
     assert Swing().run(problem(net)).num_steps == 12
 
 
-def test_mistakes_have_codes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mistakes_have_codes() -> None:
     assert code(Swing(shape="3x5"), torus(4, 4)) == "C0590"
     assert code(Swing(shape="4 by 4"), torus(4, 4)) == "C0590"
     assert code(Swing(), torus(4, 4), "alltoall") == "C0591"
-    assert code(LATENCY, torus(4, 4), "allgather") == "C0591"
-    assert code(Swing(variant="latency", fold=False), torus(4, 6)) == "C0592"
+    assert code(LATENCY, torus(4, 4), "allgather") == code(BANDWIDTH, torus(4, 4), "broadcast", 1) == "C0591"
+    assert code(UNFOLDED, torus(4, 6)) == "C0592"
     assert code(LATENCY, torus(64, 64)) == "C0594"
-    monkeypatch.setattr(base, "NON_COMMUTATIVE", frozenset({"matmul"}))
-    assert code(Swing(), torus(4), op="matmul") == "C0593"
-    Swing().run(problem(torus(4), "allgather", op="matmul"))
+
+
+def test_the_dimension_at_fault_is_named_as_it_was_written() -> None:
+    for net, shape, op, words in [
+        (torus(4, 1, 6), None, "sum", "dimension 2 of 4x1x6: .* needs a power of two"),
+        (torus(4, 6), "1x24", "sum", "dimension 1 of 1x24: .* needs a power of two"),
+        (torus(6, 5), None, "max", "dimension 1 of 6x5: .* needs an even size"),
+    ]:
+        with pytest.raises(CollcError, match=words):
+            Swing(variant="latency", fold=False, shape=shape).run(problem(net, op=op))
+
+
+def test_operations_that_need_the_order_of_ranks_are_refused() -> None:
+    """By every scheduler, by the verifier where a schedule is written by hand; copies need no operation."""
+    for scheduler in ("swing", "bine", "bfb", "forest", "exact", "expansion", "double-binary-tree"):
+        with pytest.raises(CollcError, match="C0593"):
+            compiler.compile_source(
+                f"collective c = allreduce on torus(4) {{ op: ordered }}; schedule c using {scheduler};"
+            )
+    assert compiler.compile_source(
+        "collective c = allgather on torus(4) { op: ordered }; schedule c using swing;"
+    ).schedule
+    schedule = BANDWIDTH.run(problem(torus(4)))
+    needy = attrs.evolve(schedule, collective=attrs.evolve(schedule.collective, op="ordered"))
+    assert [check.name for check in verify_schedule(needy).failed] == ["single reduction"]
+    program = Lower().run(Discretize().run(schedule))
+    needy_program = attrs.evolve(program, collective=needy.collective)
+    assert verify_program(program).ok
+    assert [check.name for check in verify_program(needy_program).failed] == ["single reduction"]
+
+
+# ---- operations that take a contribution more than once
+
+
+@pytest.mark.parametrize("sizes", [(6,), (10,), (12,), (4, 6), (2, 6), (6, 1, 2)])
+@pytest.mark.parametrize("identical", [False, True])
+def test_maxima_need_no_folding_in_even_sizes(sizes: tuple[int, ...], identical: bool) -> None:
+    """ceil(log2 d) steps a dimension; the same rows are wrong for a sum, and programs know that of themselves."""
+    algorithm = Swing(variant="latency", fold=False, identical=identical)
+    schedule = algorithm.run(problem(torus(*sizes), op="max"))
+    assert schedule.num_steps == sum((size - 1).bit_length() for size in sizes)
+    assert verify_schedule(schedule).ok and same_everywhere(schedule)
+    sums = attrs.evolve(schedule.collective, op="sum")
+    assert [c.name for c in verify_schedule(attrs.evolve(schedule, collective=sums)).failed] == ["single reduction"]
+    program = Lower().run(Discretize().run(schedule))
+    assert verify_program(program).ok and not adds_once(program)
+    assert not verify_program(attrs.evolve(program, collective=sums)).ok
+    inputs = list(np.random.default_rng(3).integers(0, 10**6, (schedule.collective.num_ranks, 17)))
+    for found in run(program, inputs):
+        assert np.array_equal(found, np.max(inputs, axis=0))
+
+
+def test_programs_that_fold_are_right_for_any_operation() -> None:
+    schedule = Swing(variant="latency").run(problem(torus(6), op="max"))
+    assert "no contribution" in next(c.detail for c in verify_schedule(schedule).checks if c.name == "single reduction")
+    assert adds_once(Lower().run(Discretize().run(schedule)))
+    assert Swing(fold=False).run(problem(torus(6), op="max", size=1)).num_steps == 3
+    assert Swing(fold=False).run(problem(torus(6), op="sum", size=1)).num_steps == 6
+
+
+# ---- ports
+
+
+@given(
+    st.lists(st.sampled_from([2, 4, 6, 8]), min_size=1, max_size=3).filter(lambda sizes: np.prod(sizes) <= 64),
+    st.sampled_from(KINDS),
+)
+@settings(max_examples=25)
+def test_one_port_sends_one_message_at_a_time(sizes: list[int], kind: str) -> None:
+    root = 1 if kind in ("broadcast", "reduce") else None
+    found = Swing(ports=1).messages(problem(torus(*sizes), kind, root))
+    assert len(np.unique(np.stack([found.step, found.src]), axis=1).T) == len(found)
+    every = Swing().messages(problem(torus(*sizes), kind, root))
+    assert len(every) > len(found) and found.num_steps == every.num_steps
+
+
+def test_all_ports_are_in_use_in_the_first_step() -> None:
+    net = torus(8, 8)
+    found = BANDWIDTH.messages(problem(net))
+    first = found.route[found.step == 0]
+    assert np.array_equal(np.unique([found.routes.path(int(route))[0] for route in first]), np.arange(net.num_links))
+
+
+@given(
+    st.sampled_from(["torus(4, 4)", "torus(3, 4)", "mesh(2, 5)", "fat_tree(2)", "two speeds"]), st.integers(0, 1 << 24)
+)
+@settings(max_examples=30)
+def test_what_auto_compares_is_what_predictions_say(expression: str, size: int) -> None:
+    """Also where links have latencies, and where these differ; the variant taken is the faster one."""
+    net = torus(4, 4)
+    if expression == "two speeds":
+        classes = (LinkClass(F(10**9), F(1, 10**6)), LinkClass(F(2 * 10**9), F(7, 10**6)))
+        net = attrs.evolve(net, classes=classes, link_class=np.arange(net.num_links) % 3 % 2)
+    else:
+        net = compiler.topology(expression)
+        net = net if size % 2 else net.with_links(F(25 * 10**9), F(3, 10**6))
+    times = {}
+    for variant in ("bandwidth", "latency"):
+        asked = problem(net, size=size)
+        made = Swing(variant=variant).run(asked)
+        times[variant] = seconds(Messages.of(made))
+        assert times[variant] == predicted_time(cost(made), size) == seconds(Swing(variant=variant).messages(asked))
+    assert predicted_time(cost(Swing().run(asked)), size) == min(times.values())
 
 
 def test_auto_without_fold_keeps_to_what_is_possible() -> None:

@@ -29,6 +29,7 @@ from collc.passes.synthesis.torus.bine import Bine
 from collc.passes.synthesis.torus.bucket import Bucket
 from collc.passes.synthesis.torus.cycles import one_cycle, two_cycles
 from collc.passes.synthesis.torus.doubling import Rabenseifner, RecursiveDoubling
+from collc.passes.synthesis.torus.lines import Line, ring_line, short_ring_line
 from collc.passes.synthesis.torus.pat import PAT
 from collc.passes.synthesis.torus.ring import Ring
 from collc.passes.synthesis.torus.swing import Swing
@@ -37,8 +38,9 @@ from collc.passes.synthesis.torus.trivance import Trivance
 ALL = (
     Swing(), Swing(variant="latency"), Swing(ports=1), RecursiveDoubling(), RecursiveDoubling(mirrored="neg"),
     RecursiveDoubling(mirrored="reflect"), Rabenseifner(), Rabenseifner(mirrored="neg"),
-    Rabenseifner(mirrored="reflect"), Bucket(), Ring(), Bine(), Bine(variant="latency"), Bine(order="halving"),
-    Bine(variant="latency", order="halving"), PAT(), PAT(buffer=1), PAT(buffer=3), Trivance(),
+    Rabenseifner(mirrored="reflect"), Bucket(), Ring(), Ring(schedule="bfb"), Ring(rings=1), Bine(),
+    Bine(variant="latency"), Bine(order="halving"), Bine(variant="latency", order="halving"), PAT(), PAT(buffer=1),
+    PAT(buffer=3), Trivance(),
 )  # fmt: skip
 NETS = (
     torus(4), torus(7), torus(2, 2), torus(3, 4), torus(2, 4), torus(3, 3), torus(5, 2), torus(2, 3, 3), biring(9),
@@ -81,7 +83,7 @@ def test_schedules_execute_and_cost_what_their_messages_do(net: Topology) -> Non
 def test_every_block_moves_once_on_every_shape() -> None:
     scattered = (Rabenseifner(), Rabenseifner(mirrored="neg"), Rabenseifner(mirrored="reflect"), Bucket(), Trivance())
     chosen = shapes()[::6]
-    for algorithm in (*scattered, Ring(), Bine(), Bine(order="halving"), PAT(), PAT(buffer=4)):
+    for algorithm in (*scattered, Ring(), Ring(schedule="bfb"), Bine(), Bine(order="halving"), PAT(), PAT(buffer=4)):
         for shape in chosen:
             ranks, folds = int(np.prod(shape)), any(size & size - 1 for size in shape)
             for chunk in all_chunks(algorithm, shape)[:4]:
@@ -209,6 +211,50 @@ def test_rings_use_every_cycle_they_know(net: Topology, share: int) -> None:
     assert found.time_per_byte == 2 * F(net.num_ranks - 1, net.num_ranks * share)
 
 
+@pytest.mark.parametrize("m", range(2, 40))
+def test_shifted_rings_go_all_the_way_round_or_breadth_first(m: int) -> None:
+    """2 (N - 1) and 2 floor(N / 2) steps (figure 14 of the direct-connect paper), both bandwidth-optimal."""
+    for ring, steps in ((Ring(), m - 1), (Ring(schedule="bfb"), m // 2)):
+        found = ring.messages(problem(shifted_ring(m)))
+        assert found.num_steps == 2 * steps and found.time_per_byte * 4 == 2 * F(m - 1, m)
+        if m < 14:
+            for kind in ring.kinds:
+                made = ring.run(problem(shifted_ring(m), kind))
+                assert verify_schedule(made).ok
+                assert cost(made).time_per_byte == ring.messages(problem(shifted_ring(m), kind)).time_per_byte
+
+
+@pytest.mark.parametrize("size", range(2, 12))
+@pytest.mark.parametrize("way", [1, -1])
+@pytest.mark.parametrize("make", [ring_line, short_ring_line])
+def test_lines_of_rings_are_those_of_their_tables(make, way: int, size: int) -> None:
+    ring, to = make(size, way), np.full((size, size), -1)
+    for substep in range(ring.substeps):
+        a, block, target = ring.sends(substep)
+        assert (ring.when[a, block] == substep).all() and len(a) == np.count_nonzero(ring.when == substep)
+        to[a, block] = target
+    line = Line(ring.substeps, ring.when, to)
+    for substep in range(ring.substeps):
+        assert np.array_equal(ring.holdings(substep), line.holdings(substep))
+        for found, wanted in ((ring.traffic(substep), line.traffic(substep)), (ring.held(substep), line.held(substep))):
+            assert sorted(zip(*found, strict=True)) == sorted(zip(*wanted, strict=True))
+
+
+def test_how_many_rings() -> None:
+    for net, auto in ((torus(4, 4), 4), (torus(9, 3), 4), (biring(7, 4), 4), (torus(3, 4), 2), (uniring(4, 3), 3)):
+        n = net.num_ranks
+        for rings, share in (("auto", auto), (2, min(4, auto)), (1, 2)):
+            if rings == 2 and auto == 2:
+                assert code(Ring(rings=2), net) == "C0597"
+            elif net.name != "uniring":
+                made = Ring(rings=rings).run(problem(net))  # type: ignore[arg-type]
+                assert verify_schedule(made).ok and cost(made).time_per_byte == 2 * F(n - 1, n * share)
+    for net, words in ((torus(6, 4), "here r is 6, c is 4"), (torus(2, 2, 2), "2-D tori"), (uniring(5), "2-D tori")):
+        with pytest.raises(CollcError) as caught:
+            Ring(rings=2).run(problem(net))
+        assert words in caught.value.diagnostics[0].notes[0]
+
+
 def test_a_ring_through_switches_and_none_at_all() -> None:
     assert verify_schedule(Ring().run(problem(topology("fat_tree(4)")))).ok
     for expression in ("mesh(3, 3)", "debruijn(2, 3)", "mesh(5)"):
@@ -283,6 +329,8 @@ def test_trivance_takes_the_logarithm_to_base_3() -> None:
 def test_mistakes_have_codes() -> None:
     assert code(Trivance(variant="latency"), torus(9, 8)) == "C0592"
     assert code(Bucket(shape="5"), torus(4)) == "C0590"
+    assert code(Trivance(variant="latency"), torus(9), "allgather") == "C0591"
+    assert code(Bine(variant="latency"), torus(9), "allgather") == "C0591"
     assert code(PAT(), torus(4), "alltoall") == code(Ring(), torus(4), "alltoall") == "C0591"
     with pytest.raises(CollcError, match="C0596"):
         PAT(buffer=0)

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from collc.ir.collective import KINDS, ROOTED, Collective
+from collc.ir.collective import KINDS, OPERATIONS, ROOTED, Collective
 from collc.ir.diagnostic import CollcError, error, nearest
 from collc.ir.spec import Option, OptionValue
 from collc.ir.topology import Topology
@@ -22,7 +22,6 @@ from .values import Integers, Quantity, Switch, Value, kind_of
 
 __all__ = ["DTYPES", "OPERATIONS", "collective", "defaults", "known", "options"]
 
-OPERATIONS = ("sum", "prod", "min", "max", "avg", "band", "bor", "bxor", "land", "lor", "lxor", "user")
 DTYPES = (
     "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
     "float16", "bfloat16", "float32", "float64",
@@ -79,6 +78,10 @@ def _option_value(node: ast.Expr | ast.Word, scope: Scope, compiler: Compiler) -
             binding = scope.find(name)
             if binding is None or (isinstance(binding, Constant) and isinstance(binding.value, Topology)):
                 return name
+        case ast.Range(low, high):
+            ends = [compiler.evaluate(end, scope) for end in (low, high)]
+            if all(isinstance(end, Quantity) and end.measure == SIZE for end in ends):
+                return "..".join(str(end.value) for end in ends if isinstance(end, Quantity))  # bytes
     value = compiler.evaluate(node, scope)
     match value:
         case Quantity(amount):

@@ -7,11 +7,11 @@ the checks are those of design section 3.
 from __future__ import annotations
 
 from .forest import verify_forest
-from .program import verify_program
+from .program import adds_once, verify_program
 from .report import Check, Report
 from .schedule import verify_schedule
 
-__all__ = ["Check", "Report", "verify", "verify_forest", "verify_program", "verify_schedule"]
+__all__ = ["Check", "Report", "adds_once", "verify", "verify_forest", "verify_program", "verify_schedule"]
 
 
 def verify(level: object) -> Report:

@@ -90,5 +90,5 @@ def _explain(program: Program, where: Layout, touched: Accesses, before: int, af
     why = "only messages passed on chunk by chunk order them" if chunkwise else "nothing orders them"
     return (
         f"{doing(program, first)} {verbs[0]} {where.name(program, address)} and {doing(program, second)} "
-        f"{verbs[1]} it, but {why}"
+        f"{verbs[1]} it, but {why}: a wait of the second for the first is missing"
     )

@@ -122,13 +122,14 @@ def evaluate(program: Program, where: Layout, order: Array, partner: Array) -> O
     """Execute instructions in ``order`` on symbols; ``partner`` is the send that each receive receives.
 
     Stops at the first read of a location that nobody wrote, and at the first reduction of different chunks
-    or of values to which a rank contributes on both sides.
+    or of values to which a rank contributes on both sides, unless the operation is idempotent.
     """
     symbols = Symbols.of(program)
     memory = _initial(program, where, symbols)
     src, dst = (column.tolist() for column in locations(program, where))
     opcode, count, partner_of = program.opcode.tolist(), program.count.tolist(), partner.tolist()
     kinds = [(op.reads_src, op.reads_dst, op.receives, op.writes_dst, op.sends) for op in Opcode]
+    often = program.collective.idempotent
     sent: dict[int, list[int]] = {}
     for i in order.tolist():
         reads, accumulates, receives, writes, sends = kinds[opcode[i]]
@@ -136,10 +137,10 @@ def evaluate(program: Program, where: Layout, order: Array, partner: Array) -> O
         try:
             value = _read(memory, src[i], size) if reads else []
             if accumulates:
-                value = _combine(value, _read(memory, at, size), symbols.mask)
+                value = _combine(value, _read(memory, at, size), symbols.mask, often)
             elif receives:
                 other = sent.pop(partner_of[i])
-                value = _combine(value, other, symbols.mask) if reads else other
+                value = _combine(value, other, symbols.mask, often) if reads else other
         except _MistakeError as mistake:
             return Outcome(memory, _explain(program, where, symbols, i, mistake))
         if writes:
@@ -156,11 +157,12 @@ def _read(memory: list[int], at: int, size: int) -> list[int]:
     return value
 
 
-def _combine(mine: list[int], other: list[int], mask: int) -> list[int]:
+def _combine(mine: list[int], other: list[int], mask: int, often: bool) -> list[int]:
+    """Return what reduces two values; ``often`` says whether a rank may contribute to both."""
     result: list[int] = []
     for a, b in zip(mine, other, strict=True):
         # equal identities and disjoint contributions: what they have in common is the identity
-        if not a & b == a & mask == b & mask:
+        if not a & b == a & mask == b & mask and not (often and a & mask == b & mask):
             raise _MistakeError(len(result), a, b)
         result.append(a | b)
     return result

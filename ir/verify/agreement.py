@@ -19,16 +19,20 @@ __all__ = ["same_everywhere"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+#: operations whose floating-point results depend on the order of operands; whether a user's does is not known
+_ROUNDING = frozenset({"sum", "prod", "avg", "user"})
 _BLOCK_BYTES = 1 << 26  # state of the shards executed together
 
 
 def same_everywhere(level: Schedule | SymmetricSchedule | Forest) -> bool:
-    """Return whether every rank of a verified allreduce ends with the same bits; of other collectives it is so.
+    """Return whether every rank of a verified allreduce ends with the same bits.
 
+    In other collectives a sum is finished at one rank; sums of integers, maxima and such do not depend on the order.
     Trees of additions are compared by 64-bit hashes that ignore the order of operands. What arrives at a rank in one
     step is added in the order of parts, then of routes, as lowering does. Forests reduce to a root first.
     """
-    if level.collective.kind != "allreduce" or isinstance(level, Forest):
+    exact = "int" in level.collective.dtype or level.collective.op not in _ROUNDING
+    if level.collective.kind != "allreduce" or isinstance(level, Forest) or exact:
         return True
     rows, shards = (level.seed, 1) if isinstance(level, SymmetricSchedule) else (level, level.collective.num_shards)
     atoms, ranks = Atoms.of(rows), level.collective.num_ranks

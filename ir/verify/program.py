@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import attrs
 import numpy as np
 
 from ..layout import layout, sizes, total
@@ -17,7 +18,7 @@ from ._structure import matched, structure, summary
 from ._values import evaluate, postcondition
 from .report import Check, Report
 
-__all__ = ["verify_form", "verify_program"]
+__all__ = ["adds_once", "verify_form", "verify_program"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -53,6 +54,18 @@ def verify_program(
 def verify_form(program: Program) -> Report:
     """Check what needs no execution: ``structure``, ``bounds`` and ``matched``, up to the first that fails."""
     return Report("program", program.collective.kind, program.num_ranks, tuple(_form(program, ())))
+
+
+def adds_once(program: Program) -> bool:
+    """Return whether a verified program adds every contribution once, so that it is right for any operation.
+
+    One that is not is right for the operation that its collective names, which is idempotent.
+    """
+    if not program.collective.idempotent:
+        return True
+    strict = attrs.evolve(program, collective=attrs.evolve(program.collective, op="sum"))
+    finished = execute(strict).finished
+    return not evaluate(strict, layout(strict, False), finished, partners(strict)).problem
 
 
 def _checks(program: Program, modes: Sequence[bool], fifo_depth: int | None, split: int | None) -> Iterator[Check]:
@@ -114,6 +127,8 @@ def _data(program: Program, modes: Sequence[bool], finished: Array, partner: Arr
         where = layout(program, inplace)
         outcome = evaluate(program, where, finished, partner)
         wrong = [outcome.problem] if outcome.problem else []
+        if program.collective.ordered and program.num_instructions and program.num_ranks > 1:
+            wrong = [f"`op: {program.collective.op}` needs the order of ranks, which no program is known to keep"]
         missed = [] if wrong else postcondition(program, where, outcome.memory, finished, partner)
         clashes = overlaps(program, where) + races(program, where, accesses(program, where), order)
         for name, problems in zip(found, (clashes, wrong, missed), strict=True):

@@ -19,6 +19,7 @@ from .. import PASSES, SCHEDULERS
 from ..base import Pass
 from ..compose import compose
 from ..reverse import Reverse, reverse
+from ..synthesis.operations import require_commutative
 from .bidirectional import bidirectional
 from .degree import degree
 from .isomorphic import carried, reverse_symmetry
@@ -67,6 +68,7 @@ class Expansion(Pass):
                 hint="use bfb, or write it by hand: `schedule NAME using steps { ... }`",
                 exit_status=3,
             )
+        require_commutative(self.name, ir.collective)
         topology.require_connected("an expanded schedule")
         tree = _Tree(self._base())
         halves = list[Schedule]()

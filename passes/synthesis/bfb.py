@@ -37,6 +37,7 @@ from ..discretize import round_parts
 from ..reverse import Reverse, reverse
 from .balance import Balance, Histogram
 from .division import Division, Kinds, division_for
+from .operations import require_commutative
 from .relaxed import relaxed_breadth_first
 from .symmetric import shard_0
 
@@ -65,7 +66,8 @@ class BFB(Pass):
     Allgather and broadcast are built directly; reduce-scatter and reduce on the transpose, then reversed
     (Corollary 1.1);
     allreduce is reduce-scatter, then allgather. Raises C0301 (not strongly connected), C0501 (switches), C0503 (a
-    collective it cannot do), C0504 (more parts than can be counted), C0550 (an impossible number of chunks or bytes).
+    collective it cannot do), C0504 (more parts than can be counted), C0550 (an impossible number of chunks or
+    bytes), C0593 (an operation that needs an order).
     """
 
     name: ClassVar[str] = "bfb"
@@ -102,6 +104,7 @@ class BFB(Pass):
 
     def run(self, ir: Problem) -> AnySchedule:
         topology, collective = ir.topology, self._phase(ir.collective)
+        require_commutative(self.name, collective)
         _require(topology, collective)
         made = self._scheduled(topology, collective)
         if isinstance(made, SymmetricSchedule) and len(made) <= _WRITTEN_OUT:

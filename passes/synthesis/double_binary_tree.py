@@ -22,16 +22,22 @@ import numpy as np
 from collc.ir.collective import Collective
 from collc.ir.cost import DEFAULT_ALPHA, DEFAULT_BANDWIDTH
 from collc.ir.diagnostic import CollcError, error
-from collc.ir.schedule import Action, Schedule
+from collc.ir.messages import Messages
+from collc.ir.schedule import Action, Routes, Schedule
 from collc.ir.spec import Problem
 from collc.ir.topology import Topology
 from collc.ir.two_trees import centre, depths, rooted, two_trees
 
 from ..base import Pass
+from .operations import require_commutative
+from .torus.routing import router
+from .torus.shape import logical_shape
 
 __all__ = ["DoubleBinaryTree"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
+#: tree, step of the first piece over every edge, steps between pieces, routes of the edges, what is done
+_Flow = tuple[int, Array, int, Array, Action]
 
 _KINDS = ("allreduce", "broadcast", "reduce")
 _MOST_PIECES = 1 << 16
@@ -43,13 +49,15 @@ _USUAL_SIZE = 1 << 20
 
 @attrs.frozen
 class DoubleBinaryTree(Pass):
-    """Synthesize the pipelined schedule of two binary trees, on any network that has their links.
+    """Synthesize the pipelined schedule of two binary trees, on any network.
 
-    The trees are those of ``double_binary_tree(N)`` by rank numbers. An allreduce turns round in the middle of each
-    tree; a broadcast or reduce begins or ends at its root, wherever that is in the trees.
+    The trees are those of ``double_binary_tree(N)`` by rank numbers. Where the network lacks a link of theirs, messages
+    take shortest paths. An allreduce turns round in the middle of each tree; a broadcast or reduce begins or ends at
+    its root, wherever that is in the trees.
 
-    Raises C0530 (a collective it cannot do), C0531 (a link of the trees is missing), C0532 (an impossible number of
-    pieces), C0533 (``one-port`` with a rooted collective).
+    Raises C0530 (a collective it cannot do), C0531 (a link is missing and messages are not to be routed), C0532 (an
+    impossible number of pieces), C0533 (``one-port`` with a rooted collective), C0593 (an operation that needs an
+    order).
     """
 
     name: ClassVar[str] = "double-binary-tree"
@@ -65,24 +73,55 @@ class DoubleBinaryTree(Pass):
         default=False, metadata={"help": "let a rank send down, and receive from above, one piece a step"}
     )
 
+    routed: bool = attrs.field(
+        default=True, metadata={"help": "let messages take several links where the network lacks one of the trees'"}
+    )
+
     def run(self, ir: Problem) -> Schedule:
+        topology, ranks = ir.topology, ir.collective.num_ranks
+        pieces, flows, routes = self._flows(ir)
+        halves = _halves(ranks, pieces)
+        rows = [_rows(first, pace, links, halves[tree], action) for tree, first, pace, links, action in flows]
+        return _schedule(topology, ir.collective, routes, pieces, rows)
+
+    def pieces(self, ir: Problem) -> int:
+        """Return into how many pieces each half of the data is cut."""
+        return self._flows(ir)[0]
+
+    def messages(self, ir: Problem) -> Messages:
+        """Return the messages of the schedule that ``run`` makes; while all edges are busy, steps are stored once."""
+        pieces, flows, routes = self._flows(ir)
+        last = max((int(first.max(initial=0)) for _, first, *_ in flows), default=0)
+        kept = min(pieces, last + 1) if all(pace == 1 for *_, pace, _, _ in flows) else pieces
+        steps = [(first[:, None] + pace * np.arange(kept)).ravel() for _, first, pace, _, _ in flows]
+        links = [np.repeat(links, kept) for *_, links, _ in flows]
+        none = np.zeros(0, dtype=np.int64)
+        step, link = (np.concatenate([none, *columns]) for columns in (steps, links))
+        order, times = np.argsort(step, kind="stable"), np.ones(int(step.max(initial=-1)) + 1, dtype=np.int64)
+        times[last : last + 1] += pieces - kept
+        return Messages(
+            ir.topology, ir.collective, 2 * pieces, step=step[order], route=link[order], amount=np.ones_like(step),
+            times=times, routes=routes, scheduler=self.name,
+        )  # fmt: skip
+
+    def _flows(self, ir: Problem) -> tuple[int, list[_Flow], Routes]:
+        """Return the number of pieces of each half, and what goes up and down the trees over which routes."""
         topology, collective = ir.topology, ir.collective
         self._check(topology, collective)
         trees = _placed(topology.num_ranks, collective.root, self.one_port)
         turns, pace = (_coloured(trees), 2) if self.one_port else ([depths(tree) - 1 for tree in trees], 1)
         last = max(int(turn.max()) for turn in turns)
         phases = 2 if collective.kind == "allreduce" else 1
-        pieces = self.pipeline or _pieces(topology, collective, phases * (last + 1), pace)
-        up, down = _links(topology, trees)
-        rows = []
-        for tree, cuts in enumerate(_halves(topology.num_ranks, pieces)):
-            child = np.flatnonzero(trees[tree] >= 0)
-            turn = turns[tree][child]
+        up, down, routes = _routes(topology, trees, self.routed)
+        flows: list[_Flow] = []
+        for tree, parent in enumerate(trees):
+            turn = turns[tree][np.flatnonzero(parent >= 0)]
             if collective.kind != "broadcast":
-                rows.append(_rows(last - turn, pace, up[tree], cuts, Action.REDUCE))
+                flows.append((tree, last - turn, pace, up[tree], Action.REDUCE))
             if collective.kind != "reduce":
-                rows.append(_rows(turn + (last + 1) * (phases - 1), pace, down[tree], cuts, Action.COPY))
-        return _schedule(topology, collective, pieces, rows)
+                flows.append((tree, turn + (last + 1) * (phases - 1), pace, down[tree], Action.COPY))
+        shared = _shared(routes, [links for _, _, _, links, _ in flows])
+        return self.pipeline or _pieces(topology, collective, phases * (last + 1), pace, shared), flows, routes
 
     def _check(self, topology: Topology, collective: Collective) -> None:
         if collective.kind not in _KINDS:
@@ -90,6 +129,7 @@ class DoubleBinaryTree(Pass):
             notes = [f"it schedules {', '.join(_KINDS)}"]
             message = f"double-binary-tree cannot schedule `{collective.kind}`"
             raise error("C0530", message, notes=notes, hint=hint, exit_status=3)
+        require_commutative(self.name, collective)
         if self.pipeline is not None and not 1 <= self.pipeline <= _MOST_PIECES:
             message = f"found {self.pipeline} pieces, needed 1 to {_MOST_PIECES}"
             raise error("C0532", message, hint="write `pipeline: 16`", exit_status=3)
@@ -150,17 +190,18 @@ def _two_colours(trees: Sequence[Array]) -> dict[tuple[int, int], int]:
 # ---- pieces
 
 
-def _pieces(topology: Topology, collective: Collective, steps: int, pace: int) -> int:
-    """Return how many pieces take least time: (steps + pace (k - 1)) (alpha + x / k), x the time of half the data.
+def _pieces(topology: Topology, collective: Collective, steps: int, pace: int, shared: int) -> int:
+    """Return how many pieces take least time: (steps + pace (k - 1)) (alpha + x / k).
 
-    Latency and bandwidth are the links' own where they have any, else those that predictions assume; the size is the
+    x is the time of half the data on a link, as often as edges of the trees that are busy together share one. Latency
+    and bandwidth are the links' own where they have any, else those that predictions assume; the size is the
     collective's, else 1 MiB.
     """
     alpha = max(c.latency for c in topology.classes) or DEFAULT_ALPHA
     speed = min(c.bandwidth for c in topology.classes)
     if topology.unit != "B/s":
         speed *= DEFAULT_BANDWIDTH / (topology.node_bandwidth or 1)
-    half = Fraction(collective.size or _USUAL_SIZE, 2) / speed
+    half = Fraction((collective.size or _USUAL_SIZE) * shared, 2) / speed
     best = isqrt(max(int((steps - pace) * half / (pace * alpha)), 0))
     tried = (min(max(k, 1), _MOST_CHOSEN) for k in (best, best + 1))
     return min(tried, key=lambda k: (steps + pace * (k - 1)) * (alpha + half / k))
@@ -185,8 +226,32 @@ def _parts(num_ranks: int, pieces: int) -> tuple[int, int]:
 # ---- links and rows
 
 
-def _links(topology: Topology, trees: Sequence[Array]) -> tuple[list[Array], list[Array]]:
-    """Return the links up and down every tree's edges, children ascending; raise C0531 where one is missing.
+def _routes(topology: Topology, trees: Sequence[Array], routed: bool) -> tuple[list[Array], list[Array], Routes]:
+    """Return routes, and which of them lead up and down every tree's edges, children ascending."""
+    found = _links(topology, trees)
+    if not isinstance(found, CollcError):
+        return *found, Routes.direct(topology.num_links)
+    if not routed:
+        raise found
+    by, keys = router(topology, logical_shape(topology)), list[Array]()
+    for tree, parent in enumerate(trees):
+        child = np.flatnonzero(parent >= 0)
+        keys += [by.keys(child, parent[child], tree, tree), by.keys(parent[child], child, tree, tree)]
+    known, index = np.unique(np.concatenate(keys), return_inverse=True)
+    rows = np.split(index, np.cumsum([len(key) for key in keys])[:-1])
+    return rows[::2], rows[1::2], by.routes(known)
+
+
+def _shared(routes: Routes, used: Sequence[Array]) -> int:
+    """Return how many of the routes in use share a link at most; 1 where none are."""
+    often = np.bincount(np.concatenate([np.zeros(0, dtype=np.int64), *used]), minlength=len(routes))
+    load = np.zeros(int(routes.links.max(initial=0)) + 1, dtype=np.int64)
+    np.add.at(load, routes.links, np.repeat(often, np.diff(routes.start.astype(np.int64)).astype(np.int64)))
+    return max(int(load.max()), 1)
+
+
+def _links(topology: Topology, trees: Sequence[Array]) -> tuple[list[Array], list[Array]] | CollcError:
+    """Return the links up and down every tree's edges, children ascending, or C0531 where one is missing.
 
     An edge of both trees has two links where there are parallel ones.
     """
@@ -202,7 +267,7 @@ def _links(topology: Topology, trees: Sequence[Array]) -> tuple[list[Array], lis
         wanted = ends[:, 0] * topology.num_nodes + ends[:, 1]
         first, count = np.searchsorted(known, wanted), np.searchsorted(known, wanted, "right")
         if (first == count).any():
-            raise _missing(topology, tree, ends[first == count])
+            return _missing(topology, tree, ends[first == count])
         found = order[first + ((count - first > 1) & np.isin(wanted, taken))]
         taken = wanted
         up.append(found[: len(child)])
@@ -217,7 +282,7 @@ def _missing(topology: Topology, tree: int, ends: Array) -> CollcError:
         "C0531",
         f"`{topology.name}` has no link from rank {names[a]} to rank {names[b]}{more}",
         notes=[f"double-binary-tree needs the links of `double_binary_tree({topology.num_ranks})`, both ways"],
-        hint="use that topology, or another scheduler: `bfb` needs no particular links",
+        hint="leave `routed` out: messages then take several links",
         exit_status=3,
     )
 
@@ -230,10 +295,12 @@ def _rows(turn: Array, pace: int, links: Array, cuts: Array, action: Action) -> 
     return np.stack([column.ravel() for column in columns])
 
 
-def _schedule(topology: Topology, collective: Collective, pieces: int, rows: Sequence[Array]) -> Schedule:
+def _schedule(
+    topology: Topology, collective: Collective, routes: Routes, pieces: int, rows: Sequence[Array]
+) -> Schedule:
     table = np.concatenate(rows, axis=1)
     step, action, shard, lo, hi, route = table[:, np.argsort(table[0], kind="stable")]
     return Schedule(
         topology, collective, _parts(topology.num_ranks, pieces)[0], step=step, action=action, shard=shard, lo=lo,
-        hi=hi, route=route, scheduler="double-binary-tree",
+        hi=hi, route=route, routes=routes, scheduler="double-binary-tree",
     )  # fmt: skip

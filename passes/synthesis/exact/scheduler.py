@@ -20,6 +20,7 @@ from collc.ir.verify import verify_schedule
 from ...base import Pass
 from ...compose import compose
 from ...reverse import Reverse, reverse
+from ..operations import require_commutative
 from .demand import Demand
 from .front import chunk_numbers, front, require_possible, within
 from .schedules import schedule_of
@@ -65,6 +66,7 @@ class Exact(Pass):
     proof: bool = attrs.field(default=False, metadata={"help": "make it an error if the best found is not proved"})
 
     def run(self, ir: Problem) -> Schedule:
+        require_commutative(self.name, ir.collective)
         self._check()
         _require(ir.topology)
         if ir.collective.kind != "allreduce":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
@@ -11,26 +12,30 @@ from collc.ir.collective import Collective
 from collc.ir.diagnostic import error
 from collc.ir.topology import Topology
 
-__all__ = ["COLLECTIVES", "check_inputs", "require_balanced_switches"]
+from ..operations import require_commutative
+
+__all__ = ["COLLECTIVES", "check_inputs", "require_balanced"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 #: the collectives that spanning trees do
 COLLECTIVES = ("allgather", "reduce-scatter", "allreduce", "broadcast", "reduce")
 
+_SWITCHES_LOSE = "a switch passes on what it takes in and cannot copy, so what is more one way is lost"
+_RANKS_LOSE = "every rank takes in and passes on the same data, so what is more one way is most often a mistake"
 _INSTEAD = {"alltoall": "`flow` schedules alltoall, on networks without switches"}
 
 
-def check_inputs(topology: Topology, collective: Collective) -> None:
+def check_inputs(topology: Topology, collective: Collective, unbalanced: bool = False) -> None:
     """Raise unless there are trees for this collective on this network.
 
     C0503 (a collective that is no matter of spanning trees), C0580 (a link without bandwidth), C0582 (a switch that
-    data enter and cannot leave, or leave and cannot enter), C0301 (ranks without a way between them). A broadcast needs
-    ways from its root only, a reduce to it.
+    nothing passes through), C0581 (a node with more bandwidth in than out, or less), C0593 (an operation that needs an
+    order), C0301 (ranks without a way between them). A broadcast needs ways from its root only, a reduce to it.
 
-    A switch with a single neighbour carries nothing and does no harm. Ranks may take in more or less than they let out
-    (Theorem 10 needs no balance of them); switches need balance only as far as trees use them, which shows when they
-    are removed: :func:`require_balanced_switches` says then what is wrong with the network.
+    Trees of all ranks do not need networks that balance (Theorem 10), but networks that do not have mostly lost a link:
+    who means it says so, ``unbalanced``. Switches need balance as far as trees use them, which shows when they are
+    removed: :func:`require_balanced` says then what is wrong with the network. One root may have links one way only.
     """
     if collective.kind not in COLLECTIVES:
         raise error(
@@ -40,25 +45,31 @@ def check_inputs(topology: Topology, collective: Collective) -> None:
             hint=_INSTEAD.get(collective.kind, "`exact` schedules it, on small networks without switches"),
             exit_status=3,
         )
+    require_commutative("forest", collective)
     _require_bandwidth(topology)
     _require_two_way_switches(topology)
-    if collective.root is None or collective.kind == "allreduce":
+    if collective.root is None:
         topology.require_connected("a forest")
+        if not unbalanced:
+            require_balanced(topology, range(topology.num_nodes))
     else:
         _require_ways(topology, collective.root, collective.kind == "broadcast")
 
 
-def require_balanced_switches(topology: Topology) -> None:
-    """Raise C0581 at the first switch with more bandwidth in than out, or less."""
+def require_balanced(topology: Topology, nodes: Iterable[int]) -> None:
+    """Raise C0581 at the first of these nodes with more bandwidth in than out, or less."""
     into, out = (_totals(topology, ends) for ends in (topology.dst, topology.src))
-    for switch in range(topology.num_ranks, topology.num_nodes):
-        if into[switch] != out[switch]:
-            found = f"{_shown(topology, into[switch])} in and {_shown(topology, out[switch])} out"
+    for node in nodes:
+        if into[node] != out[node]:
+            switch = node >= topology.num_ranks
+            found = f"{_shown(topology, into[node])} in and {_shown(topology, out[node])} out"
+            hint = f"write `<->`, or give the links of the {'switch' if switch else 'rank'} as much bandwidth both ways"
             raise error(
                 "C0581",
-                f"switch {topology.names[switch]} of `{topology.name}` has {found}, needed as much out as in",
-                notes=["a switch passes on what it takes in and cannot copy, so what is more one way is lost"],
-                hint="write `<->`, or give the links of the switch the same bandwidth in sum both ways",
+                f"{'switch' if switch else 'rank'} {topology.names[node]} of `{topology.name}` has {found}, "
+                "needed as much out as in",
+                notes=[_SWITCHES_LOSE if switch else _RANKS_LOSE],
+                hint=hint if switch else f"{hint}; where links are meant so, `using forest {{ unbalanced: true }}`",
                 exit_status=3,
             )
 
@@ -80,6 +91,7 @@ def _require_two_way_switches(topology: Topology) -> None:
     into, out = (np.bincount(ends[real], minlength=topology.num_nodes) for ends in (topology.dst, topology.src))
     one_way = np.flatnonzero((into > 0) != (out > 0))
     switches = one_way[one_way >= topology.num_ranks]
+    _require_neighbours(topology)
     if len(switches):
         switch = int(switches[0])
         count, is_in = int(into[switch] + out[switch]), bool(into[switch])
@@ -92,6 +104,24 @@ def _require_two_way_switches(topology: Topology) -> None:
             hint="write `<->` where links should go both ways, or leave the switch out",
             exit_status=3,
         )
+
+
+def _require_neighbours(topology: Topology) -> None:
+    """Raise C0582 at the first switch whose links both ways all lead to a single node."""
+    ends = np.concatenate([np.stack([topology.src, topology.dst], 1), np.stack([topology.dst, topology.src], 1)])
+    pairs = np.unique(ends[ends[:, 0] != ends[:, 1]].astype(np.int64), axis=0)
+    neighbours = np.bincount(pairs[:, 0], minlength=topology.num_nodes)
+    stubs = np.flatnonzero(neighbours == 1)
+    for switch in stubs[stubs >= topology.num_ranks].tolist():
+        only = int(pairs[pairs[:, 0] == switch, 1][0])
+        if (topology.src == switch).any() and (topology.dst == switch).any():
+            raise error(
+                "C0582",
+                f"switch {topology.names[switch]} of `{topology.name}` has links to {topology.names[only]} alone",
+                notes=["nothing passes through a switch with a single neighbour"],
+                hint="add the links that are missing, or leave the switch out",
+                exit_status=3,
+            )
 
 
 def _require_ways(topology: Topology, root: int, outward: bool) -> None:

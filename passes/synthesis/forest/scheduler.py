@@ -17,7 +17,7 @@ from collc.ir.topology import Topology
 
 from ...base import Pass
 from .capacities import flow_network, link_capacities
-from .inputs import check_inputs, require_balanced_switches
+from .inputs import check_inputs, require_balanced
 from .optimum import Choice, choose
 from .orbits import OrbitForest, orbit_forest
 from .packing import pack
@@ -79,6 +79,9 @@ class ForestScheduler(Pass):
         default="reduce-scatter", metadata={"help": "an allreduce's first half; `reduce` has one rank as the only root"}
     )
     root: int = attrs.field(default=0, metadata={"help": "the rank that an allreduce via `reduce` goes through"})
+    unbalanced: bool = attrs.field(
+        default=False, metadata={"help": "take networks whose nodes have more bandwidth one way than the other"}
+    )
 
     def run(self, ir: Problem) -> Forest:
         forest = self.grow(ir)
@@ -87,7 +90,7 @@ class ForestScheduler(Pass):
 
     def grow(self, ir: Problem, mark: Mark = _unmarked) -> Forest:
         """Return the forest in one piece; ``mark`` is called with the name of every phase when it is over."""
-        check_inputs(ir.topology, ir.collective)
+        check_inputs(ir.topology, ir.collective, self.unbalanced)
         self._check_options(ir)
         topology, collective = ir.topology, ir.collective
         supply, rooted = self._supply(ir)
@@ -108,7 +111,7 @@ class ForestScheduler(Pass):
         """Return how many trees are sent and what was tried, for data that flow from the roots and for those that flow
         to them, as far as there are any; where links go both ways, both are the same and told once.
         """
-        check_inputs(ir.topology, ir.collective)
+        check_inputs(ir.topology, ir.collective, self.unbalanced)
         topology, kind, (supply, _) = ir.topology, ir.collective.kind, self._supply(ir)
         both = topology.reverse_links is not None
         networks = [topology] if both or kind not in ("reduce-scatter", "reduce") else []
@@ -160,7 +163,9 @@ def _packed(topology: Topology, supply: list[int], choice: Choice, mark: Mark) -
     try:
         logical = remove_switches(flow_network(topology, held), topology.num_ranks, trees, topology.names)
     except CollcError:
-        require_balanced_switches(topology)  # where bandwidths do not balance, no number of trees helps
+        require_balanced(
+            topology, range(topology.num_ranks, topology.num_nodes)
+        )  # where bandwidths do not balance, no number of trees helps
         raise
     mark("switches")
     packed = pack(topology.num_ranks, logical.capacity, trees)

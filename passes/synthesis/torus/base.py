@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from fractions import Fraction
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import attrs
 import numpy as np
 
-from collc.ir.cost import DEFAULT_ALPHA, DEFAULT_BANDWIDTH
 from collc.ir.diagnostic import error
 from collc.ir.messages import Messages
 from collc.ir.schedule import Schedule
 from collc.ir.spec import Problem
 
 from ...base import Pass
+from ..operations import require_commutative
 from .build import Plan, to_messages, to_schedule
 from .chunks import Chunk, Exchange, Slot, queue
 from .lines import Line
@@ -24,14 +23,9 @@ from .peers import folded
 from .routing import Router, router
 from .shape import logical_shape
 
-__all__ = ["NON_COMMUTATIVE", "Script", "TorusPass", "exchange", "scattered", "seconds"]
+__all__ = ["Script", "TorusPass", "exchange", "scattered"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
-
-#: operations whose result depends on the order of ranks: the language has none, and what a program is given when it
-#: runs (an ``MPI_Op``) its runtime checks. What these algorithms combine is no interval of ranks (after two steps of
-#: Swing rank 0 of 8 has 0, 1, 6 and 7).
-NON_COMMUTATIVE: frozenset[str] = frozenset()
 
 #: substeps of one dimension in which everything is sent: (senders, receivers)
 Script = list[tuple[Array, Array]]
@@ -44,6 +38,8 @@ class TorusPass(Pass):
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = Schedule
     kinds: ClassVar[tuple[str, ...]] = ("allreduce", "reduce-scatter", "allgather")
+    #: the collectives that a variant is for, where it is not for all
+    variants: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     def run(self, ir: Problem) -> Schedule:
         return to_schedule(self.plan(ir))
@@ -54,7 +50,7 @@ class TorusPass(Pass):
 
     def plan(self, ir: Problem) -> Plan:
         """Return how the data go."""
-        kind, op = ir.collective.kind, ir.collective.op
+        kind = ir.collective.kind
         if kind not in self.kinds:
             raise error(
                 "C0591",
@@ -63,13 +59,16 @@ class TorusPass(Pass):
                 hint="leave the scheduler out: `auto` takes one that can",
                 exit_status=3,
             )
-        if ir.collective.reduces and op in NON_COMMUTATIVE:
+        variant = getattr(self, "variant", "")
+        if kind not in self.variants.get(variant, self.kinds):
             raise error(
-                "C0593",
-                f"{self.name} does not add contributions in the order of ranks, as `{op}` needs",
-                hint="use `exact`, or a schedule by hand",
+                "C0591",
+                f"the {variant} variant of {self.name} cannot schedule `{kind}`",
+                notes=[f"it schedules {', '.join(self.variants[variant])}"],
+                hint="leave `variant` out",
                 exit_status=3,
             )
+        require_commutative(self.name, ir.collective)
         if ir.topology.num_ranks == 1:
             return Plan(ir, Router(ir.topology), 1, (), self.name)
         return self._plan(ir)
@@ -84,14 +83,6 @@ class TorusPass(Pass):
         return router(ir.topology, *shapes)
 
 
-def seconds(messages: Messages) -> Fraction:
-    """Return the time of the messages at the collective's size, links' own latency and bandwidth before usual ones."""
-    topology = messages.topology
-    alpha = max(c.latency for c in topology.classes) or DEFAULT_ALPHA
-    scale = Fraction(1) if topology.unit == "B/s" else (topology.node_bandwidth or 1) / DEFAULT_BANDWIDTH
-    return messages.num_steps * alpha + messages.time_per_byte * scale * (messages.collective.size or 0)
-
-
 # ---- chunks
 
 
@@ -104,9 +95,10 @@ def scattered(
 
 
 def exchange(
-    shape: tuple[int, ...], scripts: Sequence[Script], folds: Sequence[bool], start: int, part: int, way: int = 0
-) -> Exchange:
-    """Return the chunk, a part of every shard, that is exchanged whole.
+    shape: tuple[int, ...], scripts: Sequence[Script], folds: Sequence[bool], start: int, part: int, way: int = 0,
+    *, backwards: bool = False,
+) -> Exchange:  # fmt: skip
+    """Return the chunk, a part of every shard, that is exchanged whole; ``backwards``, last substeps come first.
 
     Where ``folds``, a dimension's script is of the largest power of two below its size: guests hand over all they have
     first, and get the result at the end.
@@ -121,7 +113,9 @@ def exchange(
         after.append(Slot(dim, hosts, guests, tuple(inside), copies=True))
         inside[dim] = core[dim]
     middle = []
-    for turn in queue([len(script) for script in scripts], start):
+    turns = queue([len(script) for script in scripts], start)
+    # All turns, not each script alone: so chunks are in their longest dimensions at the same time.
+    for turn in reversed(turns) if backwards else turns:
         sender, receiver = scripts[turn.dim][turn.first]
         middle.append(Slot(turn.dim, core[turn.dim][sender], core[turn.dim][receiver], tuple(inside)))
     return Exchange(shape, part, part + 1, way, slots=(*before, *middle, *reversed(after)))

@@ -6,6 +6,7 @@ trees, so fewer messages cross from group to group. Rooted collectives follow th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import ClassVar, Literal
 
@@ -14,10 +15,11 @@ import numpy as np
 
 from collc.ir.spec import Problem
 
-from .base import TorusPass, exchange, scattered, seconds
+from .base import TorusPass, exchange, scattered
 from .build import Plan, to_messages
 from .lines import Line, tree_line, with_guest
 from .peers import swing_peers
+from .times import seconds
 
 __all__ = ["Bine"]
 
@@ -28,7 +30,7 @@ Order = Literal["doubling", "halving"]
 class Bine(TorusPass):
     """Synthesize Bine collectives for any number of ranks, in one dimension and over one port.
 
-    Raises C0591 (a collective it cannot do), C0593 (an operation that is not commutative).
+    Raises C0591 (a collective it cannot do), C0593 (an operation that needs an order).
     """
 
     name: ClassVar[str] = "bine"
@@ -36,6 +38,11 @@ class Bine(TorusPass):
     kinds: ClassVar[tuple[str, ...]] = (
         "allreduce", "reduce-scatter", "allgather", "broadcast", "reduce", "gather", "scatter",
     )  # fmt: skip
+
+    variants: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "bandwidth": ("allreduce", "reduce-scatter", "allgather"),
+        "latency": ("allreduce", "broadcast", "reduce", "gather", "scatter"),
+    }
 
     variant: Literal["auto", "bandwidth", "latency"] = attrs.field(
         default="auto",

@@ -77,7 +77,7 @@ def _few_enough(plan: Plan) -> None:
             "C0594",
             f"{plan.scheduler} on {n} ranks makes about {rows} transfers",
             notes=[f"written out are at most {_MOST_ROWS}, about 1,500 to 4,000 ranks"],
-            hint="`collc simulate` and `collc cost` need its messages only",
+            hint="`collc simulate` needs its messages only",
             exit_status=3,
         )
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from collc.ir.arrays import fit
 
-__all__ = ["Line", "ring_line", "tree_line", "with_folds", "with_guest"]
+__all__ = ["Line", "ring_line", "short_ring_line", "tree_line", "with_folds", "with_guest"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -100,6 +100,43 @@ class _Ring:
 def ring_line(size: int, way: int) -> Line:
     """Return the line of size - 1 substeps in which everyone passes a block on to its neighbour, ``way`` +1 or -1."""
     return _Ring(size, way)  # type: ignore[return-value]
+
+
+@attrs.frozen(eq=False)
+class _ShortRing(_Ring):
+    """The line in which every block goes the shorter way round a ring; half round, the way that ``way`` says."""
+
+    @property
+    def substeps(self) -> int:
+        return self.size // 2
+
+    @cached_property
+    def when(self) -> Array:
+        up = (np.arange(self.size)[None, :] - np.arange(self.size)[:, None]) % self.size
+        return self.substeps - np.minimum(up, self.size - up)
+
+    def sends(self, substep: int) -> tuple[Array, Array, Array]:
+        a, away = np.arange(self.size), self.substeps - substep
+        ways = (self.way,) if 2 * away == self.size else (1, -1)
+        sent = [(a, (a + way * away) % self.size, (a + way) % self.size) for way in ways]
+        block, to = (np.concatenate([row[column] for row in sent]) for column in (1, 2))
+        return np.tile(a, len(ways)), block, to
+
+    def traffic(self, substep: int) -> tuple[Array, Array, Array]:
+        a, _, to = self.sends(substep)
+        return a, to, np.ones(len(a), dtype=np.int64)
+
+    def holdings(self, substep: int) -> Array:
+        return np.full(self.size, min(2 * (self.substeps - substep) + 1, self.size))
+
+
+@cache
+def short_ring_line(size: int, way: int) -> Line:
+    """Return the line of size // 2 substeps in which everyone passes blocks on both ways round, farthest first.
+
+    Breadth first on a ring: what is half round goes up (``way`` +1) or down (-1).
+    """
+    return _ShortRing(size, way)  # type: ignore[return-value]
 
 
 def tree_line(peers: Sequence[Array]) -> Line:

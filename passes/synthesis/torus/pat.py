@@ -30,7 +30,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 class PAT(TorusPass):
     """Synthesize PAT schedules.
 
-    Raises C0591 (a collective it cannot do), C0593 (an operation that is not commutative), C0596 (no room for a block).
+    Raises C0591 (a collective it cannot do), C0593 (an operation that needs an order), C0596 (no room for a block).
     """
 
     name: ClassVar[str] = "pat"

@@ -13,7 +13,7 @@ from collc.ir.diagnostic import error
 from collc.ir.group import Translations
 from collc.ir.topology import Topology
 
-__all__ = ["Grid", "grid", "logical_shape"]
+__all__ = ["Grid", "dimension", "grid", "logical_shape"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -35,6 +35,18 @@ def logical_shape(topology: Topology, given: str | None = None) -> tuple[int, ..
             exit_status=3,
         )  # fmt: skip
     return tuple(size for size in sizes if size > 1)
+
+
+def dimension(topology: Topology, given: str | None, number: int) -> str:
+    """Return what a user calls dimension ``number`` of the logical shape: sizes of 1 count too.
+
+    >>> from collc.ir.topology import Topology
+    >>> dimension(Topology("t", 6, [], []), "1x6", 0)
+    'dimension 1 of 1x6'
+    """
+    sizes = _built(topology) if given is None else _parsed(given)
+    longer = [i for i, size in enumerate(sizes) if size > 1]
+    return f"dimension {longer[number]} of {'x'.join(map(str, sizes))}"
 
 
 def _parsed(given: str) -> tuple[int, ...]:

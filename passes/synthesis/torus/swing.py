@@ -3,14 +3,15 @@
 The bandwidth variant is a reduce-scatter and an allgather on 2 D chunks for D dimensions: chunk c < D begins with
 dimension c, chunk D + c is its mirror image, and each has the links it uses to itself at first. Any shape: sizes that
 are no powers of two follow the latest rule (:func:`.lines.tree_line`), odd ones have a guest. The latency variant
-exchanges everything in every step, with half the steps; sizes that are no powers of two fold. (Maxima and other
-operations that do not mind adding twice could do without in even sizes. But programs are given their operation when
-they run, so a schedule must be right for all.) Going from far to near loads the links as much as from near to far,
-as the paper does, and makes all ranks bracket their sums alike.
+exchanges everything in every step, with half the steps; sizes that are no powers of two fold. Maxima and other
+operations that take a contribution more than once could do without in even sizes, but a schedule that folds is right
+for whatever operation a program is given when it runs: so they fold too unless told not to. Going from far to near
+loads the links as much as from near to far, as the paper does, and makes all ranks bracket their sums alike.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 import attrs
@@ -19,11 +20,12 @@ import numpy as np
 from collc.ir.diagnostic import error
 from collc.ir.spec import Problem
 
-from .base import Script, TorusPass, exchange, scattered, seconds
+from .base import Script, TorusPass, exchange, scattered
 from .build import Plan, to_messages
 from .chunks import Chunk, Exchange
 from .peers import swing_line, swing_peers
-from .shape import logical_shape
+from .shape import dimension, logical_shape
+from .times import seconds
 
 __all__ = ["Swing"]
 
@@ -33,12 +35,15 @@ class Swing(TorusPass):
     """Synthesize Swing's schedule on a torus of any shape, or on any network numbered as one.
 
     Raises C0590 (a shape of another size), C0591 (a collective it cannot do), C0592 (a dimension that the latency
-    variant cannot have without folding), C0593 (an operation that is not commutative).
+    variant cannot have without folding), C0593 (an operation that needs an order).
     """
 
     name: ClassVar[str] = "swing"
     summary: ClassVar[str] = "allreduce and its halves on a torus of any shape, over peers that alternate sides"
     kinds: ClassVar[tuple[str, ...]] = ("allreduce", "reduce-scatter", "allgather", "broadcast", "reduce")
+    variants: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "bandwidth": ("allreduce", "reduce-scatter", "allgather"), "latency": ("allreduce", "broadcast", "reduce"),
+    }  # fmt: skip
 
     variant: Literal["auto", "bandwidth", "latency"] = attrs.field(
         default="auto",
@@ -51,7 +56,11 @@ class Swing(TorusPass):
         default="auto", metadata={"help": "let leaves send early in sizes that are no powers of two; where it helps"}
     )
     fold: bool = attrs.field(
-        default=True, metadata={"help": "let the latency variant fold sizes that are no powers of two"}
+        default=True,
+        metadata={
+            "help": "let the latency variant fold sizes that are no powers of two; if not, min, max, and, or do"
+            " without in even sizes"
+        },
     )
     identical: bool = attrs.field(
         default=True,
@@ -60,18 +69,14 @@ class Swing(TorusPass):
     shape: str | None = attrs.field(default=None, metadata={"help": "the sizes of the torus, such as `8x8`"})
 
     def _plan(self, ir: Problem) -> Plan:
-        wanted = self.variant
-        if wanted == "latency" and ir.collective.kind in ("allgather", "reduce-scatter"):
-            message = f"the latency variant is for allreduce, broadcast and reduce; found `{ir.collective.kind}`"
-            raise error("C0591", message, hint="leave `variant` out", exit_status=3)
-        if ir.collective.kind != "allreduce" or wanted == "bandwidth":
+        if ir.collective.kind != "allreduce" or self.variant == "bandwidth":
             return self._scattered(ir)
-        if wanted == "latency":
+        if self.variant == "latency":
             return self._exchanged(ir)
         if ir.collective.size is None:
             return self._scattered(ir)
         plans = [self._scattered(ir)]
-        if self.fold or not self._obstacle(ir):
+        if self._obstacle(ir) is None:
             plans.append(self._exchanged(ir))
         return min(plans, key=lambda plan: seconds(to_messages(plan)))
 
@@ -93,34 +98,37 @@ class Swing(TorusPass):
     def _starts(self, shape: tuple[int, ...]) -> list[tuple[int, bool, int]]:
         """Return (dimension to begin with, mirrored, way) of every chunk.
 
-        With one port there are two chunks that take the same steps, but for ways that are as long either way round.
+        With one port there is one chunk: a rank sends one message at a time.
         """
         if self.ports == 1:
-            return [(0, False, 0), (0, False, 1)] if any(size % 2 == 0 for size in shape) else [(0, False, 0)]
+            return [(0, False, 0)]
         return [(start, mirrored, int(mirrored)) for mirrored in (False, True) for start in range(len(shape))]
 
     def _exchanged(self, ir: Problem) -> Plan:
         shape = logical_shape(ir.topology, self.shape)
-        if not self.fold and (problem := self._obstacle(ir)):
-            dim, size = problem
+        if (dim := self._obstacle(ir)) is not None:
+            need = "an even size" if ir.collective.idempotent else "a power of two"
             raise error(
                 "C0592",
-                f"dimension {dim} of size {size}: the latency variant needs a power of two",
+                f"{dimension(ir.topology, self.shape, dim)}: without folding the latency variant needs {need}",
                 notes=["every step doubles the contributions that a rank has, so others would be added twice"],
                 hint="leave `fold` out, or write `variant: bandwidth`, which takes any size",
                 exit_status=3,
             )
-        folds = [bool(size & size - 1) for size in shape]
+        folds = [self.fold and bool(size & size - 1) for size in shape]
         chunks: list[Exchange] = []
         for start, mirrored, way in self._starts(shape):
-            scripts = [_script(size, mirrored)[:: -1 if self.identical else 1] for size in shape]
-            chunks.append(exchange(shape, scripts, folds, start, len(chunks), way))
+            scripts = [_script(size, mirrored, fold) for size, fold in zip(shape, folds, strict=True)]
+            chunks.append(exchange(shape, scripts, folds, start, len(chunks), way, backwards=self.identical))
         return Plan(ir, self._router(ir), len(chunks), chunks, self.name)
 
-    def _obstacle(self, ir: Problem) -> tuple[int, int] | None:
-        """Return the first dimension that must fold, and its size."""
+    def _obstacle(self, ir: Problem) -> int | None:
+        """Return the first dimension that must fold and may not."""
+        if self.fold:
+            return None
+        fits = (lambda size: size % 2 == 0) if ir.collective.idempotent else (lambda size: not size & size - 1)
         sizes = enumerate(logical_shape(ir.topology, self.shape))
-        return next(((i, size) for i, size in sizes if size & size - 1), None)
+        return next((dim for dim, size in sizes if not fits(size)), None)
 
 
 def _uneven(size: int) -> bool:
@@ -129,6 +137,6 @@ def _uneven(size: int) -> bool:
     return bool(even & even - 1)
 
 
-def _script(size: int, mirrored: bool) -> Script:
-    core = 1 << (size.bit_length() - 1)
+def _script(size: int, mirrored: bool, fold: bool) -> Script:
+    core = 1 << (size.bit_length() - 1) if fold else size
     return [(np.arange(core), peer) for peer in swing_peers(core, mirrored)]

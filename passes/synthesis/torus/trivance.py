@@ -7,6 +7,7 @@ that every one travels once whatever the size.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import ClassVar, Literal
 
@@ -16,11 +17,12 @@ import numpy as np
 from collc.ir.diagnostic import error
 from collc.ir.spec import Problem
 
-from .base import Script, TorusPass, exchange, scattered, seconds
+from .base import Script, TorusPass, exchange, scattered
 from .build import Plan, to_messages
 from .lines import Line, tree_line
 from .peers import thirds_peers
-from .shape import logical_shape
+from .shape import dimension, logical_shape
+from .times import seconds
 
 __all__ = ["Trivance"]
 
@@ -35,6 +37,8 @@ class Trivance(TorusPass):
     name: ClassVar[str] = "trivance"
     summary: ClassVar[str] = "allreduce and its halves in log3(N) steps, exchanges with both ranks 3^k away"
 
+    variants: ClassVar[Mapping[str, tuple[str, ...]]] = {"latency": ("allreduce",)}
+
     variant: Literal["auto", "bandwidth", "latency"] = attrs.field(
         default="auto",
         metadata={"help": "of an allreduce: scatter and gather, or exchange everything (powers of 3 only)"},
@@ -47,13 +51,13 @@ class Trivance(TorusPass):
         plan = Plan(ir, self._router(ir), len(chunks), chunks, self.name)
         if ir.collective.kind != "allreduce" or self.variant == "bandwidth":
             return plan
-        other = next(((dim, size) for dim, size in enumerate(shape) if not _power_of_3(size)), None)
-        if self.variant == "auto" and (other or ir.collective.size is None):
+        other = next((dim for dim, size in enumerate(shape) if not _power_of_3(size)), None)
+        if self.variant == "auto" and (other is not None or ir.collective.size is None):
             return plan
-        if other:
+        if other is not None:
             raise error(
                 "C0592",
-                f"dimension {other[0]} of size {other[1]}: the latency variant needs a power of 3",
+                f"{dimension(ir.topology, self.shape, other)}: the latency variant needs a power of 3",
                 notes=["every step triples the contributions that a rank has, so others would be added twice"],
                 hint="write `variant: bandwidth`, which takes any size",
                 exit_status=3,

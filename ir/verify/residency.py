@@ -1,0 +1,28 @@
+"""Whether all threadblocks of a rank can run at once, as the machine takes for granted."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..program import Program
+from ._structure import MOST, summary
+from .report import Check
+
+__all__ = ["residency"]
+
+
+def residency(program: Program, multiprocessors: int) -> Check:
+    """Return whether no rank has more threadblocks than its device runs at once, which is 1 at least.
+
+    A launch is not cooperative: a threadblock without a place starts when another has finished, and that one may
+    wait for it. Nothing tells which of them start first, so there must be a place for each.
+    """
+    blocks = np.diff(program.rank_blocks)
+    most = int(blocks.max(initial=0))
+    problems = [
+        f"rank {rank} has {blocks[rank]} threadblocks where {multiprocessors} run at once: threadblock "
+        f"{multiprocessors} has no place, and others may wait for it for ever"
+        for rank in np.flatnonzero(blocks > multiprocessors)[:MOST].tolist()
+    ]
+    found = f"{most} threadblocks of a rank run at once on {multiprocessors} multiprocessors"
+    return Check("residency", not problems, summary(problems) if problems else found)
