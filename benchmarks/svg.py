@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import ceil, floor, log2, log10
 from xml.sax.saxutils import escape
 
@@ -55,10 +55,16 @@ class _Axis:
         return [k * step for k in range(first, floor(self.high / step + 1e-9) + 1)]
 
 
-def plot(title: str, across: str, up: str, curves: Sequence[Curve], log: bool = False) -> str:
+def _number(value: float) -> str:
+    return f"{value:.10g}"
+
+
+def plot(
+    title: str, across: str, up: str, curves: Sequence[Curve], log: bool = False, tick: Callable[[float], str] = _number
+) -> str:
     """Return an SVG picture of the curves, with labelled axes (``log``: x counts doublings) and a legend.
 
-    Raises ValueError where there is no point at all.
+    ``tick`` writes the numbers below x. Raises ValueError where there is no point at all.
     """
     xs = [x for curve in curves for x, _ in curve.points]
     ys = [y for curve in curves for _, y in curve.points]
@@ -74,7 +80,7 @@ def plot(title: str, across: str, up: str, curves: Sequence[Curve], log: bool = 
         f"<style>{_STYLE}</style>",
         f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="#fff"/>',
         f'<text class="title" x="{_LEFT}" y="26">{escape(title)}</text>',
-        *_axes(x, y, across, up),
+        *_axes(x, y, across, up, tick),
         *(part for k, curve in enumerate(curves) for part in _drawn(curve, _COLOURS[k % len(_COLOURS)], x, y)),
         *(part for k, curve in enumerate(curves) for part in _legend(curve, _COLOURS[k % len(_COLOURS)], k)),
         "</svg>",
@@ -82,7 +88,7 @@ def plot(title: str, across: str, up: str, curves: Sequence[Curve], log: bool = 
     return "\n".join(parts) + "\n"
 
 
-def _axes(x: _Axis, y: _Axis, across: str, up: str) -> Iterator[str]:
+def _axes(x: _Axis, y: _Axis, across: str, up: str, tick: Callable[[float], str]) -> Iterator[str]:
     for value in y.ticks():
         at = y.place(value)
         yield f'<line class="grid" x1="{x.start:.1f}" y1="{at:.1f}" x2="{x.end:.1f}" y2="{at:.1f}"/>'
@@ -90,7 +96,7 @@ def _axes(x: _Axis, y: _Axis, across: str, up: str) -> Iterator[str]:
     for value in x.ticks():
         at = x.place(value)
         yield f'<line class="grid" x1="{at:.1f}" y1="{y.start:.1f}" x2="{at:.1f}" y2="{y.end:.1f}"/>'
-        yield f'<text x="{at:.1f}" y="{y.start + 18:.1f}" text-anchor="middle">{value:.10g}</text>'
+        yield f'<text x="{at:.1f}" y="{y.start + 18:.1f}" text-anchor="middle">{tick(value)}</text>'
     yield f'<path class="axis" d="M{x.start:.1f} {y.end:.1f}V{y.start:.1f}H{x.end:.1f}"/>'
     yield f'<text x="{(x.start + x.end) / 2:.1f}" y="{_HEIGHT - 16}" text-anchor="middle">{escape(across)}</text>'
     middle = (y.start + y.end) / 2

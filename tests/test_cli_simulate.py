@@ -127,6 +127,49 @@ def test_latencies(collc: Collc, options: list[str], nanoseconds: float) -> None
     assert nanoseconds / 1000 == pytest.approx(point["time_us"])
 
 
+RING = """topology t = hammingmesh(2, 2, 2, 2);
+collective a = allreduce on torus(4, 4);
+schedule a using bucket;
+"""
+
+
+def test_rings_on_boards_run_ahead(collc: Collc) -> None:
+    """Half of the hops are 315 ns late, half 715; the last of the repetitions is waited for in full."""
+    options = ("--network", "hammingmesh(2, 2, 2, 2)", "--latency", "hammingmesh", "--size", "0")
+    in_step = simulated(collc, RING, *options)
+    ahead = simulated(collc, RING, *options, "--run-ahead")
+    assert (False, True) == (in_step["run_ahead"], ahead["run_ahead"]) and in_step["steps"] == 12
+    assert 12 * 0.715 == pytest.approx(in_step["points"][0]["time_us"])
+    repeated = sum(step["times"] - 1 for step in ahead["link_loads"])
+    assert 12 * 0.715 - repeated * 0.2 == pytest.approx(ahead["points"][0]["time_us"]) and repeated == 9
+
+
+def test_forests_in_other_pieces(collc: Collc) -> None:
+    """Many pieces cost latency, few bandwidth; the best at each size are no slower than any."""
+    text = "topology t = fat_tree(4);\ncollective a = allreduce on t;\nschedule a using forest;"
+    sizes = ("--size", "1KiB,1MiB,64GiB")
+    times = {
+        pieces: [p["time_us"] for p in simulated(collc, text, *sizes, f"--pieces={pieces}")["points"]]
+        for pieces in ("1", "16", "1024", "best")
+    }
+    assert times["1"][0] < times["16"][0] < times["1024"][0] and times["1"][2] > times["16"][2] > times["1024"][2]
+    assert all(best <= other for one in times.values() for best, other in zip(times["best"], one, strict=True))
+    large = simulated(collc, text, "--size", "1TiB", "--pieces", "best")["points"][0]
+    assert 8 * 12.5 * 16 / 30 == pytest.approx(large["goodput_Gbps"], rel=0.01)  # the bound: 2 (N-1)/N on a link
+    ran = collc("simulate", "-", "--pieces", "many", stdin=text)
+    assert 2 == ran.status and "[C0001]" in ran.err
+
+
+def test_steps_are_listed(collc: Collc) -> None:
+    """A line for every different step: numbers from the first to the one after the last, exact loads."""
+    ran = collc("simulate", "-", "--steps", "--size", "1MiB", stdin=RING)
+    lines = [line.split() for line in ran.out.splitlines()]
+    head = lines.index(["step", "messages", "links", "max", "link", "load", "on"])
+    assert [["0..3", "64", "1", "1/16"], ["3..9", "64", "1", "1/64"], ["9..12", "64", "1", "1/16"]] == [
+        line[:4] for line in lines[head + 1 : head + 4]
+    ]
+
+
 def test_the_dimensions_of_the_congestion_can_be_given(collc: Collc) -> None:
     text = "collective g = allreduce on hyperx(4, 4);\nschedule g using bfb;"
     found, other = simulated(collc, text), simulated(collc, text, "--dimensions", "3")
@@ -221,7 +264,8 @@ def test_outputs_do_not_depend_on_the_process(tmp_path: Path) -> None:
      (["--svg", "x.svg", "--size", "1MiB"], "C0042", 2), (["--svg", "x.svg", "--size", "0,1MiB"], "C0042", 2),
      (["--latency", "swimg"], "C0001", 2), (["--routing", "x"], "C0001", 2), (["--per-hop", "400"], "C0020", 2),
      (["--size", "1XB"], "C0020", 2), (["--trace", "no/where.json"], "C0004", 1), (["--network", "toruss(16)"], "", 1),
-     (["--dimensions", "0"], "C0001", 2), (["--network", "uniring(16", "--size", "1"], "", 1)],
+     (["--dimensions", "0"], "C0001", 2), (["--network", "uniring(16", "--size", "1"], "", 1),
+     (["--run-ahead", "--trace", "x.json"], "C0060", 2)],
 )  # fmt: skip
 def test_every_mistake_is_one_message(collc: Collc, arguments: list[str], code: str, status: int) -> None:
     ran = collc("simulate", "-", *arguments, stdin=TORUS)
@@ -250,8 +294,10 @@ def test_a_file_is_not_replaced_by_its_picture(collc: Collc) -> None:
     assert "[C0005]" in ran.err and TORUS == Path("a.coll").read_text()
 
 
-def test_programs_are_refused(collc: Collc) -> None:
+def test_programs_are_simulated(collc: Collc) -> None:
+    """A program names no network: it sends over links from every rank to every other, or over the one that is named."""
     Path("a.coll").write_text("collective a = allreduce on biring(4);")
     collc("compile", "a.coll", "-t", "ir", "-o", "a.ir")
-    ran = collc("simulate", "a.ir")
-    assert 1 == ran.status and "[C0018]" in ran.err
+    for options, network in (([], "complete(4)"), (["--network", "biring(4)"], "biring(4)")):
+        ran = collc("simulate", "a.ir", "--json", *options)
+        assert (0, network) == (ran.status, json.loads(ran.out)["topology"])

@@ -267,6 +267,10 @@ def test_a_forest_is_simulated_in_its_pipelined_steps(data):
     forest = data.draw(strategies.forests())
     assert isinstance(forest, Forest)
     assert simulate(forest).steps == simulate(forest.to_steps()).steps
+    for pieces in (1, 2, 9):
+        in_pieces = simulator.forest_traffic(forest, pieces)
+        assert simulate(in_pieces).time(10**6) == simulate(forest.to_steps(pieces)).time(10**6)
+        assert in_pieces.num_steps == forest.to_steps(pieces).num_steps
 
 
 # ---- closed forms
@@ -441,6 +445,17 @@ def test_swing_on_networks_that_extend_the_torus(expression, congestion):
     assert Fraction(4095, 4096) == simulation.bandwidth_deficiency
 
 
+def test_lines_of_two_levels_carry_what_one_switch_does():
+    """HammingMesh of lines with more ends than a switch has ports: not blocking, two links farther between leaves."""
+    one, two = (coll.topology(f"hammingmesh(2, 2, 8, 8, {ports})") for ports in (16, 8))
+    assert (32, 32 * 4 + 32 * 4) == (one.num_switches, two.num_switches)
+    traffic = swing((16, 16))
+    flat, deep = (simulate(traffic, network=net, latency=LATENCIES["hammingmesh"]) for net in (one, two))
+    assert flat.congestion == deep.congestion
+    far = 2 * (150 + 125) * NS  # two more routers and cables
+    assert [a.slowest[0][0] + far for a in flat.steps[4:12]] == [b.slowest[0][0] for b in deep.steps[4:12]]
+
+
 def test_a_torus_of_16384_ranks():
     simulation = simulate(swing((128, 128)))
     assert "1.1922" == f"{float(simulation.congestion):.4f}"
@@ -564,6 +579,49 @@ def test_amounts_beyond_64_bits_stay_exact():
     simulation = simulate(sent(topology, [(0, r, (r + 3) % 4, (1 << 62) - r) for r in range(4)], whole))
     assert Fraction(3 * (1 << 62) - 3 - 2, whole) <= simulation.max_link_load < 3
     assert sum(loads(simulation).values()) == Fraction(3 * (4 * (1 << 62) - 6), whole)
+
+
+# ---- steps that repeat
+
+
+@pytest.mark.parametrize("name", ["ring", "bucket", "double-binary-tree"])
+def test_steps_alike_are_repetitions(name):
+    """Written out or as messages alone, a schedule has the same different steps, times and loads."""
+    topology = coll.topology("torus(4, 4)")
+    module, kind, _ = PASSES[name]
+    algorithm = getattr(import_module(module), kind)(**({"pipeline": 40} if name == "double-binary-tree" else {}))
+    problem = Problem(topology, Collective("allreduce", 16))
+    written, alone = simulate(algorithm.run(problem)), simulate(algorithm.messages(problem))
+    assert written.num_steps == alone.num_steps > len(written.steps)
+    assert [(s.times, s.load, s.hops) for s in written.steps] == [(s.times, s.load, s.hops) for s in alone.steps]
+    assert written.time(10**6) == alone.time(10**6)
+
+
+def test_ranks_of_a_ring_run_ahead():
+    """Against a ring in which every rank sends on what it has received as soon as it has it: max-plus, rank by rank."""
+    classes = [LinkClass(Fraction(1), Fraction(late, 10**6)) for late in (3, 1, 7, 2, 5)]
+    ends = [(r, (r + 1) % 5, classes[r]) for r in range(5)]
+    topology = Topology.from_links("uneven", 5, ends)
+    rounds = 11  # twice round, and one more, as the last repetition waits for all
+    traffic = sent(topology, [(0, r, (r + 1) % 5, 1) for r in range(5)], 5, times=[rounds])
+    ahead = simulate(traffic, run_ahead=True, latency=Latency("own", None))
+    there = [Fraction(0)] * 5
+    for number in range(rounds):
+        there = [there[r - 1] + topology.latency(r - 1 if r else 4) for r in range(5)]
+        if number == rounds - 2:
+            mean = Fraction(18, 5 * 10**6)
+            assert {10 * mean} == set(there)
+    assert max(there) == ahead.time(0) == 10 * mean + Fraction(7, 10**6)
+    assert Fraction(77, 10**6) == attrs.evolve(ahead, run_ahead=False).time(0)
+
+
+def test_running_ahead_is_never_slower_and_nothing_without_repetitions():
+    latency = LATENCIES["hammingmesh"]
+    for traffic in (swing((8, 8)), attrs.evolve(bucket((8, 8)))):
+        network = coll.topology("hammingmesh(2, 2, 4, 4)")
+        ahead = simulate(traffic, network=network, latency=latency, run_ahead=True)
+        in_step = simulate(traffic, network=network, latency=latency)
+        assert in_step.time(1 << 20) == ahead.time(1 << 20)
 
 
 # ---- crossovers

@@ -9,12 +9,16 @@ from __future__ import annotations
 from .convert import Level, traffic_of
 from .crossovers import Crossover, crossovers
 from .latency import LATENCIES, Latency
-from .model import ROUTINGS, Simulation, StepLoad, simulate
+from .model import ROUTINGS, Simulation, simulate
 from .network import Routed, route
+from .pipelined import forest_traffic
+from .programs import program_traffic
+from .step import StepLoad
 from .trace import MOST_EVENTS, count_events, trace_events, trace_json
 from .traffic import Traffic
 
 __all__ = [
     "LATENCIES", "MOST_EVENTS", "ROUTINGS", "Crossover", "Latency", "Level", "Routed", "Simulation", "StepLoad",
-    "Traffic", "count_events", "crossovers", "route", "simulate", "trace_events", "trace_json", "traffic_of",
+    "Traffic", "count_events", "crossovers", "forest_traffic", "program_traffic",
+    "route", "simulate", "trace_events", "trace_json", "traffic_of",
 ]  # fmt: skip

@@ -12,6 +12,8 @@ from collc.ir.messages import Messages
 from collc.ir.schedule import Forest, Routes, Schedule
 from collc.ir.symmetric import SymmetricSchedule
 
+from .pipelined import forest_traffic
+from .repeats import repeated
 from .traffic import Traffic
 
 __all__ = ["Level", "traffic_of"]
@@ -22,7 +24,7 @@ Level = Schedule | SymmetricSchedule | Forest | Messages | Traffic
 
 @singledispatch
 def traffic_of(level: Level) -> Traffic:
-    """Return what a level sends; a forest in its pipelined steps (:meth:`Forest.to_steps`)."""
+    """Return what a level sends, steps alike as one that is repeated; a forest in its pipelined steps."""
     raise TypeError(f"a {type(level).__name__} sends nothing")
 
 
@@ -33,15 +35,15 @@ def _(level: Traffic) -> Traffic:
 
 @traffic_of.register
 def _(level: Messages) -> Traffic:
-    return Traffic(
+    return repeated(Traffic(
         level.topology, level.collective, level.whole, step=level.step, src=level.src, dst=level.dst,
         amount=level.amount, times=level.times, route=level.route, routes=level.routes, scheduler=level.scheduler,
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
 @traffic_of.register
 def _(level: Forest) -> Traffic:
-    return traffic_of(level.to_steps())
+    return repeated(forest_traffic(level))
 
 
 @traffic_of.register
@@ -73,8 +75,8 @@ def _table(level: Schedule | SymmetricSchedule, routes: Routes, key: Array, amou
     """Return the messages with these keys (step times the number of routes, and the route), ascending."""
     step, route = np.divmod(key, max(len(routes), 1))
     tails, heads = routes.tails(level.topology), routes.heads(level.topology)
-    return Traffic(
+    return repeated(Traffic(
         level.topology, level.collective, level.parts * level.collective.num_ranks, step=step,
         src=as_column(tails[route]), dst=as_column(heads[route]), amount=amount,
         times=np.ones(level.num_steps, dtype=np.uint8), route=route, routes=routes, scheduler=level.scheduler,
-    )  # fmt: skip
+    ))  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 from functools import cached_property
-from math import lcm, log2
+from math import log2
 from typing import Any
 
 import attrs
@@ -17,42 +17,16 @@ from collc.ir.topology import Topology
 from .convert import Level, traffic_of
 from .latency import Latency
 from .network import Routed, route
-from .numbers import latency_numbers, roomy, total
+from .numbers import roomy
+from .step import Step, StepLoad, step_loads
 from .traffic import Traffic
 
-__all__ = ["ROUTINGS", "Simulation", "StepLoad", "simulate"]
+__all__ = ["ROUTINGS", "Simulation", "simulate"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 #: How messages find their ways: as the schedule says, or by shortest ones whatever it says.
 ROUTINGS = ("as-scheduled", "minimal")
-
-
-@attrs.frozen
-class StepLoad:
-    """What a step does to the network; it is done ``times`` times.
-
-    ``load`` is the largest share of M that a link carries, ``link`` the first link that takes longest. ``slowest`` are
-    pairs (latency in seconds, share of M per unit of bandwidth) of messages that may be the last to arrive: latencies
-    fall, shares rise. ``largest`` is the most from a rank to another, a share of M per unit of the greatest bandwidth.
-    """
-
-    times: int
-    messages: int
-    hops: int
-    load: Fraction
-    link: int
-    largest: Fraction
-    slowest: tuple[tuple[Fraction, Fraction], ...]
-
-    def time(self, seconds: Fraction) -> Fraction:
-        """Return the seconds it takes where M takes ``seconds`` over a unit of bandwidth; once."""
-        return max((wait + share * seconds for wait, share in self.slowest), default=Fraction(0))
-
-    @property
-    def busiest(self) -> Fraction:
-        """The share of M per unit of bandwidth of the link that takes longest."""
-        return self.slowest[-1][1] if self.slowest else Fraction(0)
 
 
 @attrs.frozen(eq=False)
@@ -69,6 +43,12 @@ class Simulation:
     ``reference`` is D/beta in the topology's unit: half the bandwidth out of a rank (the largest, where ranks differ),
     unless D is given. Of a HyperX, whose ranks have more links than they have use for, D is the number of dimensions,
     as in the paper.
+
+    With ``run_ahead`` ranks do not wait for all others between repetitions of a step, as in a ring, where a message
+    waits for the one before it alone: but for the last repetition, the mean of the messages' latencies counts and not
+    the greatest. That is exact for rings, whose messages meet all latencies in turn, and too little for exchanges.
+
+    ``others`` may be done instead, as the same trees with the data in other pieces.
     """
 
     traffic: Traffic = attrs.field(repr=False)
@@ -78,6 +58,8 @@ class Simulation:
     latency: Latency
     seconds_per_unit: Fraction
     reference: Fraction
+    run_ahead: bool = False
+    others: tuple[Simulation, ...] = attrs.field(default=(), repr=False)
 
     @property
     def topology(self) -> Topology:
@@ -137,18 +119,25 @@ class Simulation:
         return Fraction(int(total.max(initial=0)), m.whole)
 
     def time(self, size: int) -> Fraction:
-        """Return the exact seconds for M of so many bytes."""
+        """Return the exact seconds for M of so many bytes, or those of one of the ``others`` if that is faster."""
         seconds = self.seconds_per_unit * size
-        return sum((step.times * step.time(seconds) for step in self.steps), Fraction(0))
+        own = sum((self._lasts(step, seconds) for step in self.steps), Fraction(0))
+        return min([own, *(other.time(size) for other in self.others)])
+
+    def _lasts(self, step: StepLoad, seconds: Fraction) -> Fraction:
+        """Return what all repetitions of a step take."""
+        if not self.run_ahead or step.times == 1:
+            return step.times * step.time(seconds)
+        return step.time(seconds) + (step.times - 1) * step.time_ahead(seconds)
 
     def loads(self, step: int) -> tuple[Array, int]:
         """Return what every link carries in a step, as numerators of shares of M, and their denominator."""
-        one = _Step(self.traffic, self.ways, self.latency, step)
+        one = Step(self.traffic, self.ways, self.latency, step)
         return one.loads, one.whole
 
     def arrivals(self, step: int, rows: Array, size: int) -> list[Fraction]:
         """Return the exact seconds from the beginning of a step to when each of some of its messages is there."""
-        one = _Step(self.traffic, self.ways, self.latency, step)
+        one = Step(self.traffic, self.ways, self.latency, step)
         return one.arrivals(rows, self.seconds_per_unit * size)
 
     def points(self, sizes: Iterable[int]) -> tuple[Point, ...]:
@@ -168,6 +157,7 @@ def simulate(
     latency: Latency | None = None,
     bandwidth: Fraction | None = None,
     dimensions: Fraction | None = None,
+    run_ahead: bool = False,
 ) -> Simulation:
     """Return what a schedule costs on the links of its own topology, or of another ``network`` of as many ranks.
 
@@ -175,8 +165,9 @@ def simulate(
     link of it that has most to carry in the step. The step lasts until the last message is there, and the next begins.
     ``routing`` is one of :data:`ROUTINGS`; on another network, ways are always ``minimal``. ``bandwidth`` is B, the
     total out of a rank (bytes per second), as :func:`collc.ir.cost.predict` takes it; ``dimensions`` is the D of the
-    deficiencies, see :class:`Simulation`. Raises C0301 where a message has
-    no way, and ValueError for a network of another number of ranks or a routing that is not known.
+    deficiencies and ``run_ahead`` says that repetitions of a step do not wait for each other, see :class:`Simulation`.
+    Raises C0301 where a message has no way, and ValueError for a network of another number of ranks or a routing that
+    is not known.
     """
     if routing not in ROUTINGS:
         raise ValueError(f"routing is one of {', '.join(ROUTINGS)}")
@@ -186,8 +177,8 @@ def simulate(
     latency = latency or Latency()
     ways = route(traffic, routing, latency.lengths)
     return Simulation(
-        traffic, ways, _steps(traffic, ways, latency), routing, latency,
-        seconds_per_unit(traffic.topology, bandwidth), _reference(traffic.topology, dimensions),
+        traffic, ways, step_loads(traffic, ways, latency), routing, latency,
+        seconds_per_unit(traffic.topology, bandwidth), _reference(traffic.topology, dimensions), run_ahead,
     )  # fmt: skip
 
 
@@ -214,140 +205,3 @@ def _reference(topology: Topology, dimensions: Fraction | None) -> Fraction:
     widths = [kind.bandwidth for kind in topology.classes]
     totals = (sum((w * int(n) for w, n in zip(widths, row, strict=True)), Fraction(0)) for row in rows)
     return max(totals, default=Fraction(0)) / 2
-
-
-# ---- one step
-
-
-def _steps(traffic: Traffic, ways: Routed, latency: Latency) -> tuple[StepLoad, ...]:
-    largest = _largest(traffic)
-    return tuple(_Step(traffic, ways, latency, number, largest[number]).load() for number in range(len(traffic.times)))
-
-
-def _largest(traffic: Traffic) -> list[Fraction]:
-    """Return for every step the most from a rank to another, as a share of M per unit of the greatest bandwidth.
-
-    Where parallel links join the two, it is what each of these gets.
-    """
-    topology, nodes = traffic.topology, traffic.topology.num_nodes
-    joined, links = np.unique(topology.src.astype(np.int64) * nodes + topology.dst, return_counts=True)
-    pair, which = np.unique(traffic.src.astype(np.int64) * nodes + traffic.dst, return_inverse=True)
-    place = np.minimum(np.searchsorted(joined, pair), max(len(joined) - 1, 0))
-    parallel = np.where(joined[place] == pair, links[place], 1) if len(joined) else np.ones_like(pair)
-    common = lcm(*np.unique(parallel).tolist())
-    both, row = np.unique(traffic.step.astype(np.int64) * max(len(pair), 1) + which, return_inverse=True)
-    step, which = np.divmod(both, max(len(pair), 1))
-    amount = total(row, roomy(traffic.amount, common), len(both)) * (common // parallel)[which]
-    most = np.zeros(len(traffic.times), dtype=amount.dtype)
-    np.maximum.at(most, step, amount)
-    whole = traffic.whole * common * max(kind.bandwidth for kind in topology.classes)
-    return [int(one) / whole for one in most]
-
-
-@attrs.frozen(eq=False)
-class _Step:
-    """The messages of one step on their ways. Loads are whole numbers of M/whole; times of M/(whole * scale) over a
-    unit of bandwidth.
-    """
-
-    traffic: Traffic
-    ways: Routed
-    latency: Latency
-    number: int
-    largest: Fraction = Fraction(0)
-
-    @property
-    def rows(self) -> Array:
-        a, b = self.traffic.step_start[self.number : self.number + 2].tolist()
-        return np.arange(a, b)
-
-    @property
-    def whole(self) -> int:
-        return self.traffic.whole * self.ways.unit
-
-    @cached_property
-    def scale(self) -> int:
-        return lcm(*(kind.bandwidth.numerator for kind in self.traffic.topology.classes))
-
-    @cached_property
-    def weight(self) -> Array:
-        """What a part on each link takes, in 1/scale."""
-        weights = [int(self.scale / kind.bandwidth) for kind in self.traffic.topology.classes]
-        kinds = np.array(weights, dtype=np.int64 if max(weights) < 1 << 62 else object)
-        return kinds[self.traffic.topology.link_class]
-
-    @cached_property
-    def amount(self) -> Array:
-        return roomy(self.traffic.amount[self.rows], self.ways.unit * int(self.weight.max(initial=1)))
-
-    @cached_property
-    def loads(self) -> Array:
-        return self.ways.loads(self.rows, self.amount)
-
-    @cached_property
-    def taking(self) -> Array:
-        """How long every link takes."""
-        return self.loads * self.weight
-
-    def load(self) -> StepLoad:
-        """Return what the step does to the network."""
-        times, rows = int(self.traffic.times[self.number]), self.rows
-        if not len(rows):
-            return StepLoad(times, 0, 0, Fraction(0), 0, Fraction(0), ())
-        return StepLoad(
-            times, len(rows), int(self.way[:, 0].max()), Fraction(int(self.loads.max()), self.whole),
-            int(np.argmax(self.taking)), self.largest, self._slowest(),
-        )  # fmt: skip
-
-    def _slowest(self) -> tuple[tuple[Fraction, Fraction], ...]:
-        """Return (latency, share per unit of bandwidth) of messages that no other exceeds in both; latencies fall."""
-        late, kind = self.latencies
-        most, rows = int(self.taking.max()), self.rows
-        found: list[tuple[Fraction, int]] = []
-        for wait in sorted(set(late), reverse=True):
-            here = rows[np.isin(kind, [i for i, other in enumerate(late) if other == wait])]
-            # Links that some message as late as this uses; of all messages these are all links in use.
-            used = self.taking
-            if len(here) < len(rows):
-                used = used * (self.ways.loads(here, np.ones_like(here)) > 0)
-            busiest = int(used.max())
-            if not found or busiest > found[-1][1]:
-                found.append((wait, busiest))
-            if busiest == most:
-                break
-        return tuple((wait, Fraction(busiest, self.whole * self.scale)) for wait, busiest in found)
-
-    @cached_property
-    def way(self) -> Array:
-        a, b = self.traffic.step_start[self.number : self.number + 2].tolist()
-        return self.ways.way(slice(a, b))
-
-    @cached_property
-    def latencies(self) -> tuple[list[Fraction], Array]:
-        """The latencies of the different kinds of ways, and the kind of each message."""
-        topology = self.traffic.topology
-        unit = latency_numbers(topology)[1]
-        example, kind = _kinds(self.way)
-        found = self.way[example].tolist()
-        late = [self.latency.of(topology, links, cables, Fraction(own, unit)) for links, cables, own in found]
-        return late, kind
-
-    def arrivals(self, rows: Array, seconds: Fraction) -> list[Fraction]:
-        """Return when messages ``rows`` arrive, from the start of the step; M takes ``seconds`` over a unit."""
-        late, kind = self.latencies
-        of, link, _ = self.ways.incidence(rows)
-        busiest = np.zeros(len(rows), dtype=self.taking.dtype)
-        np.maximum.at(busiest, of, self.taking[link])
-        per = seconds / (self.whole * self.scale)
-        mine = kind[rows - self.rows[0]].tolist() if len(rows) else []
-        return [late[k] + most * per for k, most in zip(mine, busiest.tolist(), strict=True)]
-
-
-def _kinds(lines: Array) -> tuple[Array, Array]:
-    """Return one of each kind of equal lines (its number), and the kind of every line."""
-    kind = np.zeros(len(lines), dtype=np.int64)
-    for column in lines.T:
-        if (column != column[0]).any():
-            values, number = np.unique(column, return_inverse=True)
-            kind = np.unique(kind * len(values) + number, return_inverse=True)[1]
-    return np.unique(kind, return_index=True)[1] if kind.any() else kind[:1], kind

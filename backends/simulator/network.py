@@ -42,7 +42,9 @@ class PathWays:
         used = np.flatnonzero(per_path)
         first, count = self._extent(used)
         entry, carried = _ranges(first, count), np.repeat(per_path[used], count)
-        return total(self.paths.link[entry], carried * self.paths.part[entry], self.num_links)
+        if self.unit > 1:  # else all of a message goes every link of its way
+            carried = carried * self.paths.part[entry]
+        return total(self.paths.link[entry], carried, self.num_links)
 
     def _extent(self, path: Array) -> tuple[Array, Array]:
         first = self.paths.start[path]

@@ -52,13 +52,17 @@ def given(topology: Topology, routes: Routes) -> Paths:
     """Return the routes of a schedule: every message whole over its links."""
     start, link = routes.start.astype(np.int64), routes.links.astype(np.int64)
     hops = np.diff(start)
-    path = np.repeat(np.arange(len(hops)), hops)
-    waits = latency_numbers(topology)[0][topology.link_class[link]]
-    cables = at_switch(topology)[link].astype(np.int64)
-    return Paths(
-        start, link, np.ones(len(link), dtype=np.int64), 1, hops, total(path, cables, len(hops)),
-        total(path, waits, len(hops)),
-    )  # fmt: skip
+    waits, cables = latency_numbers(topology)[0][topology.link_class], at_switch(topology).astype(np.int64)
+    along = (_along(start, link, column) for column in (cables, waits))
+    return Paths(start, link, np.broadcast_to(np.int64(1), len(link)), 1, hops, *along)
+
+
+def _along(start: Array, link: Array, value: Array) -> Array:
+    """Return the sums of a number of every link over routes; where all links have one number, without looking."""
+    if (value == value[:1]).all():
+        return np.diff(start) * (value[0] if len(value) else 0)
+    hops = np.diff(start)
+    return total(np.repeat(np.arange(len(hops)), hops), value[link], len(hops))
 
 
 # ---- shortest ways

@@ -59,7 +59,7 @@ def trace_events(simulation: Simulation, size: int, ranks: Collection[int] | Non
     yield from _names(simulation, chosen, lanes, ranks)
     links = np.flatnonzero(_chosen(topology.src, ranks))
     names = _link_names(simulation, links)
-    shown, begin = np.zeros(len(links)), Fraction(0)
+    shown, begin, done = np.zeros(len(links)), Fraction(0), 0
     seconds = simulation.seconds_per_unit * size
     for number, step in enumerate(simulation.steps):
         slices = _slices(simulation, number, size, chosen, lanes)
@@ -67,10 +67,11 @@ def trace_events(simulation: Simulation, size: int, ranks: Collection[int] | Non
         for _ in range(step.times):
             start = _ticks(begin)
             for event, late in slices:
-                yield {**event, "ts": start / 10**6, "dur": (_ticks(begin + late) - start) / 10**6}
+                lasting = (_ticks(begin + late) - start) / 10**6
+                yield {**event, "args": {"step": done, **event["args"]}, "ts": start / 10**6, "dur": lasting}
             for i in np.flatnonzero(carried != shown).tolist():
                 yield _counter(names[i], topology.num_ranks, start, float(carried[i]))
-            shown, begin = carried, begin + step.time(seconds)
+            shown, begin, done = carried, begin + step.time(seconds), done + 1
     for i in np.flatnonzero(shown).tolist():
         yield _counter(names[i], topology.num_ranks, _ticks(begin), 0.0)
 
@@ -127,7 +128,7 @@ def _slices(
     for row, lane, far, late in zip(rows.tolist(), lane_of, hops, arrivals, strict=True):
         to = simulation.topology.names[int(traffic.dst[row])]
         share = float(Fraction(int(traffic.amount[row]) * size, traffic.whole))
-        arguments = {"step": number, "to": to, "bytes": share, "links": far}
+        arguments = {"to": to, "bytes": share, "links": far}
         event = {"name": f"to {to}", "cat": "message", "ph": "X", "pid": int(traffic.src[row]), "tid": lane}
         found.append(({**event, "args": arguments}, late))
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import attrs
 
 from collc.ir.diagnostic import error
 from collc.ir.program import Program
-from collc.ir.schedule import Schedule
+from collc.ir.schedule import Forest, Schedule
 from collc.ir.spec import Problem
 from collc.ir.topology import Topology
 
@@ -25,13 +26,17 @@ from .table import table
 from .watcher import Watcher, time_table
 
 if TYPE_CHECKING:
-    from collc.backends.simulator import Crossover, Simulation
+    from collc.backends.simulator import Crossover, Simulation, Traffic
     from collc.ir.messages import Messages
+
+    from ..driver import CollectiveResult
 
 __all__ = ["simulate"]
 
 #: Sizes where neither the command line nor the file names one; the points of a curve.
 DEFAULT_SIZES = (1 << 10, 1 << 20, 1 << 30)
+#: Numbers of pieces of which `--pieces=best` takes the fastest.
+CUTS = tuple(1 << power for power in range(13))
 #: Ranks up to which schedules are written out and executed before they are simulated, whatever their scheduler.
 WRITTEN_OUT = 256
 
@@ -49,19 +54,16 @@ class _Entry:
 
 def simulate(options: SimpleNamespace, console: Console) -> int:
     """Print how long the schedule of every collective takes on the links; write pictures; return the exit status."""
-    spec, start = load(options, console)
-    if isinstance(start, Program):
-        raise error(
-            "C0018",
-            f"`{options.files[0]}` holds a program; only schedules are simulated",
-            hint="print the schedule: `-t 'ir{level=schedule}'`",
-        )
+    spec, start = load(options, console, published=True)
     jobs, _ = make_jobs(spec, (), options.collective, start)
     jobs = [Job(job.request, (), job.start) for job in jobs]
     _check(options, jobs, spec.files)
     network = _network(options)
     console.warn(spec.warnings)
-    levels = _levels(jobs, options, console)
+    if isinstance(start, Program):
+        levels = {jobs[0].request.name: _program(start, network, options)}
+    else:
+        levels = _levels(jobs, options, console)
     entries = [_entry(name, level, network, options) for name, level in levels.items()]
     _write_pictures(entries, options, console)
     if options.json:
@@ -81,6 +83,9 @@ def _check(options: SimpleNamespace, jobs: Sequence[Job], inputs: Sequence[str])
             hint=f"choose one: --collective {jobs[0].request.name}",
             exit_status=2,
         )
+    if options.trace and options.run_ahead:
+        message = "a trace shows steps one after the other, but with `--run-ahead` ranks do not wait for them"
+        raise error("C0060", message, hint="leave `--run-ahead` or `--trace` out", exit_status=2)
     if options.svg and options.size and len(set(options.size) - {0}) < 2:
         raise error(
             "C0042",
@@ -100,6 +105,19 @@ def _network(options: SimpleNamespace) -> Topology | None:
     return coll.topology(options.network, node_limit=options.node_limit)
 
 
+def _program(program: Program, network: Topology | None, options: SimpleNamespace) -> Traffic:
+    """Return what a program sends, over the network named or, where none is, links from every rank to every other."""
+    from collc.backends.simulator import program_traffic
+    from collc.frontends import coll
+    from collc.ir.verify import verify
+
+    if options.verify != "off":
+        verify(program).require()
+    if network is None or network.num_ranks != program.num_ranks:  # of another size: refused later
+        network = coll.topology(f"complete({program.num_ranks})", node_limit=options.node_limit)
+    return program_traffic(program, network)
+
+
 def _exact(options: SimpleNamespace) -> Any:
     """Return settings that stop at the schedule, before it is cut in chunks unless ``-p`` says so."""
     chosen = settings(options, Schedule)
@@ -116,7 +134,13 @@ def _levels(jobs: Sequence[Job], options: SimpleNamespace, console: Console) -> 
     watcher.ends()
     if options.time_passes:
         console.err(time_table(results))
-    return {**found, **{result.name: result.schedule for result in results}}
+    compiled = {result.name: {_name(one): one.schedule for one in result.each} for result in results}
+    return {label: level for name, sent in found.items() for label, level in compiled.get(name, {name: sent}).items()}
+
+
+def _name(result: CollectiveResult) -> str:
+    """Return a collective's name, with its sizes where it is one algorithm of several."""
+    return result.name if result.window is None else f"{result.name}-{result.window.label}"
 
 
 def _messages(job: Job, options: SimpleNamespace) -> Messages | None:
@@ -146,10 +170,15 @@ def _entry(name: str, level: Any, network: Topology | None, options: SimpleNames
     latency = attrs.evolve(
         simulator.LATENCIES[options.latency], **{name: value for name, value in given.items() if value is not None}
     )
-    simulation = simulator.simulate(
-        level, network=network, routing=options.routing, latency=latency, bandwidth=options.bandwidth,
-        dimensions=None if options.dimensions is None else Fraction(options.dimensions),
+    one = partial(
+        simulator.simulate, network=network, routing=options.routing, latency=latency, bandwidth=options.bandwidth,
+        dimensions=None if options.dimensions is None else Fraction(options.dimensions), run_ahead=options.run_ahead,
     )  # fmt: skip
+    simulation = one(level)
+    if isinstance(level, Forest) and options.pieces is not None:
+        cuts = CUTS if options.pieces == "best" else (options.pieces,)
+        simulation, *others = (one(simulator.forest_traffic(level, pieces)) for pieces in cuts)
+        simulation = attrs.evolve(simulation, others=tuple(others))
     asked = level.collective.size
     sizes = options.size or (CURVE_SIZES if options.svg else [asked] if asked is not None else DEFAULT_SIZES)
     return _Entry(name, simulation, tuple(sizes))
@@ -215,7 +244,8 @@ def _object(entry: _Entry, options: SimpleNamespace) -> dict[str, Any]:
     return {
         "name": entry.name, "ranks": collective.num_ranks, "collective": collective.kind,
         "scheduler": s.traffic.scheduler, "topology": s.topology.name, "routing": s.routing,
-        "latency": s.latency.name, "steps": s.num_steps, **_rational("max_link_load", s.max_link_load),
+        "latency": s.latency.name, "run_ahead": s.run_ahead, "steps": s.num_steps,
+        **_rational("max_link_load", s.max_link_load),
         **_rational("congestion", s.congestion), **_rational("bandwidth_deficiency", s.bandwidth_deficiency),
         **_rational("congestion_deficiency", s.congestion_deficiency),
         "latency_deficiency": None if exact is None else str(exact),
@@ -287,6 +317,8 @@ def _one(entry: _Entry, options: SimpleNamespace) -> str:
         f"{entry.name}: {kind.kind} on {kind.num_ranks} ranks of {s.topology.name} by {s.traffic.scheduler}, {ways}\n"
     )
     text += table(_figures(s), indent="  ")
+    if options.steps:
+        text += table(_steps(s), head=("step", "messages", "links", "max link load", "on"), right=(1, 2), indent="  ")
     lines = [
         (show_size(p.size), show_time(p.time), f"{p.bandwidth / 1e9:.4g} GB/s", f"{p.bandwidth * 8 / 1e9:.4g} Gb/s")
         for p in s.points(entry.sizes)
@@ -294,6 +326,18 @@ def _one(entry: _Entry, options: SimpleNamespace) -> str:
     text += table(lines, head=("size", "time", "algbw", "goodput"), right=(0, 1, 2, 3), indent="  ")
     assumed = _assumed(s, options)
     return text + (f"  times assume {' and '.join(assumed)}: --alpha, --bandwidth\n" if assumed else "")
+
+
+def _steps(s: Simulation) -> list[tuple[str, ...]]:
+    """Return a line for every different step, numbered as they are done: a ring's repetitions are one."""
+    rows: list[tuple[str, ...]] = []
+    first = 0
+    for step in s.steps:
+        number = str(first) if step.times == 1 else f"{first}..{first + step.times}"
+        on = _link(s, step.link) if step.messages else ""
+        rows.append((number, str(step.messages), str(step.hops), str(step.load), on))
+        first += step.times
+    return rows
 
 
 def _figures(s: Simulation) -> list[tuple[str, str, str]]:

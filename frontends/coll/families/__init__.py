@@ -127,7 +127,8 @@ FAMILIES: dict[str, Construction] = {
     ),
     "hyperx": Construction("cayley", _SIZES, "grid whose every line is a complete graph; sizes may differ"),
     "hammingmesh": Construction(
-        "switched", _integers("a b x y"), "x*y boards, meshes of a*b ranks, their edges on a switch for every line"
+        "switched", (*_integers("a b x y"), Parameter("ports", least=2, optional=True)),
+        "x*y boards, meshes of a*b ranks, their edges on switches of 64 ports, unless given, for every line",
     ),
     "fat_tree": Construction(
         "switched", (Parameter("k", least=2), _RATIO),

@@ -118,32 +118,68 @@ def dragonfly_size(p: int, a: int, h: int) -> tuple[int, int]:
     return _sizes.prod([routers, p + 1]), _sizes.prod([routers, 2 * p + a - 1 + h])
 
 
-def hammingmesh(a: int, b: int, x: int, y: int) -> Topology:
-    """Return HammingMesh: x * y boards, each a mesh of a * b ranks whose edges hang from a switch for every line.
+def hammingmesh(a: int, b: int, x: int, y: int, ports: int = 64) -> Topology:
+    """Return HammingMesh: x * y boards, each a mesh of a * b ranks whose edges hang from switches for every line.
 
     Ranks are ``gpu[i, j]`` by their row i of a*x and column j of b*y in the whole machine. The west and east ends of
-    a board's part of row i are linked to ``row[i]``, the north and south ends of its part of column j to ``column[j]``:
-    the fat trees of Hoefer et al., HammingMesh (2022), as one switch each. Boards of one rank have two links to
-    each of theirs.
+    a board's part of row i are linked to ``row[i]``, the north and south ends of its part of column j to ``column[j]``
+    (Hoefer et al., HammingMesh, 2022). Where a line has more ends than a switch has ``ports``, it has a fat tree of two
+    levels: leaves ``row[i, l]``, each with half its ports down, and as many spines ``row_spine[i, s]`` as it has up.
+    Boards of one rank have two links to each of their lines.
 
     >>> net = hammingmesh(2, 2, 2, 2)
     >>> net.num_ranks, net.num_switches, net.node_bandwidth
     (16, 8, Fraction(4, 1))
+    >>> hammingmesh(1, 1, 1, 3, 4).names[3:]
+    ('row[0, 0]', 'row[0, 1]', 'row[0, 2]', 'row_spine[0, 0]', 'row_spine[0, 1]', 'column[0]', 'column[1]', 'column[2]')
     """
     rows, columns = a * x, b * y
+    ranks = [f"gpu[{i}, {j}]" for i, j in product(range(rows), range(columns))]
     pairs: list[Pair] = []
     for i, j in product(range(rows), range(columns)):
-        here = f"gpu[{i}, {j}]"
-        east = f"gpu[{i}, {j + 1}]" if (j + 1) % b else f"row[{i}]"
-        south = f"gpu[{i + 1}, {j}]" if (i + 1) % a else f"column[{j}]"
-        pairs += [(here, east), (here, south)]
-        pairs += [(here, f"row[{i}]")] * (j % b == 0) + [(here, f"column[{j}]")] * (i % a == 0)
-    ranks = [f"gpu[{i}, {j}]" for i, j in product(range(rows), range(columns))]
-    lines = [f"row[{i}]" for i in range(rows)] + [f"column[{j}]" for j in range(columns)]
-    return _built("hammingmesh", ranks, lines, pairs)
+        here, board_row, board_column = f"gpu[{i}, {j}]", i // a, j // b
+        west, east = (_end("row", i, 2 * board_column + side, 2 * y, ports) for side in (0, 1))
+        north, south = (_end("column", j, 2 * board_row + side, 2 * x, ports) for side in (0, 1))
+        pairs += [(here, f"gpu[{i}, {j + 1}]" if (j + 1) % b else east)]
+        pairs += [(here, f"gpu[{i + 1}, {j}]" if (i + 1) % a else south)]
+        pairs += [(here, west)] * (j % b == 0) + [(here, north)] * (i % a == 0)
+    lines = [("row", i, 2 * y) for i in range(rows)] + [("column", j, 2 * x) for j in range(columns)]
+    switches = [name for line in lines for name in _switches(*line, ports)]
+    return _built("hammingmesh", ranks, switches, [*pairs, *(pair for line in lines for pair in _trunk(*line, ports))])
 
 
-def hammingmesh_size(a: int, b: int, x: int, y: int) -> tuple[int, int]:
+def _end(kind: str, line: int, end: int, ends: int, ports: int) -> str:
+    """Return the switch that an end of a line hangs from."""
+    return f"{kind}[{line}]" if ends <= ports else f"{kind}[{line}, {end // (ports // 2)}]"
+
+
+def _switches(kind: str, line: int, ends: int, ports: int) -> list[str]:
+    """Return the switches of a line, leaves before spines."""
+    if ends <= ports:
+        return [f"{kind}[{line}]"]
+    leaves, spines = range(-(-ends // (ports // 2))), range(ports // 2)
+    return [f"{kind}[{line}, {leaf}]" for leaf in leaves] + [f"{kind}_spine[{line}, {s}]" for s in spines]
+
+
+def _trunk(kind: str, line: int, ends: int, ports: int) -> list[Pair]:
+    """Return the links between the switches of a line: every leaf to every spine."""
+    names = _switches(kind, line, ends, ports)
+    leaves = len(names) - ports // 2
+    return list(product(names[:leaves], names[leaves:])) if len(names) > 1 else []
+
+
+def hammingmesh_size(a: int, b: int, x: int, y: int, ports: int = 64) -> tuple[int, int]:
+    half, most = ports // 2, 2 * max(x, y)
+    if ports % 2:
+        raise domain(f"found switches of {ports} ports, needed an even number: half up, half down", f"as {ports + 1}")
+    if most > ports and most > ports * half:
+        message = f"found lines with {most} ends, needed at most {ports * half} for two levels of switches of {ports}"
+        raise domain(message, "with more `ports`, or fewer boards in a line")
     ranks = _sizes.prod([a, b, x, y])
+    switches, trunks = 0, 0
+    for lines, ends in ((a * x, 2 * y), (b * y, 2 * x)):
+        leaves = -(-ends // half) if ends > ports else 0
+        switches += lines * (leaves + half if leaves else 1)
+        trunks += lines * leaves * half
     ends = _sizes.prod([a, x, y]) + _sizes.prod([b, x, y])  # boards' rows and columns: one link more than ranks in each
-    return min(ranks + a * x + b * y, _sizes.HUGE), 2 * (2 * ranks + ends)
+    return min(ranks + switches, _sizes.HUGE), 2 * min(2 * ranks + ends + trunks, _sizes.HUGE)

@@ -1,0 +1,42 @@
+"""Steps that do what the one before does, as repetitions of it: a ring's many steps are few."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+
+from .traffic import Traffic
+
+__all__ = ["repeated"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def repeated(traffic: Traffic) -> Traffic:
+    """Return the same messages, with consecutive steps of equal ones, in whatever order, as one that is repeated."""
+    start = traffic.step_start.tolist()
+    first = np.ones(len(traffic.times), dtype=bool)
+    for step in range(1, len(first)):
+        before, after = slice(*start[step - 1 : step + 1]), slice(*start[step : step + 2])
+        first[step] = not _alike(traffic, before, after)
+    if first.all():
+        return traffic
+    kept = first[traffic.step]
+    return attrs.evolve(
+        traffic, step=(np.cumsum(first) - 1)[traffic.step[kept]], src=traffic.src[kept], dst=traffic.dst[kept],
+        amount=traffic.amount[kept], times=np.add.reduceat(traffic.times.astype(np.int64), np.flatnonzero(first)),
+        route=traffic.route[kept] if traffic.routes is not None else (),
+    )  # fmt: skip
+
+
+def _alike(traffic: Traffic, one: slice, other: slice) -> bool:
+    """Return whether two steps' rows are the same messages on the same ways."""
+    columns = [traffic.amount, traffic.src, traffic.dst, *([traffic.route] if traffic.routes is not None else [])]
+    if one.stop - one.start != other.stop - other.start or any(
+        column[one].sum(dtype=np.int64) != column[other].sum(dtype=np.int64) for column in columns
+    ):
+        return False
+    orders = [np.lexsort([column[rows] for column in columns]) for rows in (one, other)]
+    return all(np.array_equal(c[one][orders[0]], c[other][orders[1]]) for c in columns)
