@@ -14,16 +14,20 @@ import attrs
 
 from collc.ir.verify import Report
 
-__all__ = ["Artifact", "Limits", "Target"]
+__all__ = ["Artifact", "Limits", "Target", "Window"]
 
 
 @attrs.frozen
 class Artifact:
-    """One file to be written: a suggested file name, its text, and the target that made it."""
+    """One file to be written: a suggested file name, its text, and the target that made it.
+
+    ``label`` tells files of one collective for different sizes apart.
+    """
 
     filename: str
     text: str = attrs.field(repr=False)
     target: str
+    label: str = ""
 
 
 @attrs.frozen
@@ -39,6 +43,18 @@ class Limits:
 
 
 @attrs.frozen
+class Window:
+    """The calls that one of several algorithms of a collective is for: ``low`` to ``high`` bytes of the whole vector,
+    both included; without ``high`` there is no largest. ``label`` names algorithm and sizes.
+    """
+
+    algorithm: str
+    low: int
+    high: int | None
+    label: str
+
+
+@attrs.frozen
 class Target(ABC):
     """Base of all targets. Subclasses are ``@attrs.frozen`` with typed fields, as passes are.
 
@@ -50,6 +66,8 @@ class Target(ABC):
     summary: ClassVar[str]
     suffix: ClassVar[str]
     level: ClassVar[str] = "program"
+    #: whether one set of files holds several algorithms and chooses between them by the size of a call
+    selects: ClassVar[bool] = False
 
     @property
     def limits(self) -> Limits:
@@ -58,6 +76,14 @@ class Target(ABC):
     @abstractmethod
     def emit(self, ir: Any) -> Sequence[Artifact]:
         """Return the files, the main one first; raise CollcError where the target cannot carry the program."""
+
+    def within(self, window: Window) -> Target | None:
+        """Return the target for calls of these sizes only, as far as it knows sizes; nothing where it is for none."""
+        return self
+
+    def emit_selected(self, parts: Sequence[tuple[Window, Any]]) -> Sequence[Artifact]:
+        """Return the files of several algorithms, windows ascending; for targets that ``select``."""
+        raise NotImplementedError
 
     def check(self, artifacts: Sequence[Artifact]) -> Report | None:
         """Read the files back and execute them; nothing where the target has no reader."""

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import attrs
 
-from collc.backends.base import Artifact, Target
+from collc.backends.base import Artifact, Target, Window
 from collc.ir.cost import Cost, cost
-from collc.ir.diagnostic import CollcError, Diagnostic, error
+from collc.ir.diagnostic import CollcError, Diagnostic, error, warning
 from collc.ir.program import Program
 from collc.ir.schedule import Forest, Schedule
 from collc.ir.spec import CollectiveRequest, Problem
 from collc.ir.symmetric import SymmetricSchedule
 from collc.ir.validate import structure
 from collc.ir.verify import Report, verify
-from collc.passes import AUTO
-from collc.passes.base import FACTS, Pass
+from collc.ir.verify.agreement import same_everywhere
+from collc.passes.base import FACTS, Pass, remarks
 from collc.passes.stream import Stream
 
 from .elements import element_text, pipeline_text
@@ -27,7 +27,10 @@ from .fitting import fit
 from .internal import InternalError
 from .pipeline import Plan, Recipe, plan
 
-__all__ = ["CollectiveResult", "Observer", "Settings", "Timing", "compile_collective", "level_of"]
+if TYPE_CHECKING:
+    from .selection import Choice
+
+__all__ = ["CollectiveResult", "Observer", "Settings", "Timing", "compile_collective", "compile_decided", "level_of"]
 
 T = TypeVar("T")
 Emitted = tuple[Target, tuple[Artifact, ...]]
@@ -68,6 +71,9 @@ class CollectiveResult:
     ``forest`` is the last forest, cut in as many pieces as its steps were, where there was one. ``emitted`` holds each
     target with its files, the main one first; ``reports`` what the verifier and the targets' own readers found;
     ``plans`` the passes that ran, for each target.
+
+    ``choice`` says what `auto` compared. Where that was for a range of sizes, ``algorithms`` are the results of all
+    that are the fastest somewhere, and this one has the schedule and program of the first, and the files of all.
     """
 
     name: str
@@ -81,6 +87,17 @@ class CollectiveResult:
     timings: tuple[Timing, ...] = ()
     plans: tuple[Plan, ...] = ()
     forest: Forest | None = None
+    choice: Choice | None = None
+    window: Window | None = None
+    algorithms: tuple[CollectiveResult, ...] = ()
+    warnings: tuple[Diagnostic, ...] = ()
+    remarks: tuple[str, ...] = ()
+    selected: tuple[tuple[Target, Any], ...] = ()
+
+    @property
+    def each(self) -> tuple[CollectiveResult, ...]:
+        """The results of all algorithms: of several for a range of sizes, else this one."""
+        return self.algorithms or (self,)
 
     @property
     def artifacts(self) -> tuple[Artifact, ...]:
@@ -95,7 +112,7 @@ class CollectiveResult:
         made = _Runner(self.request, self.settings, None).run(self.schedule, self.rest)
         return made if isinstance(made, Program) else None
 
-    @property
+    @cached_property
     def cost(self) -> Cost:
         """T_L, T_B, their bounds and the rest, exactly; raises C0019 where there is no schedule.
 
@@ -103,7 +120,7 @@ class CollectiveResult:
         """
         if self.schedule is None:
             raise error("C0019", f"`{self.name}` was compiled from a program, which has no cost of its own")
-        found = cost(self.schedule)
+        found = attrs.evolve(cost(self.schedule), same_everywhere=same_everywhere(self.schedule))
         if self.forest is None or found.forest is not None:
             return found
         detail = cost(self.forest).forest
@@ -127,13 +144,34 @@ def compile_collective(
     Without a target the schedule is made, and the program when asked for. ``start`` replaces synthesis by an
     IR that was read. Raises CollcError for mistakes of the user, InternalError for ours.
     """
-    request = _decided(request)
+    if request.schedule.scheduler != "auto" or start is not None:
+        return compile_decided(request, targets, settings, observer, start)
+    from .automatic import compile_automatic
+
+    return compile_automatic(request, targets, settings, observer)
+
+
+def compile_decided(
+    request: CollectiveRequest,
+    targets: Sequence[Target],
+    settings: Settings,
+    observer: Observer | None = None,
+    start: Schedule | SymmetricSchedule | Forest | Program | None = None,
+    ready: Mapping[Pass, Any] | None = None,
+    window: Window | None = None,
+) -> CollectiveResult:
+    """Compile one collective whose scheduler is decided.
+
+    ``ready`` are schedules that `auto` made already, by the pass that makes them; where it is given, nobody asked for
+    a number of pieces. With a ``window`` files are for calls of these sizes; those of targets that hold several
+    algorithms are left to the caller.
+    """
     first = start if start is not None else request.problem
     wanted = targets or (None,)
     plans = [
         plan(settings.recipe, request.schedule, t, start=type(first), until=level_of(t, settings.until)) for t in wanted
     ]
-    runner = _Runner(request, settings, observer, len(plans) > 1, asked=start is None)
+    runner = _Runner(request, settings, observer, len(plans) > 1, asked=start is None, ready=ready, window=window)
     for chain in plans:
         runner.announce(chain)
     if start is not None:
@@ -147,15 +185,24 @@ def compile_collective(
     return CollectiveResult(
         request.name, request, settings, runner.schedule, programs[0] if programs else None, rest, emitted,
         tuple(runner.reports), tuple(runner.timings), tuple(chain for chain, _, _ in done), runner.forest,
+        window=window, warnings=tuple(runner.warnings), remarks=tuple(dict.fromkeys(runner.remarks)),
+        selected=tuple(
+            (target, ir) for target, (_, ir, _) in zip(wanted, done, strict=True)
+            if window is not None and target is not None and target.selects
+        ),
     )  # fmt: skip
 
 
-def _decided(request: CollectiveRequest) -> CollectiveRequest:
-    """Return the request with the scheduler that `auto` stands for."""
-    kind = request.problem.collective.kind
-    if request.schedule.scheduler != "auto" or kind not in AUTO:
-        return request
-    return attrs.evolve(request, schedule=attrs.evolve(request.schedule, scheduler=AUTO[kind]))
+def emit_selected(
+    target: Target, parts: Sequence[tuple[Window, Any]], result: CollectiveResult, observer: Observer | None
+) -> CollectiveResult:
+    """Return a result with a target's files of several algorithms, read back, added to its own."""
+    runner = _Runner(result.request, result.settings, observer)
+    files = runner.emit(target, parts[0][1], lambda: target.emit_selected(parts))
+    return attrs.evolve(
+        result, emitted=(*result.emitted, files), reports=(*result.reports, *runner.reports),
+        timings=(*result.timings, *runner.timings),
+    )  # fmt: skip
 
 
 class _Runner:
@@ -166,10 +213,12 @@ class _Runner:
 
     def __init__(
         self, request: CollectiveRequest, settings: Settings, observer: Observer | None, share: bool = False,
-        asked: bool = False,
+        asked: bool = False, ready: Mapping[Pass, Any] | None = None, window: Window | None = None,
     ):  # fmt: skip
         self.request, self.settings, self.observer, self.share = request, settings, observer, share
-        self.asked = asked
+        self.asked, self.ready, self.window = asked, ready, window
+        self.warnings: list[Diagnostic] = []
+        self.remarks: list[str] = []  # what passes say of their choices
         self.known: list[tuple[tuple[Pass, ...], Any]] = []
         self.schedule: Schedule | SymmetricSchedule | Forest | None = None
         self.forest: Forest | None = None
@@ -178,7 +227,12 @@ class _Runner:
 
     def trial(self) -> _Runner:
         """Return a runner that tells nobody what it does, to see whether something can be done."""
-        return _Runner(self.request, attrs.evolve(self.settings, verify="off"), None)
+        return _Runner(self.request, attrs.evolve(self.settings, verify="off"), None, ready=self.ready)
+
+    @property
+    def lenient(self) -> bool:
+        """Whether nobody asked for the scheduler's number of pieces."""
+        return self.ready is not None
 
     def announce(self, chain: Plan) -> None:
         if self.observer:
@@ -209,7 +263,9 @@ class _Runner:
         """Run one pass and judge its result."""
         this = chain.passes[count]
         _require_facts(this, ir)
-        after = self.timed(this.name, lambda: self.guarded(chain, count, ir, lambda: self.apply(this, ir)))
+        with remarks() as told:
+            after = self.timed(this.name, lambda: self.guarded(chain, count, ir, lambda: self.apply(this, ir)))
+        self.remarks += told
         if isinstance(after, (Schedule, SymmetricSchedule, Forest)):
             self.keep(after, ir, this)
         if self.observer:
@@ -238,6 +294,8 @@ class _Runner:
                     exit_status=2,
                 )
             return self.request.schedule.schedule
+        if isinstance(ir, Problem) and self.ready and this in self.ready:
+            return self.ready[this]
         if isinstance(ir, SymmetricSchedule) and not this.takes_templates:
             ir = ir.unfold()
         after = this.run(ir)
@@ -334,13 +392,38 @@ class _Runner:
         """Return the target's files of what came out, if there is a target."""
         if self.asked:
             self.require_requested(ir)
-        return None if target is None else self.emit(target, ir)
+        if target is None or (self.window is not None and target.selects):
+            return None
+        return self.emit(target, ir) if self.window is None else self.emit_within(target, ir, self.window)
 
-    def emit(self, target: Target, ir: Any) -> Emitted:
-        """Return a target's files, read back by its own reader."""
+    def emit_within(self, target: Target, ir: Any, window: Window) -> Emitted | None:
+        """Return the target's files for calls of some sizes, or of those among them that its runtime can make."""
+        here = target.within(window)
+        if here is None:
+            return None
+        try:
+            _, files = self.emit(here, ir)
+        except CollcError as mistake:
+            if any(d.code != "C0630" for d in mistake.diagnostics):
+                raise
+            self.warnings.append(
+                warning(
+                    "C0049", f"no file of `{self.request.name}` is for all calls of {window.label}",
+                    span=self.request.span, notes=[mistake.diagnostics[0].message, *mistake.diagnostics[0].notes],
+                )
+            )  # fmt: skip
+            try:
+                least = target.within(attrs.evolve(window, high=None))
+                _, files = self.emit(least or here, ir)
+            except CollcError:
+                return None
+        return target, tuple(attrs.evolve(file, label=window.label) for file in files)
+
+    def emit(self, target: Target, ir: Any, write: Callable[[], Sequence[Artifact]] | None = None) -> Emitted:
+        """Return a target's files, read back by its own reader; ``write`` makes them in place of ``target.emit``."""
         report = None
         try:
-            files = tuple(self.timed(f"emit {target.name}", lambda: target.emit(ir)))
+            files = tuple(self.timed(f"emit {target.name}", write or (lambda: target.emit(ir))))
             if self.settings.verify != "off":
                 report = self.timed(f"read back {target.name}", lambda: target.check(files))
         except CollcError as mistake:

@@ -23,19 +23,22 @@ from collc.passes.stream import Stream
 
 from .pipeline import Plan
 
-__all__ = ["Runner", "fit"]
+__all__ = ["LIMITS", "Runner", "fit"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Emitted = tuple[Target, tuple[Artifact, ...]]
 
 #: what passes and targets report of a runtime's limits, all of which fewer pieces or trees may keep
-_LIMITS = frozenset({"C0509", "C0546", "C0621", "C0622", "C0623", "C0624", "C0625", "C0626", "C0627"})
+LIMITS = frozenset({"C0509", "C0546", "C0621", "C0622", "C0623", "C0624", "C0625", "C0626", "C0627"})
 #: transfers that are written out unless more pieces are asked for
 _USUAL_TRANSFERS = 1 << 22
 
 
 class Runner(Protocol):
-    """Who runs plans."""
+    """Who runs plans; ``lenient`` where the scheduler's options are nobody's wish."""
+
+    @property
+    def lenient(self) -> bool: ...
 
     def announce(self, chain: Plan) -> None: ...
 
@@ -56,7 +59,7 @@ def fit(runner: Runner, first: Any, chain: Plan, target: Target | None) -> tuple
         return chain, *_attempt(runner, first, chain, target)
     forest = runner.run(first, chain, end=at)
     pieces = _pieces(chain, at, forest)
-    chosen = _is_chosen(chain, at)
+    chosen = _is_chosen(chain, at, 0 if runner.lenient else None)
     if chosen:
         pieces = min(pieces, _affordable(forest, target.limits if target else Limits()))
     while True:
@@ -79,7 +82,7 @@ def _attempt(runner: Runner, ir: Any, chain: Plan, target: Target | None, begin:
 
 
 def _is_limit(mistake: CollcError) -> bool:
-    return all(d.code in _LIMITS for d in mistake.diagnostics)
+    return all(d.code in LIMITS for d in mistake.diagnostics)
 
 
 # ---- pieces
@@ -90,9 +93,12 @@ def _pieces(chain: Plan, at: int, forest: Forest) -> int:
     return stream.pieces if isinstance(stream, Stream) and stream.pieces is not None else forest.pieces
 
 
-def _is_chosen(chain: Plan, at: int) -> bool:
-    """Whether nobody asked for a number of pieces: neither of ``stream`` nor of the scheduler."""
-    return all(getattr(this, "pieces", None) is None for this in chain.passes[: at + 1])
+def _is_chosen(chain: Plan, at: int, free: int | None) -> bool:
+    """Whether nobody asked for a number of pieces: neither of ``stream`` nor of the scheduler, unless that is the pass
+    number ``free``, whose options nobody wrote.
+    """
+    passes = [this for i, this in enumerate(chain.passes[: at + 1]) if i != free]
+    return all(getattr(this, "pieces", None) is None for this in passes)
 
 
 def _with_pieces(chain: Plan, at: int, pieces: int) -> Plan:

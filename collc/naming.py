@@ -70,11 +70,17 @@ def name_files(
 ) -> list[NamedFile]:
     """Return every file with its place: main files by :func:`main_paths`, further ones beside them.
 
-    A further file keeps its main file's stem with its own suffix. Standard output takes the main file alone.
+    A further file keeps its main file's stem with its own suffix. Standard output takes the main file alone. Files for
+    different sizes have their labels after the stem. Raises C0021 where several of these were to go to one.
     """
+    _require_folder(emitted, out)
     paths = main_paths([(name, target) for name, target, _ in emitted], stem, out)
     files = []
     for path, (name, target, artifacts) in zip(paths, emitted, strict=True):
+        if artifacts[0].label:
+            alone = len(artifacts) == 1 and out is not None and not is_folder(out)
+            files += [NamedFile(path if alone else _labelled(path, a), name, target.name, a) for a in artifacts]
+            continue
         files.append(NamedFile(path, name, target.name, artifacts[0]))
         if path != STDOUT:
             files += [
@@ -82,6 +88,25 @@ def name_files(
                 for side in artifacts[1:]
             ]
     return files
+
+
+def _labelled(path: str, artifact: Artifact) -> str:
+    stem, suffix = os.path.splitext(path)
+    return f"{stem}-{artifact.label}{suffix}"
+
+
+def _require_folder(emitted: Sequence[tuple[str, Target, Sequence[Artifact]]], out: str | None) -> None:
+    """Raise C0021 where files for several ranges of sizes are to go to one."""
+    for name, target, artifacts in emitted:
+        if out is not None and not is_folder(out) and len(artifacts) > 1 and artifacts[0].label:
+            labels = ", ".join(f"`{a.label}`" for a in artifacts[:4])
+            raise error(
+                "C0021",
+                f"{len(artifacts)} files of `{name}` as {target.name}, for different sizes, cannot go to one `{out}`",
+                notes=[f"they are for {labels}{', ...' if len(artifacts) > 4 else ''}"],
+                hint="name a folder (`-o DIR/`)",
+                exit_status=2,
+            )
 
 
 def identifier(text: str) -> str:

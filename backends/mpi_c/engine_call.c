@@ -6,6 +6,7 @@ enum { INPUT, OUTPUT, SCRATCH };
 struct element {
     MPI_Datatype type;
     MPI_Aint extent, true_lb, true_extent;
+    int size; /* bytes of data */
     size_t dense; /* bytes of an element where memcpy may move elements, otherwise 0 */
 };
 
@@ -16,6 +17,8 @@ struct call {
     MPI_Op op;
     MPI_Comm comm;
     int rank;
+    int row;        /* of the tables of ranks: the rank's in the algorithm that carries out the call */
+    int64_t chunks; /* in which that algorithm cuts the count */
     int64_t count;
     char *base[3];
     int in_place;
@@ -38,6 +41,7 @@ static int measure(struct element *element, MPI_Datatype type)
         error = MPI_Type_size(type, &size);
     if (error != MPI_SUCCESS)
         return error;
+    element->size = size;
     element->dense = 0;
     if (size > 0 && size == element->extent && size == element->true_extent && lb == 0 &&
         element->true_lb == 0)
@@ -52,29 +56,39 @@ static int unusable(const struct call *call, const void *buffer)
     return buffer == MPI_IN_PLACE || (buffer == NULL && call->element.true_lb == 0);
 }
 
+/* The algorithm that carries out a call: the first that is for so many bytes. */
+static int choose(const struct call *call)
+{
+    int algorithm = 0;
+
+    while (algorithm + 1 < ALGORITHMS && call->count * call->element.size > algorithm_bytes[algorithm])
+        algorithm++;
+    return algorithm;
+}
+
 static char *element_at(const struct call *call, const void *base, int64_t index)
 {
     return (char *)base + (MPI_Aint)index * call->element.extent;
 }
 
-/* A count of elements is cut in CHUNKS nearly equal chunks; chunk k begins here. Buffers of several
- * counts (one block a rank) simply go on: chunk CHUNKS is the first of the second block. */
+/* A count of elements is cut in nearly equal chunks; chunk k begins here. Buffers of several counts
+ * (one block a rank) simply go on: the chunk after a count's last is the first of the second block. */
 static int64_t edge(const struct call *call, int64_t chunk)
 {
-    return chunk / CHUNKS * call->count + chunk % CHUNKS * call->count / CHUNKS;
+    return chunk / call->chunks * call->count + chunk % call->chunks * call->count / call->chunks;
 }
 
 /* The most elements that a chunk can have. */
 static int64_t cell(const struct call *call)
 {
-    return (call->count + CHUNKS - 1) / CHUNKS;
+    return (call->count + call->chunks - 1) / call->chunks;
 }
 
 /* Scratch is made of segments, each of which holds consecutive chunks of the vector side by side. A
  * segment begins where all before it end if every chunk is a full cell. Returns a cell's segment. */
 static int segment_of(const struct call *call, int64_t offset)
 {
-    int low = rank_segments[call->rank], high = rank_segments[call->rank + 1];
+    int low = rank_segments[call->row], high = rank_segments[call->row + 1];
 
     while (high - low > 1) {
         int middle = low + (high - low) / 2;

@@ -5,7 +5,7 @@ static void lay_out(struct engine *engine, struct arena *arena, char **input, ch
 {
     struct call *call = engine->call;
     const struct element *element = &call->element;
-    int first = rank_blocks[call->rank], blocks = rank_blocks[call->rank + 1] - first;
+    int first = rank_blocks[call->row], blocks = rank_blocks[call->row + 1] - first;
     int requests = 0, k;
 
     engine->num_blocks = blocks;
@@ -16,7 +16,7 @@ static void lay_out(struct engine *engine, struct arena *arena, char **input, ch
     engine->requests = carve(arena, (size_t)requests * sizeof *engine->requests);
     engine->statuses = carve(arena, (size_t)requests * sizeof *engine->statuses);
     engine->landed = carve(arena, (size_t)requests * sizeof *engine->landed);
-    call->base[SCRATCH] = carve_elements(arena, element, rank_scratch[call->rank] * cell(call));
+    call->base[SCRATCH] = carve_elements(arena, element, rank_scratch[call->row] * cell(call));
     *input = carve_elements(arena, element, call->copy_input);
     *output = carve_elements(arena, element, call->keep_output);
     for (k = 0; k < blocks; k++) {
@@ -76,6 +76,13 @@ static int run(struct context *context, struct call *call)
     return error;
 }
 
+/* Whether a contribution may be combined twice without changing the result. */
+static int idempotent(MPI_Op op)
+{
+    return op == MPI_MIN || op == MPI_MAX || op == MPI_BAND || op == MPI_BOR || op == MPI_LAND ||
+           op == MPI_LOR;
+}
+
 /* Whether the arguments make sense at all; needs no other rank. */
 static int check(int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
 {
@@ -97,7 +104,7 @@ static int check(int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
         return MPI_ERR_TYPE;
     if (!REDUCES)
         return MPI_SUCCESS;
-    if (op == MPI_OP_NULL)
+    if (op == MPI_OP_NULL || (TWICE && !idempotent(op)))
         return MPI_ERR_OP;
     error = MPI_Op_commutative(op, &flag);
     if (error == MPI_SUCCESS && !flag)

@@ -2,7 +2,7 @@ int NAME(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, 
 {
     struct context *context;
     struct call call;
-    int error = check(count, type, op, comm);
+    int algorithm, error = check(count, type, op, comm);
 
     if (error != MPI_SUCCESS || count == 0)
         return error;
@@ -19,5 +19,8 @@ int NAME(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, 
     if (error != MPI_SUCCESS)
         return error;
     call.comm = context->comm;
+    algorithm = choose(&call);
+    call.row = algorithm * RANKS + call.rank;
+    call.chunks = algorithm_chunks[algorithm];
     return run(context, &call);
 }

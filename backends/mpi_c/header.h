@@ -3,8 +3,8 @@
  * @SEMANTICS@
  *
  * Every rank of the communicator calls it, with the same count, type and op, like the MPI collective.
- * Any count and any committed type will do; op must be commutative and is ignored where nothing is
- * reduced. Returns MPI_SUCCESS or an MPI error code (MPI_ERR_COMM for an intercommunicator or one of
+ * Any count and any committed type will do; op must be @OPS@
+ * and is ignored where nothing is reduced. Returns MPI_SUCCESS or an MPI error code (MPI_ERR_COMM for an intercommunicator or one of
  * another size, MPI_ERR_COUNT, MPI_ERR_TYPE, MPI_ERR_OP, MPI_ERR_BUFFER, MPI_ERR_NO_MEM, or what an
  * MPI call inside returned); the communicator's error handler is not called for these.
  *

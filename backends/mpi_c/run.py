@@ -18,6 +18,7 @@ from .emit import MpiC, template
 from .launch import launch
 from .names import identifier
 from .results import DTYPES, OPS, RunResult, parse, vector_elements
+from .selected import Selected
 from .toolchain import Mpi, compile_c, find
 
 __all__ = ["Cases", "build", "emit_all", "execute", "run"]
@@ -78,7 +79,7 @@ def _require_known(names: tuple[str, ...], known: tuple[str, ...], what: str) ->
 
 
 def run(
-    programs: Program | Sequence[Program],
+    programs: Program | Selected | Sequence[Program | Selected],
     *,
     sizes: Iterable[int] | None = None,
     dtypes: Iterable[str] = ("float32",),
@@ -93,12 +94,14 @@ def run(
     """Emit, compile and run programs of one number of ranks; every element on every rank is checked.
 
     ``sizes`` are counts as the MPI calls define them (:func:`~.results.counts_for` has bytes); where none are given,
-    some from nothing to a vector of a million elements. ``compare`` times the MPI's own collective in the same run.
+    some from nothing to a vector of a million elements, and those where a function of several programs changes from
+    one to the next. ``compare`` times the MPI's own collective in the same run.
     Wrong results are rows that are not ``correct``; everything that prevents a run is a CollcError (C0701 .. C0709).
     """
-    programs = [programs] if isinstance(programs, Program) else list(programs)
-    counts = _default_counts(programs) if sizes is None else tuple(sizes)
-    cases = Cases(counts, tuple(dtypes), tuple(ops), tuple(in_place), repeats, compare)
+    programs = [programs] if isinstance(programs, (Program, Selected)) else list(programs)
+    dtypes = tuple(dtypes)
+    counts = _default_counts(programs, dtypes) if sizes is None else tuple(sizes)
+    cases = Cases(counts, dtypes, tuple(ops), tuple(in_place), repeats, compare)
     collectives = emit_all(programs)
     cases.require_for(c for c, _ in collectives.values())
     mpi = mpi if isinstance(mpi, Mpi) else find(mpi)
@@ -107,13 +110,19 @@ def run(
         return execute(mpi, binary, {name: c for name, (c, _) in collectives.items()}, cases, timeout)
 
 
-def _default_counts(programs: Sequence[Program]) -> tuple[int, ...]:
+def _default_counts(programs: Sequence[Program | Selected], dtypes: Sequence[str]) -> tuple[int, ...]:
     """Return counts from nothing, fewer than ranks and odd ones to one whose vector has a million elements."""
     most = max((vector_elements(p.collective, 1) for p in programs), default=1)
-    return (0, 1, 7, 1000, _LARGE // most)
+    edges = [count for p in programs if isinstance(p, Selected) for count in p.edges(dtypes)]
+    return tuple(dict.fromkeys((0, 1, 7, 1000, _LARGE // most, *edges)))
 
 
-def emit_all(programs: Sequence[Program]) -> dict[str, tuple[Collective, Artifact]]:
+def _source(program: Program | Selected, function: str | None = None) -> Artifact:
+    target = MpiC(function=function)
+    return target.emit(program)[0] if isinstance(program, Program) else target.emit_selected(program.parts)[0]
+
+
+def emit_all(programs: Sequence[Program | Selected]) -> dict[str, tuple[Collective, Artifact]]:
     """Return the C file of each program by the function's name, names made distinct."""
     if not programs:
         raise error("C0709", "nothing to run: no program given", exit_status=2)
@@ -125,14 +134,14 @@ def emit_all(programs: Sequence[Program]) -> dict[str, tuple[Collective, Artifac
         raise error("C0709", f"one run has at most {_MOST_PROGRAMS} programs, found {len(programs)}", exit_status=2)
     result: dict[str, tuple[Collective, Artifact]] = {}
     for program in programs:
-        source = MpiC().emit(program)[0]
+        source = _source(program)
         base, number = source.filename.removesuffix(".c"), 1
         name = base
         while name in result or identifier(name, _DRIVER_NAMES) != name:
             number += 1
             name = f"{base}_{number}"
         if name != base:
-            source = MpiC(function=name).emit(program)[0]
+            source = _source(program, name)
         result[name] = (program.collective, source)
     return result
 

@@ -13,11 +13,12 @@ from typing import Any
 import attrs
 import numpy as np
 
+from collc.ir.collective import Collective
 from collc.ir.diagnostic import error
 from collc.ir.machine import execute, partners
 from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
 
-__all__ = ["Segments", "lay_out", "span"]
+__all__ = ["Segments", "is_whole", "lay_out", "span"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -26,6 +27,11 @@ _WHOLE = frozenset({"allreduce", "broadcast", "reduce"})
 
 _READS = np.array([op.reads_src for op in Opcode])
 _WRITES = np.array([op.writes_dst for op in Opcode])
+
+
+def is_whole(collective: Collective) -> bool:
+    """Return whether the count of a call is that of the whole vector, not of one rank's block."""
+    return collective.kind in _WHOLE
 
 
 def span(program: Program) -> int:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import attrs
 import numpy as np
 
 from collc.ir.arrays import fit
 from collc.ir.diagnostic import error
 from collc.ir.program import Buffer, Opcode, Program
+from collc.ir.verify import adds_once
 
 from .progress import Allowance, allowance
-from .scratch import Segments, lay_out, span
+from .scratch import Segments, is_whole, lay_out, span
 
-__all__ = ["tables"]
+__all__ = ["several", "tables"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -28,29 +31,76 @@ _WIDTH = 100
 
 def tables(program: Program) -> str:
     """Return the constants and tables that the engine runs; raise C0704 where it could not."""
-    _require_carried(program)
-    program, segments = lay_out(program)
-    allowed = allowance(program)
-    collective = program.collective
+    return several([(program, None)])
+
+
+def several(programs: Sequence[tuple[Program, int | None]]) -> str:
+    """Return the constants and tables of several programs of one collective, one after the other.
+
+    Each comes with the most bytes of the whole vector that it is for, the last one's of no account. Raises C0704.
+    """
+    ready = [_Ready.of(program) for program, _ in programs]
+    first = programs[0][0]
+    collective = first.collective
     constants = {
-        "RANKS": program.num_ranks, "ROOT": -1 if collective.root is None else collective.root,
-        "REDUCES": int(collective.reduces), "CHUNKS": span(program), "CHANNELS": program.num_channels,
+        "RANKS": first.num_ranks, "ROOT": -1 if collective.root is None else collective.root,
+        "REDUCES": int(collective.reduces), "TWICE": int(any(one.twice for one in ready)),
+        "CHANNELS": max(one.program.num_channels for one in ready), "ALGORITHMS": len(ready),
     }  # fmt: skip
     parts = [f"enum {{ {', '.join(f'{name} = {value}' for name, value in constants.items())} }};\n"]
+    blocks = 1 if is_whole(collective) else collective.num_ranks
+    algorithms = {
+        "algorithm_chunks": [span(one.program) for one in ready],
+        "algorithm_bytes": [0 if most is None else most // blocks for _, most in programs],
+    }
+    parts.append("/* Algorithms: chunks of a count, and the bytes of a count up to which each is the one to use. */\n"
+                 + "".join(_column(name, values, "int64_t") for name, values in algorithms.items()))  # fmt: skip
     for title, columns in (
-        ("Ranks: their first block (those before it are other ranks'), scratch cells and first segment.",
-         _ranks(program, segments)),
+        ("Ranks: their first block (those before it are other ranks'), scratch cells and first segment.", _ranks),
         ("Blocks: peers (-1: none), channel, first step and first wait; slots for copies, their size in chunks,\n"
-         " * and the most sends in flight.", _blocks(program, allowed)),
+         " * and the most sends in flight.", _blocks),
         ("Steps of the blocks, one after the other: opcode and flags, where from, where to, how many chunks, and\n"
-         " * for how many others the step waits.", _steps(program, allowed)),
-        ("Waits of the steps, one after the other: a block of the same rank, and the step of it to be done.",
-         _waits(program)),
-        ("Segments of scratch: their first cell and the chunk in it.",
-         {"segment_cell": segments.cell, "segment_chunk": segments.chunk}),
+         " * for how many others the step waits.", _steps),
+        ("Waits of the steps, one after the other: a block of the same rank, and the step of it to be done.", _waits),
+        ("Segments of scratch: their first cell and the chunk in it.", _segments),
     ):  # fmt: skip
-        parts.append(f"/* {title} */\n" + "".join(_column(name, values) for name, values in columns.items()))
+        joined = _joined([columns(one) for one in ready])
+        parts.append(f"/* {title} */\n" + "".join(_column(name, values) for name, values in joined.items()))
     return "\n".join(parts)
+
+
+#: tables of where something begins in another table, the end of the last included
+_BEGINS = frozenset({"rank_blocks", "rank_segments", "block_steps", "block_waits"})
+
+
+def _joined(tables: Sequence[dict[str, Any]]) -> dict[str, Array]:
+    """Return the tables of several programs one after the other; where something begins moves on with what it is in."""
+    joined = {}
+    for name in tables[0]:
+        columns = [np.asarray(one[name], dtype=np.int64) for one in tables]
+        if name in _BEGINS:
+            ends = np.cumsum([0, *(int(column[-1]) for column in columns[:-1])]).tolist()
+            moved = [column[:-1] + end for column, end in zip(columns, ends, strict=True)]
+            joined[name] = np.concatenate([*moved, columns[-1][-1:] + ends[-1]])
+        else:
+            joined[name] = np.concatenate(columns)
+    return joined
+
+
+@attrs.frozen(eq=False)
+class _Ready:
+    """A program with its scratch laid out, and what the engine allows it; ``twice`` where it adds something twice."""
+
+    program: Program
+    segments: Segments
+    allowed: Allowance
+    twice: bool
+
+    @classmethod
+    def of(cls, program: Program) -> _Ready:
+        _require_carried(program)
+        laid_out, segments = lay_out(program)
+        return cls(laid_out, segments, allowance(laid_out), not adds_once(program))
 
 
 def _require_carried(program: Program) -> None:
@@ -70,11 +120,13 @@ def _require_carried(program: Program) -> None:
         )
 
 
-def _ranks(program: Program, segments: Segments) -> dict[str, Any]:
+def _ranks(one: _Ready) -> dict[str, Any]:
+    program, segments = one.program, one.segments
     return {"rank_blocks": program.rank_blocks, "rank_scratch": segments.cells, "rank_segments": segments.first}
 
 
-def _blocks(program: Program, allowed: Allowance) -> dict[str, Any]:
+def _blocks(one: _Ready) -> dict[str, Any]:
+    program, allowed = one.program, one.allowed
     return {
         "block_send_peer": program.send_peer, "block_recv_peer": program.recv_peer, "block_channel": program.channel,
         "block_steps": program.block_start, "block_waits": program.dep_start[program.block_start],
@@ -82,7 +134,8 @@ def _blocks(program: Program, allowed: Allowance) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _steps(program: Program, allowed: Allowance) -> dict[str, Any]:
+def _steps(one: _Ready) -> dict[str, Any]:
+    program, allowed = one.program, one.allowed
     code = program.opcode.astype(np.int64)
     code[sorted(allowed.copied)] |= _BUFFERED
     code[sorted(allowed.copied_in_place)] |= _BUFFERED_IN_PLACE
@@ -93,20 +146,25 @@ def _steps(program: Program, allowed: Allowance) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _waits(program: Program) -> dict[str, Any]:
+def _waits(one: _Ready) -> dict[str, Any]:
+    program = one.program
     return {"wait_block": program.block_id[program.block[program.deps]], "wait_step": program.step[program.deps]}
 
 
-def _column(name: str, values: Any) -> str:
-    """Return one table, wrapped; an empty one gets an entry, for C knows no arrays without."""
+def _segments(one: _Ready) -> dict[str, Any]:
+    return {"segment_cell": one.segments.cell, "segment_chunk": one.segments.chunk}
+
+
+def _column(name: str, values: Any, kind: str | None = None) -> str:
+    """Return one table, wrapped, of a type or of the smallest; an empty one gets an entry, for C knows none without."""
     numbers = np.asarray(values, dtype=np.int64)
     if not len(numbers):
         numbers = np.zeros(1, dtype=np.int64)
-    kind = np.dtype(fit(int(numbers.min()), int(numbers.max()))).name
+    kind = kind or f"{np.dtype(fit(int(numbers.min()), int(numbers.max()))).name}_t"
     lines, line = [], "   "
     for text in map(str, numbers.tolist()):
         if len(line) + len(text) + 2 > _WIDTH:
             lines.append(line)
             line = "   "
         line += f" {text},"
-    return "\n".join([f"static const {kind}_t {name}[] = {{", *lines, line, "};\n"])
+    return "\n".join([f"static const {kind} {name}[] = {{", *lines, line, "};\n"])

@@ -1,0 +1,57 @@
+"""Several programs of one collective behind one function, and the calls that try each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+import attrs
+
+from collc.ir.collective import Collective
+from collc.ir.program import Program
+
+from ..base import Window
+from .results import DTYPES, vector_elements
+
+__all__ = ["Selected"]
+
+#: bytes of all ranks' vectors together in the largest call that a run makes unless it is asked for
+_MOST_BYTES = 1 << 28
+
+
+@attrs.frozen(eq=False)
+class Selected:
+    """Programs with the windows of their calls, ascending: what one emitted function chooses from."""
+
+    parts: tuple[tuple[Window, Program], ...]
+
+    @property
+    def collective(self) -> Collective:
+        return self.parts[0][1].collective
+
+    @property
+    def name(self) -> str:
+        return self.parts[0][1].name
+
+    @property
+    def num_ranks(self) -> int:
+        return self.parts[0][1].num_ranks
+
+    def edges(self, dtypes: Iterable[str]) -> list[int]:
+        """Return counts on both sides of every change of algorithm, for each element type, as far as they are small."""
+        found = []
+        for (before, _), (_, _) in pairwise(self.parts):
+            for dtype in dtypes:
+                unit = DTYPES.get(dtype, 4) * vector_elements(self.collective, 1)
+                last = (before.high or 0) // unit
+                if (last + 1) * unit * self.num_ranks <= _MOST_BYTES:
+                    found += [last, last + 1]
+        return list(dict.fromkeys(found))
+
+    def untried(self) -> list[Program]:
+        """Return the programs that calls of :meth:`edges` do not reach, to be called on their own."""
+        return [
+            program
+            for (before, _), (_, program) in pairwise(self.parts)
+            if ((before.high or 0) + 8 * self.num_ranks) * self.num_ranks > _MOST_BYTES
+        ]

@@ -1,0 +1,89 @@
+"""What was chosen, and why: plain data that reports are made of."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import attrs
+
+from .algorithm import Algorithm
+from .times import Times
+
+__all__ = ["Choice", "Interval", "Measured", "Skipped"]
+
+
+@attrs.frozen
+class Measured:
+    """A candidate and how long it takes at every size; ``steps`` one after the other."""
+
+    algorithm: Algorithm
+    times: Times
+    steps: int
+
+
+@attrs.frozen
+class Skipped:
+    """A candidate that was not compared, or cannot be used, and why."""
+
+    name: str
+    reason: str
+
+
+@attrs.frozen
+class Interval:
+    """From ``low`` to ``high`` bytes (both included; nothing: without end) an algorithm is the fastest.
+
+    ``crossing`` is the exact size, between ``low - 1`` and ``low``, at which it takes as long as the one before.
+    """
+
+    low: int
+    high: int | None
+    best: Measured
+    crossing: Fraction | None = None
+
+    @property
+    def algorithm(self) -> Algorithm:
+        return self.best.algorithm
+
+    @property
+    def label(self) -> str:
+        """What tells the interval from others in names of files: the algorithm and its sizes."""
+        high = "up" if self.high is None else show(self.high)
+        return f"{self.algorithm.name}-{show(self.low)}-{high}"
+
+
+@attrs.frozen
+class Choice:
+    """The fastest of ``candidates`` at each size of ``intervals``, which follow each other.
+
+    ``reason`` says where the sizes come from. ``ranged`` where a range was asked for: then there is a file an interval.
+    """
+
+    ranged: bool
+    reason: str
+    intervals: tuple[Interval, ...]
+    candidates: tuple[Measured, ...]
+    skipped: tuple[Skipped, ...]
+    assumed: tuple[str, ...] = ()
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """The sizes at which candidates are compared in reports: both ends of every interval, ascending."""
+        found = {one.low for one in self.intervals} | {one.high for one in self.intervals if one.high is not None}
+        return tuple(sorted(found))
+
+    def at(self, size: int) -> Fraction:
+        """Return the seconds of the algorithm that is chosen at a size of the range."""
+        return next(one for one in self.intervals if one.high is None or size <= one.high).best.times.at(size)
+
+
+def show(size: int) -> str:
+    """Return a size for a name: in the largest binary unit that divides it.
+
+    >>> show(65536), show(38261)
+    ('64KiB', '38261B')
+    """
+    for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if size and size % (1 << power) == 0:
+            return f"{size >> power}{unit}"
+    return f"{size}B"
