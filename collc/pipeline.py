@@ -61,15 +61,23 @@ _FIT = Entry(
 )
 _JOIN = Entry("lower", "and what goes in one step goes in one message, but pieces that are to follow each other do not")
 _MERGE = Entry("coalesce", "before balancing, which weighs messages: fewer and larger ones are fewer to place")
-_SPREAD = Entry("balance-threadblocks", "last: it places what the passes before it have left, evenly by bytes")
+_BYPASS = Entry("eliminate-copies", "before messages are placed: a copy that is gone needs no threadblock")
+_SPREAD = Entry("balance-threadblocks", "after what changes messages: it places those that are left, evenly by bytes")
+_REORDER = Entry("reorder-fifo", "when messages have their connections, and before threadblocks join in that order")
+_FUSE = Entry(
+    "fuse", "after balancing, which says which connections and channels there are for threadblocks to join", _limited
+)
+_SPLIT = Entry("unfuse", "after fusing, which finds what need not be stored; for runtimes without fused ones", _unfused)
+_PRUNE = Entry("prune-dependencies", "when threadblocks are final: what one implies for another depends on them")
+_PACK = Entry("reuse-scratch", "last: it moves data only where the waits that are left already keep them apart")
 
 #: level -> its passes after synthesis, each with the reason for its place
 LEVELS: dict[str, tuple[Entry, ...]] = {
     "0": (_CUT, _LOWER, _UNFUSE, _FIT),
-    "1": (_CUT, _LOWER, _MERGE, _UNFUSE, _FIT),
-    "2": (_CUT, _LOWER, _MERGE, _UNFUSE, _SPREAD),
-    # Nothing yet is worth more time than -O2 takes: -O3 is -O2 until something is.
-    "3": (_CUT, _LOWER, _MERGE, _UNFUSE, _SPREAD),
+    "1": (_CUT, _LOWER, _MERGE, _UNFUSE, _FIT, _PRUNE),
+    "2": (_CUT, _LOWER, _MERGE, _SPREAD, _FUSE, _SPLIT, _PRUNE, _PACK),
+    # Removing copies and listing messages anew seldom gain anything, and take as long as all the rest.
+    "3": (_CUT, _LOWER, _BYPASS, _MERGE, _SPREAD, _REORDER, _FUSE, _SPLIT, _PRUNE, _PACK),
 }
 
 #: What any program for a target must have been through, in this order; appended where a pipeline lacks it.
@@ -106,6 +114,10 @@ class Plan:
 def _entries(level: str, request: ScheduleRequest, start: type) -> list[tuple[Entry, Element]]:
     """Return the passes of a level; where pieces follow each other on purpose, messages are joined step by step."""
     entries = [(e, Element(e.name)) for e in LEVELS[level]]
+    if start is Program:
+        # Fused instructions of a program that was read would stand in the way of balancing.
+        at = next(k for k, (e, _) in enumerate(entries) if e in (_FIT, _SPREAD))
+        entries[at:at] = [(_UNFUSE, Element(_UNFUSE.name))]
     scheduler = pass_class(scheduler_pass(request.scheduler, request.span))
     if start is not Forest and scheduler.gives is not Forest and not scheduler.pipelined:
         return entries
@@ -168,6 +180,8 @@ class _Planner:
         """Append a pass, with what bridges to it; return False where it lies beyond ``until``."""
         cls = pass_class(element.name, element.span)
         takes = _takes(cls)
+        if element.name == _FUSE.name and until is Program:
+            self.place()
         if until is not Program and (Program in takes or cls.gives is Program):
             return False
         if element.name in self.recipe.disabled:
@@ -180,6 +194,13 @@ class _Planner:
             raise self.misplaced(element, takes)
         self.append(cls, element)
         return True
+
+    def place(self) -> None:
+        """Append balancing, which does not take fused instructions, before they are made."""
+        have = {p.name for p in self.passes}
+        if _FIT.when(self.limits) and _FIT.name not in (*have, *self.recipe.disabled):
+            self.bridge((Program,))
+            self.append(pass_class(_FIT.name), Element(_FIT.name))
 
     def takes(self, name: str) -> bool:
         """Return whether a pass of a level belongs to what lies after the start."""

@@ -82,12 +82,33 @@ PASSES: dict[str, tuple[str, str, str]] = {
         "collc.passes.threadblocks", "BalanceThreadblocks",
         "share messages out to threadblocks and channels, evenly by bytes, within a runtime's limits",
     ),
+    "eliminate-copies": (
+        "collc.passes.copies", "EliminateCopies",
+        "leave out copies by reading and writing where data come from and go to",
+    ),
+    "replicate": (
+        "collc.passes.replicate", "Replicate",
+        "run copies of the program side by side on parts of the data, on channels of their own",
+    ),
+    "assign-channels": (
+        "collc.passes.channels", "AssignChannels",
+        "give connections few channels, on which what flows through a rank stays",
+    ),
+    "reorder-fifo": (
+        "collc.passes.reorder", "ReorderFifo",
+        "send first what others wait for longest, and receive in the order sent",
+    ),
+    "prune-dependencies": ("collc.passes.prune", "PruneDependencies", "leave out waits that other waits imply"),
+    "reuse-scratch": (
+        "collc.passes.scratch", "ReuseScratch", "let data that are never there at the same time share scratch",
+    ),
+    "fuse": ("collc.passes.fuse", "Fuse", "receive and send on in one instruction and one threadblock"),
     "unfuse": ("collc.passes.unfuse", "Unfuse", "replace fused instructions by receives, copies and reductions"),
 }  # fmt: skip
 
 #: scheduler (the language's ``using NAME``) -> (pass that synthesizes it, one-line summary)
 SCHEDULERS: dict[str, tuple[str, str]] = {
-    "auto": ("bfb", "the best applicable scheduler: bfb, for alltoall flow, for gather and scatter exact"),
+    "auto": ("bfb", "the fastest of all that apply, at a size or for every size of a range, by the simulator"),
     "bfb": ("bfb", PASSES["bfb"][2]),
     "double-binary-tree": ("double-binary-tree", PASSES["double-binary-tree"][2]),
     "expansion": ("expansion", PASSES["expansion"][2]),
@@ -105,5 +126,5 @@ SCHEDULERS: dict[str, tuple[str, str]] = {
     "steps": ("steps", PASSES["steps"][2]),
 }
 
-#: kind of collective -> what `auto` is for it, where that is not SCHEDULERS["auto"]
+#: kind of collective -> what schedules it on any network of ranks, where that is not SCHEDULERS["auto"]
 AUTO: dict[str, str] = {"alltoall": "flow", "gather": "exact", "scatter": "exact"}

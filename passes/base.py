@@ -8,7 +8,9 @@ times: the driver does. ``takes`` and ``gives`` are the IR levels; ``requires`` 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, ClassVar
 
 import attrs
@@ -16,7 +18,30 @@ import attrs
 from collc.ir.schedule import Schedule
 from collc.ir.symmetric import SymmetricSchedule
 
-__all__ = ["FACTS", "Pass"]
+__all__ = ["FACTS", "Pass", "remark", "remarks"]
+
+_REMARKS: ContextVar[list[str] | None] = ContextVar("remarks", default=None)
+
+
+@contextmanager
+def remarks() -> Iterator[list[str]]:
+    """Collect what passes that run inside say of what they chose; who collects outside is told too."""
+    told: list[str] = []
+    token = _REMARKS.set(told)
+    try:
+        yield told
+    finally:
+        _REMARKS.reset(token)
+        for text in told:
+            remark(text)
+
+
+def remark(text: str) -> None:
+    """Say what a pass chose, to who collects it."""
+    told = _REMARKS.get()
+    if told is not None:
+        told.append(text)
+
 
 #: fact -> what must hold of the IR for it
 FACTS: dict[str, Callable[[Any], bool]] = {

@@ -9,10 +9,11 @@ import numpy as np
 
 from collc.ir.diagnostic import error
 from collc.ir.machine import execute, partners
-from collc.ir.program import Opcode, Program
+from collc.ir.program import INSTRUCTION_COLUMNS, Opcode, Program
 
 from .arrange import merge_rows
 from .base import Pass
+from .hazards import conflicts, sequential_order
 
 __all__ = ["Coalesce"]
 
@@ -22,6 +23,8 @@ _READS = np.array([op.reads_src for op in Opcode])
 _WRITES = np.array([op.writes_dst for op in Opcode])
 _SENDS = np.array([op.sends for op in Opcode])
 _RECEIVES = np.array([op.receives for op in Opcode])
+#: how many instructions one arrival may take: receive, copy what it is added to, add
+_PERIODS = (2, 3)
 
 
 @attrs.frozen
@@ -42,6 +45,7 @@ class Coalesce(Pass):
     def run(self, ir: Program) -> Program:
         if self.max_count is not None and self.max_count < 1:
             raise error("C0508", f"coalesce needs max-count of at least 1, found {self.max_count}")
+        given, ir = ir, _sorted_runs(ir)
         partner = partners(ir)
         contiguous = _contiguous(ir)
         age = _ages(ir, partner)
@@ -50,7 +54,7 @@ class Coalesce(Pass):
         if merged is None:
             ready = contiguous & (np.diff(ir.dep_start.astype(np.int64)) == 0)
             merged = merge_rows(ir, self._joined(ir, partner, ready))
-        return ir if merged is None else merged
+        return given if merged is None else merged
 
     def _joined(self, program: Program, partner: Array, wish: Array) -> Array:
         """Return the rows to join to the row before: wished for at both ends, and not too long."""
@@ -85,20 +89,69 @@ class Coalesce(Pass):
         return result
 
 
-def _contiguous(program: Program) -> Array:
-    """Return for each row whether it continues the row before it: same block and opcode, places next to each other."""
-    result = np.zeros(program.num_instructions, dtype=bool)
-    if program.num_instructions < 2:
+def _sorted_runs(program: Program) -> Program:
+    """Put what recurs side by side: receive, add, receive, add becomes receive, receive, add, add.
+
+    Only where every row continues the one of its kind before it, and no two that conflict change places.
+    """
+    order = sequential_order(program)
+    place = np.arange(program.num_instructions)
+    later, earlier = conflicts(program, order)
+    near = program.block[later] == program.block[earlier]
+    later, earlier = later[near], earlier[near]
+    for period in _PERIODS:
+        moved = _side_by_side(program, place, period)
+        wrong = np.zeros(program.num_blocks, dtype=bool)
+        wrong[program.block[later[moved[later] < moved[earlier]]]] = True
+        place = np.where(wrong[program.block], place, moved)
+    if (place == np.arange(len(place))).all():
+        return program
+    rows = np.argsort(place)
+    start = program.dep_start.astype(np.int64)
+    waits = (start[1:] - start[:-1])[rows]
+    dep_start = np.concatenate([[0], np.cumsum(waits)])
+    index = np.arange(dep_start[-1]) - np.repeat(dep_start[:-1] - program.dep_start[rows], waits)
+    columns: dict[str, Any] = {c: getattr(program, c)[rows] for c in INSTRUCTION_COLUMNS}
+    after = attrs.evolve(program, dep_start=dep_start, deps=place[program.deps[index]], **columns)
+    return program if execute(after).deadlock else after
+
+
+def _side_by_side(program: Program, place: Array, period: int) -> Array:
+    """Return the places of rows where those of runs of this period stand kind by kind, else ``place``."""
+    follows = _contiguous(program, period)
+    follows &= place == np.arange(len(place))
+    message = _SENDS[program.opcode] | _RECEIVES[program.opcode]
+    result = place.copy()
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], follows, [False]])))
+    for start, stop in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+        first = start - period
+        length = (stop - first) // period * period
+        # the order of messages stays
+        if (
+            length >= 2 * period
+            and message[first:start].sum() <= 1
+            and (place[first:start] == np.arange(first, start)).all()
+        ):
+            rows = np.arange(length)
+            result[first : first + length] = first + rows % period * (length // period) + rows // period
+    return result
+
+
+def _contiguous(program: Program, distance: int = 1) -> Array:
+    """Return for each row whether it continues the row ``distance`` before it: same block and opcode, places next to
+    each other."""
+    d, result = distance, np.zeros(program.num_instructions, dtype=bool)
+    if program.num_instructions <= d:
         return result
     code = program.opcode
-    same = (code[1:] == code[:-1]) & (program.block[1:] == program.block[:-1])
-    length = program.count[:-1].astype(np.int64)
+    same = (code[d:] == code[:-d]) & (program.block[d:] == program.block[:-d])
+    length = program.count[:-d].astype(np.int64)
     for used, buffer, offset in (
         (_READS, program.src_buffer, program.src_offset), (_WRITES, program.dst_buffer, program.dst_offset),
     ):  # fmt: skip
-        next_to = (buffer[1:] == buffer[:-1]) & (offset[:-1] + length == offset[1:])
-        same &= next_to | ~used[code[1:]]
-    result[1:] = same & (code[1:] != Opcode.NOP)
+        next_to = (buffer[d:] == buffer[:-d]) & (offset[:-d] + length == offset[d:])
+        same &= next_to | ~used[code[d:]]
+    result[d:] = same & (code[d:] != Opcode.NOP)
     return result
 
 

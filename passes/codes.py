@@ -156,13 +156,13 @@ Use `bfb`, which schedules allgather and reduce-scatter on any network of ranks.
 """,
     "C0531": """a network without the links of the two trees
 
-double-binary-tree sends along the edges of two fixed trees on the ranks' numbers, both ways. Any network that has these
-links will do, such as `double_binary_tree(16)` or `complete(16)`.
+double-binary-tree sends along the edges of two fixed trees on the ranks' numbers, both ways. With `routed: false` the
+network must have these links, as `double_binary_tree(16)` and `complete(16)` have.
 
     collective c = allreduce on torus(4, 4);
-    schedule c using double-binary-tree;          # C0531
+    schedule c using double-binary-tree { routed: false };          # C0531
 
-Use one of those topologies, or another scheduler.
+Leave `routed` out, and messages take shortest paths of several links, or use one of those topologies.
 """,
     "C0532": """an impossible number of pieces
 
@@ -285,26 +285,27 @@ otherwise can.
 
 Leave out links that carry nothing.
 """,
-    "C0581": """a switch with more bandwidth in than out
+    "C0581": """a node with more bandwidth in than out
 
-A switch passes on what it takes in and cannot copy. Trees through it need as much bandwidth out as in, and on this
-network the difference is needed: without it there are fewer trees.
+Trees of all ranks bring every rank the same data and take it on, and a switch passes on what it takes in and cannot
+copy. Where links into a node have more bandwidth than those out of it, or less, the difference is of little use, and
+most often a link is missing or was written `->` instead of `<->`.
 
     topology one {
       rank g[3]; switch w;
       link g[0] <-> w : 10 GB/s;
       link g[1] <-> w : 10 GB/s;
-      link g[2] -> w : 30 GB/s;       # C0581: 50 GB/s in, 30 GB/s out
+      link g[2] -> w : 30 GB/s;       # C0581: 50 GB/s into w, 30 GB/s out
       link w -> g[2] : 10 GB/s;
     }
 
-Write `<->`, or give the links of the switch the same bandwidth in sum both ways. Ranks may have more one way than the
-other.
+Write `<->`, or give the links of the node the same bandwidth in sum both ways. `using forest { unbalanced: true }`
+takes the links as they are: ranks may have more one way than the other then, and switches as long as no trees are lost.
 """,
-    "C0582": """a switch with links one way only
+    "C0582": """a switch that nothing passes through
 
 What enters a switch without a link out is lost, and a switch without a link in has nothing to send. A link `->` to it
-was perhaps meant to be `<->`.
+was perhaps meant to be `<->`. A switch whose links all lead to the same node joins nothing.
 
     topology t {
       rank g[2]; switch w;
@@ -312,8 +313,7 @@ was perhaps meant to be `<->`.
       link g[0] -> w;                 # C0582
     }
 
-Write `<->`, or leave the switch out. A switch with links both ways to a single neighbour is of no use either, but does
-no harm.
+Write `<->`, add the links that are missing, or leave the switch out.
 """,
     "C0584": """a switch that takes in more than it lets out
 
@@ -360,18 +360,23 @@ A latency variant sends everything in every step. Each step of Swing doubles the
 step of Trivance triples them), so in a dimension that is no power of 2 (of 3) some contributions would be added twice.
 
     collective c = allreduce on torus(6, 4);
-    schedule c using swing { variant: latency, fold: false };        # C0592: dimension 0 of size 6
+    schedule c using swing { variant: latency, fold: false };        # C0592: dimension 0 of 6x4
     schedule c using trivance { variant: latency };                  # C0592
 
 `fold` (Swing's default) takes two steps more: some ranks hand over all they have first and get the result at the end.
-The bandwidth variants take any size.
+Operations that take a contribution more than once (min, max, band, bor, land, lor) need no folding in even sizes:
+with `fold: false` the program is for these operations only. The bandwidth variants take any size.
 """,
     "C0593": """an operation that depends on the order of ranks
 
-Exchanges combine contributions in whatever order they arrive, never in that of the ranks. Sums, products, minima and
-logical operations are the same in any order.
+`op: ordered` is an operation of the user's whose operands may not change places, such as the product of matrices; `op:
+user` is one whose may. Schedules combine contributions as they arrive, never in the order of ranks, and so do all
+schedulers.
 
-Use a scheduler that keeps the order, or write the schedule by hand.
+    collective c = allreduce on torus(4) { op: ordered };
+    schedule c using swing;          # C0593
+
+Gather the contributions and combine them where they are needed; allgather and gather take any data.
 """,
     "C0594": """too many transfers to write out
 
@@ -394,5 +399,16 @@ such cycle that the scheduler knows.
 
 `pat { buffer: K }` lets a message carry at most K blocks, the shares of K ranks: at least 1. Left out, messages carry
 as many as logarithmically many steps need.
+""",
+    "C0597": """a network without a second ring
+
+`ring { rings: 2 }` asks for two rings through all ranks without a common link. A torus of r x c ranks has two where
+r = c k and gcd(r, c - 1) = 1, so every square, and 9 x 3 or 8 x 2; `shifted_ring` has two, and rings with parallel
+links.
+
+    collective c = allreduce on torus(6, 4);
+    schedule c using ring { rings: 2 };          # C0597: 6 is no multiple of 4
+
+Leave `rings` out to use what there is. `bucket` uses all links of a torus of any sizes.
 """,
 }

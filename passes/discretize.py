@@ -13,7 +13,7 @@ from collc.ir.diagnostic import error
 from collc.ir.schedule import Schedule
 from collc.ir.symmetric import SymmetricSchedule
 
-from .base import Pass
+from .base import Pass, remark
 
 __all__ = ["Discretize", "round_parts"]
 
@@ -57,7 +57,11 @@ class Discretize(Pass):
             return attrs.evolve(exact, discrete=True)
         tried = _worth_trying(exact.parts, most)
         rounded = [round_parts(exact, chunks) for chunks in tried]
-        return min(rounded, key=lambda s: (cost(s).time_per_byte, s.parts))
+        best = min(rounded, key=lambda s: (cost(s).time_per_byte, s.parts))
+        found, least = cost(best).time_per_byte, cost(exact).time_per_byte
+        more = f"{float(found / least - 1):.3%} more bandwidth time than exactly" if least else "nothing to send"
+        remark(f"discretize: {best.parts} chunks a shard where {exact.parts} would be exact: {more}")
+        return best
 
 
 def _worth_trying(parts: int, most: int) -> list[int]:

@@ -16,7 +16,7 @@ from collc.ir.layout import layout, locations
 from collc.ir.machine import execute
 from collc.ir.program import Opcode, Program
 
-__all__ = ["sequential_order", "synchronize"]
+__all__ = ["accesses", "conflicts", "sequential_order", "synchronize"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -40,7 +40,7 @@ def synchronize(program: Program, order: Array) -> Program:
     location by different blocks, one of them a write, are kept in that order. Input and output are taken to alias
     as they do in place, so the program is right in place and out of place.
     """
-    waiting, awaited = _conflicts(program, order)
+    waiting, awaited = conflicts(program, order)
     block = program.block
     between = block[waiting] != block[awaited]
     waiting, awaited = _latest(program, waiting[between], awaited[between])
@@ -49,9 +49,29 @@ def synchronize(program: Program, order: Array) -> Program:
     return attrs.evolve(program, dep_start=dep_start, deps=awaited)
 
 
-def _conflicts(program: Program, order: Array) -> tuple[Array, Array]:
-    """Return the pairs (later, earlier) of neighbouring conflicting accesses to each location."""
-    instruction, location, write = _accesses(program)
+def conflicts(program: Program, order: Array) -> tuple[Array, Array]:
+    """Return the pairs (later, earlier) of neighbouring conflicting accesses to each location.
+
+    Locations are those in place, where the most accesses meet. Copies that are no accesses there are out of place.
+    """
+    pairs = _neighbours(program, order, True)
+    idle = _idle(program)
+    if not idle.any():
+        return pairs[0], pairs[1]
+    apart = _neighbours(program, order, False)
+    with_idle = np.concatenate([pairs, apart[:, idle[apart].any(axis=0)]], axis=1)
+    return with_idle[0], with_idle[1]
+
+
+def _idle(program: Program) -> Array:
+    """Return which copies move nothing in place: what they copy is there already."""
+    src, dst = locations(program, layout(program, inplace=True))
+    return (program.opcode == Opcode.COPY) & (src == dst)
+
+
+def _neighbours(program: Program, order: Array, inplace: bool) -> Array:
+    """Return the neighbouring conflicts as rows (later, earlier)."""
+    instruction, location, write, _ = accesses(program, inplace)
     by_time = np.lexsort((write, order[instruction], location))
     instruction, location, write = instruction[by_time], location[by_time], write[by_time]
     index = np.arange(len(instruction))
@@ -65,8 +85,7 @@ def _conflicts(program: Program, order: Array) -> tuple[Array, Array]:
     group_end = np.append(np.flatnonzero(first)[1:], len(index))[np.cumsum(first) - 1] if len(index) else index
     overwritten = ~write & (next_write < group_end)
     war = np.stack([instruction[next_write[overwritten]], instruction[overwritten]])
-    pairs = np.concatenate([raw, war], axis=1)
-    return pairs[0], pairs[1]
+    return np.concatenate([raw, war], axis=1)
 
 
 def _next_write(write: Array, end: int) -> Array:
@@ -78,14 +97,14 @@ def _next_write(write: Array, end: int) -> Array:
     return np.append(following[1:], end)
 
 
-def _accesses(program: Program) -> tuple[Array, Array, Array]:
-    """Return every access as (instruction, location, whether it writes).
+def accesses(program: Program, inplace: bool = True) -> tuple[Array, Array, Array, Array]:
+    """Return every access as (instruction, location, whether it writes, address where the location begins).
 
     A location is a run of chunks that all instructions access together or not at all. A copy of a place onto itself,
     as copies of input to output become in place, is no access.
     """
     code = program.opcode
-    src, dst = locations(program, layout(program, inplace=True))
+    src, dst = locations(program, layout(program, inplace))
     moves = (code != Opcode.COPY) | (src != dst)
     rows = [np.flatnonzero(uses[code] & moves) for uses in (_READS_SRC, _READS_DST, _WRITES_DST)]
     instruction = np.concatenate(rows)
@@ -96,7 +115,7 @@ def _accesses(program: Program) -> tuple[Array, Array, Array]:
     first, last = np.searchsorted(ends, low), np.searchsorted(ends, high)
     widths = last - first
     location = np.arange(int(widths.sum())) - np.repeat(np.cumsum(widths) - widths - first, widths)
-    return np.repeat(instruction, widths), location, np.repeat(write, widths)
+    return np.repeat(instruction, widths), location, np.repeat(write, widths), ends[location]
 
 
 def _latest(program: Program, waiting: Array, awaited: Array) -> tuple[Array, Array]:

@@ -195,8 +195,17 @@ class _Table:
 
 
 def _channels(s: Schedule) -> Array:
-    """Number the used routes between each pair of ranks: parallel links are channels of their own."""
-    used = np.unique(s.route)
+    """Number the used routes between each pair of ranks: parallel links are channels of their own.
+
+    Routes over the same links are one.
+    """
+    named = np.unique(s.route)
+    if s.routes.is_direct:
+        first = named
+    else:
+        paths: dict[tuple[int, ...], int] = {}
+        first = np.array([paths.setdefault(tuple(s.routes.path(r)), r) for r in named.tolist()], dtype=np.int64)
+    used = np.unique(first)
     src, dst = s.routes.tails(s.topology)[used], s.routes.heads(s.topology)[used]
     order = np.lexsort((used, dst, src))
     pair = np.stack([src, dst])[:, order]
@@ -204,6 +213,7 @@ def _channels(s: Schedule) -> Array:
     index = np.arange(len(used))
     channel = np.zeros(len(s.routes), dtype=np.int64)
     channel[used[order]] = index - np.maximum.accumulate(np.where(fresh, index, 0)) if len(used) else index
+    channel[named] = channel[first]
     return channel
 
 
@@ -294,7 +304,12 @@ def _assemble(s: Schedule, places: _Places, table: _Table, join: bool) -> Progra
     """Sort the instructions into blocks: sends by peer, receives by peer, local copies."""
     t = table.done()
     sequence = np.arange(len(t["rank"]))  # instructions of one arrival were added in their order
-    order = np.lexsort((sequence, t["rank_order"], t["time"], t["channel"], t["peer"], t["kind"], t["rank"]))
+    # To be joined, what is done with arrivals that were set aside must not stand between them.
+    phase = np.select([t["opcode"] == Opcode.COPY, t["opcode"] == Opcode.REDUCE], [1, 2], 0) if join else sequence * 0
+    t["phase"] = np.where(t["kind"] == RECEIVING, phase, 0)
+    order = np.lexsort(
+        (sequence, t["rank_order"], t["phase"], t["time"], t["channel"], t["peer"], t["kind"], t["rank"])
+    )
     t = {c: values[order] for c, values in t.items()}
     sequence = sequence[order]
     if join and len(order):
@@ -314,5 +329,5 @@ def _assemble(s: Schedule, places: _Places, table: _Table, join: bool) -> Progra
         **columns,
     )  # fmt: skip
     when = np.empty(len(sequence), dtype=np.int64)
-    when[np.lexsort((sequence, t["rank_order"], t["time"]))] = np.arange(len(sequence))
+    when[np.lexsort((sequence, t["rank_order"], t["phase"], t["time"]))] = np.arange(len(sequence))
     return synchronize(program, when)

@@ -288,7 +288,7 @@ class _Layout:
         is_send = _SENDS[program.opcode]
         is_receive = _RECEIVES[program.opcode]
         link_of = np.where(is_send, conns.outward[program.block], np.where(is_receive, conns.inward[program.block], -1))
-        link_of = np.where(link_of < 0, _companions(program, link_of), link_of)
+        link_of = np.where(link_of < 0, _companions(program, np.where(is_receive, link_of, -1)), link_of)
         nth = _number(link_of, is_send, is_send | is_receive, order)
         messages = np.bincount(link_of[is_send], minlength=len(conns))
         src_of, dst_of = (np.append(c, -1)[link_of] for c in (conns.src, conns.dst))
@@ -318,7 +318,10 @@ class _Layout:
 
 
 def _companions(program: Program, link_of: Array) -> Array:
-    """Let what a receiving block does besides receiving stay with the receive before it."""
+    """Let what a receiving block does besides receiving and sending stay with the receive before it, if there is one.
+
+    ``link_of`` is the connection of each receive, and -1 for all else.
+    """
     index = np.arange(len(link_of))
     start = program.block_start[program.block].astype(np.int64)
     known = np.maximum.accumulate(np.where(link_of >= 0, index, -1)) if len(index) else index
@@ -334,5 +337,5 @@ def _number(link_of: Array, is_send: Array, is_message: Array, order: Array) -> 
         group = link_of[rows]
         nth[rows] = np.arange(len(rows)) - np.searchsorted(group, group)
     index = np.arange(len(link_of))
-    last = np.maximum.accumulate(np.where(is_message, index, 0)) if len(index) else index
+    last = np.maximum.accumulate(np.where(is_message & ~is_send, index, 0)) if len(index) else index
     return np.where((link_of >= 0) & ~is_message, nth[last], nth)

@@ -18,7 +18,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 #: The most instructions that one of each opcode becomes.
 UNFUSED_STEPS = {
-    Opcode.RECV_REDUCE_COPY: 3, Opcode.RECV_COPY_SEND: 2, Opcode.RECV_REDUCE_SEND: 4, Opcode.RECV_REDUCE_COPY_SEND: 4,
+    Opcode.RECV_REDUCE_COPY: 3, Opcode.RECV_COPY_SEND: 2, Opcode.RECV_REDUCE_SEND: 3, Opcode.RECV_REDUCE_COPY_SEND: 4,
 }  # fmt: skip
 
 

@@ -64,9 +64,13 @@ def failure(passes: str | None, **more: Any) -> tuple[str, int, str]:
     ("level", "expected"),
     [
         ("0", "bfb,discretize,lower"),
-        ("1", "bfb,discretize,lower,coalesce"),
-        ("2", "bfb,discretize,lower,coalesce,balance-threadblocks"),
-        ("3", "bfb,discretize,lower,coalesce,balance-threadblocks"),
+        ("1", "bfb,discretize,lower,coalesce,prune-dependencies"),
+        ("2", "bfb,discretize,lower,coalesce,balance-threadblocks,prune-dependencies,reuse-scratch"),
+        (
+            "3",
+            "bfb,discretize,lower,eliminate-copies,coalesce,balance-threadblocks,reorder-fifo,prune-dependencies,"
+            "reuse-scratch",
+        ),
     ],
 )
 def test_levels_without_a_target(level: str, expected: str) -> None:
@@ -79,7 +83,9 @@ def test_every_level_meets_the_limits_of_a_runtime(level: str) -> None:
     text = planned(target=MscclXml(runtime="rccl"), level=level)
     assert "unfuse" in text
     assert "balance-threadblocks{max-threadblocks=64,max-steps=64" in text
-    assert text.index("unfuse") < text.index("balance-threadblocks")
+    # Fusing finds what need not be stored, before fused instructions are done without.
+    assert text.index("unfuse") < text.index("balance-threadblocks") or ",fuse{" in text.split(",unfuse")[0]
+    assert "fused=false" in text or level in "01"
 
 
 def test_every_entry_of_a_level_says_why_it_stands_there() -> None:
@@ -111,6 +117,14 @@ def test_a_runtime_gets_what_it_needs_after_any_pipeline() -> None:
     assert text.startswith("bfb,discretize,lower,unfuse,balance-threadblocks{")
 
 
+def test_threadblocks_are_balanced_before_they_are_fused() -> None:
+    """Balancing does not take fused instructions; where it was not asked for, it comes before them."""
+    text = planned("bfb,fuse", MscclXml())
+    assert text.startswith("bfb,discretize,lower,balance-threadblocks{") and ",fuse{" in text
+    assert planned("bfb,fuse") == "bfb,discretize,lower,fuse"
+    assert planned("fuse", MscclXml(runtime="rccl")).endswith(",unfuse")
+
+
 def test_an_option_given_wins_over_the_limit() -> None:
     text = planned("balance-threadblocks{max-steps=10}", MscclXml())
     assert "max-steps=10" in text
@@ -125,13 +139,16 @@ def test_plans_stop_at_the_schedule_when_that_is_wanted() -> None:
 
 
 def test_plans_begin_where_the_input_does() -> None:
-    assert planned(start=Schedule) == "discretize,lower,coalesce,balance-threadblocks"
-    assert planned(start=Program) == "coalesce,balance-threadblocks"
+    after = "coalesce,balance-threadblocks,prune-dependencies,reuse-scratch"
+    assert planned(start=Schedule) == f"discretize,lower,{after}"
+    assert planned(start=Program) == after
+    assert ",unfuse,balance-threadblocks{" in planned(start=Program, target=MscclXml(runtime="rccl"))
     assert planned("", start=Program) == ""
 
 
 def test_passes_can_be_left_out() -> None:
-    assert planned(disabled=("coalesce",)) == "bfb,discretize,lower,balance-threadblocks"
+    after = "balance-threadblocks,prune-dependencies,reuse-scratch"
+    assert planned(disabled=("coalesce",)) == f"bfb,discretize,lower,{after}"
     assert "balance" not in planned(target=MscclXml(runtime="rccl"), disabled=("balance-threadblocks",))
 
 
