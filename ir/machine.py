@@ -17,6 +17,8 @@ depth in a single execution.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -35,6 +37,7 @@ __all__ = [
     "partners",
     "primitives",
     "smallest_depth",
+    "smallest_split",
 ]
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -370,3 +373,26 @@ def smallest_depth(program: Program, split: int | None = None) -> int | None:
     """Return the least FIFO depth at which the program completes, or nothing where it never does."""
     execution = execute(program, None, split)
     return None if execution.deadlock else execution.depth
+
+
+def smallest_split(program: Program, fifo_depth: int, splits: Sequence[int]) -> int | None:
+    """Return the first of ascending ``splits`` at which the program completes, or nothing where it does at none.
+
+    Both ends of every message must have the same count (the verifier's ``matched`` check). Then a program that
+    completes with a split of A chunks completes with every greater one, B, so a few executions decide.
+
+    For each instruction map its k-th primitive at A to primitive min(k, last) at B, of which it has no more; both
+    ends of a message map alike. Were B stuck where A completes, take the first primitive x in A's execution whose
+    image y is not done at B. All before x are done in image, so y is the next primitive of its block, the
+    instructions it depends on are finished and its data are there. Of the messages sent before y each that is not
+    taken yet is the image of one that A had sent and not taken when it did x, another for each: fewer than
+    ``fifo_depth``. So y can be done.
+    """
+
+    def completes(split: int) -> bool:
+        return execute(program, fifo_depth, split).deadlock is None
+
+    if splits and completes(splits[0]):  # as most programs do
+        return splits[0]
+    at = bisect_left(splits, True, lo=1, key=completes) if splits else 0
+    return splits[at] if at < len(splits) else None

@@ -6,6 +6,7 @@ import doctest
 import re
 from importlib import import_module
 
+import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +16,7 @@ from collc.backends.msccl_xml import read, to_program
 from collc.backends.msccl_xml.consume import Wait, operations
 from collc.backends.msccl_xml.model import Step, Threadblock
 from collc.backends.msccl_xml.program import collective_of
+from collc.backends.msccl_xml.tokens import check_tokens
 from collc.ir.diagnostic import CollcError
 from collc.ir.program import Buffer, Opcode
 
@@ -103,10 +105,10 @@ def test_what_is_no_algorithm(text: str, code: str, message: str) -> None:
         (' ngpus="2"', "", "`algo` lacks the attribute `ngpus`, which every runtime needs", "1:1"),
         ('proto="Simple"', 'proto="simple"', "`proto` of `algo` is one of Simple, LL, LL128, found `simple`", "1:19"),
         ('type="re"', 'type="ra"', "`type` of `step` is one of nop, s, r, cpy, re, ", "6:19"),
-        ('cnt="2"', 'cnt="two"', "`cnt` of `step` needs a whole number, found `two` (runtimes read 0)", "4:72"),
-        ('cnt="2"', 'cnt="2k"', "found `2k` (runtimes read 2)", "4:72"),
-        ('cnt="2"', 'cnt="08"', "found `08` (runtimes read 0)", "4:72"),
-        ('cnt="2"', 'cnt="99999999999"', "(at most 32 bits)", "4:72"),
+        ('type="re"', 'type="reduce"', "found `reduce`", "6:19"),
+        ('cnt="2"', 'cnt="99999999999"', "`cnt` of `step` needs a whole number of at most 32 bits", "4:72"),
+        ('maxBytes="0"', 'maxBytes="9223372036854775808"', "needs a whole number of at most 64 bits", "1:134"),
+        ('cnt="2"', f'cnt="{"9" * 5000}"', f"found `{'9' * 37}...`", "4:72"),
         ('srcbuf="s"', 'srcbuf="x"', "`srcbuf` of `step` is one of i, o, s, found `x`", "6:29"),
         (' hasdep="0"', "", "`step` lacks the attribute `hasdep`", "4:7"),
     ],
@@ -118,10 +120,64 @@ def test_attributes_that_no_runtime_takes(before: str, after: str, message: str,
     assert str(diagnostic.span) == f"algo.xml:{place}"
 
 
+@pytest.mark.parametrize(("written", "read_as"), [("2k", 2), ("two", 0), ("08", 0), ("", 0), ("0x", 0), ("2 3", 2)])
+def test_numbers_with_a_rest_are_read_as_the_runtimes_do_and_remarked(written: str, read_as: int) -> None:
+    algorithm = read(PAIR.replace('cnt="2"', f'cnt="{written}"', 1))
+    assert algorithm.gpus[0].threadblocks[0].steps[0].cnt == read_as
+    assert algorithm.remarks == (f'line 4: cnt="{written}" is read as {read_as}',)
+    assert read(PAIR).remarks == ()
+
+
+def test_remarks_end_somewhere() -> None:
+    many = xml("allreduce", 1, [[(-1, -1, 0, ["cpy i0 o0 1"] * 50)]], (1, 1, 0)).replace('cnt="1"', 'cnt="1x"')
+    assert (len(read(many).remarks), read(many).remarks[-1]) == (9, "and 42 more")
+
+
+# ---- what is no XML and runs all the same
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("<algo", "<!-- made with --loops -- twice -->\n<algo"),
+        ('name="test"', 'name="test" redop="a<b & c"'),
+        ('proto="Simple"', 'proto="Simple" proto="LL"'),
+        ("<algo ", "<algo verbose "),
+        ("</algo>", "</algo>\n<algo/>"),
+        ("<gpu", "<!-- <gpu> --><gpu"),
+    ],
+)
+def test_what_only_the_runtimes_read_is_read_as_they_do(before: str, after: str) -> None:
+    text = PAIR.replace(before, after, 1)
+    assert check_tokens(text) == []
+    assert read(text) == attrs.evolve(read(PAIR), comments=read(text).comments)
+    assert [b.steps[0].line for g in read(text).gpus for b in g.threadblocks] == [
+        line for line, of in enumerate(text.split("\n"), 1) if '<step s="0"' in of
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["<algo></gpu>", "<algo><gpu></algo></gpu>", "<algo a=1/>", "<algo/></algo>", "<algo", "x<algo/>"]
+)
+def test_what_neither_reads(text: str) -> None:
+    assert [d.code for d in failure_of(text).diagnostics] == ["C0601"]
+
+
+def test_attributes_beyond_the_last_looked_at() -> None:
+    """Sixteen are looked at: others may stand beyond, needed ones may not."""
+    more = " ".join(f'x{k}="1"' for k in range(7))
+    assert check_tokens(PAIR.replace(' maxBytes="0"', f' maxBytes="0" {more}', 1)) == []
+    (finding,) = check_tokens(PAIR.replace(' maxBytes="0"', f' {more} maxBytes="0"', 1))
+    assert "attribute `maxBytes` is the 17th of its element where 16 are looked at" in finding.message
+
+
+# ---- all at once
+
+
 def test_all_mistakes_are_reported_at_once_up_to_a_limit() -> None:
-    text = PAIR.replace('cnt="2"', 'cnt="x"')
+    text = PAIR.replace(' cnt="2"', "")
     assert [d.span.line for d in failure_of(text).diagnostics if d.span] == [4, 5, 6, 11, 12, 13]
-    many = xml("allreduce", 1, [[(-1, -1, 0, ["cpy i0 o0 1"] * 50)]], (1, 1, 0)).replace('cnt="1"', 'cnt="x"')
+    many = xml("allreduce", 1, [[(-1, -1, 0, ["cpy i0 o0 1"] * 50)]], (1, 1, 0)).replace(' cnt="1"', "")
     assert len(failure_of(many).diagnostics) == 20
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msccl_files import change, xml
 
 from collc.backends.msccl_xml import Algorithm, MscclXml, read, verify_text, write
-from collc.backends.msccl_xml.execution import needed_splits, stuck
+from collc.backends.msccl_xml.fifos import safe_split, stuck
 from collc.backends.msccl_xml.model import Step
 from collc.backends.msccl_xml.program import to_program
 from collc.backends.msccl_xml.windows import behaviours, splits
@@ -309,9 +309,9 @@ def test_defect_c_deadlock_that_depends_on_the_size() -> None:
     assert verify_text(limited).ok
     found = failures(verify_text(xml("allgather", 8, DOUBLING, (1, 8, 0), maxBytes=0)))
     assert list(found) == ["deadlock"]
-    assert (
-        "FIFOs of depth 2, messages of at most 1 chunk: cycle of 2 waits: rank 0, threadblock 2, step 0"
-        in found["deadlock"]
+    assert found["deadlock"].startswith(
+        "hangs with FIFOs of depth 2: in calls of 8388616 bytes and more (a maxBytes of 8388608 is the largest that is "
+        "safe); with messages of at most 1 chunk: cycle of 2 waits: rank 0, threadblock 2, step 0"
     )
     # Any larger limit is too large, and microsoft/msccl's default of 128 MiB is one.
     assert not verify_text(xml("allgather", 8, DOUBLING, (1, 8, 0), maxBytes=(8 << 20) + 8)).ok
@@ -478,8 +478,8 @@ def test_every_behaviour_is_tried_once(counts: list[int], low: int, more: int) -
 
 @settings(max_examples=60, deadline=None)
 @given(st.data())
-def test_messages_of_one_chunk_decide_on_deadlock_for_all(data: st.DataObject) -> None:
-    """If no run with 1 chunk a message gets stuck, none with more does: the claim behind trying 1 alone."""
+def test_longer_messages_never_deadlock_where_shorter_do_not(data: st.DataObject) -> None:
+    """If no run with A chunks a message gets stuck, none with more does: the claim behind a largest safe size."""
     counts = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=4))
     order = [data.draw(st.permutations(range(2 * len(counts)))) for _ in range(2)]
     offsets = [sum(counts[:k]) for k in range(len(counts))]
@@ -490,8 +490,11 @@ def test_messages_of_one_chunk_decide_on_deadlock_for_all(data: st.DataObject) -
         sends = iter([f"s i{(1 - r) * total + o} o0 {c}" for o, c in zip(offsets, counts, strict=True)])
         receives = iter([f"r i0 o{(1 - r) * total + o} {c}" for o, c in zip(offsets, counts, strict=True)])
         ranks.append([(1 - r, 1 - r, 0, [next(sends) if k < len(counts) else next(receives) for k in order[r]])])
-    loaded = to_program(read(xml("alltoall", 2 * total, ranks, (2 * total, 2 * total, 0))))
+    text = xml("alltoall", 2 * total, ranks, (2 * total, 2 * total, 0))
+    algorithm = read(text)
+    loaded = to_program(algorithm)
     for depth in (1, 2, 3):
-        if not stuck(loaded, depth, 1):
-            assert all(not stuck(loaded, depth, split) for split in range(2, 7))
-    assert needed_splits(counts, 1, 71) == [1]
+        free = [not stuck(loaded, depth, split) for split in range(1, 7)]
+        assert free == sorted(free)
+    free = [not stuck(loaded, 2, split) for split in range(1, 72)]
+    assert safe_split(loaded, algorithm) == (free.index(True) + 1 if any(free) else None)

@@ -28,8 +28,8 @@ an attribute is missing or has a value no runtime takes
 All runtimes need `proto`, `nchannels`, `nchunksperloop`, `ngpus`, `coll` and `inplace` of an algorithm, `id`,
 `i_chunks`, `o_chunks` and `s_chunks` of a gpu, `id`, `send`, `recv` and `chan` of a tb, and all ten attributes of a
 step: `s type srcbuf srcoff dstbuf dstoff cnt depid deps hasdep`. Whole numbers are read as C reads them: `010` is
-8. Runtimes read what follows the digits as nothing and no digits at all as 0, so such values are refused here.
-Example: `cnt="one"`.
+8, what follows the digits is nothing and no digits at all are 0 (`collc verify` says where that happens); sizes have
+at most 64 bits, other numbers 32. Example: `cnt="99999999999"`.
 """,
     "C0604": """\
 the file is too large, or has a document type
@@ -67,6 +67,13 @@ whatever the root of the call.
 
     collective g = gather on pod { root: 0 };
     emit g as msccl-xml;                              # C0607: write `emit g as mpi-c;`
+
+Nor do files say for which operation they are. A program that adds some contributions twice, which `op: max` allows and
+a sum does not, is refused: let the scheduler fold.
+
+    collective c = allreduce on torus(6) { op: max };
+    schedule c using swing { variant: latency, fold: false };
+    emit c as msccl-xml;                              # C0607: leave `fold` out
 """,
     "C0608": """\
 there is nothing to verify the file against
@@ -90,8 +97,9 @@ a threadblock's peers or channel do not make a connection
 
 A peer is another rank, or -1 for none. Connections are set up for channels below `nchannels` only. A connection
 (from a rank, to a rank, on a channel) is a queue that keeps no order between several users: one threadblock alone
-may send into it and one alone receive from it. Runtimes check little of this; the result is memory overwritten or a
-hang. Give one of the threadblocks another channel.
+may send into it and one alone receive from it. Ranks set connections up in pairs, so both must name it, even if
+nothing is sent. Runtimes check little of this; the result is memory overwritten or a hang. Give one of the threadblocks
+another channel.
 
     <gpu id="0" ...> <tb id="0" send="1" recv="-1" chan="0"> ... <tb id="1" send="1" recv="-1" chan="0"> <!-- C0610 -->
     <gpu id="0" ...> <tb id="0" send="1" recv="-1" chan="0"> ... <tb id="1" send="1" recv="-1" chan="1">
@@ -160,7 +168,8 @@ a rank has too many threadblocks
 
 RCCL takes 64 threadblocks a rank, msccl 216, the executor 1024; and all of a rank must run at once, or they wait
 for each other for ever: there are about as many places as the GPU has multiprocessors. The target's option
-`threadblocks` says how many (108 suits an A100, 132 an H100). Fewer channels make fewer threadblocks.
+`threadblocks` says how many (108 suits an A100, 132 an H100), and `collc verify --multiprocessors` checks a file or a
+printed program for that number. Fewer channels make fewer threadblocks.
 
     collc pod.coll -t 'msccl-xml{threadblocks=8}'     # C0622 where a rank has more neighbours
     collc pod.coll -t 'msccl-xml{threadblocks=132}'
@@ -223,7 +232,7 @@ no call, or no safe call, has a size within the limits
 minBytes and maxBytes say for which calls a file is used. For msccl maxBytes is the first size it is not used for
 and never 0; for the others it is the last, and 0 stands for no limit. The larger a call, the fewer chunks one
 message holds, and the more room the connections must have: a program may hang from some size on. `collc` finds that
-size and writes it; a larger max-bytes is refused.
+size and writes it; a larger max-bytes is refused, and so is one beyond the tiles a launch can count.
 
     collc doubling.coll -t 'msccl-xml{max-bytes=16777216}'    # C0630: hangs from 8 MiB on
     collc doubling.coll -t msccl-xml                          # writes the largest size that does not
@@ -264,5 +273,85 @@ different threadblocks with a wait.
 
     <step s="0" type="s" srcbuf="s" srcoff="0" ... cnt="2" .../>
     <step s="1" type="cpy" ... dstbuf="s" dstoff="1" cnt="2" .../>  <!-- C0634; fine with dstoff="0" -->
+""",
+    "C0635": """\
+the name makes the runtime run something else
+
+microsoft/msccl has an alltoall in two dimensions built in: an alltoall whose file is named `2D` runs that, and the
+steps of the file are never executed. Any other name will do.
+
+    <algo name="2D" ... coll="alltoall" ...>                        <!-- C0635 -->
+    <algo name="alltoall-2d" ... coll="alltoall" ...>
+""",
+    "C0640": """\
+the algorithm in the file is not right
+
+Before anything is made of an MSCCL-XML file, it is executed in the uses its flags name, and it is right in none of
+them: chunks are missing or added twice, a threadblock uses what another has not finished, or a message has no
+partner. What was made of it would be as wrong. The notes say what fails; `collc verify` says all.
+
+    collc convert broken.xml -t mpi-c                                  # C0640
+    collc verify broken.xml
+""",
+    "C0641": """\
+the file claims a use that it is not right for (a warning)
+
+The flags `inplace` and `outofplace` say for which calls a file is. This one is right for one of the two it names; what
+is made of it is for that use, and for the other only where the target asks for both and copies the input first.
+
+    <algo ... inplace="1" outofplace="1">      <!-- C0641: but it adds up in `i`, the input -->
+    <algo ... inplace="1" outofplace="0">
+""",
+    "C0650": """\
+two files are for the same call
+
+A runtime looks for a file by collective, ranks, use in place or not, and size; the sizes of two files overlap. One of
+them is not used there: the executor takes the first by path, msccl the first of its list, older RCCL the first that
+the directory has, which on another machine may be the other, and then ranks wait for each other for ever. Give the
+files ranges that do not meet, with min-bytes and max-bytes.
+
+    collc verify small.xml large.xml      # C0650: maxBytes of the one is not below minBytes of the other
+""",
+    "C0651": """\
+two files have one name
+
+The executor and RCCL load the files of one folder, which holds one file of a name; and the logs of msccl name an
+algorithm by its `name` only. Rename one, or set the option `algorithm` when compiling.
+
+    collc verify a/ring.xml b/ring.xml    # C0651
+""",
+    "C0652": """\
+more files than the runtime loads
+
+microsoft/msccl loads 4 files, the executor and RCCL 1024; the rest is ignored. Leave out those for the rarest calls.
+
+    collc env 1.xml 2.xml 3.xml 4.xml 5.xml --runtime msccl      # C0652
+""",
+    "C0653": """\
+a path that cannot be told to the runtime
+
+The executor and RCCL are told one folder, so all files must stand in it. msccl is told a list of paths separated by
+colons, or a file with one path of at most 255 bytes a line. Move the files.
+
+    collc env a/ring.xml b/tree.xml --runtime rccl               # C0653: two folders
+    collc env 'pod:1/ring.xml' --runtime msccl                   # C0653: use --config FILE
+""",
+    "C0654": """\
+a file that the runtime would not load or run
+
+`collc env` prints what makes a runtime use files, and this one it would refuse, or skip without a word. The notes
+say why. `collc convert` makes a file that the runtime takes, where that is possible.
+
+    collc env ring.xml --runtime rccl                            # C0654: it has fused instructions
+    collc convert ring.xml -t 'msccl-xml{runtime=rccl}' -o out/
+    collc env out/ --runtime rccl
+""",
+    "C0655": """\
+a folder with files that are not meant
+
+The executor and RCCL load every file of the folder they are told, whatever its name, and a file that is no algorithm
+keeps communicators from being made. Keep algorithms in a folder of their own: `-o DIR/`.
+
+    collc env pod/ring.xml                # C0655: pod.coll stands beside it
 """,
 }

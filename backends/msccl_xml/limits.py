@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from .findings import Finding, place
 from .model import KINDS, OPCODES, Algorithm, Gpu, Step, Threadblock
 from .profiles import Profile
-from .windows import size_limit
+from .windows import ENDLESS, size_limit, stated_limit, tile_limit
 
-__all__ = ["check_limits", "runtime_check"]
+__all__ = ["check_limits", "check_residency", "runtime_check"]
 
 _SHARE = "more channels or threadblocks share the steps out; fewer chunks make fewer steps"
 _FEWER_CHUNKS = "cut the data in fewer chunks (`discretize{max-chunks=...}`)"
@@ -33,6 +33,25 @@ def check_limits(algorithm: Algorithm, profile: Profile, resident: int | None = 
         *_threadblocks(algorithm, profile, resident), *_steps(algorithm, profile),
     ]  # fmt: skip
     return [Finding(check, code, message, hint) for code, message, hint in found]
+
+
+def check_residency(algorithm: Algorithm, multiprocessors: int | None) -> tuple[list[Finding], str]:
+    """Return the ranks whose threadblocks cannot all run at once on so many multiprocessors, and what was found.
+
+    A threadblock that has no place does not start until another has finished, which may wait for it. Nothing tells
+    which of them start first, so there must be a place for each.
+    """
+    most = max((len(gpu.threadblocks) for gpu in algorithm.gpus), default=0)
+    if multiprocessors is None:
+        return [], f"{most} threadblocks of a rank run at once: a GPU needs {most} multiprocessors"
+    return [
+        Finding(
+            "residency", "C0622", f"{place(gpu)} has {len(gpu.threadblocks)} threadblocks where {multiprocessors} run "
+            f"at once: threadblock {multiprocessors} has no place, and others may wait for it for ever",
+        )
+        for gpu in algorithm.gpus
+        if len(gpu.threadblocks) > multiprocessors
+    ], f"{most} threadblocks of a rank run at once on {multiprocessors} multiprocessors"  # fmt: skip
 
 
 _Found = Iterator[tuple[str, str, str | None]]  # code, message, hint
@@ -59,6 +78,9 @@ def _head(algorithm: Algorithm, profile: Profile) -> _Found:
             )
         else:
             yield "C0607", f"{profile.title} cannot carry `{algorithm.coll}`; it takes {known}", None
+    if (KINDS.get(algorithm.coll, ""), algorithm.name) in profile.taken_names:
+        found = f'name="{algorithm.name}" makes {profile.title} run an {algorithm.coll} of its own instead of the steps'
+        yield "C0635", found, "choose another name"
     if len((algorithm.name or "").encode()) > profile.max_name:
         length = len((algorithm.name or "").encode())
         yield "C0628", f"the name has {length} bytes; {profile.title} takes {profile.max_name}", None
@@ -94,6 +116,11 @@ def _window(algorithm: Algorithm, profile: Profile) -> _Found:
             f"no size is within minBytes {smallest} and maxBytes {stated}: no call would use the file",
             None,
         )
+    elif stated and algorithm.nchunksperloop > 0 and largest is not None:
+        most = tile_limit(algorithm.nchunksperloop, profile, algorithm.proto)
+        if largest > most and most < ENDLESS:
+            tiles = f"a launch has at most {profile.max_tiles} tiles, which calls of {most} bytes need"
+            yield "C0630", f"maxBytes {stated} is too large: {tiles}", f"set maxBytes to {stated_limit(most, profile)}"
 
 
 def _ranks(algorithm: Algorithm, profile: Profile) -> _Found:

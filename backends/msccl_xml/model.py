@@ -92,6 +92,7 @@ class Algorithm:
     max_bytes: int | None = None
     nthreads: int | None = None
     comments: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = attrs.field(default=(), eq=False)  # what was read otherwise than it is written
     line: int = attrs.field(default=0, eq=False)
 
     @property

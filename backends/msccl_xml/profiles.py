@@ -57,12 +57,19 @@ class Profile:
     max_fused_reductions: int = 16
     max_name: int = 63
     max_tiles: int = 65536
+    max_algorithms: int = 1024  # files loaded; the rest is ignored
     exclusive_max_bytes: bool = False  # maxBytes is the first size the file is not used for, and never 0
     default_max_bytes: int = 0  # where the file says none; 0 = no limit
     reads_outofplace: bool = True  # else a call's in-placeness must equal `inplace`
     counts_must_match: bool = False  # i_chunks and o_chunks must fit nchunksperloop
     loose_sends: frozenset[str] = frozenset()  # protocols under which a send ends without a barrier
     max_threads: int | None = None  # of the attribute nthreads; nothing: ignored
+    taken_names: frozenset[tuple[str, str]] = frozenset()  # (collective, name) that stand for something built in
+
+    @property
+    def reads_folder(self) -> bool:
+        """Whether it loads all files of a folder; else those of a list."""
+        return self.reads_outofplace
 
     @property
     def fused(self) -> bool:
@@ -92,7 +99,7 @@ PROFILES: dict[str, Profile] = {
             "msccl", "microsoft/msccl", _spellings("reduce_scatter"), ("name",),
             max_steps=256, max_threadblocks=216, resident=108, max_channels=32, tile=_NVIDIA_TILE,
             exclusive_max_bytes=True, default_max_bytes=1 << 27, reads_outofplace=False, counts_must_match=True,
-            max_threads=640,
+            max_threads=640, max_algorithms=4, taken_names=frozenset({("alltoall", "2D")}),
         ),
         Profile(
             "rccl", "RCCL", _spellings("reducescatter"), ("outofplace", "minBytes", "maxBytes"),

@@ -16,6 +16,7 @@ from .model import KINDS, OPCODES, Algorithm, Gpu, Step
 __all__ = ["Loaded", "collective_of", "to_program"]
 
 _BUFFERS = {"i": Buffer.INPUT, "o": Buffer.OUTPUT, "s": Buffer.SCRATCH}
+_SHARED = {**_BUFFERS, "i": Buffer.OUTPUT}
 
 #: An instruction as Program.build takes it, its waits still (threadblock, step row) of the same rank.
 _Row = tuple[Opcode, Buffer, int, Buffer, int, int, list[tuple[int, int]]]
@@ -52,7 +53,8 @@ def to_program(algorithm: Algorithm, collective: Collective | None = None) -> Lo
     """Return what the runtimes execute of a file without fatal findings (see :func:`.structure.check_structure`).
 
     Buffers ``i``, ``o``, ``s`` become input, output, scratch as they stand; a file for in-place use that
-    touches one of ``i`` and ``o`` only is right where the program is, with input and output at one address.
+    touches one of ``i`` and ``o`` only is right where the program is, with input and output at one address. In a
+    broadcast for calls in place only, whose ranks but the root have no input, ``i`` there is the output.
     Instruction k of threadblock t is step k, in document order, of ``<tb id="t">``; folded `nop` steps stay
     as such, without their waits. A wait that never ends is taken for a wait for the step it names
     (``check_structure`` finds it).
@@ -71,7 +73,8 @@ def to_program(algorithm: Algorithm, collective: Collective | None = None) -> Lo
         for block in in_order:
             start[block.id] = first
             first += len(block.steps)
-        for listed in _rank_rows(gpu, scale):
+        shared = collective.kind == "broadcast" and gpu.id != collective.root and _in_place_only(algorithm)
+        for listed in _rank_rows(gpu, scale, _SHARED if shared else _BUFFERS):
             rows.append([(*row[:6], [start[b] + r for b, r in row[6]]) for row in listed])
     scratch = [gpu.s_chunks * scale for gpu in sorted(algorithm.gpus, key=lambda g: g.id)]
     program = Program.build(
@@ -80,7 +83,11 @@ def to_program(algorithm: Algorithm, collective: Collective | None = None) -> Lo
     return Loaded(program, scale)
 
 
-def _rank_rows(gpu: Gpu, scale: int) -> list[list[_Row]]:
+def _in_place_only(algorithm: Algorithm) -> bool:
+    return bool(algorithm.inplace) and not algorithm.outofplace
+
+
+def _rank_rows(gpu: Gpu, scale: int, buffers: dict[str, Buffer]) -> list[list[_Row]]:
     """Return the instructions of each threadblock of a rank, by id."""
     made = {block.id: operations(block) for block in gpu.threadblocks}
     flagged = {number: [op for op in ops if op.flagged] for number, ops in made.items()}
@@ -94,7 +101,7 @@ def _rank_rows(gpu: Gpu, scale: int) -> list[list[_Row]]:
             for row in operation.rows:
                 counts[row] = block.steps[operation.rows[-1]].cnt
         result.append(
-            [_row(step, counts.get(row, 0), scale, waits.get(row, [])) for row, step in enumerate(block.steps)]
+            [_row(step, counts.get(row, 0), scale, waits.get(row, []), buffers) for row, step in enumerate(block.steps)]
         )
     return result
 
@@ -111,9 +118,9 @@ def _end(gpu: Gpu, flagged: dict[int, list[Operation]], block: int, number: int)
     return None if named is None else (block, named)
 
 
-def _row(step: Step, count: int, scale: int, waits: list[tuple[int, int]]) -> _Row:
+def _row(step: Step, count: int, scale: int, waits: list[tuple[int, int]], buffers: dict[str, Buffer]) -> _Row:
     """Return a step as an instruction; locations its type does not use are 0, 0."""
     opcode = OPCODES[step.type]
-    src = (_BUFFERS[step.srcbuf], step.srcoff * scale) if opcode.reads_src else (Buffer.INPUT, 0)
-    dst = (_BUFFERS[step.dstbuf], step.dstoff * scale) if opcode.writes_dst else (Buffer.INPUT, 0)
+    src = (buffers[step.srcbuf], step.srcoff * scale) if opcode.reads_src else (Buffer.INPUT, 0)
+    dst = (buffers[step.dstbuf], step.dstoff * scale) if opcode.writes_dst else (Buffer.INPUT, 0)
     return (opcode, *src, *dst, count * scale, waits)

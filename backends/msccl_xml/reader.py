@@ -3,7 +3,7 @@
 Reads what the runtimes read (integers as C's ``strtol`` with base 0 takes them, unknown attributes and
 elements skipped, steps in document order) and stops at what no runtime could take: all mistakes of a file
 at once, each with its line. Whether the runtimes' own tokeniser, which is no XML parser, would get through
-the text is :mod:`.tokens`' question.
+the text is :mod:`.tokens`' question; what only it gets through is read as it reads it (:mod:`.markup`).
 """
 
 from __future__ import annotations
@@ -12,12 +12,19 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from collc.ir.diagnostic import CollcError, Diagnostic, Severity, Source, Span, error, nearest
 
+from . import markup
 from .model import OPCODES, Algorithm, Gpu, Step, Threadblock
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from lxml.etree import _Element
+
+    _Node: TypeAlias = _Element | markup.Element
 
 __all__ = ["MAX_TEXT", "read"]
 
@@ -25,6 +32,7 @@ __all__ = ["MAX_TEXT", "read"]
 MAX_TEXT = 256 << 20
 
 _MAX_MISTAKES = 20
+_MAX_REMARKS = 8
 _STEP_INTEGERS = ("s", "srcoff", "dstoff", "cnt", "depid", "deps", "hasdep")
 _PROLOG = re.compile(r"\s*(?:<!--.*?-->|<\?.*?\?>)", re.DOTALL)
 _NUMBER = re.compile(r"[ \t\n\r]*([+-]?)(0[xX][0-9a-fA-F]+|[0-9]+)")
@@ -46,11 +54,27 @@ def read(text: str, path: str = "<xml>") -> Algorithm:
     return _Reader(source).algorithm(_parse(source))
 
 
-def _parse(source: Source) -> _Element:
+def _parse(source: Source) -> _Node:
     """Return the root element; comments stay, nothing is fetched or expanded."""
+    _refuse_unsafe(source)
+    try:
+        root: _Node | None = _parse_xml(source)
+    except CollcError as problem:
+        root = markup.parse(source.text)
+        if root is None:
+            raise problem from None
+    if root is None or root.tag != "algo":
+        found = "nothing" if root is None else f"`{root.tag}`"
+        raise error(
+            "C0602", f"an MSCCL-XML file holds one `algo` element, found {found}",
+            span=_span(source, 1 if root is None else root.sourceline or 1),
+        )  # fmt: skip
+    return root
+
+
+def _parse_xml(source: Source) -> _Element | None:
     from lxml import etree
 
-    _refuse_unsafe(source)
     parser = etree.XMLParser(
         encoding="utf-8",
         resolve_entities=False,
@@ -60,7 +84,7 @@ def _parse(source: Source) -> _Element:
         remove_pis=True,
     )
     try:
-        root = etree.fromstring(source.text.encode("utf-8", "surrogatepass"), parser)
+        return etree.fromstring(source.text.encode("utf-8", "surrogatepass"), parser)
     except etree.XMLSyntaxError as problem:
         line, column = problem.position
         # What libxml2 says ends with its own line and column and names the given bytes "<string>".
@@ -71,13 +95,6 @@ def _parse(source: Source) -> _Element:
             f"not XML: {message[:1].lower()}{message[1:]}",
             span=_span(source, line or 1, max(column, 1)),
         ) from None
-    if root is None or root.tag != "algo":
-        found = "nothing" if root is None else f"`{root.tag}`"
-        raise error(
-            "C0602", f"an MSCCL-XML file holds one `algo` element, found {found}",
-            span=_span(source, 1 if root is None else root.sourceline or 1),
-        )  # fmt: skip
-    return root
 
 
 def _refuse_unsafe(source: Source) -> None:
@@ -99,15 +116,23 @@ def _span(source: Source, line: int, column: int = 1, width: int = 1) -> Span:
     return Span(source, line, column, line, column + width)
 
 
+#: step types that some parser takes and no kernel runs
+_LAPSED = {"ra": "the parser of microsoft/msccl takes `ra`, but no runtime has such an instruction"}
+
+
 class _Reader:
     """Turns elements into the model, gathering mistakes with their places."""
 
     def __init__(self, source: Source):
         self.source = source
         self.mistakes: list[Diagnostic] = []
+        self.remarks: list[str] = []
+        self.remarked = 0
 
-    def algorithm(self, root: _Element) -> Algorithm:
-        numbers = {name: self.integer(root, name) for name in ("nchannels", "nchunksperloop", "ngpus", "inplace")}
+    def algorithm(self, root: _Node) -> Algorithm:
+        numbers: dict[str, Any] = {
+            name: self.integer(root, name) for name in ("nchannels", "nchunksperloop", "ngpus", "inplace")
+        }
         result = Algorithm(
             **numbers,
             proto=self.word(root, "proto", ("Simple", "LL", "LL128")),
@@ -118,24 +143,27 @@ class _Reader:
             min_bytes=self.optional(root, "minBytes", bits=64),
             max_bytes=self.optional(root, "maxBytes", bits=64),
             nthreads=self.optional(root, "nthreads"),
-            comments=tuple((comment.text or "").strip() for comment in _comments(root)),
+            comments=tuple(_comments(root)),
             line=root.sourceline or 0,
         )
+        if self.remarked > len(self.remarks):
+            self.remarks.append(f"and {self.remarked - len(self.remarks)} more")
+        result = attrs.evolve(result, remarks=tuple(self.remarks))
         if self.mistakes:
             raise CollcError(self.mistakes)
         return result
 
-    def gpu(self, element: _Element) -> Gpu:
+    def gpu(self, element: _Node) -> Gpu:
         number, i, o, s = (self.integer(element, name) for name in ("id", "i_chunks", "o_chunks", "s_chunks"))
         blocks = tuple(self.threadblock(child) for child in element.iterchildren("tb"))
         return Gpu(number, i, o, s, blocks, element.sourceline or 0)
 
-    def threadblock(self, element: _Element) -> Threadblock:
+    def threadblock(self, element: _Node) -> Threadblock:
         number, send, recv, chan = (self.integer(element, name) for name in ("id", "send", "recv", "chan"))
         steps = tuple(self.step(child) for child in element.iterchildren("step"))
         return Threadblock(number, send, recv, chan, steps, element.sourceline or 0)
 
-    def step(self, element: _Element) -> Step:
+    def step(self, element: _Node) -> Step:
         s, srcoff, dstoff, cnt, depid, deps, hasdep = [self.integer(element, name) for name in _STEP_INTEGERS]
         kind = self.word(element, "type", tuple(OPCODES))
         srcbuf, dstbuf = (self.word(element, name, ("i", "o", "s")) for name in ("srcbuf", "dstbuf"))
@@ -143,48 +171,66 @@ class _Reader:
 
     # ---- attributes
 
-    def integer(self, element: _Element, name: str, bits: int = 32) -> int:
+    def integer(self, element: _Node, name: str, bits: int = 32) -> int:
         text = element.get(name)
         if text is None:
             self.missing(element, name)
             return 0
-        value, problem = _integer(text, bits)
-        if problem:
-            self.mistake(element, name, f"`{name}` of `{element.tag}` needs a whole number, found `{text}`{problem}")
+        value, rest = _integer(text, bits)
+        if value is None:
+            found = f"`{name}` of `{element.tag}` needs a whole number of at most {bits} bits, found `{_short(text)}`"
+            self.mistake(element, name, found)
+            return 0
+        if rest:
+            self.remark(f'line {element.sourceline}: {name}="{_short(text)}" is read as {value}')
         return value
 
-    def optional(self, element: _Element, name: str, bits: int = 32) -> int | None:
+    def optional(self, element: _Node, name: str, bits: int = 32) -> int | None:
         return None if element.get(name) is None else self.integer(element, name, bits)
 
-    def word(self, element: _Element, name: str, known: tuple[str, ...] = ()) -> str:
+    def word(self, element: _Node, name: str, known: tuple[str, ...] = ()) -> str:
         text = element.get(name)
         if text is None:
             self.missing(element, name)
             return known[0] if known else ""
         if known and text not in known:
-            message = f"`{name}` of `{element.tag}` is one of {', '.join(known)}, found `{text}`"
-            self.mistake(element, name, message, nearest(text, known))
+            message = f"`{name}` of `{element.tag}` is one of {', '.join(known)}, found `{_short(text)}`"
+            hint = _LAPSED.get(text) or nearest(text, known)
+            self.mistake(element, name, message, hint)
             return known[0]
         return text
 
-    def missing(self, element: _Element, name: str) -> None:
+    def remark(self, message: str) -> None:
+        self.remarked += 1
+        if len(self.remarks) < _MAX_REMARKS:
+            self.remarks.append(message)
+
+    def missing(self, element: _Node, name: str) -> None:
         self.mistake(element, "", f"`{element.tag}` lacks the attribute `{name}`, which every runtime needs")
 
-    def mistake(self, element: _Element, name: str, message: str, hint: str | None = None) -> None:
+    def mistake(self, element: _Node, name: str, message: str, hint: str | None = None) -> None:
         span = _place(self.source, element, name)
         self.mistakes.append(Diagnostic("C0603", message, Severity.ERROR, span, (), hint))
         if len(self.mistakes) >= _MAX_MISTAKES:
             raise CollcError(self.mistakes)
 
 
-def _comments(root: _Element) -> list[Any]:
+def _comments(root: _Node) -> list[str]:
+    if isinstance(root, markup.Element):
+        return root.comments
     from lxml import etree
 
     before = list(root.itersiblings(etree.Comment, preceding=True))[::-1]
-    return [*before, *root.iter(etree.Comment), *root.itersiblings(etree.Comment)]
+    found = [*before, *root.iter(etree.Comment), *root.itersiblings(etree.Comment)]
+    return [(comment.text or "").strip() for comment in found]
 
 
-def _place(source: Source, element: _Element, name: str) -> Span:
+def _short(text: str) -> str:
+    """Return a value as messages show it: what a stranger's file holds may be long."""
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def _place(source: Source, element: _Node, name: str) -> Span:
     """Return the span of an attribute, or of the element's tag, as far as its line shows it."""
     line = element.sourceline or 1
     text = source.line(line)
@@ -195,15 +241,15 @@ def _place(source: Source, element: _Element, name: str) -> Span:
 
 
 @lru_cache(maxsize=4096)
-def _integer(text: str, bits: int) -> tuple[int, str]:
-    """Return what C's ``strtol(text, 0, 0)`` reads, and what is wrong with writing it so.
+def _integer(text: str, bits: int) -> tuple[int | None, str]:
+    """Return what C's ``strtol(text, 0, 0)`` reads, nothing where that has too many bits, and what it leaves unread.
 
-    >>> _integer("-1", 32), _integer("0x10", 32), _integer("010", 32), _integer("2x", 32)[1]
-    ((-1, ''), (16, ''), (8, ''), ' (runtimes read 2)')
+    >>> _integer("-1", 32), _integer("0x10", 32), _integer("010", 32), _integer("2x", 32), _integer("x", 32)
+    ((-1, ''), (16, ''), (8, ''), (2, 'x'), (0, 'x'))
     """
     match = _NUMBER.match(text)
     if match is None:
-        return 0, " (runtimes read 0)"
+        return 0, text or "nothing"
     sign, digits = match.groups()
     rest = text[match.end() :]
     octal = re.match(r"0[0-7]+", digits) if digits[:2] not in ("0x", "0X") else None
@@ -212,10 +258,10 @@ def _integer(text: str, bits: int) -> tuple[int, str]:
         rest = digits[len(read_digits) :] + rest
         magnitude = int(read_digits, 8)
     elif len(digits) > 24:
-        return 0, f" (at most {bits} bits)"
+        return None, ""
     else:
         magnitude = int(digits, 0)
     value = -magnitude if sign == "-" else magnitude
     if not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
-        return 0, f" (at most {bits} bits)"
-    return value, f" (runtimes read {value})" if rest else ""
+        return None, ""
+    return value, rest

@@ -18,7 +18,7 @@ __all__ = ["STRUCTURE_CHECKS", "check_structure"]
 #: check -> what it tried, for reports
 STRUCTURE_CHECKS: dict[str, str] = {
     "numbering": "ranks and threadblocks are numbered 0, 1, 2, ...",
-    "connections": "peers are ranks, channels are connected, one threadblock owns each end of a connection",
+    "connections": "peers are ranks, channels are connected, each end of a connection has one threadblock",
     "steps": "steps are what the parsers take, counts are 1 to 71 chunks",
     "dependencies": "every wait is for a step that sets its threadblock's flag, by the number the device gives it",
     "reductions": "runs of `re` that the parsers merge agree in count, honour their waits and are 16 at most",
@@ -31,7 +31,7 @@ def check_structure(algorithm: Algorithm) -> list[Finding]:
     found = list(_numbering(algorithm))
     if any(finding.fatal for finding in found):  # nothing below could name its place
         return found
-    return [*found, *_connections(algorithm), *_steps(algorithm), *_runs_and_waits(algorithm)]
+    return [*found, *_connections(algorithm), *_ends(algorithm), *_steps(algorithm), *_runs_and_waits(algorithm)]
 
 
 def _numbering(algorithm: Algorithm) -> Iterator[Finding]:
@@ -87,6 +87,24 @@ def _connections(algorithm: Algorithm) -> Iterator[Finding]:
                     other = owners.setdefault((side, peer, block.chan), block)
                     if other is not block:
                         yield _connection(_owned_twice(gpu, other, block, side, peer))
+
+
+def _ends(algorithm: Algorithm) -> Iterator[Finding]:
+    """Find connections that one rank names and the other does not: ranks set up both ends together, or wait for ever.
+
+    Whether anything is sent does not matter.
+    """
+    blocks = [(gpu, block) for gpu in algorithm.gpus for block in gpu.threadblocks]
+    sending = {(gpu.id, block.send, block.chan) for gpu, block in blocks}
+    receiving = {(block.recv, gpu.id, block.chan) for gpu, block in blocks}
+    for gpu, block in blocks:
+        there = f"on channel {block.chan}: setting up that connection hangs"
+        if 0 <= block.send < algorithm.ngpus and (gpu.id, block.send, block.chan) not in receiving:
+            found = f"sends to rank {block.send}, of which no threadblock receives from rank {gpu.id} {there}"
+            yield _connection(f"{place(gpu, block)} {found}", fatal=False)
+        if 0 <= block.recv < algorithm.ngpus and (block.recv, gpu.id, block.chan) not in sending:
+            found = f"receives from rank {block.recv}, of which no threadblock sends to rank {gpu.id} {there}"
+            yield _connection(f"{place(gpu, block)} {found}", fatal=False)
 
 
 def _owned_twice(gpu: Gpu, first: Threadblock, second: Threadblock, side: str, peer: int) -> str:

@@ -10,9 +10,9 @@ import attrs
 
 from collc.ir.diagnostic import error
 from collc.ir.program import Program
-from collc.ir.verify import Check, Report
+from collc.ir.verify import Check, Report, adds_once
 
-from ..base import Artifact, Limits, Target
+from ..base import Artifact, Limits, Target, Window
 from .document import document
 from .execution import mode_name
 from .findings import refuse
@@ -67,6 +67,7 @@ class MscclXml(Target):
         default=None, metadata={"help": "name of the algorithm (default: the collective's)"}
     )
     nthreads: int | None = attrs.field(default=None, metadata={"help": "threads of a threadblock (msccl only)"})
+    _label: str = ""  # what follows the name of one of several algorithms
 
     def __attrs_post_init__(self) -> None:
         for option, known in (("runtime", PROFILES), ("proto", PROTOCOLS)):
@@ -103,10 +104,25 @@ class MscclXml(Target):
             fused=self.profile.fused,
         )
 
+    def within(self, window: Window) -> MscclXml | None:
+        """Return the target for calls of a window, as far as they are of the sizes that its options name."""
+        low = max(self.min_bytes, window.low)
+        ends = [end for end in (self.max_bytes, window.high) if end is not None]
+        high = min(ends, default=None)
+        if high is not None and high < max(low, 1):
+            return None
+        return attrs.evolve(self, min_bytes=low, max_bytes=high, label=f"-{window.label}")
+
     def emit(self, ir: Program) -> Sequence[Artifact]:
         """Return one file; raise C0607 to C0633 where the runtime cannot carry the program, before anything is
         written."""
         spelling = self._spelling(ir)
+        if not adds_once(ir):
+            raise error(
+                "C0607", f"{self.profile.title} cannot carry a program that is right for `op: {ir.collective.op}` only",
+                notes=["calls with any operation use its files, and this one adds some contributions twice"],
+                hint="let the scheduler fold (`fold: true`), or use the target `mpi-c`, which refuses other operations",
+            )  # fmt: skip
         modes = find_modes(ir, (self.inplace, self.outofplace))
         draft = document(ir, coll=spelling, proto=self.proto, name=self._title(ir), nthreads=self.nthreads)
         refuse([*check_structure(draft), *check_limits(draft, self._sizeless, self.limits.max_threadblocks)])
@@ -151,7 +167,8 @@ class MscclXml(Target):
 
     def _title(self, program: Program) -> str:
         """Return the name of the algorithm: as given, or the program's as far as it fits."""
-        return self.algorithm or re.sub(r"[^A-Za-z0-9_.+-]", "_", program.name)[:63] or "collective"
+        name = self.algorithm or re.sub(r"[^A-Za-z0-9_.+-]", "_", program.name) or "collective"
+        return name[: max(63 - len(self._label), 1)] + self._label[:62]
 
     def _stated(self, program: Program, draft: Algorithm, modes: tuple[bool, bool], sizes: Sizes) -> Algorithm:
         """Return the algorithm with its flags, its sizes and the comments that say what they are."""

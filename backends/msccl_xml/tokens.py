@@ -8,23 +8,66 @@ module finds.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from .findings import Finding
 
-__all__ = ["check_tokens"]
+__all__ = ["MAX_ATTRIBUTES", "MAX_VALUE", "Node", "check_tokens", "nodes"]
 
 MAX_ATTRIBUTES = 16
 MAX_NAME = 254
 MAX_VALUE = 255
+
+#: what runtimes look for in some element; other attributes may hold anything and stand beyond the last looked at
+NEEDED = frozenset({
+    "proto", "nchannels", "nchunksperloop", "ngpus", "coll", "inplace", "outofplace", "minBytes", "maxBytes", "name",
+    "nthreads", "id", "i_chunks", "o_chunks", "s_chunks", "send", "recv", "chan", "s", "type", "srcbuf", "srcoff",
+    "dstbuf", "dstoff", "cnt", "depid", "deps", "hasdep",
+})  # fmt: skip
 
 _GAP = re.compile(r"[ \n\r]*")
 _COMMENT_HEAD = re.compile(r"<!--[^ =>/\n\r]*")
 _CLOSE = re.compile(r"</([^ =>/\n\r\t]*)>")
 _OPEN = re.compile(r"<([^ =>/\n\r\t!?][^ =>/\n\r\t]*)")
 _ATTRIBUTE = re.compile(r' ([^ =>/\n\r\t]*)(?:="([^"]*)"(?=[ />])|(?=[ />]))')
+#: a tag as most are, of which nothing more needs to be asked: short names and values, not too many of them
+_PLAIN = re.compile(r'<[a-z]{1,9}(?: [A-Za-z_]{1,32}="[^"&]{0,63}"){0,15}+ ?(/?)>')
 _PAIR = re.compile(r' [^ =>/\n\r]*="[^"]*"')
 _SINGLE_QUOTED = re.compile(r" [^ =>/\n\r]*='")
 _END = re.compile(r"/?[^ =>/\n\r]*>")
+
+
+class Node(NamedTuple):
+    """An ``open`` or ``single`` tag with its attributes, a ``close`` with its name, a ``comment`` with its text."""
+
+    kind: str
+    name: str
+    attributes: tuple[tuple[str, str], ...]
+    position: int
+
+
+def nodes(text: str) -> Iterator[Node]:
+    """Yield the nodes of a text that the tokeniser gets through (see :func:`check_tokens`)."""
+    position = _match(_GAP, text, 0).end()
+    while position < len(text):
+        start = position
+        if text.startswith("<!--", position):
+            position, _ = _comment(text, position)
+            yield Node("comment", text[start + 4 : position - 3].strip(), (), start)
+        elif closing := _CLOSE.match(text, position):
+            position = closing.end()
+            yield Node("close", closing[1], (), start)
+        else:
+            opening = _match(_OPEN, text, position)
+            position, found = opening.end(), []
+            while attribute := _ATTRIBUTE.match(text, position):
+                found.append((attribute[1], attribute[2] or ""))
+                position = attribute.end()
+            end = _match(_END, text, position)
+            position = end.end()
+            yield Node("single" if end[0].startswith("/") else "open", opening[1], tuple(found), start)
+        position = _match(_GAP, text, position).end()
 
 
 def check_tokens(text: str) -> list[Finding]:
@@ -71,6 +114,8 @@ def _comment(text: str, position: int) -> tuple[int, str]:
 
 def _tag(text: str, position: int) -> tuple[int, str, bool]:
     """Return where an opening tag ends, what stops the tokeniser in it, and whether it closes itself."""
+    if plain := _PLAIN.match(text, position):
+        return plain.end(), "", plain[1] == "/"
     opening = _OPEN.match(text, position)
     if opening is None:
         return position, _stranger(text, position), False
@@ -81,15 +126,16 @@ def _tag(text: str, position: int) -> tuple[int, str, bool]:
         if len(name) > MAX_NAME or len((value or "").encode("utf-8", "replace")) > MAX_VALUE:
             longest = f"a name has at most {MAX_NAME} bytes, a value {MAX_VALUE}"
             return place + 1, f"attribute `{name[:40]}` overruns a buffer: {longest}", False
-        if "&" in (value or "") and name != "name":
+        if "&" in (value or "") and name in NEEDED and name != "name":
             return place + 1, "the runtimes do not expand `&...;`", False
+        if count > MAX_ATTRIBUTES and name in NEEDED:
+            found = f"attribute `{name}` is the {count}th of its element where {MAX_ATTRIBUTES} are looked at"
+            return place + 1, found, False
         place = attribute.end()
     end = _END.match(text, place)
     if end is None:
         place, problem = _misplaced(text, opening.start(), place)
         return place, problem, False
-    if count > MAX_ATTRIBUTES:
-        return position, f"an element has {count} attributes where {MAX_ATTRIBUTES} are looked at", False
     return end.end(), "", end[0].startswith("/")
 
 

@@ -9,16 +9,14 @@ from collc.ir.machine import smallest_depth
 from collc.ir.program import Program
 from collc.ir.verify import Check
 
-from .execution import data_checks, mode_name, stuck
+from .execution import data_checks, mode_name
+from .fifos import safe_split, stuck
 from .model import Algorithm
 from .profiles import PROTOCOLS, Profile
 from .program import Loaded
-from .windows import behaviours, largest_size, message_counts, splits, tile_limit
+from .windows import ENDLESS, first_size, largest_size, splits, tile_limit
 
 __all__ = ["Sizes", "find_modes", "find_sizes"]
-
-#: No GPU has such a buffer (128 GiB): a limit beyond it is none.
-_ENDLESS = 1 << 37
 
 
 @attrs.frozen
@@ -36,6 +34,8 @@ def find_modes(program: Program, asked: tuple[bool | None, bool | None]) -> tupl
     ``asked`` says for each: wanted, not wanted or, where nothing, where the program is right so. Raises C0631 where a
     wanted use fails, C0632 where all do.
     """
+    if False not in asked and all(check.ok for check in data_checks(program, [True, False])):
+        return True, True
     use: list[bool] = []
     failed: list[Check] = []
     for mode, want in zip((True, False), asked, strict=True):
@@ -59,9 +59,9 @@ def find_sizes(
     runtime. Raises C0630 where the sizes asked for are too large, C0633 where the program gets stuck at any size.
     """
     ceiling, why = _ceiling(profile, draft)
-    safe, problem = _deadlock_free(program, draft, profile, smallest)
+    safe, stops = _deadlock_free(program, draft, profile, smallest)
     if safe is not None and (ceiling is None or safe < ceiling):
-        ceiling, why = safe, f"no larger: from {safe + 1} bytes on it may hang; {problem}"
+        ceiling, why = safe, stops
     if wanted is not None and ceiling is not None and wanted > ceiling:
         raise error(
             "C0630", f"calls of {wanted} bytes are too large: at most {ceiling} bytes will do",
@@ -81,34 +81,29 @@ def _ceiling(profile: Profile, draft: Algorithm) -> tuple[int | None, str]:
     if profile.exclusive_max_bytes and scratch:
         # This runtime allocates scratch once, for the largest call it is told of.
         limit, why = min(limit, profile.default_max_bytes), "no larger by default: scratch is allocated for this size"
-    if limit < _ENDLESS:
+    if limit < ENDLESS:
         return limit, why
-    return (_ENDLESS, "") if profile.exclusive_max_bytes else (None, "")
+    return (ENDLESS, "") if profile.exclusive_max_bytes else (None, "")
 
 
 def _deadlock_free(program: Program, draft: Algorithm, profile: Profile, smallest: int) -> tuple[int | None, str]:
     """Return the largest call, in bytes, that FIFOs of the protocol's depth let complete, and what stops larger ones.
 
-    Nothing where all complete: A = 1 decides that for all (see :func:`.execution.needed_splits`). Raises C0633
-    where even the smallest call gets stuck.
+    Nothing where all complete. Raises C0633 where even the smallest call gets stuck.
     """
-    loaded, depth = Loaded(program, 1), PROTOCOLS[draft.proto].fifo_depth
-    problem = stuck(loaded, depth, 1)
-    if not problem:
+    loaded, depth, tile = Loaded(program, 1), PROTOCOLS[draft.proto].fifo_depth, profile.tile[draft.proto]
+    most = splits(draft.nchunksperloop, smallest, None, tile)[1]
+    least = safe_split(loaded, draft, most)
+    if least == 1:
         return None, ""
-    tile, chunks = profile.tile[draft.proto], draft.nchunksperloop
-    least = 0
-    for split in reversed(behaviours(message_counts(draft), 1, splits(chunks, smallest, None, tile)[1])):
-        found = stuck(loaded, depth, split)
-        if found:
-            problem = found
-            break
-        least = split
-    if not least:
-        needed = smallest_depth(program)
-        notes = [] if needed is None else [f"it completes with FIFOs of depth {needed}"]
-        hint = "let receives come earlier, or use more channels"
-        if needed is not None and depth < needed <= PROTOCOLS["LL"].fifo_depth:
-            hint += ", or `proto=LL`, whose FIFOs are deeper"
-        raise error("C0633", f"FIFOs of depth {depth} are too short: {problem}", notes=notes, hint=hint)
-    return largest_size(chunks, tile, least), problem
+    if least is not None:
+        first = first_size(draft, tile, least - 1)
+        problem = stuck(loaded, depth, least - 1)
+        return largest_size(draft.nchunksperloop, tile, least), f"no larger: from {first} bytes on it hangs; {problem}"
+    needed = smallest_depth(program)
+    notes = [] if needed is None else [f"it completes with FIFOs of depth {needed}"]
+    hint = "let receives come earlier, or use more channels"
+    if needed is not None and depth < needed <= PROTOCOLS["LL"].fifo_depth:
+        hint += ", or `proto=LL`, whose FIFOs are deeper"
+    found = f"FIFOs of depth {depth} are too short: {stuck(loaded, depth, most)}"
+    raise error("C0633", found, notes=notes, hint=hint)

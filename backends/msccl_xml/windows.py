@@ -8,11 +8,30 @@ slot of its connection, so a program may pass for small calls and deadlock for l
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import lcm
 
-from .model import MESSAGE_TYPES, Algorithm
+from .model import KINDS, MESSAGE_TYPES, Algorithm
 from .profiles import MAX_SPLIT, Profile
 
-__all__ = ["behaviours", "largest_size", "message_counts", "size_limit", "splits", "tile_limit"]
+__all__ = [
+    "ENDLESS",
+    "behaviours",
+    "first_size",
+    "largest_size",
+    "message_counts",
+    "size_limit",
+    "size_unit",
+    "smallest_call",
+    "splits",
+    "stated_limit",
+    "tile_limit",
+]
+
+#: No GPU has such a buffer (128 GiB): a limit beyond it is none.
+ENDLESS = 1 << 37
+
+#: collectives whose size counts the parts of all ranks
+_WHOLE = frozenset({"allgather", "reduce-scatter", "alltoall", "gather", "scatter"})
 
 
 def size_limit(algorithm: Algorithm, profile: Profile) -> int | None:
@@ -43,6 +62,38 @@ def splits(chunks: int, smallest: int, largest: int | None, tile: int) -> tuple[
 def largest_size(chunks: int, tile: int, split: int) -> int:
     """Return the largest call, in bytes, for which messages still hold ``split`` chunks."""
     return chunks * (tile // split)
+
+
+def size_unit(algorithm: Algorithm) -> int:
+    """Return what the sizes of all calls a file is used for are multiples of: its chunks, and every rank's part.
+
+    Elements are of one byte, the smallest there are.
+    """
+    parts = algorithm.ngpus if KINDS.get(algorithm.coll) in _WHOLE else 1
+    return lcm(max(algorithm.nchunksperloop, 1), max(parts, 1))
+
+
+def smallest_call(algorithm: Algorithm) -> int:
+    """Return the smallest call, in bytes, that a file is used for as far as ``minBytes`` says."""
+    unit = size_unit(algorithm)
+    return max(-(-max(algorithm.min_bytes or 0, 1) // unit), 1) * unit
+
+
+def first_size(algorithm: Algorithm, tile: int, split: int) -> int:
+    """Return the smallest call, in bytes, of which a message holds no more than ``split`` chunks.
+
+    All larger calls hold no more either.
+    """
+    if split >= MAX_SPLIT:
+        return smallest_call(algorithm)
+    unit, chunks = size_unit(algorithm), algorithm.nchunksperloop
+    size = chunks * (tile // (split + 1) + 1)
+    return max(-(-size // unit) * unit, smallest_call(algorithm))
+
+
+def stated_limit(largest: int, profile: Profile) -> int:
+    """Return what ``maxBytes`` must say for a runtime to use a file for calls of up to ``largest`` bytes."""
+    return largest + int(profile.exclusive_max_bytes)
 
 
 def tile_limit(chunks: int, profile: Profile, proto: str) -> int:

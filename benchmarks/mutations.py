@@ -1,0 +1,305 @@
+"""Random single faults in right MSCCL-XML files: is every harmful one refused, and no right file?
+
+    python benchmarks/mutations.py [--faults 1000] [--seed 1] [--runs 40] [--small] [--more]
+
+Plants one fault at a time (an offset, a count, a peer, the order of two steps, a wait or flag, a step's type, a
+channel; with ``--more`` also others, and two at once) in files that collc makes of rings, recursive doubling, all
+pairs, breadth-first broadcast, forests and swing, for every runtime and for two protocols. Verification judges each;
+so does brute force (tests/msccl_judge.py), which knows nothing of the verifier: it moves numbers through finite FIFOs
+in random orders, at several sizes. An accepted file is run ``--runs`` times. A fault that brute force shows to be
+harmful and that verification accepts is *missed*: there must be none. *Strict* are faults refused although no run went
+wrong: waits for a step that sets no flag, which a later flag happens to end, uses that the runtime never makes of the
+file, and what only rare timing brings out. *Harmless* are accepted: attributes nobody reads, such as the other end's
+place in a send.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+import attrs
+import programs
+from msccl_judge import every_split, judge
+
+import collc
+from collc.backends.msccl_xml import MscclXml, verify_text
+from collc.ir.diagnostic import CollcError
+
+KINDS = ("offset", "count", "peer", "order", "dependency", "op", "channel")
+#: faults beyond single steps: declared chunks, attributes of the algorithm, a step lost, done twice, two faults at once
+MORE = ("chunks", "head", "lost", "twice", "two")
+_RUNTIMES = ("executor", "msccl", "rccl")
+_ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
+_TYPES = ("s", "r", "cpy", "re", "rcs", "rrc", "rrs", "rrcs", "nop")
+
+#: topology, scheduler, collectives; those of the first group are small
+_SMALL = (
+    ("uniring(4)", "ring", ("allgather", "allreduce", "reduce-scatter")),
+    ("torus(3,2)", "bfb", ("allgather", "allreduce", "reduce-scatter")),
+    ("hypercube(3)", "bfb", ("allreduce",)),
+    ("circulant(5,{1,2})", "bfb", ("allreduce", "allgather")),
+    ("hypercube(2)", "recursive-doubling", ("allreduce",)),
+    ("torus(4)", "swing", ("allreduce",)),
+    ("complete(4)", "flow", ("alltoall",)),
+    ("torus(2,2)", "forest", ("allreduce",)),
+)
+_LARGE = (
+    ("torus(3,3,2)", "bfb", ("allreduce",)),
+    ("hypercube(4)", "bfb", ("allgather", "allreduce")),
+    ("dgx_a100(2)", "forest", ("allgather", "allreduce")),
+    ("torus(4,4)", "swing", ("allreduce",)),
+    ("uniring(8)", "ring", ("allreduce",)),
+)
+
+
+@attrs.frozen
+class Case:
+    """A right file and the runtime it is for."""
+
+    name: str
+    runtime: str
+    text: str
+
+
+def small_cases() -> list[Case]:
+    """Return the files of programs written by hand and of small networks."""
+    by_hand = (
+        programs.ring_allgather(4, 2),
+        programs.ring_allreduce(4, 2),
+        programs.ring_allreduce(3, fused=False),
+        programs.ring_reduce_scatter(4),
+        programs.recursive_doubling_allgather(8),
+        programs.allpairs_allreduce(4),
+        programs.alltoall(3, 2),
+    )
+    cases = []
+    for k, program in enumerate(by_hand):
+        for proto in ("Simple", "LL"):
+            runtime = _RUNTIMES[k % 2]
+            (artifact,) = MscclXml(runtime=runtime, proto=proto).emit(program)  # type: ignore[arg-type]
+            cases.append(Case(f"{program.name} {proto}", runtime, artifact.text))
+    return cases + list(_compiled(_SMALL))
+
+
+def cases() -> list[Case]:
+    """Return all files faults are planted in."""
+    return small_cases() + list(_compiled(_LARGE))
+
+
+def _compiled(table: Sequence[tuple[str, str, tuple[str, ...]]]) -> Iterator[Case]:
+    for topology, scheduler, kinds in table:
+        for kind in kinds:
+            text = f"topology t = {topology};\ncollective c = {kind} on t;\nschedule c using {scheduler};\n"
+            for runtime in _RUNTIMES:
+                result = collc.compile_source(text, target=f"msccl-xml{{runtime={runtime}}}")
+                yield Case(f"{scheduler} {kind} on {topology}", runtime, result.artifacts["c"].text)
+
+
+# ---- faults
+
+
+def plant(text: str, kind: str, luck: random.Random) -> str:
+    """Return the text with one fault of a kind, or as it was where there is no place for such a fault."""
+    lines = text.split("\n")
+    steps = [n for n, line in enumerate(lines) if "<step " in line]
+    blocks = [n for n, line in enumerate(lines) if "<tb " in line]
+    match kind:
+        case "order":
+            return "\n".join(_swap(lines, steps, luck))
+        case "two":
+            return plant(plant(text, luck.choice(KINDS), luck), luck.choice(KINDS), luck)
+        case "head":
+            return _headed(text, luck)
+        case "lost" | "twice":
+            return "\n".join(_renumbered(lines, luck.choice(steps), kind == "twice"))
+    if kind == "chunks":
+        at = luck.choice([n for n, line in enumerate(lines) if "<gpu " in line])
+        name = luck.choice(["i_chunks", "o_chunks", "s_chunks"])
+        found = int(dict(_ATTRIBUTE.findall(lines[at]))[name])
+        lines[at] = _with(lines[at], **{name: max(found + luck.choice([-2, -1, 1, 5]), 0)})
+        return "\n".join(lines)
+    if kind in ("peer", "channel"):
+        at = luck.choice(blocks)
+        ranks, channels = text.count("<gpu "), int(dict(_ATTRIBUTE.findall(text))["nchannels"])
+        lines[at] = _ended(lines[at], kind, ranks, channels, luck)
+    else:
+        at = luck.choice(steps)
+        lines[at] = _stepped(lines[at], kind, luck)
+    return "\n".join(lines)
+
+
+def _with(line: str, **changes: object) -> str:
+    for name, value in changes.items():
+        line = re.sub(rf'\b{name}="[^"]*"', f'{name}="{value}"', line)
+    return line
+
+
+def _headed(text: str, luck: random.Random) -> str:
+    """Change an attribute of the algorithm."""
+    start = text.index("<algo ")
+    end = text.index("\n", start)
+    values = dict(_ATTRIBUTE.findall(text[start:end]))
+    name = luck.choice(
+        ["proto", "nchannels", "nchunksperloop", "inplace", "outofplace", "maxBytes", "minBytes", "coll"]
+    )
+    found = values[name]
+    choices: dict[str, list[object]] = {
+        "proto": ["Simple", "LL", "LL128"], "inplace": [0, 1], "outofplace": [0, 1],
+        "maxBytes": [0, 1 << 20, 1 << 26, 1 << 40], "minBytes": [0, 1 << 20, 1 << 26],
+        "coll": ["allreduce", "allgather", "alltoall", "reducescatter", "reduce_scatter"],
+    }  # fmt: skip
+    fallback = [int(found) - 1, int(found) + 1, 2 * int(found)] if found.isdigit() else []
+    changed = luck.choice([v for v in choices.get(name, fallback) if str(v) != found])
+    return text[:start] + _with(text[start:end], **{name: changed}) + text[end:]
+
+
+def _renumbered(lines: list[str], at: int, twice: bool) -> list[str]:
+    """Leave a step out or do it twice; the steps after it count on."""
+    result = lines[:at] + [lines[at]] * (2 if twice else 0) + lines[at + 1 :]
+    first = at
+    while "<step " in result[first - 1]:
+        first -= 1
+    for number, n in enumerate(range(first, len(result))):
+        if "<step " not in result[n]:
+            break
+        result[n] = _with(result[n], s=number)
+    return result
+
+
+def _swap(lines: list[str], steps: list[int], luck: random.Random) -> list[str]:
+    """Exchange two steps of a threadblock, mostly neighbours; they keep the numbers of their places."""
+    first = luck.choice(steps)
+    end = next(n for n in range(first, len(lines)) if "<step " not in lines[n])
+    if end - first < 2:
+        return lines
+    second = first + 1 if luck.random() < 0.7 else luck.randrange(first + 1, end)
+    numbers = [dict(_ATTRIBUTE.findall(lines[n]))["s"] for n in (first, second)]
+    lines[first], lines[second] = _with(lines[second], s=numbers[0]), _with(lines[first], s=numbers[1])
+    return lines
+
+
+def _ended(line: str, kind: str, ranks: int, channels: int, luck: random.Random) -> str:
+    values = dict(_ATTRIBUTE.findall(line))
+    if kind == "channel":
+        return _with(line, chan=luck.choice([c for c in range(-1, channels + 1) if str(c) != values["chan"]]))
+    side = luck.choice(["send", "recv"])
+    return _with(line, **{side: luck.choice([r for r in range(-1, ranks + 1) if str(r) != values[side]])})
+
+
+def _stepped(line: str, kind: str, luck: random.Random) -> str:
+    values = dict(_ATTRIBUTE.findall(line))
+    match kind:
+        case "offset":
+            side = luck.choice(["src", "dst"])
+            if luck.random() < 0.2:
+                return _with(line, **{f"{side}buf": luck.choice([b for b in "ios" if b != values[f"{side}buf"]])})
+            offset = int(values[f"{side}off"])
+            return _with(line, **{f"{side}off": luck.choice([offset - 1, offset + 1, offset + 2, luck.randrange(16)])})
+        case "count":
+            return _with(line, cnt=luck.choice([int(values["cnt"]) + d for d in (-1, 1, 2, 71)]))
+        case "op":
+            return _with(line, type=luck.choice([t for t in _TYPES if t != values["type"]]))
+    if luck.random() < 0.3:
+        return _with(line, hasdep=1 - int(values["hasdep"]))
+    if values["depid"] != "-1" and luck.random() < 0.5:
+        if luck.random() < 0.5:
+            return _with(line, depid=-1, deps=-1)
+        return _with(line, deps=max(int(values["deps"]) + luck.choice([-2, -1, 1, 2]), 0))
+    return _with(line, depid=luck.randrange(4), deps=luck.randrange(6))
+
+
+# ---- judgement
+
+
+def refused(case: Case, text: str) -> str:
+    """Return the first check that refuses a text for the case's runtime; nothing where all pass."""
+    try:
+        report = verify_text(text, runtime=case.runtime)
+    except CollcError as problem:
+        return problem.diagnostics[0].code
+    return "" if report.ok else report.failed[0].name
+
+
+@attrs.define
+class Outcome:
+    """Counts by kind of fault and what became of it, by check that refused it; what was missed in full."""
+
+    fates: Counter[tuple[str, str]] = attrs.Factory(Counter)
+    checks: Counter[str] = attrs.Factory(Counter)
+    missed: list[tuple[Case, str, str]] = attrs.Factory(list)  # file, faulty text, what goes wrong
+
+    def total(self, fate: str) -> int:
+        return sum(count for (_, f), count in self.fates.items() if f == fate)
+
+
+def survey(files: Sequence[Case], faults: int, seed: int, runs: int, kinds: Sequence[str] = KINDS) -> Outcome:
+    """Plant ``faults`` faults and judge each twice; the same numbers for the same arguments."""
+    luck, outcome = random.Random(seed), Outcome()
+    planted = 0
+    while planted < faults:
+        case, kind = luck.choice(files), kinds[planted % len(kinds)]
+        text = plant(case.text, kind, luck)
+        if text == case.text:
+            continue
+        planted += 1
+        check = refused(case, text)
+        problem = judge(text, case.runtime, 6 if check else runs, seed=planted)
+        fate = ("caught" if problem else "strict") if check else "missed" if problem else "harmless"
+        outcome.fates[kind, fate] += 1
+        if check:
+            outcome.checks[check] += 1
+        if fate == "missed":
+            outcome.missed.append((case, text, problem))
+    return outcome
+
+
+def false_alarms(files: Sequence[Case], runs: int) -> list[str]:
+    """Return which right files are refused, and which brute force finds wrong, at any split factor they allow."""
+    alarms = [f"{case.name} for {case.runtime}: {check}" for case in files if (check := refused(case, case.text))]
+    found = [(case, judge(case.text, case.runtime, runs) or every_split(case.text, case.runtime)) for case in files]
+    return alarms + [f"{case.name} for {case.runtime}: brute force: {problem}" for case, problem in found if problem]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--faults", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--runs", type=int, default=40)
+    parser.add_argument("--small", action="store_true", help="only the small files")
+    parser.add_argument("--more", action="store_true", help="faults of declared chunks, of attributes, two at once")
+    parser.add_argument("--show", type=Path, help="write the files of missed faults here")
+    options = parser.parse_args()
+    start = time.perf_counter()
+    files = small_cases() if options.small else cases()
+    alarms = false_alarms(files, 4)
+    print(f"{len(files)} right files: {len(alarms)} false alarms")
+    for alarm in alarms:
+        print(f"  {alarm}")
+    kinds = KINDS + MORE if options.more else KINDS
+    outcome = survey(files, options.faults, options.seed, options.runs, kinds)
+    fates = ("caught", "missed", "strict", "harmless")
+    print(f"{'fault':<12}" + "".join(f"{fate:>10}" for fate in fates))
+    for kind in kinds:
+        print(f"{kind:<12}" + "".join(f"{outcome.fates[kind, fate]:>10}" for fate in fates))
+    print(f"{'all':<12}" + "".join(f"{outcome.total(fate):>10}" for fate in fates))
+    print("refused by: " + ", ".join(f"{name} {count}" for name, count in outcome.checks.most_common()))
+    for n, (case, text, problem) in enumerate(outcome.missed):
+        print(f"missed: {case.name} for {case.runtime}: {problem}")
+        if options.show:
+            options.show.mkdir(parents=True, exist_ok=True)
+            (options.show / f"missed{n}.xml").write_text(text)
+    print(f"{time.perf_counter() - start:.0f} s")
+    return 1 if outcome.missed or alarms else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,91 @@
+"""``collc convert``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from types import SimpleNamespace
+
+import attrs
+
+from collc.backends.base import Artifact, Target
+from collc.ir.diagnostic import error
+
+from ..conversion import Converted, convert_text
+from ..files import STDOUT, Output, check_writable, output_folder, write_all
+from ..naming import NamedFile, is_folder, name_files, stem_of
+from .compile import outputs_object
+from .console import Console
+from .inputs import read, settings, targets
+from .watcher import Watcher, time_table
+
+__all__ = ["convert"]
+
+
+def convert(options: SimpleNamespace, console: Console) -> int:
+    """Make files for other targets of every input, all of them or none; return the exit status."""
+    _check(options)
+    options.O = "2"  # for schedules; programs stay as they are arranged where that fits
+    wanted, watcher = targets(options), Watcher(options, console)
+    with output_folder(options.o):
+        done: list[Converted] = []
+        files: list[NamedFile] = []
+        for path in options.files:
+            text, name = read(path, console)
+            converted = convert_text(
+                text, name, wanted, settings=settings(options), collective=options.collective, root=options.root,
+                observer=watcher,
+            )  # fmt: skip
+            console.warn(converted.warnings)
+            done.append(converted)
+            files += _named(converted, path, options)
+        watcher.ends()
+        _write(files, options, console)
+    if options.time_passes:
+        console.err(time_table([converted.result for converted in done]))
+    if options.json:
+        console.json(outputs_object(files, [converted.result for converted in done]))
+    return 0
+
+
+def _check(options: SimpleNamespace) -> None:
+    """Raise C0001 or C0021 for options that do not fit together."""
+    if options.json and options.o == STDOUT:
+        raise error("C0001", "--json and -o - would both write to standard output", exit_status=2)
+    several = len(options.files) > 1 and options.o is not None and not is_folder(options.o)
+    if several:
+        found = f"what is made of {len(options.files)} files cannot go to one `{options.o}`"
+        raise error("C0021", found, hint="name a folder (`-o DIR/`)", exit_status=2)
+
+
+def _named(converted: Converted, path: str, options: SimpleNamespace) -> list[NamedFile]:
+    """Return the files with their places: named after the input, and the runtime where they would replace it."""
+    emitted = [(converted.result.name, target, made) for target, made in converted.result.emitted]
+    stem, out = stem_of(path), options.o
+    if out is not None and is_folder(out):
+        emitted = [(stem, target, made) for _, target, made in emitted]
+    found = name_files(emitted, stem, out)
+    if out is not None and not is_folder(out):
+        return found
+    return [_beside(file, emitted) if os.path.normpath(file.path) == os.path.normpath(path) else file for file in found]
+
+
+def _beside(file: NamedFile, emitted: Sequence[tuple[str, Target, Sequence[Artifact]]]) -> NamedFile:
+    """Return a file that would replace the input, named after its runtime too."""
+    target = next(target for _, target, made in emitted if file.artifact in made)
+    stem, suffix = os.path.splitext(file.path)
+    return attrs.evolve(file, path=f"{stem}-{getattr(target, 'runtime', target.name)}{suffix}")
+
+
+def _write(files: Sequence[NamedFile], options: SimpleNamespace, console: Console) -> None:
+    outputs = [Output(file.path, file.artifact.text) for file in files]
+    twice = sorted({o.path for o in outputs if o.path != STDOUT and sum(p.path == o.path for p in outputs) > 1})
+    if twice:
+        raise error(
+            "C0021", f"several files would be `{twice[0]}`", hint="give the inputs different names", exit_status=2
+        )
+    check_writable([output.path for output in outputs], options.files)
+    console.signals.check()
+    write_all(outputs, if_changed=options.write_if_changed)
+    for output in outputs:
+        console.say(f"wrote {output.path} ({len(output.data)} bytes)")
