@@ -14,5 +14,8 @@ TARGETS: dict[str, tuple[str, str, str]] = {
         "collc.backends.msccl_xml", "MscclXml", "MSCCL-XML for GPU runtimes: msccl, executor (NCCL), rccl",
     ),
     "mpi-c": ("collc.backends.mpi_c", "MpiC", "one C99 file and header over nonblocking MPI point-to-point"),
+    "oneccl-xml": (
+        "collc.backends.oneccl_xml", "OneCclXml", "oneCCL-XML: threads of steps for CPU ranks over oneCCL",
+    ),
     "ir": ("collc.backends.ir_text", "IrText", "the textual IR of the final level"),
 }  # fmt: skip

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from .finding import Frontier
 
 __all__ = [
-    "CollcError", "CollectiveResult", "Diagnostic", "InternalError", "Result", "compile", "compile_source", "find",
-    "topology", "verify",
+    "CollcError", "CollectiveResult", "Diagnostic", "InternalError", "Result", "compile", "compile_source", "convert",
+    "find", "topology", "verify",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -157,20 +157,57 @@ def compile_source(
     return _shielded("compile", work)
 
 
-def verify(what: Path | Schedule | SymmetricSchedule | Forest | Program, *, runtime: str | None = None) -> Report:
+def convert(
+    path: Path,
+    *,
+    target: str | Sequence[str],
+    passes: str | None = None,
+    verify: str = "each",
+    collective: str | None = None,
+    root: int | None = None,
+) -> Result:
+    """Make files for other targets of an MSCCL-XML file, anyone's, or of a printed IR.
+
+    The algorithm is executed first, and refused where it is wrong. Its arrangement is kept where the target takes it,
+    its protocol, sizes, uses and name where ``target`` does not say otherwise; what could not be kept is in
+    ``diagnostics``. ``passes`` run instead of those that are needed. ``collective`` says what a file performs that does
+    not name it, ``root`` for which root it must be right. Raises CollcError.
+    """
+
+    def work() -> Result:
+        from .conversion import convert_text
+
+        name = os.fspath(path)
+        settings = Settings(_recipe(2, passes, ()), _verify_mode(verify))
+        made = convert_text(
+            read_text(name), name, _targets(target), settings=settings, collective=collective, root=root
+        )  # fmt: skip
+        return Result(made.spec, {made.result.name: made.result}, made.warnings)
+
+    return _shielded("convert", work)
+
+
+def verify(
+    what: Path | Schedule | SymmetricSchedule | Forest | Program,
+    *,
+    runtime: str | None = None,
+    multiprocessors: int | None = None,
+) -> Report:
     """Execute a file (``.coll``, printed IR, MSCCL-XML) or an IR symbolically and return what was found.
 
     The report's ``ok`` says whether all is right.
 
-    ``runtime`` names the runtime whose rules an MSCCL-XML file is judged by. Raises CollcError for what
-    cannot be read.
+    ``runtime`` names the runtime whose rules an MSCCL-XML file is judged by, ``multiprocessors`` how many
+    threadblocks of a rank such a file, or a printed program, may have. Raises CollcError for what cannot be read.
     """
     if isinstance(what, (Schedule, SymmetricSchedule, Forest, Program)):
         from collc.ir.verify import verify as verify_level
 
         return _shielded("verify", lambda: verify_level(what))
     path = os.fspath(what)
-    return _shielded("verify", lambda: verify_text(read_text(path), path, runtime=runtime))
+    return _shielded(
+        "verify", lambda: verify_text(read_text(path), path, runtime=runtime, multiprocessors=multiprocessors)
+    )
 
 
 def topology(expression: str) -> Topology:
@@ -236,7 +273,8 @@ def _compile(
     if any(job.targets for job in jobs):
         jobs = [job for job in jobs if job.targets]
     results = run_jobs(jobs, settings, executor=executor, progress=progress)
-    return Result(spec, {result.name: result for result in results}, (*spec.warnings, *warnings))
+    found = [*spec.warnings, *warnings, *(warning for result in results for warning in result.warnings)]
+    return Result(spec, {result.name: result for result in results}, tuple(found))
 
 
 def _targets(target: str | Sequence[str] | None) -> tuple[Element, ...]:

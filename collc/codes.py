@@ -248,12 +248,74 @@ Choose one: --collective NAME.""",
     collc simulate ring4.coll --trace ring.json --trace-ranks 8
 
 Ranks are numbers from 0; `0..8` are the first eight.""",
+    "C0045": """sizes that `auto` cannot choose for
+
+`auto` chooses for one size, or for every size of a range whose ends are both included.
+
+    schedule grads using auto { sizes: 1 MiB };
+
+Write `size: 1 MiB`, `sizes: 1 KiB..1 GiB` or `sizes: all`; not both.""",
+    "C0046": """candidates that `auto` does not have
+
+The options `candidates` and `without` name schedulers that are compared, separated by commas. None may be left, or none
+of those that are left may schedule the collective on this topology.
+
+    schedule grads using auto { candidates: "swing, buckets" };
+
+`collc cost -v` says why each was left out. Name others, or leave the options out.""",
+    "C0047": """more transfers than `auto` writes out
+
+A schedule of exchanges among N ranks has some N * N transfers or more, since a transfer moves one shard. `auto` leaves
+out candidates with more than its option `transfers` says. Where no other candidate applies, this is an error.
+
+    schedule grads using auto { candidates: swing, transfers: 1000 };
+
+Raise `transfers`: a schedule may have 2^26 of them.""",
+    "C0048": """outputs whose names are not known yet
+
+`auto` with `sizes` makes a file for every range of sizes in which an algorithm is the fastest, and where those begin is
+known when the collective is compiled. -M compiles nothing.
+
+    collc -M pod.coll -t msccl-xml
+
+Write -MD, which compiles and lists them, or give the rule a target with -MT.""",
+    "C0049": """sizes that no file is for (a warning)
+
+The runtime cannot run the fastest algorithm for all sizes of its range: scratch is limited, or larger calls could hang.
+A file was written for the calls that it can run, if there are any; for others the runtime uses its own algorithms.
+
+    schedule grads using auto { sizes: all };  emit grads as msccl-xml { runtime: msccl };
+
+End the range earlier, or leave the candidate out: `without: NAME`.""",
+    "C0060": """a trace of ranks that run ahead
+
+    collc simulate pod.coll --run-ahead --trace pod.json
+
+A trace shows steps one after the other. With --run-ahead only the time of all repetitions of a step is known, not when
+each message of them is under way. Leave one of the two out.""",
     "C0070": """an internal error
 
 The compiler itself failed; whatever the input was, it should not have. Exit status 70.
 
 What is needed to see it again has been written to a file whose first lines say how: the IR before the failing pass or
 the input itself, the rest of the pipeline, the version, and the command. COLLC_DEBUG=1 prints a traceback too.""",
+    "C0072": """an algorithm that was arranged anew (a warning)
+
+The threadblocks, channels and steps of a file are kept where the target takes them. These do not fit its limits, so
+fused instructions were replaced and the messages given to threadblocks and channels anew; the note says what did not
+fit. Who sends what to whom, and in which order, is as it was.
+
+    collc convert ring64.xml -t 'msccl-xml{runtime=rccl}'
+
+Where that is not wanted, say which passes run: -p 'unfuse'.""",
+    "C0073": """an algorithm for fewer sizes than its file says (a warning)
+
+The file is for calls up to a size at which the runtime asked for could hang, or which it cannot count. What was made is
+for calls up to the largest size that is safe; the note says why no larger.
+
+    collc convert doubling.xml -t 'msccl-xml{runtime=executor}'
+
+For larger calls convert another algorithm, or compile one.""",
     "C0901": """a path that a depfile cannot hold
 
 Make rules end at a line break, so a path that contains one cannot stand in a depfile.

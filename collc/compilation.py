@@ -58,7 +58,7 @@ def sniff(text: str) -> str:
     >>> sniff("collc-ir 1"), sniff("<algo/>"), sniff("topology t = torus(3);")
     ('ir', 'xml', 'coll')
     """
-    head = text[:65536].lstrip()
+    head = text[:65536].lstrip("\ufeff").lstrip()
     if head.startswith("collc-ir"):
         return "ir"
     return "xml" if head.startswith("<") else "coll"
@@ -70,7 +70,7 @@ def load_spec(text: str, path: str, loading: Loading) -> Spec:
         raise error(
             "C0018",
             f"`{path}` is XML, not a `.coll` file",
-            hint="`collc verify` reads MSCCL-XML files",
+            hint="`collc verify`, `convert`, `run` and `simulate` read MSCCL-XML files",
             exit_status=1,
         )
     from collc.frontends import coll

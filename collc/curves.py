@@ -116,7 +116,7 @@ def _curve(number: int, line: Sequence[tuple[int, float, float]], across: _Scale
 
 
 def _look(number: int) -> tuple[str, str]:
-    dash = _DASHES[number // len(_COLORS) % len(_DASHES)] if number >= len(_COLORS) else _DASHES[number % 4]
+    dash = _DASHES[(number + number // len(_COLORS)) % len(_DASHES)]  # colors that come again have other dashes
     return _COLORS[number % len(_COLORS)], f' stroke-dasharray="{dash}"' if dash else ""
 
 

@@ -14,6 +14,7 @@ ROOMS = (
     "collc.passes.codes",
     "collc.backends.msccl_xml.codes",
     "collc.backends.mpi_c.codes",
+    "collc.backends.oneccl_xml.codes",
 )
 
 

@@ -6,6 +6,7 @@ so that a build system never sees half a file, whatever happens in between.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import errno
 import os
@@ -65,17 +66,28 @@ def read_text(path: str) -> str:
         raise error("C0002", f"cannot read `{shown}`: {_reason(problem)}") from None
     if len(data) > MAX_INPUT:
         raise error("C0003", f"`{shown}` is larger than {MAX_INPUT >> 20} MiB")
+    text = _decoded(data, shown)
+    if "\0" in text:
+        raise error("C0003", f"`{shown}` is not text: byte {text.index(chr(0))} is zero")
+    return text.replace("\r\n", "\n")
+
+
+def _decoded(data: bytes, shown: str) -> str:
+    """Return a text without its byte order mark; of XML it stays, since runtimes stop at it.
+
+    Runtimes read XML byte by byte, so a comment or a name may be of any encoding.
+    """
+    xml = data.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"<")
     try:
-        text = data.decode("utf-8-sig")
+        return data.decode("utf-8" if xml else "utf-8-sig")
     except UnicodeDecodeError as problem:
+        if xml:
+            return data.decode("latin-1")
         raise error(
             "C0003",
             f"`{shown}` is not text: byte {problem.start} ({data[problem.start]:#04x}) is not UTF-8",
             hint="give a `.coll` file, a printed IR or an MSCCL-XML file",
         ) from None
-    if "\0" in text:
-        raise error("C0003", f"`{shown}` is not text: byte {text.index(chr(0))} is zero")
-    return text.replace("\r\n", "\n")
 
 
 def _read_bytes(path: str) -> bytes:

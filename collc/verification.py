@@ -13,6 +13,7 @@ from collc.ir.spec import Spec
 from collc.ir.text import parse_ir
 from collc.ir.validate import structure
 from collc.ir.verify import Check, Report, verify
+from collc.ir.verify.residency import residency
 
 from .compilation import Job, Loading, load_spec, make_jobs, run_jobs, sniff
 from .driver import Settings
@@ -21,21 +22,40 @@ from .pipeline import Recipe
 __all__ = ["verify_spec", "verify_text"]
 
 
-def verify_text(text: str, path: str, *, runtime: str | None = None, loading: Loading | None = None) -> Report:
+def verify_text(
+    text: str,
+    path: str,
+    *,
+    runtime: str | None = None,
+    multiprocessors: int | None = None,
+    loading: Loading | None = None,
+    collective: str | None = None,
+) -> Report:
     """Return the report on a text, by what it is: a ``.coll`` file, a printed IR or an MSCCL-XML file.
 
     Of a ``.coll`` file every collective is compiled and every level verified; the report holds the checks of
-    all.
+    all. ``multiprocessors`` is how many threadblocks of an MSCCL-XML file or a program run at once on a rank,
+    ``collective`` what an MSCCL-XML file performs that does not say it.
     """
     kind = sniff(text)
     if kind == "xml":
-        from collc.backends import msccl_xml
+        from collc.backends import msccl_xml, oneccl_xml
 
-        return msccl_xml.verify_text(text, path, runtime=runtime)
+        if oneccl_xml.is_oneccl(text):
+            if runtime is not None or multiprocessors is not None:
+                option = "--runtime" if runtime is not None else "--multiprocessors"
+                raise error("C0018", f"{option} judges MSCCL-XML files, which `{path}` is not", exit_status=2)
+            return oneccl_xml.verify_text(text, path)
+        return msccl_xml.verify_text(
+            text, path, runtime=runtime, collective=collective, multiprocessors=multiprocessors
+        )
     if runtime is not None:
         raise error("C0018", f"--runtime judges MSCCL-XML files, which `{path}` is not", exit_status=2)
     if kind == "ir":
-        return _verify_ir(text, path)
+        return _verify_ir(text, path, multiprocessors)
+    if multiprocessors is not None:
+        found = f"--multiprocessors judges MSCCL-XML files and programs, which `{path}` is not"
+        raise error("C0018", found, exit_status=2)
     reports = verify_spec(load_spec(text, path, loading or Loading()))
     return reports[0] if len(reports) == 1 else _joined(reports)
 
@@ -66,8 +86,14 @@ def _joined(reports: list[Report]) -> Report:
     return Report("coll", ", ".join(r.collective for r in reports), max(r.ranks for r in reports), checks)
 
 
-def _verify_ir(text: str, path: str) -> Report:
+def _verify_ir(text: str, path: str, multiprocessors: int | None = None) -> Report:
     level = parse_ir(text, path)
+    if multiprocessors is not None:
+        if not isinstance(level, Program):
+            found = f"--multiprocessors judges MSCCL-XML files and programs, which `{path}` is not"
+            raise error("C0018", found, exit_status=2)
+        report = verify(level)
+        return attrs.evolve(report, checks=(*report.checks, residency(level, multiprocessors)))
     if hasattr(level, "collective"):
         return verify(level)
     wrong = structure(level)

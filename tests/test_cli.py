@@ -188,9 +188,8 @@ def test_printed_levels_compile_on(collc: Collc, ring: str) -> None:
 def test_dumps_are_read_back(collc: Collc, ring: str) -> None:
     ran = collc(ring, "-t", "ir", "-o", "a.ir", "--dump-ir=all")
     texts = ["collc-ir 1\n" + text for text in ran.err.split("collc-ir 1\n")[1:]]
-    assert ["Schedule", "Schedule", "Program", "Program", "Program"] == [
-        type(parse_ir(text, "dump")).__name__ for text in texts
-    ]
+    levels = [type(parse_ir(text, "dump")).__name__ for text in texts]
+    assert levels[:2] == ["Schedule"] * 2 and set(levels[2:]) == {"Program"}
     last = collc(ring, "-t", "ir", "-o", "a.ir", "--dump-ir").err
     assert parse_ir(last, "dump") == parse_ir(Path("a.ir").read_text(), "a.ir")
 

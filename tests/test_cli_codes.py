@@ -21,6 +21,7 @@ RANGES = {
     "collc.passes.codes": ("C05",),
     "collc.backends.msccl_xml.codes": ("C06",),
     "collc.backends.mpi_c.codes": ("C07",),
+    "collc.backends.oneccl_xml.codes": ("C075", "C076"),
 }
 
 

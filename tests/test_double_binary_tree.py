@@ -23,6 +23,7 @@ from collc.ir.two_trees import centre, depths, rooted, two_trees
 from collc.ir.verify import verify_schedule
 from collc.passes.synthesis.double_binary_tree import DoubleBinaryTree
 
+LINKED = {"routed": False}
 SIZES = [*range(2, 40), 64, 100, 127, 128, 129, 1000, 1024]
 
 
@@ -119,6 +120,13 @@ def test_any_network_with_the_links_will_do() -> None:
     for expression in ("complete(9)", "double_binary_tree(9)", "bidirectional(complete(9))", "complete(1)"):
         schedule = scheduled(topology(expression), pipeline=2)
         assert verify_schedule(schedule).ok
+    for expression in ("torus(4, 4)", "torus(7)", "mesh(4, 3)", "uniring(5)", "debruijn(2, 4)", "fat_tree(4)"):
+        for kind, root in (("allreduce", None), ("broadcast", 3), ("reduce", 0)):
+            net = topology(expression)  # messages take several links
+            schedule = scheduled(net, kind, root, pipeline=3)
+            asked = Problem(net, Collective(kind, net.num_ranks, root=root))
+            assert verify_schedule(schedule).ok
+            assert cost(schedule).time_per_byte == DoubleBinaryTree(pipeline=3).messages(asked).time_per_byte
     shared = scheduled(topology("complete(4)"), pipeline=4)  # both trees have the edge 1 - 2: one link for both
     own = scheduled(topology("double_binary_tree(4)"), pipeline=4)
     assert cost(shared).time_per_byte > cost(own).time_per_byte
@@ -173,14 +181,14 @@ def test_the_baseline_of_table_4() -> None:
 @pytest.mark.parametrize(
     ("expression", "kind", "root", "options", "code", "words"),
     [
-        ("torus(4, 4)", "allreduce", None, {}, "C0531", "no link from rank 0 to rank 8, nor 9 others of tree 1"),
-        ("mesh(3)", "allreduce", None, {}, "C0531", "no link from rank 0 to rank 2, nor 1 others of tree 1"),
+        ("torus(4, 4)", "allreduce", None, LINKED, "C0531", "no link from rank 0 to rank 8, nor 9 others of tree 1"),
+        ("mesh(3)", "allreduce", None, LINKED, "C0531", "no link from rank 0 to rank 2, nor 1 others of tree 1"),
         ("uniring(2)", "allgather", None, {}, "C0530", "cannot schedule `allgather`"),
         ("double_binary_tree(4)", "alltoall", None, {}, "C0530", "cannot schedule `alltoall`"),
         ("double_binary_tree(4)", "allreduce", None, {"pipeline": 0}, "C0532", "found 0 pieces"),
         ("double_binary_tree(4)", "allreduce", None, {"pipeline": 10**9}, "C0532", "1 to 65536"),
         ("double_binary_tree(4)", "broadcast", 1, {"one_port": True}, "C0533", "one-port"),
-        ("dgx_a100(1)", "allreduce", None, {}, "C0531", "no link from rank gpu[0, 0] to rank gpu[0, 4], nor"),
+        ("dgx_a100(1)", "allreduce", None, LINKED, "C0531", "no link from rank gpu[0, 0] to rank gpu[0, 4], nor"),
     ],
 )  # fmt: skip
 def test_mistakes(

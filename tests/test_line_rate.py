@@ -12,7 +12,7 @@ from nets import complete, de_bruijn, generalized_kautz, one_way_ring
 from nets import torus as plain_torus
 from strategies import connected, regular
 
-from collc.frontends.coll.families.cayley import complete_bipartite
+from collc.frontends.coll.families.cayley import circulant, complete_bipartite
 from collc.frontends.coll.families.operators import line, power
 from collc.frontends.coll.families.searched import diamond
 from collc.ir.topology import LinkClass, Topology
@@ -20,6 +20,7 @@ from collc.passes.expansion.line import line_graph
 from collc.passes.synthesis import rate
 from collc.passes.synthesis.flow import columns
 from collc.passes.synthesis.flow.columns import Commodities, column_rate, good_prices
+from collc.passes.synthesis.flow.levelling import level
 from collc.passes.synthesis.flow.line_rate import base_of, lifted, passing
 from collc.passes.synthesis.flow.paths import Network
 from collc.passes.synthesis.flow.regret import Ways, learn
@@ -115,6 +116,21 @@ def test_equality_on_products_and_bipartite_graphs() -> None:
     assert alltoall_rate(line(complete_bipartite(4))).value == Fraction(2, 35)
 
 
+def test_hops_alone_keep_circulants_below_a_printed_rate() -> None:
+    """Table 7 prints 8.12e-4 for L^3(C(16,{3,4})): all links together carry too little for it, for all such offsets."""
+    graph = line(circulant(16, {3, 4}), 3)
+    assert (graph.num_ranks, graph.diameter) == (1024, 6)
+    assert hops(graph) == Fraction(64, 79063) < Fraction(8115, 10**7)
+    others = {k: hops(line(circulant(16, {3, k}), 3)) for k in (1, 2, 5, 6, 7)}
+    assert max(others, key=lambda k: others[k]) == 2
+    assert alltoall_rate(line(circulant(16, {2, 3}), 3)).upper < Fraction(8, 10**4)
+
+
+def hops(topology: Topology) -> Fraction:
+    """The rate if all paths were shortest and all links equally busy: none exceeds it."""
+    return Fraction(topology.num_links, int(topology.distances.sum()))
+
+
 def test_a_rank_sends_nothing_to_itself() -> None:
     """Were data from a rank to itself counted, what L(K_{4,4}) reaches would be beyond the bound."""
     base = complete_bipartite(4)
@@ -174,3 +190,25 @@ def test_large_line_graphs_get_a_narrow_bracket(monkeypatch: pytest.MonkeyPatch)
             found = alltoall_rate(topology)
         assert found.lower <= exact.lower <= exact.upper <= found.upper
         assert found.upper <= found.lower * Fraction(101, 100), topology.name
+
+
+def test_level_flows_reach_the_bound() -> None:
+    """Where the base's prices prove the rate, and where they do not: no flow is better than the rate."""
+    for base, tight in ((complete_bipartite(3), True), (de_bruijn(2, 3), False)):
+        graph = line(base)
+        exact, found = alltoall_rate(graph), []
+        what = plain(graph, everyone(graph))
+        prices = lifted(graph, lambda over, pairs: good_prices(plain(over, pairs.T), Fraction(0), 150)[links_of(over)])
+        assert prices is not None
+        prices = prices[graph.src != graph.dst]
+        whole = np.rint(prices * (2**20 / prices.max())).astype(np.int64)
+        bound, _ = what.bound(whole)
+        ways = Ways.of(what.network, what.sources, what.wanted, kinds(what), whole)
+        found = [level(ways, what.count, what.capacity, whole.astype(float), bound, rounds) for rounds in (1, 250)]
+        assert found[0] >= found[1] >= 1 / exact.upper
+        assert (found[1] <= bound * Fraction(1001, 1000)) == tight
+
+
+def links_of(topology: Topology) -> np.ndarray:
+    """The class of every link in :func:`plain`."""
+    return np.maximum(np.cumsum(topology.src != topology.dst) - 1, 0)

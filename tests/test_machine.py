@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collc.ir.collective import Collective
-from collc.ir.machine import connections, execute, partners, primitives, smallest_depth
+from collc.ir.machine import connections, execute, partners, primitives, smallest_depth, smallest_split
 from collc.ir.program import Buffer, Opcode, Program
+from collc.ir.verify.program import verify_form
 
 IN, OUT, SCRATCH = Buffer
 PROGRAMS = st.builds(
@@ -207,3 +208,27 @@ def test_a_hundred_thousand_instructions_take_well_under_seconds():
     execution = execute(program, 2)
     assert execution.deadlock is None and len(execution.finished) == program.num_instructions > 100_000
     assert time.process_time() - start < 5
+
+
+@settings(max_examples=200)
+@given(st.integers(0, 10**6), st.integers(2, 4), st.integers(1, 10), st.booleans(), st.integers(1, 3))
+def test_what_completes_with_short_primitives_completes_with_longer_ones(
+    seed: int, ranks: int, messages: int, tangled: bool, depth: int
+) -> None:
+    """The theorem behind ``smallest_split``, where both ends of messages have equal counts, fused or not."""
+    program = random_program(seed, ranks, messages, size=6, widest=6, tangled=tangled)
+    if not verify_form(program).ok:
+        return
+    free = [execute(program, depth, split).deadlock is None for split in range(1, 8)]
+    assert free == sorted(free)
+    assert smallest_split(program, depth, range(1, 8)) == (free.index(True) + 1 if any(free) else None)
+
+
+def test_the_size_of_primitives_can_decide() -> None:
+    """Random programs do get stuck with short primitives only: the theorem is not about nothing."""
+    mixed = 0
+    for seed in range(400):
+        program = random_program(seed, 3, 8, size=6, widest=6, tangled=True)
+        if verify_form(program).ok:
+            mixed += smallest_split(program, 2, range(1, 8)) not in (None, 1)
+    assert mixed > 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import permutations
 from math import isclose
 
 import highspy
@@ -10,6 +11,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from collc.frontends.coll.families.operators import line
 from collc.frontends.coll.families.searched import _cycle, diamond, modified_debruijn, modified_debruijn_size
 from collc.ir.collective import Collective
 from collc.ir.cost import cost
@@ -19,6 +21,7 @@ from collc.ir.topology import Topology
 from collc.ir.verify import verify_schedule
 from collc.passes.synthesis.bfb import BFB
 from collc.passes.synthesis.exact.scheduler import Exact
+from collc.passes.synthesis.rate import alltoall_rate
 
 #: graph, ranks, degree, steps, whether it is isomorphic to its transpose
 TABLE_9 = [
@@ -93,6 +96,27 @@ def test_all_to_all_rates_of_the_squares_are_those_of_table_7(topology: Topology
     assert isclose(rate(topology) / topology.num_ranks, published, rel_tol=3e-3)
 
 
+def test_the_line_graph_of_table_7_has_the_published_rate() -> None:
+    found = alltoall_rate(line(modified_debruijn(4, 2)), Fraction(1, 3000))
+    assert f"{float(found.lower):.2e}" == f"{float(found.upper):.2e}" == "2.21e-02"
+
+
+def test_graphs_that_keep_a_link_of_the_2_cycle_have_the_published_rate() -> None:
+    """Of (2,4): all orders of the four words 0000, 0101, 1010 and 1111."""
+    for order in permutations([5, 10, 15]):
+        cycle = [0, *order]
+        graph = with_cycle(2, 4, cycle)
+        keeps = any({a, b} == {5, 10} for a, b in zip(cycle, [*order, 0], strict=True))
+        assert (alltoall_rate(graph).value == Fraction(7, 149)) == keeps
+        assert nx.is_isomorphic(digraph(graph), digraph(graph).reverse()) != keeps
+
+
+def with_cycle(d: int, n: int, cycle: list[int]) -> Topology:
+    plain = {(x, (d * x + a) % d**n) for x in range(d**n) for a in range(d)}
+    kept = {(a, b) for a, b in plain if (b, a) not in plain}
+    return Topology.from_links("modified", d**n, sorted(kept | set(zip(cycle, [*cycle[1:], cycle[0]], strict=True))))
+
+
 @pytest.mark.parametrize("d", [2, 3, 5, 9, 16])
 def test_other_sizes_have_one_cycle_and_no_link_twice(d: int) -> None:
     for n in (2, 3):
@@ -105,6 +129,9 @@ def test_other_sizes_have_one_cycle_and_no_link_twice(d: int) -> None:
         new = nx.DiGraph([*links - plain, *((a, b) for a, b in links & plain if (b, a) in plain)])
         assert len(new) == d * d and nx.is_strongly_connected(new)
         assert {degree for _, degree in new.out_degree()} == {1}
+        pairs = {(a, b) for a, b in plain if a < b and (b, a) in plain}
+        assert all(((a, b) in links) != ((b, a) in links) for a, b in pairs) or (d, n) == (2, 2)
+        assert len(pairs) == d * (d - 1) // 2
 
 
 def test_words_of_one_letter() -> None:
@@ -114,8 +141,11 @@ def test_words_of_one_letter() -> None:
 
 def test_a_cycle_that_is_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
     every = {a * 4 + b for a in range(4) for b in range(4)}
-    assert _cycle([0, 1, 2, 3], every - {0 * 4 + 1}, 4) is None
-    assert _cycle([0, 1, 2, 3], every - {2, 9, 7, 12}, 4) == [0, 2, 1, 3]
+    loops = {word: word for word in range(4)}
+    assert _cycle(loops, every - {0 * 4 + 1}, 4) is None
+    assert _cycle(loops, every - {2, 9, 7, 12}, 4) == [0, 2, 1, 3]
+    assert _cycle({0: 0, 1: 3, 2: 2, 3: 1}, every - {1, 3, 14, 8, 6}, 4) == [0, 1, 3, 2]
+    assert _cycle({0: 0, 1: 3, 2: 2, 3: 1}, every - {2, 9, 7}, 4) is None
     monkeypatch.setattr("collc.frontends.coll.families.searched._cycle", lambda *_: None)
     with pytest.raises(CollcError, match="C0331"):
         modified_debruijn(2, 3)

@@ -141,7 +141,8 @@ def test_fused_instructions_order_only_chunk_by_chunk():
     assert not check.ok
     assert check.detail == (
         "out of place: rank 0, threadblock 0, step 0 (send) reads scratch chunk 2 of rank 0 and rank 0, threadblock 1, "
-        "step 0 (recv) writes it, but only messages passed on chunk by chunk order them"
+        "step 0 (recv) writes it, but only messages passed on chunk by chunk order them: a wait of the second for the "
+        "first is missing"
     )
 
 

@@ -17,12 +17,13 @@ from ..depfile import depfile, escape
 from ..driver import CollectiveResult
 from ..files import STDIN, STDOUT, Output, check_writable, output_folder, write_all
 from ..naming import NamedFile, main_paths, name_files, stem_of
+from .auto_report import choice_object, choice_text
 from .console import Console
 from .cost import cost_object
 from .inputs import load, settings, targets
 from .watcher import Watcher, time_table
 
-__all__ = ["compile"]
+__all__ = ["compile", "outputs_object"]
 
 
 def compile(options: SimpleNamespace, console: Console) -> int:
@@ -34,6 +35,7 @@ def compile(options: SimpleNamespace, console: Console) -> int:
     jobs = [job for job in jobs if job.targets] or jobs
     places = _places(jobs, options)
     if options.M:
+        _require_names(jobs, options)
         return _list_dependencies(spec, places, options, console)
     if not places:
         raise _no_target(jobs)
@@ -43,12 +45,19 @@ def compile(options: SimpleNamespace, console: Console) -> int:
         watcher = Watcher(options, console)
         results = run_jobs(jobs, settings(options), observer=watcher)
         watcher.ends()
+        console.warn(warning for result in results for warning in result.warnings)
         files = name_files([(r.name, t, made) for r in results for t, made in r.emitted], _stem(options), options.o)
         _write(files, rule, spec, options, console)
     if options.time_passes:
         console.err(time_table(results))
+    if console.verbose:
+        for result in results:
+            if result.choice is not None:
+                console.err(f"collc: {result.name}:\n{choice_text(result.choice, True)}")
+            for text in result.remarks:
+                console.err(f"collc: {result.name}: {text}")
     if options.json:
-        console.json(_object(files, results))
+        console.json(outputs_object(files, results))
     return 0
 
 
@@ -94,6 +103,22 @@ def _no_target(jobs: Sequence[Job]) -> CollcError:
 
 
 # ---- dependencies
+
+
+def _require_names(jobs: Sequence[Job], options: SimpleNamespace) -> None:
+    """Raise C0048 where outputs have names that only compiling finds: a file for every range that `auto` finds."""
+    for job in jobs:
+        ranged = job.request.schedule.scheduler == "auto" and any(
+            option.name == "sizes" for option in job.request.schedule.options
+        )
+        if ranged and not options.MT and any(not target.selects for target in job.targets):
+            raise error(
+                "C0048",
+                f"how many files `{job.request.name}` becomes is known when it is compiled, which -M does not do",
+                span=job.request.schedule.span,
+                hint="write -MD to compile and list them, or name the target of the rule with -MT",
+                exit_status=2,
+            )
 
 
 def _rule_path(places: Sequence[str], options: SimpleNamespace) -> str | None:
@@ -163,9 +188,15 @@ def _write(
         console.say(f"wrote {output.path} ({len(output.data)} bytes)")
 
 
-def _object(files: Sequence[NamedFile], results: Sequence[CollectiveResult]) -> dict[str, Any]:
+def outputs_object(files: Sequence[NamedFile], results: Sequence[CollectiveResult]) -> dict[str, Any]:
     """Return what ``--json`` prints; ``program`` and ``cost`` are the first collective's, ``collectives`` has all."""
-    collectives = [{"name": r.name, "program": _program_object(r.made), "cost": cost_object(r)} for r in results]
+    collectives = [
+        {
+            **_one_object(r), **choice_object(r.choice),
+            **({"algorithms": [_one_object(one) for one in r.algorithms]} if r.algorithms else {}),
+        }
+        for r in results
+    ]  # fmt: skip
     return {
         "outputs": [
             {
@@ -179,6 +210,13 @@ def _object(files: Sequence[NamedFile], results: Sequence[CollectiveResult]) -> 
         "cost": collectives[0]["cost"],
         "collectives": collectives,
     }  # fmt: skip
+
+
+def _one_object(result: CollectiveResult) -> dict[str, Any]:
+    window = result.window
+    which = {} if window is None else {"algorithm": window.algorithm, "label": window.label}
+    said = {"remarks": list(result.remarks)} if result.remarks else {}
+    return {"name": result.name, **which, "program": _program_object(result.made), "cost": cost_object(result), **said}
 
 
 def _program_object(program: Program | None) -> dict[str, int] | None:

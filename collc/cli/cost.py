@@ -16,6 +16,7 @@ from collc.passes.synthesis.chunked import Unchunked, unchunked
 from ..compilation import Job, make_jobs, run_jobs
 from ..driver import CollectiveResult
 from ..quantities import show_bandwidth, show_size, show_time
+from .auto_report import choice_object, choice_text
 from .console import Console
 from .cost_forest import forest_object, forest_report, forest_rows
 from .cost_forest import rational as _rational
@@ -50,26 +51,44 @@ def cost(options: SimpleNamespace, console: Console) -> int:
     watcher.ends()
     if options.time_passes:
         console.err(time_table(results))
-    entries = [(r, r.cost, _points(r, options)) for r in results if r.schedule is not None]
-    width = options.bandwidth
+    console.warn(warning for r in results for warning in r.warnings)
+    results = [r for r in results if r.schedule is not None]
     if options.json:
-        objects = [
-            {
-                "name": r.name,
-                **_object(c, points, width, forest_report(r)),
-                **_fluid_object(_fluid(r)),
-                "assumed": _assumed(c, options),
-            }
-            for r, c, points in entries
-        ]
+        objects = [_whole_object(r, options) for r in results]
         console.json(objects[0] if len(objects) == 1 else {**objects[0], "collectives": objects})
     else:
-        texts = (
-            _text(r.name, c, points, _assumed(c, options), _fluid(r), width, forest_report(r))
-            for r, c, points in entries
-        )
-        console.out("\n".join(texts))
+        console.out("\n".join(_whole_text(r, options, console) for r in results))
     return 0
+
+
+def _whole_object(result: CollectiveResult, options: SimpleNamespace) -> dict[str, Any]:
+    """Return the object of a collective: of its schedule, or of the first of several with all in ``algorithms``."""
+    objects = [_one_object(one, options) for one in result.each]
+    found = {**objects[0], **choice_object(result.choice)}
+    return {**found, "algorithms": objects} if result.algorithms else found
+
+
+def _one_object(result: CollectiveResult, options: SimpleNamespace) -> dict[str, Any]:
+    c = result.cost
+    return {
+        "name": result.name,
+        **_object(c, _points(result, options), options.bandwidth, forest_report(result)),
+        **_fluid_object(_fluid(result)),
+        "assumed": _assumed(c, options),
+        **({"algorithm": result.window.algorithm, "label": result.window.label} if result.window else {}),
+    }
+
+
+def _whole_text(result: CollectiveResult, options: SimpleNamespace, console: Console) -> str:
+    texts = []
+    for one in result.each:
+        name = one.name if one.window is None else f"{one.name}, {one.window.label}"
+        c, points = one.cost, _points(one, options)
+        texts.append(_text(name, c, points, _assumed(c, options), _fluid(one), options.bandwidth, forest_report(one)))
+    text = "\n".join(texts)
+    if result.choice is not None:
+        text += choice_text(result.choice, result.request.schedule.span is not None or console.verbose)
+    return text
 
 
 def _exact(options: SimpleNamespace) -> Any:
@@ -125,7 +144,7 @@ def _object(
         **_rational("T_B", c.T_B), **_rational("T_B_bound", c.T_B_bound), "T_L_bound": c.T_L_bound,
         "bw_optimal": c.bw_optimal, "moore_optimal": c.moore_optimal, "diameter": c.diameter,
         **_rational("time_per_byte", c.time_per_byte), **_rational("time_per_byte_bound", c.time_per_byte_bound),
-        "bottleneck_cut": c.bottleneck_cut, "unit": c.unit,
+        "bottleneck_cut": c.bottleneck_cut, "unit": c.unit, "same_everywhere": c.same_everywhere,
     }  # fmt: skip
     found |= forest_object(c, told, bandwidth)
     found["points"] = [{"size_bytes": p.size, "time_us": p.time * 1e6, "algbw_GBps": p.bandwidth / 1e9} for p in points]
@@ -144,11 +163,15 @@ def _text(
         *forest_rows(c, told, bandwidth),
         ("chunks", f"{c.parts} a shard", ""),
         ("transfers", str(c.transfers), ""),
+        *([("results", "may differ in their last bits", _DIFFER)] if c.same_everywhere is False else []),
     ]
     text = f"{name}: {c.collective} on {c.ranks} ranks ({degree}) by {c.scheduler}\n" + table(rows, indent="  ")
     lines = [(show_size(p.size), show_time(p.time), show_bandwidth(p.bandwidth)) for p in points]
     text += table(lines, head=("size", "time", "algbw"), right=(0, 1, 2), indent="  ")
     return text + (f"  times assume {' and '.join(assumed)}: --alpha, --bandwidth\n" if assumed else "")
+
+
+_DIFFER = "ranks bracket floating-point sums differently"
 
 
 def _bandwidth_rows(c: Cost) -> list[tuple[str, str, str]]:

@@ -8,11 +8,14 @@ from .arguments import Opt, usage_error
 
 __all__ = [
     "CHOICE",
+    "CONVERSION",
     "DEPENDENCIES",
+    "ENVIRONMENT",
     "FIND",
     "GENERAL",
     "INPUT",
     "JSON",
+    "MULTIPROCESSORS",
     "OUTPUT",
     "PASSES",
     "PICTURES",
@@ -23,13 +26,17 @@ __all__ = [
 ]
 
 
+def _pieces(text: str, option: str) -> int | str:
+    return text if text == "best" else positive(text, option)
+
+
 def _count(text: str, option: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise usage_error(f"option `{option}` needs a whole number, found `{text}`")
     return int(text)
 
 
-def _positive(text: str, option: str) -> int:
+def positive(text: str, option: str) -> int:
     value = _count(text, option)
     if value < 1:
         raise usage_error(f"option `{option}` needs a number of at least 1, found `{text}`")
@@ -93,9 +100,16 @@ def _bandwidth(text: str, option: str) -> Any:
 INPUT = (
     Opt(("-D",), "set a `param` of the file", "list", "NAME=VALUE", convert=_definition),
     Opt(("-I",), "look for included files in DIR too", "list", "DIR"),
-    Opt(("--node-limit",), "refuse topologies of more nodes (20000)", "value", "N", 20000, convert=_positive),
+    Opt(("--node-limit",), "refuse topologies of more nodes (20000)", "value", "N", 20000, convert=positive),
 )
-CHOICE = Opt(("--collective",), "only this collective of the file (may be repeated)", "list", "NAME")
+CHOICE = Opt(
+    ("--collective",), "only this collective of the file (may be repeated); of MSCCL-XML:\nwhat it performs",
+    "list", "NAME",
+)  # fmt: skip
+CONVERSION = (
+    Opt(("--collective",), "what an MSCCL-XML file performs whose `coll` does not say it", "value", "KIND"),
+    Opt(("--root",), "the root for which it must be right (default: any that does)", "value", "RANK", convert=_count),
+)
 JSON = Opt(("--json",), "print one JSON object on standard output")
 PASSES = (
     Opt(("-O",), "which passes run: -O0 what a target needs, -O1 coalesce,\n"
@@ -128,6 +142,22 @@ DEPENDENCIES = (
     Opt(("-MP",), "add an empty rule for every included file"),
     Opt(("-fdepfile-absolute",), "absolute paths in the rule, as CMake needs them"),
 )
+ENVIRONMENT = (
+    Opt(
+        ("--runtime",),
+        "who is to load the files: executor, msccl or rccl (default: the\nfirst of these that takes them all)",
+        "value",
+        "NAME",
+    ),
+    Opt(
+        ("--shell",),
+        "sh: assignments to be evaluated (default); json: one object",
+        "value",
+        default="sh",
+        choices=("sh", "json"),
+    ),
+    Opt(("--config",), "write the list of files that msccl reads into FILE", "value", "FILE"),
+)
 GENERAL = (
     Opt(("--diagnostics-format",), "how errors and warnings are written to standard error", "value",
         default="text", choices=("text", "json", "sarif")),
@@ -157,10 +187,19 @@ SIMULATION = (
     Opt(("--routing",), "as the schedule says (default), or shortest ways, divided evenly", "value",
         default="as-scheduled", choices=("as-scheduled", "minimal")),
     Opt(("--dimensions",), "D of the congestion (half the links of a rank; of hyperx its dimensions)", "value", "D",
-        convert=_positive),
+        convert=positive),
+    Opt(("--run-ahead",), "ranks do not wait for all others between repetitions of a step, as\n"
+        "in rings: the mean latency of its messages counts there"),
+    Opt(("--pieces",), "cut the data of forests in so many pieces instead, or `best`: in as\n"
+        "many powers of two, to 4096, as take least time at each size", "value", "N|best", convert=_pieces),
     Opt(("--network",), "send over this network instead, by shortest ways: 'torus(8, 8)'", "value", "TOPOLOGY"),
 )  # fmt: skip
+MULTIPROCESSORS = Opt(
+    ("--multiprocessors",), "threadblocks of an MSCCL-XML file or a program that a rank runs\nat once: 108 for an A100",
+    "value", "N", convert=positive,
+)  # fmt: skip
 PICTURES = (
+    Opt(("--steps",), "print what every step does too: its messages, hops and exact max link load"),
     Opt(("--trace",), "write a Chrome trace (Perfetto) of one size, the first, into FILE", "value", "FILE"),
     Opt(("--trace-ranks",), "only what these ranks send: 0..8", "value", "N", convert=_ranges),
     Opt(("--svg",), "draw goodput against size into FILE, all collectives in one picture", "value", "FILE"),
@@ -170,10 +209,10 @@ RUN = (
     Opt(("--count",), "count arguments of the calls (0,1,7,1000,1000000)", "value", "N,N", convert=_counts),
     Opt(("--dtype",), "element types: int32,int64,float32,float64,strided", "value", "TYPES", convert=_words),
     Opt(("--op",), "operations: sum,max,min,prod,user", "value", "OPS", convert=_words),
-    Opt(("--repeat",), "runs of each case that are timed (5)", "value", "N", 5, convert=_positive),
+    Opt(("--repeat",), "runs of each case that are timed (5)", "value", "N", 5, convert=positive),
     Opt(("--compare",), "time the MPI's own collective too"),
     Opt(("--mpi",), "the MPI to use: its folder, or its mpicc", "value", "DIR"),
-    Opt(("--timeout",), "end a run after so many seconds (300)", "value", "SECONDS", 300, convert=_positive),
+    Opt(("--timeout",), "end a run after so many seconds (300)", "value", "SECONDS", 300, convert=positive),
 )
 FIND = (
     Opt(("-n",), "the number of nodes; several, 8..64,128, for databases", "value", "N", convert=_ranges),
@@ -188,7 +227,7 @@ SEARCH = (
     Opt(("--refresh",), "search from scratch instead of looking up;\nwith --database add what is found to it"),
     Opt(("--database",), "use this database instead of the one that comes with collc", "value", "FILE"),
     Opt(("--check",), "compute every row of the database anew; exit 1 where one is wrong"),
-    Opt(("--effort",), "evaluations of each search (20000; databases 400)", "value", "E", convert=_positive),
+    Opt(("--effort",), "evaluations of each search (20000; databases 400)", "value", "E", convert=positive),
     Opt(("--seed",), "the seed of the search (0)", "value", "S", 0, convert=_count),
-    Opt(("-j", "--jobs"), "processes that search (as many as processors)", "value", "J", convert=_positive),
+    Opt(("-j", "--jobs"), "processes that search (as many as processors)", "value", "J", convert=positive),
 )

@@ -31,9 +31,18 @@ def loading(options: SimpleNamespace) -> Loading:
     return Loading(dict(options.D), tuple(options.I), options.node_limit)
 
 
-def load(options: SimpleNamespace, console: Console) -> tuple[Spec, Level | None]:
-    """Return the specification in the one input file, and the IR it holds if it is a printed one."""
+def load(options: SimpleNamespace, console: Console, *, published: bool = False) -> tuple[Spec, Level | None]:
+    """Return the specification in the one input file, and the IR it holds if it is a printed one.
+
+    With ``published`` an MSCCL-XML file may be given too; its program is right in place and out of place, and
+    ``--collective`` says what it performs where it does not itself.
+    """
     text, name = read(options.files[0], console)
+    if published and sniff(text) == "xml":
+        from ..conversion import load_published
+
+        told, options.collective = next(iter(options.collective), None), []
+        return load_published(text, name, told)
     if sniff(text) == "ir":
         return read_ir(text, name)
     return load_spec(text, name, loading(options)), None

@@ -52,23 +52,53 @@ def check(options: SimpleNamespace, console: Console) -> int:
 
 
 def verify(options: SimpleNamespace, console: Console) -> int:
-    """Execute a file symbolically and print every check; return 0 where all hold, else 1."""
-    text, name = read(options.files[0], console)
-    if sniff(text) == "coll" and options.runtime is None:
+    """Execute files symbolically and print every check; return 0 where all hold, else 1.
+
+    Several MSCCL-XML files are held against each other too.
+    """
+    texts = [read(path, console) for path in options.files]
+    found = [(name, *one) for text, name in texts for one in _verify(text, name, options, console)]
+    if len(texts) > 1 and (together := _together(texts, options.runtime)):
+        found.append(("together", "", together))
+    ok = all(report.ok for _, _, report in found)
+    if options.json:
+        objects = [_object(n, report) for _, n, report in found]
+        if len(texts) > 1:
+            objects = [{"path": path, **one} for (path, _, _), one in zip(found, objects, strict=True)]
+            console.json({**objects[-1], "ok": ok, "files": objects})
+        else:
+            console.json(objects[0] if len(objects) == 1 else {**objects[0], "ok": ok, "collectives": objects})
+    elif not console.errors_only or not ok:
+        console.out("".join(_text(path, n, report) for path, n, report in found))
+    return 0 if ok else 1
+
+
+def _verify(text: str, name: str, options: SimpleNamespace, console: Console) -> list[tuple[str, Report]]:
+    """Return the reports on one file, each with the name of its collective where the file has names for them."""
+    if sniff(text) == "coll" and options.runtime is None and options.multiprocessors is None:
         spec = load_spec(text, name, loading(options))
         console.warn(spec.warnings)
         only = options.collective
         names = [n for n in spec.collectives if not only or n in only]
-        found = list(zip(names, verify_spec(spec, only), strict=False))
-    else:
-        found = [("", verify_text(text, name, runtime=options.runtime))]
-    ok = all(report.ok for _, report in found)
-    if options.json:
-        objects = [_object(n, report) for n, report in found]
-        console.json(objects[0] if len(objects) == 1 else {**objects[0], "ok": ok, "collectives": objects})
-    elif not console.errors_only or not ok:
-        console.out("".join(_text(name, n, report) for n, report in found))
-    return 0 if ok else 1
+        return list(zip(names, verify_spec(spec, only), strict=False))
+    told, runtime, places = next(iter(options.collective), None), options.runtime, options.multiprocessors
+    return [("", verify_text(text, name, runtime=runtime, multiprocessors=places, collective=told))]
+
+
+def _together(texts: Sequence[tuple[str, str]], runtime: str | None) -> Report | None:
+    """Return what holds of the MSCCL-XML files among several as files for one loader; of one, nothing."""
+    from collc.backends.oneccl_xml import is_oneccl
+
+    xml = [(text, name) for text, name in texts if sniff(text) == "xml" and not is_oneccl(text)]
+    if len(xml) < 2:
+        return None
+    from collc.backends.msccl_xml.bundle import Member, check_together
+    from collc.backends.msccl_xml.reader import read as read_algorithm
+
+    members = [Member(name, read_algorithm(text, name)) for text, name in xml]
+    kinds = ", ".join(dict.fromkeys(member.algorithm.coll for member in members))
+    ranks = max(member.algorithm.ngpus for member in members)
+    return Report("msccl-xml", kinds, ranks, tuple(check_together(members, runtime)))
 
 
 def _object(name: str, report: Report) -> dict[str, Any]:

@@ -39,7 +39,8 @@ def schedulers(options: SimpleNamespace, console: Console) -> int:
     names = {name: entry[1] for name, entry in SCHEDULERS.items()}
     if options.files:
         name = _known(options.files[0], names, "scheduler")
-        return _one("scheduler", name, names[name], _described(SCHEDULERS[name][0], "pass"), options, console)
+        described = _auto() if name == "auto" else _described(SCHEDULERS[name][0], "pass")
+        return _one("scheduler", name, names[name], described, options, console)
     return _all("schedulers", names, options, console)
 
 
@@ -89,6 +90,14 @@ def _described(name: str, what: str) -> Sequence[Any]:
     from ..registry import pass_class, target_class
 
     return describe(target_class(name) if what == "target" else pass_class(name))
+
+
+def _auto() -> Sequence[Any]:
+    """Return the options of the one scheduler that is no pass."""
+    from ..options import describe
+    from ..selection import Auto
+
+    return describe(Auto)
 
 
 def _all(key: str, names: Mapping[str, str], options: SimpleNamespace, console: Console) -> int:

@@ -5,7 +5,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from ..compilation import make_jobs, run_jobs
+import attrs
+
+from collc.ir.program import Program
+
+from ..compilation import Level, make_jobs, run_jobs
+from ..driver import CollectiveResult, Settings
 from ..elements import Element
 from .console import Console
 from .inputs import load, settings
@@ -13,23 +18,23 @@ from .watcher import Watcher, time_table
 
 if TYPE_CHECKING:
     from collc.backends.mpi_c.results import RunResult
+    from collc.backends.mpi_c.selected import Selected
     from collc.ir.collective import Collective
-    from collc.ir.program import Program
 
 __all__ = ["run"]
 
 
 def run(options: SimpleNamespace, console: Console) -> int:
     """Compile every collective to MPI-C, run it, print what each call took; return 0 where every element was right."""
-    spec, start = load(options, console)
+    spec, start = load(options, console, published=True)
     jobs, _ = make_jobs(spec, (Element("mpi-c"),), options.collective, start)
     console.warn(spec.warnings)
     watcher = Watcher(options, console)
-    compiled = run_jobs(jobs, settings(options), observer=watcher)
+    compiled = run_jobs(jobs, _settings(options, start), observer=watcher)
     watcher.ends()
     if options.time_passes:
         console.err(time_table(compiled))
-    results = [_run(result.program, options, console) for result in compiled if result.program is not None]
+    results = [_run(found, options, console) for result in compiled for found in _programs(result)]
     if options.json:
         console.json(_object(results))
     else:
@@ -40,14 +45,33 @@ def run(options: SimpleNamespace, console: Console) -> int:
     return 0
 
 
-def _run(program: Program, options: SimpleNamespace, console: Console) -> RunResult:
+def _settings(options: SimpleNamespace, start: Level | None) -> Settings:
+    """Return what the options say; a program that was read runs as it is arranged unless they say otherwise."""
+    chosen = settings(options)
+    if isinstance(start, Program) and chosen.recipe.elements is None:
+        return attrs.evolve(chosen, recipe=attrs.evolve(chosen.recipe, elements=()))
+    return chosen
+
+
+def _programs(result: CollectiveResult) -> list[Program | Selected]:
+    """Return what to run of a collective: its program, or the function of several, and what that would not reach."""
+    from collc.backends.mpi_c.selected import Selected
+
+    if not result.algorithms:
+        return [] if result.program is None else [result.program]
+    parts = [(one.window, one.program) for one in result.algorithms]
+    selected = Selected(tuple((window, program) for window, program in parts if window and program))
+    return [selected, *selected.untried()]
+
+
+def _run(program: Program | Selected, options: SimpleNamespace, console: Console) -> RunResult:
     """Run one program with the cases that the options name, else with those its collective asks for."""
     from collc.backends.mpi_c.results import DTYPES, OPS
     from collc.backends.mpi_c.run import run as run_program
 
     asked = program.collective
     dtypes = options.dtype or [asked.dtype if asked.dtype in DTYPES else "float32"]
-    ops = options.op or [asked.op if asked.op in OPS else "sum"]
+    ops = options.op or [asked.op if asked.op in OPS else "max" if asked.idempotent else "sum"]
     console.progress(f"{program.name}: building and running on {program.num_ranks} ranks")
     chosen: dict[str, Any] = {"dtypes": dtypes, "ops": ops, "compare": options.compare, "mpi": options.mpi}
     chosen |= {"timeout": float(options.timeout), "repeats": options.repeat}

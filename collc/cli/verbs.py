@@ -5,7 +5,9 @@ from __future__ import annotations
 from .arguments import Opt, Verb
 from .flags import (
     CHOICE,
+    CONVERSION,
     DEPENDENCIES,
+    ENVIRONMENT,
     FIND,
     GENERAL,
     INPUT,
@@ -23,7 +25,7 @@ from .flags import (
 __all__ = ["LATER", "VERBS", "overview"]
 
 #: Verbs of collc that this version does not have.
-LATER = ("convert", "report")
+LATER = ("report",)
 
 Groups = tuple[tuple[str, tuple[Opt, ...]], ...]
 
@@ -51,6 +53,18 @@ A message is as late as its way is long, and takes as long as the link on it wit
 and no queues: what those cost is not shown. Without --latency and --routing, schedules over single links take the
 time that `collc cost` predicts."""
 
+_VERIFY_DETAILS = """
+Several MSCCL-XML files are also held against each other: whether two are for the same call, and more than are loaded.
+Exit status: 0 verified, 1 not."""
+_CONVERT_DETAILS = """
+An MSCCL-XML file is executed first; one that is wrong is refused. Its threadblocks, channels and steps are kept where
+the target takes them, its protocol, sizes, uses and name where -t does not say otherwise.
+`collc convert ring.xml -t 'msccl-xml{runtime=rccl}'` writes ring-rccl.xml."""
+
+_ENV_DETAILS = """
+`eval "$(collc env out/ --runtime rccl)"` sets it in a shell. Files that the runtime would refuse, or two that are for
+the same call, are errors."""
+
 _VERBS = (
     Verb(
         "compile", "compile", "Compile FILE: a .coll file, a printed schedule or program. `collc FILE` does the same.",
@@ -63,7 +77,7 @@ _VERBS = (
     ),
     Verb(
         "verify", "inspect", "Execute FILE symbolically: a .coll file, a printed IR or an MSCCL-XML file, anyone's.",
-        ("FILE",), (("Output", (JSON, _RUNTIME, MULTIPROCESSORS)), *_READING, *_GENERAL), "Exit status: 0 verified, 1 not.",
+        ("FILE...",), (("Output", (JSON, _RUNTIME, MULTIPROCESSORS)), *_READING, *_GENERAL), _VERIFY_DETAILS,
     ),
     Verb(
         "cost", "cost", "Print steps, bandwidth time, their bounds and predicted times of FILE's schedules.",
@@ -72,6 +86,14 @@ _VERBS = (
     Verb(
         "simulate", "simulate", "Simulate FILE's schedules on the links: time, congestion, a trace, curves.",
         ("FILE",), (("Model", SIMULATION), ("Output", (JSON, *PICTURES)), *_COMPILING, *_GENERAL), _SIMULATE_DETAILS,
+    ),
+    Verb(
+        "convert", "convert", "Make files for another runtime or target of FILE: MSCCL-XML, anyone's, or a printed IR.",
+        ("FILE...",), (("Input", CONVERSION), ("Output", OUTPUT), ("Passes", PASSES[1:]), *_GENERAL), _CONVERT_DETAILS,
+    ),
+    Verb(
+        "env", "env", "Print what a launcher sets so that a runtime loads FILES (or a folder's), and how to see it.",
+        ("FILE...",), (("Output", ENVIRONMENT), *_GENERAL), _ENV_DETAILS,
     ),
     Verb(
         "run", "running", "Compile FILE to MPI-C, build it, run it on the MPI found, check every element and time it.",
@@ -84,7 +106,10 @@ _VERBS = (
     Verb("explain", "explain", "Explain a diagnostic code; without one, list all.", ("[CODE]",), (*_JSON, *_GENERAL)),
     Verb("targets", "listing", "List the targets; of one, its options.", ("[NAME]",), (*_JSON, *_GENERAL)),
     Verb("passes", "listing", "List the passes; of one, its options.", ("[NAME]",), (*_JSON, *_GENERAL)),
-    Verb("topologies", "listing", "List the graph families and operators of the language.", ("[NAME]",), (*_JSON, *_GENERAL)),
+    Verb(
+        "topologies", "listing", "List the graph families and operators of the language.", ("[NAME]",),
+        (*_JSON, *_GENERAL),
+    ),
     Verb("schedulers", "listing", "List the schedulers of the language.", ("[NAME]",), (*_JSON, *_GENERAL)),
 )  # fmt: skip
 

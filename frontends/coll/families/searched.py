@@ -21,6 +21,8 @@ __all__ = ["diamond", "modified_debruijn"]
 #: how far rank i's second link goes round the ring of 8
 _CHORDS = (2, 3, 5, 3, 4, 6, 3, 6)
 _ATTEMPTS = 1000
+#: orders of the words that are not the first: one letter is two bits of the number
+_ORDERS = {(4, 2): [0, 5, 3, 12, 13, 7, 4, 1, 2, 8, 11, 14, 15, 6, 9, 10]}
 
 
 def diamond() -> Topology:
@@ -45,11 +47,13 @@ def diamond_size() -> tuple[int, int]:
 def modified_debruijn(d: int, n: int) -> Topology:
     """Return DBJMod(d,n): the de Bruijn digraph with one cycle in place of its self-loops and 2-cycles (Figure 20).
 
-    The d^2 words on loops and 2-cycles (those of period 1 or 2) each lose one link out and one in; the cycle through
-    them gives both back. It takes them in the lexicographically first order that starts with word 0 and repeats no
-    link. For (2,3), (2,4), (3,2) and (4,2) what Table 9 says holds: bandwidth-optimal in 4, 5, 3 and 3 steps, and only
-    (2,3) isomorphic to its transpose. Raises C0330 for words of fewer than 2
-    letters, C0331 where no order is found.
+    All loops and 2-cycles, those of the d^2 words of period 1 or 2, are cut open and joined: every loop and one link of
+    every 2-cycle go, and the ends are linked to one cycle, in the lexicographically first order that starts with word 0
+    and repeats no link (for (2,2), where there is none, both links of the 2-cycle go). For (2,4) the graphs that keep a
+    link of the 2-cycle are just those with the rate and the parameters of Tables 7 and 9. The first order of (4,2) has
+    another rate; an order is taken whose line graphs have those of Table 7 (2.21e-2 and 4.10e-3). For (2,3), (2,4),
+    (3,2) and (4,2) what Table 9 says holds: bandwidth-optimal in 4, 5, 3 and 3 steps, and only (2,3) isomorphic to its
+    transpose. Raises C0330 for words of fewer than 2 letters, C0331 where no order is found.
 
     >>> modified_debruijn(2, 3).num_ranks, modified_debruijn(2, 4).diameter
     (8, 4)
@@ -58,8 +62,10 @@ def modified_debruijn(d: int, n: int) -> Topology:
     size = plain.num_ranks
     tail, head = plain.src.astype(np.int64), plain.dst.astype(np.int64)
     turned = np.isin(tail * size + head, head * size + tail)
-    kept, words = (tail * size + head)[~turned], np.unique(tail[turned])
-    cycle = _cycle(words.tolist(), set(kept.tolist()), size)
+    kept = (tail * size + head)[~turned]
+    other = dict(zip(tail[turned].tolist(), head[turned].tolist(), strict=True))
+    taken = set(kept.tolist())
+    cycle = _ORDERS.get((d, n)) or _cycle(other, taken, size) or _cycle({word: word for word in other}, taken, size)
     if cycle is None:
         raise error(
             "C0331",
@@ -81,26 +87,32 @@ def modified_debruijn_size(d: int, n: int) -> tuple[int, int]:
     return nodes, _sizes.prod([nodes, d])
 
 
-def _cycle(words: list[int], taken: set[int], size: int) -> list[int] | None:
+def _cycle(other: dict[int, int], taken: set[int], size: int) -> list[int] | None:
     """Return the lexicographically first order of the words, as a cycle from the first, without a link in ``taken``.
 
-    Link (a, b) is the number a * size + b. Nothing where it is not found within a number of attempts.
+    ``other`` says what follows a word on its loop or 2-cycle, and so here where it is the first of the two. Link (a, b)
+    is the number a * size + b. Nothing where the order is not found within a number of attempts.
     """
-    cycle, free, above = [words[0]], words[1:], [-1]
+    words = sorted(other)
+    cycle, above = [words[0]], [-1]
+    free = [word for word in words if word not in (words[0], other[words[0]])]
     for _ in range(_ATTEMPTS + len(words)):
-        word = _next(cycle[-1] * size, above[-1], free, taken)
-        if word is None:
+        last = other[cycle[-1]] * size
+        if not free and last + cycle[0] not in taken:
+            return [word for first in cycle for word in dict.fromkeys((first, other[first]))]
+        first = _next(last, above[-1], free, taken)
+        if first is None:
             if len(cycle) == 1:
                 return None
             above.pop()
-            insort(free, cycle.pop())
+            for word in {cycle[-1], other[cycle.pop()]}:
+                insort(free, word)
             continue
-        above[-1] = word
-        cycle.append(word)
+        above[-1] = first
+        cycle.append(first)
         above.append(-1)
-        del free[bisect_left(free, word)]
-        if not free and word * size + cycle[0] not in taken:
-            return cycle
+        for word in {first, other[first]}:
+            del free[bisect_left(free, word)]
     return None
 
 

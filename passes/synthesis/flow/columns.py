@@ -18,6 +18,7 @@ import attrs
 import numpy as np
 
 from .basis import Row, solve_sparse
+from .levelling import level
 from .master import Master
 from .paths import Network, cheapest, subtree_sums
 from .regret import Ways, learn
@@ -31,6 +32,8 @@ _SHARE = 2**26  # a mix's shares are counted in so many parts
 #: Rounds of multiplicative weights, and how many of the last join the linear program: small and large programs.
 _WARM, _KEEP = (60, 300), (30, 6)
 _WARM_LEARN, _LEARN = 60, 160  # and where flows learn
+_LEVELLED = 250  # of levelling
+_LEVEL = Fraction(1, 1000)  # so level a routing needs nothing else
 _WEIGHT = (0.7, 0.5)  # prices stay so near the best known: the program's own jump about
 _LARGE = 1 << 16  # sources times classes from which a program is large
 _ROUNDS_LARGE = 15  # some seconds each
@@ -137,19 +140,29 @@ class _Search:
         self._try(prices)
 
     def learn(self, start: Array | None) -> Fraction:
-        """Let flows and prices learn from each other; return the largest load of the best mix of flows."""
+        """Return the largest load of a good routing: a level one, or what flows and prices learn from each other."""
+        flat = self.level() if start is not None else None
+        if flat is not None and flat <= self.best * (1 + _LEVEL):
+            return flat
         what, warm = self.what, _Search(self.what)
         warm.weigh(_WARM_LEARN, keep=0)
         self.offer(warm.prices)
         found = warm.prices
         if start is not None:
             found = (found + start / (start @ self.capacity)) / 2
-        kind = what.link_class[np.maximum(what.network.links, 0)]
-        whole = np.rint(found * (_PRICE / found.max())).astype(np.int64)
-        ways = Ways.of(what.network, what.sources, what.wanted, kind, whole)
-        learned = learn(ways, what.count, what.capacity, found, _LEARN)
+        learned = learn(self._ways(found), what.count, what.capacity, found, _LEARN)
         self.offer(learned.prices)
-        return learned.value
+        return learned.value if flat is None else min(flat, learned.value)
+
+    def level(self) -> Fraction:
+        """Return the largest load of a flow that is as level as can be at the best prices."""
+        return level(self._ways(self.prices), self.what.count, self.what.capacity, self.prices, self.best, _LEVELLED)
+
+    def _ways(self, prices: Array) -> Ways:
+        what = self.what
+        kind = what.link_class[np.maximum(what.network.links, 0)]
+        whole = np.rint(prices * (_PRICE / prices.max())).astype(np.int64)
+        return Ways.of(what.network, what.sources, what.wanted, kind, whole)
 
     def _try(self, prices: Array) -> Routing:
         bound, routing = self.what.bound(np.rint(prices * (_PRICE / prices.max())).astype(np.int64))

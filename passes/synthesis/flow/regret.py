@@ -19,11 +19,11 @@ import numpy as np
 from .master import Master
 from .paths import Network, cheapest
 
-__all__ = ["Ways", "learn"]
+__all__ = ["UNITS", "Ways", "learn"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-_UNITS = 2**20  # a wanted unit is divided into so many
+UNITS = 2**20  #: a wanted unit is divided into so many
 _SHARE = 2**20
 _GROUPS = 4
 _SETTLE = 8  # rounds // _SETTLE come before the first that is kept
@@ -67,7 +67,7 @@ class Ways:
         return cls(
             np.searchsorted(level.ravel()[order], np.arange(int(level.max(initial=0)) + 2)),
             place[network.tails[node] * columns + source[:, None]], kind[node], usable[node, :, source],
-            _after(network, place, node, source), amounts[node, source] * _UNITS, source,
+            _after(network, place, node, source), amounts[node, source] * UNITS, source,
         )  # fmt: skip
 
     def costs(self, prices: Array, split: Array) -> tuple[Array, Array]:
@@ -182,4 +182,4 @@ def _mix(loads: Array, capacity: Array) -> Fraction:
         parts = np.rint(shares.reshape(rounds, groups)[:, group] * _SHARE).astype(np.int64)
         parts[np.argmax(parts)] += _SHARE - parts.sum()
         total += parts @ loads[:, group]
-    return max(Fraction(int(a), int(c) * _SHARE * _UNITS) for a, c in zip(total, capacity, strict=True))
+    return max(Fraction(int(a), int(c) * _SHARE * UNITS) for a, c in zip(total, capacity, strict=True))
