@@ -32,7 +32,7 @@ _SHARE = 2**26  # a mix's shares are counted in so many parts
 #: Rounds of multiplicative weights, and how many of the last join the linear program: small and large programs.
 _WARM, _KEEP = (60, 300), (30, 6)
 _WARM_LEARN, _LEARN = 60, 160  # and where flows learn
-_LEVELLED = 250  # of levelling
+_LEVELLED = 320  # of levelling
 _LEVEL = Fraction(1, 1000)  # so level a routing needs nothing else
 _WEIGHT = (0.7, 0.5)  # prices stay so near the best known: the program's own jump about
 _LARGE = 1 << 16  # sources times classes from which a program is large

@@ -5,8 +5,8 @@ costs something carries just L times its capacity. So where prices are good, wha
 from the sources is one whose loads are level: the least of the sum of p * capacity * (load / L - 1)^2. At its gradient
 a link costs p * (load / L - 1) (one of no price costs a little where it carries more than L), and the flows at every
 place turn from dear links to cheap ones (mirror descent: shares are multiplied by exponentials), with momentum. Where
-the prices of a base prove its line graph's rate, and few links are free, all loads come within 1/1000 of the bound in
-some hundred rounds, each of a few array operations; elsewhere they stay rough, and it ends early.
+the prices of a base prove its line graph's rate, and few links are free, all loads come within 1/10000 of the bound in
+some hundreds of rounds, each of a few array operations; elsewhere they stay rough, and it ends early.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 _STEP, _MOMENTUM, _MOST = 0.4, 0.8, 1.5
 _FREE = 0.1  # of the mean price
-_NEAR = Fraction(1, 5000)  # relatively: near enough to end
+_NEAR = Fraction(1, 25000)  # relatively: near enough to end
 _LOOK, _LESS = 25, 0.75  # every so many rounds the loads must have become so much smoother
 
 
