@@ -226,7 +226,7 @@ def test_names_and_numbers() -> None:
     many = [Member(f"{k}.xml", read(sized(k * 4096 + 1, (k + 1) * 4096, f"r{k}"))) for k in range(5)]
     assert set(failed(many, "msccl")) == {"number"}
     assert "5 files; microsoft/msccl loads 4 and ignores the rest, from `4.xml` on" in failed(many, "msccl")["number"]
-    assert failed(many, "executor") == {}
+    assert failed(many, "executor") == failed(many) == {}  # one runtime that loads so many is enough
     twice = [many[0], Member("b.xml", read(sized(8192, 9000, "r0")))]
     assert "call their algorithms `r0` both" in failed(twice, "msccl")["names"]
     assert failed(twice, "executor") == {}  # which reads no names

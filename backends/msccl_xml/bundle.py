@@ -45,9 +45,12 @@ def takers(members: Sequence[Member]) -> list[Profile]:
 def check_together(members: Sequence[Member], runtime: str | None = None) -> list[Check]:
     """Return what holds of files that are to be loaded together, for one runtime or for those that take all of them.
 
-    Where none takes all, files are held against each other by the rules of the first.
+    Where none is named, one runtime that loads so many is enough. Where none takes all, files are held against each
+    other by the rules of the first.
     """
-    profiles = [PROFILES[runtime]] if runtime else takers(members) or [next(iter(PROFILES.values()))]
+    able = takers(members)
+    enough = [profile for profile in able if len(members) <= profile.max_algorithms]
+    profiles = [PROFILES[runtime]] if runtime else enough or able or [next(iter(PROFILES.values()))]
     found = [*_overlaps(members, profiles), *_names(members, profiles if runtime else ()), *_numbers(members, profiles)]
     names = ", ".join(p.name for p in profiles)
     return [
