@@ -142,6 +142,7 @@ def measure(row: Row, k: int | str, verified: bool) -> dict[str, object]:
 
 
 def show(row: Row, found: dict) -> None:  # type: ignore[type-arg]
+    """Print a row of the table: what was measured, beside the reference."""
     phases = found["phases"]
     total = sum(seconds for phase, seconds in phases.items() if phase != "proof")
     known = " " if row.one_over_x is None else "!="[Fraction(found["one_over_x"]) == Fraction(row.one_over_x)]

@@ -10,7 +10,7 @@ import attrs
 
 from collc.ir.diagnostic import error
 from collc.ir.program import Program
-from collc.ir.verify import Check, Report, adds_once
+from collc.ir.verify import Report, adds_once, joined
 
 from ..base import Artifact, Limits, Target, Window
 from .document import document
@@ -139,14 +139,7 @@ class MscclXml(Target):
     def check(self, artifacts: Sequence[Artifact]) -> Report:
         """Read the files back and execute them as the runtime would."""
         reports = [verify_text(a.text, a.filename, runtime=self.runtime) for a in artifacts]
-        if len(reports) == 1:
-            return reports[0]
-        checks = [
-            Check(f"{a.filename}: {c.name}", c.ok, c.detail)
-            for a, report in zip(artifacts, reports, strict=True)
-            for c in report.checks
-        ]
-        return attrs.evolve(reports[0], checks=tuple(checks))
+        return joined([a.filename for a in artifacts], reports)
 
     # ---- parts of emit
 

@@ -9,7 +9,7 @@ import attrs
 
 from collc.ir.diagnostic import error
 from collc.ir.program import Program
-from collc.ir.verify import Check, Report, verify_program
+from collc.ir.verify import Report, joined, verify_program
 
 from ..base import Artifact, Target, Window
 from .document import document, label
@@ -90,14 +90,7 @@ class OneCclXml(Target):
     def check(self, artifacts: Sequence[Artifact]) -> Report:
         """Read the files back and execute them."""
         reports = [verify_text(a.text, a.filename) for a in artifacts]
-        if len(reports) == 1:
-            return reports[0]
-        checks = [
-            Check(f"{a.filename}: {c.name}", c.ok, c.detail)
-            for a, report in zip(artifacts, reports, strict=True)
-            for c in report.checks
-        ]
-        return attrs.evolve(reports[0], checks=tuple(checks))
+        return joined([a.filename for a in artifacts], reports)
 
     def _uses(self, ir: Program) -> tuple[bool, bool]:
         """Return whether the file is for calls in place and out of place: those wanted and those it is right for."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from .forest import verify_forest
 from .program import adds_once, verify_program
-from .report import Check, Report
+from .report import Check, Report, joined
 from .schedule import verify_schedule
 
-__all__ = ["Check", "Report", "adds_once", "verify", "verify_forest", "verify_program", "verify_schedule"]
+__all__ = ["Check", "Report", "adds_once", "joined", "verify", "verify_forest", "verify_program", "verify_schedule"]
 
 
 def verify(level: object) -> Report:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import attrs
 
 from ..diagnostic import CollcError, Diagnostic
 
-__all__ = ["Check", "Report"]
+__all__ = ["Check", "Report", "joined"]
 
 
 @attrs.frozen
@@ -40,3 +42,15 @@ class Report:
         if not self.ok:
             what = what or f"this {self.kind} of {self.collective}"
             raise CollcError([Diagnostic(code, f"{what} is wrong: {c.name}: {c.detail}") for c in self.failed])
+
+
+def joined(names: Sequence[str], reports: Sequence[Report]) -> Report:
+    """Return the reports on one or more files of a collective as one, checks named by their files where several."""
+    if len(reports) == 1:
+        return reports[0]
+    checks = [
+        Check(f"{name}: {c.name}", c.ok, c.detail)
+        for name, report in zip(names, reports, strict=True)
+        for c in report.checks
+    ]
+    return attrs.evolve(reports[0], checks=tuple(checks))
