@@ -15,7 +15,7 @@ __all__ = ["MOST_PIECES", "USUAL_SIZE", "best_pieces"]
 
 #: the most pieces unless the caller says more: schedules grow with them, and runtimes cut large messages anyway
 MOST_PIECES = 1024
-#: what a collective without a size is taken to be, in bytes
+#: what a collective without a size is taken to be, in bytes, wherever a size decides: steps and bandwidth both count
 USUAL_SIZE = 1 << 20
 
 

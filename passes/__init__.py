@@ -76,6 +76,10 @@ PASSES: dict[str, tuple[str, str, str]] = {
     ),
     "compose": ("collc.passes.compose", "Compose", "an allgather preceded by its reverse: an allreduce"),
     "discretize": ("collc.passes.discretize", "Discretize", "cut every shard into equal chunks"),
+    "renumber": (
+        "collc.passes.renumber", "Renumber",
+        "let chunks that go together lie together, where numbers mean nothing",
+    ),
     "lower": ("collc.passes.lower", "Lower", "from who sends what when to what each rank executes"),
     "coalesce": ("collc.passes.coalesce", "Coalesce", "send contiguous chunks in one message"),
     "balance-threadblocks": (

@@ -67,6 +67,8 @@ class Pass(ABC):
     takes_templates: ClassVar[bool] = False
     #: whether it makes a Forest of a Forest, where it takes a Schedule; others are given its steps
     takes_forests: ClassVar[bool] = False
+    #: whether it changes a schedule for the sake of the program it becomes only
+    for_programs: ClassVar[bool] = False
 
     @abstractmethod
     def run(self, ir: Any) -> Any:

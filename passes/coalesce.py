@@ -1,8 +1,8 @@
-"""Sending contiguous chunks in one message."""
+"""Sending contiguous chunks in one message, and others where packing them pays."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import attrs
 import numpy as np
@@ -12,7 +12,8 @@ from collc.ir.machine import execute, partners
 from collc.ir.program import INSTRUCTION_COLUMNS, Opcode, Program
 
 from .arrange import merge_rows
-from .base import Pass
+from .base import Pass, remark
+from .coalesce_packing import Group, pack, pays
 from .hazards import conflicts, sequential_order
 
 __all__ = ["Coalesce"]
@@ -25,6 +26,7 @@ _SENDS = np.array([op.sends for op in Opcode])
 _RECEIVES = np.array([op.receives for op in Opcode])
 #: how many instructions one arrival may take: receive, copy what it is added to, add
 _PERIODS = (2, 3)
+_PACKS = ("auto", "never", "always")
 
 
 @attrs.frozen
@@ -33,6 +35,13 @@ class Coalesce(Pass):
 
     Messages are joined where both could go at the same time, counted in messages from the start, so that no data wait
     for later ones; where even that would make ranks wait for each other, only messages without waits of their own.
+
+    With ``pack`` what is left of a connection's messages that could go at the same time is copied into scratch, sent
+    in one message, and copied or added from scratch where it does not lie in one place there; the parts stand in the
+    order in which they lie at one end, where that saves copies at it. ``auto`` packs what the
+    model of :mod:`.coalesce_packing` says is sooner there packed, at the collective's size; where that has none,
+    nothing: a large call loses what a small one gains. Nor is a rank given more copies than ``max-steps`` lets one
+    threadblock have.
     """
 
     name: ClassVar[str] = "coalesce"
@@ -41,10 +50,26 @@ class Coalesce(Pass):
     gives: ClassVar[type] = Program
 
     max_count: int | None = attrs.field(default=None, metadata={"help": "the most chunks a message may have"})
+    pack: Literal["auto", "never", "always"] = attrs.field(
+        default="auto", metadata={"help": "copy what is not contiguous together: where it pays, never, or always"}
+    )
+    size: int | None = attrs.field(
+        default=None, metadata={"help": "bytes of a call, to see what packing pays; unless given the collective's own"}
+    )
+    start: int = attrs.field(default=1 << 16, metadata={"help": "bytes that a link moves while one message starts"})
+    max_steps: int | None = attrs.field(default=None, metadata={"help": "the most steps of a threadblock"})
 
     def run(self, ir: Program) -> Program:
-        if self.max_count is not None and self.max_count < 1:
-            raise error("C0508", f"coalesce needs max-count of at least 1, found {self.max_count}")
+        for name in ("max_count", "size", "start", "max_steps"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise error("C0508", f"coalesce needs {name.replace('_', '-')} of at least 1, found {value}")
+        if self.pack not in _PACKS:
+            raise error("C0599", f"coalesce packs {', '.join(_PACKS)}, found `{self.pack}`", exit_status=2)
+        joined = self._coalesced(ir)
+        return joined if self.pack == "never" else self._packed(joined)
+
+    def _coalesced(self, ir: Program) -> Program:
         given, ir = ir, _sorted_runs(ir)
         partner = partners(ir)
         contiguous = _contiguous(ir)
@@ -56,13 +81,33 @@ class Coalesce(Pass):
             merged = merge_rows(ir, self._joined(ir, partner, ready))
         return given if merged is None else merged
 
+    def _packed(self, program: Program) -> Program:
+        """Pack messages of one connection that could go at the same time, where that pays."""
+        size = program.collective.size if self.size is None else self.size
+        partner, code = partners(program), program.opcode
+        before = np.concatenate([[-1], code[:-1]])
+        plain = (code == Opcode.SEND) | (code == Opcode.RECV) | (code == Opcode.RECV_REDUCE_COPY)
+        near = np.concatenate([[False], program.block[1:] == program.block[:-1]])
+        age = _ages(program, partner)
+        wish = plain & (before == code) & near & (np.concatenate([[-1], age[:-1]]) == age)
+        chunk = (size or 0) / (program.collective.num_ranks * program.chunks)
+
+        def worth(group: Group) -> bool:
+            if self.pack == "always" or group.copies == (0, 0):
+                return True
+            return bool(size) and pays(group, chunk, self.start)
+
+        joined = self._joined(program, partner, wish)
+        packed = pack(program, joined, _other_ends(program, partner), worth, self.max_steps)
+        if packed is None:
+            return program
+        sends = [int(_SENDS[p.opcode].sum()) for p in (packed, program)]
+        remark(f"coalesce: {sends[0]} messages, packed in scratch, where {sends[1]} would be sent")
+        return packed
+
     def _joined(self, program: Program, partner: Array, wish: Array) -> Array:
         """Return the rows to join to the row before: wished for at both ends, and not too long."""
-        rows = np.arange(program.num_instructions)
-        sender = np.full(len(rows), -1, dtype=np.int64)
-        received = np.flatnonzero(partner >= 0)
-        sender[partner[received]] = received
-        other = np.where(_RECEIVES[program.opcode], partner, sender)
+        other = _other_ends(program, partner)
         local = ~_SENDS[program.opcode] & ~_RECEIVES[program.opcode]
         # Both rows must meet consecutive rows at the other end.
         paired = (other >= 1) & wish[other] & (np.concatenate([[-1], other[:-1]]) == other - 1)
@@ -87,6 +132,14 @@ class Coalesce(Pass):
             elif sends[i]:
                 total = count
         return result
+
+
+def _other_ends(program: Program, partner: Array) -> Array:
+    """Return the receive of each send and the send of each receive, -1 where there is none."""
+    receiver = np.full(program.num_instructions, -1, dtype=np.int64)
+    received = np.flatnonzero(partner >= 0)
+    receiver[partner[received]] = received
+    return np.where(_RECEIVES[program.opcode], partner, receiver)
 
 
 def _sorted_runs(program: Program) -> Program:

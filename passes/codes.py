@@ -51,6 +51,19 @@ The `compose` pass makes the missing half itself, by reversing the half it is gi
 
 `discretize{max-chunks=N}` needs N of at least 1: a shard cannot be cut in fewer than one chunk.
 """,
+    "C0598": """more chunks than can be numbered
+
+Runtimes number the chunks of a buffer, MSCCL's up to 32767. A buffer that holds the shards of more ranks than that has
+more chunks than numbers even where every shard is one chunk. Use a target without such a limit (`mpi-c`), or schedule
+fewer ranks.
+""",
+    "C0599": """an unknown way to pack messages
+
+`coalesce` copies what does not lie together into scratch, to send it in one message, where that pays at the size of the
+collective. Say `auto` for that, `never`, or `always`:
+
+    collc pod.coll -p 'bfb,discretize,lower,coalesce{pack=always}'
+""",
     "C0508": """an impossible limit
 
 Limits given to a pass (`max-steps`, `max-threadblocks`, `max-channels`, `max-count`, `channels`, `fifo-depth`)

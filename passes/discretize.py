@@ -2,35 +2,47 @@
 
 from __future__ import annotations
 
+import re
 from math import gcd
 from typing import ClassVar
 
 import attrs
 import numpy as np
 
-from collc.ir.cost import cost
+from collc.ir.collective import Collective
 from collc.ir.diagnostic import error
 from collc.ir.schedule import Schedule
+from collc.ir.spec import Problem
 from collc.ir.symmetric import SymmetricSchedule
 
 from .base import Pass, remark
+from .rounding import best_rounding, round_parts, time_per_byte, time_with_messages
 
-__all__ = ["Discretize", "round_parts"]
+__all__ = ["MOST_CHUNKS", "Discretize", "chunks_needed", "round_parts"]
 
 
-_MOST_CHUNKS = 4096  # what is done chunk by chunk after this pass takes seconds then, and rounding costs 1/4096
+#: what is done chunk by chunk after this pass takes seconds then, and rounding costs 1/4096
+MOST_CHUNKS = 4096
+#: numbers of chunks for which breadth first is solved anew
+_SOLVED = 6
+#: transfers up to which that is done
+_SOLVABLE = 1 << 18
 
 
 @attrs.frozen
 class Discretize(Pass):
-    """Make intervals whole chunks: as many a shard as the intervals' denominators need, or at most ``max-chunks``.
+    """Make intervals whole chunks: as many a shard as the intervals' denominators need (their LCM), where that is few.
 
-    Without a limit nothing is lost, unless shards would be cut in more than 4096 chunks (links that differ divide data
-    in odd parts); then 4096 is the limit. With one, every interval's ends are rounded down to whole chunks, by one rule
-    for all rows of a shard, so data that was there before is there after: the schedule stays correct whatever it is,
-    and no link carries a chunk more per piece than its share (the rounding of section E.2 of the direct-connect paper,
-    with the bound of Theorem 20). Several chunk numbers up to the limit are tried; the least bandwidth time is taken,
-    then the fewest chunks.
+    How many there may be is the least of ``max-chunks`` (else 4096), of what gives no chunk of a rank's buffer a number
+    above ``max-number``, and of what leaves a chunk an element, where the collective has a size. Where that is enough
+    nothing is lost. Else the number of least bandwidth time is taken, of equals the fewest chunks; where messages of
+    more than ``max-message`` chunks are several, each costs a latency at the collective's size. Every interval's ends
+    are rounded down to whole chunks, by one rule for all rows of a shard, so data that was there before is there after:
+    the schedule stays correct whatever it is, and no link carries a chunk more per piece than its share (the rounding
+    of section E.2 of the direct-connect paper, with the bound of Theorem 20). A schedule of ``bfb`` is solved for whole
+    chunks besides, by integer program (13). The remark says the number, why, and exactly what is lost.
+
+    Raises C0507 (an impossible number of chunks) and C0598 (a vector that cannot be cut in so few chunks).
     """
 
     name: ClassVar[str] = "discretize"
@@ -42,32 +54,107 @@ class Discretize(Pass):
     max_chunks: int | None = attrs.field(
         default=None, metadata={"help": "the most chunks a shard may be cut in; 4096 unless given"}
     )
+    max_number: int | None = attrs.field(
+        default=None, metadata={"help": "the largest number that a chunk of a buffer may have"}
+    )
+    max_message: int | None = attrs.field(
+        default=None, metadata={"help": "the most chunks of a message; larger ones are taken to be several"}
+    )
 
     def run(self, ir: Schedule | SymmetricSchedule) -> Schedule | SymmetricSchedule:
-        if self.max_chunks is not None and self.max_chunks < 1:
-            raise error("C0507", f"discretize needs max-chunks of at least 1, found {self.max_chunks}")
+        for name, least in (("max_chunks", 1), ("max_number", 0), ("max_message", 1)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                option = name.replace("_", "-")
+                raise error("C0507", f"discretize needs {option} of at least {least}, found {value}")
+        most, why = self.most(ir.collective)
         if isinstance(ir, SymmetricSchedule):
             seed = _reduced(ir.seed)
-            if self.max_chunks is None or seed.parts <= self.max_chunks:
+            if seed.parts <= most:
                 return SymmetricSchedule(attrs.evolve(seed, discrete=True))
             ir = ir.unfold()  # what is rounded differs from shard to shard
         exact = _reduced(ir)
-        most = _MOST_CHUNKS if self.max_chunks is None else self.max_chunks
         if exact.parts <= most:
             return attrs.evolve(exact, discrete=True)
-        tried = _worth_trying(exact.parts, most)
-        rounded = [round_parts(exact, chunks) for chunks in tried]
-        best = min(rounded, key=lambda s: (cost(s).time_per_byte, s.parts))
-        found, least = cost(best).time_per_byte, cost(exact).time_per_byte
-        more = f"{float(found / least - 1):.3%} more bandwidth time than exactly" if least else "nothing to send"
-        remark(f"discretize: {best.parts} chunks a shard where {exact.parts} would be exact: {more}")
-        return best
+        best, tried = best_rounding(exact, most, self.max_message)
+        solved = _solved(exact, best, most, self.max_message)
+        among = f"the best of 1 to {most}" if tried == most else f"the best of {tried} numbers up to {most}"
+        remark(
+            f"discretize: {solved.parts} chunks a shard, {among}, where {exact.parts} would be exact: {why}; "
+            f"{_loss(exact, solved)}" + ("" if solved is best else "; solved anew for whole chunks")
+        )
+        return solved
+
+    def most(self, collective: Collective) -> tuple[int, str]:
+        """Return how many chunks a shard may have, and why no more."""
+        most, why = MOST_CHUNKS, f"{MOST_CHUNKS} are the most unless `max-chunks` says more"
+        if self.max_chunks is not None:
+            most, why = self.max_chunks, f"`max-chunks` is {self.max_chunks}"
+        shards = max(collective.input_shards, collective.output_shards)
+        if self.max_number is not None and (self.max_number + 1) // shards < most:
+            most, why = (self.max_number + 1) // shards, f"chunks of a buffer have numbers up to {self.max_number}"
+            if not most:
+                raise error(
+                    "C0598", f"a buffer of {shards} shards has more chunks than can be numbered, however few a shard "
+                    f"has: {why}", hint="use a target without such a limit, as `mpi-c` is, or fewer ranks",
+                    exit_status=3,
+                )  # fmt: skip
+        if collective.size:
+            elements = collective.size // (collective.num_ranks * _element(collective.dtype))
+            if elements < most:
+                most, why = max(elements, 1), f"a shard of {collective.size} bytes in all has no more elements"
+        return most, why
 
 
-def _worth_trying(parts: int, most: int) -> list[int]:
-    """Return chunk numbers to try: the largest divisor of ``parts`` among them, since it rounds least."""
+def chunks_needed(schedule: Schedule | SymmetricSchedule) -> int:
+    """Return how many chunks a shard needs so that every interval is some of them."""
+    return _reduced(schedule.seed if isinstance(schedule, SymmetricSchedule) else schedule).parts
+
+
+def _element(dtype: str) -> int:
+    """Return the bytes of an element, by the bits in the name of its type; 1 where it names none."""
+    bits = re.search(r"\d+", dtype)
+    return max(int(bits[0]) // 8, 1) if bits else 1
+
+
+def _loss(exact: Schedule, found: Schedule) -> str:
+    """Return what a schedule takes longer than another, exactly and in percent of that."""
+    topology = exact.topology
+    total = topology.node_bandwidth if topology.is_direct else None
+    least = time_per_byte(exact)
+    more = time_per_byte(found) - least
+    unit = "M/B" if total else "s/B" if topology.unit == "B/s" else "per link unit"
+    stated = more * total if total else more
+    part = f" ({float(more / least):.3%})" if least else ""
+    return f"{stated} {unit}{part} more than exactly" if more >= 0 else f"{-stated} {unit} less than exactly"
+
+
+def _solved(exact: Schedule, rounded: Schedule, most: int, longest: int | None) -> Schedule:
+    """Return a better schedule of whole chunks than one that was rounded, where breadth first has one."""
+    least, best = time_per_byte(exact), time_with_messages(rounded, longest)
+    alike = len({kind.latency for kind in exact.topology.classes}) == 1  # else bandwidth is not all that counts
+    if exact.scheduler != "bfb" or best <= least or not alike or len(exact) > _SOLVABLE:
+        return rounded
+    from .synthesis.bfb import BFB
+
+    problem, found = Problem(exact.topology, exact.collective), rounded
+    for chunks in _numbers(exact.parts, rounded.parts, most):
+        made = BFB(chunks=chunks).run(problem)
+        made = made.unfold() if isinstance(made, SymmetricSchedule) else made
+        time = time_with_messages(made, longest)
+        if made.num_steps <= exact.num_steps and (time, made.parts) < (best, found.parts):
+            best, found = time, _reduced(made)
+        if best <= least:
+            break
+    return found if found is rounded else attrs.evolve(found, discrete=True)
+
+
+def _numbers(parts: int, rounded: int, most: int) -> list[int]:
+    """Return the numbers of chunks worth solving for: all of few, else the rounded one's and those that round least."""
+    if most <= _SOLVED:
+        return list(range(1, most + 1))
     divisors = [k for k in range(1, most + 1) if parts % k == 0]
-    return sorted({most, *divisors[-2:], *range(max(1, most - 3), most)})
+    return sorted({rounded, most, most - 1, *divisors[-3:]})
 
 
 def _reduced(schedule: Schedule) -> Schedule:
@@ -79,26 +166,3 @@ def _reduced(schedule: Schedule) -> Schedule:
         return schedule
     scaled = {c: getattr(schedule, c) // np.int64(common) for c in ("lo", "hi")}
     return attrs.evolve(schedule, parts=schedule.parts // common, **scaled)
-
-
-def round_parts(schedule: Schedule, chunks: int) -> Schedule:
-    """Return the discrete schedule with ``chunks`` chunks a shard; rows that round to nothing are dropped.
-
-    An end at x of shard v becomes floor(chunks * x + offset), where the offset (below 1) differs from shard to shard so
-    that the roundings of different shards do not all load the same link; 0 stays 0 and 1 stays ``chunks``. The map does
-    not decrease, so what covered an interval covers its image.
-    """
-    parts = np.int64(schedule.parts)
-    shard = schedule.shard.astype(np.int64)
-    count = np.int64(schedule.collective.num_shards)
-    offset = (shard * 7) % count if count > 1 else shard * 0  # in units of 1/count
-
-    def image(ends: np.ndarray) -> np.ndarray:
-        wide = ends.astype(object) if schedule.parts * chunks * int(count) >= 2**62 else ends.astype(np.int64)
-        inner = (wide * (chunks * count) + offset * parts) // (parts * count)
-        rounded = np.minimum(inner, chunks).astype(np.int64)
-        return np.where(ends == 0, 0, np.where(ends == parts, chunks, rounded))
-
-    lo, hi = image(schedule.lo), image(schedule.hi)
-    kept = attrs.evolve(schedule, parts=chunks, lo=lo, hi=hi, discrete=True)
-    return kept.rows(np.flatnonzero(lo < hi))

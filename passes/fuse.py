@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from collc.ir.layout import layout
-from collc.ir.machine import Execution, execute
+from collc.ir.machine import Deadlock, completes_with, execute
 from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
 
 from .base import Pass, remark
@@ -35,10 +35,9 @@ _ROUNDS = 4
 
 @attrs.frozen(eq=False)
 class _Made:
-    """A program, an order in which its instructions may finish, and which blocks each of its blocks consists of."""
+    """A program, and which blocks each of its blocks consists of."""
 
     program: Program
-    finished: Array
     members: tuple[list[int], ...]
 
 
@@ -88,7 +87,7 @@ class Fuse(Pass):
         if self.strategy != "auto":
             made = self._build(ir, times.place, flow, self._pairs(ir, flow, self.strategy))
             return made.program if made else ir
-        candidates = {} if apart.deadlock else {"apart": _Made(ir, finished, ())}
+        candidates = {} if apart.deadlock else {"apart": _Made(ir, ())}
         before = np.arange(ir.num_blocks)
         for strategy in STRATEGIES[1:]:
             pairs = self._pairs(ir, flow, strategy)
@@ -118,8 +117,8 @@ class Fuse(Pass):
         program, unit = made.program, self._unit(made.program)
         if not self.fused:
             plain = Unfuse().run(program)
-            return duration(plain, _START, unit, None if execute(plain, self._depth).deadlock else self._depth) or 0
-        return duration(program, _START, unit, self._depth, made.finished) or 0
+            return duration(plain, _START, unit, self._depth if completes_with(plain, self._depth) else None) or 0
+        return duration(program, _START, unit, self._depth) or 0
 
     def _unit(self, program: Program) -> int:
         size = self.size or program.collective.size or _SIZE
@@ -141,20 +140,21 @@ class Fuse(Pass):
             if merged is None:
                 return None
             program, members = assemble(ir, merged, pairs)
-            run = execute(program, self._depth, split=1)
-            bad = [b for b in self._unfit(program, run) if len(members[b]) > 1]
+            stuck = None
+            if not completes_with(program, self._depth, split=1):
+                stuck = execute(program, self._depth, split=1).deadlock
+            bad = [b for b in self._unfit(program, stuck) if len(members[b]) > 1]
             if not bad:
-                return None if run.deadlock else _Made(program, run.finished, tuple(members))
+                return None if stuck else _Made(program, tuple(members))
             host = pairs.host.copy()
             for b in bad:
                 host[members[b]] = members[b]
             pairs = attrs.evolve(pairs, host=host)
         return None
 
-    def _unfit(self, program: Program, run: Execution) -> list[int]:
+    def _unfit(self, program: Program, stuck: Deadlock | None) -> list[int]:
         """Return the blocks that must not be unions: those with too many steps, those that wait in a deadlock."""
         bad = [] if self.max_steps is None else np.flatnonzero(steps(program, self.fused) > self.max_steps).tolist()
-        stuck = run.deadlock
         if stuck is not None:
             bad += [int(program.block[w.instruction]) for w in stuck.cycle or stuck.waits]
         return sorted(set(bad))

@@ -13,7 +13,7 @@ import numpy as np
 
 from collc.ir.arrays import distinct
 from collc.ir.layout import layout, locations
-from collc.ir.machine import execute
+from collc.ir.machine import linearization
 from collc.ir.program import Opcode, Program
 
 __all__ = ["accesses", "conflicts", "sequential_order", "synchronize"]
@@ -28,7 +28,7 @@ _WRITES_DST = np.array([op.writes_dst for op in Opcode])
 def sequential_order(program: Program) -> Array:
     """Return each instruction's place in one execution of the program (all executions give the same result)."""
     order = np.empty(program.num_instructions, dtype=np.int64)
-    finished = execute(program).finished
+    finished = linearization(program)
     order[finished] = np.arange(len(finished))
     return order
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import attrs
@@ -43,10 +44,9 @@ class ReuseScratch(Pass):
         moved: dict[str, Array] = {c: getattr(ir, c).astype(np.int64) for c in ("src_offset", "dst_offset")}
         scratch = np.zeros(ir.num_ranks, dtype=np.int64)
         for rank, mine in objects.items():
-            placed: list[tuple[int, _Object]] = []
+            placed = _Placed(mine, known)
             for thing in mine:
-                at = _first_fit(placed, thing, known)
-                placed.append((at, thing))
+                at = placed.first_fit(thing.size)
                 scratch[rank] = max(scratch[rank], at + thing.size)
                 for column, row in thing.places:
                     moved[column][row] += at - thing.start
@@ -98,21 +98,28 @@ def _unions(accesses: list[tuple[int, int, str, int]]) -> list[_Object]:
     return result
 
 
-def _first_fit(placed: list[tuple[int, _Object]], thing: _Object, known: Clocks) -> int:
-    """Return the lowest place where all that lies there is over before the new begins, or the other way round."""
-    taken = sorted((at, at + other.size) for at, other in placed if not _apart(other, thing, known))
-    at = 0
-    for lo, hi in taken:
-        if at + thing.size <= lo:
-            break
-        at = max(at, hi)
-    return at
+class _Placed:
+    """What has been given a place in a rank's scratch, and when it is used there."""
 
+    def __init__(self, things: Sequence[_Object], known: Clocks):
+        width = known.known.shape[1]
+        self.begins = np.zeros((len(things), width), dtype=np.int64)
+        self.ends = np.zeros((len(things), width), dtype=np.int64)
+        for k, thing in enumerate(things):
+            rows = np.array(thing.rows)
+            self.begins[k] = known.known[rows].min(axis=0)  # what all its uses know to be done
+            np.maximum.at(self.ends[k], known.block_id[rows], known.step[rows] + 1)  # what must be done after it
+        self.places: list[tuple[int, int]] = []
 
-def _apart(a: _Object, b: _Object, known: Clocks) -> bool:
-    """Return whether all uses of one are finished before any use of the other begins."""
-    return _over(a, b, known) or _over(b, a, known)
-
-
-def _over(first: _Object, second: _Object, known: Clocks) -> bool:
-    return all(known.before(x, y) for x in first.rows for y in second.rows)
+    def first_fit(self, size: int) -> int:
+        """Place the next object as low as can be: where what lies there is over before it begins, or begins after."""
+        k = len(self.places)
+        after = (self.ends[:k] <= self.begins[k]).all(axis=1)
+        meets = np.flatnonzero(~(after | (self.ends[k] <= self.begins[:k]).all(axis=1)))
+        at = 0
+        for lo, hi in sorted(self.places[i] for i in meets.tolist()):
+            if at + size <= lo:
+                break
+            at = max(at, hi)
+        self.places.append((at, at + size))
+        return at

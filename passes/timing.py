@@ -15,6 +15,7 @@ import numpy as np
 
 from collc.ir.machine import RECEIVES, SENDS, connections, execute, partners
 from collc.ir.program import Program
+from collc.ir.waves import Waves, waves, waves_within
 
 __all__ = ["MEMORY", "Times", "duration", "play"]
 
@@ -32,6 +33,9 @@ def duration(
     ``finished`` is an order in which instructions may finish, where one is known. Times are in units of ``1 / MEMORY``
     of those that ``alpha`` and ``unit`` are in, so that all stay whole.
     """
+    swift = waves_within(program, depth)
+    if swift is not None:
+        return int(_wide_times(program, swift, alpha, unit, depth)[1].max(initial=0))
     if finished is None:
         run = execute(program, depth)
         if run.deadlock:
@@ -55,7 +59,11 @@ def play(program: Program, alpha: int, unit: int, finished: Array | None = None)
     ``finished`` is an order in which they may finish, where one is known.
     """
     finished = execute(program).finished if finished is None else finished
-    begin, end = (np.array(times, dtype=np.int64) for times in _times(program, finished, alpha, unit, None))
+    swift = waves(program)
+    if swift is not None:
+        begin, end = _wide_times(program, swift, alpha, unit, None)
+    else:
+        begin, end = (np.array(times, dtype=np.int64) for times in _times(program, finished, alpha, unit, None))
     # A receive stands where what it receives has come, so that who waits for it may do something else until then.
     due = np.maximum(begin, end - _lasts(program, alpha, unit))
     place = np.empty(len(finished), dtype=np.int64)
@@ -95,6 +103,46 @@ def _times(program: Program, finished: Array, alpha: int, unit: int, depth: int 
         if inward[i] >= 0:
             taken[inward[i]].append(end[i])
     return begin, end
+
+
+def _wide_times(program: Program, order: Waves, alpha: int, unit: int, depth: int | None) -> tuple[Array, Array]:
+    """Return when each instruction begins and ends, as :func:`_times` finds, a wave at a time."""
+    n, wait, lasts = program.num_instructions, alpha * MEMORY, _lasts(program, alpha, unit)
+    source = np.where(RECEIVES[program.opcode], partners(program), n)
+    freed = _slots(program, depth)
+    before = np.where(program.step > 0, np.arange(n) - 1, n)
+    dep_start, deps = program.dep_start.astype(np.int64), program.deps.astype(np.int64)
+    begin, end = np.zeros((2, n + 1), dtype=np.int64)  # the last is for what does not exist
+    for a, b in zip(order.start[:-1].tolist(), order.start[1:].tolist(), strict=True):
+        rows = order.instruction[a:b]
+        start = np.maximum(end[before[rows]], end[freed[rows]])
+        late = np.flatnonzero(dep_start[rows] < dep_start[rows + 1])
+        if len(late):
+            low, high = dep_start[rows[late]], dep_start[rows[late] + 1]
+            first = np.cumsum(high - low) - (high - low)
+            at = np.arange(int((high - low).sum())) + np.repeat(low - first, high - low)
+            start[late] = np.maximum(start[late], np.maximum.reduceat(end[deps[at]], first))
+        arrives = source[rows] < n
+        stop = np.where(arrives, end[source[rows]] + wait, start)
+        start = np.where(arrives, np.maximum(start, begin[source[rows]] + wait), start)
+        begin[rows], end[rows] = start, np.maximum(stop, start + lasts[rows])
+    return begin[:-1], end[:-1]
+
+
+def _slots(program: Program, depth: int | None) -> Array:
+    """Return for each send the receive that frees its slot, ``depth`` messages before; n where there is none."""
+    n = program.num_instructions
+    result = np.full(n, n, dtype=np.int64)
+    if depth is None:
+        return result
+    partner = partners(program)
+    receives = np.flatnonzero(partner >= 0)
+    link = connections(program).inward[program.block[receives]]
+    by_link = np.argsort(link, kind="stable")  # of one connection, in the order of its messages
+    receives, link = receives[by_link], link[by_link]
+    same = link[depth:] == link[:-depth]
+    result[partner[receives[depth:][same]]] = receives[:-depth][same]
+    return result
 
 
 def _lasts(program: Program, alpha: int, unit: int) -> Array:

@@ -42,19 +42,27 @@ class Unfuse(Pass):
             return ir
         stage, scratch = _stages(ir, fused)
         order = sequential_order(ir)
-        rows: list[tuple[int, ...]] = []
-        owner: list[int] = []
-        for i in range(ir.num_instructions):
-            row = tuple(int(getattr(ir, c)[i]) for c in INSTRUCTION_COLUMNS)
-            parts = _expand(row, int(stage[ir.block[i]])) if fused[i] else [row]
-            rows += parts
-            owner += [i] * len(parts)
-        table = np.array(rows, dtype=np.int64)
-        source = np.array(owner, dtype=np.int64)
-        columns: dict[str, Any] = {c: table[:, k] for k, c in enumerate(INSTRUCTION_COLUMNS)}
+        made: dict[str, list[Array]] = {c: [] for c in INSTRUCTION_COLUMNS}
+        owner: list[Array] = []
+        for opcode in np.unique(ir.opcode).tolist():
+            rows = np.flatnonzero(ir.opcode == opcode)
+            given = {c: getattr(ir, c)[rows].astype(np.int64) for c in INSTRUCTION_COLUMNS}
+            parts = _expand(Opcode(opcode), given, stage[ir.block[rows]])
+            for part in parts:
+                # What is to be added to is copied only from somewhere else.
+                needed = np.ones(len(rows), dtype=bool)
+                if len(parts) > 1 and part["opcode"] == Opcode.COPY:
+                    needed = (given["src_buffer"] != given["dst_buffer"]) | (given["src_offset"] != given["dst_offset"])
+                owner.append(rows[needed])
+                for c, pieces in made.items():
+                    pieces.append(np.broadcast_to(part[c], len(rows))[needed])
+        source = np.concatenate(owner)
+        by_owner = np.argsort(source, kind="stable")  # the parts of one stand in their order
+        source = source[by_owner]
+        columns: dict[str, Any] = {c: np.concatenate(parts)[by_owner] for c, parts in made.items()}
         program = attrs.evolve(
             ir, scratch=scratch, block_start=np.searchsorted(source, ir.block_start),
-            dep_start=np.zeros(len(rows) + 1, dtype=np.int64), deps=[], **columns,
+            dep_start=np.zeros(len(source) + 1, dtype=np.int64), deps=[], **columns,
         )  # fmt: skip
         return synchronize(program, np.argsort(np.argsort(order[source], kind="stable"), kind="stable"))
 
@@ -71,19 +79,21 @@ def _stages(program: Program, fused: Array) -> tuple[Array, Array]:
     return stage, program.scratch + total
 
 
-def _expand(row: tuple[int, ...], stage: int) -> list[tuple[int, ...]]:
-    opcode, src_buffer, src, dst_buffer, dst, count = row
-    aside: tuple[int, ...] = (Opcode.RECV, 0, 0, Buffer.SCRATCH, stage, count)
+def _expand(opcode: Opcode, row: dict[str, Array], stage: Array) -> list[dict[str, Any]]:
+    """Return what instructions of one opcode become, each a dictionary of columns, in order."""
+    if opcode not in UNFUSED_STEPS:
+        return [row]
+    count, src, dst = row["count"], (row["src_buffer"], row["src_offset"]), (row["dst_buffer"], row["dst_offset"])
+    nowhere, aside = (0, 0), (int(Buffer.SCRATCH), stage)
+
+    def part(opcode: Opcode, source: tuple[Any, Any], target: tuple[Any, Any]) -> dict[str, Any]:
+        return dict(zip(INSTRUCTION_COLUMNS, (opcode, *source, *target, count), strict=True))
+
     if opcode == Opcode.RECV_COPY_SEND:
-        return [(Opcode.RECV, 0, 0, dst_buffer, dst, count), (Opcode.SEND, dst_buffer, dst, 0, 0, count)]
+        return [part(Opcode.RECV, nowhere, dst), part(Opcode.SEND, dst, nowhere)]
+    receive = part(Opcode.RECV, nowhere, aside)
     if opcode == Opcode.RECV_REDUCE_SEND:
         # The sum is only passed on: it is made where it was received.
-        add = (Opcode.REDUCE, src_buffer, src, Buffer.SCRATCH, stage, count)
-        return [aside, add, (Opcode.SEND, Buffer.SCRATCH, stage, 0, 0, count)]
-    parts: list[tuple[int, ...]] = [aside]
-    if (src_buffer, src) != (dst_buffer, dst):
-        parts.append((Opcode.COPY, src_buffer, src, dst_buffer, dst, count))
-    parts.append((Opcode.REDUCE, Buffer.SCRATCH, stage, dst_buffer, dst, count))
-    if opcode == Opcode.RECV_REDUCE_COPY_SEND:
-        parts.append((Opcode.SEND, dst_buffer, dst, 0, 0, count))
-    return parts
+        return [receive, part(Opcode.REDUCE, src, aside), part(Opcode.SEND, aside, nowhere)]
+    parts = [receive, part(Opcode.COPY, src, dst), part(Opcode.REDUCE, aside, dst)]
+    return [*parts, part(Opcode.SEND, dst, nowhere)] if opcode == Opcode.RECV_REDUCE_COPY_SEND else parts

@@ -23,6 +23,7 @@ from collc.ir.collective import Collective
 from collc.ir.cost import DEFAULT_ALPHA, DEFAULT_BANDWIDTH
 from collc.ir.diagnostic import CollcError, error
 from collc.ir.messages import Messages
+from collc.ir.pieces import USUAL_SIZE
 from collc.ir.schedule import Action, Routes, Schedule
 from collc.ir.spec import Problem
 from collc.ir.topology import Topology
@@ -43,8 +44,6 @@ _KINDS = ("allreduce", "broadcast", "reduce")
 _MOST_PIECES = 1 << 16
 #: the most pieces unless the caller names more: schedules grow with them, and runtimes cut large messages anyway
 _MOST_CHOSEN = 1024
-#: what an allreduce without a size is taken to be
-_USUAL_SIZE = 1 << 20
 
 
 @attrs.frozen
@@ -201,7 +200,7 @@ def _pieces(topology: Topology, collective: Collective, steps: int, pace: int, s
     speed = min(c.bandwidth for c in topology.classes)
     if topology.unit != "B/s":
         speed *= DEFAULT_BANDWIDTH / (topology.node_bandwidth or 1)
-    half = Fraction((collective.size or _USUAL_SIZE) * shared, 2) / speed
+    half = Fraction((collective.size or USUAL_SIZE) * shared, 2) / speed
     best = isqrt(max(int((steps - pace) * half / (pace * alpha)), 0))
     tried = (min(max(k, 1), _MOST_CHOSEN) for k in (best, best + 1))
     return min(tried, key=lambda k: (steps + pace * (k - 1)) * (alpha + half / k))

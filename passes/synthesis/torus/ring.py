@@ -60,18 +60,19 @@ class Ring(TorusPass):
             raise self._no_second(ir.topology)
         if self.rings != "auto":
             cycles, lanes = cycles[: self.rings], lanes[: self.rings]
+        shorter = self.schedule == "bfb" and both
+        ways = (1,) if (n % 2 and shorter) or not both else (1, -1)
         chunks: list[Chunk] = []
-        ways = (1,) if n % 2 and both and self.schedule == "bfb" else (1, -1)
-        for (number, cycle), lane, way in product(enumerate(cycles), lanes, ways):
-            # What is gathered travels the other way: on a one-way ring the halves of an allreduce are two chunks.
-            part = len(chunks) if both else lane
+        for part, ((number, cycle), lane, way) in enumerate(product(enumerate(cycles), lanes, ways)):
             link = number if len(cycles) > 1 else int(way < 0)  # in a dimension of 2: which of the two links
-            line, turns = _round(n, way, self.schedule == "bfb" and both)
-            chunks.append(
-                Chunk((n,), part, part + 1, link, lane, cycle, both or way > 0, both or way < 0, lines=(line,),
-                      turns=turns)
-            )  # fmt: skip
-        return Plan(ir, by, len(chunks) if both else len(lanes), chunks, self.name)
+            # What is gathered travels against its line. It should follow the sums: whoever completes one passes it on.
+            for line_way, forwards in ((way, True),) if shorter else ((way, True), (-way, False)):
+                line, turns = _round(n, line_way, shorter)
+                chunks.append(
+                    Chunk((n,), part, part + 1, link, lane, cycle, forwards, shorter or not forwards, lines=(line,),
+                          turns=turns)
+                )  # fmt: skip
+        return Plan(ir, by, part + 1, chunks, self.name)
 
     def _cycles(self, topology: Topology) -> tuple[list[Array], Router]:
         """Return the cycles to use, and what routes along them; raise C0595 where there is none."""

@@ -1,0 +1,124 @@
+"""Schedules in fewer chunks than their shares need: one rounding for all, and the number of chunks that loses least."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import attrs
+import numpy as np
+
+from collc.ir.cost import DEFAULT_ALPHA, seconds_per_unit
+from collc.ir.pieces import USUAL_SIZE
+from collc.ir.schedule import Schedule
+
+__all__ = ["best_rounding", "numbers_to_try", "round_parts", "time_per_byte", "time_with_messages"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+#: transfers rounded in all, and numbers, up to which every number is tried; beyond, those that are likely
+_WORK, _EVERY = 1 << 23, 512
+_LIKELY = 64
+
+
+def round_parts(schedule: Schedule, chunks: int) -> Schedule:
+    """Return the discrete schedule with ``chunks`` chunks a shard; rows that round to nothing are dropped.
+
+    An end at x of shard v becomes floor(chunks * x + offset), where the offset (below 1) differs from shard to shard so
+    that the roundings of different shards do not all load the same link; 0 stays 0 and 1 stays ``chunks``. The map does
+    not decrease, so what covered an interval covers its image.
+    """
+    parts = np.int64(schedule.parts)
+    shard = schedule.shard.astype(np.int64)
+    count = np.int64(schedule.collective.num_shards)
+    offset = (shard * 7) % count if count > 1 else shard * 0  # in units of 1/count
+
+    def image(ends: np.ndarray) -> np.ndarray:
+        wide = ends.astype(object) if schedule.parts * chunks * int(count) >= 2**62 else ends.astype(np.int64)
+        inner = (wide * (chunks * count) + offset * parts) // (parts * count)
+        rounded = np.minimum(inner, chunks).astype(np.int64)
+        return np.where(ends == 0, 0, np.where(ends == parts, chunks, rounded))
+
+    lo, hi = image(schedule.lo), image(schedule.hi)
+    kept = attrs.evolve(schedule, parts=chunks, lo=lo, hi=hi, discrete=True)
+    return kept.rows(np.flatnonzero(lo < hi))
+
+
+def time_per_byte(schedule: Schedule) -> Fraction:
+    """Return the bandwidth time for a byte of M, as :func:`~collc.ir.cost.cost` does, and nothing else it costs."""
+    topology, routes = schedule.topology, schedule.routes
+    amount = schedule.hi.astype(np.int64) - schedule.lo
+    hops: Array = np.diff(routes.start.astype(np.int64))[schedule.route]
+    row = np.repeat(np.arange(len(schedule)), hops)
+    nth = np.arange(len(row)) - np.repeat(np.cumsum(hops) - hops, hops)
+    link = routes.links[routes.start[schedule.route[row]].astype(np.int64) + nth]
+    load = np.zeros((schedule.num_steps, topology.num_links), dtype=np.int64)
+    np.add.at(load, (schedule.step[row], link), amount[row])
+    most = [load[:, topology.link_class == k].max(axis=1, initial=0).tolist() for k in range(len(topology.classes))]
+    speeds = [kind.bandwidth for kind in topology.classes]
+    total = sum(
+        (max(Fraction(amount) / speed for amount, speed in zip(step, speeds, strict=True))
+         for step in zip(*most, strict=True)),
+        Fraction(0),
+    )  # fmt: skip
+    return total / (schedule.parts * schedule.collective.num_ranks)
+
+
+def best_rounding(schedule: Schedule, most: int, longest: int | None = None) -> tuple[Schedule, int]:
+    """Return the rounding to 1 to ``most`` chunks of the least bandwidth time, of equals that of the fewest chunks, and
+    how many numbers were tried.
+
+    With ``longest``, messages of more chunks than that are several, and each of them costs a latency more than one.
+    """
+    numbers = numbers_to_try(schedule, most)
+    best: tuple[Fraction, Schedule] | None = None
+    for chunks in numbers:
+        rounded = round_parts(schedule, chunks)
+        time = time_with_messages(rounded, longest)
+        if best is None or time < best[0]:
+            best = time, rounded
+    assert best is not None
+    return best[1], len(numbers)
+
+
+def time_with_messages(schedule: Schedule, longest: int | None) -> Fraction:
+    """Return the bandwidth time for a byte of M, and with ``longest`` the latencies of what is sent after the first
+    message of so many chunks of every transfer, for a byte as well.
+    """
+    time = time_per_byte(schedule)
+    more = 0 if longest is None else _split(schedule, longest)
+    return time + more * _latency_per_byte(schedule) if more else time
+
+
+def _latency_per_byte(schedule: Schedule) -> Fraction:
+    """Return a message's latency in the units of :func:`time_per_byte`, at the size that the schedule is for."""
+    topology = schedule.topology
+    total = topology.node_bandwidth if topology.is_direct else None
+    alpha = max(kind.latency for kind in topology.classes) or DEFAULT_ALPHA
+    size = schedule.collective.size or USUAL_SIZE
+    return alpha / (seconds_per_unit(topology.unit, total, None) * size)
+
+
+def _split(schedule: Schedule, longest: int) -> int:
+    """Return how many messages more than transfers the busiest routes of all steps have one after the other."""
+    more = (schedule.hi.astype(np.int64) - schedule.lo - 1) // longest
+    found = np.zeros((schedule.num_steps, len(schedule.routes)), dtype=np.int64)
+    np.add.at(found, (schedule.step, schedule.route), more)
+    return int(found.max(axis=1, initial=0).sum())
+
+
+def numbers_to_try(schedule: Schedule, most: int) -> list[int]:
+    """Return numbers of chunks in ascending order: all up to ``most``, or where that takes too long the largest, the
+    largest divisors of the exact number, and those that the ends of intervals lie nearest to multiples of.
+    """
+    if most <= _EVERY and len(schedule) * most <= _WORK:
+        return list(range(1, most + 1))
+    divisors = [k for k in range(1, most + 1) if schedule.parts % k == 0]
+    chunks = np.arange(1, most + 1)
+    ends = np.unique(np.concatenate([schedule.lo, schedule.hi])).astype(np.float64) / schedule.parts
+    ends = ends[:: max(len(ends) // 256, 1)]
+    off = np.zeros(most)
+    for end in ends:  # floats: what is likely is a guess, and what is tried is exact
+        off = np.maximum(off, np.abs(chunks * end - np.rint(chunks * end)))
+    likely = chunks[np.argsort(off / chunks, kind="stable")][:_LIKELY]
+    return sorted({most, *divisors[-2:], *likely.tolist(), *range(max(1, most - 3), most)})

@@ -1,0 +1,168 @@
+"""Packing: several messages of places apart become one, through scratch, and what is computed stays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import collc as api
+from collc.ir.collective import Collective
+from collc.ir.diagnostic import CollcError
+from collc.ir.program import Buffer, Opcode, Program
+from collc.ir.spec import Problem
+from collc.ir.validate import structure
+from collc.ir.verify import verify_program
+from collc.passes.base import remarks
+from collc.passes.coalesce import Coalesce
+from collc.passes.coalesce_packing import Group, pays
+from collc.passes.discretize import Discretize
+from collc.passes.lower import Lower
+from collc.passes.synthesis.bfb import BFB
+from collc.passes.synthesis.torus.pat import PAT
+from collc.passes.threadblocks import BalanceThreadblocks
+
+from .nets import complete, torus
+from .strategies import connected, schedules
+
+KINDS = ("allgather", "reduce-scatter", "allreduce", "broadcast", "reduce")
+EVERY = (*KINDS, "alltoall", "gather", "scatter")
+
+
+def lowered(schedule):
+    return Lower().run(Discretize().run(schedule))
+
+
+def assert_right(program, depth=2):
+    """In place and out of place, whole messages and chunk by chunk, with FIFOs of ``depth`` messages."""
+    assert structure(program) == []
+    assert verify_program(program, fifo_depth=depth, split=1).failed == ()
+    assert verify_program(program, fifo_depth=depth).failed == ()
+
+
+def messages(program):
+    return int((program.opcode == Opcode.SEND).sum())
+
+
+@settings(max_examples=30)
+@given(schedules(kinds=EVERY), st.sampled_from([None, 2, 5]))
+def test_packing_keeps_what_is_computed(schedule, most):
+    """Trees, switches, any root and collective; everything that may be packed is, within a runtime's count."""
+    program = lowered(schedule)
+    plain = Coalesce(pack="never", max_count=most).run(program)
+    packed = Coalesce(pack="always", max_count=most).run(program)
+    assert_right(packed)
+    assert messages(packed) <= messages(plain)
+    if most is not None:
+        sends = packed.opcode == Opcode.SEND
+        assert int(packed.count[sends].max(initial=0)) <= max(most, int(program.count.max(initial=0)))
+
+
+@settings(max_examples=15)
+@given(connected(max_ranks=6, extra=8), st.sampled_from(KINDS))
+def test_other_passes_take_what_was_packed(topology, kind):
+    root = 0 if kind in ("broadcast", "reduce") else None
+    program = lowered(BFB().run(Problem(topology, Collective(kind, topology.num_ranks, root=root))))
+    packed = Coalesce(pack="always").run(program)
+    assert_right(BalanceThreadblocks(channels=2, max_count=3).run(packed))
+
+
+def strided(size=None):
+    """Rank 0 gives rank 1 the even chunks of 8 on one channel, the odd ones on another."""
+    i, o = Buffer.INPUT, Buffer.OUTPUT
+    sends = [[(Opcode.SEND, i, at, i, 0, 1, ()) for at in range(odd, 8, 2)] for odd in (0, 1)]
+    receives = [[(Opcode.RECV, i, 0, o, at, 1, ()) for at in range(odd, 8, 2)] for odd in (0, 1)]
+    copies = [(Opcode.COPY, i, 0, o, 0, 8, ())]
+    blocks = [(0, 1, -1, 0), (0, 1, -1, 1), (0, -1, -1, 0), (1, -1, 0, 0), (1, -1, 0, 1)]
+    broadcast = Collective("broadcast", 2, root=0, size=size)
+    return Program.build(broadcast, 4, [0, 0], blocks, [*sends, copies, *receives])
+
+
+def jumbled():
+    """Rank 0 gives rank 1 all of 4 chunks, the even ones first."""
+    i, o = Buffer.INPUT, Buffer.OUTPUT
+    sends = [(Opcode.SEND, i, at, i, 0, 1, ()) for at in (0, 2, 1, 3)]
+    receives = [(Opcode.RECV, i, 0, o, at, 1, ()) for at in (0, 2, 1, 3)]
+    blocks = [(0, 1, -1, 0), (0, -1, -1, 0), (1, -1, 0, 0)]
+    return Program.build(
+        Collective("broadcast", 2, root=0), 2, [0, 0], blocks, [sends, [(Opcode.COPY, i, 0, o, 0, 4, ())], receives]
+    )
+
+
+def test_one_message_through_scratch():
+    """Four messages of a chunk become one of four: each side copies what does not lie together."""
+    with remarks() as told:
+        packed = Coalesce(pack="always").run(strided())
+    assert_right(packed)
+    assert told == ["coalesce: 2 messages, packed in scratch, where 8 would be sent"]
+    assert packed.scratch.tolist() == [8, 8] and messages(packed) == 2
+    assert int((packed.opcode == Opcode.COPY).sum()) == 17
+
+
+def test_what_only_needs_another_order_needs_no_copies():
+    """So it is joined at every size."""
+    joined = Coalesce().run(jumbled())
+    assert_right(joined)
+    assert messages(joined) == 1 and joined.scratch.tolist() == [0, 0] and joined.num_instructions == 3
+    assert messages(Coalesce(pack="never").run(jumbled())) == 4
+
+
+def test_packed_where_it_pays_at_the_collectives_size():
+    """Small calls are packed, large ones are not, and without a size nothing is; `size` and `never` go before."""
+    sent = {size: messages(Coalesce().run(strided(size))) for size in (None, 64, 1 << 16, 1 << 30)}
+    assert sent == {None: 8, 64: 2, 1 << 16: 2, 1 << 30: 8}
+    assert messages(Coalesce(size=1 << 30).run(strided(64))) == 8
+    assert messages(Coalesce(size=64, start=1).run(strided())) == 8
+    assert messages(Coalesce(pack="never").run(strided(64))) == 8
+
+
+def test_what_is_packed_at_a_size_is_no_later_in_the_model():
+    """The group decides by itself: 3 starts saved against 8 quarters and two copies of all bytes at memory speed."""
+    chunk = (3 * 8 - 8 * 2) * (1 << 16) // 8  # where both are as long, had a message a byte a chunk
+    group = Group(0, 0, 4, 1, (4, 4))
+    assert pays(group, 4 * chunk - 1, 1 << 16) and not pays(group, 4 * chunk, 1 << 16)
+
+
+@given(st.integers(2, 40), st.integers(1, 40), st.integers(1, 80), st.integers(1, 1 << 20), st.integers(1, 1 << 18))
+def test_what_pays_is_what_the_model_says(number, copies, count, chunk, start):
+    """k messages at a start each against one, the copies' starts and bytes at memory speed; one size decides."""
+    group = Group(0, 0, number, count, (copies, 0))
+    alone, together = 8 * number * start, 8 * start + 2 * copies * start + count * chunk
+    assert pays(group, chunk, start) == (together < alone)
+    assert pays(group, chunk, start) <= pays(group, chunk / 2, start)
+
+
+def test_what_is_in_place_at_one_end_is_not_copied_there():
+    """PAT's allgather stages what it receives: what lies together at an end is sent from there."""
+    schedule = PAT().run(Problem(complete(8), Collective("allgather", 8)))
+    plain, packed = (Coalesce(pack=how).run(lowered(schedule)) for how in ("never", "always"))
+    assert_right(packed)
+    assert messages(packed) <= messages(plain)
+
+
+def test_a_threadblock_takes_the_copies():
+    """Copies of a rank may all land in one threadblock, which holds so many steps."""
+    schedule = BFB().run(Problem(torus(3, 3), Collective("allgather", 9)))
+    free = Coalesce(pack="always").run(lowered(schedule))
+    tight = Coalesce(pack="always", max_steps=6).run(lowered(schedule))
+    assert_right(tight)
+    assert messages(free) < messages(tight) or messages(free) == messages(Coalesce(pack="never").run(lowered(schedule)))
+    local = np.isin(tight.opcode, [Opcode.COPY, Opcode.REDUCE])
+    assert int(np.bincount(tight.block_rank[tight.block][local], minlength=9).max()) <= 6
+
+
+@pytest.mark.parametrize("runtime", ["executor", "msccl", "rccl"])
+def test_a_file_of_packed_messages_is_right(runtime):
+    """At 4 KiB an allgather packs what goes over a link in a step; the file is read back and executed."""
+    text = "topology t = torus(8); collective c = allgather on t { size: 1 KiB }; schedule c using swing;"
+    made = api.compile_source(text, target=f"msccl-xml{{runtime={runtime}}}").collectives["c"]
+    assert all(report.ok for report in made.reports)
+    assert any("packed in scratch" in remark for remark in made.remarks)
+
+
+def test_an_impossible_way_of_packing():
+    for options in ({"pack": "sometimes"}, {"start": 0}, {"size": 0}):
+        with pytest.raises(CollcError) as caught:
+            Coalesce(**options).run(strided())
+        assert caught.value.diagnostics[0].code == ("C0599" if "pack" in options else "C0508")
