@@ -32,8 +32,10 @@ __all__ = [
     "Deadlock",
     "Execution",
     "Wait",
+    "completes_with",
     "connections",
     "execute",
+    "linearization",
     "partners",
     "primitives",
     "smallest_depth",
@@ -369,8 +371,29 @@ def execute(program: Program, fifo_depth: int | None = None, split: int | None =
     return Execution(runs[:, 0], runs[:, 1], runs[:, 2], split, state.depth, state.deadlock())
 
 
+def completes_with(program: Program, fifo_depth: int, split: int | None = None) -> bool:
+    """Return whether a program completes with FIFOs of a depth, as :func:`execute` finds, in less time."""
+    from .waves import passes_through
+
+    swift = passes_through(program, fifo_depth, split)
+    return execute(program, fifo_depth, split).deadlock is None if swift is None else swift
+
+
+def linearization(program: Program) -> Array:
+    """Return all instructions in some order that all waits allow; those of a deadlock that never finish are missing."""
+    from .waves import waves
+
+    swift = waves(program)
+    return execute(program).finished if swift is None else swift.instruction
+
+
 def smallest_depth(program: Program, split: int | None = None) -> int | None:
     """Return the least FIFO depth at which the program completes, or nothing where it never does."""
+    from .waves import least_depth
+
+    swift = least_depth(program, split)
+    if swift is not None:
+        return swift
     execution = execute(program, None, split)
     return None if execution.deadlock else execution.depth
 
@@ -390,7 +413,7 @@ def smallest_split(program: Program, fifo_depth: int, splits: Sequence[int]) -> 
     """
 
     def completes(split: int) -> bool:
-        return execute(program, fifo_depth, split).deadlock is None
+        return completes_with(program, fifo_depth, split)
 
     if splits and completes(splits[0]):  # as most programs do
         return splits[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -10,8 +11,10 @@ import numpy as np
 
 from ..layout import layout, sizes, total
 from ..machine import Execution, execute, partners, primitives, smallest_depth
-from ..program import Program
+from ..program import INSTRUCTION_COLUMNS, Opcode, Program
+from ..waves import fingerprint, least_depth, passes_through, waves
 from ._accesses import accesses, bounds, input_writes, overlaps
+from ._columns import computes
 from ._order import Order
 from ._races import races
 from ._structure import matched, structure, summary
@@ -26,6 +29,13 @@ Array = np.ndarray[Any, np.dtype[Any]]
 MAX_CHUNKS = 1 << 25
 #: primitives up to which the depth is also found for instructions run chunk by chunk
 CHEAP = 1 << 18
+
+#: what is checked of the data
+_DATA = ("races", "single reduction", "postcondition")
+
+#: wide programs found right, by fingerprint and whether in place
+_right: OrderedDict[tuple[bytes, bool], None] = OrderedDict()
+_REMEMBERED = 64
 
 _KEPT = "out-of-place input is not written"
 
@@ -75,6 +85,11 @@ def _checks(program: Program, modes: Sequence[bool], fifo_depth: int | None, spl
         good &= check.ok or check.name == _KEPT
         yield check
     if good:
+        if (depth := _completes(program, fifo_depth, split)) is not None and _sound(program, modes):
+            yield _completed(program, depth, fifo_depth, split)
+            ways = _ways(modes)
+            yield from (Check(name, True, ways) for name in _DATA)
+            return
         execution = execute(program, fifo_depth, split)
         yield _deadlock(program, execution, fifo_depth)
         if not execution.deadlock:
@@ -111,10 +126,15 @@ def _deadlock(program: Program, execution: Execution, fifo_depth: int | None) ->
             least = smallest_depth(program, execution.split)
             stuck = f"with FIFOs of depth {fifo_depth} ({least or 'no depth'} would do): {stuck}"
         return Check("deadlock", False, stuck)
+    return _completed(program, execution.depth, fifo_depth, execution.split)
+
+
+def _completed(program: Program, depth: int, fifo_depth: int | None, split: int | None) -> Check:
+    """Return the check that a program completes, ``depth`` being the least that will do where none is given."""
     if fifo_depth is not None:
         return Check("deadlock", True, f"completes with FIFOs of depth {fifo_depth}")
-    detail = f"completes with FIFOs of depth {execution.depth}"
-    if execution.split is None and primitives(program, 1).sum() <= CHEAP:
+    detail = f"completes with FIFOs of depth {depth}"
+    if split is None and primitives(program, 1).sum() <= CHEAP:
         detail += f" (of depth {smallest_depth(program, 1)} where every chunk is sent on its own)"
     return Check("deadlock", True, detail)
 
@@ -122,7 +142,7 @@ def _deadlock(program: Program, execution: Execution, fifo_depth: int | None) ->
 def _data(program: Program, modes: Sequence[bool], finished: Array, partner: Array) -> Iterator[Check]:
     """Yield what depends on the data, one check for all ways in which the buffers may overlap."""
     order = Order(program, finished, partner)
-    found: dict[str, list[str]] = {"races": [], "single reduction": [], "postcondition": []}
+    found: dict[str, list[str]] = {name: [] for name in _DATA}
     for inplace in modes:
         where = layout(program, inplace)
         outcome = evaluate(program, where, finished, partner)
@@ -133,7 +153,65 @@ def _data(program: Program, modes: Sequence[bool], finished: Array, partner: Arr
         clashes = overlaps(program, where) + races(program, where, accesses(program, where), order)
         for name, problems in zip(found, (clashes, wrong, missed), strict=True):
             found[name] += [f"{'in' if inplace else 'out of'} place: {text}" for text in problems]
-    ways = " and ".join("in place" if inplace else "out of place" for inplace in modes)
     for name, problems in found.items():
         if name != "postcondition" or problems or not found["single reduction"]:
-            yield _check(name, problems, ways)
+            yield _check(name, problems, _ways(modes))
+
+
+def _ways(modes: Sequence[bool]) -> str:
+    return " and ".join("in place" if inplace else "out of place" for inplace in modes)
+
+
+# ---- wide programs, which are mostly right
+
+
+def _completes(program: Program, fifo_depth: int | None, split: int | None) -> int | None:
+    """Return the depth with which a wide program completes, the least where none is given; nothing where unknown."""
+    if fifo_depth is None:
+        return least_depth(program, split)
+    return fifo_depth if passes_through(program, fifo_depth, split) else None
+
+
+def _bare(program: Program) -> Program:
+    """Return the program without instructions that do nothing, wait for nothing and are waited for by nobody."""
+    awaited = np.zeros(program.num_instructions, dtype=bool)
+    awaited[program.deps] = True
+    start = program.dep_start.astype(np.int64)
+    kept = (program.opcode != Opcode.NOP) | awaited | (start[:-1] < start[1:])
+    if kept.all():
+        return program
+    place = np.concatenate([[0], np.cumsum(kept)])
+    rows = np.flatnonzero(kept)
+    columns: dict[str, Any] = {name: getattr(program, name)[rows] for name in INSTRUCTION_COLUMNS}
+    return attrs.evolve(
+        program, block_start=place[program.block_start], dep_start=start[np.append(rows, program.num_instructions)],
+        deps=place[program.deps], **columns,
+    )  # fmt: skip
+
+
+def _sound(program: Program, modes: Sequence[bool]) -> bool:
+    """Return whether a wide program is known to be right in every mode; where not, execute it one by one to say why.
+
+    What was found of a program is remembered: what was written and read back is the same program.
+    """
+    if program.collective.ordered:
+        return False
+    program = _bare(program)
+    name = fingerprint(program)
+    left = [inplace for inplace in modes if (name, inplace) not in _right]
+    swift = waves(program) if left else None
+    if left and swift is None:
+        return False
+    if swift is not None:
+        partner = partners(program)
+        order = Order(program, swift.instruction, partner)
+        for inplace in left:
+            where = layout(program, inplace)
+            if overlaps(program, where) or races(program, where, accesses(program, where), order):
+                return False
+            if not computes(program, where, swift, partner):
+                return False
+            _right[name, inplace] = None
+    while len(_right) > _REMEMBERED:
+        _right.popitem(last=False)
+    return True

@@ -1,0 +1,149 @@
+"""What a wide program computes, wave after wave, in whole columns: only whether it is right.
+
+The same execution on symbols as :mod:`._values`, which explains what is wrong where this says no. An identity is one
+number a location, the ranks that contribute are bits of as many 64-bit words as they need.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+
+from ..collective import Collective
+from ..layout import Layout, locations
+from ..program import Buffer, Opcode, Program
+from ..waves import Waves
+
+__all__ = ["computes"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_WORD = 64
+_REDUCES = np.array([op.reduces for op in Opcode])
+
+
+def computes(program: Program, where: Layout, order: Waves, partner: Array) -> bool:
+    """Return whether all reads and reductions are right and the outputs hold what the collective promises.
+
+    ``order`` must not hold conflicting accesses in one wave: the program has no races (see :mod:`._races`).
+    """
+    if not program.collective.reduces and _REDUCES[program.opcode].any():
+        return False
+    memory = _Memory(program, where, partner)
+    rows, start = _by_opcode(program, order)
+    return all(memory.do(rows[a:b]) for a, b in zip(start[:-1].tolist(), start[1:].tolist(), strict=True)) and (
+        memory.holds_promise(program, where)
+    )
+
+
+def _by_opcode(program: Program, order: Waves) -> tuple[Array, Array]:
+    """Return the instructions wave by wave, those of a wave by opcode, and where runs of one wave and opcode start."""
+    wave = np.repeat(np.arange(len(order)), np.diff(order.start))
+    key = wave * len(Opcode) + program.opcode[order.instruction]
+    by_key = np.argsort(key, kind="stable")
+    changes = np.flatnonzero(np.diff(key[by_key])) + 1
+    start = np.concatenate([[0], changes, [len(key)]]) if len(key) else np.zeros(1, dtype=np.int64)
+    return order.instruction[by_key], start
+
+
+@attrs.frozen(eq=False)
+class _Values:
+    """Values in a row: ``identity`` (n), 0 for what nobody wrote, and ``ranks`` (n, words), bits of contributors."""
+
+    identity: Array
+    ranks: Array
+
+    @classmethod
+    def empty(cls, size: int, words: int) -> _Values:
+        return cls(np.zeros(size, dtype=np.int64), np.zeros((size, words), dtype=np.uint64))
+
+    def __getitem__(self, at: Array) -> _Values:
+        return _Values(self.identity[at], self.ranks[at])
+
+    def __setitem__(self, at: Array, values: _Values) -> None:
+        self.identity[at], self.ranks[at] = values.identity, values.ranks
+
+
+class _Memory:
+    """All buffers, and what has been sent."""
+
+    def __init__(self, program: Program, where: Layout, partner: Array):
+        collective = program.collective
+        words = -(-collective.num_ranks // _WORD) if collective.reduces else 0
+        self.often = collective.idempotent
+        self.opcode, self.count = program.opcode, program.count.astype(np.int64)
+        self.src, self.dst = locations(program, where)
+        sends = np.array([op.sends for op in Opcode])[program.opcode]
+        sizes = np.where(sends, self.count, 0)
+        self.out = np.cumsum(sizes) - sizes
+        self.come = np.where(partner >= 0, self.out[partner], -1)
+        self.sent = _Values.empty(int(sizes.sum()), words)
+        self.values = _Values.empty(where.total, words)
+        for rank in range(program.num_ranks):
+            at, identity = _places(program, where, rank, output=False)
+            self.values.identity[at] = identity
+            if words:
+                self.values.ranks[at, rank // _WORD] = np.uint64(1 << rank % _WORD)
+
+    def do(self, rows: Array) -> bool:
+        """Execute instructions of one opcode, none of which waits for another; return whether they were right."""
+        op = Opcode(int(self.opcode[rows[0]]))
+        count = self.count[rows]
+        each = np.repeat(np.arange(len(rows)), count)
+        chunk = np.arange(len(each)) - np.repeat(np.cumsum(count) - count, count)
+        at = self.dst[rows][each] + chunk
+        if op is Opcode.NOP:
+            return True
+        given = [self.values[self.src[rows][each] + chunk]] if op.reads_src else []
+        if op.reads_dst:
+            given.append(self.values[at])
+        if op.receives:
+            given.append(self.sent[self.come[rows][each] + chunk])
+        if not all(value.identity.all() for value in given) or (len(given) > 1 and not self._fit(*given)):
+            return False
+        value = given[0] if len(given) == 1 else _Values(given[0].identity, given[0].ranks | given[1].ranks)
+        if op.writes_dst:
+            self.values[at] = value
+        if op.sends:
+            self.sent[self.out[rows][each] + chunk] = value
+        return True
+
+    def _fit(self, mine: _Values, other: _Values) -> bool:
+        """Return whether two values may be reduced: the same chunks, and no rank contributes to both."""
+        apart = self.often or not (mine.ranks & other.ranks).any()
+        return apart and np.array_equal(mine.identity, other.identity)
+
+    def holds_promise(self, program: Program, where: Layout) -> bool:
+        """Return whether every output holds all that the collective promises."""
+        everyone = np.zeros(self.values.ranks.shape[1], dtype=np.uint64)
+        for rank in range(program.num_ranks):
+            if len(everyone):
+                everyone[rank // _WORD] |= np.uint64(1 << rank % _WORD)
+        for rank in range(program.num_ranks):
+            at, identity = _places(program, where, rank, output=True)
+            if not np.array_equal(self.values.identity[at], identity):
+                return False
+            if len(everyone) and not (self.values.ranks[at] == everyone).all():
+                return False
+        return True
+
+
+def _places(program: Program, where: Layout, rank: int, output: bool) -> tuple[Array, Array]:
+    """Return the addresses of a rank's input (or output), and the identity of what is there first (or last)."""
+    collective, chunks = program.collective, program.chunks
+    shards = _shards(collective, rank, output)
+    slots = (collective.output_slots if output else collective.input_slots)(rank, shards)
+    shards, slots = shards[slots >= 0], slots[slots >= 0].astype(np.int64)
+    buffer = Buffer.OUTPUT if output else Buffer.INPUT
+    at = int(where.base[rank, buffer]) + slots[:, None] * chunks + np.arange(chunks)
+    return at.ravel(), (shards[:, None] * chunks + np.arange(chunks) + 1).ravel()
+
+
+def _shards(collective: Collective, rank: int, output: bool) -> Array:
+    """Return the shards that may lie in a rank's input (or output)."""
+    ranks = collective.num_ranks
+    if collective.kind != "alltoall":
+        return np.arange(ranks)
+    return np.arange(rank, ranks * ranks, ranks) if output else np.arange(ranks) + rank * ranks
