@@ -1,6 +1,6 @@
 """Lowering: what programs become for each runtime, beside the classic ones written by hand.
 
-    python benchmarks/lowering.py [--only NAME ..] [--json] [--scale]
+    python benchmarks/lowering.py [--only NAME ..] [--json | --table] [--scale]
 
 Compiles each algorithm to MSCCL-XML for the three runtimes with all passes of -O2. Prints the most threadblocks of a
 rank, the most steps of a threadblock, instructions of a rank (the mean) and channels, the strategy by which
@@ -59,10 +59,10 @@ class Algorithm:
         )
 
 
-def _ring(ranks: int) -> Classic:
+def _ring(ranks: int, ways: int = 1) -> Classic:
     """Send, pass on sums, then results, receive; unfused: receive, add and send, then receive and send."""
     steps, unfused = 2 * ranks - 1, 1 + 3 * (ranks - 1) + 1 + (2 * ranks - 3)
-    return Classic(1, (steps, unfused), (steps, unfused))
+    return Classic(ways, (steps, unfused), (ways * steps, ways * unfused))
 
 
 def _allpairs(ranks: int) -> Classic:
@@ -79,7 +79,7 @@ def _doubling(peers: int) -> Classic:
 ALGORITHMS = (
     Algorithm("ring 8", "uniring(8)", "allreduce", "ring", classic=_ring(8)),
     Algorithm("ring 16", "uniring(16)", "allreduce", "ring", classic=_ring(16)),
-    Algorithm("ring, both ways, 8", "biring(8)", "allreduce", "ring"),
+    Algorithm("ring, both ways, 8", "biring(8)", "allreduce", "ring", classic=_ring(8, 2)),
     Algorithm("recursive doubling 8", "hypercube(3)", "allreduce", "recursive-doubling", classic=_doubling(3)),
     Algorithm("recursive doubling 16", "hypercube(4)", "allreduce", "recursive-doubling", classic=_doubling(4)),
     Algorithm("allpairs 8", "complete(8)", "allreduce", "bfb", classic=_allpairs(8)),
@@ -164,6 +164,22 @@ def line(found: dict[str, Any]) -> str:
     )
 
 
+def table(found: list[dict[str, Any]]) -> str:
+    """Return a table in Markdown: threadblocks, steps and instructions of each runtime, the classic form's after."""
+    head = ["| algorithm | collective | " + " | ".join(PROFILES) + " |", "|---" * (2 + len(PROFILES)) + "|"]
+    lines: dict[tuple[str, str], dict[str, str]] = {}
+    for one in found:
+        cell = "refused"
+        if "refused" not in one:
+            cell = f"{one['threadblocks']} x {one['steps']}, {one['instructions']:g}"
+            if "classic" in one:
+                cell += " ({} x {}, {:g})".format(*one["classic"])
+            cell += "" if one["ok"] else " WRONG"
+        lines.setdefault((one["name"], one["collective"]), {})[one["runtime"]] = cell
+    rows = [f"| {name} | {kind} | " + " | ".join(by.values()) + " |" for (name, kind), by in lines.items()]
+    return "\n".join([*head, *rows])
+
+
 def large() -> int:
     """Print the seconds that large networks take, step by step."""
     for algorithm in LARGE:
@@ -181,21 +197,26 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--only", nargs="*", default=[], help="names to measure, or their beginnings")
     parser.add_argument("--json", action="store_true", help="one object a line")
+    parser.add_argument("--table", action="store_true", help="in Markdown, as docs/msccl.md has it")
     parser.add_argument("--scale", action="store_true", help="large networks")
     given = parser.parse_args(arguments)
     if given.scale:
         return large()
-    if not given.json:
+    if not given.json and not given.table:
         head = f"{'algorithm':24} {'collective':10} {'runtime':9}"
         print(f"{head}  tbs  steps  instr.   ch    classic joined   for           maxBytes")
-    bad = 0
+    bad, rows = 0, list[dict[str, Any]]()
     for algorithm in ALGORITHMS:
         if given.only and not any(algorithm.name.startswith(name) for name in given.only):
             continue
         for runtime in PROFILES:
             found = row(algorithm, runtime)
             bad |= found.get("ok") is False or bool(found.get("exceeds"))
-            print(json.dumps(found) if given.json else line(found), flush=True)
+            rows.append(found)
+            if not given.table:
+                print(json.dumps(found) if given.json else line(found), flush=True)
+    if given.table:
+        print(table(rows))
     return int(bad)
 
 

@@ -4,7 +4,8 @@
 
 Plants one fault at a time (an offset, a count, a peer, the order of two steps, a wait or flag, a step's type, a
 channel; with ``--more`` also others, and two at once) in files that collc makes of rings, recursive doubling, all
-pairs, breadth-first broadcast, forests and swing, for every runtime and for two protocols. Verification judges each;
+pairs, breadth-first broadcast, forests and swing, for every runtime and for two protocols, and in files arranged as
+those of others are. Verification judges each;
 so does brute force (tests/msccl_judge.py), which knows nothing of the verifier: it moves numbers through finite FIFOs
 in random orders, at several sizes. An accepted file is run ``--runs`` times. A fault that brute force shows to be
 harmful and that verification accepts is *missed*: there must be none. *Strict* are faults refused although no run went
@@ -17,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import random
-import re
 import sys
 import time
 from collections import Counter
@@ -28,18 +28,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 import attrs
 import programs
+from msccl_faults import KINDS, MORE, plant
 from msccl_judge import every_split, judge
+from msccl_published import PUBLISHED
 
 import collc
 from collc.backends.msccl_xml import MscclXml, verify_text
 from collc.ir.diagnostic import CollcError
 
-KINDS = ("offset", "count", "peer", "order", "dependency", "op", "channel")
-#: faults beyond single steps: declared chunks, attributes of the algorithm, a step lost, done twice, two faults at once
-MORE = ("chunks", "head", "lost", "twice", "two")
 _RUNTIMES = ("executor", "msccl", "rccl")
-_ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
-_TYPES = ("s", "r", "cpy", "re", "rcs", "rrc", "rrs", "rrcs", "nop")
 
 #: topology, scheduler, collectives; those of the first group are small
 _SMALL = (
@@ -59,6 +56,11 @@ _LARGE = (
     ("torus(4,4)", "swing", ("allreduce",)),
     ("uniring(8)", "ring", ("allreduce",)),
 )
+#: files as others arrange them, each for a runtime that takes it
+_STRANGERS = (
+    ("one pass", "rccl"), ("one pass, three ranks", "msccl"), ("rail", "executor"), ("hierarchical", "msccl"),
+    ("tree", "executor"),
+)  # fmt: skip
 
 
 @attrs.frozen
@@ -87,6 +89,7 @@ def small_cases() -> list[Case]:
             runtime = _RUNTIMES[k % 2]
             (artifact,) = MscclXml(runtime=runtime, proto=proto).emit(program)  # type: ignore[arg-type]
             cases.append(Case(f"{program.name} {proto}", runtime, artifact.text))
+    cases += [Case(name, runtime, PUBLISHED[name]) for name, runtime in _STRANGERS]
     return cases + list(_compiled(_SMALL))
 
 
@@ -102,119 +105,6 @@ def _compiled(table: Sequence[tuple[str, str, tuple[str, ...]]]) -> Iterator[Cas
             for runtime in _RUNTIMES:
                 result = collc.compile_source(text, target=f"msccl-xml{{runtime={runtime}}}")
                 yield Case(f"{scheduler} {kind} on {topology}", runtime, result.artifacts["c"].text)
-
-
-# ---- faults
-
-
-def plant(text: str, kind: str, luck: random.Random) -> str:
-    """Return the text with one fault of a kind, or as it was where there is no place for such a fault."""
-    lines = text.split("\n")
-    steps = [n for n, line in enumerate(lines) if "<step " in line]
-    blocks = [n for n, line in enumerate(lines) if "<tb " in line]
-    match kind:
-        case "order":
-            return "\n".join(_swap(lines, steps, luck))
-        case "two":
-            return plant(plant(text, luck.choice(KINDS), luck), luck.choice(KINDS), luck)
-        case "head":
-            return _headed(text, luck)
-        case "lost" | "twice":
-            return "\n".join(_renumbered(lines, luck.choice(steps), kind == "twice"))
-    if kind == "chunks":
-        at = luck.choice([n for n, line in enumerate(lines) if "<gpu " in line])
-        name = luck.choice(["i_chunks", "o_chunks", "s_chunks"])
-        found = int(dict(_ATTRIBUTE.findall(lines[at]))[name])
-        lines[at] = _with(lines[at], **{name: max(found + luck.choice([-2, -1, 1, 5]), 0)})
-        return "\n".join(lines)
-    if kind in ("peer", "channel"):
-        at = luck.choice(blocks)
-        ranks, channels = text.count("<gpu "), int(dict(_ATTRIBUTE.findall(text))["nchannels"])
-        lines[at] = _ended(lines[at], kind, ranks, channels, luck)
-    else:
-        at = luck.choice(steps)
-        lines[at] = _stepped(lines[at], kind, luck)
-    return "\n".join(lines)
-
-
-def _with(line: str, **changes: object) -> str:
-    for name, value in changes.items():
-        line = re.sub(rf'\b{name}="[^"]*"', f'{name}="{value}"', line)
-    return line
-
-
-def _headed(text: str, luck: random.Random) -> str:
-    """Change an attribute of the algorithm."""
-    start = text.index("<algo ")
-    end = text.index("\n", start)
-    values = dict(_ATTRIBUTE.findall(text[start:end]))
-    name = luck.choice(
-        ["proto", "nchannels", "nchunksperloop", "inplace", "outofplace", "maxBytes", "minBytes", "coll"]
-    )
-    found = values[name]
-    choices: dict[str, list[object]] = {
-        "proto": ["Simple", "LL", "LL128"], "inplace": [0, 1], "outofplace": [0, 1],
-        "maxBytes": [0, 1 << 20, 1 << 26, 1 << 40], "minBytes": [0, 1 << 20, 1 << 26],
-        "coll": ["allreduce", "allgather", "alltoall", "reducescatter", "reduce_scatter"],
-    }  # fmt: skip
-    fallback = [int(found) - 1, int(found) + 1, 2 * int(found)] if found.isdigit() else []
-    changed = luck.choice([v for v in choices.get(name, fallback) if str(v) != found])
-    return text[:start] + _with(text[start:end], **{name: changed}) + text[end:]
-
-
-def _renumbered(lines: list[str], at: int, twice: bool) -> list[str]:
-    """Leave a step out or do it twice; the steps after it count on."""
-    result = lines[:at] + [lines[at]] * (2 if twice else 0) + lines[at + 1 :]
-    first = at
-    while "<step " in result[first - 1]:
-        first -= 1
-    for number, n in enumerate(range(first, len(result))):
-        if "<step " not in result[n]:
-            break
-        result[n] = _with(result[n], s=number)
-    return result
-
-
-def _swap(lines: list[str], steps: list[int], luck: random.Random) -> list[str]:
-    """Exchange two steps of a threadblock, mostly neighbours; they keep the numbers of their places."""
-    first = luck.choice(steps)
-    end = next(n for n in range(first, len(lines)) if "<step " not in lines[n])
-    if end - first < 2:
-        return lines
-    second = first + 1 if luck.random() < 0.7 else luck.randrange(first + 1, end)
-    numbers = [dict(_ATTRIBUTE.findall(lines[n]))["s"] for n in (first, second)]
-    lines[first], lines[second] = _with(lines[second], s=numbers[0]), _with(lines[first], s=numbers[1])
-    return lines
-
-
-def _ended(line: str, kind: str, ranks: int, channels: int, luck: random.Random) -> str:
-    values = dict(_ATTRIBUTE.findall(line))
-    if kind == "channel":
-        return _with(line, chan=luck.choice([c for c in range(-1, channels + 1) if str(c) != values["chan"]]))
-    side = luck.choice(["send", "recv"])
-    return _with(line, **{side: luck.choice([r for r in range(-1, ranks + 1) if str(r) != values[side]])})
-
-
-def _stepped(line: str, kind: str, luck: random.Random) -> str:
-    values = dict(_ATTRIBUTE.findall(line))
-    match kind:
-        case "offset":
-            side = luck.choice(["src", "dst"])
-            if luck.random() < 0.2:
-                return _with(line, **{f"{side}buf": luck.choice([b for b in "ios" if b != values[f"{side}buf"]])})
-            offset = int(values[f"{side}off"])
-            return _with(line, **{f"{side}off": luck.choice([offset - 1, offset + 1, offset + 2, luck.randrange(16)])})
-        case "count":
-            return _with(line, cnt=luck.choice([int(values["cnt"]) + d for d in (-1, 1, 2, 71)]))
-        case "op":
-            return _with(line, type=luck.choice([t for t in _TYPES if t != values["type"]]))
-    if luck.random() < 0.3:
-        return _with(line, hasdep=1 - int(values["hasdep"]))
-    if values["depid"] != "-1" and luck.random() < 0.5:
-        if luck.random() < 0.5:
-            return _with(line, depid=-1, deps=-1)
-        return _with(line, deps=max(int(values["deps"]) + luck.choice([-2, -1, 1, 2]), 0))
-    return _with(line, depid=luck.randrange(4), deps=luck.randrange(6))
 
 
 # ---- judgement

@@ -34,6 +34,8 @@ __all__ = ["Converted", "convert_text", "load_published", "program_spec"]
 
 #: what says that a program as it is arranged does not fit a runtime, and might if it were arranged otherwise
 _MISFITS = LIMITS | {"C0620", "C0633", "C0634"}
+#: how a file says that larger calls would hang
+_HANGS = "no larger: from "
 _AS_IT_IS = Recipe("0", (), ("balance-threadblocks",))
 _ANEW = tuple(Element(name) for name in ("unfuse", "balance-threadblocks"))
 _PACKED = tuple(Element(name) for name in ("fuse", "unfuse", "prune-dependencies", "reuse-scratch"))
@@ -188,7 +190,10 @@ class _Converter:
         """Return the target with what the file says where no option does."""
         cls = target_class(element.name, element.span)
         defaults = self.defaults(element) if element.name == "msccl-xml" else {}
-        return build(cls, f"target `{element.name}`", element.options, {**defaults, **changes}, element.span)
+        made = build(cls, f"target `{element.name}`", element.options, {**defaults, **changes}, element.span)
+        if self.published is not None and element.name == "msccl-xml":
+            return attrs.evolve(made, scale=self.published.scale)  # type: ignore[call-arg]
+        return made
 
     def defaults(self, element: Element) -> dict[str, Any]:
         if self.published is None:
@@ -209,16 +214,34 @@ class _Converter:
     def sized(self, element: Element, wanted: Target, recipe: Recipe) -> CollectiveResult:
         """Return the result, for fewer sizes than the file's where no more are safe."""
         try:
-            return self.run(wanted, recipe)
+            made = self.run(wanted, recipe)
+            self.warn_of_sizes(element, made)
+            return made
         except CollcError as problem:
             given = {option.name.replace("_", "-") for option in element.options}
             if self.published is None or "max-bytes" in given or {d.code for d in problem.diagnostics} != {"C0630"}:
                 raise
             reason = problem.diagnostics[0]
         made = self.run(self.target(element, max_bytes=None), recipe)
-        found = f"`{self.path}` is for larger calls than {_name(wanted)} could make with it"
-        self.warnings.append(warning("C0073", found, notes=[reason.message, *reason.notes]))
+        self.larger(wanted, [reason.message, *reason.notes])
         return made
+
+    def warn_of_sizes(self, element: Element, made: CollectiveResult) -> None:
+        """Warn where the file was for calls of any size and what is made of it is not, lest large ones hang."""
+        if self.published is None or element.name != "msccl-xml" or self.published.options["max_bytes"] is not None:
+            return
+        if "max-bytes" in {option.name.replace("_", "-") for option in element.options}:
+            return
+        from collc.backends.msccl_xml.reader import read
+
+        for target, artifacts in made.emitted:
+            said = [line for artifact in artifacts for line in read(artifact.text).comments]
+            if why := next((line for line in said if line.startswith(_HANGS)), None):
+                self.larger(target, [why])
+
+    def larger(self, wanted: Target, notes: Sequence[str]) -> None:
+        found = f"`{self.path}` is for larger calls than {_name(wanted)} could make with it"
+        self.warnings.append(warning("C0073", found, notes=notes))
 
     def run(self, target: Target, recipe: Recipe) -> CollectiveResult:
         """Compile for one target. A program for one use only is executed by the target, which knows uses; others need

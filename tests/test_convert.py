@@ -89,6 +89,17 @@ def ring(ranks: int, **head: object) -> str:
     return xml("allreduce", ranks, blocks, (ranks, ranks, 0), **{"name": "ring", "inplace": 1, "outofplace": 1, **head})
 
 
+def doubling(chunks: int, **head: object) -> str:
+    """Four ranks add up their whole buffers in place, first with one neighbour, then with the other."""
+    n = chunks
+    return xml(
+        "allreduce", n,
+        [[(r ^ 1, r ^ 1, 0, [f"s i0 s0 {n}", f"r i0 s0 {n}", f"re s0 i0 {n} !"]),
+          (r ^ 2, r ^ 2, 0, [f"s i0 s{n} {n} <0:2", f"r i0 s{n} {n}", f"re s{n} i0 {n}"])] for r in range(4)],
+        (n, n, 2 * n), **{"inplace": 1, "outofplace": 0, **head},
+    )  # fmt: skip
+
+
 def written(name: str, text: str) -> str:
     Path(name).write_text(text)
     return name
@@ -191,6 +202,31 @@ def test_sizes_mean_the_same_calls(collc: Collc, head: dict[str, object], runtim
     assert read(Path("b.xml").read_text()).max_bytes == largest
 
 
+@pytest.mark.parametrize("runtime", ["executor", "rccl", "msccl"])
+@pytest.mark.parametrize("chunks", [1, 3, 6, 60])
+def test_chunks_stay_as_large_as_they_were(collc: Collc, chunks: int, runtime: str) -> None:
+    """Four ranks double what they have in whole buffers, whose chunks are no multiple of the ranks."""
+    text = doubling(chunks, maxBytes=1 << 20)
+    written("a.xml", text)
+    target = f"msccl-xml{{runtime={runtime}}}"
+    assert (ran := collc("convert", "a.xml", "-t", target, "-o", "b.xml")).err == "" and ran.status == 0
+    made = read(Path("b.xml").read_text())
+    assert (made.nchunksperloop, made.gpus[0].s_chunks) == (chunks, 2 * chunks)
+    assert {step.cnt for gpu in made.gpus for block in gpu.threadblocks for step in block.steps} == {chunks}
+    assert judge(Path("b.xml").read_text(), runtime, 4) == ""
+
+
+def test_chunks_are_smaller_where_parts_of_them_move(collc: Collc) -> None:
+    """What passes cut is no multiple of the file's chunks: it is written in the program's."""
+    written("a.xml", doubling(60, maxBytes=1 << 20))
+    ran = collc(
+        "convert", "a.xml", "-t", "msccl-xml", "-o", "b.xml", "-p", "replicate{instances=2},balance-threadblocks"
+    )
+    assert ran.status == 0, ran.err
+    assert read(Path("b.xml").read_text()).nchunksperloop > 60
+    assert judge(Path("b.xml").read_text(), "executor", 4) == ""
+
+
 def test_options_of_the_target_go_before_the_file(collc: Collc) -> None:
     given_ = "msccl-xml{min-bytes=8,max-bytes=16,algorithm=mine,proto=LL,inplace=false}"
     collc("convert", written("a.xml", ring(4, maxBytes=4096)), "-t", given_, "-o", "b.xml")
@@ -257,8 +293,11 @@ def test_sizes_that_hang_elsewhere_are_left_out_and_said(collc: Collc) -> None:
     assert verify_text(text, runtime="executor").ok
     written("a.xml", text)
     ran = collc("convert", "a.xml", "-t", "msccl-xml{proto=Simple}", "-o", "b.xml")
-    assert (ran.status, ran.err) == (0, "")  # the file names no limit that could be missed
+    assert "`a.xml` is for larger calls than runtime executor could make with it [C0073]" in ran.err
+    assert "from 8388616 bytes on it hangs" in ran.err
     assert read(Path("b.xml").read_text()).max_bytes == 8 << 20
+    asked = "msccl-xml{proto=Simple,max-bytes=4194304}"
+    assert collc("convert", "a.xml", "-t", asked, "-o", "b.xml").err == ""
     written("a.xml", text.replace('maxBytes="0"', 'maxBytes="16777216"'))
     ran = collc("convert", "a.xml", "-t", "msccl-xml{proto=Simple}", "-o", "b.xml")
     assert "`a.xml` is for larger calls than runtime executor could make with it [C0073]" in ran.err

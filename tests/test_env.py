@@ -7,6 +7,7 @@ import shlex
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commands import Ran
@@ -16,7 +17,7 @@ from msccl_files import nodes
 from test_convert import IN_PLACE, alltoall, ring, written
 
 from collc.backends.msccl_xml import read
-from collc.backends.msccl_xml.bundle import Member, check_together, common_call, takers
+from collc.backends.msccl_xml.bundle import Member, check_together, common_call, gaps, takers
 from collc.backends.msccl_xml.loading import config_text, environment
 from collc.backends.msccl_xml.profiles import PROFILES
 from collc.ir.diagnostic import CollcError
@@ -270,3 +271,76 @@ def test_what_collc_writes_for_ranges_is_loaded_together(collc: Collc) -> None:
     assert collc("r.coll", "-t", "msccl-xml{min-bytes=65537,algorithm=large}", "-o", "out/large.xml").status == 0
     assert collc("verify", "out/small.xml", "out/large.xml", "--runtime", "executor").status == 0
     assert collc("env", "out").status == 0
+
+
+# ---- what a loader picks
+
+
+def picked(found: dict[str, Any], coll: str, size: int, elements: int, inplace: bool) -> list[str]:
+    """Return the files a runtime could use for a call, the one it takes first: its own rules, from the text alone."""
+    variables = found["variables"]
+    paths = variables["MSCCL_XML_FILES"].split(":") if "MSCCL_XML_FILES" in variables else []
+    paths = paths or sorted(str(path) for path in Path(variables["MSCCL_ALGO_DIR"]).iterdir())
+    chosen = []
+    for path in paths:
+        head = next(values for kind, name, values in nodes(Path(path).read_text()) if name == "algo")
+        low, high = int(head["minBytes"]), int(head["maxBytes"])
+        if found["runtime"] == "msccl":
+            fits = int(head["inplace"]) == inplace and low <= size < high
+        else:
+            fits = head["inplace" if inplace else "outofplace"] == "1" and low <= size and (high == 0 or size <= high)
+        if fits and head["coll"] == coll and elements % int(head["nchunksperloop"]) == 0:
+            chosen.append(Path(path).name)
+    return chosen
+
+
+@pytest.mark.parametrize("runtime", list(PROFILES))
+def test_a_loader_picks_the_file_that_is_named_for_a_call(collc: Collc, runtime: str) -> None:
+    """From one specification for all sizes to the file that runs: exactly one, of the range that its name says."""
+    text = "topology t = torus(4, 4);\ncollective sums = allreduce on t;\nschedule sums using auto { sizes: all };\n"
+    text += "collective all = allgather on t;\nschedule all using bfb;\n"
+    assert collc("compile", written("t.coll", text), "-t", f"msccl-xml{{runtime={runtime}}}", "-o", "out/").status == 0
+    found = json.loads(collc("env", "out", "--runtime", runtime, "--shell", "json").out)
+    assert len(found["files"]) > 2
+    chunks = {file["coll"]: file["elements_multiple_of"] for file in found["files"]}
+    ends = {end for file in found["files"] for end in (file["min_bytes"], file["max_bytes"]) if end}
+    for coll, unit in chunks.items():
+        near = {size for end in ends for size in (end // unit * unit, -(-end // unit) * unit)}
+        for size in sorted({unit, unit << 10, unit << 20, *near} - {0}):
+            inside = [
+                Path(f["path"]).name for f in found["files"]
+                if f["coll"] == coll and f["min_bytes"] <= size <= (f["max_bytes"] or size)
+            ]  # fmt: skip
+            assert len(inside) == (size <= 1 << 37)
+            assert picked(found, coll, size, size, True) == inside
+            assert picked(found, coll, size, size, False) == ([] if runtime == "msccl" else inside)
+            assert unit == 1 or picked(found, coll, size + 1, size + 1, True) == []
+
+
+def test_calls_without_a_file_are_named(collc: Collc) -> None:
+    """Between two files, and where one use alone is covered: nothing else would tell."""
+    in_folder(small=sized(0, 65536, "small"), large=sized(131072, 0, "large"))
+    ran = collc("env", "algos", "--runtime", "executor")
+    assert "no file is for allreduce on 4 ranks of 65537 to 131071 bytes\n" in ran.out
+    Path("algos/large.xml").write_text(sized(65537, 0, "large", outofplace=0))
+    ran = collc("env", "algos", "--runtime", "executor")
+    assert ran.status == 0 and "no file is for" not in ran.out
+
+
+def test_gaps() -> None:
+    def of(*windows: tuple[int, int | None], **head: object) -> list[str]:
+        members = [Member(f"{k}.xml", read(sized(*window, f"n{k}", **head))) for k, window in enumerate(windows)]  # type: ignore[arg-type]
+        return gaps(members, PROFILES["executor"])
+
+    assert of((0, 99), (100, 0)) == []
+    assert of((100, 199), (0, 99)) == []
+    assert of((0, 100), (104, 0)) == []  # no multiple of the chunks between them
+    assert of((0, 99), (108, 0)) == ["no file is for allreduce on 4 ranks of 100 to 107 bytes"]
+    assert of((0, 0), (108, 0)) == []
+    assert of((0, 99), (200, 0), inplace=0) == [
+        "no file is for allreduce on 4 ranks in place",
+        "no file is for allreduce on 4 ranks out of place of 100 to 199 bytes",
+    ]
+    both = [Member("a", read(sized(0, 99, outofplace=0))), Member("b", read(sized(0, 99, inplace=0)))]
+    assert gaps(both, PROFILES["executor"]) == []
+    assert gaps(both[:1], PROFILES["executor"]) == ["no file is for allreduce on 4 ranks out of place"]

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msccl_files import xml
 
-from collc.backends.msccl_xml import read, to_program
+from collc import compile_source
+from collc.backends.msccl_xml import read, to_program, verify_text
 from collc.backends.msccl_xml.consume import Wait, operations
 from collc.backends.msccl_xml.model import Step, Threadblock
 from collc.backends.msccl_xml.program import collective_of
@@ -297,3 +298,28 @@ def test_custom_collectives_have_nothing_to_be_verified_against() -> None:
 def test_examples_in_docstrings(module: str) -> None:
     result = doctest.testmod(import_module(f"collc.backends.msccl_xml.{module}"))
     assert result.attempted and not result.failed
+
+
+def test_elements_that_no_runtime_reads_are_named() -> None:
+    """They are skipped, as the runtimes do; a copy that nobody makes is missed when the file is executed."""
+    text = PAIR.replace('<tb id="0"', '<copy i_off="0" o_off="0" cnt="1"/><!-- c --><tb id="0"', 1)
+    assert read(text).gpus == read(PAIR).gpus
+    assert read(text).remarks == ("line 3: `copy` in `gpu` is skipped, as the runtimes do",)
+    twice = text.replace("<algo ", '<algo name="again" ', 1)  # no XML any more, but the runtimes read it
+    assert any("`copy` in `gpu` is skipped" in remark for remark in read(twice).remarks)
+    (check,) = [c for c in verify_text(text).checks if c.name == "reading"]
+    assert check.ok and "`copy`" in check.detail
+
+
+def test_sizes_that_no_call_has_are_refused() -> None:
+    """Between minBytes and maxBytes there must be a multiple of the chunks."""
+    steps = [[(-1, -1, 0, [f"cpy i{k} o{k} 1" for k in range(4)])]]
+    for runtime in ("executor", "rccl", "msccl"):
+        report = verify_text(xml("allreduce", 4, steps, (4, 4, 0), minBytes=5, maxBytes=7), runtime=runtime)
+        assert [c.name for c in report.failed] == [f"runtime {runtime}"]
+        assert "no size within minBytes 5 and maxBytes 7 is a multiple of 4 bytes" in report.failed[0].detail
+        wide = xml("allreduce", 4, steps, (4, 4, 0), minBytes=5, maxBytes=8 + (runtime == "msccl"))
+        assert verify_text(wide, runtime=runtime).ok
+    with pytest.raises(CollcError) as caught:
+        compile_source("collective c = allreduce on uniring(4);", target="msccl-xml{max-bytes=3}")
+    assert caught.value.diagnostics[0].code == "C0642"

@@ -322,7 +322,7 @@ def test_defect_c_deadlock_that_depends_on_the_size() -> None:
 
 def test_defect_d_limits_of_steps_threadblocks_and_counts() -> None:
     """What a tool does not count, the runtime does: named for each runtime that refuses it."""
-    long = xml("allreduce", 1, [[(-1, -1, 0, ["cpy i0 o0 1"] * 65)]], (1, 1, 0), name="t", maxBytes=1)
+    long = xml("allreduce", 1, [[(-1, -1, 0, ["cpy i0 o0 1"] * 65)]], (1, 1, 0), name="t", maxBytes=2)
     assert "rank 0, threadblock 0 has 65 steps" in failures(verify_text(long, runtime="executor"))["runtime executor"]
     assert verify_text(long, runtime="msccl").ok
     wide = xml("allreduce", 65, [[(-1, -1, 0, [f"cpy i{k} o{k} 1"]) for k in range(65)]], (65, 65, 0))
@@ -335,7 +335,7 @@ def test_defect_d_limits_of_steps_threadblocks_and_counts() -> None:
 def test_defect_e_spelling_of_reduce_scatter() -> None:
     """No spelling suits all runtimes; each is told what it wants."""
     ranks = [[(-1, -1, 0, ["cpy i0 o0 1"])]]
-    old = xml("reduce_scatter", 1, ranks, (1, 1, 0), maxBytes=1)
+    old = xml("reduce_scatter", 1, ranks, (1, 1, 0), maxBytes=2)
     assert verify_text(old).ok and verify_text(old, runtime="msccl").ok
     found = failures(verify_text(old, runtime="executor"))["runtime executor"]
     assert 'msccl-executor-nccl spells it coll="reducescatter", found "reduce_scatter"' in found

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from itertools import combinations
-from math import lcm
+from math import gcd, lcm
 
 import attrs
 
@@ -22,7 +22,7 @@ from .model import KINDS, Algorithm
 from .profiles import PROFILES, Profile
 from .windows import size_limit, size_unit, smallest_call
 
-__all__ = ["Member", "calls", "check_together", "takers", "uses"]
+__all__ = ["Member", "calls", "check_together", "gaps", "takers", "uses"]
 
 
 @attrs.frozen
@@ -114,6 +114,40 @@ def calls(algorithm: Algorithm, profile: Profile) -> tuple[int, int | None]:
     Nothing stands for no limit.
     """
     return algorithm.min_bytes or 0, size_limit(algorithm, profile)
+
+
+def gaps(members: Sequence[Member], profile: Profile) -> list[str]:
+    """Say for which calls there is no file although there are some for calls like them, a little smaller, larger or of
+    the other use: a runtime makes them its own way, which nobody may have meant."""
+    alike: dict[tuple[str, int], list[Algorithm]] = {}
+    for member in members:
+        algorithm = member.algorithm
+        alike.setdefault((KINDS.get(algorithm.coll, algorithm.coll), algorithm.ngpus), []).append(algorithm)
+    found = []
+    for (kind, ranks), algorithms in alike.items():
+        within = {mode: [a for a in algorithms if mode in uses(a, profile)] for mode in (True, False)}
+        lacks = {mode: _between(chosen, profile) if chosen else [""] for mode, chosen in within.items()}
+        both = [sizes for sizes in lacks[True] if sizes in lacks[False]]
+        said = [*both]
+        for mode, where in ((True, " in place"), (False, " out of place")):
+            said += [where + sizes for sizes in lacks[mode] if sizes not in both]
+        found += [f"no file is for {kind} on {ranks} ranks{what}" for what in said]
+    return found
+
+
+def _between(algorithms: Sequence[Algorithm], profile: Profile) -> list[str]:
+    """Return the sizes between those of the algorithms that none of them is for."""
+    unit = gcd(*(size_unit(algorithm) for algorithm in algorithms))
+    windows = sorted((calls(algorithm, profile) for algorithm in algorithms), key=lambda window: window[0])
+    found: list[str] = []
+    reached: int | None = windows[0][0] - 1
+    for low, high in windows:
+        if reached is None:
+            break
+        if (low - 1) // unit > reached // unit:
+            found.append(f" of {reached + 1} to {low - 1} bytes")
+        reached = None if high is None else max(reached, high)
+    return found
 
 
 # ---- names and numbers

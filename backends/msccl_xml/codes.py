@@ -302,6 +302,17 @@ is made of it is for that use, and for the other only where the target asks for 
     <algo ... inplace="1" outofplace="1">      <!-- C0641: but it adds up in `i`, the input -->
     <algo ... inplace="1" outofplace="0">
 """,
+    "C0642": """\
+no call is of the sizes that the file is for
+
+A runtime uses a file for calls that can be cut in its chunks evenly and no others: the smallest has as many bytes as
+there are chunks. Between minBytes and maxBytes there is no such size, so the file is loaded and never used. Often a
+unit was meant, which the runtimes do not read.
+
+    <algo ... nchunksperloop="16" minBytes="0" maxBytes="8">         <!-- C0642: calls are of 16 bytes, 32, ... -->
+    <algo ... nchunksperloop="16" minBytes="0" maxBytes="8MB">       <!-- C0642: 8 is what is read -->
+    <algo ... nchunksperloop="16" minBytes="0" maxBytes="8388608">
+""",
     "C0650": """\
 two files are for the same call
 

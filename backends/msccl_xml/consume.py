@@ -61,17 +61,26 @@ def operations(block: Threadblock, max_fused: int = 16) -> list[Operation]:
             pending.append(Wait(step.depid, step.deps, row))
         if step.type == "nop":
             continue
-        key = (step.dstbuf, step.dstoff, step.srcbuf)
         number += 1
-        if step.type == "re" and run == key and step.depid == -1:
+        if step.type != "re":
+            if pending:
+                number += len(pending) - 1
+                made.append(_operation(row, number, step, pending, made))
+                pending = []
+            else:
+                made.append(Operation((row,), number, bool(step.hasdep)))
+            run = None
+            continue
+        key = (step.dstbuf, step.dstoff, step.srcbuf)
+        if run == key and step.depid == -1:
             last = made[-1]
             made[-1] = attrs.evolve(last, rows=(*last.rows, row), number=number, flagged=bool(step.hasdep))
         else:
             number += max(len(pending) - 1, 0)
             made.append(_operation(row, number, step, pending, made))
             pending = []
-        reductions += step.type == "re"
-        run = key if step.type == "re" and not step.hasdep and reductions != max_fused else None
+        reductions += 1
+        run = key if not step.hasdep and reductions != max_fused else None
     return made
 
 
@@ -83,10 +92,14 @@ def _operation(row: int, number: int, step: Step, pending: list[Wait], made: Seq
     )  # fmt: skip
 
 
+def _number(operation: Operation) -> int:
+    return operation.number
+
+
 def target(flagged: Sequence[Operation], number: int) -> Operation | None:
     """Return the operation that a wait for ``number`` ends with: the first flagged one so far along, or nothing.
 
     ``flagged`` are the flagged operations of the threadblock waited for, in order.
     """
-    position = bisect_left([operation.number for operation in flagged], number)
+    position = bisect_left(flagged, number, key=_number)
     return flagged[position] if position < len(flagged) else None

@@ -7,8 +7,8 @@ Nothing is judged here; what a runtime cannot take is found in the result by :mo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-import attrs
 import numpy as np
 
 from collc.ir.machine import partners
@@ -81,7 +81,7 @@ def _waits(program: Program) -> list[list[int]]:
     for row, kind in enumerate(opcode):
         if row and block[row] != block[row - 1]:
             pending, reached = set(), {}
-        for dep in deps[start[row] : start[row + 1]]:
+        for dep in deps[start[row] : start[row + 1]] if start[row] < start[row + 1] else ():
             pending.update([dep] if opcode[dep] != Opcode.NOP else _behind(dep, block, opcode, start, deps))
         if kind == Opcode.NOP or not pending:
             continue
@@ -142,12 +142,6 @@ def _fences(program: Program, waits: Sequence[Sequence[int]]) -> set[int]:
 # ---- steps
 
 
-@attrs.frozen
-class _Location:
-    buffer: str
-    offset: int
-
-
 class _Steps:
     """Makes the steps of threadblocks; all numbers of a program are turned into lists once."""
 
@@ -156,66 +150,68 @@ class _Steps:
         self.start = program.block_start.tolist()
         self.block = program.block.tolist()
         self.number = program.block_id.tolist()
-        self.opcode = [Opcode(op) for op in program.opcode.tolist()]
-        self.count = program.count.tolist()
-        self.src = _locations(program.src_buffer.tolist(), program.src_offset.tolist())
-        self.dst = _locations(program.dst_buffer.tolist(), program.dst_offset.tolist())
-        pairs = partners(program)
-        self.sender = pairs.tolist()  # receive -> the send it pairs with
-        self.receiver = _inverse(pairs).tolist()
+        self.type = [_NAMES[op] for op in program.opcode.tolist()]
+        self.columns = [*_shown(program), program.count.tolist()]
         self.step = self._numbers()
 
     def _numbers(self) -> list[int]:
         """Return each instruction's step number, counting the `nop` steps before it."""
-        result = [0] * len(self.opcode)
+        result = [0] * len(self.type)
         for first, end in zip(self.start, self.start[1:], strict=False):
             number = -1
             for row in range(first, end):
-                if self.opcode[row] is not Opcode.NOP:
-                    number += max(len(self.waits[row]), 1)
+                if self.type[row] != "nop":
+                    number += len(self.waits[row]) or 1
                 result[row] = number
         return result
 
     def of(self, block: int) -> tuple[Step, ...]:
         """Return the steps of one threadblock."""
         made: list[Step] = []
+        source, source_offset, target, target_offset, count = self.columns
         for row in range(self.start[block], self.start[block + 1]):
-            if self.opcode[row] is Opcode.NOP:
+            if self.type[row] == "nop":
                 continue
-            waits = [(self.number[self.block[dep]], self.step[dep]) for dep in self.waits[row]] or [(-1, -1)]
-            for depid, deps in waits[:-1]:
-                made.append(Step(len(made), "nop", "i", -1, "o", -1, 0, depid, deps, 0))
-            src, dst = self._source(row), self._destination(row)
+            depid = deps = -1
+            for dep in self.waits[row]:
+                if depid >= 0:
+                    made.append(Step(len(made), "nop", "i", -1, "o", -1, 0, depid, deps, 0))
+                depid, deps = self.number[self.block[dep]], self.step[dep]
             made.append(
                 Step(
-                    len(made), TYPES[self.opcode[row]], src.buffer, src.offset, dst.buffer, dst.offset,
-                    self.count[row], *waits[-1], int(row in self.flagged),
+                    len(made), self.type[row], source[row], source_offset[row], target[row], target_offset[row],
+                    count[row], depid, deps, int(row in self.flagged),
                 )
             )  # fmt: skip
         return tuple(made)
 
-    def _source(self, row: int) -> _Location:
-        """Return what stands as source: the one read or, where data come in instead, where they lay on the sender."""
-        if self.opcode[row].reads_src:
-            return self.src[row]
-        sender = self.sender[row]
-        if sender < 0:
-            return self.dst[row]
-        return self.dst[sender] if self.opcode[sender].writes_dst else self.src[sender]
 
-    def _destination(self, row: int) -> _Location:
-        """Return what stands as destination: the one written or, where data go out instead, their place on the
-        receiver."""
-        if self.opcode[row].writes_dst:
-            return self.dst[row]
-        receiver = self.receiver[row]
-        if receiver < 0:
-            return self.src[row]
-        return self.dst[receiver] if self.opcode[receiver].writes_dst else self.src[receiver]
+_NAMES = [TYPES[op] for op in Opcode]
+_READS = np.array([op.reads_src for op in Opcode])
+_WRITES = np.array([op.writes_dst for op in Opcode])
 
 
-def _locations(buffers: list[int], offsets: list[int]) -> list[_Location]:
-    return [_Location(_LETTERS[b], o) for b, o in zip(buffers, offsets, strict=True)]
+def _shown(program: Program) -> tuple[list[str], list[int], list[str], list[int]]:
+    """Return what stands as source and as destination of each instruction: letters and offsets.
+
+    Where data come in instead of being read, the source is where they lay on the sender; where they go out instead of
+    being written, the destination is their place on the receiver.
+    """
+    rows, sender = np.arange(program.num_instructions), partners(program)
+    receiver = _inverse(sender)
+    reads, writes = _READS[program.opcode], _WRITES[program.opcode]
+    ends = (  # which instruction says it, and whether by its destination
+        (np.where(reads, rows, sender), np.where(reads, False, writes[sender]), True),
+        (np.where(writes, rows, receiver), np.where(writes, True, writes[receiver]), False),
+    )
+    result: list[Any] = []
+    for who, by_target, otherwise in ends:
+        alone = who < 0
+        who, by_target = np.where(alone, rows, who), np.where(alone, otherwise, by_target)
+        letter = np.where(by_target, program.dst_buffer[who], program.src_buffer[who])
+        result.append([_LETTERS[b] for b in letter.tolist()])
+        result.append(np.where(by_target, program.dst_offset[who], program.src_offset[who]).tolist())
+    return tuple(result)
 
 
 def _inverse(partner: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from .findings import Finding, place
 from .model import KINDS, OPCODES, Algorithm, Gpu, Step, Threadblock
 from .profiles import Profile
-from .windows import ENDLESS, size_limit, stated_limit, tile_limit
+from .windows import ENDLESS, size_limit, size_unit, smallest_call, stated_limit, tile_limit
 
 __all__ = ["check_limits", "check_residency", "runtime_check"]
 
@@ -116,6 +116,11 @@ def _window(algorithm: Algorithm, profile: Profile) -> _Found:
             f"no size is within minBytes {smallest} and maxBytes {stated}: no call would use the file",
             None,
         )
+    elif largest is not None and largest < smallest_call(algorithm):
+        unit = f"a multiple of {size_unit(algorithm)} bytes, which a call needs to be cut in {algorithm.nchunksperloop}"
+        between = f"no size within minBytes {smallest} and maxBytes {stated} is {unit} chunks"
+        hint = "sizes are whole numbers of bytes" if any("maxBytes" in r for r in algorithm.remarks) else None
+        yield "C0642", f"{between}: no call would use the file", hint
     elif stated and algorithm.nchunksperloop > 0 and largest is not None:
         most = tile_limit(algorithm.nchunksperloop, profile, algorithm.proto)
         if largest > most and most < ENDLESS:

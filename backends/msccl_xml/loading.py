@@ -14,9 +14,11 @@ import attrs
 
 from collc.ir.diagnostic import error
 
-from .bundle import Member, calls, uses
+from .bundle import Member, calls, gaps, uses
+from .model import KINDS
 from .profiles import PROFILES, Profile
 from .tokens import MAX_VALUE
+from .windows import WHOLE
 
 __all__ = ["Environment", "as_shell", "config_text", "environment", "is_config"]
 
@@ -100,7 +102,7 @@ def _folder(members: Sequence[Member], profile: Profile) -> Environment:
             (
                 (f"Using MSCCL files from {folders[0]}", "the folder was found"),
                 ("MSCCL: Initialization finished", "its files were loaded"),
-                (f"{_function(members)}: opCount", "once for each call that ran from a file, and for no other"),
+                *((f"{name}: opCount", _FROM_FILE) for name in _functions(members)),
             ),
             (
                 *_about(members, profile),
@@ -128,28 +130,31 @@ def _folder(members: Sequence[Member], profile: Profile) -> Environment:
 
 
 def _about(members: Sequence[Member], profile: Profile) -> list[str]:
-    """Say for which calls each file is."""
+    """Say for which calls each file is, and for which there is none."""
     found = []
     for member in members:
         low, high = calls(member.algorithm, profile)
         modes = uses(member.algorithm, profile)
         where = "in place and out of place" if len(modes) > 1 else "in place" if True in modes else "out of place"
-        sizes = f"{low} bytes and more" if high is None else f"{low} to {high} bytes"
+        sizes = f"{low} byte{'' if low == 1 else 's'} and more" if high is None else f"{low} to {high} bytes"
         chunks = member.algorithm.nchunksperloop
-        even = f", elements a multiple of {chunks}" if chunks > 1 else ""
+        whose = " of all ranks together" if KINDS.get(member.algorithm.coll) in WHOLE else ""
+        even = f", elements{whose} a multiple of {chunks}" if chunks > 1 else ""
         what = f"{member.algorithm.coll} on {member.algorithm.ngpus} ranks, {where}, {sizes}{even}"
         found.append(f"{os.path.basename(member.path)}: {what}")
-    return found
+    return [*found, *gaps(members, profile)]
 
 
+_FROM_FILE = "once for each such call that ran from a file, and for no other"
 _FUNCTIONS = {
     "allreduce": "AllReduce", "allgather": "AllGather", "reducescatter": "ReduceScatter", "alltoall": "AllToAll",
     "broadcast": "Broadcast", "reduce": "Reduce",
 }  # fmt: skip
 
 
-def _function(members: Sequence[Member]) -> str:
-    return f"mscclFunc{_FUNCTIONS.get(members[0].algorithm.coll, '*') if members else '*'}"
+def _functions(members: Sequence[Member]) -> list[str]:
+    """Return what RCCL calls the functions that run these files, in their order."""
+    return list(dict.fromkeys(f"mscclFunc{_FUNCTIONS.get(member.algorithm.coll, '*')}" for member in members))
 
 
 # ---- msccl's list of files

@@ -33,6 +33,12 @@ class Element:
         """Return the value of an attribute, or nothing where it is not there."""
         return self.attributes.get(name)
 
+    def __len__(self) -> int:
+        return len(self.children)
+
+    def __iter__(self) -> Iterator[Element]:
+        return iter(self.children)
+
     def iterchildren(self, tag: str) -> Iterator[Element]:
         """Yield the children with this tag, in document order."""
         return (child for child in self.children if child.tag == tag)

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from math import lcm
+from typing import Any
 
 import attrs
+import numpy as np
 
 from collc.ir.collective import ROOTED, Collective
 from collc.ir.diagnostic import error, nearest
-from collc.ir.program import Buffer, Opcode, Program
+from collc.ir.program import BLOCK_COLUMNS, Buffer, Opcode, Program
 
 from .consume import Operation, operations, target
-from .model import KINDS, OPCODES, Algorithm, Gpu, Step
+from .model import KINDS, OPCODES, Algorithm, Gpu, Threadblock
 
 __all__ = ["Loaded", "collective_of", "to_program"]
 
 _BUFFERS = {"i": Buffer.INPUT, "o": Buffer.OUTPUT, "s": Buffer.SCRATCH}
-_SHARED = {**_BUFFERS, "i": Buffer.OUTPUT}
-
-#: An instruction as Program.build takes it, its waits still (threadblock, step row) of the same rank.
-_Row = tuple[Opcode, Buffer, int, Buffer, int, int, list[tuple[int, int]]]
+_READS = np.array([op.reads_src for op in Opcode])
+_WRITES = np.array([op.writes_dst for op in Opcode])
 
 
 @attrs.frozen
@@ -63,47 +63,65 @@ def to_program(algorithm: Algorithm, collective: Collective | None = None) -> Lo
     shards = max(collective.input_shards, collective.output_shards)
     scale = lcm(algorithm.nchunksperloop, shards) // algorithm.nchunksperloop
     chunks = algorithm.nchunksperloop * scale // shards
-    blocks: list[tuple[int, int, int, int]] = []
-    rows: list[list[tuple[Opcode, Buffer, int, Buffer, int, int, list[int]]]] = []
-    first = 0
-    for gpu in sorted(algorithm.gpus, key=lambda g: g.id):
-        in_order = sorted(gpu.threadblocks, key=lambda b: b.id)
-        blocks += [(gpu.id, block.send, block.recv, block.chan) for block in in_order]
+    gpus = [(gpu, sorted(gpu.threadblocks, key=_id)) for gpu in sorted(algorithm.gpus, key=_id)]
+    blocks = [(gpu.id, block.send, block.recv, block.chan) for gpu, in_order in gpus for block in in_order]
+    steps = [step for _, in_order in gpus for block in in_order for step in block.steps]
+    count = [step.cnt for step in steps]
+    waits: dict[int, list[int]] = {}
+    shared: list[tuple[int, int]] = []
+    first, starts = 0, [0]
+    for gpu, in_order in gpus:
         start = {}
         for block in in_order:
             start[block.id] = first
             first += len(block.steps)
-        shared = collective.kind == "broadcast" and gpu.id != collective.root and _in_place_only(algorithm)
-        for listed in _rank_rows(gpu, scale, _SHARED if shared else _BUFFERS):
-            rows.append([(*row[:6], [start[b] + r for b, r in row[6]]) for row in listed])
-    scratch = [gpu.s_chunks * scale for gpu in sorted(algorithm.gpus, key=lambda g: g.id)]
-    program = Program.build(
-        collective, chunks, scratch, blocks, rows, name=algorithm.name or "collective", scheduler="msccl-xml"
-    )
+            starts.append(first)
+        _take_over(gpu, start, count, waits)
+        if collective.kind == "broadcast" and gpu.id != collective.root and _in_place_only(algorithm):
+            shared.append((starts[-1 - len(in_order)], first))
+    opcode = np.array([OPCODES[step.type] for step in steps], dtype=np.int64)
+    columns: dict[str, Any] = {"opcode": opcode, "count": np.array(count, dtype=np.int64) * scale}
+    columns["count"][opcode == Opcode.NOP] = 0
+    for side, used in (("src", _READS[opcode]), ("dst", _WRITES[opcode])):
+        buffer = np.array([_BUFFERS[getattr(step, f"{side}buf")] for step in steps], dtype=np.int64)
+        for low, high in shared:
+            buffer[low:high][buffer[low:high] == Buffer.INPUT] = Buffer.OUTPUT
+        offset = np.array([getattr(step, f"{side}off") for step in steps], dtype=np.int64) * scale
+        columns[f"{side}_buffer"], columns[f"{side}_offset"] = np.where(used, buffer, 0), np.where(used, offset, 0)
+    dep_start = np.zeros(len(steps) + 1, dtype=np.int64)
+    for row, found in waits.items():
+        dep_start[row + 1] = len(found)
+    program = Program(
+        collective, chunks, [gpu.s_chunks * scale for gpu, _ in gpus],
+        **{name: [row[i] for row in blocks] for i, name in enumerate(BLOCK_COLUMNS)}, block_start=starts, **columns,
+        dep_start=np.cumsum(dep_start), deps=[dep for row in sorted(waits) for dep in waits[row]],
+        name=algorithm.name or "collective", scheduler="msccl-xml",
+    )  # fmt: skip
     return Loaded(program, scale)
+
+
+def _id(element: Gpu | Threadblock) -> int:
+    return element.id
 
 
 def _in_place_only(algorithm: Algorithm) -> bool:
     return bool(algorithm.inplace) and not algorithm.outofplace
 
 
-def _rank_rows(gpu: Gpu, scale: int, buffers: dict[str, Buffer]) -> list[list[_Row]]:
-    """Return the instructions of each threadblock of a rank, by id."""
+def _take_over(gpu: Gpu, start: dict[int, int], count: list[int], waits: dict[int, list[int]]) -> None:
+    """Note what the device makes of a rank's steps: counts of merged ones, and for each row the rows it waits for."""
     made = {block.id: operations(block) for block in gpu.threadblocks}
     flagged = {number: [op for op in ops if op.flagged] for number, ops in made.items()}
-    result = []
-    for block in sorted(gpu.threadblocks, key=lambda b: b.id):
-        waits: dict[int, list[tuple[int, int]]] = {}
-        counts: dict[int, int] = {}
+    for block in gpu.threadblocks:
+        first = start[block.id]
         for operation in made[block.id]:
-            ends = [_end(gpu, flagged, wait.block, wait.number) for wait in operation.waits]
-            waits[operation.rows[0]] = sorted({e for e in ends if e is not None and e[0] != block.id})
-            for row in operation.rows:
-                counts[row] = block.steps[operation.rows[-1]].cnt
-        result.append(
-            [_row(step, counts.get(row, 0), scale, waits.get(row, []), buffers) for row, step in enumerate(block.steps)]
-        )
-    return result
+            if operation.waits:
+                ends = {_end(gpu, flagged, wait.block, wait.number) for wait in operation.waits}
+                found = sorted(e for e in ends if e is not None and e[0] != block.id)
+                waits[first + operation.rows[0]] = [start[b] + row for b, row in found]
+            if len(operation.rows) > 1:
+                for row in operation.rows:
+                    count[first + row] = block.steps[operation.rows[-1]].cnt
 
 
 def _end(gpu: Gpu, flagged: dict[int, list[Operation]], block: int, number: int) -> tuple[int, int] | None:
@@ -116,11 +134,3 @@ def _end(gpu: Gpu, flagged: dict[int, list[Operation]], block: int, number: int)
     steps = next(b.steps for b in gpu.threadblocks if b.id == block)
     named = next((row for row, step in enumerate(steps) if step.s == number), None)
     return None if named is None else (block, named)
-
-
-def _row(step: Step, count: int, scale: int, waits: list[tuple[int, int]], buffers: dict[str, Buffer]) -> _Row:
-    """Return a step as an instruction; locations its type does not use are 0, 0."""
-    opcode = OPCODES[step.type]
-    src = (buffers[step.srcbuf], step.srcoff * scale) if opcode.reads_src else (Buffer.INPUT, 0)
-    dst = (buffers[step.dstbuf], step.dstoff * scale) if opcode.writes_dst else (Buffer.INPUT, 0)
-    return (opcode, *src, *dst, count * scale, waits)

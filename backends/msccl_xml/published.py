@@ -31,13 +31,14 @@ _SHOWN = 4
 class Published:
     """A file's algorithm and program, and for which uses, (in place, out of place), it is right and meant.
 
-    ``warnings`` say what the file claims and is not so.
+    ``scale`` of the program's chunks are one of the file's. ``warnings`` say what the file claims and is not so.
     """
 
     algorithm: Algorithm
     program: Program
     right: tuple[bool, bool]
     meant: tuple[bool, bool]
+    scale: int = 1
     warnings: tuple[Diagnostic, ...] = ()
 
     @property
@@ -77,12 +78,13 @@ def publish(text: str, path: str = "<xml>", *, collective: str | None = None, ro
     meant = _meant(algorithm)
     failed: list[Check] = []
     for performed in _performed(algorithm, collective, root):
-        program = to_program(algorithm, performed).program
+        loaded = to_program(algorithm, performed)
+        program = loaded.program
         checks = [[c for c in data_checks(program, [mode]) if not c.ok] for mode in (True, False)]
         right = (not checks[0], not checks[1])
         if (right[0] and meant[0]) or (right[1] and meant[1]):
-            return Published(algorithm, program, right, (right[0] and meant[0], right[1] and meant[1]), _overclaims(
-                path, meant, checks))  # fmt: skip
+            kept = right[0] and meant[0], right[1] and meant[1]
+            return Published(algorithm, program, right, kept, loaded.scale, _overclaims(path, meant, checks))
         failed = failed or [c for mode, wrong in zip(meant, checks, strict=True) if mode for c in wrong]
     raise _wrong(path, failed)
 

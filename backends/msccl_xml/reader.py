@@ -33,6 +33,8 @@ MAX_TEXT = 256 << 20
 
 _MAX_MISTAKES = 20
 _MAX_REMARKS = 8
+_PLACES = ("i", "o", "s")
+_PLAIN: dict[str | None, int] = {str(number): number for number in range(-1, 1 << 15)}
 _STEP_INTEGERS = ("s", "srcoff", "dstoff", "cnt", "depid", "deps", "hasdep")
 _PROLOG = re.compile(r"\s*(?:<!--.*?-->|<\?.*?\?>)", re.DOTALL)
 _NUMBER = re.compile(r"[ \t\n\r]*([+-]?)(0[xX][0-9a-fA-F]+|[0-9]+)")
@@ -130,6 +132,7 @@ class _Reader:
         self.remarked = 0
 
     def algorithm(self, root: _Node) -> Algorithm:
+        """Return what an ``algo`` element describes; raise all mistakes in it at once."""
         numbers: dict[str, Any] = {
             name: self.integer(root, name) for name in ("nchannels", "nchunksperloop", "ngpus", "inplace")
         }
@@ -137,7 +140,7 @@ class _Reader:
             **numbers,
             proto=self.word(root, "proto", ("Simple", "LL", "LL128")),
             coll=self.word(root, "coll"),
-            gpus=tuple(self.gpu(child) for child in root.iterchildren("gpu")),
+            gpus=tuple(self.gpu(child) for child in self.children(root, "gpu")),
             name=root.get("name"),
             outofplace=self.optional(root, "outofplace"),
             min_bytes=self.optional(root, "minBytes", bits=64),
@@ -155,23 +158,41 @@ class _Reader:
 
     def gpu(self, element: _Node) -> Gpu:
         number, i, o, s = (self.integer(element, name) for name in ("id", "i_chunks", "o_chunks", "s_chunks"))
-        blocks = tuple(self.threadblock(child) for child in element.iterchildren("tb"))
+        blocks = tuple(self.threadblock(child) for child in self.children(element, "tb"))
         return Gpu(number, i, o, s, blocks, element.sourceline or 0)
 
     def threadblock(self, element: _Node) -> Threadblock:
         number, send, recv, chan = (self.integer(element, name) for name in ("id", "send", "recv", "chan"))
-        steps = tuple(self.step(child) for child in element.iterchildren("step"))
+        steps = tuple(self.step(child) for child in self.children(element, "step"))
         return Threadblock(number, send, recv, chan, steps, element.sourceline or 0)
 
     def step(self, element: _Node) -> Step:
+        """Return a step, quickly where it is written as most are."""
+        texts = [element.get(name) for name in _STEP_INTEGERS]
+        kind, srcbuf, dstbuf = element.get("type"), element.get("srcbuf"), element.get("dstbuf")
+        if all(map(_PLAIN.__contains__, texts)) and kind in OPCODES and srcbuf in _PLACES and dstbuf in _PLACES:
+            s, srcoff, dstoff, cnt, depid, deps, hasdep = [_PLAIN[text] for text in texts]
+            where = str(srcbuf), srcoff, str(dstbuf), dstoff
+            return Step(s, str(kind), *where, cnt, depid, deps, hasdep, element.sourceline or 0)
         s, srcoff, dstoff, cnt, depid, deps, hasdep = [self.integer(element, name) for name in _STEP_INTEGERS]
         kind = self.word(element, "type", tuple(OPCODES))
-        srcbuf, dstbuf = (self.word(element, name, ("i", "o", "s")) for name in ("srcbuf", "dstbuf"))
+        srcbuf, dstbuf = (self.word(element, name, _PLACES) for name in ("srcbuf", "dstbuf"))
         return Step(s, kind, srcbuf, srcoff, dstbuf, dstoff, cnt, depid, deps, hasdep, element.sourceline or 0)
+
+    def children(self, element: _Node, tag: str) -> list[_Node]:
+        """Return the children with this tag; of others remark that no runtime reads them where they stand."""
+        found: list[_Node] = [*element.iterchildren(tag)]
+        if len(found) < len(element):
+            for child in element:
+                if isinstance(child.tag, str) and child.tag != tag:
+                    what = f"`{_short(child.tag)}` in `{element.tag}` is skipped, as the runtimes do"
+                    self.remark(f"line {child.sourceline}: {what}")
+        return found
 
     # ---- attributes
 
     def integer(self, element: _Node, name: str, bits: int = 32) -> int:
+        """Return a whole number as the runtimes read it; 0, and a mistake noted, where it is missing or too large."""
         text = element.get(name)
         if text is None:
             self.missing(element, name)
@@ -189,6 +210,7 @@ class _Reader:
         return None if element.get(name) is None else self.integer(element, name, bits)
 
     def word(self, element: _Node, name: str, known: tuple[str, ...] = ()) -> str:
+        """Return the value of an attribute, one of those ``known`` if there are any; else note a mistake."""
         text = element.get(name)
         if text is None:
             self.missing(element, name)

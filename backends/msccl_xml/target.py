@@ -13,6 +13,7 @@ from collc.ir.program import Program
 from collc.ir.verify import Report, adds_once, joined
 
 from ..base import Artifact, Limits, Target, Window
+from .chunks import in_larger_chunks
 from .document import document
 from .execution import mode_name
 from .findings import refuse
@@ -68,6 +69,7 @@ class MscclXml(Target):
     )
     nthreads: int | None = attrs.field(default=None, metadata={"help": "threads of a threadblock (msccl only)"})
     _label: str = ""  # what follows the name of one of several algorithms
+    _scale: int = 1  # of the program's chunks, how many make one of the file's where its steps allow that
 
     def __attrs_post_init__(self) -> None:
         for option, known in (("runtime", PROFILES), ("proto", PROTOCOLS)):
@@ -95,11 +97,13 @@ class MscclXml(Target):
 
     @property
     def limits(self) -> Limits:
+        """What passes may use up: of the runtime's limits, as far as options do not set lower ones."""
         return Limits(
             max_threadblocks=self.threadblocks or self.profile.resident,
             max_steps=self.profile.max_steps,
             max_channels=self.channels or self.profile.max_channels,
             max_count=self.profile.max_count,
+            max_offset=self.profile.max_offset,
             fifo_depth=PROTOCOLS[self.proto].fifo_depth,
             fused=self.profile.fused,
         )
@@ -124,14 +128,14 @@ class MscclXml(Target):
                 hint="let the scheduler fold (`fold: true`), or use the target `mpi-c`, which refuses other operations",
             )  # fmt: skip
         modes = find_modes(ir, (self.inplace, self.outofplace))
-        draft = document(ir, coll=spelling, proto=self.proto, name=self._title(ir), nthreads=self.nthreads)
+        draft, scale = self._draft(ir, spelling)
         refuse([*check_structure(draft), *check_limits(draft, self._sizeless, self.limits.max_threadblocks)])
         if draft.nchannels > (self.channels or draft.nchannels):
             raise error(
                 "C0623", f"the program uses {draft.nchannels} channels where option `channels` allows {self.channels}",
                 hint="let `balance-threadblocks` place its messages",
             )  # fmt: skip
-        sizes = find_sizes(ir, draft, self.profile, self.min_bytes, self.max_bytes)
+        sizes = find_sizes(ir, draft, self.profile, self.min_bytes, self.max_bytes, scale)
         algorithm = self._stated(ir, draft, modes, sizes)
         refuse(check_limits(algorithm, self.profile))
         return [Artifact(f"{ir.name}.xml", write(algorithm), self.name)]
@@ -157,6 +161,12 @@ class MscclXml(Target):
                 hint="the target `mpi-c` carries every collective",
             )  # fmt: skip
         return self.profile.spellings[kind]
+
+    def _draft(self, program: Program, spelling: str) -> tuple[Algorithm, int]:
+        """Return the algorithm of a program, and how many of the program's chunks are one of its own."""
+        made = document(program, coll=spelling, proto=self.proto, name=self._title(program), nthreads=self.nthreads)
+        larger = in_larger_chunks(made, self._scale) if self._scale > 1 else None
+        return (made, 1) if larger is None else (larger, self._scale)
 
     def _title(self, program: Program) -> str:
         """Return the name of the algorithm: as given, or the program's as far as it fits."""

@@ -51,15 +51,22 @@ def find_modes(program: Program, asked: tuple[bool | None, bool | None]) -> tupl
 
 
 def find_sizes(
-    program: Program, draft: Algorithm, profile: Profile, smallest: int = 0, wanted: int | None = None
+    program: Program,
+    draft: Algorithm,
+    profile: Profile,
+    smallest: int = 0,
+    wanted: int | None = None,
+    scale: int = 1,
 ) -> Sizes:
     """Return the sizes of calls a program is to be used for, ``draft`` being its algorithm.
+
+    ``scale`` of the program's chunks are one of the algorithm's (see :class:`.program.Loaded`).
 
     ``wanted`` is the largest call in bytes; nothing: the largest at which it neither deadlocks nor overruns the
     runtime. Raises C0630 where the sizes asked for are too large, C0633 where the program gets stuck at any size.
     """
     ceiling, why = _ceiling(profile, draft)
-    safe, stops = _deadlock_free(program, draft, profile, smallest)
+    safe, stops = _deadlock_free(Loaded(program, scale), draft, profile, smallest)
     if safe is not None and (ceiling is None or safe < ceiling):
         ceiling, why = safe, stops
     if wanted is not None and ceiling is not None and wanted > ceiling:
@@ -86,12 +93,12 @@ def _ceiling(profile: Profile, draft: Algorithm) -> tuple[int | None, str]:
     return (ENDLESS, "") if profile.exclusive_max_bytes else (None, "")
 
 
-def _deadlock_free(program: Program, draft: Algorithm, profile: Profile, smallest: int) -> tuple[int | None, str]:
+def _deadlock_free(loaded: Loaded, draft: Algorithm, profile: Profile, smallest: int) -> tuple[int | None, str]:
     """Return the largest call, in bytes, that FIFOs of the protocol's depth let complete, and what stops larger ones.
 
     Nothing where all complete. Raises C0633 where even the smallest call gets stuck.
     """
-    loaded, depth, tile = Loaded(program, 1), PROTOCOLS[draft.proto].fifo_depth, profile.tile[draft.proto]
+    depth, tile = PROTOCOLS[draft.proto].fifo_depth, profile.tile[draft.proto]
     most = splits(draft.nchunksperloop, smallest, None, tile)[1]
     least = safe_split(loaded, draft, most)
     if least == 1:
@@ -100,7 +107,7 @@ def _deadlock_free(program: Program, draft: Algorithm, profile: Profile, smalles
         first = first_size(draft, tile, least - 1)
         problem = stuck(loaded, depth, least - 1)
         return largest_size(draft.nchunksperloop, tile, least), f"no larger: from {first} bytes on it hangs; {problem}"
-    needed = smallest_depth(program)
+    needed = smallest_depth(loaded.program)
     notes = [] if needed is None else [f"it completes with FIFOs of depth {needed}"]
     hint = "let receives come earlier, or use more channels"
     if needed is not None and depth < needed <= PROTOCOLS["LL"].fifo_depth:

@@ -56,7 +56,7 @@ def verify_text(
     taking, runtimes = _runtimes(algorithm, profiles)
     checks = [as_check("tokens", findings, "the runtimes' tokeniser reads it")]
     if algorithm.remarks:
-        checks.append(Check("numbers", True, "; ".join(algorithm.remarks)))
+        checks.append(Check("reading", True, "; ".join(algorithm.remarks)))
     checks += [_sized(as_check(name, findings, tried), algorithm) for name, tried in STRUCTURE_CHECKS.items()]
     checks += runtimes
     checks.append(_sized(as_check("residency", *check_residency(algorithm, multiprocessors)), algorithm))

@@ -15,6 +15,7 @@ from .profiles import MAX_SPLIT, Profile
 
 __all__ = [
     "ENDLESS",
+    "WHOLE",
     "behaviours",
     "first_size",
     "largest_size",
@@ -31,7 +32,7 @@ __all__ = [
 ENDLESS = 1 << 37
 
 #: collectives whose size counts the parts of all ranks
-_WHOLE = frozenset({"allgather", "reduce-scatter", "alltoall", "gather", "scatter"})
+WHOLE = frozenset({"allgather", "reduce-scatter", "alltoall", "gather", "scatter"})
 
 
 def size_limit(algorithm: Algorithm, profile: Profile) -> int | None:
@@ -69,7 +70,7 @@ def size_unit(algorithm: Algorithm) -> int:
 
     Elements are of one byte, the smallest there are.
     """
-    parts = algorithm.ngpus if KINDS.get(algorithm.coll) in _WHOLE else 1
+    parts = algorithm.ngpus if KINDS.get(algorithm.coll) in WHOLE else 1
     return lcm(max(algorithm.nchunksperloop, 1), max(parts, 1))
 
 

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from .model import Algorithm
+from .model import Algorithm, Gpu, Threadblock
 
 __all__ = ["write"]
 
-_STEP = ("s", "type", "srcbuf", "srcoff", "dstbuf", "dstoff", "cnt", "depid", "deps", "hasdep")
+_WRITTEN = (
+    ("&", "&amp;"),
+    ("<", "&lt;"),
+    (">", "&gt;"),
+    ('"', "&quot;"),
+    ("\n", "&#10;"),
+    ("\t", "&#9;"),
+    ("\r", "&#13;"),
+)
+
+_STEP = (
+    '      <step s="{}" type="{}" srcbuf="{}" srcoff="{}" dstbuf="{}" dstoff="{}" cnt="{}" depid="{}" deps="{}" '
+    'hasdep="{}"/>'
+).format
 
 
 def write(algorithm: Algorithm) -> str:
@@ -16,21 +29,37 @@ def write(algorithm: Algorithm) -> str:
 
     Attributes that are nothing (None) are left out. Comments come first, one a line.
     """
-    from lxml import etree
-
-    root = etree.Element("algo", _texts(_head(algorithm)))
-    for gpu in algorithm.gpus:
-        chunks = {"i_chunks": gpu.i_chunks, "o_chunks": gpu.o_chunks, "s_chunks": gpu.s_chunks}
-        rank = etree.SubElement(root, "gpu", _texts({"id": gpu.id, **chunks}))
-        for block in gpu.threadblocks:
-            ends = {"id": block.id, "send": block.send, "recv": block.recv, "chan": block.chan}
-            threadblock = etree.SubElement(rank, "tb", _texts(ends))
-            for step in block.steps:
-                etree.SubElement(threadblock, "step", {name: str(getattr(step, name)) for name in _STEP})
     # A comment must start with a space and hold no double hyphen.
-    for comment in algorithm.comments:
-        root.addprevious(etree.Comment(f" {comment.replace('--', '- -')} "))
-    text: str = etree.tostring(root.getroottree(), encoding="unicode", pretty_print=True)
+    lines = [f"<!-- {comment.replace('--', '- -')} -->" for comment in algorithm.comments]
+    lines += _element(0, "algo", _head(algorithm), [line for gpu in algorithm.gpus for line in _gpu(gpu)])
+    return "\n".join(lines) + "\n"
+
+
+def _gpu(gpu: Gpu) -> list[str]:
+    chunks = {"i_chunks": gpu.i_chunks, "o_chunks": gpu.o_chunks, "s_chunks": gpu.s_chunks}
+    inside = [line for block in gpu.threadblocks for line in _threadblock(block)]
+    return _element(1, "gpu", {"id": gpu.id, **chunks}, inside)
+
+
+def _threadblock(block: Threadblock) -> list[str]:
+    ends = {"id": block.id, "send": block.send, "recv": block.recv, "chan": block.chan}
+    steps = [
+        _STEP(s.s, s.type, s.srcbuf, s.srcoff, s.dstbuf, s.dstoff, s.cnt, s.depid, s.deps, s.hasdep)
+        for s in block.steps
+    ]
+    return _element(2, "tb", ends, steps)
+
+
+def _element(depth: int, tag: str, values: dict[str, Any], inside: list[str]) -> list[str]:
+    """Return the lines of an element, ``inside`` those of its children; what is nothing is left out."""
+    given = "".join(f' {name}="{_escaped(str(value))}"' for name, value in values.items() if value is not None)
+    gap = "  " * depth
+    return [f"{gap}<{tag}{given}>", *inside, f"{gap}</{tag}>"] if inside else [f"{gap}<{tag}{given}/>"]
+
+
+def _escaped(text: str) -> str:
+    for plain, written in _WRITTEN:
+        text = text.replace(plain, written)
     return text
 
 
@@ -48,7 +77,3 @@ def _head(algorithm: Algorithm) -> dict[str, Any]:
         "maxBytes": algorithm.max_bytes,
         "nthreads": algorithm.nthreads,
     }
-
-
-def _texts(values: dict[str, Any]) -> dict[str, str]:
-    return {name: str(value) for name, value in values.items() if value is not None}

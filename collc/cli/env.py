@@ -145,6 +145,8 @@ def _require_loadable(found: _Found, runtime: str) -> None:
         what = f"{profile.title} loads every file of a folder, and these are not meant: {shown}"
         note = "a file that is no algorithm keeps communicators from being made"
         hint = "put the algorithms into a folder of their own"
+        if any(name not in found.strangers for name in others):
+            hint = f"name the folder where they are meant too, or {hint}"
         wrong.append(Diagnostic("C0655", what, notes=(note,), hint=hint))
     if wrong:
         raise CollcError(wrong)
