@@ -81,7 +81,8 @@ def test_output_does_not_depend_on_the_hash_seed() -> None:
     [
         ("reduce-scatter", "reduce_scatter"), ("3d", "collc_3d"), ("", "collc_"), ("_x", "collc_x"),
         ("int", "collc_int"),
-        ("free", "collc_free"), ("main", "collc_main"), ("MPI_Allreduce", "collc_MPI_Allreduce"), ("run", "collc_run"),
+        ("free", "collc_free"), ("main", "collc_main"), ("MPI_Allreduce", "collc_MPI_Allreduce"),
+        ("perform", "collc_perform"),
         ("element", "collc_element"), ("naïve", "na_ve"), ("a*/b", "a__b"), ("grads", "grads"), ("data", "data"),
     ],
 )  # fmt: skip
@@ -97,7 +98,7 @@ def test_any_name_becomes_an_identifier_that_could_be_chosen(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["a b", "1st", "free", "send", "MPI_Bcast", "pmpi_x", "_hidden", "run", "x;", *_C_KEYWORDS]
+    "name", ["a b", "1st", "free", "send", "MPI_Bcast", "pmpi_x", "_hidden", "perform", "x;", *_C_KEYWORDS]
 )
 def test_a_chosen_name_that_c_cannot_use_is_refused(name: str) -> None:
     message = _refusal(ring("allgather", 2), function=name)
@@ -144,7 +145,7 @@ def test_tables_have_the_smallest_types() -> None:
     assert _table(text, "block_send_peer")[0] == "uint16"
     assert _table(text, "block_steps")[0] == "uint32"
     assert _table(MpiC().emit(programs.broadcast_chain(3))[0].text, "block_send_peer") == ("int8", [1, 2, -1])
-    assert max(map(len, text.splitlines())) <= 110
+    assert max(map(len, text.splitlines())) <= 120
 
 
 def test_waits_name_the_block_and_step_within_the_rank() -> None:

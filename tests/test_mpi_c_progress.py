@@ -8,8 +8,9 @@ import attrs
 import programs
 import pytest
 from built_programs import direct, ring
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from collc.backends.mpi_c.progress import Allowance, allowance
 from collc.backends.mpi_c.scratch import lay_out
@@ -167,6 +168,7 @@ EXAMPLES = [
 
 
 @pytest.mark.parametrize("program", EXAMPLES, ids=lambda p: p.name)
+@settings(max_examples=examples(20))
 @given(st.integers(0, 1000))
 def test_every_order_ends(program: Program, seed: int) -> None:
     laid_out, allowed = allow(program)

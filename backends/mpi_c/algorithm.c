@@ -1,9 +1,9 @@
-const char *NAME_algorithm(int count, MPI_Datatype type)
+const char *NAME_algorithm(MPI_Count count, MPI_Datatype type)
 {
-    struct call call;
+    const struct plan *plan = &plans[NUMBER];
+    struct element element;
 
-    if (count < 0 || type == MPI_DATATYPE_NULL || measure(&call.element, type) != MPI_SUCCESS)
+    if (count < 0 || type == MPI_DATATYPE_NULL || measure(&element, type) != MPI_SUCCESS)
         return NULL;
-    call.count = count;
-    return algorithm_names[choose(&call)];
+    return algorithm_names[choose(plan, &element, count)];
 }

@@ -1,6 +1,6 @@
 /* Allgather: `count` elements in send, RANKS blocks of `count` in recv; with MPI_IN_PLACE as send our
  * contribution stands in our block of recv. */
-static int bind_buffers(struct call *call, const void *send, void *recv)
+static int bind_allgather(struct call *call, const void *send, void *recv)
 {
     call->in_place = send == MPI_IN_PLACE;
     if (unusable(call, recv) || (!call->in_place && (unusable(call, send) || send == recv)))

@@ -1,6 +1,6 @@
 /* Alltoall: RANKS blocks of `count` elements in send and in recv, or all in recv with MPI_IN_PLACE as
  * send. */
-static int bind_buffers(struct call *call, const void *send, void *recv)
+static int bind_alltoall(struct call *call, const void *send, void *recv)
 {
     call->in_place = send == MPI_IN_PLACE;
     if (unusable(call, recv) || (!call->in_place && (unusable(call, send) || send == recv)))

@@ -1,8 +1,8 @@
 /* Reduce: `count` elements in send, the result in the root's recv; the root may have its contribution
  * in recv, with MPI_IN_PLACE as send. Elsewhere recv is ignored. */
-static int bind_buffers(struct call *call, const void *send, void *recv)
+static int bind_reduce(struct call *call, const void *send, void *recv)
 {
-    if (call->rank != ROOT) {
+    if (call->rank != call->plan->root) {
         call->base[INPUT] = (char *)send;
         return unusable(call, send) ? MPI_ERR_BUFFER : MPI_SUCCESS;
     }

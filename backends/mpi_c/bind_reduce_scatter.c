@@ -1,7 +1,7 @@
 /* Reduce-scatter as MPI_Reduce_scatter_block: RANKS blocks of `count` elements in send, `count` in
  * recv; with MPI_IN_PLACE as send the blocks stand in recv, and our result replaces the first. It is
  * built aside, so that the other blocks stay as they were. */
-static int bind_buffers(struct call *call, const void *send, void *recv)
+static int bind_reduce_scatter(struct call *call, const void *send, void *recv)
 {
     int in_place = send == MPI_IN_PLACE;
 

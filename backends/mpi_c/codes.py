@@ -25,7 +25,7 @@ MPICH, OMPI_CC=clang for Open MPI, I_MPI_CC=clang for Intel MPI.""",
     "C0703": """the generated C did not compile
 
 `mpicc` refused the generated files; its first messages are shown. Generated C needs a C99 compiler and an MPI of
-version 2.2 or later.
+version 3.0 or later.
 
 Remedy: check that the MPI's own programs compile (`mpicc hello.c`). If they do, this is a mistake in collc.""",
     "C0704": """this program cannot become MPI-C
@@ -70,4 +70,40 @@ A run needs at least one program, size, element type and operation, and operatio
 
 Remedy: element types are int32, int64, float32, float64 and strided (a derived type); operations sum, max, min,
 prod and user (a user-defined one, the only one that strided has).""",
+    "C0720": """a function's name and a library
+
+`mpi-c{library=NAME}` puts all collectives that are compiled together into one source and one header, and calls their
+functions NAME_COLLECTIVE. `function` names the one function of a source by itself; both together say two things.
+
+    $ collc pod.coll -t 'mpi-c{library=pod,function=sum}'
+    error: `function=sum` names the one function, `library=pod` holds several [C0720]
+
+Remedy: leave one of them out; a collective called `sum` becomes `pod_sum`.""",
+    "C0730": """two algorithms for the same calls
+
+A library for unmodified programs chooses by the collective, the number of ranks, the root and the bytes of the
+whole vector.
+Two of its algorithms are for the same calls, so it could not tell which is meant.
+
+    collc compile pod.coll -t 'mpi-c{interpose=true}'
+
+Remedy: leave one out with `--collective`; or divide the sizes among them with the options `min-bytes` and
+`max-bytes` of
+their emits; or let `using auto { sizes: .. }` choose.""",
+    "C0731": """options of a library for unmodified programs
+
+`interpose=true` makes a library whose functions are MPI's own, so it takes no `function`. `min-bytes` and
+`max-bytes` say
+which calls it serves, by the bytes of the whole vector, both included; without `interpose` they mean nothing.
+
+    collc pod.coll -t 'mpi-c{interpose=true,min-bytes=4096,max-bytes=1024}'
+
+Remedy: leave out what does not belong there, and give the smaller size first.""",
+    "C0732": """a library that could not be linked
+
+The library is compiled by `mpicc`, but linked by the compiler behind it (`mpicc -show` names it; otherwise CC,
+otherwise `cc`),
+so that it is bound to no MPI. That compiler did not run, or refused.
+
+Remedy: install it, or set CC. LD_PRELOAD is Linux's; other systems have no such library.""",
 }

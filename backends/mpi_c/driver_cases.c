@@ -261,54 +261,81 @@ static int call_builtin(struct test *t)
                    t->algorithm->kind, t->algorithm->root);
 }
 
-static void run_case(struct test *t, int repeats, int compare)
-{
-    char detail[256];
-    int wrong = ranks, k;
+/* What the command line asks for. */
+struct selection {
+    char algorithms[sizeof algorithms / sizeof *algorithms]; /* whether each is called */
+    unsigned ops, dtypes, placements;
+    int repeats, warmup, compare;
+};
 
+static void show_times(const char *name, const double *times, int number)
+{
+    int k;
+
+    printf(" %s=", name);
+    for (k = 0; k < number; k++)
+        printf("%s%.9f", k > 0 ? "," : "", times[k]);
+}
+
+/* Calls that warm up are not timed; every call is checked. The MPI's own takes turns with the one that is
+ * tried, so that both see the same machine. */
+static void run_case(struct test *t, const struct selection *chosen)
+{
+    double *times = malloc(2 * (size_t)chosen->repeats * sizeof *times);
+    double *own = times + chosen->repeats, seconds;
+    char detail[256];
+    int wrong = ranks, done = 0, k;
+
+    if (times == NULL)
+        MPI_Abort(MPI_COMM_WORLD, 3);
     prepare(t);
     if (me == 0)
-        printf("collc-row name=%s count=%d dtype=%s op=%s in_place=%d times=", t->algorithm->name,
-               t->count, dtype_names[t->dtype], op_names[t->op], t->in_place);
-    /* one call to warm up is not timed; every call is checked */
-    for (k = 0; k <= repeats && wrong == ranks; k++) {
-        double seconds = perform(t, call, detail, (int)sizeof detail, &wrong);
-
-        if (me == 0 && k > 0)
-            printf("%s%.9f", k > 1 ? "," : "", seconds);
-    }
-    if (me == 0)
-        printf(" builtin=");
-    for (k = 0; compare && k <= repeats; k++) {
-        double seconds = perform(t, call_builtin, NULL, 0, NULL);
-
-        if (me == 0 && k > 0)
-            printf("%s%.9f", k > 1 ? "," : "", seconds);
+        printf("collc-row name=%s count=%d dtype=%s op=%s in_place=%d", t->algorithm->name, t->count,
+               dtype_names[t->dtype], op_names[t->op], t->in_place);
+    for (k = -chosen->warmup; k < chosen->repeats && wrong == ranks; k++) {
+        seconds = perform(t, call, detail, (int)sizeof detail, &wrong);
+        if (k >= 0)
+            times[k] = seconds;
+        if (chosen->compare) {
+            seconds = perform(t, call_builtin, NULL, 0, NULL);
+            if (k >= 0)
+                own[k] = seconds;
+        }
+        done = k + 1;
     }
     if (me == 0) {
+        show_times("times", times, done < 0 ? 0 : done);
+        show_times("builtin", own, done < 0 || !chosen->compare ? 0 : done);
         printf(" detail=%s\n", detail);
         fflush(stdout);
     }
     dismiss(t);
+    free(times);
 }
 
 /* ---- All cases --------------------------------------------------------------------------------- */
+
+/* Whether a list of names has this one. */
+static int is_among(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+    const char *at = list;
+
+    while ((at = strstr(at, name)) != NULL) {
+        if ((at == list || at[-1] == ',') && (at[length] == ',' || at[length] == '\0'))
+            return 1;
+        at += length;
+    }
+    return 0;
+}
 
 /* Reads a list of names as a set of their numbers. */
 static unsigned set_of(const char *list, const char *const *names, unsigned number)
 {
     unsigned set = 0, k;
 
-    for (k = 0; k < number; k++) {
-        size_t length = strlen(names[k]);
-        const char *at = list;
-
-        while ((at = strstr(at, names[k])) != NULL) {
-            if ((at == list || at[-1] == ',') && (at[length] == ',' || at[length] == '\0'))
-                set |= 1u << k;
-            at += length;
-        }
-    }
+    for (k = 0; k < number; k++)
+        set |= (unsigned)is_among(list, names[k]) << k;
     return set;
 }
 
@@ -316,12 +343,6 @@ static int reduces(enum kind kind)
 {
     return kind == ALLREDUCE || kind == REDUCE || kind == REDUCE_SCATTER;
 }
-
-/* What the command line asks for. */
-struct selection {
-    unsigned algorithms, ops, dtypes, placements;
-    int repeats, compare;
-};
 
 static int selected(const struct selection *chosen, enum kind kind, int op, int dtype)
 {
@@ -340,7 +361,7 @@ static int run_count(int count, const struct selection *chosen)
 
     t.count = count;
     for (k = 0; k < sizeof algorithms / sizeof *algorithms; k++)
-        for (op = 0; op < NUM_OPS && chosen->algorithms >> k & 1; op++)
+        for (op = 0; op < NUM_OPS && chosen->algorithms[k]; op++)
             for (dtype = 0; dtype < NUM_DTYPES; dtype++)
                 for (place = 0; place < 2; place++) {
                     if (!(chosen->placements >> place & 1) ||
@@ -348,37 +369,36 @@ static int run_count(int count, const struct selection *chosen)
                         continue;
                     t.algorithm = &algorithms[k];
                     t.op = (enum op)op, t.dtype = (enum dtype)dtype, t.in_place = place;
-                    run_case(&t, chosen->repeats, chosen->compare);
+                    run_case(&t, chosen);
                     cases++;
                 }
     return cases;
 }
 
-/* driver NAMES COUNTS DTYPES OPS PLACEMENTS REPEATS COMPARE SECONDS */
+/* driver NAMES COUNTS DTYPES OPS PLACEMENTS REPEATS WARMUP COMPARE SECONDS */
 int main(int argc, char **argv)
 {
     static const char *const placements[] = {"out", "in"};
-    const char *names[32];
-    struct selection chosen;
+    static struct selection chosen;
     int cases = 0, number = (int)(sizeof algorithms / sizeof *algorithms), k;
     char *at;
 
-    if (argc != 9 || number > 32)
+    if (argc != 10)
         return 2;
-    alarm((unsigned)atoi(argv[8])); /* no rank outlives a launcher that was killed */
+    alarm((unsigned)atoi(argv[9])); /* no rank outlives a launcher that was killed */
     MPI_Init(&argc, &argv);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
     create_dtypes();
     create_ops();
     for (k = 0; k < number; k++)
-        names[k] = algorithms[k].name;
-    chosen.algorithms = set_of(argv[1], names, (unsigned)number);
+        chosen.algorithms[k] = (char)is_among(argv[1], algorithms[k].name);
     chosen.dtypes = set_of(argv[3], dtype_names, NUM_DTYPES);
     chosen.ops = set_of(argv[4], op_names, NUM_OPS);
     chosen.placements = set_of(argv[5], placements, 2);
     chosen.repeats = atoi(argv[6]);
-    chosen.compare = atoi(argv[7]);
+    chosen.warmup = atoi(argv[7]);
+    chosen.compare = atoi(argv[8]);
     for (at = argv[2]; *at != '\0'; at += *at == ',')
         cases += run_count((int)strtol(at, &at, 10), &chosen);
     if (me == 0)

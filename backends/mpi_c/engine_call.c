@@ -6,16 +6,28 @@ enum { INPUT, OUTPUT, SCRATCH };
 struct element {
     MPI_Datatype type;
     MPI_Aint extent, true_lb, true_extent;
-    int size; /* bytes of data */
+    int64_t size; /* bytes of data */
     size_t dense; /* bytes of an element where memcpy may move elements, otherwise 0 */
+};
+
+struct call;
+
+/* One collective of this file, and which of the algorithms are its. */
+struct plan {
+    int ranks, root; /* root: -1 where there is none */
+    int reduces, twice;
+    int algorithm, algorithms;
+    int (*bind)(struct call *call, const void *send, void *recv);
 };
 
 /* One call. base[] holds the address of element 0 of each buffer (NULL where the rank has none).
  * In place the input is a part of the output: element k of it is element k + shift there. */
 struct call {
+    const struct plan *plan;
     struct element element;
     MPI_Op op;
     MPI_Comm comm;
+    int tag; /* the first of this call's message tags */
     int rank;
     int row;        /* of the tables of ranks: the rank's in the algorithm that carries out the call */
     int64_t chunks; /* in which that algorithm cuts the count */
@@ -31,16 +43,23 @@ struct call {
 static int measure(struct element *element, MPI_Datatype type)
 {
     MPI_Aint lb;
-    int size, error;
+    MPI_Count size;
+    int error;
 
     element->type = type;
     error = MPI_Type_get_extent(type, &lb, &element->extent);
     if (error == MPI_SUCCESS)
         error = MPI_Type_get_true_extent(type, &element->true_lb, &element->true_extent);
     if (error == MPI_SUCCESS)
-        error = MPI_Type_size(type, &size);
+#if COLLC_LARGE_COUNTS
+        error = MPI_Type_size_c(type, &size);
+#else
+        error = MPI_Type_size_x(type, &size);
+#endif
     if (error != MPI_SUCCESS)
         return error;
+    if (size == MPI_UNDEFINED)
+        return MPI_ERR_TYPE;
     element->size = size;
     element->dense = 0;
     if (size > 0 && size == element->extent && size == element->true_extent && lb == 0 &&
@@ -57,13 +76,25 @@ static int unusable(const struct call *call, const void *buffer)
 }
 
 /* The algorithm that carries out a call: the first that is for so many bytes. */
-static int choose(const struct call *call)
+static int choose(const struct plan *plan, const struct element *element, int64_t count)
 {
-    int algorithm = 0;
+    int algorithm = plan->algorithm, last = algorithm + plan->algorithms - 1;
 
-    while (algorithm + 1 < ALGORITHMS && call->count * call->element.size > algorithm_bytes[algorithm])
+    while (algorithm < last && element->size > 0 && count > algorithm_bytes[algorithm] / element->size)
         algorithm++;
     return algorithm;
+}
+
+/* Whether the elements of every buffer can be counted, with room to spare for offsets. */
+static int countable(const struct call *call)
+{
+    const struct element *element = &call->element;
+    int64_t width = element->extent < 0 ? -element->extent : element->extent;
+    int64_t most = sizeof(MPI_Aint) < 8 ? INT32_MAX : INT64_MAX / 4;
+
+    if (width < element->true_extent)
+        width = element->true_extent;
+    return call->count <= most / call->plan->ranks / (width > 0 ? width : 1);
 }
 
 static char *element_at(const struct call *call, const void *base, int64_t index)
@@ -75,13 +106,17 @@ static char *element_at(const struct call *call, const void *base, int64_t index
  * (one block a rank) simply go on: the chunk after a count's last is the first of the second block. */
 static int64_t edge(const struct call *call, int64_t chunk)
 {
-    return chunk / call->chunks * call->count + chunk % call->chunks * call->count / call->chunks;
+    int64_t block = chunk / call->chunks, nth = chunk % call->chunks;
+
+    /* nth * count / chunks, of which the product may be too large for 64 bits */
+    return block * call->count + nth * (call->count / call->chunks) +
+           nth * (call->count % call->chunks) / call->chunks;
 }
 
 /* The most elements that a chunk can have. */
 static int64_t cell(const struct call *call)
 {
-    return (call->count + call->chunks - 1) / call->chunks;
+    return call->count / call->chunks + (call->count % call->chunks > 0);
 }
 
 /* Scratch is made of segments, each of which holds consecutive chunks of the vector side by side. A
@@ -142,7 +177,7 @@ static int overlap(const struct place *a, const struct place *b)
 static int copy(const struct call *call, char *from, char *to, int64_t elements)
 {
     MPI_Datatype type = call->element.type;
-    int me = call->rank, error = MPI_SUCCESS;
+    int me = call->rank, tag = call->tag + CHANNELS, error = MPI_SUCCESS;
 
     if (from == to || elements == 0)
         return MPI_SUCCESS;
@@ -153,7 +188,7 @@ static int copy(const struct call *call, char *from, char *to, int64_t elements)
     while (elements > 0 && error == MPI_SUCCESS) {
         int now = elements < COLLC_MESSAGE_MAX ? (int)elements : COLLC_MESSAGE_MAX;
 
-        error = MPI_Sendrecv(from, now, type, me, CHANNELS, to, now, type, me, CHANNELS, call->comm,
+        error = MPI_Sendrecv(from, now, type, me, tag, to, now, type, me, tag, call->comm,
                              MPI_STATUS_IGNORE);
         from = element_at(call, from, now);
         to = element_at(call, to, now);

@@ -1,4 +1,20 @@
-/* ---- One call ---------------------------------------------------------------------------------- */
+/* ---- Calls ------------------------------------------------------------------------------------- */
+
+enum state { QUEUED, RUNNING, COMPLETE };
+
+/* A call, from its beginning to its end; or a persistent request, which is a call many times. */
+struct operation {
+    struct context *context; /* NULL where there is nothing to do */
+    struct operation *next;  /* of those under way */
+    struct call call;
+    struct engine engine;
+    enum state state; /* as error and next: for whoever has locked the context */
+    int error;
+    int persistent, active; /* active: begun, and its end not yet told */
+    char *memory;
+    size_t capacity;
+    char *source, *aside; /* copy_input: from where; keep_output: where */
+};
 
 /* Lays out the engine and the buffers of this rank; with an empty arena this only measures. */
 static void lay_out(struct engine *engine, struct arena *arena, char **input, char **output)
@@ -16,64 +32,45 @@ static void lay_out(struct engine *engine, struct arena *arena, char **input, ch
     engine->requests = carve(arena, (size_t)requests * sizeof *engine->requests);
     engine->statuses = carve(arena, (size_t)requests * sizeof *engine->statuses);
     engine->landed = carve(arena, (size_t)requests * sizeof *engine->landed);
-    call->base[SCRATCH] = carve_elements(arena, element, rank_scratch[call->row] * cell(call));
-    *input = carve_elements(arena, element, call->copy_input);
-    *output = carve_elements(arena, element, call->keep_output);
+    call->base[SCRATCH] = carve_elements(arena, element, rank_scratch[call->row], cell(call));
+    *input = carve_elements(arena, element, 1, call->copy_input);
+    *output = carve_elements(arena, element, 1, call->keep_output);
     for (k = 0; k < blocks; k++) {
         int id = first + k;
-        int64_t elements = block_slots[id] * (block_slot_chunks[id] * cell(call));
-        unsigned char *taken = carve(arena, block_slots[id]);
-        char *slots = carve_elements(arena, element, elements);
+        int64_t chunks = (int64_t)block_slots[id] * block_slot_chunks[id];
+        unsigned char *taken = carve(arena, (size_t)block_slots[id]);
+        char *slots = carve_elements(arena, element, chunks, cell(call));
 
         if (arena->base == NULL)
             continue;
-        memset(taken, 0, block_slots[id]);
-        memset(&engine->blocks[k], 0, sizeof engine->blocks[k]);
         engine->blocks[k].id = id;
-        engine->blocks[k].step = block_steps[id];
-        engine->blocks[k].end = block_steps[id + 1];
-        engine->blocks[k].wait = block_waits[id];
         engine->blocks[k].slots = slots;
         engine->blocks[k].taken = taken;
     }
 }
 
-/* Runs the tables of this rank over the buffers that bind_buffers() has set. */
-static int run(struct context *context, struct call *call)
+/* Memory for the engine and what it works on. */
+static int make_room(struct operation *it)
 {
-    struct engine engine;
+    struct call *call = &it->call;
+    struct engine *engine = &it->engine;
     struct arena arena = {NULL, 0};
-    char *input, *output;
-    int error;
+    char *input;
 
-    memset(&engine, 0, sizeof engine);
-    engine.call = call;
-    lay_out(&engine, &arena, &input, &output);
-    error = reserve(context, arena.used);
-    if (error != MPI_SUCCESS)
-        return error;
-    arena.base = context->memory;
+    engine->call = call;
+    lay_out(engine, &arena, &input, &it->aside);
+    arena.base = it->memory = borrow(it->context, arena.used, &it->capacity);
+    if (it->memory == NULL)
+        return MPI_ERR_NO_MEM;
     arena.used = 0;
-    lay_out(&engine, &arena, &input, &output);
+    lay_out(engine, &arena, &input, &it->aside);
     if (call->copy_input) {
-        error = copy(call, call->base[INPUT], input, call->copy_input);
+        it->source = call->base[INPUT];
         call->base[INPUT] = input;
     }
     if (call->keep_output)
-        call->base[OUTPUT] = output;
-    if (error == MPI_SUCCESS)
-        error = execute(&engine);
-    if (error == MPI_SUCCESS && call->keep_output && call->deliver != NULL)
-        error = copy(call, output, call->deliver, call->keep_output);
-    if (error != MPI_SUCCESS) {
-        context->failure = error;
-        if (abandon(&engine)) { /* better a leak than a message out of memory that has a new use */
-            context->memory = NULL;
-            context->capacity = 0;
-        }
-    }
-    trim(context);
-    return error;
+        call->base[OUTPUT] = it->aside;
+    return MPI_SUCCESS;
 }
 
 /* Whether a contribution may be combined twice without changing the result. */
@@ -84,7 +81,8 @@ static int idempotent(MPI_Op op)
 }
 
 /* Whether the arguments make sense at all; needs no other rank. */
-static int check(int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+static int check(const struct plan *plan, int64_t count, MPI_Datatype type, MPI_Op op,
+                 MPI_Comm comm)
 {
     int flag = 0, size = 0, error;
     char in[64], inout[64];
@@ -96,19 +94,72 @@ static int check(int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
         error = MPI_Comm_size(comm, &size);
     if (error != MPI_SUCCESS)
         return error;
-    if (flag || size != RANKS)
+    if (flag || size != plan->ranks)
         return MPI_ERR_COMM;
     if (count < 0)
         return MPI_ERR_COUNT;
     if (type == MPI_DATATYPE_NULL)
         return MPI_ERR_TYPE;
-    if (!REDUCES)
+    if (!plan->reduces)
         return MPI_SUCCESS;
-    if (op == MPI_OP_NULL || (TWICE && !idempotent(op)))
+    if (op == MPI_OP_NULL || (plan->twice && !idempotent(op)))
         return MPI_ERR_OP;
     error = MPI_Op_commutative(op, &flag);
     if (error == MPI_SUCCESS && !flag)
         return MPI_ERR_OP;
     /* Reducing nothing shows whether op and type go together, before anybody has sent anything. */
     return error == MPI_SUCCESS ? MPI_Reduce_local(in, inout, 0, type, op) : error;
+}
+
+/* Says what is to be done, and makes room for it; nothing is sent. */
+static int arrange(struct operation *it, const struct plan *plan, const void *send, void *recv,
+                   int64_t count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+{
+    struct call *call = &it->call;
+    int algorithm, error = check(plan, count, type, op, comm);
+
+    memset(it, 0, sizeof *it);
+    if (error == MPI_SUCCESS)
+        error = measure(&call->element, type);
+    if (error != MPI_SUCCESS || count == 0 || call->element.size == 0)
+        return error;
+    call->plan = plan;
+    call->op = op;
+    call->count = count;
+    if (!countable(call))
+        return MPI_ERR_NO_MEM;
+    error = MPI_Comm_rank(comm, &call->rank);
+    if (error == MPI_SUCCESS)
+        error = plan->bind(call, send, recv);
+    if (error == MPI_SUCCESS)
+        error = find_context(comm, &it->context);
+    if (error != MPI_SUCCESS) {
+        it->context = NULL;
+        return error;
+    }
+    algorithm = choose(plan, &call->element, count);
+    call->row = algorithm_row[algorithm] + call->rank;
+    call->chunks = algorithm_chunks[algorithm];
+    lock(&it->context->busy);
+    error = make_room(it);
+    if (error == MPI_SUCCESS)
+        it->context->operations++;
+    unlock(&it->context->busy);
+    return error;
+}
+
+/* The end of what arrange() began. */
+static void dismiss(struct operation *it)
+{
+    struct context *context = it->context;
+    int unknown;
+
+    if (context == NULL)
+        return;
+    lock(&context->busy);
+    give_back(context, it->memory, it->capacity);
+    unknown = --context->operations == 0 && context->owner == MPI_COMM_NULL;
+    unlock(&context->busy);
+    if (unknown)
+        dispose(context);
 }

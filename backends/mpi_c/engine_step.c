@@ -15,7 +15,6 @@ enum { NOP, SEND, RECV, COPY, REDUCE,
        RECV_COPY_SEND, RECV_REDUCE_COPY, RECV_REDUCE_SEND, RECV_REDUCE_COPY_SEND };
 enum { OPCODE = 15, BUFFERED = 16, BUFFERED_IN_PLACE = 32 };
 enum { SENDS = 1, RECEIVES = 2, READS = 4, WRITES = 8, ADDS = RECEIVES | READS | WRITES };
-enum { FRUITLESS_POLLS = 20 };
 
 static const unsigned char traits[] = {
     0,                                 /* NOP                                            */
@@ -62,6 +61,7 @@ struct engine {
     struct call *call;
     struct block *blocks;
     int num_blocks, in_flight;
+    int stirred; /* something came, so blocks may be able to go on */
     struct flight *flights; /* parallel to requests */
     MPI_Request *requests;
     MPI_Status *statuses;
@@ -137,6 +137,7 @@ static int take_slot(const struct engine *engine, struct block *block)
     return 1;
 }
 
+#if !COLLC_LARGE_COUNTS
 /* A type of `elements` elements, for messages whose count does not fit an int. */
 static int wide_type(const struct element *element, int64_t elements, MPI_Datatype *wide)
 {
@@ -158,6 +159,27 @@ static int wide_type(const struct element *element, int64_t elements, MPI_Dataty
         MPI_Type_free(wide);
     return error;
 }
+#endif
+
+/* Starts a message of more elements than an int holds. */
+static int start_large(const struct call *call, char *at, int64_t elements, int sends, int peer,
+                       int tag, MPI_Request *request)
+{
+    MPI_Datatype type = call->element.type;
+#if COLLC_LARGE_COUNTS
+    return (sends ? MPI_Isend_c(at, elements, type, peer, tag, call->comm, request)
+                  : MPI_Irecv_c(at, elements, type, peer, tag, call->comm, request));
+#else
+    int error = wide_type(&call->element, elements, &type);
+
+    if (error != MPI_SUCCESS)
+        return error;
+    error = sends ? MPI_Isend(at, 1, type, peer, tag, call->comm, request)
+                  : MPI_Irecv(at, 1, type, peer, tag, call->comm, request);
+    MPI_Type_free(&type);
+    return error;
+#endif
+}
 
 /* Starts the message of the step at hand: out of, or into, `place`. */
 static int start_message(struct engine *engine, struct block *block, int sends,
@@ -167,20 +189,16 @@ static int start_message(struct engine *engine, struct block *block, int sends,
     struct flight *flight = &engine->flights[engine->in_flight];
     MPI_Request *request = &engine->requests[engine->in_flight];
     MPI_Datatype type = call->element.type;
-    int wide = block->work.elements > COLLC_MESSAGE_MAX, error = MPI_SUCCESS;
-    int count = wide ? 1 : (int)block->work.elements, tag = block_channel[block->id];
-    int to = block_send_peer[block->id], from = block_recv_peer[block->id];
+    int64_t elements = block->work.elements;
+    int peer = sends ? block_send_peer[block->id] : block_recv_peer[block->id];
+    int tag = call->tag + block_channel[block->id], error;
 
-    if (wide)
-        error = wide_type(&call->element, block->work.elements, &type);
-    if (error != MPI_SUCCESS)
-        return error;
-    if (sends)
-        error = MPI_Isend(place->at, count, type, to, tag, call->comm, request);
+    if (elements > COLLC_MESSAGE_MAX)
+        error = start_large(call, place->at, elements, sends, peer, tag, request);
+    else if (sends)
+        error = MPI_Isend(place->at, (int)elements, type, peer, tag, call->comm, request);
     else
-        error = MPI_Irecv(place->at, count, type, from, tag, call->comm, request);
-    if (wide)
-        MPI_Type_free(&type);
+        error = MPI_Irecv(place->at, (int)elements, type, peer, tag, call->comm, request);
     if (error != MPI_SUCCESS)
         return error;
     flight->block = block;
@@ -189,199 +207,4 @@ static int start_message(struct engine *engine, struct block *block, int sends,
     flight->from = *place;
     engine->in_flight++;
     return MPI_SUCCESS;
-}
-
-static void step_done(struct block *block)
-{
-    block->wait += step_waits[block->step];
-    block->step++;
-    block->phase = READY;
-}
-
-/* What remains once everything the step needs is here: send, and go on. */
-static int hand_over(struct engine *engine, struct block *block)
-{
-    struct work *work = &block->work;
-    int error = MPI_SUCCESS;
-
-    if (block->slot >= 0 && !work->leaves)
-        block->taken[block->slot] = 0;
-    if (work->does & SENDS) {
-        const struct place *from = work->does & WRITES ? &work->dst : &work->src;
-
-        error = start_message(engine, block, 1, work->leaves ? &work->slot : from);
-        if (error == MPI_SUCCESS)
-            block->sending++;
-    }
-    step_done(block);
-    return error;
-}
-
-/* Begins the step at hand, if it can begin: 1, otherwise 0. */
-static int begin(struct engine *engine, struct block *block, int *error)
-{
-    const struct call *call = engine->call;
-    struct work *work = &block->work;
-
-    if (!waits_over(engine, block))
-        return 0;
-    prepare(engine, block);
-    if (work->elements == 0) { /* both ends agree that this message is not sent */
-        step_done(block);
-        return 1;
-    }
-    if (work->does & SENDS && block->sending == block_sends[block->id])
-        return 0;
-    if (work->does & WRITES && !work->lands && being_sent(engine, &work->dst))
-        return 0;
-    if (!take_slot(engine, block))
-        return 0;
-    if (work->does & RECEIVES) {
-        *error = start_message(engine, block, 0, work->lands ? &work->slot : &work->dst);
-        block->phase = RECEIVING;
-        return 1;
-    }
-    if (work->opcode == COPY)
-        *error = copy(call, work->src.at, work->dst.at, work->elements);
-    else if (work->opcode == REDUCE)
-        *error = combine(call, work->src.at, work->dst.at, work->elements);
-    else if (work->leaves)
-        *error = copy(call, work->src.at, work->slot.at, work->elements);
-    if (*error == MPI_SUCCESS)
-        *error = hand_over(engine, block);
-    return 1;
-}
-
-/* Completes a step whose message has arrived, if its result may be written: 1, otherwise 0. */
-static int complete(struct engine *engine, struct block *block, int *error)
-{
-    const struct call *call = engine->call;
-    struct work *work = &block->work;
-
-    if (work->does & WRITES && work->lands && being_sent(engine, &work->dst))
-        return 0;
-    if (work->does & READS && !work->lands) { /* it arrived at dst */
-        *error = combine(call, work->src.at, work->dst.at, work->elements);
-    } else if (work->does & READS && !work->leaves && work->src.at == work->dst.at) {
-        *error = combine(call, work->slot.at, work->dst.at, work->elements);
-    } else if (work->lands) {
-        if (work->does & READS)
-            *error = combine(call, work->src.at, work->slot.at, work->elements);
-        if (*error == MPI_SUCCESS && work->does & WRITES)
-            *error = copy(call, work->slot.at, work->dst.at, work->elements);
-    }
-    if (*error == MPI_SUCCESS)
-        *error = hand_over(engine, block);
-    return 1;
-}
-
-/* Lets every block go as far as it can. */
-static int advance(struct engine *engine)
-{
-    int error = MPI_SUCCESS, moved = 1, k;
-
-    while (moved && error == MPI_SUCCESS) {
-        moved = 0;
-        for (k = 0; k < engine->num_blocks && error == MPI_SUCCESS; k++) {
-            struct block *block = &engine->blocks[k];
-
-            while (error == MPI_SUCCESS && block->step < block->end && block->phase != RECEIVING) {
-                if (!(block->phase == READY ? begin : complete)(engine, block, &error))
-                    break;
-                moved = 1;
-            }
-        }
-    }
-    return error;
-}
-
-/* Waits until requests complete; their places in the list are in `landed`.
- *
- * This is MPI_Waitsome, polling as that does, but giving way to other processes: with more ranks than
- * cores some MPIs let the last rank wait for the end of everybody's time slice. */
-static int wait_some(struct engine *engine, int *done)
-{
-    MPI_Request *requests = engine->requests;
-    int number = engine->in_flight, polls = 0, error = MPI_SUCCESS;
-
-    *done = 0;
-    while (*done == 0 && error == MPI_SUCCESS) {
-        if (polls++ < FRUITLESS_POLLS) {
-            error = MPI_Testsome(number, requests, done, engine->landed, engine->statuses);
-            continue;
-        }
-#ifdef GIVE_WAY
-        GIVE_WAY();
-        error = MPI_Testsome(number, requests, done, engine->landed, engine->statuses);
-#else
-        error = MPI_Waitsome(number, requests, done, engine->landed, engine->statuses);
-#endif
-    }
-    return error;
-}
-
-/* Waits for requests, and forgets those that are complete. */
-static int await(struct engine *engine)
-{
-    int done, kept = 0, k, error;
-
-    error = wait_some(engine, &done);
-    if (error == MPI_ERR_IN_STATUS)
-        for (k = 0; k < done; k++)
-            if (engine->statuses[k].MPI_ERROR != MPI_SUCCESS)
-                error = engine->statuses[k].MPI_ERROR;
-    if (error != MPI_SUCCESS)
-        return error;
-    for (k = 0; k < done; k++) {
-        struct flight *flight = &engine->flights[engine->landed[k]];
-
-        if (!flight->sends)
-            flight->block->phase = ARRIVED;
-        else if (flight->block->sending--, flight->slot >= 0)
-            flight->block->taken[flight->slot] = 0;
-    }
-    for (k = 0; k < engine->in_flight; k++) {
-        if (engine->requests[k] == MPI_REQUEST_NULL)
-            continue;
-        engine->requests[kept] = engine->requests[k];
-        engine->flights[kept++] = engine->flights[k];
-    }
-    engine->in_flight = kept;
-    return MPI_SUCCESS;
-}
-
-/* After an error: takes receives back and lets go of sends; 1 if the MPI may still read our memory. */
-static int abandon(struct engine *engine)
-{
-    int reading = 0, k;
-
-    for (k = 0; k < engine->in_flight; k++) {
-        MPI_Request *request = &engine->requests[k];
-        int done = 0;
-
-        if (*request == MPI_REQUEST_NULL)
-            continue;
-        if (!engine->flights[k].sends) {
-            MPI_Cancel(request);
-            MPI_Wait(request, MPI_STATUS_IGNORE);
-        } else if (MPI_Test(request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || !done) {
-            reading = 1;
-            if (*request != MPI_REQUEST_NULL)
-                MPI_Request_free(request);
-        }
-    }
-    return reading;
-}
-
-static int execute(struct engine *engine)
-{
-    int error, k;
-
-    while ((error = advance(engine)) == MPI_SUCCESS && engine->in_flight > 0)
-        if ((error = await(engine)) != MPI_SUCCESS)
-            break;
-    for (k = 0; k < engine->num_blocks && error == MPI_SUCCESS; k++)
-        if (engine->blocks[k].step < engine->blocks[k].end)
-            error = MPI_ERR_INTERN; /* nothing left to wait for: the tables are broken */
-    return error;
 }

@@ -1,26 +1,36 @@
 int NAME(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
 {
-    struct context *context;
-    struct call call;
-    int algorithm, error = check(count, type, op, comm);
+    return perform(&plans[NUMBER], send, recv, count, type, op, comm);
+}
 
-    if (error != MPI_SUCCESS || count == 0)
-        return error;
-    memset(&call, 0, sizeof call);
-    call.op = op;
-    call.count = count;
-    error = measure(&call.element, type);
-    if (error == MPI_SUCCESS)
-        error = MPI_Comm_rank(comm, &call.rank);
-    if (error == MPI_SUCCESS)
-        error = bind_buffers(&call, send, recv);
-    if (error == MPI_SUCCESS)
-        error = find_context(comm, &context);
-    if (error != MPI_SUCCESS)
-        return error;
-    call.comm = context->comm;
-    algorithm = choose(&call);
-    call.row = algorithm * RANKS + call.rank;
-    call.chunks = algorithm_chunks[algorithm];
-    return run(context, &call);
+int NAME_c(const void *send, void *recv, MPI_Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+{
+    return perform(&plans[NUMBER], send, recv, count, type, op, comm);
+}
+
+int NAME_begin(const void *send, void *recv, MPI_Count count, MPI_Datatype type, MPI_Op op,
+               MPI_Comm comm, PREFIX_request *request)
+{
+    struct operation *it = NULL;
+    int error;
+
+    if (request == NULL)
+        return MPI_ERR_ARG;
+    error = make_request(&it, 0, &plans[NUMBER], send, recv, count, type, op, comm);
+    *request = (PREFIX_request)it;
+    return error;
+}
+
+int NAME_init(const void *send, void *recv, MPI_Count count, MPI_Datatype type, MPI_Op op,
+              MPI_Comm comm, MPI_Info info, PREFIX_request *request)
+{
+    struct operation *it = NULL;
+    int error;
+
+    (void)info;
+    if (request == NULL)
+        return MPI_ERR_ARG;
+    error = make_request(&it, 1, &plans[NUMBER], send, recv, count, type, op, comm);
+    *request = (PREFIX_request)it;
+    return error;
 }

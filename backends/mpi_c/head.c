@@ -4,7 +4,7 @@
  * Nothing but MPI and the C library is needed at run time.
  *
  * The file has four parts: tables of what every rank does, a small engine that runs them over
- * nonblocking MPI messages, the binding of the caller's buffers, and the function itself.
+ * nonblocking MPI messages, the binding of the caller's buffers, and the functions themselves.
  */
 
 #include <limits.h>
@@ -16,10 +16,45 @@
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <sched.h>
-#define GIVE_WAY sched_yield
+#define GIVE_WAY() ((void)sched_yield())
+#else
+#define GIVE_WAY() ((void)0)
 #endif
 
-/* The most elements that one MPI count may name. */
+/* The most elements that an int names in one MPI call. Larger messages are sent by the MPI's functions for
+ * large counts where it has them (MPI 4), else as one element of a derived type. */
 #ifndef COLLC_MESSAGE_MAX
 #define COLLC_MESSAGE_MAX INT_MAX
+#endif
+#ifndef COLLC_LARGE_COUNTS
+#define COLLC_LARGE_COUNTS (MPI_VERSION >= 4)
+#endif
+
+/* How many nonblocking calls on one communicator are carried out at once; further ones wait their turn. */
+#ifndef COLLC_AT_ONCE
+#define COLLC_AT_ONCE 8
+#endif
+
+/* The largest message tag that is used, where the MPI does not set a smaller limit. */
+#ifndef COLLC_TAG_MAX
+#define COLLC_TAG_MAX INT_MAX
+#endif
+
+/* Locks are held for a few instructions, or while one thread works on a communicator's messages. */
+#if defined(__GNUC__)
+typedef volatile int padlock;
+#define PADLOCK_OPEN 0
+#define PADLOCK_TRY(lock) (__sync_lock_test_and_set(lock, 1) == 0)
+#define PADLOCK_RELEASE(lock) __sync_lock_release(lock)
+#elif __STDC_VERSION__ >= 201112L && !defined(__STDC_NO_ATOMICS__)
+#include <stdatomic.h>
+typedef atomic_int padlock;
+#define PADLOCK_OPEN 0
+#define PADLOCK_TRY(lock) (atomic_exchange(lock, 1) == 0)
+#define PADLOCK_RELEASE(lock) atomic_store(lock, 0)
+#else /* a compiler that knows no threads: one of them at a time */
+typedef int padlock;
+#define PADLOCK_OPEN 0
+#define PADLOCK_TRY(lock) (*(lock) ? 0 : (*(lock) = 1))
+#define PADLOCK_RELEASE(lock) ((void)(*(lock) = 0))
 #endif

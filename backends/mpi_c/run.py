@@ -14,11 +14,12 @@ from collc.ir.diagnostic import error, nearest
 from collc.ir.program import Program
 
 from ..base import Artifact
-from .emit import MpiC, template
+from .emit import MpiC
 from .launch import launch
 from .names import identifier
 from .results import DTYPES, OPS, RunResult, parse, vector_elements
 from .selected import Selected
+from .source import template
 from .toolchain import Mpi, compile_c, find
 
 __all__ = ["Cases", "build", "emit_all", "execute", "run"]
@@ -42,6 +43,7 @@ class Cases:
     in_place: tuple[bool, ...] = (False, True)
     repeats: int = 5
     compare: bool = False
+    warmup: int = 1
 
     def __attrs_post_init__(self) -> None:
         _require_known(self.dtypes, tuple(DTYPES), "element type")
@@ -51,6 +53,8 @@ class Cases:
             raise error("C0709", f"count {wrong[0]} is not one that MPI can take: 0 to {2**31 - 1}", exit_status=2)
         if self.repeats < 1:
             raise error("C0709", f"a run needs at least 1 repeat, found {self.repeats}", exit_status=2)
+        if self.warmup < 0:
+            raise error("C0709", f"a run cannot warm up for {self.warmup} calls", exit_status=2)
         if not (self.counts and self.dtypes and self.in_place):
             missing = "count" if not self.counts else "placement" if self.dtypes else "element type"
             raise error("C0709", f"nothing to run: no {missing} given", exit_status=2)
@@ -67,7 +71,8 @@ class Cases:
         places = ",".join("in" if place else "out" for place in dict.fromkeys(self.in_place))
         return [
             ",".join(names), ",".join(map(str, dict.fromkeys(self.counts))), ",".join(self.dtypes),
-            ",".join((*self.ops, "none")), places, str(self.repeats), str(int(self.compare)), str(max(1, int(seconds))),
+            ",".join((*self.ops, "none")), places, str(self.repeats), str(self.warmup), str(int(self.compare)),
+            str(max(1, int(seconds))),
         ]  # fmt: skip
 
 
@@ -87,6 +92,7 @@ def run(
     in_place: Iterable[bool] = (False, True),
     repeats: int = 5,
     compare: bool = False,
+    warmup: int = 1,
     mpi: str | os.PathLike[str] | Mpi | None = None,
     timeout: float = 300.0,
     flags: Sequence[str] = (),
@@ -95,13 +101,14 @@ def run(
 
     ``sizes`` are counts as the MPI calls define them (:func:`~.results.counts_for` has bytes); where none are given,
     some from nothing to a vector of a million elements, and those where a function of several programs changes from
-    one to the next. ``compare`` times the MPI's own collective in the same run.
+    one to the next. ``warmup`` calls of each case are not timed. ``compare`` times the MPI's own
+    collective too, by turns with the one that is tried.
     Wrong results are rows that are not ``correct``; everything that prevents a run is a CollcError (C0701 .. C0709).
     """
     programs = [programs] if isinstance(programs, (Program, Selected)) else list(programs)
     dtypes = tuple(dtypes)
     counts = _default_counts(programs, dtypes) if sizes is None else tuple(sizes)
-    cases = Cases(counts, dtypes, tuple(ops), tuple(in_place), repeats, compare)
+    cases = Cases(counts, dtypes, tuple(ops), tuple(in_place), repeats, compare, warmup)
     collectives = emit_all(programs)
     cases.require_for(c for c, _ in collectives.values())
     mpi = mpi if isinstance(mpi, Mpi) else find(mpi)
@@ -146,7 +153,7 @@ def emit_all(programs: Sequence[Program | Selected]) -> dict[str, tuple[Collecti
     return result
 
 
-_MOST_PROGRAMS = 32
+_MOST_PROGRAMS = 256
 
 #: names of the driver's own that have external linkage or clash with what its table declares
 _DRIVER_NAMES = frozenset({"collective", "algorithm", "algorithms"})

@@ -16,7 +16,7 @@ from collc.ir.verify import adds_once
 from .progress import Allowance, allowance
 from .scratch import Segments, is_whole, lay_out, span
 
-__all__ = ["several", "tables"]
+__all__ = ["Plan", "tables"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -29,32 +29,41 @@ _BUFFERED, _BUFFERED_IN_PLACE = 16, 32
 _WIDTH = 100
 
 
-def tables(program: Program) -> str:
-    """Return the constants and tables that the engine runs; raise C0704 where it could not."""
-    return several([(program, None)])
+@attrs.frozen
+class Plan:
+    """What the engine must know of one collective beside its algorithms, which are rows of the tables."""
+
+    ranks: int
+    root: int
+    reduces: bool
+    twice: bool
+    algorithm: int
+    algorithms: int
 
 
-def several(programs: Sequence[tuple[Program, int | None]]) -> str:
-    """Return the constants and tables of several programs of one collective, one after the other.
+def tables(groups: Sequence[Sequence[tuple[Program, int | None]]]) -> tuple[str, list[Plan]]:
+    """Return the constants and tables that the engine runs, all programs one after the other, and the plans.
 
-    Each comes with the most bytes of the whole vector that it is for, the last one's of no account. Raises C0704.
+    A group is the programs of one collective, each with the most bytes of the whole vector that it is for, the last
+    one's of no account. Raises C0704 where the engine could not run a program.
     """
-    ready = [_Ready.of(program) for program, _ in programs]
-    first = programs[0][0]
-    collective = first.collective
-    constants = {
-        "RANKS": first.num_ranks, "ROOT": -1 if collective.root is None else collective.root,
-        "REDUCES": int(collective.reduces), "TWICE": int(any(one.twice for one in ready)),
-        "CHANNELS": max(one.program.num_channels for one in ready), "ALGORITHMS": len(ready),
-    }  # fmt: skip
-    parts = [f"enum {{ {', '.join(f'{name} = {value}' for name, value in constants.items())} }};\n"]
-    blocks = 1 if is_whole(collective) else collective.num_ranks
+    sorted_out = [[_Ready.of(program) for program, _ in group] for group in groups]
+    plans, ready = list[Plan](), [one for group in sorted_out for one in group]
+    for group in sorted_out:
+        c, first = group[0].program.collective, sum(plan.algorithms for plan in plans)
+        root = -1 if c.root is None else c.root
+        plans.append(Plan(c.num_ranks, root, c.reduces, any(one.twice for one in group), first, len(group)))
+    channels = max(one.program.num_channels for one in ready)
+    parts = [f"/* Channels are message tags. */\nenum {{ CHANNELS = {channels} }};\n"]
+    ranks = [one.program.num_ranks for one in ready]
     algorithms = {
         "algorithm_chunks": [span(one.program) for one in ready],
-        "algorithm_bytes": [0 if most is None else most // blocks for _, most in programs],
+        "algorithm_bytes": [_most(program, most) for group in groups for program, most in group],
     }
-    parts.append("/* Algorithms: chunks of a count, and the bytes of a count up to which each is the one to use. */\n"
-                 + "".join(_column(name, values, "int64_t") for name, values in algorithms.items()))  # fmt: skip
+    rows = _column("algorithm_row", np.cumsum([0, *ranks[:-1]]))
+    parts.append("/* Algorithms: chunks of a count, the bytes of a count up to which each is the one to use, and the\n"
+                 " * first row of the tables of ranks. */\n"
+                 + "".join(_column(name, values, "int64_t") for name, values in algorithms.items()) + rows)  # fmt: skip
     for title, columns in (
         ("Ranks: their first block (those before it are other ranks'), scratch cells and first segment.", _ranks),
         ("Blocks: peers (-1: none), channel, first step and first wait; slots for copies, their size in chunks,\n"
@@ -66,7 +75,12 @@ def several(programs: Sequence[tuple[Program, int | None]]) -> str:
     ):  # fmt: skip
         joined = _joined([columns(one) for one in ready])
         parts.append(f"/* {title} */\n" + "".join(_column(name, values) for name, values in joined.items()))
-    return "\n".join(parts)
+    return "\n".join(parts), plans
+
+
+def _most(program: Program, most: int | None) -> int:
+    """Return the bytes of a count for the bytes of the whole vector."""
+    return 0 if most is None else most // (1 if is_whole(program.collective) else program.num_ranks)
 
 
 #: tables of where something begins in another table, the end of the last included

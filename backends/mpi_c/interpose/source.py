@@ -1,0 +1,184 @@
+"""The text of a library for LD_PRELOAD: the engine and its tables, and what stands between a program and its MPI.
+
+The library links no MPI. Every function of the MPI that the text calls becomes a pointer, which is looked for under
+its name in the profiling interface when the first call comes; handles that are variables (Open MPI's) likewise.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib.resources import files
+from itertools import combinations
+
+import attrs
+
+from collc.ir.diagnostic import CollcError, Diagnostic, error
+from collc.ir.verify import adds_once
+
+from ..names import comment
+from ..source import Function, source
+
+__all__ = ["INTERPOSED", "Served", "interposed", "require_distinct", "require_range"]
+
+#: the library's name where none is chosen
+INTERPOSED = "collc_interpose"
+
+#: what the text includes, and what follows the engine, in order
+_BEFORE = "symbols.c"
+_AFTER = ("registry.c", "private.c", "judge.c", "carry.c", "statistics.c", "wrappers.c")
+
+_KINDS = {
+    "allgather": "ALLGATHER", "reduce-scatter": "REDUCE_SCATTER", "allreduce": "ALLREDUCE", "broadcast": "BROADCAST",
+    "reduce": "REDUCE", "gather": "GATHER", "scatter": "SCATTER", "alltoall": "ALLTOALL",
+}  # fmt: skip
+
+#: a function of MPI that is called, not a type in a cast or a declaration
+_CALLED = re.compile(r"\bMPI_([A-Z][a-z]\w*)(?=\s*\()")
+
+_HEAD = """\
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+"""
+
+
+@attrs.frozen
+class Served:
+    """A function and the calls that it is to serve: ``low`` to ``high`` bytes of the whole vector, both included.
+
+    Several algorithms for a range of sizes serve that range; what ``low`` and ``high`` say narrows it.
+    """
+
+    function: Function
+    low: int = 0
+    high: int | None = None
+
+    @property
+    def sizes(self) -> tuple[int, int | None]:
+        windows = self.function.windows
+        low = max([self.low, *(window.low for window in windows[:1])])
+        ends = [end for end in (self.high, *(window.high for window in windows[-1:])) if end is not None]
+        return low, min(ends, default=None)
+
+    @property
+    def calls(self) -> tuple[str, int, int | None]:
+        """Which calls it is for but for their sizes: kind, number of ranks, root."""
+        collective = self.function.first.collective
+        return collective.kind, collective.num_ranks, collective.root
+
+    def __str__(self) -> str:
+        kind, ranks, root = self.calls
+        at = "" if root is None else f" at rank {root}"
+        return f"{kind}{at} of {ranks} ranks, {_range(*self.sizes)}"
+
+
+def _range(low: int, high: int | None) -> str:
+    if high is None:
+        return f"{low} bytes or more" if low else "any size"
+    return f"{low} to {high} bytes"
+
+
+def require_distinct(served: Iterable[Served]) -> None:
+    """Raise C0730 where two functions would be for the same call, for the library could not tell which is meant."""
+    wrong = [
+        Diagnostic(
+            "C0730",
+            f"`{a.function.first.name}` and `{b.function.first.name}` are both for {a.calls[0]} of {a.calls[1]} ranks",
+            notes=(f"`{a.function.first.name}`: {a}", f"`{b.function.first.name}`: {b}"),
+            hint="leave one out (--collective NAME), or give both ranges of sizes: `min-bytes`, `max-bytes` of mpi-c",
+        )
+        for a, b in combinations(served, 2)
+        if a.calls == b.calls and _overlap(a.sizes, b.sizes)
+    ]
+    if wrong:
+        raise CollcError(wrong)
+
+
+def require_range(low: int, high: int | None) -> None:
+    """Raise C0731 for a range of sizes that is none."""
+    if not 0 <= low < _MOST or (high is not None and not low <= high < _MOST):
+        found = f"{low} to {'any' if high is None else high}"
+        hint = "sizes are bytes of the whole vector, the smallest first"
+        raise error("C0731", f"`min-bytes` to `max-bytes` is no range of sizes: {found}", hint=hint, exit_status=2)
+
+
+#: bytes that a 64-bit count can have
+_MOST = 2**63
+
+
+def _overlap(a: tuple[int, int | None], b: tuple[int, int | None]) -> bool:
+    return (b[1] is None or a[0] <= b[1]) and (a[1] is None or b[0] <= a[1])
+
+
+def interposed(name: str, served: Sequence[Served]) -> str:
+    """Return the C file of a library that serves some calls of unmodified programs. Raises C0730 as above."""
+    require_distinct(served)
+    text = source(name, [one.function for one in served])
+    text = text.replace("visibility push(default)", "visibility push(hidden)")
+    head, includes, engine = text.partition("#include <mpi.h>\n")
+    head = _title(head, served)
+    body = "\n".join([engine, *(template(part) for part in _AFTER[:-1]), template("entry.c"), template(_AFTER[-1])])
+    body = body.replace("@CALLS@", "\n".join(_call(one) for one in served))
+    body = body.replace("@ENTRIES@", "\n".join(_entry(one) for one in served))
+    called = sorted(set(_CALLED.findall(body)))
+    body = _CALLED.sub(r"cip_\1", body)
+    return "\n".join([_HEAD + head + includes, template(_BEFORE), _pointers(called), body])
+
+
+@cache
+def template(name: str) -> str:
+    """Return a C file of this package."""
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _title(head: str, served: Sequence[Served]) -> str:
+    """Return the file's first comment, with how to build and use it."""
+    lines = "".join(f" *   {comment(one.function.first.name)}: {one}\n" for one in served)
+    body = head[head.index("*/") :]
+    return f"""\
+/* A library for LD_PRELOAD that serves collective calls of unmodified MPI programs. Generated by collc.
+ *
+{lines} *
+ * It is for the MPI whose header it is compiled with, and links none; never build it with mpicc as linker:
+ *   mpicc -O2 -fPIC -c FILE.c  and then  cc -shared -o FILE.so FILE.o -ldl
+ * `collc launch` does both, and runs a program with it. COLLC_STATS=1 prints what was served.
+ {body}"""
+
+
+def _pointers(called: Sequence[str]) -> str:
+    """Return a pointer for every function of the MPI that is called, and the function that sets them."""
+    declared, found = [], []
+    for name in called:
+        lines = [
+            f"static __typeof__(&PMPI_{name}) cip_{name};",
+            f'    if ((cip_{name} = (__typeof__(&PMPI_{name}))cip_find("PMPI_{name}")) == NULL)\n'
+            f'        return "PMPI_{name}";',
+        ]
+        if name.endswith("_c"):  # functions for large counts, which an MPI has or has not
+            lines = [f"#if MPI_VERSION >= 4\n{line}\n#endif" for line in lines]
+        declared.append(lines[0])
+        found.append(lines[1])
+    note = "/* The MPI's functions that are called here, and where they are found; the name of one that is missing. */"
+    return "\n".join([note, *declared, "\nstatic const char *cip_bind(void)\n{", *found, "    return NULL;\n}", ""])
+
+
+def _call(one: Served) -> str:
+    name = one.function.name
+    return f"""\
+static int cip_{name}(const void *send, void *recv, int64_t count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+{{
+    return {name}_c(send, recv, (MPI_Count)count, type, op, comm);
+}}
+"""
+
+
+def _entry(one: Served) -> str:
+    (kind, ranks, root), (low, high) = one.calls, one.sizes
+    twice = int(not all(adds_once(program) for _, program in one.function.parts))
+    return (
+        f"    {{CIP_{_KINDS[kind]}, {ranks}, {-1 if root is None else root}, {twice}, {low}, "
+        f'{"INT64_MAX" if high is None else high}, "{comment(one.function.first.name)}", '
+        f"cip_{one.function.name}, INT64_MAX, cip_bind, NULL}},"
+    )

@@ -1,0 +1,195 @@
+"""The text of a source and its header: one engine, any number of collectives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+
+import attrs
+
+from collc.ir.collective import KINDS
+from collc.ir.program import Program
+from collc.ir.verify import adds_once
+
+from ..base import Window
+from .names import comment
+from .tables import Plan, tables
+
+__all__ = ["REQUEST_FUNCTIONS", "Function", "header", "source", "taken", "template"]
+
+#: parts of a source after its tables, in order
+_ENGINE = (
+    "engine_call.c", "engine_memory.c", "engine_step.c", "engine_advance.c", "engine_run.c", "engine_work.c",
+)  # fmt: skip
+
+#: what follows a file's prefix in the names that all its functions share
+REQUEST_FUNCTIONS = ("request", "operation", "attach", "start", "test", "wait", "waitall", "free")
+
+_REQUESTS = """\
+typedef struct {prefix}_operation *{prefix}_request;
+
+int {prefix}_attach(MPI_Comm comm);
+int {prefix}_start({prefix}_request *request);
+int {prefix}_test({prefix}_request *request, int *flag);
+int {prefix}_wait({prefix}_request *request);
+int {prefix}_waitall(int number, {prefix}_request requests[]);
+int {prefix}_free({prefix}_request *request);"""
+
+_FORMS = (
+    ("", "int count", ""),
+    ("_c", "MPI_Count count", ""),
+    ("_begin", "MPI_Count count", ", {prefix}_request *request"),
+    ("_init", "MPI_Count count", ", MPI_Info info, {prefix}_request *request"),
+)
+
+
+@attrs.frozen
+class Function:
+    """One C function: a collective, its algorithms ascending in the sizes that they are for."""
+
+    name: str
+    parts: tuple[tuple[Window | None, Program], ...]
+
+    @property
+    def first(self) -> Program:
+        return self.parts[0][1]
+
+    @property
+    def windows(self) -> list[Window]:
+        """The windows of several algorithms, or nothing where one is for all calls."""
+        return [window for window, _ in self.parts if window is not None]
+
+    @property
+    def kind(self) -> str:
+        return self.first.collective.kind.replace("-", "_")
+
+
+@cache
+def template(name: str) -> str:
+    """Return a C file of this package."""
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def taken() -> frozenset[str]:
+    """Return every identifier that a generated file uses itself."""
+    bindings = [_binding_file(kind.replace("-", "_")) for kind in KINDS]
+    text = "".join(template(f) for f in ("head.c", *_ENGINE, *bindings, "requests.c", "entry.c", "algorithm.c"))
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+    fixed = "plans int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t"
+    return frozenset(re.findall(r"[A-Za-z_]\w*", text)) | frozenset(fixed.split()) - {"NAME", "PREFIX"}
+
+
+# ---- the source
+
+
+def source(prefix: str, functions: Sequence[Function]) -> str:
+    """Return the C file of some functions; the requests' functions have names that begin with ``prefix``."""
+    groups = [[(program, window.high if window else None) for window, program in f.parts] for f in functions]
+    data, plans = tables(groups)
+    kinds = dict.fromkeys(f.kind for f in functions)
+    head = template("head.c").replace("@NAME@", prefix).replace("@WHAT@", _title(functions))
+    declared = "\n\n".join([_REQUESTS.format(prefix=prefix), *(_prototypes(prefix, f) for f in functions)])
+    body = [
+        f"{_VISIBLE}\n{declared}\n{_VISIBLE_END}\n", data, *map(template, _ENGINE),
+        "/* ---- The buffers of a call ---------------------------------------------------------------------- */\n",
+        *(template(_binding_file(kind)) for kind in kinds), _plans(functions, plans),
+        template("requests.c").replace("PREFIX", prefix), *(_entry(prefix, f, n) for n, f in enumerate(functions)),
+    ]  # fmt: skip
+    return "\n".join([head, *(part.rstrip("\n") + "\n" for part in body)])
+
+
+_VISIBLE = "#if defined(__GNUC__)\n#pragma GCC visibility push(default)\n#endif"
+_VISIBLE_END = "#if defined(__GNUC__)\n#pragma GCC visibility pop\n#endif"
+
+
+def _binding_file(kind: str) -> str:
+    return f"bind_{kind}.c"
+
+
+def _plans(functions: Sequence[Function], plans: Sequence[Plan]) -> str:
+    rows = [
+        f"    {{{p.ranks}, {p.root}, {int(p.reduces)}, {int(p.twice)}, {p.algorithm}, {p.algorithms}, bind_{f.kind}}},"
+        for f, p in zip(functions, plans, strict=True)
+    ]
+    text = "\n".join(["static const struct plan plans[] = {", *rows, "};"])
+    if any(f.windows for f in functions):
+        labels = [f'    "{comment(window.algorithm if window else "")}",' for f in functions for window, _ in f.parts]
+        text += "\n\n" + "\n".join(["static const char *const algorithm_names[] = {", *labels, "};"])
+    return text
+
+
+def _entry(prefix: str, function: Function, number: int) -> str:
+    text = template("entry.c") + ("\n" + template("algorithm.c") if function.windows else "")
+    return text.replace("NAME", function.name).replace("PREFIX", prefix).replace("NUMBER", str(number))
+
+
+def _prototypes(prefix: str, function: Function) -> str:
+    lines = []
+    for suffix, count, more in _FORMS:
+        begin = f"int {function.name}{suffix}("
+        line = f"{begin}const void *send, void *recv, {count}, MPI_Datatype type, MPI_Op op,"
+        lines += [line, f"{' ' * len(begin)}MPI_Comm comm{more.format(prefix=prefix)});"]
+    if function.windows:
+        lines.append(f"const char *{function.name}_algorithm(MPI_Count count, MPI_Datatype type);")
+    return "\n".join(lines)
+
+
+# ---- the header
+
+
+def header(prefix: str, functions: Sequence[Function]) -> str:
+    """Return the header of some functions."""
+    text = template("header.h").replace("@GUARD@", f"COLLC_{prefix.upper()}_H").replace("@WHAT@", _title(functions))
+    contents = " *\n" + "".join(f" *   {f.name}: {_describe(f)}\n" for f in functions)
+    contents = contents if len(functions) > 1 else ""
+    text = text.replace("@REQUESTS@", _REQUESTS.format(prefix=prefix)).replace("@CONTENTS@", contents)
+    text = text.replace("@FUNCTIONS@", "\n".join(_documented(prefix, f) + "\n" for f in functions))
+    return text.replace("@AT_ONCE@", "eight").replace("@PREFIX@", prefix).replace("@NAME@", prefix)
+
+
+def _title(functions: Sequence[Function]) -> str:
+    return _describe(functions[0]) if len(functions) == 1 else f"{len(functions)} collectives"
+
+
+def _describe(function: Function) -> str:
+    program, among = function.first, len(function.parts)
+    c = program.collective
+    at = f" at rank {c.root}" if c.root is not None else ""
+    made = f", scheduled by {comment(program.scheduler)}" if program.scheduler else ""
+    made = made if among == 1 else f", by one of {among} algorithms"
+    return f"{c.kind}{at} for communicators of {c.num_ranks} ranks{made}"
+
+
+def _documented(prefix: str, function: Function) -> str:
+    """Return the functions of a collective with what is to be said of them."""
+    once = all(adds_once(program) for _, program in function.parts)
+    lines = [f"{function.name}: {_describe(function)}.", "", *_buffers(function)]
+    if function.first.collective.reduces:
+        need = "any commutative operation" if once else "MPI_MIN, MPI_MAX, MPI_BAND, MPI_BOR, MPI_LAND or MPI_LOR"
+        lines += ["", f"op: {need}."]
+    if function.windows:
+        lines += ["", *_algorithms(function.windows)]
+    forms = ["blocking", "the same for counts of any size", "nonblocking: returns at once, see test and wait",
+             "persistent: start begins the call, as often as wanted"]  # fmt: skip
+    lines += [""] + [f"  {function.name}{suffix}: {form}" for (suffix, _, _), form in zip(_FORMS, forms, strict=True)]
+    if function.windows:
+        lines.append(f"  {function.name}_algorithm: the one of a call, or NULL where the arguments make no sense")
+    text = "".join(f" * {line}".rstrip() + "\n" for line in lines)
+    return f"/*{text[2:]} */\n{_prototypes(prefix, function)}"
+
+
+def _buffers(function: Function) -> list[str]:
+    """Return what the buffers are, as the binding's comment says it."""
+    text = template(_binding_file(function.kind))
+    lines = text[text.index("/*") + 3 : text.index("*/")].strip().splitlines()
+    return [line.removeprefix(" *").strip() for line in lines]
+
+
+def _algorithms(windows: Sequence[Window]) -> list[str]:
+    """Return which calls an algorithm is for, by the bytes of the whole vector."""
+    ends = [f"up to {window.high} bytes" for window in windows[:-1]] + ["larger calls"]
+    lines = [f"  {end}: {comment(window.algorithm)}" for end, window in zip(ends, windows, strict=True)]
+    return ["The bytes of the whole vector (all ranks' blocks together) choose the algorithm:", *lines]

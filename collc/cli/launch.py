@@ -1,0 +1,280 @@
+"""``collc launch``: run a program that stays as it is on compiled collectives."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shlex
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from collc.ir.diagnostic import CollcError, Diagnostic, error, warning
+
+from ..compilation import load_spec, make_jobs, run_jobs, sniff
+from ..driver import CollectiveResult
+from ..elements import Element, parse_elements
+from .arguments import usage_error
+from .console import Console
+from .inputs import loading, read, settings
+from .watcher import Watcher
+
+if TYPE_CHECKING:
+    from collc.backends.base import Target
+    from collc.backends.mpi_c.interpose import Served
+    from collc.backends.mpi_c.interpose.report import Report
+
+    from ..launching import Plan
+
+__all__ = ["launch"]
+
+#: for whom files are compiled, by the target of -t
+_KINDS = {"mpi-c": "mpi", "msccl-xml": "msccl"}
+
+
+def launch(options: SimpleNamespace, console: Console) -> int:
+    """Compile, build, set the environment, run the command; return its exit status."""
+    from ..launching import cache_folder, kind_of
+
+    if not options.command:
+        raise usage_error("`collc launch` needs a command after `--`", "collc launch FILE.coll -- mpiexec -n 4 ./app")
+    if os.path.basename(options.command[0]) == "":
+        raise usage_error(f"`{options.command[0]}` is not a command")
+    element = _element(options)
+    kind = kind_of(options.command) if element is None else _KINDS[element.name]
+    with cache_folder(options.cache, os.environ) as cache:
+        if kind == "torch":
+            return _run_torch(options, console)
+        if kind == "msccl":
+            assert element is not None
+            return _run_msccl(element, cache, options, console)
+        return _run_mpi(element or Element("mpi-c"), cache, options, console)
+
+
+def _element(options: SimpleNamespace) -> Element | None:
+    """Return the target that the options name, or nothing where the command decides."""
+    if options.target and options.runtime:
+        raise usage_error("-t and --runtime both say for whom to compile", "leave one of them out")
+    if options.runtime:
+        return next(iter(parse_elements(f"msccl-xml{{runtime={options.runtime}}}", "--runtime")))
+    if options.target is None:
+        return None
+    found = list(parse_elements(options.target, "-t"))
+    if len(found) != 1 or found[0].name not in _KINDS:
+        raise usage_error(f"`collc launch` runs mpi-c or msccl-xml, found `{options.target}`")
+    return found[0]
+
+
+# ---- compiling
+
+
+def _compiled(element: Element, options: SimpleNamespace, console: Console) -> list[CollectiveResult]:
+    """Compile the collectives of every file, with every value of --each."""
+    results = []
+    for path in options.files:
+        text, name = read(path, console)
+        for chosen in _choices(options):
+            spec, start = _loaded(text, name, options, chosen)
+            only = [one for one in options.collective if len(options.files) == 1 or one in spec.collectives]
+            jobs, _ = make_jobs(spec, (element,), only, start)
+            console.warn(spec.warnings)
+            jobs = [attrs.evolve(job, targets=tuple(map(_prepared, job.targets))) for job in jobs]
+            watcher = Watcher(options, console)
+            console.progress(f"compiling {name}")
+            results += run_jobs(jobs, settings(options), observer=watcher)
+            watcher.ends()
+    console.clear_progress()
+    console.warn(found for result in results for found in result.warnings)
+    return results
+
+
+def _choices(options: SimpleNamespace) -> Iterator[dict[str, str]]:
+    """Yield the parameters of -D with every combination of the values of --each."""
+    names = [name for name, _ in options.each]
+    for values in itertools.product(*(values for _, values in options.each)):
+        yield {**dict(options.D), **dict(zip(names, values, strict=True))}
+
+
+def _loaded(text: str, name: str, options: SimpleNamespace, params: dict[str, str]) -> Any:
+    if sniff(text) == "ir":
+        from ..compilation import read_ir
+
+        return read_ir(text, name)
+    return load_spec(text, name, attrs.evolve(loading(options), params=params)), None
+
+
+def _prepared(target: Target) -> Target:
+    """Return the target as it serves programs; a function's name is of no use there."""
+    from collc.backends.mpi_c import MpiC
+
+    return attrs.evolve(target, interpose=True, function=None) if isinstance(target, MpiC) else target
+
+
+# ---- MPI
+
+
+def _run_mpi(element: Element, cache: Path, options: SimpleNamespace, console: Console) -> int:
+    from collc.backends.mpi_c.installed import choose
+    from collc.backends.mpi_c.interpose.report import read_report
+
+    from .. import launching
+
+    command = list(options.command)
+    mpi = choose(options.mpi) if options.mpi else launching.mpi_of(command[0], os.environ)
+    results = _compiled(element, options, console)
+    served = _served(results)
+    console.warn(_unequal(results))
+    console.say(f"MPI: {mpi}, {mpi.folder}")
+    for one in served:
+        console.say(f"serves {one}")
+    name = launching.library_name(options.files)
+    console.progress(f"building {name}")
+    shared = launching.library(served, mpi, cache, name, dry=options.dry_run)
+    console.clear_progress()
+    console.say(f"library: {shared}")
+    with tempfile.TemporaryDirectory(prefix="collc-launch-") as folder:
+        report = Path(folder) / "report"
+        report.touch(mode=0o600)
+        plan = launching.preloaded(command, mpi, shared, {launching.REPORT: str(report)})
+        if options.dry_run:
+            return _show(launching.preloaded(command, mpi, shared, {}), console)
+        status = _run(plan, options, console)
+        heard = read_report(report.read_text(encoding="utf-8", errors="replace"))
+    if options.stats:
+        console.err(heard.table())
+    if status == 0 or heard.ranks:
+        console.warn(_judged(heard, served))
+    return status
+
+
+def _served(results: Sequence[CollectiveResult]) -> list[Served]:
+    """Return every collective as a function of the library, several algorithms as one."""
+    from collc.backends.mpi_c import MpiC
+    from collc.backends.mpi_c.interpose import Served, require_distinct
+    from collc.backends.mpi_c.source import Function
+
+    found = []
+    for number, result in enumerate(results):
+        parts = [(one.window, one.program) for one in result.each if one.program is not None]
+        target = next((t for t, _ in result.emitted if isinstance(t, MpiC)), MpiC())
+        if parts:
+            function = Function(f"served_{number}", tuple(parts))
+            found.append(Served(function, target.min_bytes, target.max_bytes))
+    require_distinct(found)
+    return found
+
+
+def _unequal(results: Sequence[CollectiveResult]) -> list[Diagnostic]:
+    """Return warnings for allreduces whose ranks may end with different bits."""
+    found = []
+    for result in (one for each in results for one in each.each):
+        collective = result.request.problem.collective
+        if collective.kind == "allreduce" and result.schedule is not None and result.cost.same_everywhere is False:
+            text = f"ranks may end `{result.name}` with sums that differ in their last bits"
+            note = "each rank adds in an order of its own; programs that compare such results of ranks may notice"
+            found.append(warning("C0084", text, span=result.request.span, notes=[note]))
+    return found
+
+
+def _judged(heard: Report, served: Sequence[Served]) -> list[Diagnostic]:
+    """Return a warning where the library did nothing, with what is known of the reason."""
+    from collc.backends.mpi_c.interpose.report import OTHER_SIZE
+
+    if not heard.ranks:
+        notes = [
+            "no process that ended called MPI with the library in it: the program uses no MPI, has it linked "
+            "statically, or ran on other hosts, which cannot reach this one's temporary folder"
+        ]
+        return [warning("C0082", "nothing was heard from the library", notes=notes)]
+    if heard.refused == heard.ranks:
+        notes = ["see its message above", "name the MPI that the program runs on: --mpi DIR"]
+        return [warning("C0087", "the library refused the program's MPI", notes=notes)]
+    if heard.served:
+        return []
+    notes = []
+    for reason, number in heard.reasons():
+        seen = f" ({', '.join(map(str, heard.sizes))} ranks)" if reason == OTHER_SIZE else ""
+        notes.append(f"{number} calls: {reason}{seen}")
+    notes += [f"served is {one}" for one in served[:8]]
+    if not heard.reasons():
+        notes.insert(0, "the program made no call of a blocking collective that the library knows")
+    return [warning("C0083", "no call was served, all went to the MPI", notes=notes)]
+
+
+# ---- PyTorch, MSCCL
+
+
+def _run_torch(options: SimpleNamespace, console: Console) -> int:
+    from .. import launching
+
+    if len(options.files) != 1 or options.each:
+        raise error(
+            "C0088", "a PyTorch program takes one specification, with one value of every parameter",
+            hint="compile several sizes from one file, with one collective for each", exit_status=2,
+        )  # fmt: skip
+    _compiled(Element("ir"), options, console)  # mistakes are shown here, not by every rank
+    variables = {"COLLC_SPEC": os.path.abspath(options.files[0])}
+    if options.D:
+        variables["COLLC_DEFINES"] = json.dumps(dict(options.D))
+    if options.replace:
+        variables["COLLC_TORCH_REPLACE"] = options.replace
+    if options.stats:
+        variables["COLLC_STATS"] = "1"
+    plan = launching.Plan(tuple(options.command), tuple(variables.items()))
+    return _show(plan, console) if options.dry_run else _run(plan, options, console)
+
+
+def _run_msccl(element: Element, cache: Path, options: SimpleNamespace, console: Console) -> int:
+    from collc.backends.msccl_xml.bundle import Member, check_together
+    from collc.backends.msccl_xml.loading import environment
+    from collc.backends.msccl_xml.reader import read as read_algorithm
+
+    from .. import launching
+    from ..naming import name_files
+
+    results = _compiled(element, options, console)
+    emitted = [(r.name, target, made) for r in results for target, made in r.emitted]
+    runtime = str(getattr(emitted[0][1], "runtime", "")) if emitted else ""
+    files = [(file.path, file.artifact.text) for file in name_files(emitted, "", "/")]
+    places = launching.keep_files([(os.path.basename(path), text) for path, text in files], cache)
+    members = [
+        Member(str(place), read_algorithm(text, str(place))) for place, (_, text) in zip(places, files, strict=True)
+    ]
+    wrong = [
+        Diagnostic({"windows": "C0650", "names": "C0651", "number": "C0652"}[check.name], check.detail)
+        for check in check_together(members, runtime) if not check.ok
+    ]  # fmt: skip
+    if wrong:
+        raise CollcError(wrong)
+    made = environment(members, runtime)
+    variables = [(name, value) for name, value, _ in made.variables if name not in os.environ or name != "NCCL_DEBUG"]
+    for pattern, meaning in made.proofs:
+        console.say(f"look for `{pattern}`: {meaning}")
+    plan = launching.Plan(tuple(options.command), tuple(variables))
+    return _show(plan, console) if options.dry_run else _run(plan, options, console)
+
+
+# ---- running
+
+
+def _show(plan: Plan, console: Console) -> int:
+    """Print what would be run, as a line for a shell."""
+    words = [f"{name}={value}" for name, value in plan.variables]
+    console.out(shlex.join(["env", *words, *plan.command] if words else plan.command) + "\n")
+    return 0
+
+
+def _run(plan: Plan, options: SimpleNamespace, console: Console) -> int:
+    from ..launching import run_command
+
+    console.say(shlex.join(plan.command))
+    status = run_command(plan, os.environ, options.timeout)
+    if status != 0 and not console.errors_only:
+        how = f"was ended by signal {status - 128}" if status > 128 else f"ended with status {status}"
+        console.err(f"collc: `{plan.command[0]}` {how}\n")
+    return status
