@@ -8,8 +8,9 @@ from functools import cache
 import attrs
 import programs
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 import collc
 from collc.backends.base import Window
@@ -96,6 +97,7 @@ def test_programs_that_count_on_buffers_do_not_need_them_here(name: str, threads
     assert "rendezvous" in [c.name for c in report.checks]
 
 
+@settings(max_examples=examples(20))
 @given(st.sampled_from(sorted(_CLASSICS)), st.integers(1, 6))
 def test_reading_and_writing_change_nothing(name: str, threads: int) -> None:
     text = _emitted(_CLASSICS[name], threads=threads, min_bytes=8, max_bytes=1 << 40, algorithm="a-b.c")
@@ -116,11 +118,41 @@ def test_connections_have_one_owner_and_steps_wait_only_where_data_say_so() -> N
     )
 
 
+def _steps(document: Document) -> int:
+    return max(len(thread.steps) for rank in document.ranks for thread in rank.threads)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "alone"),
+    [("hypercube", "allgather", 3), ("hypercube", "reduce-scatter", 5), ("hypercube", "allreduce", 8),
+     ("swing", "allgather", 7), ("swing", "allreduce", 7)],
+)  # fmt: skip
+def test_several_messages_of_a_connection_share_a_step_on_channels_of_their_own(
+    name: str, kind: str, alone: int
+) -> None:
+    """As many steps as the schedule has, and one message in flight a connection; on one channel each waits its turn."""
+    program = _program(name, kind)
+    one, many = read(_emitted(program, lanes=1)), read(_emitted(program))
+    assert one.channels == program.num_channels == 1
+    assert _steps(many) == (6 if kind == "allreduce" else 3) and _steps(one) == alone
+    assert sum(map(bool, _connections(one))) == sum(map(bool, _connections(many)))
+    for rank in many.ranks:
+        for step in (step for thread in rank.threads for step in thread.steps):
+            ends = [(m.sends, m.peer, m.channel) for m in step.messages]
+            assert len(ends) == len(set(ends))
+
+
+@given(st.sampled_from(sorted(_CLASSICS)), st.integers(1, 4), st.integers(1, 5))
+def test_files_are_right_with_any_lanes_and_threads(name: str, threads: int, lanes: int) -> None:
+    report = verify_text(_emitted(_CLASSICS[name], threads=threads, lanes=lanes))
+    assert report.ok, [(c.name, c.detail) for c in report.failed]
+
+
 @pytest.mark.parametrize(
     ("name", "kind"), [("hypercube", "allgather"), ("hypercube", "allreduce"), ("torus", "allreduce")]
 )
 def test_one_thread_needs_hardly_more_steps_than_a_connection_has_messages(name: str, kind: str) -> None:
-    document = read(_emitted(_program(name, kind)))
+    document = read(_emitted(_program(name, kind), lanes=1))
     steps = {sum(bool(step.messages) for step in thread.steps) for rank in document.ranks for thread in rank.threads}
     messages = Counter(
         (r, m.peer, m.channel)
@@ -186,7 +218,8 @@ def test_too_many_channels() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"threads": 0}, {"threads": 65}, {"min_bytes": -1}, {"min_bytes": 9, "max_bytes": 8}, {"algorithm": "a b"},
+    [{"threads": 0}, {"threads": 65}, {"lanes": 0}, {"lanes": 65}, {"min_bytes": -1},
+     {"min_bytes": 9, "max_bytes": 8}, {"algorithm": "a b"},
      {"inplace": False, "outofplace": False}],
 )  # fmt: skip
 def test_options_that_make_no_sense(options: dict[str, object]) -> None:

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -233,10 +232,7 @@ def test_no_compiler_or_one_that_refuses(oneccl: OneCcl, tmp_path: Path, monkeyp
 def test_run_builds_and_runs_a_text_that_it_has_verified(
     executor: Path, oneccl: OneCcl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def built(found: OneCcl, folder: Path, flags: Sequence[str] = ()) -> Path:
-        return executor
-
-    monkeypatch.setattr(running, "build", built)
+    monkeypatch.setattr(running, "built", lambda found: executor)
     assert [row.exact for row in running.run(VALID, counts=(7,), oneccl=oneccl, in_place=(True,))] == [True]
     with pytest.raises(CollcError) as caught:
         running.run(broken(WRONG["a lost wait"]), oneccl=oneccl)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from oneccl_files import BROKEN_FORM, BROKEN_RULES, VALID, WRONG, broken
 
@@ -66,6 +69,14 @@ def test_every_rule_in_words_is_broken_by_some_file() -> None:
     rules = {change[2] for change in BROKEN_RULES.values()} | {"R1"}  # R1 is below
     assert rules == {f"R{k}" for k in range(1, 15)}
     assert all(f"{rule}:" in schema_text() or f"({rule}:" in schema_text() for rule in rules)
+
+
+def test_the_documentation_names_the_rules_and_keys_that_there_are() -> None:
+    text = (Path(__file__).resolve().parent.parent / "docs" / "oneccl.md").read_text()
+    listed = re.findall(r"^\| (R\d+) \|", text, re.MULTILINE)
+    assert listed == [f"R{k}" for k in range(1, 15)]
+    keys = set(re.findall(r'<xs:(?:key|keyref|unique) name="(\w+)"', schema_text()))
+    assert set(re.findall(r"^\| `(\w+)`", text.split("## Rules")[1].split("## ")[0], re.MULTILINE)) == keys
 
 
 def test_numbers_are_in_order() -> None:

@@ -109,4 +109,13 @@ A run needs counts, element types and operations that the file is for.
 
     int32 float32 ...   sum prod min max               # C0764: other names
 """,
+    "C0765": """\
+another number of ranks
+
+`collc run --ranks N` runs what is for N ranks. This collective, or this file, is for another number: its schedule names
+every rank, so it cannot run on more or fewer.
+
+    collc run pod8.xml --ranks 4                       # C0765 where the file says ranks="8"
+
+Remedy: compile it anew for a topology of that many ranks.""",
 }

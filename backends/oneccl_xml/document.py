@@ -17,11 +17,14 @@ from .rounds import Planned, plan
 __all__ = ["document"]
 
 
-def document(program: Program, threads: int, *, name: str, inplace: bool, outofplace: bool) -> Document:
-    """Return the file of a verified program with at most ``threads`` threads a rank; raise C0750, C0751."""
-    pieces = Pieces(program)
+def document(program: Program, threads: int, *, name: str, inplace: bool, outofplace: bool, lanes: int = 1) -> Document:
+    """Return the file of a verified program with at most ``threads`` threads a rank; raise C0750, C0751.
+
+    A connection has at most ``lanes`` messages in a step, each on a channel of its own.
+    """
+    pieces = Pieces(program, lanes)
     thread = [int(k) % threads for k in pieces.program.block_id]
-    planned, ended = plan(pieces, thread)
+    planned, ended = plan(pieces, thread, lanes)
     steps = _Steps(pieces, thread, planned, ended)
     held = sizes(program)
     ranks = [
@@ -76,6 +79,7 @@ class _Steps:
         self.kept = {key: self._kept(rounds) for key, rounds in self.rounds.items()}
 
     def threads(self, rank: int) -> tuple[Thread, ...]:
+        """Return the threads of a rank that do anything, numbered anew."""
         used = sorted(t for r, t in self.rounds if r == rank and self.kept[r, t])
         number = {t: k for k, t in enumerate(used)}
         return tuple(self._thread((rank, t), number) for t in used)
@@ -118,7 +122,7 @@ class _Steps:
         place = piece.dst if receives else piece.src
         assert place is not None
         peer = int((program.recv_peer if receives else program.send_peer)[one.block])
-        channel = int(program.channel[one.block])
+        channel = int(program.channel[one.block]) + one.lane * program.num_channels
         return Message(not receives, peer, channel, place, self.pieces.chunk[i], self.pieces.count[i])
 
     def _local(self, one: Planned) -> Local:

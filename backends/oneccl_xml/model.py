@@ -80,6 +80,8 @@ class End:
 
 @attrs.frozen
 class Thread:
+    """Steps, done one after the other, and the ends of connections that no other thread uses."""
+
     outs: tuple[End, ...]
     ins: tuple[End, ...]
     steps: tuple[Step, ...]
@@ -97,6 +99,8 @@ class Segment:
 
 @attrs.frozen
 class Rank:
+    """What one rank does. ``input`` and ``output`` are the chunks in the buffers of a call."""
+
     input: int
     output: int
     segments: tuple[Segment, ...]

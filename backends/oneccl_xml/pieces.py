@@ -41,11 +41,12 @@ class Piece:
 class Pieces:
     """A program whose scratch is laid out in segments, and the pieces of each of its blocks.
 
-    ``segments[r]`` are rank r's as (first chunk or nothing, chunks); landings come after the program's own. ``chunk``
-    is the first chunk of the vector that each instruction moves.
+    ``segments[r]`` are rank r's as (first chunk or nothing, chunks); landings come after the program's own, at most
+    ``landings`` a block, which it uses in turn. ``chunk`` is the first chunk of the vector that each instruction moves.
     """
 
-    def __init__(self, program: Program):
+    def __init__(self, program: Program, landings: int = 1):
+        self.landings = landings
         self.program, made = _laid_out(program)
         self.span = span(self.program)
         self.segments = _segments(self.program, made)
@@ -63,9 +64,13 @@ class Pieces:
     def _block(self, b: int) -> list[Piece]:
         program = self.program
         rows = range(int(program.block_start[b]), int(program.block_start[b + 1]))
-        landed = [self.count[i] for i in rows if Opcode(int(program.opcode[i])) in _LANDING]
-        landing = self.reserve(int(program.block_rank[b]), max(landed)) if landed else None
-        return [piece for i in rows for piece in self._pieces(i, landing)]
+        landed = [i for i in rows if Opcode(int(program.opcode[i])) in _LANDING]
+        rank, turns = int(program.block_rank[b]), self.landings
+        reserved = [
+            self.reserve(rank, max(self.count[i] for i in landed[k::turns])) for k in range(min(turns, len(landed)))
+        ]
+        into = {i: reserved[k % turns] for k, i in enumerate(landed)}
+        return [piece for i in rows for piece in self._pieces(i, into.get(i))]
 
     def _pieces(self, i: int, landing: Place | None) -> list[Piece]:
         program = self.program

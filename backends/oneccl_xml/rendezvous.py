@@ -36,6 +36,7 @@ class _Run:
         self.waiting: dict[tuple[str, _At], list[tuple[int, int]]] = {}
 
     def run(self) -> str:
+        """Let every thread go on as far as it can; return what those that are not at their end wait for."""
         queue = deque(self.done)
         while queue:
             thread = queue.popleft()

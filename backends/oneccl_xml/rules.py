@@ -54,6 +54,7 @@ class _Rules:
         self.held = parts * document.chunks
 
     def all(self) -> Iterator[Finding]:
+        """Yield what breaks R2 to R6, R8 to R10 and R12 to R14, in document order but for what the whole file says."""
         document = self.document
         if not (document.inplace or document.outofplace):
             yield Finding("R13", document.line, "the file is neither for calls in place nor for calls out of place")

@@ -15,7 +15,7 @@ import attrs
 
 from collc.ir.diagnostic import error
 
-from .toolchain import OneCcl, build, find
+from .toolchain import OneCcl, built, find
 from .verify import load
 
 __all__ = ["Row", "execute", "run"]
@@ -26,8 +26,10 @@ _SHOWN_LINES = 8
 
 @attrs.frozen
 class Row:
-    """One case of the file ``name``: the median over its calls of the slowest rank's time, and whether every element
-    was right.
+    """One case of the file ``name``, and whether every element was right.
+
+    ``micros`` is the median over its calls of the slowest rank's time (microseconds), ``times`` are all (seconds), and
+    ``builtin_times`` those of oneCCL's own collective, where they were asked for and there is one.
     """
 
     name: str
@@ -37,6 +39,8 @@ class Row:
     count: int
     micros: float
     exact: bool
+    times: tuple[float, ...] = ()
+    builtin_times: tuple[float, ...] = ()
 
 
 def run(
@@ -47,14 +51,17 @@ def run(
     ops: Iterable[str] | None = None,
     in_place: Iterable[bool] | None = None,
     repeats: int = 1,
+    warmup: int = 0,
+    compare: bool = False,
     oneccl: str | os.PathLike[str] | OneCcl | None = None,
     timeout: float = 120.0,
 ) -> list[Row]:
     """Build the executor and run the text of a file: every element on every rank is checked.
 
     ``counts`` are as oneCCL's own calls count; operations and places are, where none are named, a sum and those the
-    file is for. The file is verified first. Raises what :func:`.verify.load` raises, C0760 and C0761 where there is
-    nothing to run with, and what :func:`execute` raises.
+    file is for. ``repeats`` calls of each case are timed, after ``warmup`` others; ``compare`` times oneCCL's own
+    collective too, by turns. The file is verified first. Raises what :func:`.verify.load` raises, C0760 and C0761
+    where there is nothing to run with, and what :func:`execute` raises.
     """
     load(text)
     found = oneccl if isinstance(oneccl, OneCcl) else find(oneccl)
@@ -62,10 +69,10 @@ def run(
         folder = Path(name)
         file = folder / "algorithm.xml"
         file.write_text(text, encoding="utf-8")
-        program = build(found, folder)
         return execute(
-            program, [file], counts=counts, dtypes=dtypes, ops=ops, in_place=in_place, repeats=repeats, timeout=timeout
-        )
+            built(found), [file], counts=counts, dtypes=dtypes, ops=ops, in_place=in_place, repeats=repeats,
+            warmup=warmup, compare=compare, timeout=timeout,
+        )  # fmt: skip
 
 
 def execute(
@@ -77,6 +84,8 @@ def execute(
     ops: Iterable[str] | None = None,
     in_place: Iterable[bool] | None = None,
     repeats: int = 1,
+    warmup: int = 0,
+    compare: bool = False,
     timeout: float = 120.0,
 ) -> list[Row]:
     """Run a built executor on files for one number of ranks.
@@ -93,7 +102,8 @@ def execute(
         if not values:
             raise error("C0764", f"nothing to run: no {option.removeprefix('--')} given", exit_status=2)
     words = [word for option, values in cases.items() for word in (option, ",".join(values))]
-    limit = ["--repeat", str(repeats), "--timeout", str(max(1, int(timeout)))]
+    limit = ["--repeat", str(repeats), "--warmup", str(warmup), "--timeout", str(max(1, int(timeout)))]
+    limit += ["--compare"] * compare
     status, out, err = _launch([str(program), *map(str, algorithms), *words, *limit], timeout + _GRACE_SECONDS)
     rows = [_row(line.split(), algorithms) for line in out.splitlines() if line.startswith("row ")]
     said = [line for line in err.splitlines() if line.startswith("collc-oneccl: ")]
@@ -108,7 +118,7 @@ def execute(
 
 
 def _row(words: Sequence[str], algorithms: Sequence[Path]) -> Row:
-    _, file, dtype, op, place, count, micros, verdict = words
+    _, file, dtype, op, place, count, micros, verdict, times, builtin = words
     return Row(
         algorithms[int(file)].stem,
         dtype,
@@ -117,7 +127,13 @@ def _row(words: Sequence[str], algorithms: Sequence[Path]) -> Row:
         int(count),
         float(micros),
         verdict == "exact",
+        _seconds(times),
+        _seconds(builtin),
     )
+
+
+def _seconds(listed: str) -> tuple[float, ...]:
+    return () if listed == "-" else tuple(float(word) / 1e6 for word in listed.split(","))
 
 
 def _launch(command: Sequence[str], seconds: float) -> tuple[int, str, str]:

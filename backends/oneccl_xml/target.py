@@ -23,6 +23,7 @@ __all__ = ["OneCclXml"]
 _MOST_BYTES = 2**63 - 1
 _MOST_CHANNELS = 1024
 _MOST_THREADS = 64
+_MOST_LANES = 64
 
 
 @attrs.frozen
@@ -38,6 +39,9 @@ class OneCclXml(Target):
     suffix: ClassVar[str] = ".xml"
 
     threads: int = attrs.field(default=1, metadata={"help": "most threads of a rank (1 to 64)"})
+    lanes: int = attrs.field(
+        default=8, metadata={"help": "most messages of a connection in a step, each on a channel of its own (1 to 64)"}
+    )
     inplace: bool | None = attrs.field(
         default=None, metadata={"help": "for calls in place (default: where the program is right so)"}
     )
@@ -54,6 +58,8 @@ class OneCclXml(Target):
     def __attrs_post_init__(self) -> None:
         if not 1 <= self.threads <= _MOST_THREADS:
             raise _option("threads", f"1 to {_MOST_THREADS}", self.threads)
+        if not 1 <= self.lanes <= _MOST_LANES:
+            raise _option("lanes", f"1 to {_MOST_LANES}", self.lanes)
         if not 0 <= self.min_bytes <= _MOST_BYTES:
             raise _option("min-bytes", f"0 to {_MOST_BYTES}", self.min_bytes)
         if self.max_bytes is not None and not self.min_bytes <= self.max_bytes <= _MOST_BYTES:
@@ -81,7 +87,8 @@ class OneCclXml(Target):
         inplace, outofplace = self._uses(ir)
         name = label(self.algorithm or ir.name)
         name = name[: max(63 - len(self._label), 1)] + self._label[:62]
-        made = document(ir, self.threads, name=name, inplace=inplace, outofplace=outofplace)
+        lanes = min(self.lanes, _MOST_CHANNELS // max(ir.num_channels, 1))
+        made = document(ir, self.threads, name=name, inplace=inplace, outofplace=outofplace, lanes=lanes)
         made = attrs.evolve(made, min_bytes=self.min_bytes, max_bytes=self.max_bytes, comments=_comments(ir, made))
         text = write(made)
         read(text, f"{ir.name}.xml")

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -14,7 +20,7 @@ import attrs
 
 from collc.ir.diagnostic import CollcError, error
 
-__all__ = ["OneCcl", "build", "find"]
+__all__ = ["OneCcl", "build", "built", "find"]
 
 _COMPILING_SECONDS = 600.0
 _COMPILERS = ("c++", "g++", "clang++")
@@ -31,8 +37,20 @@ class OneCcl:
     hwloc: Path
     libfabric: Path | None
 
+    def __str__(self) -> str:
+        return f"oneCCL {self.version}".strip()
+
+    @property
+    def version(self) -> str:
+        """What its headers call themselves (nothing: an empty text)."""
+        path = self.root / "include" / "oneapi" / "ccl" / "config.h"
+        text = path.read_text(errors="replace") if path.is_file() else ""
+        found = [re.search(rf"#define CCL_{name}_VERSION\s+(\d+)", text) for name in ("MAJOR", "MINOR", "UPDATE")]
+        return ".".join(match[1] for match in found if match)
+
     @property
     def library(self) -> Path:
+        """The static CPU library."""
         return _library(self.root)
 
 
@@ -75,6 +93,57 @@ def _folders(root: Path) -> Iterator[Path]:
 
 
 # ---- building
+
+
+def built(oneccl: OneCcl, environ: Mapping[str, str] | None = None) -> Path:
+    """Return the executor for this oneCCL, compiled at first use and kept.
+
+    It is kept in COLLC_CACHE, else XDG_CACHE_HOME/collc, else ~/.cache/collc; where that cannot be written to, in a
+    folder of this process. A change of the executor, the library or the compiler is another file. Raises C0761.
+    """
+    environ = os.environ if environ is None else environ
+    kept = _cache(environ) / f"oneccl-{_digest(oneccl, environ)}"
+    program = kept / "collc-oneccl"
+    if program.is_file():
+        return program
+    aside = Path(tempfile.mkdtemp(prefix="oneccl-", dir=kept.parent))
+    try:
+        build(oneccl, aside)
+        with contextlib.suppress(OSError):  # another process was faster
+            os.rename(aside, kept)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    return program
+
+
+def _cache(environ: Mapping[str, str]) -> Path:
+    base = environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    folder = Path(environ.get("COLLC_CACHE") or os.path.join(base, "collc")).absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        return _own_folder()
+    return folder
+
+
+@cache
+def _own_folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="collc-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _digest(oneccl: OneCcl, environ: Mapping[str, str]) -> str:
+    """Return a name for what the executor is built of."""
+    status = oneccl.library.stat()
+    parts = [*map(str, (_compiler(environ), *attrs.astuple(oneccl), status.st_size, status.st_mtime_ns))]
+    found = hashlib.sha256("\0".join(parts).encode())
+    with as_file(files(__package__).joinpath("executor")) as sources:
+        for path in sorted(sources.iterdir()):
+            found.update(path.name.encode() + path.read_bytes())
+    found.update(files(__package__).joinpath("toolchain.py").read_bytes())
+    return found.hexdigest()[:16]
 
 
 def build(oneccl: OneCcl, folder: Path, flags: Sequence[str] = ()) -> Path:

@@ -5,6 +5,7 @@
 #include "elements.cpp"
 #include "executor.cpp"
 #include "check.cpp"
+#include "builtin.cpp"
 #include "ranks.cpp"
 #include "main.cpp"
 #include "runtime_stubs.cpp"

@@ -17,10 +17,13 @@ const char *const usage =
     "  --dtype T[,T...]   element types (default float32)\n"
     "  --op OP[,OP...]    operations, where the collective adds (default sum)\n"
     "  --place in,out     calls in place, out of place (default: those the file is for)\n"
-    "  --repeat K         calls of each case; the median is told (default 1)\n"
+    "  --repeat K         calls of each case that are timed (default 1)\n"
+    "  --warmup K         calls of each case before those (default 0)\n"
+    "  --compare          time oneCCL's own collective too, by turns, out of place\n"
     "  --timeout S        seconds for everything (default 120)\n"
     "  --load             only load the file and hold it to the rules\n"
-    "Every case prints `row FILE TYPE OP PLACE COUNT MICROSECONDS exact` (FILE is a number, the first is 0), or what is wrong.\n"
+    "Every case prints `row FILE TYPE OP PLACE COUNT MEDIAN exact TIMES OWN` or `wrong`: FILE is a number, the first is 0;\n"
+    "times are microseconds on the slowest rank, with commas; OWN are oneCCL's, - where there are none.\n"
     "Exit status: 0 done, 1 refused, wrong or failed, 2 wrong usage.\n";
 
 struct Usage : std::runtime_error {
@@ -59,6 +62,10 @@ Options parse(int argc, char **argv)
             found.load_only = true;
             continue;
         }
+        if (word == "--compare") {
+            found.compare = true;
+            continue;
+        }
         if (k + 1 == argc)
             throw Usage(word + " needs a value");
         const std::string value = argv[++k];
@@ -73,6 +80,8 @@ Options parse(int argc, char **argv)
             found.places = split(value);
         else if (word == "--repeat")
             found.repeats = static_cast<int>(whole(value, 1, 1000000));
+        else if (word == "--warmup")
+            found.warmup = static_cast<int>(whole(value, 0, 1000000));
         else if (word == "--timeout")
             found.timeout = static_cast<int>(whole(value, 1, 1000000));
         else if (word == "--rank")

@@ -1,5 +1,7 @@
 #include "ranks.hpp"
 
+#include "builtin.hpp"
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -211,32 +213,67 @@ std::pair<double, bool> agree(const ccl::communicator &comm, double time, bool w
     return {all[0], all[1] != 0};
 }
 
-// Make one call as often as asked, and tell its median time; return whether all was right on all ranks.
+std::string joined(const std::vector<double> &times)
+{
+    std::string text;
+    char one[32];
+    for (const double time : times) {
+        std::snprintf(one, sizeof one, "%s%.1f", text.empty() ? "" : ",", time);
+        text += one;
+    }
+    return text.empty() ? "-" : text;
+}
+
+double median(std::vector<double> times)
+{
+    std::sort(times.begin(), times.end());
+    return (times[(times.size() - 1) / 2] + times[times.size() / 2]) / 2;
+}
+
+// Microseconds that `work` takes on this rank; all begin together.
+template <class F> double timed(const ccl::communicator &control, F work)
+{
+    agree(control, 0, false);
+    const auto before = Clock::now();
+    work();
+    return std::chrono::duration<double, std::micro>(Clock::now() - before).count();
+}
+
+// Make one call as often as asked, and tell its times; return whether all was right on all ranks. Where it is compared,
+// it takes turns with oneCCL's own, so that both see the same machine.
 bool run_case(std::size_t file, const Algorithm &algorithm, const Case &wanted, const Options &options, Executor &executor,
               const ccl::communicator &control)
 {
     Trial trial(algorithm, options.rank, wanted);
-    std::vector<double> times;
+    std::vector<double> times, own;
+    std::unique_ptr<Builtin> builtin;
+    if (options.compare && wanted.count && Builtin::has(algorithm))
+        builtin = std::make_unique<Builtin>(algorithm, options.rank, wanted.count, wanted.type, wanted.op);
     bool bad = false;
-    for (int k = 0; k < options.repeats; k++) {
+    for (int k = -options.warmup; k < options.repeats; k++) {
         trial.fill();
-        agree(control, 0, false);
-        const auto before = Clock::now();
-        trial.run(executor);
-        const std::chrono::duration<double, std::micro> took = Clock::now() - before;
+        const double took = timed(control, [&] { trial.run(executor); });
         const std::string wrong = trial.wrong();
         if (!wrong.empty() && !bad)
             std::fprintf(stderr, "collc-oneccl: rank %d: %s (%s, %s %s, count %zu, %s place)\n", options.rank, wrong.c_str(),
                          algorithm.collective.c_str(), wanted.type.c_str(), wanted.op.c_str(), wanted.count,
                          wanted.inplace ? "in" : "out of");
-        const auto [time, any] = agree(control, took.count(), !wrong.empty());
-        times.push_back(time);
+        const auto [time, any] = agree(control, took, !wrong.empty());
         bad = bad || any;
+        if (k >= 0)
+            times.push_back(time);
+        if (!builtin)
+            continue;
+        const double theirs = agree(control, timed(control, [&] { builtin->run(control); }), false).first;
+        if (k >= 0)
+            own.push_back(theirs);
     }
-    std::sort(times.begin(), times.end());
-    if (options.rank == 0)
-        std::printf("row %zu %s %s %s %zu %.1f %s\n", file, wanted.type.c_str(), wanted.op.empty() ? "-" : wanted.op.c_str(),
-                    wanted.inplace ? "in" : "out", wanted.count, times[times.size() / 2], bad ? "wrong" : "exact");
+    if (options.rank == 0) {
+        std::printf("row %zu %s %s %s %zu %.1f %s %s %s\n", file, wanted.type.c_str(), wanted.op.empty() ? "-" : wanted.op.c_str(),
+                    wanted.inplace ? "in" : "out", wanted.count, median(times), bad ? "wrong" : "exact", joined(times).c_str(),
+                    joined(own).c_str());
+        std::fflush(stdout);
+    }
     return !bad;
 }
 

@@ -13,8 +13,8 @@ struct Options {
     std::string folder;
     std::vector<std::size_t> counts;
     std::vector<std::string> types, ops, places;
-    int repeats = 1, timeout = 120, rank = -1;
-    bool load_only = false;
+    int repeats = 1, warmup = 0, timeout = 120, rank = -1;
+    bool load_only = false, compare = false;
 };
 
 // What one file is to do.

@@ -1,0 +1,28 @@
+// oneCCL's own collective, to compare with.
+#pragma once
+
+#include "algorithm.hpp"
+#include "elements.hpp"
+
+#include <vector>
+
+namespace collc::oneccl {
+
+// One call of oneCCL's own, out of place, on zeros.
+class Builtin {
+public:
+    Builtin(const Algorithm &algorithm, int rank, std::size_t count, const std::string &type, const std::string &op);
+
+    // Whether oneCCL has this collective: it has neither gather nor scatter.
+    static bool has(const Algorithm &algorithm);
+    void run(const ccl::communicator &comm);
+
+private:
+    const Algorithm &algorithm_;
+    const std::size_t count_;
+    const ccl::datatype type_;
+    const ccl::reduction op_;
+    std::vector<char> send_, recv_;
+};
+
+} // namespace collc::oneccl
