@@ -1,0 +1,130 @@
+"""Telling torch of the backend, and making a group when torch asks for one."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import sys
+import warnings
+import weakref
+from typing import Any
+
+import torch.distributed as dist
+
+from collc.ir.diagnostic import CollcError, warning
+
+from .group import CollcGroup
+from .messages import details
+from .settings import REPLACE, STATS
+from .sharing import share
+
+__all__ = ["register", "replace"]
+
+NAME = "collc"
+
+#: groups that have not been reported yet
+_open: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def register() -> None:
+    """Make ``collc`` a backend of torch.distributed, once."""
+    if NAME.upper() not in dist.Backend._plugins:
+        dist.Backend.register_backend(NAME, _create, extended_api=True, devices=["cpu"])
+        atexit.register(_report_all)
+
+
+def _create(options: Any, _backend_options: Any = None) -> CollcGroup:
+    """Return a rank's group; raises CollcError on every rank where the specification is none."""
+    store, rank, size, limit = options.store, options.group_rank, options.group_size, options.timeout
+    try:
+        entries = share(dist.PrefixStore("collc", store), rank, size)
+    except CollcError as mistake:
+        for diagnostic in mistake.diagnostics:  # what a traceback shows below the message
+            for note in details(diagnostic):
+                mistake.add_note(note)
+        raise
+    fits = size > 1 and any(entry.ranks == size for entry in entries)
+    is_default = not options.global_ranks_in_group
+    if not fits and is_default and rank == 0:
+        known = ", ".join(map(str, sorted({entry.ranks for entry in entries})))
+        found = warning(
+            "C0094",
+            f"nothing in the specification is for {size} ranks, only for {known}; groups of this size use gloo",
+        )
+        warnings.warn(f"collc: {found.message} [{found.code}]", RuntimeWarning, stacklevel=6)
+    inner = dist.ProcessGroupGloo(dist.PrefixStore("gloo", store), rank, size, timeout=limit)
+    wire = dist.ProcessGroupGloo(dist.PrefixStore("wire", store), rank, size, timeout=limit) if fits else None
+    group = _Reporting(rank, size, limit, inner, wire, entries if fits else (), str(options.group_id))
+    _open.add(group)
+    return group
+
+
+class _Reporting(CollcGroup):
+    """A group that says at its end what it has done, where the environment asks for it."""
+
+    def shutdown(self) -> None:
+        super().shutdown()
+        _report(self)
+
+
+def _report(group: CollcGroup) -> None:
+    if group not in _open:
+        return
+    _open.discard(group)
+    where = os.environ.get(STATS, "")
+    if where in ("", "0") or group.rank():
+        return
+    counts = (("served", group.served), ("delegated", group.delegated))
+    text = ", ".join(f"{word} {sum(by.values())}{_listed(by)}" for word, by in counts)
+    line = f"collc: torch group {group._label} of {group.size()} ranks: {text}\n"
+    if where == "1":
+        sys.stderr.write(line)  # in one piece: all ranks write there
+        sys.stderr.flush()
+    else:
+        with contextlib.suppress(OSError), open(where, "a", encoding="utf-8") as file:
+            file.write(line)
+
+
+def _listed(counts: dict[str, int]) -> str:
+    return f" ({', '.join(f'{kind} {n}' for kind, n in sorted(counts.items()))})" if counts else ""
+
+
+def _report_all() -> None:
+    for group in list(_open):
+        _report(group)
+
+
+def replace() -> None:
+    """Give programs this backend where they ask for the one that ``COLLC_TORCH_REPLACE`` names, or for none."""
+    wanted = os.environ.get(REPLACE, "")
+    if not wanted or getattr(dist, "_collc_replaced", False):
+        return
+    from torch.distributed import distributed_c10d
+
+    def instead(original: Any) -> Any:
+        from functools import wraps
+
+        @wraps(original)
+        def call(*args: Any, **named: Any) -> Any:
+            position = _BACKEND[original.__name__]
+            given = args[position] if len(args) > position else named.get("backend")
+            unnamed = given is None and original.__name__ == "init_process_group"
+            if unnamed or (given is not None and str(given).lower() == wanted.lower()):
+                if len(args) > position:
+                    args = (*args[:position], NAME, *args[position + 1 :])
+                else:
+                    named["backend"] = NAME
+            return original(*args, **named)
+
+        return call
+
+    for name in _BACKEND:
+        made = instead(getattr(distributed_c10d, name))
+        for module in (distributed_c10d, dist):
+            setattr(module, name, made)
+    dist._collc_replaced = True
+
+
+#: functions that take a backend, and at which position
+_BACKEND = {"init_process_group": 0, "new_group": 2}

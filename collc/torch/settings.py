@@ -1,0 +1,93 @@
+"""Which specification a process runs: what was configured, else what the environment says."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import attrs
+
+from collc.ir.diagnostic import error
+
+__all__ = ["DEFINES", "REPLACE", "SPEC", "STATS", "Settings", "configure", "settings"]
+
+#: a `.coll` file, or a printed schedule or program
+SPEC = "COLLC_SPEC"
+#: its parameters, a JSON object
+DEFINES = "COLLC_DEFINES"
+#: 1: say at the end what was served
+STATS = "COLLC_STATS"
+#: the backend that is replaced where a program asks for it
+REPLACE = "COLLC_TORCH_REPLACE"
+
+Param = int | Fraction | str | bool | tuple[int, ...]
+
+
+@attrs.frozen
+class Settings:
+    """A specification: its file, and values for its parameters."""
+
+    spec: str
+    defines: tuple[tuple[str, Param], ...] = ()
+
+
+_configured: Settings | None = None
+
+
+def configure(spec: str | os.PathLike[str] | None, defines: Mapping[str, Any] | None = None) -> None:
+    """Let process groups that are made from now on run a specification; None returns to the environment's.
+
+    ``spec`` is a ``.coll`` file or a printed schedule or program, ``defines`` the values of its parameters. It is read
+    when the first group is made. Raises CollcError for values that no parameter can have (C0091).
+    """
+    global _configured
+    _configured = None if spec is None else Settings(os.path.abspath(spec), _checked(defines or {}, "defines"))
+
+
+def settings() -> Settings:
+    """Return what was configured, else what the environment names; raises C0090, C0091."""
+    if _configured is not None:
+        return _configured
+    spec = os.environ.get(SPEC, "")
+    if not spec:
+        raise error(
+            "C0090",
+            "no specification for the backend `collc`",
+            notes=[f'found neither collc.torch.configure("cluster.coll") nor {SPEC} in the environment'],
+            hint=f"set {SPEC} to a `.coll` file, or start with `collc launch cluster.coll -- torchrun ..`",
+        )
+    return Settings(os.path.abspath(spec), _from_environment())
+
+
+def _from_environment() -> tuple[tuple[str, Param], ...]:
+    text = os.environ.get(DEFINES) or "{}"
+    try:
+        found = json.loads(text)
+    except ValueError as problem:
+        raise _wrong(f"{DEFINES} is not JSON: {problem}") from None
+    if not isinstance(found, dict):
+        raise _wrong(f"{DEFINES} is not a JSON object: `{text}`")
+    return _checked(found, DEFINES)
+
+
+def _checked(defines: Mapping[str, Any], where: str) -> tuple[tuple[str, Param], ...]:
+    pairs = []
+    for name, value in sorted(defines.items()):
+        if isinstance(value, (list, tuple)) and all(type(v) is int for v in value):
+            value = tuple(value)
+        elif not isinstance(value, (bool, int, str, Fraction)):
+            raise _wrong(f"{where} gives `{name}` the value {value!r}")
+        pairs.append((name, value))
+    return tuple(pairs)
+
+
+def _wrong(message: str) -> Exception:
+    return error(
+        "C0091",
+        message,
+        notes=["a parameter is a number, a text, true or false, or a list of numbers"],
+        hint=f"""{DEFINES}='{{"boxes": 4}}'""",
+    )
