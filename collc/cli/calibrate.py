@@ -1,0 +1,140 @@
+"""``collc calibrate``."""
+
+from __future__ import annotations
+
+import os
+from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
+
+from collc.ir.diagnostic import warning
+
+from ..attributes import attribute_file, require_name
+from ..calibration import Calibration, Fitted
+from ..calibration import calibrate as fit
+from ..compilation import Job, load_spec, make_jobs, run_jobs
+from ..driver import Settings
+from ..files import STDIN, Output, check_writable, read_text, write_all
+from ..measurements import Measured, Work, read_measurements
+from ..pipeline import Recipe
+from ..quantities import show_size, show_time
+from .arguments import usage_error
+from .console import Console
+from .inputs import loading, read
+from .table import table
+
+__all__ = ["calibrate"]
+
+#: points that the table shows; JSON has all
+_MOST_SHOWN = 40
+
+
+def calibrate(options: SimpleNamespace, console: Console) -> int:
+    """Fit alpha and bandwidth to measured times, print them and write a file that gives them to links."""
+    require_name(options.name)
+    if options.o:
+        check_writable([options.o], [*options.files, *([options.schedules] if options.schedules else [])])
+    work = _work(options, console) if options.schedules else None
+    measured, notes = list[Measured](), list[str]()
+    for path in options.files:
+        text, shown = read(path, console)
+        found, left_out = read_measurements(text, shown, work)
+        measured += [one for one in found if not options.only or one.name in options.only]
+        notes += left_out
+    result = fit(measured, options.classes or ())
+    for note in (*notes, *result.notes):
+        console.warn([warning("C0078", note)])
+    if options.o:
+        source = ", ".join("<stdin>" if path == STDIN else os.path.basename(path) for path in options.files)
+        write_all([Output(options.o, attribute_file(result, options.name, source.replace("\n", " ")))])
+    if options.json:
+        console.json(_object(result))
+    elif options.o != STDIN:
+        console.out(_text(result))
+    return 0
+
+
+def _work(options: SimpleNamespace, console: Console) -> Work:
+    """Return steps and load of the collectives of a ``.coll`` file, by name; of its only one, by any name."""
+    text, name = read_text(options.schedules), options.schedules
+    console.inputs[name] = text
+    spec = load_spec(text, name, loading(options))
+    jobs, _ = make_jobs(spec, (), (), None)
+    results = run_jobs([Job(job.request, (), job.start) for job in jobs], Settings(Recipe("0", None, ()), "off"))
+    costs = {result.name: result.cost for result in results if result.schedule is not None}
+    if not costs:
+        raise usage_error(f"`{name}` has no schedule whose steps and load could be told")
+
+    def work(row: str, ranks: int | None) -> tuple[int, Fraction] | None:
+        found = costs.get(row) or next((c for n, c in costs.items() if row.replace("_", "-") == n), None)
+        found = found or (next(iter(costs.values())) if len(costs) == 1 else None)
+        return None if found is None else (found.T_L, found.time_per_byte)
+
+    return work
+
+
+# ---- text
+
+
+def _text(found: Calibration) -> str:
+    lines = [("bandwidth", f"{8 * found.bandwidth / 1e6:.6g} Mbps", "of a link")]
+    for place, (limit, alpha) in enumerate(found.alphas):
+        lower = found.alphas[place - 1][0] if place else None
+        lines.append(("alpha", show_time(alpha), _range(lower, limit)))
+    if found.overhead is not None:
+        lines.append(("overhead", show_time(found.overhead), "of a call"))
+    count = len(found.points)
+    lines.append(("deviation", f"{100 * found.mean_deviation:.3g} %", f"on average of {count} measurements"))
+    lines.append(("", f"{100 * found.largest_deviation:.3g} %", "at most"))
+    lines.append(("R^2", f"{found.r_squared:.5f}", ""))
+    return table(lines) + "\n" + _points(found)
+
+
+def _range(lower: float | None, limit: float | None) -> str:
+    if lower is None and limit is None:
+        return "of a step"
+    ends = [f"more than {round(lower)} bytes"] if lower is not None else []
+    ends += [f"at most {round(limit)} bytes"] if limit is not None else []
+    return f"of a step with messages of {' and '.join(ends)}"
+
+
+def _points(found: Calibration) -> str:
+    """Return the measurements with the largest deviations first where there are many."""
+    points = found.points
+    if len(points) > _MOST_SHOWN:
+        points = tuple(sorted(points, key=lambda p: -abs(p.deviation))[:_MOST_SHOWN])
+    rows = [
+        (
+            p.measured.name, show_size(p.measured.bytes), str(p.measured.steps), f"{p.measured.load:.4g}",
+            show_time(p.measured.seconds), show_time(p.model), f"{100 * p.deviation:+.2f} %",
+            "outlier" if p.outlier else "",
+        )
+        for p in points
+    ]  # fmt: skip
+    head = ("", "M", "steps", "load", "measured", "model", "deviation")
+    text = table(rows, head=head, right=(1, 2, 3, 4, 5, 6))
+    hidden = len(found.points) - len(points)
+    return text + (f"and {hidden} measurements that deviate less\n" if hidden else "")
+
+
+# ---- JSON
+
+
+def _object(found: Calibration) -> dict[str, Any]:
+    return {
+        "bandwidth_Bps": found.bandwidth,
+        "alphas": [{"most_message_bytes": limit, "alpha_us": alpha * 1e6} for limit, alpha in found.alphas],
+        "overhead_us": None if found.overhead is None else found.overhead * 1e6,
+        "mean_deviation": found.mean_deviation, "largest_deviation": found.largest_deviation,
+        "r_squared": found.r_squared, "notes": list(found.notes),
+        "points": [_point(point) for point in found.points],
+    }  # fmt: skip
+
+
+def _point(point: Fitted) -> dict[str, Any]:
+    one = point.measured
+    return {
+        "name": one.name, "bytes": one.bytes, "steps": one.steps, "load": one.load, "seconds": one.seconds,
+        "model_seconds": point.model, "deviation": point.deviation, "repeats": point.repeats,
+        "outlier": point.outlier,
+    }  # fmt: skip

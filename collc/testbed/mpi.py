@@ -1,0 +1,97 @@
+"""Running MPI programs inside: each rank in its own namespace, messages on the wires and nothing else there."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+import attrs
+
+from collc.backends.mpi_c.toolchain import Mpi
+
+from .script import CONTROL_HOST
+
+__all__ = ["Inside", "launcher_script", "urgent"]
+
+
+@attrs.frozen
+class Inside(Mpi):
+    """An MPI whose launcher puts rank r in the r-th of ``hosts``, like the nodes of a cluster.
+
+    ``entering`` leads into the namespaces of the network, ``script`` takes the place of ssh, ``settings`` are set for
+    all ranks and ``shim`` is preloaded by them.
+    """
+
+    entering: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    script: Path = Path()
+    shim: Path | None = None
+    settings: tuple[tuple[str, str], ...] = ()
+
+    def command(self, ranks: int, program: Sequence[str]) -> list[str]:
+        """Return the command line that runs ``program`` on ``ranks`` ranks."""
+        by_vendor = self._open_mpi if self.vendor == "Open MPI" else self._hydra
+        first = urgent() if self.shim else ()  # ranks that do not sleep while they wait would leave others nothing
+        return [*first, *self.entering, str(self.mpiexec), *by_vendor(self.hosts[:ranks]), *program]
+
+    def environment(self, base: Mapping[str, str]) -> dict[str, str]:
+        """Return the environment to build and run in."""
+        return {**super().environment(base), **(_TRANSPORT if self.vendor != "Open MPI" else {}), **dict(self.settings)}
+
+    def _hydra(self, hosts: Sequence[str]) -> list[str]:
+        preload = ["-genv", "LD_PRELOAD", str(self.shim)] if self.shim else []
+        return [
+            "-hosts", ",".join(hosts), "-launcher", "ssh", "-launcher-exec", str(self.script), "-localhost",
+            CONTROL_HOST, *preload, "-n", str(len(hosts)),
+        ]  # fmt: skip
+
+    def _open_mpi(self, hosts: Sequence[str]) -> list[str]:
+        settings = [part for name, value in _OPEN_MPI for part in ("--mca", name, value)]
+        wanted = [*self.settings, *([("LD_PRELOAD", str(self.shim))] if self.shim else [])]
+        passed = [part for name, value in wanted for part in ("-x", f"{name}={value}")]
+        return [
+            "--prtemca", "plm_ssh_agent", str(self.script), "--prtemca", "prte_if_include", "10.99.0.0/16",
+            "--bind-to", "none", *settings, *passed, "-H", ",".join(f"{host}:1" for host in hosts), "-n",
+            str(len(hosts)),
+        ]  # fmt: skip
+
+
+@cache
+def urgent() -> tuple[str, ...]:
+    """Return what runs a command before others that want the processors too, if the user may.
+
+    Ranks sleep most of the time. What is timed is how long links take, not who else waits for a processor.
+    """
+    for command in (("chrt", "-r", "1"), ("nice", "-n", "-15")):
+        with contextlib.suppress(OSError):
+            done = subprocess.run([*command, "true"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+            if done.returncode == 0 and not done.stderr:
+                return command
+    return ()
+
+
+#: what MPICH is told: libfabric over TCP, from the address that lies on no wire
+_TRANSPORT = {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "rid0"}
+
+#: Its rendezvous would wait for an answer that queues behind a step's data on the same connection: twice the time.
+_OPEN_MPI = (
+    ("pml", "ob1"), ("btl", "tcp,self"), ("btl_tcp_if_include", "rid0"), ("mpi_yield_when_idle", "1"),
+    ("btl_tcp_eager_limit", "4194304"), ("btl_tcp_rndv_eager_limit", "4194304"),
+    ("btl_tcp_max_send_size", "4194304"),
+)  # fmt: skip
+
+#: called as ssh is: options, host, command. Open MPI wants a host to know its own name.
+_LAUNCHER = """#!/bin/sh
+while [ "${1#-}" != "$1" ]; do shift; done
+host=$1; shift
+exec nsenter --net=/run/netns/$host unshare --uts sh -c "hostname $host; $*"
+"""
+
+
+def launcher_script(path: Path) -> None:
+    """Write the script that takes the place of ssh."""
+    path.write_text(_LAUNCHER, encoding="utf-8")
+    path.chmod(0o755)
