@@ -21,13 +21,15 @@ __all__ = ["Artifact", "Limits", "Target", "Window"]
 class Artifact:
     """One file to be written: a suggested file name, its text, and the target that made it.
 
-    ``label`` tells files of one collective for different sizes apart.
+    ``label`` tells files of one collective for different sizes apart; ``part`` is what a target that shares its files
+    among collectives (``Target.shared``) makes them of, with the main file.
     """
 
     filename: str
     text: str = attrs.field(repr=False)
     target: str
     label: str = ""
+    part: Any = attrs.field(default=None, repr=False, eq=False)
 
 
 @attrs.frozen
@@ -38,6 +40,7 @@ class Limits:
     max_steps: int | None = None
     max_channels: int | None = None
     max_count: int | None = None
+    max_offset: int | None = None
     fifo_depth: int | None = None
     fused: bool = True
 
@@ -83,6 +86,15 @@ class Target(ABC):
 
     def emit_selected(self, parts: Sequence[tuple[Window, Any]]) -> Sequence[Artifact]:
         """Return the files of several algorithms, windows ascending; for targets that ``select``."""
+        raise NotImplementedError
+
+    @property
+    def shared(self) -> str | None:
+        """The stem of the files that all collectives share; nothing where each collective has its own."""
+        return None
+
+    def join(self, made: Sequence[Artifact]) -> Sequence[Artifact]:
+        """Return the files of several collectives, given the main file of each; for targets that share."""
         raise NotImplementedError
 
     def check(self, artifacts: Sequence[Artifact]) -> Report | None:

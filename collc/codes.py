@@ -316,6 +316,182 @@ for calls up to the largest size that is safe; the note says why no larger.
     collc convert doubling.xml -t 'msccl-xml{runtime=executor}'
 
 For larger calls convert another algorithm, or compile one.""",
+    "C0074": """a testbed that cannot be built here
+
+The network of namespaces needs Linux, programs of util-linux and iproute2, a C compiler for two small files, and
+the right
+to make network namespaces: root has it, others where user namespaces may be made. The message says which of them
+is missing,
+or which command failed.
+
+    collc run pod.coll --testbed
+
+Run it where these are: as root in a virtual machine or in a privileged container.""",
+    "C0075": """a network that a testbed cannot be
+
+Every rank and every switch is a namespace of this machine, and every rank a process. So there are at least two
+ranks and at
+most so many nodes as the message says, every link has a rate that the kernel can limit, and a delay is at most a
+second.
+
+    collc run pod.coll --testbed=100Gbps
+
+Choose a rate of 20 to 40 Mbps for the widest link: there links are slower than the processors, as in a real
+network.""",
+    "C0076": """measurements that cannot be read
+
+A calibration reads CSV with a line of titles, or JSON: a list of objects, or an object with such a list as `rows`. Rows
+have `bytes` (the whole vector), `seconds` or `time_us`, and what the schedule does: `steps` and `load`, how much of the
+vector its busiest links carry over all steps.
+
+    name,bytes,steps,load,seconds
+    ring,1048576,14,7/4,0.3681
+
+Without `steps` and `load` name the file that was measured: --schedules pod.coll. `collc cost --json` has both, as
+`T_L` and
+`time_per_byte`.""",
+    "C0077": """measurements that determine nothing
+
+Alpha and bandwidth are two unknowns, and what every call takes besides is a third: at least three different
+measurements are
+needed, of sizes that differ, whose times grow with the bytes.
+
+    collc calibrate small.csv        # one size, or times that fall
+
+Measure from a few bytes, where latency rules, to some megabytes, where bandwidth does.""",
+    "C0078": """a calibration to be read with care (a warning)
+
+Rows were left out, alpha is not visible at the sizes that were measured, or the model does not explain the times
+well: many
+measurements lie far from it. The message says which.
+
+Outliers do not move the fit as long as most measurements are right. If many are far off, the machine was busy, or
+an MPI
+goes about small and large messages differently: --classes auto gives each an alpha of its own.""",
+    "C0080": """a program that is not there
+
+`collc launch` runs the command after `--` as it stands. Its first word is looked for on PATH, and beside the
+Python that
+runs collc, where wheels put their launchers.
+
+    collc launch sums.coll -- mpiexec -n 4 ./app
+
+Install it, activate its environment, or write its path.""",
+    "C0081": """a launcher without a compiler
+
+The library for an MPI program is compiled with the header of the MPI that the launcher belongs to, by the `mpicc` that
+stands beside it. There is none there, or it cannot be told which MPI the launcher is of.
+
+    collc launch sums.coll --mpi /opt/mpich -- /opt/scheduler/bin/mpiexec -n 4 ./app
+
+Install the MPI's development files, or name the MPI with --mpi.""",
+    "C0082": """a library that was not heard (a warning)
+
+Every rank under `collc launch` says at its end what the library did. None did: the program made no use of MPI,
+its MPI is
+linked statically (a library cannot stand before that), its launcher does not pass the environment on, or the ranks ran
+on other hosts, where the numbers stay unknown though calls may well have been served.
+
+    collc launch sums.coll -- mpiexec -n 4 hostname
+
+COLLC_STATS=1 lets rank 0 print the sums of all ranks itself, on whatever host.""",
+    "C0083": """no call was served (a warning)
+
+The program ran, and all of its collectives went to the MPI. The notes say why, and which calls the library is for. The
+most frequent reason is a communicator of another size than the specification's.
+
+    collc launch sums8.coll -- mpiexec -n 4 ./app
+
+Compile for the number of ranks of the program, for several (--each ranks=4,8), or for the collectives that it
+calls.""",
+    "C0084": """sums that differ between ranks (a warning)
+
+In this schedule ranks add up the same element in different orders, so floating-point sums may differ in their last bits
+from rank to rank. MPI recommends that they do not; programs that take different ways by such a result could hang.
+
+    schedule sums using swing;
+
+Schedules of a reduce-scatter and an allgather have one rank add up each element: `using bfb`, for example.""",
+    "C0085": """a cache that cannot be used
+
+What lies in the cache is loaded into programs. So the folder must be the user's, writable for nobody else, and its name
+without spaces and colons, at which LD_PRELOAD ends names. Where the usual folder is not like that, one that lasts
+as long as
+the run takes its place; one named by --cache must be right.
+
+    collc launch sums.coll --cache /shared/cache -- mpiexec -n 4 ./app
+
+Make it so (`chmod go-w DIR`), or name another folder.""",
+    "C0086": """a command that ran too long
+
+`collc launch --timeout` gives a command so many seconds; then it is asked to end, and killed a little later. Exit
+status
+124, as of `timeout` in a shell.
+
+    collc launch sums.coll --timeout 60 -- mpiexec -n 4 ./app
+
+Raise the limit, or find out which rank does not come: `--stats` says which calls were served.""",
+    "C0087": """a library for another MPI (a warning)
+
+The program runs on an MPI with another binary interface than the one that the library was compiled for, or on an
+older one.
+The library said so and passed every call on.
+
+    collc launch sums.coll --mpi openmpi -- srun ./app-of-mpich
+
+Name the MPI that the program is linked with (`ldd ./app` shows it): --mpi DIR.""",
+    "C0088": """several specifications for one PyTorch program
+
+Every process of a PyTorch program compiles the one specification that COLLC_SPEC names; libraries of several are
+for MPI
+programs.
+
+    collc launch a.coll b.coll -- torchrun --nproc-per-node 4 train.py
+
+Write the collectives into one file, or include one file in another.""",
+    "C0090": """no specification for torch
+
+The backend `collc` of torch.distributed runs the schedules of a specification, and was given none.
+
+    import collc.torch
+    collc.torch.configure("cluster.coll")
+
+Or set COLLC_SPEC to the file; `collc launch cluster.coll -- torchrun ..` does.""",
+    "C0091": """parameters for torch that cannot be read
+
+    COLLC_DEFINES='{"boxes": 4}' torchrun train.py
+
+COLLC_DEFINES is a JSON object: names of parameters, and for each a number, a text, true or false, or a list of whole
+numbers. `collc.torch.configure` takes a dictionary of such values.""",
+    "C0092": """a specification that rank 0 could not compile
+
+Rank 0 of a group compiles for all ranks. There it failed, with a message of its own, of which the first line is shown;
+the other ranks cannot go on either.
+
+    collc verify cluster.coll
+
+shows the whole message without starting a job.""",
+    "C0093": """ranks with different specifications
+
+Ranks that ran different schedules would wait for each other for ever, so they compare first: the text of the file and
+the values of its parameters. Ranks that cannot read the file take what rank 0 has compiled.
+
+Copy the file to all machines again, or leave it on rank 0's alone.""",
+    "C0094": """a job of a size that nothing in the specification is for (a warning)
+
+Schedules are for a number of ranks. The whole job has another, so its calls are performed by gloo, as groups of other
+sizes always are.
+
+    torchrun --nproc-per-node 8 train.py
+
+Start as many processes as the topology has ranks, or give the file a parameter: COLLC_DEFINES='{"boxes": 4}'.""",
+    "C0095": """a message that did not come
+
+A rank that takes part in a call of torch.distributed waited for another, until that ended, or until the time limit of
+the group (`init_process_group(timeout=..)`). Ranks no longer agree which message is which, so all later calls of the
+group raise the same.
+
+Look at what the named rank says: it may have failed first, or have made other calls.""",
     "C0901": """a path that a depfile cannot hold
 
 Make rules end at a line break, so a path that contains one cannot stand in a depfile.

@@ -15,6 +15,7 @@ from collc.frontends import coll
 from collc.ir.bounds import moore_steps
 from collc.ir.cost import DEFAULT_ALPHA, DEFAULT_BANDWIDTH
 from collc.ir.diagnostic import error, nearest
+from collc.ir.pieces import USUAL_SIZE
 from collc.passes.finder.bases import in_pairs
 from collc.passes.finder.database import Row, frontier, rows_for
 from collc.passes.finder.measure import rated
@@ -28,8 +29,8 @@ __all__ = [
 ]  # fmt: skip
 
 OBJECTIVES = ("allreduce", "allgather", "alltoall")
-#: M where nothing else is said: 1 MiB
-DEFAULT_SIZE = 1 << 20
+#: M where nothing else is said
+DEFAULT_SIZE = USUAL_SIZE
 #: the largest search; a row of so many nodes is measured in seconds
 MOST_NODES = 4096
 _MOST_LINKS = 64

@@ -39,8 +39,10 @@ def main_paths(wanted: Sequence[tuple[str, Target]], stem: str, out: str | None)
     """Return the path of the main file of every (collective, target), in order.
 
     Without ``out``, one alone is called after the input (``stem``); several, and all in a folder, are called after
-    their collectives. A name that would come twice gets a number. Raises C0021 where several files were to go to one.
+    their collectives, and a file that collectives share as its target says. A name that would come twice gets a number.
+    Raises C0021 where several files were to go to one.
     """
+    wanted = _once(wanted)
     if out is not None and not is_folder(out):
         if len(wanted) > 1:
             listed = ", ".join(f"`{name}` as {target.name}" for name, target in wanted[:4])
@@ -53,7 +55,8 @@ def main_paths(wanted: Sequence[tuple[str, Target]], stem: str, out: str | None)
             )
         return [out] * len(wanted)
     folder = out or ""
-    names = [stem] if len(wanted) == 1 and out is None else [name for name, _ in wanted]
+    alone = len(wanted) == 1 and out is None and wanted[0][1].shared is None
+    names = [stem] if alone else [name for name, _ in wanted]
     taken: set[str] = set()
     paths = []
     for name, (_, target) in zip(names, wanted, strict=True):
@@ -65,14 +68,36 @@ def main_paths(wanted: Sequence[tuple[str, Target]], stem: str, out: str | None)
     return paths
 
 
+def _once(wanted: Sequence[tuple[str, Target]]) -> list[tuple[str, Target]]:
+    """Return what is wanted with one entry, at the first's place, for all collectives that share files."""
+    named = [(target.shared or name, target) for name, target in wanted]
+    return [one for n, one in enumerate(named) if one[1].shared is None or one not in named[:n]]
+
+
+def _joined(
+    emitted: Sequence[tuple[str, Target, Sequence[Artifact]]],
+) -> list[tuple[str, Target, Sequence[Artifact]]]:
+    """Return what was emitted with one entry, at the first's place, for all collectives that share files."""
+    found: list[tuple[str, Target, Sequence[Artifact]]] = []
+    for n, (name, target, artifacts) in enumerate(emitted):
+        if target.shared is None:
+            found.append((name, target, artifacts))
+        elif all(target != other for _, other, _ in emitted[:n]):
+            group = [(other, made[0]) for other, of, made in emitted if of == target]
+            found.append((", ".join(dict.fromkeys(n for n, _ in group)), target, target.join([a for _, a in group])))
+    return found
+
+
 def name_files(
     emitted: Sequence[tuple[str, Target, Sequence[Artifact]]], stem: str, out: str | None
 ) -> list[NamedFile]:
     """Return every file with its place: main files by :func:`main_paths`, further ones beside them.
 
     A further file keeps its main file's stem with its own suffix. Standard output takes the main file alone. Files for
-    different sizes have their labels after the stem. Raises C0021 where several of these were to go to one.
+    different sizes have their labels after the stem. Collectives that share files (``Target.shared``) are joined.
+    Raises C0021 where several of these were to go to one.
     """
+    emitted = _joined(emitted)
     _require_folder(emitted, out)
     paths = main_paths([(name, target) for name, target, _ in emitted], stem, out)
     files = []

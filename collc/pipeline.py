@@ -50,6 +50,7 @@ class Entry:
 
 
 _CUT = Entry("discretize", "runtimes move whole chunks, so exact intervals must become chunks before lowering")
+_NUMBER = Entry("renumber", "before lowering, which sends what lies together in one message")
 _LOWER = Entry("lower", "from here on the order of instructions on each rank is fixed; all that follows keeps it")
 _UNFUSE = Entry(
     "unfuse", "before balancing, which counts instructions: a runtime without fused ones runs more", _unfused
@@ -75,9 +76,9 @@ _PACK = Entry("reuse-scratch", "last: it moves data only where the waits that ar
 LEVELS: dict[str, tuple[Entry, ...]] = {
     "0": (_CUT, _LOWER, _UNFUSE, _FIT),
     "1": (_CUT, _LOWER, _MERGE, _UNFUSE, _FIT, _PRUNE),
-    "2": (_CUT, _LOWER, _MERGE, _SPREAD, _FUSE, _SPLIT, _PRUNE, _PACK),
+    "2": (_CUT, _NUMBER, _LOWER, _MERGE, _SPREAD, _FUSE, _SPLIT, _PRUNE, _PACK),
     # Removing copies and listing messages anew seldom gain anything, and take as long as all the rest.
-    "3": (_CUT, _LOWER, _BYPASS, _MERGE, _SPREAD, _REORDER, _FUSE, _SPLIT, _PRUNE, _PACK),
+    "3": (_CUT, _NUMBER, _LOWER, _BYPASS, _MERGE, _SPREAD, _REORDER, _FUSE, _SPLIT, _PRUNE, _PACK),
 }
 
 #: What any program for a target must have been through, in this order; appended where a pipeline lacks it.
@@ -107,7 +108,8 @@ class Plan:
 
     def split(self) -> tuple[Plan, Plan]:
         """Return what ends with the last schedule, and the rest."""
-        count = next((i for i, p in enumerate(self.passes) if p.gives is Program), len(self.passes))
+        ends = (i for i, p in enumerate(self.passes) if p.gives is Program or p.for_programs)
+        count = next(ends, len(self.passes))
         return Plan(self.passes[:count], Schedule), Plan(self.passes[count:], self.result)
 
 
@@ -145,7 +147,10 @@ def plan(
     planner = _Planner(recipe, request, limits, start)
     if recipe.elements is None:
         entries = _entries(recipe.level, request, start)
-        elements = [element for e, element in entries if e.when(limits) and planner.takes(e.name)]
+        elements = [
+            element for e, element in entries
+            if e.when(limits) and planner.takes(e.name) and (until is Program or not pass_class(e.name).for_programs)
+        ]  # fmt: skip
     else:
         elements = list(recipe.elements)
     for element in elements:

@@ -13,13 +13,20 @@ from pathlib import Path
 import pytest
 from commands import RING, Ran
 from hypothesis import HealthCheck, settings
+from sampling import examples
 
 from collc.cli import main
 
 pytest_plugins = ["mpi_fixtures"]
 
 # Machines are shared and noisy: no test fails for being slow, and a run repeats what the last one tried.
-settings.register_profile("collc", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "collc",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+    max_examples=examples(60),
+)
 settings.load_profile("collc")
 
 

@@ -14,6 +14,7 @@ from commands import Ran
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpi_fixtures import STRICT, Built
+from sampling import examples
 
 import collc as compiler
 from collc.backends.mpi_c.selected import Selected
@@ -59,7 +60,7 @@ def seconds(result: CollectiveResult, size: int | Fraction) -> Fraction:
     return simulate(result.schedule).time(size)  # type: ignore[arg-type]
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(12))
 @given(st.sampled_from(NETS), st.sampled_from(KINDS), SIZES)
 def test_nothing_beats_what_is_picked(net, kind, size):
     """Every scheduler is compiled by itself, as a user would ask for it at that size, and simulated."""
@@ -76,7 +77,7 @@ def test_nothing_beats_what_is_picked(net, kind, size):
         assert best <= seconds(other, size), (scheduler, auto.choice.intervals[0].algorithm.name)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(12))
 @given(st.sampled_from(NETS), st.sampled_from(KINDS), SIZES, SIZES)
 def test_ranges_are_exact(net, kind, one, other):
     """At a crossover both take as long; to the byte on both sides of a change the right one is the fastest."""
@@ -118,7 +119,7 @@ def test_a_planted_bug_is_caught(monkeypatch):
     assert found.intervals[0].best.times.at(1 << 20) > best
 
 
-@settings(max_examples=8)
+@settings(max_examples=examples(4))
 @given(st.sampled_from(NETS), st.integers(1, 3))
 def test_few_algorithms(net, most):
     """At most as many as are wanted, of those that are the fastest somewhere; each the fastest of what is left."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from collc.selection import times as module
 from collc.selection.times import Times, least
@@ -38,6 +39,7 @@ def test_the_time_is_that_of_the_steps(steps, size):
     assert all(a < b for a, b in pairwise(found.slope))  # convex
 
 
+@settings(max_examples=examples(40))
 @given(MANY, st.integers(0, 5), st.integers(0, 60))
 def test_the_least_of_several_at_every_size(many, low, more):
     times, high = [Times.of_steps(steps) for steps in many], low + more
@@ -50,6 +52,7 @@ def test_the_least_of_several_at_every_size(many, low, more):
     assert [pair for pair in endless if pair[0] <= high] == tried(times, low, high)
 
 
+@settings(max_examples=examples(40))
 @given(MANY)
 def test_without_end_the_last_one_stays(many):
     times = [Times.of_steps(steps) for steps in many]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from commands import COMMAND, COST_KEYS, REPOSITORY, RING, Ran
+from sampling import every
 
 import collc as package
 from collc.cli.verbs import LATER, VERBS
@@ -189,7 +190,7 @@ def test_dumps_are_read_back(collc: Collc, ring: str) -> None:
     ran = collc(ring, "-t", "ir", "-o", "a.ir", "--dump-ir=all")
     texts = ["collc-ir 1\n" + text for text in ran.err.split("collc-ir 1\n")[1:]]
     levels = [type(parse_ir(text, "dump")).__name__ for text in texts]
-    assert levels[:2] == ["Schedule"] * 2 and set(levels[2:]) == {"Program"}
+    assert levels[:3] == ["Schedule"] * 3 and set(levels[3:]) == {"Program"}
     last = collc(ring, "-t", "ir", "-o", "a.ir", "--dump-ir").err
     assert parse_ir(last, "dump") == parse_ir(Path("a.ir").read_text(), "a.ir")
 
@@ -206,7 +207,7 @@ def test_times_are_a_table(collc: Collc, ring: str) -> None:
     lines = collc(ring, "-t", "msccl-xml", "-o", "a.xml", "--time-passes").err.splitlines()
     assert ["seconds", "share", "collective", "step"] == lines[0].split()
     steps = {line.split(None, 4)[-1] for line in lines[1:]}
-    assert {"bfb", "lower", "verify discretize", "emit msccl-xml", "read back msccl-xml", "total"} <= steps
+    assert {"bfb", "lower", "verify renumber", "emit msccl-xml", "read back msccl-xml", "total"} <= steps
 
 
 def test_write_if_changed(collc: Collc, ring: str) -> None:
@@ -271,17 +272,18 @@ def test_an_empty_file_has_nothing_to_compile(collc: Collc, text: str) -> None:
 
 
 def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
-    """Whatever the order of hashes: 20 seeds, every target, from another folder."""
+    """Whatever the order of hashes: every target, from another folder."""
     source = REPOSITORY / "examples" / "hypercube_allgather.coll"
     jobs = []
     found = set()
-    for seed in range(20):
+    seeds = every(5, range(20))
+    for seed in seeds:
         folder = tmp_path / str(seed)
         folder.mkdir()
         command = [COMMAND, source, "-t", "msccl-xml", "-t", "mpi-c", "-t", "ir", "-D", "n=2", "-MD", "--json"]
         environment = {"PYTHONHASHSEED": str(seed), "PATH": "/usr/bin:/bin"}
         jobs.append((folder, subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE)))
-        if len(jobs) == 3 or seed == 19:
+        if len(jobs) == 2 or seed == seeds[-1]:
             for place, job in jobs:
                 out, _ = job.communicate(timeout=60)
                 assert job.returncode == 0

@@ -65,11 +65,11 @@ def failure(passes: str | None, **more: Any) -> tuple[str, int, str]:
     [
         ("0", "bfb,discretize,lower"),
         ("1", "bfb,discretize,lower,coalesce,prune-dependencies"),
-        ("2", "bfb,discretize,lower,coalesce,balance-threadblocks,prune-dependencies,reuse-scratch"),
+        ("2", "bfb,discretize,renumber,lower,coalesce,balance-threadblocks,prune-dependencies,reuse-scratch"),
         (
             "3",
-            "bfb,discretize,lower,eliminate-copies,coalesce,balance-threadblocks,reorder-fifo,prune-dependencies,"
-            "reuse-scratch",
+            "bfb,discretize,renumber,lower,eliminate-copies,coalesce,balance-threadblocks,reorder-fifo,"
+            "prune-dependencies,reuse-scratch",
         ),
     ],
 )
@@ -140,7 +140,7 @@ def test_plans_stop_at_the_schedule_when_that_is_wanted() -> None:
 
 def test_plans_begin_where_the_input_does() -> None:
     after = "coalesce,balance-threadblocks,prune-dependencies,reuse-scratch"
-    assert planned(start=Schedule) == f"discretize,lower,{after}"
+    assert planned(start=Schedule) == f"discretize,renumber,lower,{after}"
     assert planned(start=Program) == after
     assert ",unfuse,balance-threadblocks{" in planned(start=Program, target=MscclXml(runtime="rccl"))
     assert planned("", start=Program) == ""
@@ -148,7 +148,7 @@ def test_plans_begin_where_the_input_does() -> None:
 
 def test_passes_can_be_left_out() -> None:
     after = "balance-threadblocks,prune-dependencies,reuse-scratch"
-    assert planned(disabled=("coalesce",)) == f"bfb,discretize,lower,{after}"
+    assert planned(disabled=("coalesce",)) == f"bfb,discretize,renumber,lower,{after}"
     assert "balance" not in planned(target=MscclXml(runtime="rccl"), disabled=("balance-threadblocks",))
 
 
@@ -370,7 +370,7 @@ def test_a_target_that_fails_is_an_internal_error() -> None:
 
 def test_limits_reach_passes_by_name() -> None:
     names = {a.name for a in attrs.fields(Limits)}
-    assert {"max_threadblocks", "max_steps", "max_channels", "max_count", "fifo_depth", "fused"} == names
+    assert {"max_threadblocks", "max_steps", "max_channels", "max_count", "max_offset", "fifo_depth", "fused"} == names
 
 
 # ---- several collectives

@@ -10,6 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from nets import complete, de_bruijn, generalized_kautz, one_way_ring
 from nets import torus as plain_torus
+from sampling import EXHAUSTIVE, every
 from strategies import connected, regular
 
 from collc.frontends.coll.families.cayley import circulant, complete_bipartite
@@ -111,7 +112,8 @@ def test_prices_of_the_base_prove_it(base: Topology, data: st.DataObject) -> Non
 
 
 def test_equality_on_products_and_bipartite_graphs() -> None:
-    for base, found in ((complete_bipartite(4), Fraction(2, 35)), (power(diamond(), 2), Fraction(12, 3319))):
+    known = ((complete_bipartite(4), Fraction(2, 35)), (power(diamond(), 2), Fraction(12, 3319)))
+    for base, found in every(2, known):
         assert 1 / limit(base) == found
     assert alltoall_rate(line(complete_bipartite(4))).value == Fraction(2, 35)
 
@@ -123,7 +125,8 @@ def test_hops_alone_keep_circulants_below_a_printed_rate() -> None:
     assert hops(graph) == Fraction(64, 79063) < Fraction(8115, 10**7)
     others = {k: hops(line(circulant(16, {3, k}), 3)) for k in (1, 2, 5, 6, 7)}
     assert max(others, key=lambda k: others[k]) == 2
-    assert alltoall_rate(line(circulant(16, {2, 3}), 3)).upper < Fraction(8, 10**4)
+    if EXHAUSTIVE:
+        assert alltoall_rate(line(circulant(16, {2, 3}), 3)).upper < Fraction(8, 10**4)
 
 
 def hops(topology: Topology) -> Fraction:
@@ -182,7 +185,7 @@ def test_learning_comes_near_the_rate(topology: Topology) -> None:
 
 
 def test_large_line_graphs_get_a_narrow_bracket(monkeypatch: pytest.MonkeyPatch) -> None:
-    for topology in (line(complete_bipartite(3)), line(generalized_kautz(3, 10)), line(power(diamond(), 2))):
+    for topology in every(2, (line(complete_bipartite(3)), line(power(diamond(), 2)), line(generalized_kautz(3, 10)))):
         exact = alltoall_rate(topology)
         with monkeypatch.context() as patch:
             patch.setattr(columns, "_MOST_LOADS", 0)

@@ -408,10 +408,11 @@ def test_rounding_says_what_it_costs():
     with remarks() as told:
         exact = Discretize().run(schedule)
         rounded = Discretize(max_chunks=1).run(schedule)
-    more = cost(rounded).time_per_byte / cost(exact).time_per_byte - 1
+    found, least = cost(rounded).T_B, cost(exact).T_B
+    assert found is not None and least is not None
     assert told == [
-        f"discretize: 1 chunks a shard where {exact.parts} would be exact: {float(more):.3%} more bandwidth time than "
-        "exactly"
+        f"discretize: 1 chunks a shard, the best of 1 to 1, where {exact.parts} would be exact: `max-chunks` is 1; "
+        f"{found - least} M/B ({float(found / least - 1):.3%}) more than exactly; solved anew for whole chunks"
     ]
 
 

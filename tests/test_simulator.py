@@ -2,48 +2,30 @@
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
 from functools import cache
-from importlib import import_module
-from itertools import pairwise
-from math import log2, prod
+from math import prod
 
 import attrs
 import numpy as np
 import pytest
+import strategies
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nets import complete, one_way_ring
+from traffics import NS, loads, sent
 
 from collc.backends import simulator
-from collc.backends.simulator import LATENCIES, Latency, Traffic, crossovers, simulate, traffic_of
+from collc.backends.simulator import LATENCIES, Latency, simulate, traffic_of
 from collc.backends.simulator import torus as torus_module
 from collc.frontends import coll
 from collc.ir.collective import Collective
 from collc.ir.cost import cost, predicted_time
-from collc.ir.diagnostic import CollcError
-from collc.ir.messages import Messages
 from collc.ir.schedule import Forest, Routes, Schedule
 from collc.ir.spec import Problem
 from collc.ir.symmetric import SymmetricSchedule
-from collc.ir.topology import LinkClass, Topology
-from collc.passes import PASSES
+from collc.ir.topology import LinkClass
 from collc.passes.synthesis.bfb import BFB
-
-from . import strategies
-from .nets import complete, one_way_ring
-
-NS = Fraction(1, 10**9)
-
-
-def sent(topology, rows, whole, *, times=(), kind="allreduce", routes=None):
-    """Return traffic of rows (step, src, dst, amount) or, with routes, (step, src, dst, amount, route)."""
-    columns = [list(column) for column in zip(*rows, strict=True)] or [[], [], [], []]
-    steps = max([row[0] for row in rows], default=-1) + 1
-    collective = Collective(kind, topology.num_ranks)
-    route = columns[4] if routes is not None else ()
-    return Traffic(topology, collective, whole, *columns[:4], list(times) or [1] * steps, route, routes)
-
 
 # ---- a reference that goes hop by hop
 
@@ -92,12 +74,6 @@ def slow_torus_shares(shape, source, target):
                 here[axis] = (here[axis] + way) % size
         at[axis] = to[axis]
     return shares
-
-
-def loads(simulation, step=0):
-    """Return link -> exact share of the vector that it carries in a step."""
-    numbers, whole = simulation.loads(step)
-    return {link: Fraction(int(number), whole) for link, number in enumerate(numbers) if number}
 
 
 def summed(messages, whole, shares_of):
@@ -273,203 +249,6 @@ def test_a_forest_is_simulated_in_its_pipelined_steps(data):
         assert in_pieces.num_steps == forest.to_steps(pieces).num_steps
 
 
-# ---- closed forms
-
-
-def ring(ranks, topology=None):
-    """Traffic of the ring allreduce, both ways round, each step once with how often it is done."""
-    rows = [(0, r, (r + way) % ranks, 1) for way in (1, -1) for r in range(ranks)]
-    return sent(topology or coll.topology(f"biring({ranks})"), rows, 2 * ranks, times=[2 * (ranks - 1)])
-
-
-@pytest.mark.parametrize("ranks", [3, 4, 7, 16, 64])
-def test_ring(ranks):
-    simulation = simulate(ring(ranks), latency=LATENCIES["swing"], bandwidth=100 * Fraction(10**9))
-    assert Fraction(ranks - 1, ranks) == simulation.congestion == simulation.bandwidth_deficiency
-    assert 2 * (ranks - 1) == simulation.num_steps
-    assert Fraction(2 * (ranks - 1), ranks) == simulation.sent
-    alpha = Fraction(9141, 10) * NS  # alpha(1): 500 + 400 + 4.7 * 3
-    assert 2 * (ranks - 1) * (alpha + Fraction(10**6, 2 * ranks) / (50 * 10**9)) == simulation.time(10**6)
-
-
-def bucket(shape):
-    """Traffic of the synchronized bucket allreduce: 2D chunks, each with its first dimension and direction."""
-    D, p = len(shape), prod(shape)
-    rows, times, step = [], [], 0
-    whole = 2 * D * p
-    for turn in [*range(D), *reversed(range(D))]:
-        most = max(shape)
-        for s in range(most - 1):
-            for first in range(D):
-                axis = (first + turn) % D
-                if s >= shape[axis] - 1:
-                    continue
-                left = prod(shape[(first + i) % D] for i in range(turn + 1))
-                for way in (1, -1):
-                    for rank in range(p):
-                        at = list(map(int, np.unravel_index(rank, shape)))
-                        at[axis] = (at[axis] + way) % shape[axis]
-                        rows.append((step, rank, int(np.ravel_multi_index(at, shape)), p // left))
-            times.append(1)
-            step += 1
-    return sent(coll.topology(f"torus({', '.join(map(str, shape))})"), rows, whole)
-
-
-@pytest.mark.parametrize(("shape", "steps"), [((4, 4), 12), ((3, 3), 8), ((8, 4), 28), ((3, 3, 3), 12)])
-def test_bucket(shape, steps):
-    simulation = simulate(bucket(shape))
-    p = prod(shape)
-    assert steps == simulation.num_steps
-    assert Fraction(2 * (p - 1), p) == simulation.sent
-    if len(set(shape)) == 1:
-        assert Fraction(p - 1, p) == simulation.congestion
-    assert 1 == simulation.congestion_deficiency
-
-
-# ---- Swing and recursive doubling, from their definitions
-
-
-def rho(k):
-    return (1 - (-2) ** (k + 1)) // 3
-
-
-def turns(shape, start):
-    """Return (dimension, substep) in the order in which a chunk takes them: dimensions in turn, finished ones not."""
-    left, found, axis = [int(log2(size)) for size in shape], [], start
-    done = [0] * len(shape)
-    while done != left:
-        if done[axis] < left[axis]:
-            found.append((axis, done[axis]))
-            done[axis] += 1
-        axis = (axis + 1) % len(shape)
-    return found
-
-
-def exchanges(shape, offset, chunks, latency=False, topology=None):
-    """Traffic of an allreduce by exchanges on a torus whose sizes are powers of two.
-
-    ``chunks`` are (first dimension, mirrored): equal parts of the vector; ``offset(k, at)`` is how far the peer is.
-    """
-    p, steps = prod(shape), int(log2(prod(shape)))
-    order = list(range(steps)) + ([] if latency else list(reversed(range(steps))))
-    columns = [[], [], [], []]
-    rank = np.arange(p)
-    for step, s in enumerate(order):
-        for start, mirrored in chunks:
-            axis, k = turns(shape, start)[s]
-            stride, size = prod(shape[axis + 1 :]), shape[axis]
-            at = rank // stride % size
-            way = offset(k, at)
-            peer = rank + ((at + (-way if mirrored else way)) % size - at) * stride
-            amount = p if latency else p >> (s + 1)
-            for column, values in zip(columns, (step, rank, peer, amount), strict=True):
-                column.append(np.broadcast_to(values, p))
-    topology = topology or coll.topology(f"torus({', '.join(map(str, shape))})")
-    return Traffic(
-        topology, Collective("allreduce", p), len(chunks) * p, *map(np.concatenate, columns), times=[1] * len(order)
-    )
-
-
-def swing(shape, latency=False, topology=None):
-    chunks = [(axis, mirrored) for mirrored in (False, True) for axis in range(len(shape))]
-    return exchanges(shape, lambda k, at: np.where(at % 2 == 0, rho(k), -rho(k)), chunks, latency, topology)
-
-
-def doubling(shape, latency=False):
-    return exchanges(shape, lambda k, at: np.where(at >> k & 1, -(1 << k), 1 << k), [(0, False)], latency)
-
-
-def closed_form(d, dimensions):
-    """Xi of the bandwidth variant on a square torus whose side d is a power of two."""
-    terms = (Fraction(abs(rho(k)), 2 ** (k * dimensions)) for k in range(int(log2(d))))
-    return (1 - Fraction(1, 2**dimensions)) * sum(terms)
-
-
-@pytest.mark.parametrize(("d", "dimensions"), [(8, 2), (16, 2), (32, 2), (64, 2), (8, 3), (4, 4), (16, 1), (64, 1)])
-def test_swing_on_square_tori(d, dimensions):
-    shape = (d,) * dimensions
-    simulation = simulate(swing(shape))
-    p = d**dimensions
-    assert closed_form(d, dimensions) == simulation.congestion
-    assert Fraction(p - 1, p) == simulation.bandwidth_deficiency
-    assert 2 == simulation.exact_latency_deficiency
-    assert Fraction(2 * (p - 1), p) == simulation.sent
-
-
-@pytest.mark.parametrize(
-    ("shape", "bandwidth", "latency"),
-    [((8, 8), "1.0781", "5"), ((16, 16), "1.1367", "10"), ((32, 32), "1.1689", "21"), ((64, 64), "1.1843", "42"),
-     ((8, 8, 8), "1.0254", "7.5"), ((64, 16), "1.2207", "42"), ((128, 8), "1.4082", "85"), ((256, 4), "1.9512", "170"),
-     ((2, 4), "1.0000", "2"), ((16,), "1.4375", "5"), ((64,), "2.1094", "21")],
-)  # fmt: skip
-def test_congestion_of_swing_is_the_tabled_one(shape, bandwidth, latency):
-    assert bandwidth == f"{float(simulate(swing(shape)).congestion):.4f}"
-    assert Fraction(latency) == simulate(swing(shape, latency=True)).congestion
-
-
-@pytest.mark.parametrize(
-    ("shape", "bandwidth", "latency"),
-    [((8, 8), "4.875", "20"), ((16, 16), "5.4375", "44"), ((64, 16), "5.75", "116"), ((2, 4), "2.5", "5"),
-     ((16,), "3.5", "11")],
-)  # fmt: skip
-def test_congestion_of_recursive_doubling_is_the_tabled_one(shape, bandwidth, latency):
-    short, long = simulate(doubling(shape, latency=True)), simulate(doubling(shape))
-    assert (Fraction(bandwidth), Fraction(latency)) == (long.congestion, short.congestion)
-    p, dimensions = prod(shape), len(shape)
-    if 2 not in shape:  # where both of two parallel links serve
-        assert dimensions * int(log2(p)) == short.bandwidth_deficiency
-        assert 2 * dimensions * Fraction(p - 1, p) == long.bandwidth_deficiency
-    assert (1, 2) == (short.exact_latency_deficiency, long.exact_latency_deficiency)
-
-
-@pytest.mark.parametrize(
-    ("shape", "label"),
-    [((8, 8), 7), ((64, 64), 40), ((64, 16), 26), ((128, 8), 41), ((256, 4), 74), ((8, 8, 8), 10), ((8, 8, 8, 8), 14)],
-)
-def test_times_of_32_bytes_are_the_paper_s_labels(shape, label):
-    """Within 3 % or a microsecond: 400 Gb/s a link, the paper's latencies."""
-    bandwidth = 2 * len(shape) * Fraction(400 * 10**9, 8)
-    time = simulate(swing(shape, latency=True), latency=LATENCIES["swing"], bandwidth=bandwidth).time(32)
-    assert abs(time * 10**6 - label) <= max(1, label * 3 / 100)
-
-
-@pytest.mark.parametrize(
-    ("expression", "congestion"),
-    [("hammingmesh(2, 2, 32, 32)", "1.0620"), ("hammingmesh(4, 4, 16, 16)", "1.1396"), ("hyperx(64, 64)", "0.9998")],
-)
-def test_swing_on_networks_that_extend_the_torus(expression, congestion):
-    """The plateaus of the paper's figures for Hx2Mesh, Hx4Mesh and HyperX: 800 Gb/s over these."""
-    latency = LATENCIES["hammingmesh" if "mesh" in expression else "swing"]
-    simulation = simulate(swing((64, 64), topology=coll.topology(expression)), latency=latency)
-    assert congestion == f"{float(simulation.congestion):.4f}"
-    assert Fraction(4095, 4096) == simulation.bandwidth_deficiency
-
-
-def test_lines_of_two_levels_carry_what_one_switch_does():
-    """HammingMesh of lines with more ends than a switch has ports: not blocking, two links farther between leaves."""
-    one, two = (coll.topology(f"hammingmesh(2, 2, 8, 8, {ports})") for ports in (16, 8))
-    assert (32, 32 * 4 + 32 * 4) == (one.num_switches, two.num_switches)
-    traffic = swing((16, 16))
-    flat, deep = (simulate(traffic, network=net, latency=LATENCIES["hammingmesh"]) for net in (one, two))
-    assert flat.congestion == deep.congestion
-    far = 2 * (150 + 125) * NS  # two more routers and cables
-    assert [a.slowest[0][0] + far for a in flat.steps[4:12]] == [b.slowest[0][0] for b in deep.steps[4:12]]
-
-
-def test_a_torus_of_16384_ranks():
-    simulation = simulate(swing((128, 128)))
-    assert "1.1922" == f"{float(simulation.congestion):.4f}"
-    assert closed_form(128, 2) == simulation.congestion
-
-
-def test_switches_of_full_bandwidth_do_not_congest():
-    """Exchanges on a fat tree meet nowhere but at the ranks' own links, where minimal ways divide evenly."""
-    network = coll.topology("fat_tree(4)")
-    simulation = simulate(doubling((4, 4), latency=True), network=network)
-    assert 1 == simulation.congestion_deficiency
-    assert [2, 4, 6, 6] == sorted(step.hops for step in simulation.steps)
-
-
 # ---- latency
 
 
@@ -504,183 +283,3 @@ def test_a_step_waits_for_its_slowest_message():
     (step,) = simulate(traffic).steps
     assert ((Fraction(3), Fraction(1, 3)), (Fraction(1), Fraction(2, 3))) == step.slowest
     assert [Fraction(4), Fraction(7)] == [simulate(traffic).time(size) for size in (3, 9)]
-
-
-# ---- forms of messages
-
-
-def test_messages_keep_their_routes_and_repetitions():
-    topology = coll.topology("biring(6)")
-    routes = Routes.of([(0, 2), (1, 11)])
-    collective = Collective("allreduce", 6)
-    messages = Messages(
-        topology, collective, 4, step=[0, 0, 1], route=[0, 1, 0], amount=[1, 2, 3], times=[5, 1], routes=routes
-    )
-    simulation = simulate(messages)
-    assert 6 == simulation.num_steps and "as-scheduled" == simulation.routing
-    assert {0: Fraction(1, 4), 2: Fraction(1, 4), 1: Fraction(1, 2), 11: Fraction(1, 2)} == loads(simulation)
-    assert 5 * Fraction(1, 2) + Fraction(3, 4) == simulation.per_unit
-    assert "minimal" == simulate(messages, routing="minimal").routing
-
-
-@pytest.mark.parametrize("shape", ["4, 4", "3, 5", "6, 2", "8"])
-@pytest.mark.parametrize("name", ["swing", "recursive-doubling", "rabenseifner", "bucket", "ring", "bine", "trivance"])
-def test_messages_take_as_long_as_the_schedule_they_are_of(shape, name):
-    """A scheduler's messages and its transfers, one by one, load every link alike."""
-    module, kind, _ = PASSES[name]
-    scheduler = getattr(import_module(module), kind)()
-    topology = coll.topology(f"torus({shape}) with {{ bandwidth: 400 Gbps, latency: 1 us }}")
-    problem = Problem(topology, Collective("allreduce", topology.num_ranks, size=1 << 20))
-    messages, schedule = simulate(scheduler.messages(problem)), simulate(scheduler.run(problem))
-    for size in (0, 1 << 20):
-        assert messages.time(size) == schedule.time(size)
-    assert (messages.num_steps, messages.congestion, messages.bandwidth_deficiency, messages.sent) == (
-        schedule.num_steps, schedule.congestion, schedule.bandwidth_deficiency, schedule.sent,
-    )  # fmt: skip
-    assert predicted_time(cost(scheduler.run(problem)), 1 << 20) == schedule.time(1 << 20)
-
-
-def test_a_network_of_other_links_takes_shortest_ways():
-    schedule = BFB().run(Problem(complete(8), Collective("allgather", 8)))
-    simulation = simulate(schedule, network=coll.topology("uniring(8)"))
-    # every rank to every other round the ring: 28 messages over every link
-    assert Fraction(28, 8) == simulation.max_link_load
-    with pytest.raises(ValueError, match="9 ranks, not 8"):
-        simulate(schedule, network=coll.topology("uniring(9)"))
-
-
-def test_a_message_without_a_way_is_told():
-    topology = Topology.from_links("pair", 2, [(0, 1)])
-    with pytest.raises(CollcError, match="C0301"):
-        simulate(sent(topology, [(0, 1, 0, 1)], 1))
-
-
-def test_traffic_that_does_not_fit_is_refused():
-    topology = complete(3)
-    with pytest.raises(ValueError, match="itself"):
-        sent(topology, [(0, 1, 1, 1)], 1)
-    with pytest.raises(ValueError, match="decrease"):
-        sent(topology, [(1, 0, 1, 1), (0, 0, 1, 1)], 1)
-    with pytest.raises(ValueError, match="routing"):
-        simulate(sent(topology, [(0, 0, 1, 1)], 1), routing="fast")
-    with pytest.raises(TypeError):
-        traffic_of(3)
-
-
-def test_nothing_is_sent_in_no_time():
-    simulation = simulate(sent(complete(2), [], 1))
-    assert (0, 0, None) == (simulation.time(100), simulation.congestion, simulation.congestion_deficiency)
-    assert 0.0 == simulation.points([5])[0].bandwidth
-
-
-def test_amounts_beyond_64_bits_stay_exact():
-    """Loads are sums of numbers near 2^62."""
-    topology, whole = one_way_ring(4), (1 << 62) + 1
-    simulation = simulate(sent(topology, [(0, r, (r + 3) % 4, (1 << 62) - r) for r in range(4)], whole))
-    assert Fraction(3 * (1 << 62) - 3 - 2, whole) <= simulation.max_link_load < 3
-    assert sum(loads(simulation).values()) == Fraction(3 * (4 * (1 << 62) - 6), whole)
-
-
-# ---- steps that repeat
-
-
-@pytest.mark.parametrize("name", ["ring", "bucket", "double-binary-tree"])
-def test_steps_alike_are_repetitions(name):
-    """Written out or as messages alone, a schedule has the same different steps, times and loads."""
-    topology = coll.topology("torus(4, 4)")
-    module, kind, _ = PASSES[name]
-    algorithm = getattr(import_module(module), kind)(**({"pipeline": 40} if name == "double-binary-tree" else {}))
-    problem = Problem(topology, Collective("allreduce", 16))
-    written, alone = simulate(algorithm.run(problem)), simulate(algorithm.messages(problem))
-    assert written.num_steps == alone.num_steps > len(written.steps)
-    assert [(s.times, s.load, s.hops) for s in written.steps] == [(s.times, s.load, s.hops) for s in alone.steps]
-    assert written.time(10**6) == alone.time(10**6)
-
-
-def test_ranks_of_a_ring_run_ahead():
-    """Against a ring in which every rank sends on what it has received as soon as it has it: max-plus, rank by rank."""
-    classes = [LinkClass(Fraction(1), Fraction(late, 10**6)) for late in (3, 1, 7, 2, 5)]
-    ends = [(r, (r + 1) % 5, classes[r]) for r in range(5)]
-    topology = Topology.from_links("uneven", 5, ends)
-    rounds = 11  # twice round, and one more, as the last repetition waits for all
-    traffic = sent(topology, [(0, r, (r + 1) % 5, 1) for r in range(5)], 5, times=[rounds])
-    ahead = simulate(traffic, run_ahead=True, latency=Latency("own", None))
-    there = [Fraction(0)] * 5
-    for number in range(rounds):
-        there = [there[r - 1] + topology.latency(r - 1 if r else 4) for r in range(5)]
-        if number == rounds - 2:
-            mean = Fraction(18, 5 * 10**6)
-            assert {10 * mean} == set(there)
-    assert max(there) == ahead.time(0) == 10 * mean + Fraction(7, 10**6)
-    assert Fraction(77, 10**6) == attrs.evolve(ahead, run_ahead=False).time(0)
-
-
-def test_running_ahead_is_never_slower_and_nothing_without_repetitions():
-    latency = LATENCIES["hammingmesh"]
-    for traffic in (swing((8, 8)), attrs.evolve(bucket((8, 8)))):
-        network = coll.topology("hammingmesh(2, 2, 4, 4)")
-        ahead = simulate(traffic, network=network, latency=latency, run_ahead=True)
-        in_step = simulate(traffic, network=network, latency=latency)
-        assert in_step.time(1 << 20) == ahead.time(1 << 20)
-
-
-# ---- crossovers
-
-
-def test_crossovers_are_to_the_byte():
-    topology = coll.topology("biring(16) with { bandwidth: 400 Gbps }")
-    latency = LATENCIES["swing"]
-    one, two = simulate(swing((16,), topology=topology), latency=latency), simulate(ring(16, topology), latency=latency)
-    (change,) = crossovers([one, two], [32, 1 << 29])
-    assert (0, 1) == (change.before, change.to)
-    assert one.time(change.size - 1) <= two.time(change.size - 1) and two.time(change.size) < one.time(change.size)
-    assert () == crossovers([one, one], [32, 1 << 29]) == crossovers([one, two], [32])
-
-
-# ---- the trace
-
-
-def trace_of(traffic, size=1 << 20, ranks=None, **options):
-    simulation = simulate(traffic, **options)
-    text = simulator.trace_json(simulation, size, ranks)
-    assert text == simulator.trace_json(simulation, size, ranks)
-    document = json.loads(text)
-    assert {"displayTimeUnit", "traceEvents"} == set(document)
-    return simulation, document["traceEvents"]
-
-
-@pytest.mark.parametrize("traffic", [swing((4, 4)), ring(5), bucket((3, 4)), doubling((4, 2))])
-def test_slices_of_a_track_do_not_overlap(traffic):
-    simulation, events = trace_of(traffic, latency=LATENCIES["swing"])
-    slices = [event for event in events if event["ph"] == "X"]
-    assert int((traffic.times.astype(int) * np.bincount(traffic.step)).sum()) == len(slices)
-    tracks = {}
-    for event in slices:
-        tracks.setdefault((event["pid"], event["tid"]), []).append((event["ts"], event["ts"] + event["dur"]))
-    for spans in tracks.values():
-        assert all(a[1] <= b[0] + 1e-9 for a, b in pairwise(sorted(spans)))
-    end = max(event["ts"] + event["dur"] for event in slices)
-    assert abs(end - float(simulation.time(1 << 20)) * 1e6) < 1e-5
-    assert {event["pid"] for event in slices} == set(range(traffic.topology.num_ranks))
-
-
-def test_counters_are_loads_and_end_at_nothing():
-    traffic = swing((4, 2))
-    simulation, events = trace_of(traffic, 1 << 10)
-    last = {}
-    peak = 0.0
-    for event in events:
-        if event["ph"] == "C":
-            assert last.get(event["name"]) != event["args"]["bytes"]
-            last[event["name"]] = event["args"]["bytes"]
-            peak = max(peak, event["args"]["bytes"])
-    assert set(last.values()) == {0.0}
-    assert traffic.topology.num_links == len(last)
-    assert float(simulation.max_link_load * 1024) == peak
-    assert len([e for e in events if e["ph"] in "XC"]) <= simulator.count_events(simulation)
-
-
-def test_a_trace_of_some_ranks_has_only_these():
-    _, events = trace_of(swing((4, 4)), ranks=[1, 6])
-    assert {1, 6, 16} == {event["pid"] for event in events}
-    assert {"1", "6"} == {event["name"].split(" ")[0] for event in events if event["ph"] == "C"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import attrs
+from sampling import every
 
 __all__ = ["SHAPES", "Asked", "asked", "source"]
 
@@ -41,8 +42,12 @@ class Asked:
     shape: tuple[int, ...]
 
 
-def asked(ranks: int) -> list[Asked]:
-    """Return all that is tried on a number of ranks."""
+def asked(ranks: int, turn: int = 0) -> list[Asked]:
+    """Return what is tried on a number of ranks: every third of all there is, all of it on three numbers of ranks."""
+    return every(3, _all_asked(ranks), list(SHAPES).index(ranks) + turn)
+
+
+def _all_asked(ranks: int) -> list[Asked]:
     first, *others = SHAPES[ranks]
     found = [Asked(scheduler, kind, first) for scheduler, kinds in _ALGORITHMS.items() for kind in kinds]
     if ranks == 9:

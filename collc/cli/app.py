@@ -65,6 +65,9 @@ def _dispatch(arguments: list[str], console: Console) -> int:
         return 2
     if arguments[0] in ("-h", "--help", "help"):
         return _help(arguments[1:], console)
+    if arguments == ["--cmake-dir"]:
+        console.out(f"{os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'share')}\n")
+        return 0
     if arguments[0] in LATER:
         raise usage_error(
             f"this version does not have `collc {arguments[0]}`",

@@ -47,7 +47,10 @@ class Opt(NamedTuple):
 
 
 class Verb(NamedTuple):
-    """One verb: who carries it out, its positional arguments (``FILE``, ``FILE...``, ``[CODE]``), its options."""
+    """One verb: who carries it out, its positional arguments (``FILE``, ``FILE...``, ``[CODE]``), its options.
+
+    What follows ``--`` is a command of its own where that is among the positional arguments.
+    """
 
     name: str
     module: str
@@ -102,11 +105,12 @@ def parse(verb: Verb, arguments: Sequence[str]) -> SimpleNamespace:
     for opt in options.values():
         values[opt.dest] = [] if opt.kind == "list" else False if opt.kind == "flag" else opt.default
     positional: list[str] = []
+    command: list[str] = []
     rest = list(arguments)
     while rest:
         argument = rest.pop(0)
         if argument == "--":
-            positional += rest
+            (command if "--" in verb.positional else positional).extend(rest)
             break
         if argument == "-" or not argument.startswith("-"):
             positional.append(argument)
@@ -115,7 +119,7 @@ def parse(verb: Verb, arguments: Sequence[str]) -> SimpleNamespace:
         _store(values, opt, name, _value(opt, name, value, rest))
     if not (values.get("help") or values.get("version")):
         _check_positional(verb, positional)
-    return SimpleNamespace(**values, files=positional)
+    return SimpleNamespace(**values, files=positional, command=command)
 
 
 def _option(argument: str, options: dict[str, Opt]) -> tuple[Opt, str, str | None]:
@@ -163,8 +167,9 @@ def _store(values: dict[str, Any], opt: Opt, name: str, value: Any) -> None:
 
 
 def _check_positional(verb: Verb, found: list[str]) -> None:
-    least = sum(not word.startswith("[") for word in verb.positional)
-    most = None if any(word.endswith(("...", "...]")) for word in verb.positional) else len(verb.positional)
+    before = verb.positional[: verb.positional.index("--")] if "--" in verb.positional else verb.positional
+    least = sum(not word.startswith("[") for word in before)
+    most = None if any(word.endswith(("...", "...]")) for word in before) else len(before)
     need = " ".join(verb.positional)
     if len(found) < least:
         raise usage_error(f"`collc {verb.name}` needs {need}", f"write `collc {verb.name} {need}`")
@@ -181,7 +186,9 @@ def _check_positional(verb: Verb, found: list[str]) -> None:
 
 def help_text(verb: Verb) -> str:
     """Return the help of a verb."""
-    lines = [f"usage: collc {' '.join([verb.name, *verb.positional])} [OPTIONS]", "", verb.summary, ""]
+    before, dashes, after = " ".join(verb.positional).partition("--")
+    words = [verb.name, before.strip(), "[OPTIONS]", dashes + after]
+    lines = [f"usage: collc {' '.join(word for word in words if word)}", "", verb.summary, ""]
     if verb.details:
         lines += [verb.details.strip("\n"), ""]
     for title, group in verb.groups:

@@ -75,6 +75,7 @@ def _one_object(result: CollectiveResult, options: SimpleNamespace) -> dict[str,
         **_object(c, _points(result, options), options.bandwidth, forest_report(result)),
         **_fluid_object(_fluid(result)),
         "assumed": _assumed(c, options),
+        **({"remarks": list(result.remarks)} if result.remarks else {}),
         **({"algorithm": result.window.algorithm, "label": result.window.label} if result.window else {}),
     }
 
@@ -85,7 +86,7 @@ def _whole_text(result: CollectiveResult, options: SimpleNamespace, console: Con
         name = one.name if one.window is None else f"{one.name}, {one.window.label}"
         c, points = one.cost, _points(one, options)
         texts.append(_text(name, c, points, _assumed(c, options), _fluid(one), options.bandwidth, forest_report(one)))
-    text = "\n".join(texts)
+    text = "\n".join(texts) + "".join(f"  {remark}\n" for one in result.each for remark in one.remarks)
     if result.choice is not None:
         text += choice_text(result.choice, result.request.schedule.span is not None or console.verbose)
     return text

@@ -7,6 +7,7 @@ from typing import Any
 from .arguments import Opt, usage_error
 
 __all__ = [
+    "CALIBRATION",
     "CHOICE",
     "CONVERSION",
     "DEPENDENCIES",
@@ -15,6 +16,7 @@ __all__ = [
     "GENERAL",
     "INPUT",
     "JSON",
+    "LAUNCH",
     "MULTIPROCESSORS",
     "OUTPUT",
     "PASSES",
@@ -50,6 +52,11 @@ def _definition(text: str, option: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
+def _alternatives(text: str, option: str) -> tuple[str, list[str]]:
+    name, values = _definition(text, option)
+    return name, [value.strip() for value in values.split(",") if value.strip()]
+
+
 def _counts(text: str, option: str) -> list[int]:
     return [_count(word.strip(), option) for word in text.split(",")]
 
@@ -79,6 +86,10 @@ def _words(text: str, option: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
+def _classes(text: str, option: str) -> list[int] | str:
+    return text if text == "auto" else _sizes(text, option)
+
+
 def _sizes(text: str, option: str) -> list[int]:
     from ..quantities import sizes
 
@@ -95,6 +106,18 @@ def _bandwidth(text: str, option: str) -> Any:
     from ..quantities import bandwidth
 
     return bandwidth(text, option)
+
+
+def _rate(text: str, option: str) -> Any:
+    """Return the rate of a testbed's links (bytes per second); 40 Mbit/s where none is given."""
+    return _bandwidth(text or "40Mbps", option)
+
+
+def _places(text: str, option: str) -> list[str]:
+    found = _words(text, option)
+    if not found or not set(found) <= {"in", "out"}:
+        raise usage_error(f"option `{option}` needs `in`, `out` or both, found `{text}`")
+    return found
 
 
 INPUT = (
@@ -205,15 +228,54 @@ PICTURES = (
     Opt(("--svg",), "draw goodput against size into FILE, all collectives in one picture", "value", "FILE"),
 )
 RUN = (
+    Opt(("-t", "--target"), "what to run: mpi-c (default; of oneCCL-XML files oneccl-xml) or\n"
+        "oneccl-xml, which may have options: 'oneccl-xml{threads=2}'", "value", "TARGET"),
     Opt(("--size",), "bytes of the whole vector, separated by commas: 1KiB,1MiB", "value", "SIZES", convert=_sizes),
-    Opt(("--count",), "count arguments of the calls (0,1,7,1000,1000000)", "value", "N,N", convert=_counts),
-    Opt(("--dtype",), "element types: int32,int64,float32,float64,strided", "value", "TYPES", convert=_words),
-    Opt(("--op",), "operations: sum,max,min,prod,user", "value", "OPS", convert=_words),
+    Opt(("--count",), "count arguments of the calls (0,1,7,1000 and a large one)", "value", "N,N", convert=_counts),
+    Opt(("--dtype",), "element types, or `all`: int32,int64,float32,float64,strided; of\n"
+        "oneccl-xml int8 to uint64, float16,bfloat16,float32,float64", "value", "TYPES", convert=_words),
+    Opt(("--op",), "operations: sum,max,min,prod,user; of oneccl-xml sum,max,min,prod", "value", "OPS", convert=_words),
+    Opt(("--place",), "calls in place, out of place: in,out", "value", "PLACES", convert=_places),
+    Opt(("--ranks",), "an error unless the collectives have so many ranks", "value", "N", convert=positive),
     Opt(("--repeat",), "runs of each case that are timed (5)", "value", "N", 5, convert=positive),
-    Opt(("--compare",), "time the MPI's own collective too"),
-    Opt(("--mpi",), "the MPI to use: its folder, or its mpicc", "value", "DIR"),
+    Opt(("--warmup",), "runs of each case before those (1)", "value", "N", 1, convert=_count),
+    Opt(("--compare",), "time the MPI's (oneCCL's) own collective too, by turns"),
+    Opt(("--csv",), "write a line a case as CSV into FILE, or on standard output", "joined", "FILE"),
+    Opt(("--mpi",), "the MPI to use: mpich, openmpi or impi (one installed beside this\n"
+        "Python, on PATH or in /opt), a folder, or an mpicc", "value", "NAME|DIR"),
+    Opt(("--mpi-env",), "set a variable for the MPI (may be repeated)", "list", "NAME=VALUE", convert=_definition),
+    Opt(("--oneccl",), "the folder of the oneCCL to use", "value", "DIR"),
+    Opt(("--testbed",), "run on a network of namespaces built like the topology (Linux), its\n"
+        "widest link at RATE (40Mbps)", "joined", "RATE", convert=_rate),
+    Opt(("--delay",), "latency of every link of the testbed: 5ms", "value", "TIME", convert=_time),
+    Opt(("--alpha",), "latency of a step for predictions: 10us", "value", "TIME", convert=_time),
+    Opt(("--bandwidth",), "B, the total bandwidth out of one node, for predictions: 100Gbps", "value", "RATE",
+        convert=_bandwidth),
     Opt(("--timeout",), "end a run after so many seconds (300)", "value", "SECONDS", 300, convert=positive),
-)
+)  # fmt: skip
+CALIBRATION = (
+    Opt(("--schedules",), "the .coll file that was measured: it tells steps and load of rows that\n"
+        "do not have them, by the collective's name", "value", "FILE"),
+    Opt(("--only",), "take the rows of these names alone", "value", "NAMES", convert=_words),
+    Opt(("--classes",), "bytes of messages at which alpha changes, 16KiB,64KiB, or auto (where\n"
+        "one boundary explains much more than none)", "value", "SIZES|auto", convert=_classes),
+    Opt(("--name",), "what the attributes' names begin with (measured)", "value", "NAME", "measured"),
+    Opt(("-o",), "write the attributes, to be included, into FILE; - is standard output", "value", "FILE"),
+)  # fmt: skip
+LAUNCH = (
+    Opt(("-t", "--target"), "compile for mpi-c, or for 'msccl-xml{runtime=rccl}' (default: by the\n"
+        "command, mpi-c unless it is torchrun)", "value", "TARGET"),
+    Opt(("--runtime",), "compile for an MSCCL runtime: executor, msccl or rccl", "value", "NAME"),
+    Opt(("--each",), "compile with each of these values of a `param` (may be repeated)", "list", "NAME=V1,V2",
+        convert=_alternatives),
+    Opt(("--mpi",), "the MPI that the command belongs to: mpich, openmpi, impi or a folder\n"
+        "(default: the launcher's)", "value", "NAME|DIR"),
+    Opt(("--replace",), "torchrun: take the place of this backend of the program's (gloo)", "value", "NAME", "gloo"),
+    Opt(("--cache",), "keep libraries in DIR (default: XDG_CACHE_HOME/collc)", "value", "DIR"),
+    Opt(("--stats",), "say at the end how many calls were served"),
+    Opt(("--timeout",), "end the command after so many seconds (default: never)", "value", "SECONDS", convert=positive),
+    Opt(("-n", "--dry-run"), "print the command and its environment, run nothing"),
+)  # fmt: skip
 FIND = (
     Opt(("-n",), "the number of nodes; several, 8..64,128, for databases", "value", "N", convert=_ranges),
     Opt(("-d",), "the degree: links out of a node; several, 2,4, for databases", "value", "D", convert=_ranges),

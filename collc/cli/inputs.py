@@ -15,7 +15,7 @@ from ..files import STDIN, read_text
 from ..pipeline import Recipe
 from .console import Console
 
-__all__ = ["load", "loading", "read", "settings", "targets"]
+__all__ = ["load", "load_text", "loading", "read", "settings", "targets"]
 
 
 def read(path: str, console: Console) -> tuple[str, str]:
@@ -38,6 +38,11 @@ def load(options: SimpleNamespace, console: Console, *, published: bool = False)
     ``--collective`` says what it performs where it does not itself.
     """
     text, name = read(options.files[0], console)
+    return load_text(text, name, options, published=published)
+
+
+def load_text(text: str, name: str, options: SimpleNamespace, *, published: bool = False) -> tuple[Spec, Level | None]:
+    """Return what :func:`load` does of a text that was read."""
     if published and sniff(text) == "xml":
         from ..conversion import load_published
 

@@ -2,102 +2,129 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-import attrs
+from collc.ir.diagnostic import error, nearest
 
-from collc.ir.program import Program
-
-from ..compilation import Level, make_jobs, run_jobs
-from ..driver import CollectiveResult, Settings
-from ..elements import Element
+from ..compilation import sniff
+from ..elements import Element, parse_elements
+from ..files import STDIN, Output, write_all
+from .arguments import usage_error
 from .console import Console
-from .inputs import load, settings
-from .watcher import Watcher, time_table
+from .inputs import read
 
 if TYPE_CHECKING:
-    from collc.backends.mpi_c.results import RunResult
-    from collc.backends.mpi_c.selected import Selected
-    from collc.ir.collective import Collective
+    from collc.backends.measured import RunResult
 
-__all__ = ["run"]
+__all__ = ["require_ranks", "run"]
+
+#: what can be run, and the options that are for the other one
+_TARGETS = {"mpi-c": ("oneccl",), "oneccl-xml": ("mpi", "mpi_env", "testbed", "delay")}
 
 
 def run(options: SimpleNamespace, console: Console) -> int:
-    """Compile every collective to MPI-C, run it, print what each call took; return 0 where every element was right."""
-    spec, start = load(options, console, published=True)
-    jobs, _ = make_jobs(spec, (Element("mpi-c"),), options.collective, start)
-    console.warn(spec.warnings)
-    watcher = Watcher(options, console)
-    compiled = run_jobs(jobs, _settings(options, start), observer=watcher)
-    watcher.ends()
-    if options.time_passes:
-        console.err(time_table(compiled))
-    results = [_run(found, options, console) for result in compiled for found in _programs(result)]
-    if options.json:
-        console.json(_object(results))
-    else:
-        console.out("\n".join(result.table() + "\n" for result in results))
+    """Compile every collective, run it, print what each call took; return 0 where every element was right."""
+    text, name = read(options.files[0], console)
+    target = _target(options, text)
+    _require_fitting(options, target.name)
+    with _environment(options.mpi_env):
+        results = _results(target, text, name, options, console)
+    _show(results, options, console)
     # One diagnostic for every wrong case; the table above has them too.
     for result in results:
         result.require()
     return 0
 
 
-def _settings(options: SimpleNamespace, start: Level | None) -> Settings:
-    """Return what the options say; a program that was read runs as it is arranged unless they say otherwise."""
-    chosen = settings(options)
-    if isinstance(start, Program) and chosen.recipe.elements is None:
-        return attrs.evolve(chosen, recipe=attrs.evolve(chosen.recipe, elements=()))
-    return chosen
+def _results(target: Element, text: str, name: str, options: SimpleNamespace, console: Console) -> list[RunResult]:
+    if target.name == "mpi-c":
+        from .running_mpi import run_mpi
+
+        return run_mpi(text, name, options, console)
+    from .running_oneccl import run_oneccl
+
+    return run_oneccl(target, text, name, options, console)
 
 
-def _programs(result: CollectiveResult) -> list[Program | Selected]:
-    """Return what to run of a collective: its program, or the function of several, and what that would not reach."""
-    from collc.backends.mpi_c.selected import Selected
-
-    if not result.algorithms:
-        return [] if result.program is None else [result.program]
-    parts = [(one.window, one.program) for one in result.algorithms]
-    selected = Selected(tuple((window, program) for window, program in parts if window and program))
-    return [selected, *selected.untried()]
+def require_ranks(options: SimpleNamespace, name: str, ranks: int) -> None:
+    """Raise C0765 where ``--ranks`` says another number than a collective has."""
+    if options.ranks is not None and options.ranks != ranks:
+        hint = "compile it for that many ranks, or leave `--ranks` out"
+        raise error("C0765", f"`{name}` is for {ranks} ranks, and {options.ranks} were asked for", hint=hint)
 
 
-def _run(program: Program | Selected, options: SimpleNamespace, console: Console) -> RunResult:
-    """Run one program with the cases that the options name, else with those its collective asks for."""
-    from collc.backends.mpi_c.results import DTYPES, OPS
-    from collc.backends.mpi_c.run import run as run_program
-
-    asked = program.collective
-    dtypes = options.dtype or [asked.dtype if asked.dtype in DTYPES else "float32"]
-    ops = options.op or [asked.op if asked.op in OPS else "max" if asked.idempotent else "sum"]
-    console.progress(f"{program.name}: building and running on {program.num_ranks} ranks")
-    chosen: dict[str, Any] = {"dtypes": dtypes, "ops": ops, "compare": options.compare, "mpi": options.mpi}
-    chosen |= {"timeout": float(options.timeout), "repeats": options.repeat}
-    counts = _counts(asked, dtypes, options)
-    if counts:
-        chosen["sizes"] = counts
-    result = run_program(program, **chosen)
-    console.clear_progress()
-    return result
+def _target(options: SimpleNamespace, text: str) -> Element:
+    """Return what to run: what ``-t`` says, else what an oneCCL-XML file is for, else MPI-C."""
+    if options.target is None:
+        return Element("oneccl-xml" if sniff(text) == "xml" and _is_oneccl(text) else "mpi-c")
+    wanted = parse_elements(options.target, "-t")
+    known = ", ".join(_TARGETS)
+    if len(wanted) != 1 or wanted[0].name not in _TARGETS:
+        found = wanted[0].name if len(wanted) == 1 else options.target
+        raise usage_error(f"`collc run` runs {known}, found `{found}`", nearest(found, _TARGETS))
+    if wanted[0].name == "mpi-c" and wanted[0].options:
+        raise usage_error(
+            "`collc run` takes mpi-c without options: what it builds is one program that calls everything"
+        )
+    return wanted[0]
 
 
-def _counts(collective: Collective, dtypes: list[str], options: SimpleNamespace) -> list[int]:
-    """Return the count arguments of ``--count``, and of ``--size`` for the widest type; none where neither is given."""
-    from collc.backends.mpi_c.results import DTYPES, counts_for
+def _is_oneccl(text: str) -> bool:
+    from collc.backends.oneccl_xml import is_oneccl
 
-    counts = list(options.count or [])
-    if options.size:
-        known = [name for name in dtypes if name in DTYPES] or ["float32"]
-        counts += counts_for(collective, options.size, max(known, key=lambda name: DTYPES[name]))
-    return list(dict.fromkeys(counts))
+    return is_oneccl(text)
+
+
+def _require_fitting(options: SimpleNamespace, target: str) -> None:
+    for name in _TARGETS[target]:
+        if getattr(options, name):
+            raise usage_error(f"option `--{name.replace('_', '-')}` is not for {target}")
+    if options.json and options.csv == [""]:
+        raise usage_error("standard output takes JSON or CSV, not both", "`--csv=FILE` writes a file")
+    if options.delay and not options.testbed:
+        raise usage_error("option `--delay` is for links of a testbed", "add `--testbed`")
+
+
+@contextlib.contextmanager
+def _environment(settings: list[tuple[str, str]]) -> Iterator[None]:
+    """Set variables for the programs that are run; what was set is set again at the end."""
+    before = {name: os.environ.get(name) for name, _ in settings}
+    os.environ.update(settings)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+# ---- output
+
+
+def _show(results: list[RunResult], options: SimpleNamespace, console: Console) -> None:
+    from collc.backends.measured import csv_text
+
+    paths = options.csv or []
+    files = [path for path in paths if path not in ("", STDIN)]
+    write_all([Output(path, csv_text(results)) for path in files])
+    if len(files) < len(paths):
+        console.out(csv_text(results))
+    elif options.json:
+        console.json(_object(results))
+    else:
+        console.out("\n".join(result.table() + "\n" for result in results))
 
 
 def _object(results: list[RunResult]) -> dict[str, Any]:
     return {
         "ok": all(result.ok for result in results),
-        "ranks": results[0].ranks,
-        "mpi": str(results[0].mpi),
+        "ranks": results[0].ranks if results else None,
+        "mpi": str(results[0].mpi) if results else None,
         "rows": [row.as_dict() for result in results for row in result.rows],
     }

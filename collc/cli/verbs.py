@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .arguments import Opt, Verb
 from .flags import (
+    CALIBRATION,
     CHOICE,
     CONVERSION,
     DEPENDENCIES,
@@ -12,6 +13,7 @@ from .flags import (
     GENERAL,
     INPUT,
     JSON,
+    LAUNCH,
     MULTIPROCESSORS,
     OUTPUT,
     PASSES,
@@ -61,9 +63,22 @@ An MSCCL-XML file is executed first; one that is wrong is refused. Its threadblo
 the target takes them, its protocol, sizes, uses and name where -t does not say otherwise.
 `collc convert ring.xml -t 'msccl-xml{runtime=rccl}'` writes ring-rccl.xml."""
 
+_CALIBRATE_DETAILS = """
+FILE is CSV or JSON of `collc run` or the testbed, or any table with the columns bytes, seconds (or time_us), steps and
+load: how much of the vector the busiest links carry over all steps, for links of bandwidth 1."""
 _ENV_DETAILS = """
 `eval "$(collc env out/ --runtime rccl)"` sets it in a shell. Files that the runtime would refuse, or two that are for
 the same call, are errors."""
+
+_RUN_DETAILS = """
+Rows are a collective, type, count and place each: median, least and quartiles of the slowest rank's time, bus bandwidth
+(what a rank's links carry at least), with --compare the library's own median and how many times as long it takes, and
+where links have bandwidths what the cost model predicts and the least any schedule could take.
+Exit status: 0 every element was right, 1 not, or the run did not end."""
+
+_LAUNCH_DETAILS = """
+An MPI program's blocking collectives go to the compiled ones where communicator, data and operation fit, all others to
+its MPI. `collc launch sums.coll -- mpiexec -n 8 ./app` returns what mpiexec does; --stats says what was served."""
 
 _VERBS = (
     Verb(
@@ -96,8 +111,17 @@ _VERBS = (
         ("FILE...",), (("Output", ENVIRONMENT), *_GENERAL), _ENV_DETAILS,
     ),
     Verb(
-        "run", "running", "Compile FILE to MPI-C, build it, run it on the MPI found, check every element and time it.",
-        ("FILE",), (("Run", RUN), *_JSON, *_COMPILING, *_GENERAL),
+        "run", "running", "Compile FILE, build it, run it over MPI or oneCCL, check every element and time it.",
+        ("FILE",), (("Run", RUN), *_JSON, *_COMPILING, *_GENERAL), _RUN_DETAILS,
+    ),
+    Verb(
+        "calibrate", "calibrate", "Fit alpha and bandwidth to measured times, and write them for `with` to take.",
+        ("FILE...",),
+        (("Fit", CALIBRATION), *_JSON, ("Input", INPUT), *_GENERAL), _CALIBRATE_DETAILS,
+    ),
+    Verb(
+        "launch", "launch", "Compile FILES, and run a program that stays as it is on what they become.",
+        ("FILE...", "--", "COMMAND..."), (("Launch", LAUNCH), *_COMPILING, *_GENERAL), _LAUNCH_DETAILS,
     ),
     Verb(
         "find", "find", "Find the best topologies of N nodes and degree D, and what they cost.", (),
@@ -120,5 +144,6 @@ def overview() -> str:
     """Return what ``collc --help`` prints."""
     lines = ["usage: collc FILE.coll [-t TARGET] [-o OUT] [OPTIONS]", "       collc VERB ...", "", "verbs:"]
     lines += [f"  {verb.name:12}{verb.summary}" for verb in _VERBS]
-    lines += ["", "`collc VERB --help` lists the options of a verb, `collc --version` prints the version."]
+    lines += ["", "`collc VERB --help` lists the options of a verb, `collc --version` prints the version,",
+              "`collc --cmake-dir` the folder of collc.cmake and collc.mk."]  # fmt: skip
     return "\n".join(lines) + "\n"

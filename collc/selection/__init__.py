@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .algorithm import Algorithm
 from .choice import Choice, Interval, Measured, Skipped
-from .options import USUAL_SIZE, Auto
+from .options import Auto
 from .selector import Selector
 
-__all__ = ["USUAL_SIZE", "Algorithm", "Auto", "Choice", "Interval", "Measured", "Selector", "Skipped"]
+__all__ = ["Algorithm", "Auto", "Choice", "Interval", "Measured", "Selector", "Skipped"]

@@ -11,10 +11,7 @@ import attrs
 from collc.ir.diagnostic import error, nearest
 from collc.passes import SCHEDULERS
 
-__all__ = ["CANDIDATES", "USUAL_SIZE", "Auto"]
-
-#: what a collective without a size is taken to be, in bytes: large data, for which bandwidth counts most
-USUAL_SIZE = 1 << 26
+__all__ = ["CANDIDATES", "Auto"]
 
 #: the schedulers that are compared; of equally fast ones the first is taken
 CANDIDATES = (
@@ -36,7 +33,7 @@ class Auto:
     name: ClassVar[str] = "auto"
 
     size: int | None = attrs.field(
-        default=None, metadata={"help": "bytes to choose for: the collective's own size unless given, else 64 MiB"}
+        default=None, metadata={"help": "bytes to choose for: the collective's own size unless given, else 1 MiB"}
     )
     sizes: str | int | None = attrs.field(
         default=None,

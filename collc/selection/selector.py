@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from collc.ir.diagnostic import CollcError, error
+from collc.ir.pieces import USUAL_SIZE
 from collc.ir.schedule import Forest
 from collc.ir.spec import Problem
 from collc.passes import AUTO
@@ -16,7 +17,7 @@ from collc.passes import AUTO
 from .algorithm import Algorithm, plain, planned_sizes, varied
 from .choice import Choice, Interval, Measured, Skipped
 from .measure import Grown, Model, Result
-from .options import USUAL_SIZE, Auto
+from .options import Auto
 from .times import least
 
 __all__ = ["Selector"]

@@ -179,6 +179,39 @@ def _hyphen_in_name(t: Trouble) -> Fix | None:
     )  # fmt: skip
 
 
+_EMITTED = re.compile(r"[A-Za-z0-9_-]+")
+_NEXT_WORD = re.compile(r"\s*([A-Za-z_]\w*)?")
+
+
+def _emit_without_name(t: Trouble) -> Fix | None:
+    """``emit mpi-c;``, ``emit mpi-c sums;``, ``emit as mpi-c;``: what is written, but not of which collective."""
+    if t.last is None or t.last.type != "NAME" or "AS" not in t.expected:
+        return None
+    start = int(t.last.start_pos or 0)
+    word = _EMITTED.match(t.text, start)
+    if word is None or not re.search(r"\bemit\s+$", t.text[:start]):
+        return None
+    target, end, other = word.group(), word.end(), None
+    message = f"found `{target}`, needed the name of a collective"
+    if target == "as":
+        named = _EMITTED.match(t.text, t.position)
+        target, message = named.group() if named else "TARGET", "missing the name of a collective before `as`"
+    elif "-" in target:
+        other = _NEXT_WORD.match(t.text, end)
+    elif t.found and t.found not in (";", "{", ","):
+        return None
+    else:
+        target, message, start, end = "TARGET", f"missing `as`: found {t.what()}", t.position, t.position + len(t.found)
+    if other is not None and other[1] == "as":
+        return None  # a collective whose name has a hyphen
+    name = other[1] if other is not None and other[1] and other[1] not in KEYWORDS else "NAME"
+    words = [
+        f"{one} is {what}" for one, what in (("NAME", "a collective"), ("TARGET", "a target")) if one in (name, target)
+    ]
+    hint = f"write `emit {name} as {target};`" + (f", where {' and '.join(words)}" if words else "")
+    return Fix("C0111", message, start, end, hint=hint)
+
+
 _NAMES = "names begin with a letter and consist of letters a to z, digits and `_`"
 
 
@@ -342,6 +375,7 @@ SLIPS = (
     Slip("// a comment", _foreign_comment),
     Slip("param n = 4 % 3;", _foreign_operator),
     Slip("include 'site.coll';", _quotes),
+    Slip("emit msccl-xml;", _emit_without_name),
     Slip("topology my-pod = torus(3);", _hyphen_in_name),
     Slip("topology 3d = torus(3, 3, 3);", _bad_name),
     Slip("topology pod = torus(3, 3;", _unclosed),

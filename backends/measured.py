@@ -1,0 +1,196 @@
+"""What runs measured, over whatever they ran: one row a case, as text, CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from statistics import median, quantiles
+
+import attrs
+
+from collc.ir.diagnostic import CollcError, Diagnostic
+
+__all__ = ["Row", "RunResult", "csv_text"]
+
+#: what every rank's links carry at least, as a share of M with N ranks: (whole, per rank) M (whole - per rank / N)
+_BUS = {
+    "allreduce": (2, 2), "allgather": (1, 1), "reduce-scatter": (1, 1), "alltoall": (1, 1), "gather": (1, 1),
+    "scatter": (1, 1), "broadcast": (1, 0), "reduce": (1, 0),
+}  # fmt: skip
+
+
+@attrs.frozen
+class Row:
+    """One case. ``bytes`` is M, the whole vector; times are seconds on the slowest rank, one for each repeat.
+
+    ``count`` is the call's argument. ``builtin_times`` are those of the library's own collective, by turns with the
+    others. ``detail`` says what was wrong first, and is empty where everything was right. ``model`` is the time that
+    the cost model predicts for the schedule, ``bound`` the least bandwidth time that any schedule could take on the
+    network (seconds; nothing where links have no numbers).
+    """
+
+    name: str
+    kind: str
+    ranks: int
+    count: int
+    bytes: int
+    dtype: str
+    op: str
+    in_place: bool
+    times: tuple[float, ...] = ()
+    builtin_times: tuple[float, ...] = ()
+    detail: str = ""
+    model: float | None = None
+    bound: float | None = None
+
+    @property
+    def correct(self) -> bool:
+        """Whether every element was right on every rank."""
+        return not self.detail
+
+    @property
+    def median(self) -> float | None:
+        """The median of the times (seconds)."""
+        return median(self.times) if self.times else None
+
+    @property
+    def least(self) -> float | None:
+        """The least of the times (seconds)."""
+        return min(self.times, default=None)
+
+    @property
+    def quartiles(self) -> tuple[float, float] | None:
+        """The first and third quartiles of the times (seconds): the middle half lies between them."""
+        if not self.times:
+            return None
+        if len(self.times) == 1:
+            return self.times[0], self.times[0]
+        first, _, third = quantiles(self.times, n=4, method="inclusive")
+        return first, third
+
+    @property
+    def builtin_median(self) -> float | None:
+        """The median of the library's own times (seconds)."""
+        return median(self.builtin_times) if self.builtin_times else None
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times as long the library's own took: more than 1 where it is slower."""
+        return self.builtin_median / self.median if self.median and self.builtin_median is not None else None
+
+    @property
+    def algbw(self) -> float | None:
+        """M over the median time, in bytes per second."""
+        return self.bytes / self.median if self.median else None
+
+    @property
+    def busbw(self) -> float | None:
+        """What a rank's links carry at least over the median time, in bytes per second: of an allreduce
+        2 M (N - 1) / N, of its halves and alltoall M (N - 1) / N, of a broadcast or reduce M. It compares collectives
+        of any kind and number of ranks with the same links.
+        """
+        whole, less = _BUS[self.kind]
+        return None if self.algbw is None else self.algbw * (whole - less / self.ranks)
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the row for JSON and CSV: times in microseconds, bandwidths in GB/s."""
+        low, high = self.quartiles or (None, None)
+        return {
+            "name": self.name, "collective": self.kind, "ranks": self.ranks, "count": self.count,
+            "size_bytes": self.bytes, "dtype": self.dtype, "op": self.op, "in_place": self.in_place,
+            "correct": self.correct, "detail": self.detail, "repeats": len(self.times), "time_us": _micro(self.median),
+            "min_us": _micro(self.least), "q1_us": _micro(low), "q3_us": _micro(high),
+            "algbw_GBps": _giga(self.algbw), "busbw_GBps": _giga(self.busbw),
+            "builtin_us": _micro(self.builtin_median), "ratio": self.ratio, "model_us": _micro(self.model),
+            "bound_us": _micro(self.bound),
+        }  # fmt: skip
+
+
+@attrs.frozen
+class RunResult:
+    """All rows of a run, on ``mpi``, which names itself in the table. ``code`` is the diagnostic of wrong results."""
+
+    mpi: object
+    ranks: int
+    rows: tuple[Row, ...]
+    code: str
+
+    @property
+    def ok(self) -> bool:
+        """Whether all was right in every case."""
+        return all(row.correct for row in self.rows)
+
+    def require(self) -> None:
+        """Raise ``code`` with one diagnostic for every wrong row."""
+        wrong = [
+            Diagnostic(
+                self.code,
+                f"{row.kind} `{row.name}` of {row.count} {row.dtype} (op {row.op}, "
+                f"{'in place' if row.in_place else 'out of place'}) is wrong: {row.detail}",
+            )
+            for row in self.rows
+            if not row.correct
+        ]
+        if wrong:
+            raise CollcError(wrong)
+
+    def table(self) -> str:
+        """Return the rows as text, aligned, times in microseconds; columns without a value are left out."""
+        named = len({row.name for row in self.rows}) > 1
+        cells = [_cells(row) for row in self.rows]
+        keep = [
+            i for i in range(len(_HEADER)) if (named if i == 0 else i < _OPTIONAL or any(c[i] != "-" for c in cells))
+        ]
+        cells.insert(0, list(_HEADER))
+        widths = {i: max(len(row[i]) for row in cells) for i in keep}
+        lines = []
+        for row in cells:
+            aligned = (row[i].ljust(widths[i]) if i in _LEFT else row[i].rjust(widths[i]) for i in keep)
+            lines.append("  ".join(aligned).rstrip())
+        return "\n".join([f"{self.ranks} ranks on {self.mpi}, times in us", *lines])
+
+
+_HEADER = (
+    "", "bytes", "count", "dtype", "op", "where", "median", "min", "q1", "q3", "bus GB/s",
+    "builtin", "ratio", "model", "bound", "result",
+)  # fmt: skip
+_LEFT = frozenset({0, 3, 4, 5, 15})
+#: the first column that is left out where no row has a value
+_OPTIONAL = 11
+
+
+def _cells(row: Row) -> list[str]:
+    low, high = row.quartiles or (None, None)
+    return [
+        row.name, str(row.bytes), str(row.count), row.dtype, row.op.replace("none", "-") or "-",
+        "in" if row.in_place else "out", _time(row.median), _time(row.least), _time(low), _time(high),
+        f"{row.busbw / 1e9:.3g}" if row.busbw else "-", _time(row.builtin_median),
+        "-" if row.ratio is None else f"{row.ratio:.2f}", _time(row.model), _time(row.bound), row.detail or "ok",
+    ]  # fmt: skip
+
+
+def csv_text(results: Sequence[RunResult]) -> str:
+    """Return the rows of all results as CSV, with a line that names the columns (those of :meth:`Row.as_dict`)."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    rows = [{"on": str(result.mpi), **row.as_dict()} for result in results for row in result.rows]
+    writer.writerow(["on", *Row("", "allreduce", 1, 0, 0, "", "", False).as_dict()])
+    writer.writerows([_value(value) for value in row.values()] for row in rows)
+    return stream.getvalue()
+
+
+def _value(value: object) -> object:
+    return "" if value is None else int(value) if isinstance(value, bool) else value
+
+
+def _micro(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds * 1e6, 3)
+
+
+def _giga(rate: float | None) -> float | None:
+    return None if rate is None else rate / 1e9
+
+
+def _time(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds * 1e6:.1f}"

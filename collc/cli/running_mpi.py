@@ -1,0 +1,129 @@
+"""``collc run`` over MPI, on this machine or on a testbed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from fractions import Fraction
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from collc.ir.program import Program
+
+from ..compilation import Level, make_jobs, run_jobs
+from ..driver import CollectiveResult, Settings
+from ..elements import Element
+from .arguments import usage_error
+from .console import Console
+from .inputs import load_text, settings
+from .predicted import Model, with_model
+from .running import require_ranks
+from .watcher import Watcher, time_table
+
+if TYPE_CHECKING:
+    from collc.backends.measured import RunResult
+    from collc.backends.mpi_c.selected import Selected
+    from collc.backends.mpi_c.toolchain import Mpi
+    from collc.ir.collective import Collective
+
+__all__ = ["run_mpi"]
+
+
+def run_mpi(text: str, name: str, options: SimpleNamespace, console: Console) -> list[RunResult]:
+    """Compile every collective to C, build it, run it; return what was measured.
+
+    Raises C0701 to C0709 for what keeps it from running, C0765 for another number of ranks, C0074 without a testbed.
+    """
+    from collc.backends.mpi_c.installed import choose
+
+    spec, start = load_text(text, name, options, published=True)
+    jobs, _ = make_jobs(spec, (Element("mpi-c"),), options.collective, start)
+    for job in jobs:
+        require_ranks(options, job.request.name, job.request.problem.collective.num_ranks)
+    console.warn(spec.warnings)
+    mpi = choose(options.mpi)
+    watcher = Watcher(options, console)
+    compiled = run_jobs(jobs, _settings(options, start), observer=watcher)
+    watcher.ends()
+    if options.time_passes:
+        console.err(time_table(compiled))
+    results = []
+    for result in compiled:
+        with _place(result, mpi, options) as (inside, model):
+            for program in _programs(result):
+                results.append(_run(program, inside, model, options, console))
+    return results
+
+
+@contextlib.contextmanager
+def _place(result: CollectiveResult, mpi: Mpi, options: SimpleNamespace) -> Iterator[tuple[Mpi, Model | None]]:
+    """Give the MPI to run on, this machine's or inside a testbed of the topology, and what its links take."""
+    if not options.testbed:
+        yield mpi, Model.of(result, options.alpha, options.bandwidth)
+        return
+    from collc.testbed import network
+
+    topology = result.request.problem.topology
+    if topology.num_links == 0:
+        raise usage_error(f"`{result.name}` has no topology to build a testbed of", "run a .coll file")
+    rate, delay = options.testbed[-1], options.delay or Fraction(0)
+    with network(topology, rate, delay) as built:
+        yield built.mpi(mpi), Model.of(result, Fraction(delay), None, widest=Fraction(rate))
+
+
+def _settings(options: SimpleNamespace, start: Level | None) -> Settings:
+    """Return what the options say; a program that was read runs as it is arranged unless they say otherwise."""
+    chosen = settings(options)
+    if isinstance(start, Program) and chosen.recipe.elements is None:
+        return attrs.evolve(chosen, recipe=attrs.evolve(chosen.recipe, elements=()))
+    return chosen
+
+
+def _programs(result: CollectiveResult) -> list[Program | Selected]:
+    """Return what to run of a collective: its program, or the function of several, and what that would not reach."""
+    from collc.backends.mpi_c.selected import Selected
+
+    if not result.algorithms:
+        return [] if result.program is None else [result.program]
+    parts = [(one.window, one.program) for one in result.algorithms]
+    selected = Selected(tuple((window, program) for window, program in parts if window and program))
+    return [selected, *selected.untried()]
+
+
+def _run(
+    program: Program | Selected, mpi: Mpi, model: Model | None, options: SimpleNamespace, console: Console
+) -> RunResult:
+    """Run one program with the cases that the options name, else with those its collective asks for."""
+    from collc.backends.mpi_c.results import DTYPES, OPS
+    from collc.backends.mpi_c.run import run as run_program
+
+    asked = program.collective
+    dtypes = options.dtype or [asked.dtype if asked.dtype in DTYPES else "float32"]
+    if dtypes == ["all"]:
+        dtypes = [name for name in DTYPES if name != "strided" or not asked.reduces or "user" in (options.op or [])]
+    ops = options.op or [asked.op if asked.op in OPS else "max" if asked.idempotent else "sum"]
+    console.progress(f"{program.name}: building and running on {program.num_ranks} ranks")
+    chosen: dict[str, Any] = {"dtypes": dtypes, "ops": ops, "compare": options.compare, "mpi": mpi}
+    chosen |= {"timeout": float(options.timeout), "repeats": options.repeat, "warmup": options.warmup}
+    if options.place:
+        chosen["in_place"] = [place == "in" for place in options.place]
+    counts = _counts(asked, dtypes, options)
+    if counts:
+        chosen["sizes"] = counts
+    result = run_program(program, **chosen)
+    console.clear_progress()
+    rows = [attrs.evolve(row, name=program.name) for row in result.rows]  # the function's name may be another
+    return attrs.evolve(result, rows=with_model(rows, model))
+
+
+def _counts(collective: Collective, dtypes: list[str], options: SimpleNamespace) -> list[int]:
+    """Return the count arguments of ``--count``, and of ``--size`` for the widest type; none where neither is given."""
+    from collc.backends.mpi_c.results import DTYPES, counts_for
+
+    counts = list(options.count or [])
+    if options.size:
+        known = [name for name in dtypes if name in DTYPES] or ["float32"]
+        counts += counts_for(collective, options.size, max(known, key=lambda name: DTYPES[name]))
+    return list(dict.fromkeys(counts))
