@@ -91,6 +91,7 @@ def absent() -> None:
     store = distributed_c10d._get_default_store()
     if RANK == 1:
         store.wait(["refused/0", "refused/2"], timedelta(seconds=100))
+        store.set("left/1", "")
         sys.exit(3)
     distributed_c10d._set_pg_timeout(timedelta(seconds=3))
     start = time.monotonic()
@@ -102,6 +103,8 @@ def absent() -> None:
     assert 2 < time.monotonic() - start < 60
     assert work.is_completed() and not work.is_success() and work.exception() is not None
     store.set(f"refused/{RANK}", "")
+    if RANK == 0:  # the store ends with this rank
+        store.wait(["refused/2", "left/1"], timedelta(seconds=100))
     dist.all_reduce(torch.ones(1))
 
 

@@ -6,9 +6,11 @@ together or fail with one message that names who differs.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import zlib
+from datetime import timedelta
 from typing import Any
 
 from collc.ir.diagnostic import CollcError, error
@@ -23,6 +25,8 @@ _loaded: dict[str, list[Entry]] = {}
 _compiled: dict[str, bytes] = {}
 
 _UNREAD = "-"
+#: how long rank 0, with which the store ends, stays for ranks that have still to hear of a failure
+_PATIENCE = timedelta(seconds=60)
 
 
 def share(store: Any, rank: int, size: int) -> list[Entry]:
@@ -38,7 +42,10 @@ def share(store: Any, rank: int, size: int) -> list[Entry]:
         mine, problem = None, mistake
     if rank:
         store.set(f"spec/{rank}", _digest(mine))
-        return _told(json.loads(bytes(store.get("verdict"))), store, problem)
+        verdict = json.loads(bytes(store.get("verdict")))
+        if "failed" in verdict:
+            store.set(f"heard/{rank}", "")
+        return _told(verdict, store, problem)
     try:
         if problem is not None:
             raise problem
@@ -47,17 +54,22 @@ def share(store: Any, rank: int, size: int) -> list[Entry]:
         body = _body(mine)
     except CollcError as mistake:
         first = mistake.diagnostics[0]
-        store.set("verdict", json.dumps({"failed": str(mistake), "code": first.code, "notes": first.notes}))
+        _fail(store, size, {"failed": str(mistake), "code": first.code, "notes": first.notes})
         raise
-    except BaseException as problem:
-        store.set(
-            "verdict", json.dumps({"failed": f"{type(problem).__name__}: {problem}", "code": "C0092", "notes": []})
-        )
+    except BaseException as other:
+        _fail(store, size, {"failed": f"{type(other).__name__}: {other}", "code": "C0092", "notes": []})
         raise
     digest = hashlib.sha256(body).hexdigest()
     store.set("programs", body)
     store.set("verdict", json.dumps({"programs": digest}))
     return _load(digest, body)
+
+
+def _fail(store: Any, size: int, verdict: dict[str, Any]) -> None:
+    """Tell all ranks, and stay until they know: most jobs end after this, and the store with rank 0."""
+    store.set("verdict", json.dumps(verdict))
+    with contextlib.suppress(RuntimeError):  # one that never comes
+        store.wait([f"heard/{rank}" for rank in range(1, size)], _PATIENCE)
 
 
 def _told(verdict: dict[str, Any], store: Any, problem: CollcError | None) -> list[Entry]:
