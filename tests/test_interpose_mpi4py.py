@@ -1,6 +1,7 @@
 """mpi4py's own tests, as they are, with the compiled collectives before the MPI.
 
-A sample by default; ``COLLC_EXHAUSTIVE=1`` runs all of `test_cco_buf` (several minutes).
+A sample by default; ``COLLC_EXHAUSTIVE=1`` runs all of `test_cco_buf`, and `test_mpiapi`, which knows the
+functions of large counts.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def _its_own_tests(mpi: Mpi, mpi4py: Path, folder: Path, capsys: pytest.CaptureF
     given = {"LD_PRELOAD": str(library), "COLLC_LAUNCH_REPORT": str(report), "PYTHONPATH": str(mpi4py), **more}
     option = (lambda k, v: ["-x", f"{k}={v}"]) if abi(mpi) == "openmpi" else (lambda k, v: ["-env", k, v])
     words = [word for name, value in given.items() for word in option(name, value)]
-    tests = [sys.executable, "main.py", *(() if WHOLE else SAMPLE), "test_cco_buf"]
+    tests = [sys.executable, "main.py", *(("test_mpiapi",) if WHOLE else SAMPLE), "test_cco_buf"]
     done = subprocess.run(
         [str(mpi.mpiexec), *words, "-n", "4", *tests], cwd=mpi4py / "tests", env=mpi.environment(os.environ),
         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=1200 if WHOLE else 240, check=False,
