@@ -33,9 +33,9 @@ _SOLVABLE = 1 << 18
 class Discretize(Pass):
     """Make intervals whole chunks: as many a shard as the intervals' denominators need (their LCM), where that is few.
 
-    How many there may be is the least of ``max-chunks`` (else 4096), of what gives no chunk of a rank's buffer a number
-    above ``max-number``, and of what leaves a chunk an element, where the collective has a size. Where that is enough
-    nothing is lost. Else the number of least bandwidth time is taken, of equals the fewest chunks; where messages of
+    How many there may be is the less of ``max-chunks`` (else 4096) and what gives no chunk of a rank's buffer a number
+    above ``max-number``. Where that is enough nothing is lost. Else the number of least bandwidth time is taken, of
+    equals the fewest chunks, and where the collective has a size none that leaves a chunk no element; where messages of
     more than ``max-message`` chunks are several, each costs a latency at the collective's size. Every interval's ends
     are rounded down to whole chunks, by one rule for all rows of a shard, so data that was there before is there after:
     the schedule stays correct whatever it is, and no link carries a chunk more per piece than its share (the rounding
@@ -76,6 +76,7 @@ class Discretize(Pass):
         exact = _reduced(ir)
         if exact.parts <= most:
             return attrs.evolve(exact, discrete=True)
+        most, why = _with_elements(ir.collective, most, why)
         best, tried = best_rounding(exact, most, self.max_message)
         solved = _solved(exact, best, most, self.max_message)
         among = f"the best of 1 to {most}" if tried == most else f"the best of {tried} numbers up to {most}"
@@ -99,11 +100,16 @@ class Discretize(Pass):
                     f"has: {why}", hint="use a target without such a limit, as `mpi-c` is, or fewer ranks",
                     exit_status=3,
                 )  # fmt: skip
-        if collective.size:
-            elements = collective.size // (collective.num_ranks * _element(collective.dtype))
-            if elements < most:
-                most, why = max(elements, 1), f"a shard of {collective.size} bytes in all has no more elements"
         return most, why
+
+
+def _with_elements(collective: Collective, most: int, why: str) -> tuple[int, str]:
+    """Return the most chunks, and why, of which each still has an element at the collective's size."""
+    if collective.size:
+        elements = collective.size // (collective.num_ranks * _element(collective.dtype))
+        if elements < most:
+            return max(elements, 1), f"a shard of {collective.size} bytes in all has no more elements"
+    return most, why
 
 
 def chunks_needed(schedule: Schedule | SymmetricSchedule) -> int:

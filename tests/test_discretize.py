@@ -151,14 +151,16 @@ def test_chunks_are_numbered_within_the_targets_offsets():
     assert Discretize(max_number=32767, max_chunks=5).run(exact).parts <= 5
 
 
-def test_a_chunk_has_an_element():
-    """2 KiB in float32 among 4 ranks: 128 elements a shard. Types without bits in their names count as bytes."""
+def test_where_parts_are_rounded_a_chunk_has_an_element():
+    """192 bytes in float32 among 4 ranks: 12 elements a shard. What can be exact is, however small."""
     small = attrs.evolve(Collective("allgather", 4, size=12 * 4 * 4))
     exact = attrs.evolve(bfb(unlike(ranks=4)), collective=small)
-    assert Discretize().run(exact).parts <= 12
-    assert Discretize().run(attrs.evolve(exact, collective=attrs.evolve(small, dtype="bfloat16"))).parts <= 24
+    assert Discretize().run(exact).parts == exact.parts > 24
+    fewer = Discretize(max_chunks=exact.parts - 1)
+    assert fewer.run(exact).parts <= 12
+    assert fewer.run(attrs.evolve(exact, collective=attrs.evolve(small, dtype="bfloat16"))).parts <= 24
     tiny = attrs.evolve(exact, collective=attrs.evolve(small, size=1))
-    assert Discretize().run(tiny).parts == 1
+    assert fewer.run(tiny).parts == 1
 
 
 # ---- what targets hold
