@@ -7,7 +7,6 @@ functions of large counts.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -86,8 +85,8 @@ def _its_own_tests(mpi: Mpi, mpi4py: Path, folder: Path, capsys: pytest.CaptureF
         [str(mpi.mpiexec), *words, "-n", "4", *tests], cwd=mpi4py / "tests", env=mpi.environment(os.environ),
         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=1200 if WHOLE else 240, check=False,
     )  # fmt: skip
+    # A rank whose tests fail ends with 1, and so does the launcher; what ranks print at once is mixed.
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
-    assert len(re.findall(r"^OK\b", done.stderr, re.MULTILINE)) == 4
     heard = read_report(report.read_text())
     with capsys.disabled():
         print(f"\nmpi4py's test_cco_buf on {mpi}:\n{heard.table()}", end="")
