@@ -149,6 +149,7 @@ def row(algorithm: Algorithm, runtime: str) -> dict[str, Any]:
 
 
 def line(found: dict[str, Any]) -> str:
+    """Return a file's row of the printed table."""
     head = f"{found['name']:24} {found['collective']:10} {found['runtime']:9}"
     if "refused" in found:
         return f"{head} refused: {found['refused']}"

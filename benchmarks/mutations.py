@@ -74,17 +74,8 @@ class Case:
 
 def small_cases() -> list[Case]:
     """Return the files of programs written by hand and of small networks."""
-    by_hand = (
-        programs.ring_allgather(4, 2),
-        programs.ring_allreduce(4, 2),
-        programs.ring_allreduce(3, fused=False),
-        programs.ring_reduce_scatter(4),
-        programs.recursive_doubling_allgather(8),
-        programs.allpairs_allreduce(4),
-        programs.alltoall(3, 2),
-    )
     cases = []
-    for k, program in enumerate(by_hand):
+    for k, program in enumerate(programs.by_hand()):
         for proto in ("Simple", "LL"):
             runtime = _RUNTIMES[k % 2]
             (artifact,) = MscclXml(runtime=runtime, proto=proto).emit(program)  # type: ignore[arg-type]

@@ -11,6 +11,7 @@ __all__ = [
     "allpairs_allreduce",
     "alltoall",
     "broadcast_chain",
+    "by_hand",
     "recursive_doubling_allgather",
     "reduce_chain",
     "ring_allgather",
@@ -256,4 +257,17 @@ def scratch_sum(ranks: int = 3) -> Program:
         code.append(rows)
     return Program.build(
         Collective("reduce", ranks, 0), 1, [ranks + 1] * ranks, blocks, code, name="scratch_sum", scheduler="chain"
+    )
+
+
+def by_hand() -> tuple[Program, ...]:
+    """Return a small program of each kind."""
+    return (
+        ring_allgather(4, 2),
+        ring_allreduce(4, 2),
+        ring_allreduce(3, fused=False),
+        ring_reduce_scatter(4),
+        recursive_doubling_allgather(8),
+        allpairs_allreduce(4),
+        alltoall(3, 2),
     )

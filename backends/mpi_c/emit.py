@@ -59,6 +59,7 @@ class MpiC(Target):
 
     @property
     def shared(self) -> str | None:
+        """Return the name of the one source that all collectives of a compile go to, if they do. Raises C0720."""
         if self._interposes():
             return chosen(self.library or INTERPOSED, taken())
         if self.library is not None and self.function is not None:

@@ -198,6 +198,7 @@ class _Accesses:
 
     @classmethod
     def of(cls, program: Program, chunk: Array, used: dict[str, Array]) -> _Accesses:
+        """Return the cells that instructions touch; ``used`` has the rows that use each of their ends, by its name."""
         rows = np.concatenate(list(used.values())).astype(np.int64)
         first = np.concatenate([getattr(program, f"{n}_offset")[r].astype(np.int64) for n, r in used.items()])
         count = program.count[rows].astype(np.int64)
