@@ -36,6 +36,8 @@ def as_column(values: Any) -> Array:
     >>> as_column([0, 300]).dtype.name
     'uint16'
     """
+    if type(values) is np.ndarray and values.dtype == np.uint8 and values.ndim == 1 and not values.flags.writeable:
+        return values
     array = np.asarray(values)
     if array.ndim != 1:
         raise ValueError(f"a column has one dimension, found {array.ndim}")

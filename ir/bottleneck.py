@@ -16,6 +16,7 @@ import numpy as np
 
 from .cuts import FlowNetwork
 from .diagnostic import CollcError, error
+from .ranges import runs
 from .topology import Topology
 
 __all__ = ["cut_ratio", "leaving", "list_ranks", "node_bandwidths", "sinks_to_see", "whole_bandwidths", "worst_ratio"]
@@ -113,7 +114,8 @@ def node_bandwidths(topology: Topology, ends: Array) -> list[Fraction]:
 def list_ranks(topology: Topology, nodes: Iterable[int]) -> str:
     """Return the names of the first ranks among the nodes, and how many of all ranks they are."""
     ranks = [node for node in nodes if node < topology.num_ranks]
-    listed = ", ".join(topology.names[rank] for rank in ranks[:_LISTED]) + (", ..." if len(ranks) > _LISTED else "")
+    names = [topology.names[rank] for rank in ranks] if topology.node_names else runs(ranks)
+    listed = ", ".join(names[:_LISTED]) + (", ..." if len(names) > _LISTED else "")
     return f"{{{listed}}} ({len(ranks)} of {topology.num_ranks})"
 
 

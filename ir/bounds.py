@@ -1,14 +1,22 @@
-"""What no schedule can beat: Moore's bound on steps, the cuts of the network on time per byte. All exact."""
+"""What no schedule can beat: Moore's bound on steps, cuts and partitions of the network on time per byte. All exact.
+
+Schedules may copy and add what they have; they do not code. Switches forward.
+"""
 
 from __future__ import annotations
 
 from fractions import Fraction
 
 from .bottleneck import list_ranks, node_bandwidths, worst_ratio
+from .certificate import Bound, Cut, Prices, cut
 from .collective import Collective
+from .partitions import MOST_EFFORT, Partition, bandwidths_of_groups, worst_partition
 from .topology import Topology
 
-__all__ = ["bandwidth_bound", "moore_bound", "moore_steps", "steps_bound", "time_per_byte_bound", "worst_cut"]
+__all__ = [
+    "bandwidth_bound", "bound", "finest_bound", "moore_bound", "moore_steps", "steps_bound", "time_per_byte_bound",
+    "worst_cut",
+]  # fmt: skip
 
 
 def moore_bound(degree: int, diameter: int) -> int:
@@ -36,21 +44,26 @@ def moore_steps(num_ranks: int, degree: int) -> int:
     return k
 
 
-def steps_bound(topology: Topology, collective: Collective) -> int | None:
+def steps_bound(topology: Topology, collective: Collective, phases: int = 1) -> int | None:
     """Return the fewest steps any network of this size and degree allows.
 
-    Nothing where ranks differ in degree, or where there are switches: those forward within a step. An allreduce
-    counts both phases (section C.3).
+    Nothing where ranks differ in degree, or where there are switches: those forward within a step. An allreduce in 2
+    ``phases`` has every piece's sum at one rank before any other gets it: what all ranks contribute gets there in
+    T_L* steps at least, and the sum from there to all in as many (section C.3 of the direct-connect paper). Others,
+    such as recursive doubling, may take half of that.
     """
     degree = topology.degree
     if degree is None or not topology.is_direct:
         return None
-    once = moore_steps(topology.num_ranks, degree)
-    return 2 * once if collective.kind == "allreduce" else once
+    return phases * moore_steps(topology.num_ranks, degree)
 
 
 def bandwidth_bound(topology: Topology, collective: Collective) -> Fraction | None:
-    """Return the least T_B in units of M/B (Theorem 4 and section C.3), or nothing where ranks differ in bandwidth."""
+    """Return the T_B that links of single ranks allow, in units of M/B, or nothing where ranks differ in bandwidth.
+
+    No network of this size has less (Theorem 4). An allreduce takes it twice, whatever its schedule: see
+    :mod:`.partitions`. For an all-to-all, which Theorem 4 says little about, it is what all links together must carry.
+    """
     total = topology.node_bandwidth
     if total is None or not topology.is_direct:
         return None
@@ -68,26 +81,82 @@ def bandwidth_bound(topology: Topology, collective: Collective) -> Fraction | No
 
 
 def time_per_byte_bound(topology: Topology, collective: Collective) -> tuple[Fraction, str]:
-    """Return the least time per byte of M (per unit of bandwidth) that cuts of the network allow, and the cut's name.
+    """Return the value and the name of :func:`bound`."""
+    found = bound(topology, collective)
+    return found.value, found.name
+
+
+def bound(topology: Topology, collective: Collective) -> Bound:
+    """Return the least time per byte of M (per unit of bandwidth) that cuts of the network allow.
 
     Allgather: every set S of nodes that leaves out a rank must send the shards of its ranks over the links that
     leave it (section 4.2 of the ForestColl paper); broadcast: the vector, where the root is in S; gather: the shards
     of S, where the root is not. Reduce-scatter, reduce and scatter: the same on the transpose. All cuts count.
-    Alltoall: all links together, and the links of single ranks. Raises C0301 where the network does not connect the
-    ranks as the collective needs.
+    Allreduce: a vector out of every set of nodes with ranks inside and outside, and partitions. Alltoall: all links
+    together, and the links of single ranks and of what the widest links hold together. Raises C0301 where the network
+    does not connect the ranks as the collective needs.
     """
     match collective.kind:
         case "allgather":
-            return worst_cut(topology)
+            return _gathering(topology, inward=False)
         case "reduce-scatter":
-            return worst_cut(topology, inward=True)
+            return _gathering(topology, inward=True)
         case "allreduce":
-            (there, a), (back, b) = worst_cut(topology, inward=True), worst_cut(topology)
-            return there + back, f"{a}; {b}"
+            return _allreduce_bound(topology)
         case "alltoall":
             return _alltoall_bound(topology)
         case _:
             return _rooted_bound(topology, collective.kind, collective.root or 0)
+
+
+def finest_bound(topology: Topology, collective: Collective, value: Fraction) -> Bound:
+    """Return the bound of single ranks' links, of a schedule whose time per byte ``value`` is :func:`bandwidth_bound`.
+
+    The schedule meets it, so no other bound is larger.
+    """
+    n, width, kind = topology.num_ranks, topology.node_bandwidth or Fraction(0), collective.kind
+    if n < 2:
+        return _nothing(kind)
+    if kind == "alltoall":
+        all_alike = Prices((1,), topology.total_hops, n * width)
+        return Bound(value, "multi-commodity-flow", _ALL_LINKS, all_alike, value)
+    if kind == "allreduce":
+        finest = Partition(tuple((rank,) for rank in range(n)), False, n * width)
+        return Bound(value, "all-schedules", _name_parts(finest), finest)
+    inward = kind in ("allgather", "broadcast", "gather")
+    rank = 0 if collective.root is None else collective.root
+    if kind in ("broadcast", "reduce"):
+        rank = int(rank == 0)
+    return Bound(value, "all-schedules", _EVERY_RANK[kind], Cut((rank,), inward, value * width, width))
+
+
+_ALL_LINKS = "all links together"
+
+#: kind of collective -> the links that bound it where those of single ranks do
+_EVERY_RANK = {
+    "allgather": "links into every rank", "reduce-scatter": "links out of every rank",
+    "broadcast": "links into every rank", "reduce": "links out of every rank", "scatter": "links out of the root",
+    "gather": "links into the root",
+}  # fmt: skip
+
+
+def _nothing(kind: str) -> Bound:
+    return Bound(Fraction(0), "multi-commodity-flow" if kind == "alltoall" else "all-schedules", "none")
+
+
+def _gathering(topology: Topology, inward: bool) -> Bound:
+    """The bound of an allgather, or ``inward`` of a reduce-scatter."""
+    n = topology.num_ranks
+    ratio, nodes = worst_ratio(topology.transpose() if inward else topology, [1] * n)
+    carries = Fraction(sum(node < n for node in nodes), n)
+    if inward:
+        nodes = _forwards(topology, nodes)
+    return _by_cut(topology, ratio / n, nodes, None, carries)
+
+
+def _by_cut(topology: Topology, value: Fraction, nodes: tuple[int, ...], root: int | None, carries: Fraction) -> Bound:
+    proof = cut(topology, nodes, carries) if nodes else None
+    return Bound(value, "all-schedules", _name(topology, nodes, root), proof)
 
 
 def worst_cut(topology: Topology, inward: bool = False) -> tuple[Fraction, str]:
@@ -95,21 +164,43 @@ def worst_cut(topology: Topology, inward: bool = False) -> tuple[Fraction, str]:
 
     ``inward``: the same of B-(S), the links into S, as a reduce-scatter needs it.
     """
-    network = topology.transpose() if inward else topology
-    ratio, nodes = worst_ratio(network, [1] * topology.num_ranks)
-    return ratio / topology.num_ranks, _name(topology, _forwards(topology, nodes) if inward else nodes, None)
+    found = _gathering(topology, inward)
+    return found.value, found.name
 
 
-def _rooted_bound(topology: Topology, kind: str, root: int) -> tuple[Fraction, str]:
+def _rooted_bound(topology: Topology, kind: str, root: int) -> Bound:
     """The worst cut between the root and the other ranks."""
-    n = topology.num_ranks
+    n, whole = topology.num_ranks, kind in ("broadcast", "reduce")
     network = topology.transpose() if kind in ("reduce", "scatter") else topology
-    if kind in ("broadcast", "reduce"):
+    if whole:
         ratio, nodes = worst_ratio(network, [int(rank == root) for rank in range(n)])
     else:
         ratio, nodes = worst_ratio(network, [1] * n, [root])
         ratio /= n
-    return ratio, _name(topology, nodes if network is topology else _forwards(topology, nodes), root)
+    carries = Fraction(1) if whole else Fraction(sum(node < n for node in nodes), n)
+    return _by_cut(topology, ratio, nodes if network is topology else _forwards(topology, nodes), root, carries)
+
+
+def _allreduce_bound(topology: Topology) -> Bound:
+    """The worst of partitions, and of cuts, which a vector has to cross: no rank has the sum without the others."""
+    n = topology.num_ranks
+    if n < 2:
+        return _nothing("allreduce")
+    topology.require_connected("an allreduce")
+    found = []
+    if topology.symmetry is None or n * topology.num_links <= MOST_EFFORT:
+        first = [int(rank == 0) for rank in range(n)]
+        ratio, nodes = worst_ratio(topology, first)
+        found.append(_by_cut(topology, ratio, nodes, None, Fraction(1)))
+        ratio, nodes = worst_ratio(topology.transpose(), first)
+        found.append(_by_cut(topology, ratio, _forwards(topology, nodes), None, Fraction(1)))
+    parts = worst_partition(topology)
+    found.append(Bound(parts.ratio, "all-schedules", _name_parts(parts), parts))
+    return max(found, key=lambda one: one.value)
+
+
+def _name_parts(parts: Partition) -> str:
+    return "partition into single ranks" if parts.is_finest else f"partition into {len(parts.parts)} parts"
 
 
 def _forwards(topology: Topology, nodes: tuple[int, ...]) -> tuple[int, ...]:
@@ -133,13 +224,27 @@ def _name(topology: Topology, nodes: tuple[int, ...], root: int | None) -> str:
     return f"links out of ranks {list_ranks(topology, nodes)}"
 
 
-def _alltoall_bound(topology: Topology) -> tuple[Fraction, str]:
-    """Bounds of the alltoall from what all links, and those into single ranks, must carry."""
+def _alltoall_bound(topology: Topology) -> Bound:
+    """What all links together must carry, and those of single ranks and of groups: bounds of LP (3)."""
     n = topology.num_ranks
-    if n == 1:
-        return Fraction(0), "none"
-    inward, outward = node_bandwidths(topology, topology.dst), node_bandwidths(topology, topology.src)
-    share = Fraction(n - 1, n)
-    cases = [(Fraction(topology.total_hops, n) / sum(outward, Fraction(0)), "all links together")]
-    cases += [(share / inward[r], f"links into rank {topology.names[r]}") for r in range(n)]
-    return max(cases, key=lambda case: case[0])
+    if n < 2:
+        return _nothing("alltoall")
+    topology.require_connected("an all-to-all")
+    width = sum(node_bandwidths(topology, topology.src), Fraction(0))
+    value, nodes = Fraction(topology.total_hops, n) / width, tuple[int, ...]()
+    for group, outward, inward in bandwidths_of_groups(topology):
+        ranks = sum(node < n for node in group)
+        if (least := Fraction(ranks * (n - ranks), n) / min(outward, inward)) > value:
+            value, nodes = least, group if outward <= inward else _forwards(topology, group)
+    if not nodes:
+        useful = topology.src != topology.dst
+        prices = (1,) if useful.all() else tuple(useful.astype(int).tolist())
+        return Bound(value, "multi-commodity-flow", _ALL_LINKS, Prices(prices, topology.total_hops, width))
+    proof = cut(topology, nodes, _sent(topology, nodes))
+    return Bound(value, "multi-commodity-flow", _name(topology, nodes, None), proof)
+
+
+def _sent(topology: Topology, nodes: tuple[int, ...]) -> Fraction:
+    """Return how many vectors of an all-to-all leave a set of nodes: a shard for each rank inside and each outside."""
+    inside = sum(node < topology.num_ranks for node in nodes)
+    return Fraction(inside * (topology.num_ranks - inside), topology.num_ranks)

@@ -12,8 +12,9 @@ import attrs
 import numpy as np
 
 from . import bounds
+from .certificate import Bound
 from .rounds import Round, front, loads
-from .schedule import Forest, Schedule
+from .schedule import Action, Forest, Schedule
 from .symmetric import SymmetricSchedule
 from .topology import Topology
 
@@ -24,13 +25,6 @@ Array = np.ndarray[Any, np.dtype[Any]]
 #: What a prediction assumes where neither the topology nor the caller says: the paper's testbed figures.
 DEFAULT_ALPHA = Fraction(10, 10**6)
 DEFAULT_BANDWIDTH = Fraction(100 * 10**9, 8)
-
-
-#: kind of collective -> what bounds it where every rank is a bottleneck, if that is not links into every rank
-_EVERY_RANK = {
-    "reduce-scatter": "links out of every rank", "scatter": "links out of the root", "gather": "links into the root",
-    "allreduce": "links out of every rank; links into every rank", "alltoall": "all links together",
-}  # fmt: skip
 
 
 @attrs.frozen
@@ -50,7 +44,9 @@ class Cost:
     (nothing where nodes differ); ``time_per_byte`` is the same per byte of M and unit of bandwidth: per link unit, or
     seconds where the topology's bandwidths are absolute. For allreduce both phases count, in the bounds too.
     ``latency`` is what the links' own latencies add up to (seconds); ``timed`` says whether any link of the topology
-    has one.
+    has one. ``phases`` is 2 for an allreduce that makes every sum at one rank and then copies it, else 1; ``T_L_bound``
+    is of schedules in as many. ``floor`` is what Theorem 4 allows T_B, ``bound`` the least ``time_per_byte`` on this
+    network, ``tree_bound`` (of an allreduce by trees, where that is known) the least by trees.
 
     ``same_everywhere`` says whether all ranks end with the same bits (:mod:`collc.ir.verify.agreement`), where that was
     asked.
@@ -70,31 +66,65 @@ class Cost:
     T_L: int
     T_B: Fraction | None
     T_L_bound: int | None
-    T_B_bound: Fraction | None
     time_per_byte: Fraction
-    time_per_byte_bound: Fraction
-    bottleneck_cut: str
+    floor: Fraction | None
+    bound: Bound
     latency: Fraction
     unit: str
     node_bandwidth: Fraction | None
     forest: ForestCost | None = None
     slowest: tuple[tuple[tuple[Fraction, Fraction], ...], ...] = ()
     timed: bool = False
+    phases: int = 1
+    tree_bound: Bound | None = None
     same_everywhere: bool | None = None
 
     @property
-    def bw_optimal(self) -> bool:
-        """Whether no schedule on this network moves the data in less bandwidth time.
+    def tightest(self) -> Bound:
+        """``bound``, or ``tree_bound`` where that is larger."""
+        if self.tree_bound is None or self.tree_bound.value <= self.bound.value:
+            return self.bound
+        return self.tree_bound
 
-        Of an allreduce: no reduce-scatter and allgather after each other. Trees in pieces let both overlap.
+    @property
+    def time_per_byte_bound(self) -> Fraction:
+        """The least ``time_per_byte`` on this network, of schedules of the kind that :attr:`tightest` says."""
+        return self.tightest.value
+
+    @property
+    def bottleneck_cut(self) -> str:
+        """What rules the bound: a cut, a partition, or prices of links."""
+        return self.tightest.name
+
+    @property
+    def T_B_bound(self) -> Fraction | None:
+        """The T_B that links of single ranks allow any network (Theorem 4); of an all-to-all ``bound`` in its units."""
+        if self.T_B is None or self.collective != "alltoall":
+            return self.floor
+        return self.bound.value * (self.node_bandwidth or 1)
+
+    @property
+    def bound_met(self) -> bool:
+        """Whether no schedule of the tightest bound's kind, on this network, moves the data in less bandwidth time."""
+        return self.time_per_byte <= self.tightest.value
+
+    @property
+    def bw_optimal(self) -> bool:
+        """Whether it is bandwidth-optimal by the paper its kind comes from.
+
+        Of steps, where all ranks are alike in bandwidth: T_B is ``T_B_bound`` (direct-connect paper, Theorem 4). Of
+        trees and of all else: no schedule on this network moves the data in less bandwidth time.
         """
         if self.T_B is not None and self.T_B_bound is not None and self.forest is None:
             return self.T_B_bound == self.T_B
-        return self.time_per_byte <= self.time_per_byte_bound
+        return self.time_per_byte <= self.bound.value
 
     @property
     def moore_optimal(self) -> bool | None:
-        """Whether no network of this size and degree allows fewer steps (Definition 10)."""
+        """Whether no network of this size and degree allows fewer steps (Definition 10).
+
+        Of an allreduce whose pieces are summed at one rank each: fewer steps of two phases, as section C.3 counts them.
+        """
         return None if self.T_L_bound is None else self.T_L_bound == self.T_L
 
 
@@ -202,18 +232,34 @@ def _cost(
     total = topology.node_bandwidth if topology.is_direct else None
     floor = bounds.bandwidth_bound(topology, collective)
     if total and floor is not None and per_byte * total == floor:
-        # The schedule meets the simplest bound, the links of every single rank, so no other cut is tighter.
-        cut, name = per_byte, _EVERY_RANK.get(collective.kind, "links into every rank")
+        least = bounds.finest_bound(topology, collective, per_byte)
     else:
-        cut, name = bounds.time_per_byte_bound(topology, collective)
+        least = bounds.bound(topology, collective)
     return Cost(
         collective=collective.kind, scheduler=level.scheduler, ranks=collective.num_ranks, degree=topology.degree,
         diameter=topology.diameter, parts=level.parts, transfers=transfers, T_L=steps,
         T_B=None if total is None else per_byte * total,
-        T_L_bound=None if _skips_ranks(level) else bounds.steps_bound(topology, collective),
-        T_B_bound=floor, time_per_byte=per_byte, time_per_byte_bound=cut, bottleneck_cut=name, latency=latency,
-        unit=topology.unit, node_bandwidth=total, timed=any(c.latency for c in topology.classes),
+        T_L_bound=None if _skips_ranks(level) else bounds.steps_bound(topology, collective, phases(level)),
+        time_per_byte=per_byte, floor=floor, bound=least, latency=latency, unit=topology.unit, node_bandwidth=total,
+        phases=phases(level), timed=any(c.latency for c in topology.classes),
     )  # fmt: skip
+
+
+def phases(level: Schedule | SymmetricSchedule | Forest) -> int:
+    """Return 2 for an allreduce that has each piece's sum at one rank before any other gets it, else 1.
+
+    A sum of N contributions takes N - 1 merges, and another rank that merges it for itself takes one more at least. So
+    where reductions move N - 1 vectors in all, every sum is made once, and copied.
+    """
+    if level.collective.kind != "allreduce" or level.collective.num_ranks < 2:
+        return 1
+    if isinstance(level, Forest):
+        return 2
+    symmetric = isinstance(level, SymmetricSchedule)
+    rows = level.seed if isinstance(level, SymmetricSchedule) else level
+    shards, n = 1 if symmetric else level.collective.num_ranks, level.collective.num_ranks
+    moved = (rows.hi.astype(np.int64) - rows.lo)[rows.action == Action.REDUCE].sum()
+    return 2 if int(moved) == (n - 1) * shards * rows.parts else 1
 
 
 def _skips_ranks(level: Schedule | SymmetricSchedule | Forest) -> bool:

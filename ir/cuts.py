@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import attrs
 
+from .progress import progress
+
 __all__ = ["Cut", "FlowNetwork"]
 
 _ENDLESS = 1 << 200
@@ -91,7 +93,8 @@ class FlowNetwork:
         ``supply[v]`` is what node v has to send. The sweep ends at the first cut below ``below`` where that is given.
         """
         left, best = list(supply), None
-        for sink in sinks:
+        for number, sink in enumerate(sinks):
+            progress("cuts before ranks", number)
             found = self._flow(left, sink, limit)
             if found is not None:
                 best, limit = found, found.value
@@ -122,7 +125,8 @@ class FlowNetwork:
         """
         left, done = list(supply), list[int]()
         total = sum(left)
-        for sink in sinks:
+        for number, sink in enumerate(sinks):
+            progress("cuts before ranks", number)
             while (cut := self._flow(left, sink, total)) is not None:
                 left = list(mend(cut.nodes))
                 total = sum(left)
@@ -131,7 +135,15 @@ class FlowNetwork:
             left[sink] = _ENDLESS
             done.append(sink)
 
-    def _flow(self, supply: list[int], sink: int, demand: int) -> Cut | None:
+    def flow(self, supply: Sequence[int], sink: int, demand: int) -> dict[int, int] | Cut:
+        """Return how much of ``demand`` every arc carries to the sink, or the cut in its way; capacities stay."""
+        carried: dict[int, int] = {}
+        cut = self._flow(list(supply), sink, demand, carried)
+        return carried if cut is None else cut
+
+    def _flow(
+        self, supply: list[int], sink: int, demand: int, carried: dict[int, int] | None = None
+    ) -> Cut | None:  # fmt: skip
         """Send ``demand`` to the sink if the supplies and capacities allow, and put all back; else return the cut."""
         used: dict[int, int] = {}
         taken: dict[int, int] = {sink: supply[sink]}
@@ -146,6 +158,8 @@ class FlowNetwork:
         else:
             side = None
         for arc, capacity in used.items():
+            if carried is not None and capacity > self.capacity[arc]:
+                carried[arc] = capacity - self.capacity[arc]
             self.capacity[arc] = capacity
         for node, amount in taken.items():
             supply[node] = amount

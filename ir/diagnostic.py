@@ -8,8 +8,10 @@ carried by a :class:`CollcError`. Codes are listed, with the paragraph ``collc e
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from functools import cached_property
 
 import attrs
 
@@ -23,15 +25,30 @@ class Severity(StrEnum):
 
 @attrs.frozen
 class Source:
-    """One text that was read: its name as the user gave it, and its content."""
+    """One text that was read: its name as the user gave it, and its content.
+
+    Messages show nothing of a ``hidden`` one's content, only places in it.
+    """
 
     path: str
     text: str = attrs.field(repr=False)
+    hidden: bool = False
+
+    @cached_property
+    def _starts(self) -> tuple[int, ...]:
+        return (0, *(found.end() for found in re.finditer("\n", self.text)))
+
+    def start_of(self, line: int) -> int:
+        """Return the offset at which a line (from 1) begins."""
+        return self._starts[line - 1]
 
     def line(self, number: int) -> str:
         """Return line ``number`` (from 1) without its end, or nothing past the last one."""
-        lines = self.text.split("\n")
-        return lines[number - 1].rstrip("\r") if 0 < number <= len(lines) else ""
+        if not 0 < number <= len(self._starts):
+            return ""
+        start = self.start_of(number)
+        end = self.text.find("\n", start)
+        return self.text[start : end if end >= 0 else None].rstrip("\r")
 
 
 @attrs.frozen
@@ -52,12 +69,20 @@ class Span:
         return attrs.evolve(self, end_line=other.end_line, end_column=other.end_column)
 
 
+_LONGEST = 2000  # characters of a message; what is quoted in longer ones is cut
+_QUOTED = re.compile(r"`([^`\n]{200,})`|\"([^\"\n]{200,})\"")
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= _LONGEST else _QUOTED.sub(lambda quote: f"{quote[0][:80]}...{quote[0][-1]}", text)
+
+
 @attrs.frozen
 class Diagnostic:
-    """One mistake. ``message`` starts lower-case and ends without a period."""
+    """One mistake. ``message`` starts lower-case and ends without a period; it quotes no more than can be read."""
 
     code: str
-    message: str
+    message: str = attrs.field(converter=_bounded)
     severity: Severity = Severity.ERROR
     span: Span | None = None
     notes: tuple[str, ...] = ()
@@ -104,11 +129,16 @@ def warning(code: str, message: str, *, span: Span | None = None, notes: Iterabl
     return Diagnostic(code, message, Severity.WARNING, span, tuple(notes))
 
 
+_LONG_NAME = 200  # comparing longer ones takes long, and nobody meant another
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return a hint with the known name nearest to ``name``, or nothing where none is near.
 
     >>> nearest("hypercub", ["torus", "hypercube"])
     'did you mean `hypercube`?'
     """
+    if len(name) > _LONG_NAME:
+        return None
     match = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)
     return f"did you mean `{match[0]}`?" if match else None

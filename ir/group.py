@@ -35,8 +35,14 @@ __all__ = [
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
+@attrs.frozen
 class Group(ABC):
-    """A finite group on the numbers 0 .. order-1, of which 0 is the identity."""
+    """A finite group on the numbers 0 .. order-1, of which 0 is the identity.
+
+    ``written`` is how somebody wrote it, such as ``dihedral(4)``, where that is known; the same groups are equal.
+    """
+
+    written: str = attrs.field(default="", eq=False, repr=False, kw_only=True)
 
     @property
     @abstractmethod
@@ -54,7 +60,12 @@ class Group(ABC):
     @property
     @abstractmethod
     def expression(self) -> str:
-        """The group as the language writes it, such as ``metacyclic(8, 4, 3)``."""
+        """The group as the language writes it, such as ``metacyclic(8, 4, 3)``; equal groups are written alike."""
+
+    @property
+    def shown(self) -> str:
+        """The group as it was written, for people."""
+        return self.written or self.expression
 
     def translate(self, ranks: Array | int, by: Array | int) -> Array:
         """Return where multiplying by ``by`` on the left takes the ranks: the symmetry of a Cayley digraph."""

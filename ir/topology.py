@@ -40,6 +40,12 @@ class Origin:
 
     name: str
     arguments: tuple[Any, ...]
+    depth: int = attrs.field(init=False)
+
+    @depth.default
+    def _depth(self) -> int:
+        """How many operators are on each other: 0 for a family."""
+        return max([base.origin.depth + 1 if base.origin else 1 for base in self.bases], default=0)
 
     @property
     def bases(self) -> tuple[Topology, ...]:

@@ -132,7 +132,7 @@ def _symmetry(topology: Topology) -> Flaws:
     if symmetry is None:
         return
     if symmetry.order != ranks:
-        yield Flaw(f"symmetry {symmetry.expression} does not have {ranks} elements, one a rank")
+        yield Flaw(f"symmetry {symmetry.shown} does not have {ranks} elements, one a rank")
         return
     degree, rest = divmod(topology.num_links, ranks)
     owner = np.repeat(np.arange(ranks), degree)

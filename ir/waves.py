@@ -17,6 +17,7 @@ import attrs
 import numpy as np
 
 from .program import Opcode, Program
+from .progress import progress
 
 __all__ = ["Waves", "all_waves", "fingerprint", "least_depth", "passes_through", "waves", "waves_within"]
 
@@ -150,6 +151,7 @@ class _Run:
         active = np.flatnonzero(self.at < self.end)
         waiting = active[:0]
         while len(active):
+            progress("executing waves of instructions", self.rounds)
             worked, late = self._wave(active)
             self.rounds += 1
             self.moved += len(worked)

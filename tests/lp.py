@@ -1,4 +1,5 @@
-"""LP (1) of the direct-connect paper on HiGHS: the independent check of the exact BFB, and the benchmark's baseline."""
+"""LPs (1) and (3) of the direct-connect paper on HiGHS: the independent checks of the exact BFB, of which (1) is the
+benchmark's baseline, and of the all-to-all rate."""
 
 from __future__ import annotations
 
@@ -58,3 +59,29 @@ def step_loads(topology: Topology) -> list[float]:
                 worst = max(worst, least_load(masks, slots))
         loads.append(worst)
     return loads
+
+
+def lp3(topology: Topology) -> float:
+    """Solve LP (3) as it stands: a flow from every rank, one variable for each source and link, and f."""
+    n, links = topology.num_ranks, topology.num_links
+    loops = topology.src == topology.dst
+    least = min(topology.classes[c].bandwidth for c in np.unique(topology.link_class[~loops]))
+    solver = highspy.Highs()
+    solver.setOptionValue("output_flag", False)
+    solver.addCol(-1.0, 0, highspy.kHighsInf, 0, [], [])
+    for _ in range(n * links):
+        solver.addCol(0.0, 0, highspy.kHighsInf, 0, [], [])
+    for link in range(links):
+        columns = [1 + s * links + link for s in range(n)]
+        solver.addRow(0, float(topology.bandwidth(link) / least), n, columns, [1.0] * n)
+    for s in range(n):
+        for u in range(topology.num_nodes):
+            if u == s:
+                continue
+            into = [1 + s * links + k for k in np.flatnonzero((topology.dst == u) & ~loops)]
+            out = [1 + s * links + k for k in np.flatnonzero((topology.src == u) & ~loops)]
+            wanted = [0] if u < n else []
+            values = [1.0] * len(into) + [-1.0] * len(out) + [-1.0] * len(wanted)
+            solver.addRow(0, highspy.kHighsInf, len(values), [*into, *out, *wanted], values)
+    solver.run()
+    return -float(solver.getObjectiveValue())

@@ -211,7 +211,7 @@ def test_cuts_have_names():
         ("scatter", 3, "links out of the root"),
         ("allgather", None, "links into rank 3"),
         ("reduce-scatter", None, "links out of rank 3"),
-        ("allreduce", None, "links out of rank 3; links into rank 3"),
+        ("allreduce", None, "links into rank 3"),
     ):
         assert time_per_byte_bound(line, Collective(kind, 4, root))[1] == name
     fat = Topology.from_links("fat", 4, [(0, 1), (1, 0), (2, 3), (3, 2)] * 3 + [(1, 2), (2, 1)])

@@ -24,6 +24,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _ESCAPE = re.compile(r'\\(?:(["\\ntr])|u\{([0-9a-f]{1,6})\}|.?)', re.DOTALL)
+_CLOSING = re.compile(r"^[ \t\r]*\}", re.MULTILINE)
 _PLAIN = {'"': '"', "\\": "\\", "n": "\n", "t": "\t", "r": "\r"}
 
 
@@ -232,11 +233,6 @@ class Reader:
 
     def _closing(self, begin: int, place: int) -> int:
         """Return where the line begins that closes a table whose rows begin at ``begin``."""
-        text = self.text.text
-        brace = text.find("}", begin)
-        while brace >= 0:
-            start = text.rfind("\n", begin - 1, brace) + 1
-            if not text[start:brace].strip(" \t\r"):
-                return start
-            brace = text.find("}", brace + 1)
+        if found := _CLOSING.search(self.text.text, begin):
+            return found.start()
         raise self.text.fail("C0802", "this table is not closed by a line `}`", place, place + 1)

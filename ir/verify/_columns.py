@@ -16,7 +16,7 @@ from ..layout import Layout, locations
 from ..program import Buffer, Opcode, Program
 from ..waves import Waves
 
-__all__ = ["computes"]
+__all__ = ["computes", "identities"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -36,6 +36,16 @@ def computes(program: Program, where: Layout, order: Waves, partner: Array) -> b
     return all(memory.do(rows[a:b]) for a, b in zip(start[:-1].tolist(), start[1:].tolist(), strict=True)) and (
         memory.holds_promise(program, where)
     )
+
+
+def identities(program: Program, where: Layout, order: Waves, partner: Array) -> Array | None:
+    """Return which chunks of which shards are sent (shard * chunks + chunk, from 1), message by message; nothing where
+    a read or reduction is wrong.
+    """
+    memory = _Memory(program, where, partner, contributors=False)
+    rows, start = _by_opcode(program, order)
+    right = all(memory.do(rows[a:b]) for a, b in zip(start[:-1].tolist(), start[1:].tolist(), strict=True))
+    return memory.sent.identity if right else None
 
 
 def _by_opcode(program: Program, order: Waves) -> tuple[Array, Array]:
@@ -67,11 +77,11 @@ class _Values:
 
 
 class _Memory:
-    """All buffers, and what has been sent."""
+    """All buffers, and what has been sent; who contributes to it is left out unless ``contributors``."""
 
-    def __init__(self, program: Program, where: Layout, partner: Array):
+    def __init__(self, program: Program, where: Layout, partner: Array, contributors: bool = True):
         collective = program.collective
-        words = -(-collective.num_ranks // _WORD) if collective.reduces else 0
+        words = -(-collective.num_ranks // _WORD) if contributors and collective.reduces else 0
         self.often = collective.idempotent
         self.opcode, self.count = program.opcode, program.count.astype(np.int64)
         self.src, self.dst = locations(program, where)

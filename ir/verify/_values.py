@@ -16,7 +16,7 @@ from ..layout import Layout, locations
 from ..program import Buffer, Opcode, Program
 from ._structure import MOST, doing
 
-__all__ = ["Outcome", "evaluate", "postcondition"]
+__all__ = ["Outcome", "evaluate", "identities", "postcondition"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -148,6 +148,29 @@ def evaluate(program: Program, where: Layout, order: Array, partner: Array) -> O
         if sends:
             sent[i] = value
     return Outcome(memory)
+
+
+def identities(program: Program, where: Layout, order: Array, partner: Array) -> list[int] | None:
+    """Return which chunks of which shards are sent (shard * chunks + chunk, from 1), message by message; nothing where
+    something is read that nobody wrote.
+    """
+    symbols = Symbols.of(program)
+    memory = [value & symbols.mask for value in _initial(program, where, symbols)]
+    src, dst = (column.tolist() for column in locations(program, where))
+    opcode, count, partner_of = program.opcode.tolist(), program.count.tolist(), partner.tolist()
+    kinds = [(op.reads_src, op.receives, op.writes_dst, op.sends) for op in Opcode]
+    sent: dict[int, list[int]] = {}
+    for i in order.tolist():
+        reads, receives, writes, sends = kinds[opcode[i]]
+        size, at = count[i], dst[i]
+        value = memory[src[i] : src[i] + size] if reads else sent[partner_of[i]] if receives else []
+        if 0 in value:
+            return None
+        if writes:
+            memory[at : at + size] = value
+        if sends:
+            sent[i] = value
+    return [identity for i in sorted(sent) for identity in sent[i]]
 
 
 def _read(memory: list[int], at: int, size: int) -> list[int]:

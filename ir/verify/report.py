@@ -22,12 +22,16 @@ class Check:
 
 @attrs.frozen
 class Report:
-    """The checks of one IR; ``kind`` is ``schedule``, ``forest``, ``program`` or a file format's name."""
+    """The checks of one IR; ``kind`` is ``schedule``, ``forest``, ``program`` or a file format's name.
+
+    ``warnings`` are of what is odd and yet right.
+    """
 
     kind: str
     collective: str
     ranks: int
     checks: tuple[Check, ...]
+    warnings: tuple[Diagnostic, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -53,4 +57,4 @@ def joined(names: Sequence[str], reports: Sequence[Report]) -> Report:
         for name, report in zip(names, reports, strict=True)
         for c in report.checks
     ]
-    return attrs.evolve(reports[0], checks=tuple(checks))
+    return attrs.evolve(reports[0], checks=tuple(checks), warnings=tuple(w for one in reports for w in one.warnings))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..collective import Collective
+from ..progress import progress
 from ..schedule import Action, Schedule
 from ..symmetric import SymmetricSchedule
 from ..validate import flaws
@@ -70,7 +71,7 @@ def _form(level: Schedule | SymmetricSchedule) -> list[Check]:
 def _executed(level: Schedule | SymmetricSchedule) -> str:
     if isinstance(level, Schedule):
         return ""
-    return f": the symmetry {level.symmetry.expression} makes them of the {len(level.seed)} of shard 0"
+    return f": the symmetry {level.symmetry.shown} makes them of the {len(level.seed)} of shard 0"
 
 
 # ---- collectives that copy
@@ -174,6 +175,7 @@ def _execute_reducing(s: Schedule, atoms: Atoms, shards: int) -> list[Check]:
     adds_once = True
     for window in atoms.windows(max(1, _BLOCK_BYTES // per_atom) if block == 1 else atoms.count):
         for number, first in enumerate(range(0, shards, block)):
+            progress("executing shards", first, shards)
             adds_once &= _execute_block(s, window, rows_of[number], np.arange(first, min(first + block, shards)), words)
     return [
         Check("causality", True, "nothing is sent before it is there"),
