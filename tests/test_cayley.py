@@ -130,6 +130,31 @@ def test_formatting_keeps_groups() -> None:
     assert format_text(text.replace(" ", "").replace("topologyt", "topology t")) == text
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cayley(dihedral(4), {1, 4})", "cayley(dicyclic(4), {1, 4})", "cayley(metacyclic(4, 2, -1), {1, 4})",
+        "cayley(cyclic(8), {1, 4})", "cayley(direct(dihedral(4), cyclic(1), cyclic(2)), {1..3})",
+        "subset(torus(4, 4), {0, 4..8})", "subset(circulant(16, {3, 4}), 12..16)", "circulant(40, {1..4, 7})",
+        "subset(torus(4, 4), {0..4, 4..8, 12, 13, 14})",
+    ],
+)  # fmt: skip
+def test_a_topology_is_called_what_was_written(text: str) -> None:
+    net = topology(text)
+    assert net.name == text and topology(net.name) == net
+    if net.is_connected:
+        schedule = BFB().run(Problem(net, Collective("allgather", net.num_ranks)))
+        assert parse_ir(print_ir(schedule)) == schedule
+
+
+def test_a_message_says_what_was_written() -> None:
+    with pytest.raises(CollcError, match=r"elements of `dihedral\(4\)`, 1 to 7"):
+        topology("cayley(dihedral(4), {1, 40})")
+    group = topology("cayley(dihedral(4), {1, 4})").symmetry
+    assert group == build_group("metacyclic", [4, 2, 3]) and group.expression == "metacyclic(4, 2, 3)"
+    assert group.shown == "dihedral(4)" and build_group("dihedral", [4]).shown == "metacyclic(4, 2, 3)"
+
+
 def test_trivial_factors_do_not_pile_up() -> None:
     """Sixty doublings of a group of one element are one element; of two elements, beyond the limit."""
     chain = "".join(f"let g{i + 1} = direct(g{i}, g{i});\n" for i in range(60))

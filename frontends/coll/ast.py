@@ -20,9 +20,13 @@ __all__ = [  # noqa: RUF022 (reading order)
 
 @attrs.frozen(kw_only=True)
 class Node:
-    """Base of all nodes; ``span`` is the text from the node's first token to its last."""
+    """Base of all nodes; ``span`` is the text from the node's first token to its last.
+
+    ``height`` says how many levels of nodes are below, at least; 0 where nobody counted.
+    """
 
     span: Span | None = attrs.field(default=None, eq=False, repr=False)
+    height: int = attrs.field(default=0, eq=False, repr=False)
 
 
 @attrs.frozen

@@ -1,192 +1,239 @@
 """From the parser's rules to the tree: one method a rule, named as the grammar names it.
 
 Children are everything the rule matched: tokens (punctuation too), finished nodes, and nothing where an optional part
-is absent. The parser is shared by all threads, so what belongs to one text is a context variable.
+is absent.
 """
 
 from __future__ import annotations
 
-from contextvars import ContextVar
 from fractions import Fraction
-from typing import Any
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 import attrs
-from lark import Token
 
 from collc.ir.diagnostic import Diagnostic, Source, Span
 
 from . import ast
 
-__all__ = ["CURRENT", "Builder", "Text", "span_of"]
+__all__ = ["MAX_HEIGHT", "Builder", "Deep", "Token"]
 
 #: The longest literal worth reading: 10^30 bytes are more than anybody has.
 _MAX_DIGITS = 30
+#: A chain of more operators is given up while it is read; the tree of a shorter one may still be too deep.
+MAX_HEIGHT = 1000
 
+#: A terminal, its text, its offset, line and column. Plain tuples, since a text has millions; none leaves its line.
+Token: TypeAlias = tuple[str, str, int, int, int]
 Child = Any
 
 
-@attrs.define
-class Text:
-    """One text while it is read: its source and the mistakes that do not stop the parser."""
-
-    source: Source
-    problems: list[Diagnostic] = attrs.field(factory=list)
-
-
-CURRENT: ContextVar[Text] = ContextVar("collc_text")
-
-
-def span_of(first: Child, last: Child) -> Span:
-    """Return the span from the start of one token or node to the end of another."""
-    start: Any = first if isinstance(first, Token) else first.span
-    stop: Any = last if isinstance(last, Token) else last.span
-    return Span(CURRENT.get().source, start.line, start.column, stop.end_line, stop.end_column)
-
-
-def _whole(children: list[Child]) -> Span:
-    last = next(child for child in reversed(children) if child is not None)
-    return span_of(children[0], last)
+class Deep(Exception):
+    """Too many levels of nesting; what has them is given up."""
 
 
 def _nodes(children: list[Child]) -> tuple[Any, ...]:
-    return tuple(child for child in children if isinstance(child, ast.Node))
+    return tuple([child for child in children if type(child) is not tuple and child is not None])
 
 
-def _word(token: Token) -> ast.Word:
-    return ast.Word(str(token), span=span_of(token, token))
-
-
-def _string(token: Token) -> ast.String:
-    return ast.String(token[1:-1], span=span_of(token, token))
-
-
-def _value(token: Token) -> Fraction:
-    if len(token) > _MAX_DIGITS:
-        found = f"found a number of {len(token)} characters, needed at most {_MAX_DIGITS}"
-        CURRENT.get().problems.append(Diagnostic("C0115", found, span=span_of(token, token)))
-        return Fraction(0)
-    return Fraction(token)
+def _height(nodes: tuple[Any, ...]) -> int:
+    height = 0
+    for node in nodes:
+        if node.height > height:
+            height = node.height
+    return height + 1
 
 
 def _optional(children: list[Child], kind: type) -> Any:
     return next((child for child in children if isinstance(child, kind)), None)
 
 
+@lru_cache(4096)
+def _number(text: str) -> Fraction:
+    return Fraction(text)
+
+
 class Builder:
-    """The parser's callbacks."""
+    """The nodes of one text, and the mistakes in it that do not stop the parser."""
+
+    def __init__(self, source: Source):
+        self.source = source
+        self.problems: list[Diagnostic] = []
+
+    # ---- places
+
+    def _span(self, children: list[Child]) -> Span:
+        """Return the span from the first child, a token or node, to the last that is there."""
+        first, last = children[0], children[-1]
+        if last is None:
+            last = next(child for child in reversed(children) if child is not None)
+        if type(first) is tuple:
+            _, _, _, line, column = first
+        else:
+            line, column = first.span.line, first.span.column
+        if type(last) is tuple:
+            _, text, _, end_line, end_column = last
+            return Span(self.source, line, column, end_line, end_column + len(text))
+        return Span(self.source, line, column, last.span.end_line, last.span.end_column)
+
+    def _at(self, token: Token) -> Span:
+        _, text, _, line, column = token
+        return Span(self.source, line, column, line, column + len(text))
+
+    def _word(self, token: Token) -> ast.Word:
+        return ast.Word(token[1], span=self._at(token))
+
+    def _string(self, token: Token) -> ast.String:
+        return ast.String(token[1][1:-1], span=self._at(token))
+
+    def _value(self, token: Token) -> Fraction:
+        text = token[1]
+        if len(text) > _MAX_DIGITS:
+            found = f"found a number of {len(text)} characters, needed at most {_MAX_DIGITS}"
+            self.problems.append(Diagnostic("C0115", found, span=self._at(token)))
+            return Fraction(0)
+        return _number(text)
 
     # ---- expressions
 
     def number(self, c: list[Child]) -> ast.Number:
-        return ast.Number(_value(c[0]), span=_whole(c))
+        return ast.Number(self._value(c[0]), span=self._at(c[0]))
 
     def quantity(self, c: list[Child]) -> ast.Quantity:
-        return ast.Quantity(_value(c[0]), str(c[1]), span=_whole(c))
+        return ast.Quantity(self._value(c[0]), c[1][1], span=self._span(c))
 
     def string(self, c: list[Child]) -> ast.String:
-        return _string(c[0])
+        return self._string(c[0])
 
     def name(self, c: list[Child]) -> ast.Name:
-        return ast.Name(str(c[0]), span=_whole(c))
+        return ast.Name(c[0][1], span=self._at(c[0]))
 
     def call(self, c: list[Child]) -> ast.Call:
-        return ast.Call(str(c[0]), _nodes(c), span=_whole(c))
+        nodes = _nodes(c)
+        return ast.Call(c[0][1], nodes, span=self._span(c), height=_height(nodes))
 
     def index(self, c: list[Child]) -> ast.Index:
-        return ast.Index(str(c[0]), _nodes(c), span=_whole(c))
+        nodes = _nodes(c)
+        return ast.Index(c[0][1], nodes, span=self._span(c), height=_height(nodes))
 
     def set(self, c: list[Child]) -> ast.SetOf:
-        return ast.SetOf(_nodes(c), span=_whole(c))
+        nodes = _nodes(c)
+        return ast.SetOf(nodes, span=self._span(c), height=_height(nodes))
 
     def paren(self, c: list[Child]) -> ast.Expr:
-        return attrs.evolve(c[1], span=_whole(c))
+        return attrs.evolve(c[1], span=self._span(c))
 
     def unary(self, c: list[Child]) -> ast.Unary:
-        return ast.Unary(str(c[0]), c[1], span=_whole(c))
+        return ast.Unary(c[0][1], c[1], span=self._span(c), height=c[1].height + 1)
 
     def binary(self, c: list[Child]) -> ast.Binary:
-        return ast.Binary(str(c[1]), c[0], c[2], span=_whole(c))
+        left, right = c[0], c[2]
+        height = 1 + (left.height if left.height > right.height else right.height)
+        if height > MAX_HEIGHT:
+            raise Deep
+        return ast.Binary(c[1][1], left, right, span=self._span(c), height=height)
 
     def span(self, c: list[Child]) -> ast.Range:
-        return ast.Range(c[0], c[2], span=_whole(c))
+        return ast.Range(c[0], c[2], span=self._span(c), height=_height((c[0], c[2])))
 
     def import_(self, c: list[Child]) -> ast.Import:
-        return ast.Import(_string(c[1]), _word(c[3]), span=_whole(c))
+        return ast.Import(self._string(c[1]), self._word(c[3]), span=self._span(c), height=1)
 
     # ---- blocks
 
     def hyphenated(self, c: list[Child]) -> ast.Word:
-        return _word(c[0])
+        return self._word(c[0])
 
     def option(self, c: list[Child]) -> ast.Option:
-        return ast.Option(_word(c[0]), c[2], span=_whole(c))
+        return ast.Option(self._word(c[0]), c[2], span=self._span(c), height=c[2].height + 1)
 
     def options(self, c: list[Child]) -> ast.Options:
-        return ast.Options(_nodes(c), span=_whole(c))
+        nodes = _nodes(c)
+        return ast.Options(nodes, span=self._span(c), height=_height(nodes))
 
     def defaults(self, c: list[Child]) -> ast.Options:
-        return c[1]
+        options: ast.Options = c[1]
+        return options
 
     def block(self, c: list[Child]) -> ast.Block:
-        return ast.Block(_nodes(c), span=_whole(c))
+        nodes = _nodes(c)
+        return ast.Block(nodes, span=self._span(c), height=_height(nodes))
 
     # ---- statements
 
     def _define(self, c: list[Child]) -> ast.Define:
-        return ast.Define(str(c[0]), _word(c[1]), c[3], span=_whole(c))
+        return ast.Define(c[0][1], self._word(c[1]), c[3], span=self._span(c), height=c[3].height + 1)
 
     param = let = _define
 
     def family(self, c: list[Child]) -> ast.NodeFamily:
-        return ast.NodeFamily(_word(c[0]), _nodes(c), span=_whole(c))
+        if c[1] is None:
+            name = self._word(c[0])
+            return ast.NodeFamily(name, (), span=name.span, height=1)
+        nodes = _nodes(c)
+        return ast.NodeFamily(self._word(c[0]), nodes, span=self._span(c), height=_height(nodes))
 
     def nodes(self, c: list[Child]) -> ast.Nodes:
-        return ast.Nodes(str(c[0]), _nodes(c), span=_whole(c))
+        nodes = _nodes(c)
+        return ast.Nodes(c[0][1], nodes, span=self._span(c), height=_height(nodes))
 
     def link(self, c: list[Child]) -> ast.Link:
-        return ast.Link(c[1], c[3], c[2] == "<->", _nodes(c[4:]), span=_whole(c))
+        nodes = _nodes(c)
+        return ast.Link(
+            c[1], c[3], c[2][1] == "<->", nodes[2:], span=self._span(c), height=_height(nodes)
+        )  # fmt: skip
 
     def iterator(self, c: list[Child]) -> ast.Loop:
-        return ast.Loop(_word(c[0]), c[2], span=_whole(c))
+        return ast.Loop(self._word(c[0]), c[2], span=self._span(c), height=c[2].height + 1)
 
     def for_in(self, c: list[Child]) -> ast.For:
-        return ast.For(tuple(x for x in c if isinstance(x, ast.Loop)), c[-1], span=_whole(c))
+        nodes = _nodes(c)
+        return ast.For(nodes[:-1], nodes[-1], span=self._span(c), height=_height(nodes))
 
     def if_else(self, c: list[Child]) -> ast.If:
-        return ast.If(c[1], c[2], c[4], span=_whole(c))
+        return ast.If(c[1], c[2], c[4], span=self._span(c), height=_height(_nodes(c)))
 
     def at(self, c: list[Child]) -> ast.At:
-        return ast.At(c[1], c[-1], span=_whole(c))
+        return ast.At(c[1], c[-1], span=self._span(c), height=_height((c[1], c[-1])))
 
     def transfer(self, c: list[Child]) -> ast.Transfer:
         action, _, shard, _, part, _, parts, _, source, _, target, _ = c
-        return ast.Transfer(str(action), shard, part, parts, source, target, span=_whole(c))
+        return ast.Transfer(
+            action[1], shard, part, parts, source, target, span=self._span(c), height=_height(_nodes(c))
+        )  # fmt: skip
 
     # ---- declarations
 
     def include(self, c: list[Child]) -> ast.Include:
-        return ast.Include(_string(c[1]), span=_whole(c))
+        return ast.Include(self._string(c[1]), span=self._span(c), height=1)
 
     def topology_is(self, c: list[Child]) -> ast.TopologyIs:
-        return ast.TopologyIs(_word(c[1]), c[3], _optional(c, ast.Options), span=_whole(c))
+        defaults = _optional(c, ast.Options)
+        return ast.TopologyIs(self._word(c[1]), c[3], defaults, span=self._span(c), height=_height(_nodes(c)))
 
     def topology_of(self, c: list[Child]) -> ast.TopologyOf:
         body, defaults = _optional(c, ast.Block), _optional(c, ast.Options)
-        return ast.TopologyOf(_word(c[1]), body, defaults, c[2] is defaults, span=_whole(c))
+        first = c[2] is defaults
+        return ast.TopologyOf(
+            self._word(c[1]), body, defaults, first, span=self._span(c), height=_height(_nodes(c))
+        )  # fmt: skip
 
     def collective(self, c: list[Child]) -> ast.Collective:
-        return ast.Collective(_word(c[1]), _word(c[3]), c[5], _optional(c, ast.Options), span=_whole(c))
+        name, kind, options = self._word(c[1]), self._word(c[3]), _optional(c, ast.Options)
+        return ast.Collective(name, kind, c[5], options, span=self._span(c), height=_height(_nodes(c)))
 
     def schedule(self, c: list[Child]) -> ast.Schedule:
+        name, scheduler = self._word(c[1]), self._word(c[3])
         options, steps = _optional(c, ast.Options), _optional(c, ast.Block)
-        return ast.Schedule(_word(c[1]), _word(c[3]), options, steps, span=_whole(c))
+        return ast.Schedule(name, scheduler, options, steps, span=self._span(c), height=_height(_nodes(c)))
 
     def emit(self, c: list[Child]) -> ast.Emit:
-        return ast.Emit(_word(c[1]), _word(c[3]), _optional(c, ast.Options), span=_whole(c))
+        options = _optional(c, ast.Options)
+        return ast.Emit(self._word(c[1]), self._word(c[3]), options, span=self._span(c), height=_height(_nodes(c)))
 
     def file(self, c: list[Child]) -> ast.File:
-        span = _whole(c) if c else Span(CURRENT.get().source, 1, 1, 1, 1)
-        return ast.File(_nodes(c), span=span)
+        span = self._span(c) if c else Span(self.source, 1, 1, 1, 1)
+        return ast.File(tuple(c), span=span)
 
     def expression(self, c: list[Child]) -> tuple[ast.Expr, ast.Options | None]:
         return c[0], _optional(c, ast.Options)

@@ -112,7 +112,8 @@ Numbers are exact, but have at most 30 characters.
 Use a larger unit, as in `1 TB`.""",
     "C0116": """too many levels of nesting
 
-Expressions and blocks inside each other, and operators in one chain, are limited to 128 levels.
+Expressions and blocks inside each other, and operators in one chain, are limited to 128 levels. Parentheses alone
+make no level, but a text with thousands of them open is given up while it is read.
 
     let total = 1 + 1 + 1 + ..;                            # 200 times
 
@@ -291,7 +292,8 @@ Write `at 0: send shard 0 from 0 to 1;` or put several into `at 0 { .. }`.""",
     include "site.coll";
 
 Included files are looked for beside the including file, then in the folders given with `-I`. Only regular files are
-included.""",
+included. Of files that lie outside of the main file's folder and the `-I` folders, as `../site.coll` may, messages show
+places and no text.""",
     "C0151": """an import that is not available
 
     topology mine = import "cluster.xml" as nccl-topo;

@@ -17,6 +17,7 @@ from collc.ir.spec import CollectiveRequest, EmitRequest, Problem, ScheduleReque
 from collc.ir.topology import Topology
 
 from . import ast
+from .collector import paused
 from .expressions import Compiler
 from .library import DEFAULT_NODE_LIMIT, Library, Limits
 from .network import Network, with_defaults
@@ -67,6 +68,7 @@ class Elaborator:
         self.collectives: dict[str, _Requested] = {}
         self.later: dict[str, Span | None] = {}
         self.sources: list[Source] = []
+        self.main = ""
         self.open: dict[str, str] = {}  # real paths of the files being read, outermost first -> as they were given
         self.done: set[str] = set()
 
@@ -86,9 +88,11 @@ class Elaborator:
                 self.problems.take(failure)
         return found
 
+    @paused()
     def load(self, path: str, text: str | None) -> Spec:
         """Return the specification of a file; raise CollcError with all its mistakes."""
         source = read(path) if text is None else checked(path, text)
+        self.main = path
         if text is None or os.path.exists(path):
             self.open[os.path.realpath(path)] = path
         with contextlib.suppress(Enough):
@@ -193,11 +197,16 @@ class Elaborator:
             return
         if len(self.open) > _MAX_INCLUDES:
             raise error("C0153", f"found more than {_MAX_INCLUDES} includes inside each other", span=node.path.span)
-        source = read(path, span=node.path.span, regular=True)
+        source = read(path, span=node.path.span, regular=True, hidden=not self._inside(real))
         self.open[real] = path
         self._file(source, included=True)
         del self.open[real]
         self.done.add(real)
+
+    def _inside(self, real: str) -> bool:
+        """Return whether a file lies in the folder of the main file, or one of the include path, or further inside."""
+        folders = [os.path.realpath(folder or ".") for folder in (os.path.dirname(self.main), *self.include_path)]
+        return any(os.path.commonpath([real, folder]) == folder for folder in folders)
 
     def _found(self, node: ast.Include) -> str:
         """Return the path of an included file: beside the including one, else in the include path."""

@@ -17,6 +17,7 @@ from collc.ir.diagnostic import CollcError, Span, error
 from collc.ir.topology import Topology
 
 from . import ast
+from .printer import expression_text
 from .scope import POISON, Constant, NodeTable, Poisoned, Problems, Scope, Slot
 from .units import UNITS, unit_hint
 from .values import Integers, Quantity, Value, arithmetic, bounded, compared, kind_of, whole
@@ -183,7 +184,7 @@ def _quantity(value: Fraction, unit: str, span: Span | None) -> Quantity:
     if unit not in UNITS:
         raise error("C0123", f"unknown unit `{unit}`", span=span, hint=unit_hint(unit))
     measure, scale = UNITS[unit]
-    return Quantity(value * scale, measure)
+    return Quantity(value * scale, measure, expression_text(ast.Quantity(value, unit)))
 
 
 def _name(name: str, scope: Scope, span: Span | None) -> Thunk:
@@ -208,19 +209,21 @@ def _range(low: Thunk, high: Thunk, node: ast.Range) -> Thunk:
 def _set(thunks: Sequence[Thunk], node: ast.SetOf) -> Thunk:
     def run(frame: Frame) -> Value:
         items: list[int] = []
+        ranges: list[range] = []
         for thunk, item in zip(thunks, node.items, strict=True):
             value = thunk(frame)
             if isinstance(value, range):
                 if max(value.stop - value.start, 0) > MAX_SET - len(items):
                     raise error("C0134", f"found a set of more than {MAX_SET} integers", span=item.span)
                 items.extend(value)
+                ranges.append(value)
             else:
                 items.append(integer(value, item.span))
         ordered = sorted(items)
         twice = next((a for a, b in pairwise(ordered) if a == b), None)
         if twice is not None:
             raise error("C0137", f"found {twice} twice in a set", span=node.span)
-        return Integers(tuple(ordered))
+        return Integers(tuple(ordered), tuple(ranges))
 
     return run
 

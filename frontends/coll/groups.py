@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import attrs
+
 from collc.ir.diagnostic import CollcError, error
 from collc.ir.group import GROUPS, Group, build_group
 
@@ -19,6 +21,8 @@ __all__ = ["GROUPS", "group", "signature"]
 
 #: more sizes or matrix entries than any group below the limits has
 _MOST_ARGUMENTS = 1024
+#: characters of an expression that are remembered as they were written
+_LONGEST = 200
 #: `r` is looked for by trying all, up to this modulus
 _SMALL = 1 << 16
 
@@ -48,7 +52,10 @@ def group(node: ast.Call, values: Sequence[Value], limit: int) -> Group:
         count = f"{found.order}" if found.order <= 10**12 else "more than 10^12"
         message = f"`{node.name}(..)` has {count} elements, the limit is {limit}"
         raise error("C0310", message, span=node.span, hint="`--node-limit` raises the limit")
-    return found
+    given = ", ".join(value.shown if isinstance(value, Group) else str(value) for value in values)
+    written = f"{node.name}({given})"
+    # Groups of one element may be doubled for ever.
+    return attrs.evolve(found, written=written if len(written) <= _LONGEST else "")
 
 
 def _argument(value: Value, node: ast.Expr) -> int | Group:

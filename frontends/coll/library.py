@@ -34,8 +34,13 @@ _TOPOLOGIES = 8
 #: Statements that one body may execute for each node of the node limit: 4,000,000 by default.
 _STATEMENTS_PER_NODE = 200
 
-#: Names of topologies write longer runs of integers as ranges.
-_LONG_RUN = 4
+#: Names of topologies write runs of so many integers as ranges.
+_LONG_RUN = 5
+#: Names of topologies are no longer: a few lines of operators on operators would make one of any length.
+_LONG_NAME = 1000
+_SHORT_NAME = 60  # of an argument that is written out even then
+#: Operators on each other, beyond which a topology no longer knows how it was built.
+_MOST_OPERATORS = 64
 
 _CONSTRUCTIONS = {**FAMILIES, **OPERATORS}
 
@@ -78,9 +83,10 @@ def _count(number: int) -> str:
 
 @attrs.frozen
 class Library:
-    """The functions of the language, within limits."""
+    """The functions of the language, within limits. What the same call with numbers has built is not built again."""
 
     limits: Limits
+    built: dict[tuple[Any, ...] | None, Topology] = attrs.field(factory=dict)
 
     def require(self, node: ast.Call) -> None:
         """Raise C0122 unless the function exists, C0313 where this version cannot build it."""
@@ -113,16 +119,24 @@ class Library:
         if len(values) < entry.least or (entry.most is not None and len(values) > entry.most):
             raise _arity(node, len(values), entry.least, entry.most, entry.signature(node.name))
         arguments = [_argument(entry, node, i, value) for i, value in enumerate(values)]
-        name = f"{node.name}({', '.join(_shown(value) for value in values)})"
+        key = (node.name, *arguments) if all(type(argument) is int for argument in arguments) else None
+        if key in self.built:
+            found = self.built[key]
+            self.limits.claim(f"`{found.name}`", found.num_nodes, found.num_links, node.span)
+            return found
+        name = _called(node.name, values)
         module = import_module(f".{entry.module}", f"{__package__}.families")
         try:
             nodes, links = getattr(module, f"{node.name}_size")(*arguments)
             self.limits.claim(f"`{name}`" if len(name) < 80 else "it", nodes, links, node.span)
             built = getattr(module, node.name)(*arguments)
-            return attrs.evolve(built, name=name, origin=Origin(node.name, tuple(arguments)))
+            made = attrs.evolve(built, name=name, origin=_origin(node.name, arguments))
         except CollcError as failure:
             placed = [attrs.evolve(d, span=d.span or node.span) for d in failure.diagnostics]
             raise CollcError(placed) from None
+        if key is not None:
+            self.built[key] = made
+        return made
 
 
 def _argument(entry: Construction, node: ast.Call, index: int, value: Value) -> Any:
@@ -202,36 +216,73 @@ def _name_span(node: ast.Call) -> Span | None:
     return attrs.evolve(node.span, end_line=node.span.line, end_column=node.span.column + len(node.name))
 
 
+def _origin(name: str, arguments: Sequence[Any]) -> Origin | None:
+    origin = Origin(name, tuple(arguments))
+    return origin if origin.depth <= _MOST_OPERATORS else None
+
+
+def _called(name: str, values: Sequence[Value]) -> str:
+    """Return a call as the language writes it; where that is too long, without what its arguments are made of."""
+    for show in (_shown, _in_short):
+        shown, length = list[str](), len(name) + 2
+        for value in values:
+            shown.append(show(value))
+            length += len(shown[-1]) + 2
+            if length > _LONG_NAME + 2:
+                break
+        else:
+            return f"{name}({', '.join(shown)})"
+    return f"{name}(..)"
+
+
+def _in_short(value: Value) -> str:
+    match value:
+        case Topology() | Group():
+            text = _shown(value)
+            head, opened, _ = text.partition("(")
+            return f"{head}(..)" if opened and len(text) > _SHORT_NAME else text
+        case Integers(items) if len(items) >= _LONG_RUN:
+            return f"{{{items[0]}, ..}}"
+        case _:
+            return _shown(value)
+
+
 def _shown(value: Value) -> str:
     match value:
         case Topology():
             return value.name
         case Group():
-            return value.expression
+            return value.shown
         case str():
             return f'"{value}"'
-        case Integers(items):
-            return f"{{{', '.join(_runs(items))}}}"
+        case Integers(items, ranges):
+            return f"{{{', '.join(_runs(items, ranges))}}}"
         case range():
             return f"{value.start}..{value.stop}"
         case Quantity(amount):
-            return _quantity(amount)
+            return value.written or _quantity(amount)
         case _:
             return str(value)
 
 
-def _runs(items: Sequence[int]) -> list[str]:
-    """Return ascending integers as the language writes them, long runs as ranges.
+def _runs(items: Sequence[int], ranges: Sequence[range] = ()) -> list[str]:
+    """Return ascending integers as the language writes them: ranges where they were written, and for long runs.
 
-    >>> _runs((1, 2, 3, 7, *range(9, 20)))
-    ['1', '2', '3', '7', '9..20']
+    >>> _runs((1, 2, 3, 7, *range(9, 20))), _runs((1, 2, 3), [range(2, 4)])
+    (['1', '2', '3', '7', '9..20'], ['1', '2..4'])
     """
     texts: list[str] = []
     start = 0
+    written = {given.start: given.stop for given in ranges}
     for end in range(1, len(items) + 1):
-        if end == len(items) or items[end] != items[end - 1] + 1:
+        if start < end and items[start] in written:
+            if end < len(items) and items[end] < written[items[start]]:
+                continue
+            texts.append(f"{items[start]}..{written[items[start]]}")
+            start = end
+        elif end == len(items) or items[end] != items[end - 1] + 1 or items[end] in written:
             run = items[start:end]
-            texts += [f"{run[0]}..{run[-1] + 1}"] if len(run) > _LONG_RUN else map(str, run)
+            texts += [f"{run[0]}..{run[-1] + 1}"] if len(run) >= _LONG_RUN else map(str, run)
             start = end
     return texts
 

@@ -127,8 +127,7 @@ class Network(Body):
             raise error("C0121", f"`{name}` is declared twice", span=family.name.span)
         nodes = len(self.rank_names) + len(self.switch_names) + count
         if nodes > self.limits.nodes:
-            message = f"`{self.owner}` has {nodes} nodes, the limit is {self.limits.nodes}"
-            raise error("C0310", message, span=family.span, hint="`--node-limit` raises the limit")
+            raise self._too_many(f"{nodes} nodes, the limit is {self.limits.nodes}", family.span)
         names = self.rank_names if kind == "rank" else self.switch_names
         members: dict[tuple[int, ...], int | Switch] = {}
         for indices in product(*map(range, sizes)):
@@ -155,14 +154,14 @@ class Network(Body):
                 kind = self._kind(attributes_of([thunk(frame) for thunk in thunks], spans), node.span)
             ends.extend((a, b, kind, b, a, kind) if duplex else (a, b, kind))
             if len(ends) > most:
-                raise self._too_many(node.span)
+                raise self._too_many(f"more than {self.limits.links} links, the limit", node.span)
 
         return run
 
-    def _too_many(self, span: Span | None) -> Aborted:
-        """Report that there are too many links; what the body would still do is of no interest."""
-        message = f"`{self.owner}` has more than {self.limits.links} links, the limit"
-        self.compiler.problems.take(error("C0310", message, span=span, hint="`--node-limit` raises the limit"))
+    def _too_many(self, found: str, span: Span | None) -> Aborted:
+        """Report that there are too many nodes or links; what the body would still do is of no interest."""
+        hint = "`--node-limit` raises the limit"
+        self.compiler.problems.take(error("C0310", f"`{self.owner}` has {found}", span=span, hint=hint))
         return Aborted()
 
     def _end(self, value: Value, span: Span | None) -> int:

@@ -9,6 +9,7 @@ from math import lcm
 import attrs
 
 from collc.ir.diagnostic import CollcError, error
+from collc.ir.ranges import runs
 from collc.ir.schedule import Routes
 from collc.ir.topology import Topology
 
@@ -135,7 +136,8 @@ class Router:
         names = self.topology.names
         start, links = self.topology.out_links
         near = sorted({self._heads[link] for link in links[start[source] : start[source + 1]].tolist()})
-        shown = ", ".join(names[node] for node in near[:8]) + (", .." if len(near) > 8 else "")
+        listed = [names[node] for node in near] if self.topology.node_names else runs(near)
+        shown = ", ".join(listed[:8]) + (", .." if len(listed) > 8 else "")
         note = f"rank {names[source]} has links to {shown}" if near else f"rank {names[source]} has no links out"
         if not self.topology.is_direct:
             note += "; a transfer passes through switches, never through other ranks"

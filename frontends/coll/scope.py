@@ -11,6 +11,7 @@ import attrs
 from collc.ir.diagnostic import CollcError, Diagnostic, Span, error, nearest
 from collc.ir.topology import Topology
 
+from .codes import CODES
 from .values import Switch, Value
 
 __all__ = ["POISON", "Binding", "Constant", "Enough", "NodeTable", "Poisoned", "Problems", "Scope", "Slot"]
@@ -53,14 +54,17 @@ class Enough(Exception):
 
 
 class Problems:
-    """The mistakes found so far; the same mistake at the same place is kept once."""
+    """The mistakes found so far; the same mistake at the same place is kept once.
+
+    A mistake in a hidden text keeps its place and code. What it says is the code's title, since a message quotes.
+    """
 
     def __init__(self) -> None:
         self.found: dict[tuple[Any, ...], Diagnostic] = {}
 
     def add(self, *diagnostics: Diagnostic) -> None:
         """Add mistakes; raise Enough where there are too many."""
-        for diagnostic in diagnostics:
+        for diagnostic in map(_unquoted, diagnostics):
             key = (diagnostic.code, str(diagnostic.span), diagnostic.message if diagnostic.span is None else "")
             self.found.setdefault(key, diagnostic)
         if len(self.found) >= _MAX_PROBLEMS:
@@ -71,6 +75,15 @@ class Problems:
         for diagnostic in failure.diagnostics:
             placed = attrs.evolve(diagnostic, span=diagnostic.span or span, notes=(*diagnostic.notes, *notes))
             self.add(placed)
+
+
+def _unquoted(diagnostic: Diagnostic) -> Diagnostic:
+    """Return a diagnostic that quotes nothing, where the text it is about is hidden."""
+    if diagnostic.span is None or not diagnostic.span.source.hidden:
+        return diagnostic
+    title = CODES.get(diagnostic.code, "a mistake").partition("\n")[0]
+    note = "its text is not shown: the file is outside of the main file's folder and of those of `-I`"
+    return attrs.evolve(diagnostic, message=f"found {title}", notes=(note,), hint="`-I` adds a folder")
 
 
 @attrs.frozen

@@ -12,11 +12,10 @@ from functools import cached_property
 from typing import Any
 
 import attrs
-from lark import Token
 
 from collc.ir.diagnostic import nearest
 
-__all__ = ["KEYWORDS", "SLIPS", "Fix", "Slip", "Trouble", "describe"]
+__all__ = ["KEYWORDS", "SLIPS", "Fix", "Sign", "Slip", "Trouble", "describe"]
 
 _DECLARATIONS = ("topology", "collective", "schedule", "emit", "include", "param", "let")
 _STATEMENTS = ("param", "let", "rank", "switch", "link", "for", "if", "at", "send", "reduce")
@@ -29,13 +28,27 @@ _FOUND = re.compile(
 
 
 @attrs.frozen
+class Sign:
+    """A token: its terminal, its text, where it begins (offset) and on which line."""
+
+    type: str
+    text: str
+    start: int
+    line: int
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
+
+@attrs.frozen
 class Trouble:
-    """Where the parser stopped: at ``position``, after the token ``last``, with ``values`` not yet put together."""
+    """Where the parser stopped: at ``position``, after the token ``last``; ``opener`` is the innermost open bracket."""
 
     text: str = attrs.field(repr=False)
     position: int
-    last: Token | None
-    values: tuple[Any, ...] = attrs.field(repr=False)
+    last: Sign | None
+    opener: Sign | None
     accepts: Callable[..., frozenset[str]]
     fits: Callable[..., bool]
 
@@ -52,13 +65,7 @@ class Trouble:
     @property
     def after(self) -> int:
         """The place just after the last token."""
-        return int(self.last.end_pos or 0) if self.last is not None else 0
-
-    @property
-    def opener(self) -> Token | None:
-        """The innermost bracket that is open."""
-        open_ = [v for v in self.values if isinstance(v, Token) and v.type in ("LBRACE", "LPAR", "LSQB")]
-        return open_[-1] if open_ else None
+        return self.last.end if self.last is not None else 0
 
     @property
     def on_new_line(self) -> bool:
@@ -170,8 +177,8 @@ def _hyphen_in_name(t: Trouble) -> Fix | None:
     rest = re.compile(r"[A-Za-z0-9_-]+").match(t.text, t.position)
     if rest is None:
         return None
-    whole = f"{t.last}{rest.group()}"
-    start = int(t.last.start_pos or 0)
+    whole = f"{t.last.text}{rest.group()}"
+    start = t.last.start
     message, hint = f"found `-` in the name `{whole}`", f"write `{whole.replace('-', '_')}`"
     return Fix(
         "C0105", message, start, rest.end(), hint=hint, skip=rest.end() - t.position, names=tuple(whole.split("-")),
@@ -187,7 +194,7 @@ def _emit_without_name(t: Trouble) -> Fix | None:
     """``emit mpi-c;``, ``emit mpi-c sums;``, ``emit as mpi-c;``: what is written, but not of which collective."""
     if t.last is None or t.last.type != "NAME" or "AS" not in t.expected:
         return None
-    start = int(t.last.start_pos or 0)
+    start = t.last.start
     word = _EMITTED.match(t.text, start)
     if word is None or not re.search(r"\bemit\s+$", t.text[:start]):
         return None
@@ -231,11 +238,11 @@ def _bad_name(t: Trouble) -> Fix | None:
     )  # fmt: skip
 
 
-def _foreign_letters(t: Trouble, last: Token, end: int) -> Fix:
+def _foreign_letters(t: Trouble, last: Sign, end: int) -> Fix:
     """``größe``: the name was taken to end before its first letter that is none of ours."""
-    start = int(last.start_pos or 0)
+    start = last.start
     message = f"found `{t.text[start:end]}`, needed a name"
-    return Fix("C0105", message, start, end, notes=(_NAMES,), skip=end - t.position, names=(str(last),))
+    return Fix("C0105", message, start, end, notes=(_NAMES,), skip=end - t.position, names=(last.text,))
 
 
 def _unclosed(t: Trouble) -> Fix | None:
@@ -250,7 +257,7 @@ def _unclosed(t: Trouble) -> Fix | None:
     ends = not t.found or declaration or (sign != "}" and (t.found in ";{}" or t.found == ":"))
     if not ends:
         return None
-    note = f"`{t.opener}` was opened on line {t.opener.line}"
+    note = f"`{t.opener.text}` was opened on line {t.opener.line}"
     message = f"missing `{sign}`: found {t.what()}"
     return Fix("C0103", message, t.after, t.after + 1, notes=(note,), insert=terminal)
 
@@ -264,12 +271,12 @@ def _missing_semicolon(t: Trouble) -> Fix | None:
 
 def _statements_as_options(t: Trouble) -> Fix | None:
     """``using bfb { for ...``: the word was taken for an option's name."""
-    if t.last is None or t.last.type != "WORD" or t.last not in _STATEMENTS or "COLON" not in t.expected:
+    if t.last is None or t.last.type != "WORD" or t.last.text not in _STATEMENTS or "COLON" not in t.expected:
         return None
-    start = int(t.last.start_pos or 0)
-    message = f"found the statement `{t.last}`, needed an option `name: value`"
+    start = t.last.start
+    message = f"found the statement `{t.last.text}`, needed an option `name: value`"
     hint = "statements belong to `using steps { ... }`"
-    return Fix("C0113", message, start, t.after, hint=hint, drop_from=t.opener.start_pos if t.opener else None)
+    return Fix("C0113", message, start, t.after, hint=hint, drop_from=t.opener.start if t.opener else None)
 
 
 def _wrong_sign(t: Trouble) -> Fix | None:

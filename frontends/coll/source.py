@@ -16,8 +16,8 @@ MAX_BYTES = 10 * 2**20
 _STRAY = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
 
 
-def read(path: str, *, span: Span | None = None, regular: bool = False) -> Source:
-    """Return the text of the file at ``path``.
+def read(path: str, *, span: Span | None = None, regular: bool = False, hidden: bool = False) -> Source:
+    """Return the text of the file at ``path``; of a ``hidden`` one messages show places only.
 
     ``span`` is where the file is asked for; ``regular`` refuses anything but a regular file. Raises CollcError
     C0117 (not text), C0118 (not UTF-8), C0119 (too long) or C0150 (cannot be read).
@@ -31,14 +31,14 @@ def read(path: str, *, span: Span | None = None, regular: bool = False) -> Sourc
         raise error("C0150", f"cannot read `{path}`: {_reason(failure)}", span=span) from None
     if len(data) > MAX_BYTES:
         raise error("C0119", f"`{path}` is longer than {MAX_BYTES // 2**20} MiB", span=span)
-    return checked(path, _decode(path, data))
+    return checked(path, _decode(path, data, hidden), hidden)
 
 
-def checked(path: str, text: str) -> Source:
+def checked(path: str, text: str, hidden: bool = False) -> Source:
     """Return the source of a text that is in memory; the same limits hold."""
     if len(text) > MAX_BYTES:
         raise error("C0119", f"`{path}` is longer than {MAX_BYTES // 2**20} MiB")
-    source = Source(path, text.removeprefix("\ufeff"))
+    source = Source(path, text.removeprefix("\ufeff"), hidden)
     stray = _STRAY.search(source.text)
     if stray:
         span = _at(source, stray.start())
@@ -47,12 +47,12 @@ def checked(path: str, text: str) -> Source:
     return source
 
 
-def _decode(path: str, data: bytes) -> str:
+def _decode(path: str, data: bytes, hidden: bool) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as failure:
         good = data[: failure.start].decode("utf-8")
-        source = Source(path, good)
+        source = Source(path, good, hidden)
         message = f"found the byte 0x{data[failure.start]:02x}, which is not UTF-8"
         hint = "is this a binary file, or text in another encoding?"
         raise error("C0118", message, span=_at(source, len(good)), hint=hint) from None

@@ -39,17 +39,19 @@ MAX_BITS = 256
 
 @attrs.frozen
 class Quantity:
-    """A size in bytes, a bandwidth in bytes per second or a time in seconds."""
+    """A size in bytes, a bandwidth in bytes per second or a time in seconds; ``written`` is what stands in the file."""
 
     value: Fraction
     measure: str
+    written: str = attrs.field(default="", eq=False)
 
 
 @attrs.frozen
 class Integers:
-    """A set of integers, ascending."""
+    """A set of integers, ascending; ``ranges`` are those that were written ``a..b`` in it."""
 
     items: tuple[int, ...]
+    ranges: tuple[range, ...] = attrs.field(default=(), eq=False)
 
 
 @attrs.frozen

@@ -49,5 +49,5 @@ def _no_generators(message: str, hint: str | None = None) -> CollcError:
 
 
 def _shortened(group: Group) -> str:
-    text = group.expression
+    text = group.shown
     return text if len(text) < 60 else "the group"

@@ -141,7 +141,9 @@ def _product(one: Topology, two: Topology) -> Topology:
 
 
 def _both(one: Group | None, two: Group | None) -> Group | None:
-    """Return the group of pairs, last coordinate fastest, where both are there."""
+    """Return the group of pairs, last coordinate fastest, where both are there; one element changes nothing."""
+    if one and two and 1 in (one.order, two.order):
+        return two if one.order == 1 else one
     if isinstance(one, Translations) and isinstance(two, Translations):
         return Translations((*one.shape, *two.shape))
     return Direct(one, two) if one and two else None
