@@ -10,11 +10,12 @@ import numpy as np
 from collc.ir.diagnostic import error
 from collc.ir.machine import execute, partners
 from collc.ir.program import INSTRUCTION_COLUMNS, Opcode, Program
+from collc.ir.progress import progress
 
-from .arrange import merge_rows
+from .arrange import merge_rows, places
 from .base import Pass, remark
 from .coalesce_packing import Group, pack, pays
-from .hazards import conflicts, sequential_order
+from .hazards import conflicts, sequential_order, synchronize, with_all_waits
 
 __all__ = ["Coalesce"]
 
@@ -152,21 +153,28 @@ def _sorted_runs(program: Program) -> Program:
     later, earlier = conflicts(program, order)
     near = program.block[later] == program.block[earlier]
     later, earlier = later[near], earlier[near]
-    for period in _PERIODS:
+    for turn, period in enumerate(_PERIODS):
+        progress("placing messages side by side", turn, len(_PERIODS))
         moved = _side_by_side(program, place, period)
         wrong = np.zeros(program.num_blocks, dtype=bool)
         wrong[program.block[later[moved[later] < moved[earlier]]]] = True
         place = np.where(wrong[program.block], place, moved)
     if (place == np.arange(len(place))).all():
         return program
+    after = _permuted(with_all_waits(program), place)
+    run = execute(after)
+    return program if run.deadlock else synchronize(after, places(run.finished))
+
+
+def _permuted(program: Program, place: Array) -> Program:
+    """Return the program with every row at its ``place``, which is in the same block, and the same waits."""
     rows = np.argsort(place)
     start = program.dep_start.astype(np.int64)
     waits = (start[1:] - start[:-1])[rows]
     dep_start = np.concatenate([[0], np.cumsum(waits)])
     index = np.arange(dep_start[-1]) - np.repeat(dep_start[:-1] - program.dep_start[rows], waits)
     columns: dict[str, Any] = {c: getattr(program, c)[rows] for c in INSTRUCTION_COLUMNS}
-    after = attrs.evolve(program, dep_start=dep_start, deps=place[program.deps[index]], **columns)
-    return program if execute(after).deadlock else after
+    return attrs.evolve(program, dep_start=dep_start, deps=place[program.deps[index]], **columns)
 
 
 def _side_by_side(program: Program, place: Array, period: int) -> Array:

@@ -16,7 +16,8 @@ import numpy as np
 from collc.ir.machine import execute
 from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
 
-from .hazards import synchronize
+from .arrange import places
+from .hazards import synchronize, with_all_waits
 from .timing import MEMORY
 
 __all__ = ["Group", "pack", "pays"]
@@ -67,16 +68,14 @@ def pack(
     groups = _within(program, groups, most_local)
     if not groups:
         return None
-    table = _Table(program)
+    table = _Table(with_all_waits(program))  # parts of a message may change places
     for group in groups:
         table.replace(group)
     packed = table.program()
     run = execute(packed)
     if run.deadlock:
         return None
-    order = np.empty(len(run.finished), dtype=np.int64)
-    order[run.finished] = np.arange(len(run.finished))
-    return synchronize(packed, order)
+    return synchronize(packed, places(run.finished))
 
 
 def _groups(program: Program, joined: Array, other: Array) -> list[Group]:

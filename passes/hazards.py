@@ -16,7 +16,7 @@ from collc.ir.layout import layout, locations
 from collc.ir.machine import linearization
 from collc.ir.program import Opcode, Program
 
-__all__ = ["accesses", "conflicts", "sequential_order", "synchronize"]
+__all__ = ["accesses", "conflicts", "sequential_order", "synchronize", "with_all_waits"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -40,10 +40,27 @@ def synchronize(program: Program, order: Array) -> Program:
     location by different blocks, one of them a write, are kept in that order. Input and output are taken to alias
     as they do in place, so the program is right in place and out of place.
     """
-    waiting, awaited = conflicts(program, order)
-    block = program.block
-    between = block[waiting] != block[awaited]
-    waiting, awaited = _latest(program, waiting[between], awaited[between])
+    return _waiting(program, *_latest(program, *_between_blocks(program, order)))
+
+
+def with_all_waits(program: Program) -> Program:
+    """Return the program with a wait for every conflict between blocks, those that the order in a block implies too.
+
+    Such waits stay sufficient where instructions that do not conflict change places in their block.
+    """
+    waiting, awaited = np.unique(np.stack(_between_blocks(program, sequential_order(program))), axis=1)
+    return _waiting(program, waiting, awaited)
+
+
+def _between_blocks(program: Program, order: Array) -> tuple[Array, Array]:
+    """Return the conflicts (later, earlier) of instructions of different blocks."""
+    later, earlier = conflicts(program, order)
+    between = program.block[later] != program.block[earlier]
+    return later[between], earlier[between]
+
+
+def _waiting(program: Program, waiting: Array, awaited: Array) -> Program:
+    """Return the program with these waits in place of its own; ``waiting`` ascends."""
     dep_start = np.zeros(program.num_instructions + 1, dtype=np.int64)
     np.cumsum(np.bincount(waiting, minlength=program.num_instructions), out=dep_start[1:])
     return attrs.evolve(program, dep_start=dep_start, deps=awaited)

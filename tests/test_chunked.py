@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
-from math import ceil, floor
+from math import ceil, floor, gcd
 
 import attrs
 import highspy
@@ -25,6 +25,7 @@ from collc.passes.synthesis.balance import balance
 from collc.passes.synthesis.bfb import BFB
 
 from .nets import circulant, complete, torus
+from .sampling import every
 from .strategies import connected, regular
 
 SLOTS = 5
@@ -185,6 +186,27 @@ def test_relaxed_schedules_are_rounded_where_that_is_better():
         assert verify_schedule(found).ok and chunks % found.parts == 0
         assert cost(found).T_B <= cost(bfb(net, relax=False, chunks=chunks)).T_B
     assert cost(bfb(net, chunks=4)).T_B < cost(bfb(net, relax=False, chunks=4)).T_B
+
+
+NETS = [
+    *(f"circulant({n}, {{{a}, {b}}})" for n in range(5, 21) for a in (1, 2) for b in range(3, (n + 1) // 2)
+      if gcd(n, a, b) == 1),
+    *(f"torus({n}, 2)" for n in range(3, 11)), "torus(3, 2, 2)", "torus(4, 2, 2)", "torus(3, 3, 2)", "biring(7, 4)",
+    "kautz(2, 2)", "kautz(3, 1)", "debruijn(3, 2)", "generalized_kautz(2, 7)", "mesh(3, 4)", "diamond()", "mi250(1)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("expression", every(24, NETS, 14))
+def test_no_number_of_chunks_beats_any_parts(expression):
+    """The default is the optimum of LP (1), or late arrivals that are better still."""
+    import collc as api
+
+    net = api.topology(expression)
+    for kind in ("allgather", "reduce-scatter", "allreduce"):
+        chosen = cost(bfb(net, kind))
+        for chunks in range(1, 13):
+            given = cost(bfb(net, kind, chunks=chunks))
+            assert chosen.T_L <= given.T_L and chosen.time_per_byte <= given.time_per_byte, (kind, chunks)
 
 
 @pytest.mark.parametrize("expression", ["circulant(12, {2, 3})", "torus(4, 3)", "directed_circulant(4)"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from math import gcd
 
 import attrs
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nets import circulant, de_bruijn, generalized_kautz, one_way_ring
+from sampling import every
 from strategies import complete, connected, families, hypercube, regular, star, torus, translations, uniring
 
 import collc
@@ -24,7 +26,7 @@ from collc.ir.schedule import Schedule
 from collc.ir.spec import Problem
 from collc.ir.topology import LinkClass, Origin, Topology
 from collc.ir.verify import verify_program, verify_schedule
-from collc.passes.discretize import Discretize
+from collc.passes.discretize import Discretize, round_parts
 from collc.passes.lower import Lower
 from collc.passes.synthesis.flow import scheduler
 from collc.passes.synthesis.flow.action import free_action
@@ -202,6 +204,53 @@ def test_steps_and_chunks_are_kept() -> None:
     longer = flow(torus(3, 3), steps=4)
     assert longer.num_steps <= 4 and time(longer) == 3
     assert time(flow(torus(4, 5), thorough=True)) == 1 / alltoall_rate(torus(4, 5)).lower
+
+
+SMALL = [
+    *(f"circulant({n}, {{{a}, {b}}})"
+      for n in range(5, 21) for a in range(1, n) for b in range(a + 1, (n + 1) // 2) if gcd(n, a, b) == 1),
+    "torus(3, 2)", "torus(4, 3)", "torus(3, 3, 2)", "mesh(3, 3)", "mesh(2, 5)", "kautz(2, 1)", "kautz(2, 2)",
+    "kautz(3, 1)", "kautz(2, 3)", "debruijn(3, 2)", "debruijn(2, 3)", "generalized_kautz(2, 7)",
+    "generalized_kautz(3, 10)", "directed_circulant(10, {1, 4, 6})", "cayley(cyclic(7), {1, 3})", "line(complete(4))",
+    "bidirectional(diamond())", "diamond()", "hypercube(3)", "shifted_ring(11)", "mesh(4, 5)", "twisted_torus(3, 6)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("expression", every(60, SMALL, 57))
+def test_no_number_of_pieces_beats_the_default(expression: str) -> None:
+    topology = collc.topology(expression)
+    chosen = flow(topology)
+    for chunks in range(1, 13):
+        given = flow(topology, chunks=chunks)
+        assert chosen.num_steps <= given.num_steps
+        assert time(chosen) <= time(given), (expression, chunks)
+
+
+@pytest.mark.parametrize(
+    ("expression", "pieces", "least"),
+    [
+        ("torus(3, 3)", 1, Fraction(3)), ("hypercube(3)", 2, Fraction(4)), ("shifted_ring(8)", 4, Fraction(5, 2)),
+        ("circulant(12, {2, 3})", 6, Fraction(14, 3)), ("kautz(3, 1)", 5, Fraction(33, 5)),
+        ("circulant(18, {2, 3})", 10, Fraction(89, 10)), ("circulant(8, {1, 2})", 12, Fraction(8, 3)),
+        ("directed_circulant(10, {1, 4, 6})", 14, Fraction(40, 7)),
+    ],
+)  # fmt: skip
+def test_as_many_pieces_as_the_rate_needs(expression: str, pieces: int, least: Fraction) -> None:
+    """1/f is reached, in a number of pieces that its denominator divides."""
+    topology = collc.topology(expression)
+    schedule = flow(topology)
+    assert (schedule.parts, time(schedule)) == (pieces, least)
+    assert alltoall_rate(topology).lower <= 1 / least <= alltoall_rate(topology).upper
+    assert (pieces * least).denominator == 1
+
+
+def test_fewer_pieces_for_a_target_are_found_anew() -> None:
+    """Where a target takes no more chunks: the best of so many, not six rounded to four."""
+    topology = collc.topology("circulant(12, {2, 3})")
+    exact = flow(topology)
+    fewer = Discretize(max_chunks=4).run(exact)
+    assert verify_schedule(fewer).ok and fewer.num_steps == exact.num_steps
+    assert time(round_parts(exact, 4)) > time(fewer) == time(flow(topology, chunks=4)) == Fraction(19, 4)
 
 
 def test_the_same_input_gives_the_same_schedule() -> None:

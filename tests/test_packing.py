@@ -20,6 +20,7 @@ from collc.passes.coalesce_packing import Group, pays
 from collc.passes.discretize import Discretize
 from collc.passes.lower import Lower
 from collc.passes.synthesis.bfb import BFB
+from collc.passes.synthesis.flow.scheduler import Flow
 from collc.passes.synthesis.torus.pat import PAT
 from collc.passes.threadblocks import BalanceThreadblocks
 
@@ -66,6 +67,80 @@ def test_other_passes_take_what_was_packed(topology, kind):
     program = lowered(BFB().run(Problem(topology, Collective(kind, topology.num_ranks, root=root))))
     packed = Coalesce(pack="always").run(program)
     assert_right(BalanceThreadblocks(channels=2, max_count=3).run(packed))
+
+
+@settings(max_examples=30)
+@given(connected(min_ranks=2, max_ranks=6, extra=8), st.sampled_from([None, 3]))
+def test_an_alltoall_may_change_the_order_of_its_parts(topology, most):
+    """What relays send lies in scratch, in another order than it goes: parts of messages change places."""
+    program = lowered(Flow().run(Problem(topology, Collective("alltoall", topology.num_ranks))))
+    assert_right(Coalesce(pack="always", max_count=most).run(program))
+
+
+@pytest.mark.parametrize("topology", [
+    "diamond()", "mesh(3, 3)", "mesh(3, 4)", "kautz(2, 2)", "kautz(2, 3)", "line(complete(4))",
+    "line(complete_bipartite(2), 2)", "cayley(metacyclic(8, 4, 3), {5, 17, 20, 30})",
+])  # fmt: skip
+def test_an_alltoall_of_a_size_is_packed(topology):
+    text = f"topology t = {topology}; collective c = alltoall on t {{ size: 1 MiB }};"
+    made = api.compile_source(text, target="mpi-c", verify="each").collectives["c"]
+    assert any("packed in scratch" in remark for remark in made.remarks)
+
+
+def relayed(first):
+    """Rank 0 gives rank 1 two chunks, ``first`` before the other, and rank 1 gives them rank 2 the other way round.
+
+    They lie apart on rank 1, one where a third chunk was. Its second send has no wait of its own: the first waits for
+    the later arrival.
+    """
+    i, o, s = Buffer.INPUT, Buffer.OUTPUT, Buffer.SCRATCH
+    order, late = (first, 1 - first), 4
+    code = [
+        [(Opcode.SEND, i, 2, i, 0, 1, ()), (Opcode.COPY, i, 0, o, 0, 3, ())],
+        [(Opcode.SEND, i, c, i, 0, 1, ()) for c in order],
+        [(Opcode.RECV, i, 0, s, 2 * c, 1, (10,) if c else ()) for c in order],
+        [(Opcode.SEND, s, 2 * c, i, 0, 1, (late + 1,) if c != first else ()) for c in reversed(order)],
+        [(Opcode.RECV, i, 0, o, 2, 1, ()), (Opcode.SEND, o, 2, i, 0, 1, ()), (Opcode.COPY, o, 2, s, 2, 1, ())],
+        [(Opcode.COPY, s, 2 * c, o, c, 1, (late + (c != first),)) for c in (0, 1)],
+        [(Opcode.RECV, i, 0, o, c, 1, ()) for c in reversed(order)],
+        [(Opcode.RECV, i, 0, o, 2, 1, ())],
+    ]
+    blocks = [
+        (0, 1, -1, 1), (0, 1, -1, 0), (1, -1, 0, 0), (1, 2, -1, 0), (1, 2, 0, 1), (1, -1, -1, 0), (2, -1, 1, 0),
+        (2, -1, 1, 1),
+    ]  # fmt: skip
+    return Program.build(Collective("broadcast", 3, root=0), 1, [0, 3, 0], blocks, code)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_waits_that_the_order_of_parts_implied_are_kept(first):
+    assert_right(relayed(first))
+    packed = Coalesce(pack="always").run(relayed(first))
+    assert_right(packed)
+    assert messages(packed) == 4
+
+
+def added():
+    """Rank 1 adds two arrivals to its own data; a block that has awaited the second copies the first sum."""
+    i, o, s = Buffer.INPUT, Buffer.OUTPUT, Buffer.SCRATCH
+    code = [
+        [(Opcode.SEND, i, 0, i, 0, 1, ())],
+        [(Opcode.SEND, i, c, i, 0, 1, ()) for c in (0, 1)],
+        [(Opcode.RECV, i, 0, s, 0, 1, ()), (Opcode.REDUCE, s, 0, o, 0, 1, (10,)),
+         (Opcode.RECV, i, 0, s, 1, 1, ()), (Opcode.REDUCE, s, 1, o, 1, 1, ())],
+        [(Opcode.COPY, s, 1, s, 2, 1, (5,)), (Opcode.COPY, o, 0, s, 3, 1, ())],
+        [(Opcode.RECV, i, 0, s, 4, 1, ()), (Opcode.COPY, i, 0, o, 0, 2, ())],
+    ]  # fmt: skip
+    blocks = [(0, 1, -1, 1), (0, 1, -1, 0), (1, -1, 0, 0), (1, -1, -1, 0), (1, -1, 0, 1)]
+    return Program.build(Collective("reduce", 2, root=1), 1, [0, 5], blocks, code)
+
+
+def test_waits_that_the_order_of_receives_and_sums_implied_are_kept():
+    """Receive, add, receive, add becomes two receives, then two sums; who waited for the second receive waits on."""
+    assert_right(added())
+    joined = Coalesce(pack="never").run(added())
+    assert_right(joined)
+    assert joined.num_instructions == added().num_instructions - 3
 
 
 def strided(size=None):

@@ -18,7 +18,7 @@ import numpy as np
 from .game import Game
 from .paths import Network, cheapest, parents
 
-__all__ = ["cayley_rate"]
+__all__ = ["cayley_bracket", "cayley_rate"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -38,6 +38,14 @@ def cayley_rate(
     >>> cayley_rate(ring)
     (Fraction(1, 8), Fraction(1, 8))
     """
+    lower, upper, _ = cayley_bracket(heads, capacities, gap)
+    return lower, upper
+
+
+def cayley_bracket(
+    heads: Array, capacities: Sequence[Fraction] | None = None, gap: Fraction = Fraction(0)
+) -> tuple[Fraction, Fraction, list[int]]:
+    """Return :func:`cayley_rate`'s ends, and the whole prices that prove the upper one: of every generator's links."""
     used = np.flatnonzero(heads[0] != 0).tolist()
     widths = [Fraction(1) if capacities is None else Fraction(capacities[j]) for j in used]
     scale = lcm(*((1 / width).denominator for width in widths))
@@ -46,14 +54,17 @@ def cayley_rate(
     network = _network(heads[:, used])
     game = Game(len(used))
     prices = [int(width * lcm(*(w.denominator for w in widths))) for width in widths]
-    value, best = Fraction(0), Fraction(0)
+    value, best, proof = Fraction(0), Fraction(0), [0] * heads.shape[1]
     for _ in range(_ROUNDS):
         for whole in _roundings(prices):
             cost, uses = _trees(network, whole)
             if cost < 0:
-                return Fraction(0), Fraction(0)
+                return Fraction(0), Fraction(0), proof
             capacity = sum((p * width for p, width in zip(whole, widths, strict=True)), Fraction(0))
-            best = max(best, cost / capacity)
+            if cost / capacity > best:
+                best = cost / capacity
+                for j, price in zip(used, whole, strict=True):
+                    proof[j] = price
             if sum(game.join([u * time for u, time in zip(row, times, strict=True)]) for row in uses):
                 break
         else:
@@ -62,7 +73,7 @@ def cayley_rate(
         if value <= best * (1 + gap):
             break
         prices = [p * time for p, time in zip(game.prices, times, strict=True)]
-    return 1 / value, 1 / best
+    return 1 / value, 1 / best, proof
 
 
 def _network(heads: Array) -> Network:

@@ -23,7 +23,7 @@ from .master import Master
 from .paths import Network, cheapest, subtree_sums
 from .regret import Ways, learn
 
-__all__ = ["Commodities", "Routing", "column_rate", "good_prices"]
+__all__ = ["Bracket", "Commodities", "Routing", "column_rate", "good_prices", "quick_rate"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -31,7 +31,9 @@ _PRICE = 2**26  # the dearest class's price, in whole numbers
 _SHARE = 2**26  # a mix's shares are counted in so many parts
 #: Rounds of multiplicative weights, and how many of the last join the linear program: small and large programs.
 _WARM, _KEEP = (60, 300), (30, 6)
+_WARM_LEAST, _MOST_WARM, _MOST_QUICK = 4, 1 << 23, 1 << 25
 _WARM_LEARN, _LEARN = 60, 160  # and where flows learn
+_WARM_QUICK, _MOST_LEARNT = 30, 1 << 17  # and where that takes long: from so many sources times classes
 _LEVELLED = 320  # of levelling
 _LEVEL = Fraction(1, 1000)  # so level a routing needs nothing else
 _WEIGHT = (0.7, 0.5)  # prices stay so near the best known: the program's own jump about
@@ -68,6 +70,16 @@ class Commodities:
     def classes(self) -> int:
         return len(self.capacity)
 
+    @property
+    def size(self) -> int:
+        """Sources times classes of links."""
+        return len(self.sources) * self.classes
+
+    @property
+    def work(self) -> int:
+        """What a routing takes: sources times places of links into nodes."""
+        return len(self.sources) * int(self.network.tails.size)
+
     def route(self, prices: Array) -> Routing:
         """Route everything as cheaply as possible at these whole prices, one for each class.
 
@@ -91,24 +103,46 @@ class Commodities:
         return Fraction(routing.cost, capacity), routing
 
 
-def column_rate(what: Commodities, gap: Fraction, rounds: int, start: Array | None = None) -> tuple[Fraction, Fraction]:
-    """Return ``(lower, upper)`` around the rate: within ``gap`` of each other, relatively, or after so many rounds.
+@attrs.frozen(eq=False)
+class Bracket:
+    """``lower``: a rate that a routing reaches; ``upper``: what these whole ``prices``, one for each class, prove."""
+
+    lower: Fraction
+    upper: Fraction
+    prices: Array
+
+
+def column_rate(what: Commodities, gap: Fraction, rounds: int, start: Array | None = None) -> Bracket:
+    """Return a bracket around the rate: its ends within ``gap`` of each other, relatively, or after so many rounds.
 
     They are equal where the linear program's last basis can be solved in fractions and proves itself. Networks with so
     many kinds of sources and links that a linear program takes long get what :mod:`.regret` finds. ``start``: prices of
     the classes that may be good.
     """
-    search, loads = _Search(what), len(what.sources) * what.classes
+    search, loads = _Search(what), what.size
     if start is not None:
         search.offer(start)
     if loads > _MOST_LOADS:
-        value = search.learn(start)
-        return 1 / value, 1 / search.best
+        return search.bracket(search.learn(start))
     close = search.run(gap, rounds)
     exact = search.exact() if close and not search.large else None
     if exact is not None:
-        return 1 / exact, 1 / exact
-    return 1 / search.value(), 1 / search.best
+        return Bracket(1 / exact[0], 1 / exact[0], exact[1])
+    return search.bracket(search.value())
+
+
+def quick_rate(what: Commodities, start: Array | None = None) -> Bracket:
+    """Return a bracket around the rate of a network of any size, without linear programs on trees.
+
+    Sources and prices learn from each other where they are not too many; else what is busy becomes dearer for a few
+    rounds. ``start``: prices of the classes that may be good.
+    """
+    search = _Search(what)
+    if start is not None:
+        search.offer(start)
+    if what.size > _MOST_LEARNT:
+        return search.bracket(search.weigh(max(_WARM_LEAST, min(_WARM_QUICK, _MOST_QUICK // what.work)), keep=0))
+    return search.bracket(search.learn(None, min(_LEARN, _MOST_WARM // what.size)))
 
 
 def good_prices(what: Commodities, gap: Fraction, rounds: int) -> Array:
@@ -123,7 +157,7 @@ class _Search:
 
     def __init__(self, what: Commodities) -> None:
         self.what, self.capacity = what, what.capacity.astype(np.float64)
-        self.large = len(what.sources) * what.classes > _LARGE
+        self.large = what.size > _LARGE
         method = "central" if self.large else "simplex"
         self.master = Master(np.zeros(what.classes, dtype=np.int64), what.capacity, len(what.sources), method)
         self.best, self.prices = Fraction(0), np.ones(what.classes) / self.capacity.sum()
@@ -132,14 +166,15 @@ class _Search:
 
     def run(self, gap: Fraction, rounds: int) -> bool:
         """Find prices, then mixes and prices in turn; return whether the bounds came within ``gap``."""
-        self.weigh(_WARM[self.large], _KEEP[self.large])
+        warm = max(_WARM_LEAST, min(_WARM[self.large], _MOST_WARM // self.what.work))
+        self.weigh(warm, min(warm, _KEEP[self.large]))
         return self.improve(gap, min(rounds, _ROUNDS_LARGE) if self.large else rounds)
 
     def offer(self, prices: Array) -> None:
         """Keep these prices if they prove more than the best so far."""
         self._try(prices)
 
-    def learn(self, start: Array | None) -> Fraction:
+    def learn(self, start: Array | None, rounds: int = _LEARN) -> Fraction:
         """Return the largest load of a good routing: a level one, or what flows and prices learn from each other."""
         flat = self.level() if start is not None else None
         if flat is not None and flat <= self.best * (1 + _LEVEL):
@@ -150,7 +185,7 @@ class _Search:
         found = warm.prices
         if start is not None:
             found = (found + start / (start @ self.capacity)) / 2
-        learned = learn(self._ways(found), what.count, what.capacity, found, _LEARN)
+        learned = learn(self._ways(found), what.count, what.capacity, found, rounds)
         self.offer(learned.prices)
         return learned.value if flat is None else min(flat, learned.value)
 
@@ -158,14 +193,17 @@ class _Search:
         """Return the largest load of a flow that is as level as can be at the best prices."""
         return level(self._ways(self.prices), self.what.count, self.what.capacity, self.prices, self.best, _LEVELLED)
 
+    def bracket(self, value: Fraction) -> Bracket:
+        """Return the rate of a routing whose largest load is ``value``, and the best prices."""
+        return Bracket(1 / value, 1 / self.best, _whole(self.prices))
+
     def _ways(self, prices: Array) -> Ways:
         what = self.what
         kind = what.link_class[np.maximum(what.network.links, 0)]
-        whole = np.rint(prices * (_PRICE / prices.max())).astype(np.int64)
-        return Ways.of(what.network, what.sources, what.wanted, kind, whole)
+        return Ways.of(what.network, what.sources, what.wanted, kind, _whole(prices))
 
     def _try(self, prices: Array) -> Routing:
-        bound, routing = self.what.bound(np.rint(prices * (_PRICE / prices.max())).astype(np.int64))
+        bound, routing = self.what.bound(_whole(prices))
         if bound > self.best:
             self.best, self.prices = bound, prices / (prices @ self.capacity)
         return routing
@@ -214,8 +252,8 @@ class _Search:
             total = total + parts.astype(object) @ loads[mine].astype(object) * int(what.count[s])
         return max(Fraction(a, int(c) * _SHARE) for a, c in zip(total, what.capacity, strict=True))
 
-    def exact(self) -> Fraction | None:
-        """Solve the program's last basis in fractions: 1/f where its mix and its prices prove each other."""
+    def exact(self) -> tuple[Fraction, Array] | None:
+        """Solve the program's last basis in fractions: 1/f and whole prices, where both prove each other."""
         what = self.what
         columns, slack = self.master.basis()
         tight, chosen = np.flatnonzero(~slack), np.flatnonzero(columns[1:])
@@ -246,4 +284,9 @@ class _Search:
         scale = lcm(*(p.denominator for p in duals[: len(tight)]))
         prices = np.zeros(what.classes, dtype=object)
         prices[tight] = [int(p * scale) for p in duals[: len(tight)]]
-        return mix[-1] if what.bound(prices)[0] == mix[-1] else None
+        return (mix[-1], prices) if what.bound(prices)[0] == mix[-1] else None
+
+
+def _whole(prices: Array) -> Array:
+    """Return prices as whole numbers up to the dearest's."""
+    return np.rint(prices * (_PRICE / prices.max())).astype(np.int64)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...solver import run
 from .mixing import Mix
 
 __all__ = ["choose_pieces"]
@@ -49,7 +50,7 @@ def choose_pieces(mix: Mix, free: Array, base: Array, parts: int) -> Array | Non
     for option, setting in _OPTIONS.items():
         solver.setOptionValue(option, setting)
     solver.passModel(lp)
-    solver.run()
+    run(solver, f"integer program of {columns} unknowns")
     solution = np.array(solver.getSolution().col_value[steps:])
     if len(solution) != len(free):
         return None

@@ -11,9 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from ...solver import run
+
 __all__ = ["Master"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
+
+#: iterations of one run of the simplex method, which mostly takes some thousands, and of all; then an interior point
+#: method goes on
+_ITERATIONS, _MOST_ITERATIONS = 20_000, 30_000
 
 
 class Master:
@@ -33,8 +39,9 @@ class Master:
         self._solver.setOptionValue("output_flag", False)
         self._solver.setOptionValue("threads", 1)
         self._solver.setOptionValue("solver", "choose" if method == "simplex" else "ipm")
+        self._solver.setOptionValue("simplex_iteration_limit", _ITERATIONS)
         self._solver.setOptionValue("run_crossover", "off" if method == "central" else "on")
-        self._anew = method == "central"
+        self._anew, self._simplex, self._iterations = method == "central", method == "simplex", 0
         order = np.argsort(group, kind="stable")
         lp = highspy.HighsLp()
         lp.num_col_, lp.num_row_ = groups, classes + sources
@@ -70,13 +77,29 @@ class Master:
 
         Times capacities, the prices of a group add up to 1.
         """
+        import highspy
+
         if self._anew:
             self._solver.clearSolver()
-        self._solver.run()
+        run(self._solver, "mix of routings")
+        self._iterations += max(0, self._solver.getInfo().simplex_iteration_count) if self._simplex else 0
+        if self._simplex and self._iterations > _MOST_ITERATIONS:
+            self._simplex = False
+            self._solver.setOptionValue("solver", "ipm")
+        if self._solver.getModelStatus() == highspy.HighsModelStatus.kIterationLimit:
+            self._solver.clearSolver()  # a basis at which the simplex method goes on in circles
+            self._solver.setOptionValue("solver", "ipm")
+            run(self._solver, "mix of routings")
+            self._solver.setOptionValue("solver", "choose" if self._simplex else "ipm")
         solution = self._solver.getSolution()
         shares = np.maximum(np.array(solution.col_value[self.groups :]), 0)
         prices = np.maximum(-np.array(solution.row_dual[: self.classes]), 0)
         return float(self._solver.getObjectiveValue()), shares, prices
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the simplex method has done all it may, counted: what is found now need only be near the best."""
+        return self._iterations > _MOST_ITERATIONS
 
     def basis(self) -> tuple[Array, Array]:
         """Return which columns (groups first) and which class rows' slacks are basic."""

@@ -12,6 +12,8 @@ from typing import Any
 import attrs
 import numpy as np
 
+from collc.ir.progress import progress
+
 from .expanded import Expanded
 from .master import Master
 
@@ -100,10 +102,11 @@ class _Search:
     def improve(self, target: float) -> tuple[float, Array]:
         """Column generation until the target is met, or nothing better exists; return the time and all shares."""
         before = float("inf")
-        near = 1 + (_NEAR_LARGE if self.large else _NEAR)
-        for _ in range(_ROUNDS):
+        for turn in range(_ROUNDS):
+            progress(f"mixing routings of {self.expanded.steps} steps", turn)
             time, shares, duals = self.master.solve()
-            if time <= max(self.best, target) * near:
+            near = _NEAR_LARGE if self.large or self.master.exhausted else _NEAR
+            if time <= max(self.best, target) * (1 + near):
                 break
             weight = _WEIGHT if time < before * (1 - 1e-9) else 0.0
             before = time

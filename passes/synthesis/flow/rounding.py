@@ -12,7 +12,9 @@ finds the best for small networks. Often nothing is lost at all.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from fractions import Fraction
+from math import ceil
 from typing import Any
 
 import attrs
@@ -22,12 +24,16 @@ from .expanded import Expanded
 from .integers import choose_pieces
 from .mixing import Mix
 
-__all__ = ["Pieces", "excess", "round_mix"]
+__all__ = ["MOST_PARTS", "Pieces", "excess", "round_freely", "round_mix"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+_FEW, _USUAL, MOST_PARTS = 4, 12, 64  # pieces that are tried unless told otherwise; pieces of a shard at all
 _WHOLE = 1e-6
+_TOLERANCE = Fraction(1, 10**6)  # of the program's time, which is a float
 _PROGRAM = 1000  # paths of a mix whose integer programs take a second or so
+#: for every length of paths the paths' numbers among those of a shard, and their cells as rows
+_Cells = list[tuple[Array, Array]]
 _STEEPNESS = (1.0, 3.0)  # of the penalty on links above their share
 _SWEEPS = 20
 
@@ -54,22 +60,64 @@ def round_mix(mix: Mix, most_parts: int, target: Fraction, thorough: bool = Fals
 
     Integer programs are solved for small networks, and with ``thorough`` for all.
     """
-    floors = sorted((_floor(mix, target, parts), parts) for parts in range(1, most_parts + 1))
-    best = min((_guided(mix, parts) for _, parts in floors), key=lambda pieces: (pieces.time, pieces.parts))
-    for everything in (False, True) if thorough or len(mix.shares) <= _PROGRAM else ():
-        for floor, parts in floors:
-            if (best.time, best.parts) <= (floor, parts):
-                break
-            pieces = _programmed(mix, parts, _free(mix, everything))
-            best = min(best, pieces, key=lambda pieces: (pieces.time, pieces.parts))
-    return best
+    return _Search(mix, target, thorough).among(range(1, most_parts + 1))
 
 
-def _floor(mix: Mix, target: Fraction, parts: int) -> Fraction:
-    """Return the least time that so many pieces a shard allow: where links are alike, a whole number of them."""
-    if set(mix.expanded.capacity) != {1}:
-        return target
-    return Fraction(-(-target * parts // 1), parts)
+def round_freely(mix: Mix, target: Fraction, thorough: bool = False) -> Pieces:
+    """Return what :func:`round_mix` returns for the best of :data:`_USUAL` pieces at most.
+
+    Where links are alike the busiest one carries whole pieces at every step, so only multiples of the denominator of
+    the program's time can reach that time. :data:`_FEW` pieces are mostly enough, and more are tried only where they
+    are not; more than :data:`_USUAL` where the program's own shares are whole pieces then.
+    """
+    search = _Search(mix, target, thorough)
+    best = search.among(range(1, _FEW + 1))
+    return search.among([*range(_FEW + 1, _USUAL + 1), *_whole(mix)], best)
+
+
+def _whole(mix: Mix) -> list[int]:
+    """Return the least number of pieces above :data:`_USUAL` of which every share is some, if there is one."""
+    for parts in range(_USUAL + 1, MOST_PARTS + 1):
+        pieces = mix.shares * parts
+        if np.abs(pieces - np.rint(pieces)).max(initial=0) < _WHOLE:
+            return [parts]
+    return []
+
+
+@attrs.frozen(eq=False)
+class _Search:
+    """The search for the pieces of least time, and of those the fewest a shard."""
+
+    mix: Mix
+    target: Fraction
+    thorough: bool
+
+    def among(self, numbers: Iterable[int], best: Pieces | None = None) -> Pieces:
+        """Return the best in so many pieces a shard, or what is ``best`` already."""
+        floors = sorted((self._floor(parts), parts) for parts in numbers)
+        for make in self._ways():
+            for floor, parts in floors:
+                if best is not None and (best.time, best.parts) <= (floor, parts):
+                    break
+                found = make(parts)
+                best = found if best is None else min(best, found, key=lambda pieces: (pieces.time, pieces.parts))
+        assert best is not None
+        return best
+
+    def _ways(self) -> list[Callable[[int], Pieces]]:
+        ways: list[Callable[[int], Pieces]] = [lambda parts: _guided(self.mix, parts)]
+        if self.thorough or len(self.mix.shares) <= _PROGRAM:
+            split, everything = (_free(self.mix, every) for every in (False, True))
+            ways.append(lambda parts: _programmed(self.mix, parts, split))
+            ways.append(lambda parts: _programmed(self.mix, parts, everything))
+        return ways
+
+    def _floor(self, parts: int) -> Fraction:
+        """Return a time that so many pieces a shard cannot beat: where links are alike, a whole number of them."""
+        least = max(self.target, Fraction(self.mix.time) * (1 - _TOLERANCE))
+        if set(self.mix.expanded.capacity) != {1}:
+            return least
+        return Fraction(ceil(least * parts), parts)
 
 
 def _free(mix: Mix, everything: bool) -> Array:
@@ -119,47 +167,77 @@ class _Guide:
         self.load = np.bincount(cell, weights=mix.shares[path] * parts, minlength=expanded.cells)
         capacity = np.tile([float(c) for c in expanded.capacity], expanded.steps)
         busiest = (self.load / capacity).reshape(expanded.steps, -1).max(axis=1)
-        self.share = np.repeat(busiest, expanded.classes) * capacity
+        share = np.repeat(busiest, expanded.classes) * capacity
+        self.penalty = self._penalty(self.load, share)
         self.units = np.where(mix.shares > 1 - _WHOLE, parts, 0)
-        self.free = _free(mix, everything=False)
         cells = np.split(cell, np.searchsorted(path, np.arange(1, len(mix.paths))))
-        self.cells = {i: cells[i] for i in self.free.tolist()}
-        self.shards: dict[int, list[int]] = {}
-        for i in self.free.tolist():
-            self.shards.setdefault(int(mix.commodity[i]), []).append(i)
+        free = _free(mix, everything=False).tolist()
+        self.cells = {i: (cells[i], share[cells[i]]) for i in free}
+        shards: dict[int, list[int]] = {}
+        for i in free:
+            shards.setdefault(int(mix.commodity[i]), []).append(i)
+        self.shards = [(paths, _by_length([cells[i] for i in paths])) for paths in shards.values()]
 
     def run(self) -> Pieces:
-        for paths in self.shards.values():
-            self._round(paths)
+        for paths, cells in self.shards:
+            self._round(paths, cells)
         best = _pieces(self.mix, self.units, self.parts)
         for _ in range(_SWEEPS):
-            if not sum(self._move(path, paths) for paths in self.shards.values() for path in paths):
+            if not sum(self._move(nth, *shard) for shard in self.shards for nth in range(len(shard[0]))):
                 break
             pieces = _pieces(self.mix, self.units, self.parts)
             best = min(best, pieces, key=lambda p: p.time)
         return best
 
-    def _round(self, paths: list[int]) -> None:
+    def _round(self, paths: list[int], cells: _Cells) -> None:
         for i in paths:
             amount = float(self.mix.shares[i]) * self.parts
             self.units[i] = int(amount + _WHOLE)
-            self.load[self.cells[i]] += self.units[i] - amount
+            self._load(i, self.units[i] - amount)
         for _ in range(self.parts - int(self.units[paths].sum())):
-            self._add(min(paths, key=self._penalty), 1)
+            self._add(paths[int(self._penalties(cells).argmin())], 1)
 
-    def _move(self, path: int, paths: list[int]) -> bool:
+    def _move(self, nth: int, paths: list[int], cells: _Cells) -> bool:
         """Put one piece of a path where it is best; return whether that is another path."""
-        if not self.units[path]:
+        if not self.units[paths[nth]]:
             return False
-        self._add(path, -1)
-        best = min(paths, key=lambda i: (self._penalty(i), i != path))
-        self._add(best, 1)
-        return best != path
+        self._add(paths[nth], -1)
+        penalties = self._penalties(cells)
+        best = int(penalties.argmin())
+        if penalties[nth] == penalties[best]:
+            best = nth
+        self._add(paths[best], 1)
+        return best != nth
 
     def _add(self, path: int, pieces: int) -> None:
         self.units[path] += pieces
-        self.load[self.cells[path]] += pieces
+        self._load(path, pieces)
 
-    def _penalty(self, path: int) -> float:
-        above = self.load[self.cells[path]] - self.share[self.cells[path]]
-        return float(np.exp(np.minimum(above * self.steepness, 50)).sum())
+    def _load(self, path: int, amount: float) -> None:
+        cells, share = self.cells[path]
+        load = self.load.take(cells) + amount
+        self.load[cells] = load
+        self.penalty[cells] = self._penalty(load, share)
+
+    def _penalty(self, load: Array, share: Array) -> Array:
+        """Return what one piece more is to cost on cells that carry so much."""
+        above = (load - share) * self.steepness
+        np.minimum(above, 50, out=above)
+        return np.exp(above, out=above)
+
+    def _penalties(self, cells: _Cells) -> Array:
+        """Return what one piece more is to cost on each path of a shard."""
+        costs = [np.add.reduce(self.penalty.take(table), axis=1) for _, table in cells]
+        if len(costs) == 1:
+            return costs[0]
+        found = np.empty(sum(len(nth) for nth, _ in cells))
+        for (nth, _), cost in zip(cells, costs, strict=True):
+            found[nth] = cost
+        return found
+
+
+def _by_length(cells: list[Array]) -> _Cells:
+    """Return the cells of paths as a table for every length, with the paths' numbers."""
+    lengths = np.array([len(row) for row in cells])
+    listed = [np.flatnonzero(lengths == length) for length in np.unique(lengths)]
+    return [(nth, np.stack([cells[i] for i in nth])) for nth in listed]

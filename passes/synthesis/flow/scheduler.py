@@ -31,13 +31,12 @@ from .action import free_action
 from .expanded import Expanded
 from .mixing import Mix, best_mix
 from .response import respond
-from .rounding import Pieces, round_mix
+from .rounding import MOST_PARTS, Pieces, round_freely, round_mix
 
 __all__ = ["Flow"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-_MOST_PARTS = 64
 _LONGER = 4  # further steps than the diameter that are tried for a faster schedule
 _CLOSE = Fraction(1, 200)  # fewer steps are worth so much time
 _NEAR = Fraction(1, 10**6)
@@ -59,7 +58,10 @@ class Flow(Pass):
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = Schedule
 
-    chunks: int = attrs.field(default=4, metadata={"help": "cut a shard in at most this many pieces"})
+    chunks: int | None = attrs.field(
+        default=None,
+        metadata={"help": "cut a shard in at most this many pieces; unless given, in as few as take the least time"},
+    )
     steps: int | None = attrs.field(
         default=None, metadata={"help": "take this many steps, at least the diameter; else as many as pay"}
     )
@@ -97,6 +99,8 @@ class Flow(Pass):
         mix = mixes[-1]
         if trial is mean:
             mix = best_mix(attrs.evolve(full, steps=mix.expanded.steps), mix.time)
+        if self.chunks is None:
+            return round_freely(mix, target, self.thorough)
         return round_mix(mix, self.chunks, target, self.thorough)
 
     def _large(self, topology: Topology, action: Moves) -> Pieces:
@@ -121,8 +125,8 @@ class Flow(Pass):
                 hint="write the schedule by hand: `schedule NAME using steps { ... }`",
                 exit_status=3,
             )
-        if not 1 <= self.chunks <= _MOST_PARTS:
-            raise error("C0562", f"flow cuts shards in 1 to {_MOST_PARTS} pieces, found `chunks: {self.chunks}`")
+        if self.chunks is not None and not 1 <= self.chunks <= MOST_PARTS:
+            raise error("C0562", f"flow cuts shards in 1 to {MOST_PARTS} pieces, found `chunks: {self.chunks}`")
         topology.require_connected("an all-to-all")
         diameter = topology.diameter or 0
         if self.steps is not None and self.steps < diameter:
