@@ -6,6 +6,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
 from itertools import combinations, product
+from math import ceil
 from typing import Any
 
 import attrs
@@ -13,8 +14,10 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from sampling import every
 from strategies import complete, connected, hypercube, regular, star, torus, uniring
 
+from collc.frontends.coll.families.searched import diamond
 from collc.ir.collective import KINDS, ROOTED, Collective
 from collc.ir.cost import cost
 from collc.ir.diagnostic import CollcError
@@ -256,7 +259,7 @@ def test_only_the_whole_program_proves_that_there_is_none(monkeypatch: pytest.Mo
     def misses(demand: Demand, ask: Question, *limits: Any) -> Answer:
         asked.append((ask.types, ask.folded))
         whole = ask.types == 4 and not ask.folded
-        return real(demand, ask, *limits) if whole else Answer("infeasible", None, None, 0, 0)
+        return real(demand, ask, *limits) if whole else Answer("infeasible", None, None, 0)
 
     monkeypatch.setattr(search, "solve", misses)
     found = least_rounds(demand, 3, 4, Limits())
@@ -264,9 +267,83 @@ def test_only_the_whole_program_proves_that_there_is_none(monkeypatch: pytest.Mo
     assert asked == [(1, True), (2, True), (4, True), (1, False), (2, False), (4, False)]
 
 
-def test_out_of_time() -> None:
-    demand = Demand.of(torus(3, 2), Collective("allgather", 6))
-    refusal(lambda: least_rounds(demand, 3, 4, Limits(seconds=0.0)), "C0540")
+def rounds_taken(schedule: Schedule, chunks: int) -> int:
+    """The rounds of a schedule on links that are alike: by step, the most chunks on a link.
+
+    A broadcast cuts the vector in chunks, of which every shard has its share.
+    """
+    load: dict[tuple[int, int], Fraction] = {}
+    cut = schedule.parts * (schedule.collective.num_shards if schedule.collective.kind == "broadcast" else 1)
+    for step, link, lo, hi in zip(
+        schedule.step.tolist(), schedule.route.tolist(), schedule.lo.tolist(), schedule.hi.tolist(), strict=True
+    ):
+        load[step, link] = load.get((step, link), Fraction(0)) + Fraction((hi - lo) * chunks, cut)
+    steps = {step for step, _ in load}
+    return sum(ceil(max(amount for (at, _), amount in load.items() if at == step)) for step in steps)
+
+
+LIMITED = [(torus(3, 2), 4), (biring(5), 2), (biring(4), 3), (hypercube(3), 3), (uniring(4), 2), (diamond(), 2)]
+
+
+@pytest.mark.parametrize("kind", ["allgather", "reduce-scatter", "allreduce", "broadcast", "gather"])
+@pytest.mark.parametrize(("topology", "chunks"), LIMITED, ids=lambda x: getattr(x, "name", x))
+def test_no_limit_is_exceeded(topology: Topology, chunks: int, kind: str) -> None:
+    """Of an allreduce both phases count together; what is fewer than possible is an error."""
+    free = rounds_taken(exact(topology, kind, chunks=chunks), chunks)
+    for rounds in every(2, range(max(1, free - 4), free + 3)):
+        try:
+            assert rounds_taken(exact(topology, kind, chunks=chunks, rounds=rounds), chunks) <= rounds
+        except CollcError as problem:
+            assert problem.diagnostics[0].code in ("C0536", "C0540") and rounds < free
+            assert "rounds are needed at least" in str(problem.diagnostics[0].notes)
+    fewest = cost(exact(topology, kind, chunks=chunks)).T_L
+    for steps in every(2, range(1, fewest + 3)):
+        try:
+            assert cost(exact(topology, kind, chunks=chunks, steps=steps)).T_L <= steps
+        except CollcError as problem:
+            assert problem.diagnostics[0].code == "C0536" and steps < fewest
+
+
+def test_both_phases_of_an_allreduce_share_a_limit() -> None:
+    """Each phase of diamond takes 7 rounds in 3 steps, so 14 are enough and 13 are not."""
+    schedule = exact(diamond(), "allreduce", chunks=2, rounds=14)
+    assert (rounds_taken(schedule, 2), cost(schedule).T_L) == (14, 6)
+    assert "14 rounds are needed at least in both" in refusal(
+        lambda: exact(diamond(), "allreduce", chunks=2, rounds=13), "C0536"
+    )
+    assert "6 in both phases" in refusal(lambda: exact(diamond(), "allreduce", steps=5), "C0536")
+
+
+def test_phases_trade_steps_for_rounds() -> None:
+    """A phase on a 3x2 torus takes 6 rounds in 2 steps or 5 in 3: 11 rounds take 5 steps."""
+    found = [cost(exact(torus(3, 2), "allreduce", chunks=4, rounds=n)) for n in (10, 11, 12)]
+    assert [(c.T_L, c.T_B) for c in found] == [(6, Fraction(5, 3)), (5, Fraction(11, 6)), (4, 2)]
+
+
+# ---- effort
+
+
+def test_all_searches_share_one_budget() -> None:
+    """When it is used up the best found is returned, with its gap; where nothing was found that is an error."""
+    cube = hypercube(4)
+    limits = Limits(effort=1)
+    first = least_rounds(Demand.of(cube, Collective("broadcast", 16, root=0)), 4, 4, limits)
+    assert limits.left < search._WORK and first.least <= (first.rounds or 99)
+    limits.left = 0
+    after = least_rounds(Demand.of(cube, Collective("broadcast", 16, root=0)), 4, 4, limits)
+    assert (after.arrivals, after.impossible) == (None, False)
+    assert "not proved" in exact(cube, "broadcast", effort=1).scheduler
+
+
+def test_a_later_number_of_chunks_that_fails_takes_nothing_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = search.solve
+
+    def once(demand: Demand, ask: Question, *limits: Any) -> Answer:
+        monkeypatch.setattr(search, "solve", lambda *_: Answer("stopped", None, None, 0))
+        return real(demand, ask, *limits)
+
+    monkeypatch.setattr(search, "solve", once)
+    assert exact(torus(3, 2), "alltoall").parts >= 1
 
 
 def test_options_that_cannot_be() -> None:

@@ -68,6 +68,11 @@ class Demand:
         return self.collective.kind in ("allgather", "broadcast")
 
     @property
+    def rooted(self) -> bool:
+        """Whether all items start, or are all wanted, at one rank, every one its own way: then a flow says it all."""
+        return self.collective.kind in ("gather", "scatter")
+
+    @property
     def folds(self) -> bool:
         """Whether a group moves every rank, so that rank 0's items can stand for all."""
         return self.topology.symmetry is not None and self.collective.kind in ("allgather", "alltoall")

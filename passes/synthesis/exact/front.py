@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from .known import known_arrivals
 from .schedules import Arrivals, rounds_of
 from .search import Found, Limits, least_rounds, rounds_bound, rounds_per_item
 
-__all__ = ["chunk_numbers", "front", "require_possible", "within"]
+__all__ = ["chunk_numbers", "front", "require_possible", "together", "unsettled", "within"]
 
 _MORE_STEPS = 2  # how far past the fewest steps a front goes where nobody says
 _MOST_CHUNKS = 12  # chunk numbers above are tried only when asked for
@@ -53,7 +54,8 @@ def _rounds(demand: Demand, arrivals: Arrivals, grain: int) -> int:
 def front(demand: Demand, chunks: int, last: int | None, limits: Limits) -> list[Found]:
     """Return the best for every number of steps up to ``last`` that takes fewer rounds than all before.
 
-    It ends where the bound on rounds is met, or two steps past the fewest where nothing else is said.
+    It ends where the bound on rounds is met, or two steps past the fewest where nothing else is said; it is empty where
+    nothing was found within the limits.
     """
     bound = rounds_bound(demand, chunks)[0]
     starts = [breadth_first(demand)] if demand.spreads else []
@@ -68,8 +70,6 @@ def front(demand: Demand, chunks: int, last: int | None, limits: Limits) -> list
             starts = [*starts, found.arrivals]
         if found.rounds == bound:
             break
-    if not points:
-        raise _unsettled(chunks, None)
     return points
 
 
@@ -77,18 +77,44 @@ def within(demand: Demand, chunks: int, rounds: int, last: int | None, limits: L
     """Return the schedule of the fewest steps that takes at most so many rounds, then of the fewest rounds."""
     starts = [breadth_first(demand)] if demand.spreads else []
     starts += known_arrivals(demand)
-    settled = True
+    tried: list[Found] = []
     for steps in _range(demand, last):
-        found = least_rounds(demand, steps, chunks, limits, starts, most=rounds)
-        if found.arrivals is not None:
-            return found
-        settled = settled and found.impossible
-    if not settled:
-        raise _unsettled(chunks, rounds)
-    raise error(
+        tried.append(least_rounds(demand, steps, chunks, limits, starts, most=rounds))
+        if tried[-1].arrivals is not None:
+            return tried[-1]
+    least = min(found.least for found in tried)
+    if not all(found.impossible for found in tried):
+        raise unsettled(chunks, rounds, [f"{max(least, rounds_bound(demand, chunks)[0])} rounds are needed at least"])
+    raise _none(f"at most {tried[-1].steps} steps and {rounds} rounds", chunks, max(least, rounds + 1))
+
+
+def together(fronts: Sequence[Sequence[Found]], steps: int | None, rounds: int | None) -> tuple[Found, ...]:
+    """Return the points, one of every front, that take no more than so many steps and rounds together.
+
+    Where rounds are limited they are of the fewest steps, then the fewest rounds, else the other way round.
+    """
+    pairs = [points for points in product(*fronts) if steps is None or sum(p.taken for p in points) <= steps]
+    fit = [points for points in pairs if rounds is None or sum(p.rounds or 0 for p in points) <= rounds]
+
+    def rank(points: tuple[Found, ...]) -> tuple[Fraction | int, ...]:
+        taken, share = sum(p.taken for p in points), sum((p.share for p in points), Fraction(0))
+        return (share, taken) if rounds is None else (taken, share)
+
+    if fit:
+        return min(fit, key=rank)
+    chunks = fronts[0][0].chunks
+    least = min(sum(p.rounds or 0 for p in points) for points in pairs)
+    if not all(p.proved for front in fronts for p in front):
+        raise unsettled(chunks, rounds, [f"the best found takes {least} rounds"])
+    most = steps or max(sum(p.steps for p in points) for points in pairs)
+    raise _none(f"at most {most} steps and {rounds} rounds", chunks, least)
+
+
+def _none(what: str, chunks: int, least: int) -> CollcError:
+    return error(
         "C0536",
-        f"there is no schedule of at most {steps} steps and {rounds} rounds with {chunks} chunks a shard",
-        notes=["an exhaustive search has shown it"],
+        f"there is no schedule of {what} with {chunks} chunks a shard",
+        notes=[f"an exhaustive search has shown it: {least} rounds are needed at least"],
         hint="allow more rounds or steps, or other chunks",
         exit_status=3,
     )
@@ -99,17 +125,23 @@ def _range(demand: Demand, last: int | None) -> Iterable[int]:
     return range(least, (last or least + _MORE_STEPS) + 1)
 
 
-def require_possible(demand: Demand, chunks: int | None, steps: int | None, rounds: int | None) -> None:
-    """Raise C0536 where a bound shows at once that there is no such schedule."""
-    why = None
-    if steps is not None and steps < demand.steps_bound:
-        source, target = _farthest(demand)
-        hops = demand.steps_bound
-        why = f"{steps} steps", f"it is {hops} hops from rank {source} to rank {target}", f"allow {hops} steps"
-    if chunks is not None and rounds is not None and rounds < rounds_bound(demand, chunks)[0]:
-        least, reason = rounds_bound(demand, chunks)
-        what = f"{rounds} rounds with {chunks} chunks a shard"
-        why = what, f"{least} rounds are needed at least ({reason})", f"allow {least} rounds"
+def require_possible(
+    demands: Sequence[Demand], chunks: int | None, steps: int | None, rounds: int | None
+) -> None:  # fmt: skip
+    """Raise C0536 where a bound shows at once that there is no such schedule: for an allreduce, of both its phases."""
+    why, hops = None, sum(demand.steps_bound for demand in demands)
+    both = f", {hops} in both phases" if len(demands) > 1 else ""
+    if steps is not None and steps < hops:
+        source, target = _farthest(demands[0])
+        note = f"it is {demands[0].steps_bound} hops from rank {source} to rank {target}{both}"
+        why = f"{steps} steps", note, f"allow {hops} steps"
+    if chunks is not None and rounds is not None:
+        bounds = [rounds_bound(demand, chunks) for demand in demands]
+        least, reason = sum(bound for bound, _ in bounds), bounds[0][1]
+        if rounds < least:
+            what = f"{rounds} rounds with {chunks} chunks a shard"
+            phases = " in both phases" if len(demands) > 1 else ""
+            why = what, f"{least} rounds are needed at least{phases} ({reason})", f"allow {least} rounds"
     if why:
         raise error(
             "C0536",
@@ -127,11 +159,13 @@ def _farthest(demand: Demand) -> tuple[str, str]:
     return names[int(demand.source[item])], names[int(rank)]
 
 
-def _unsettled(chunks: int, rounds: int | None) -> CollcError:
+def unsettled(chunks: int, rounds: int | None, notes: Sequence[str] = ()) -> CollcError:
+    """Return the mistake of a search that ended at its limits with nothing."""
     wanted = f"of {rounds} rounds " if rounds is not None else ""
     return error(
         "C0540",
         f"the search ended without a schedule {wanted}and without a proof that there is none ({chunks} chunks a shard)",
+        notes=list(notes),
         hint="raise `effort` or `size-limit`, or ask for fewer chunks",
         exit_status=3,
     )

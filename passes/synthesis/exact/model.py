@@ -13,12 +13,12 @@ item 0 decides for all, and the program is as many times smaller as there are ra
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import attrs
 import numpy as np
 
+from ...solver import run
 from .demand import Demand
 
 __all__ = ["Answer", "Question", "program_size", "solve"]
@@ -26,6 +26,9 @@ __all__ = ["Answer", "Question", "program_size", "solve"]
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _MOST_ENTRIES = 10_000_000
+_OPTIONS: tuple[tuple[str, Any], ...] = (
+    ("output_flag", False), ("threads", 1), ("random_seed", 0), ("mip_rel_gap", 0.0), ("mip_abs_gap", 0.999),
+)  # fmt: skip
 
 
 @attrs.frozen
@@ -45,15 +48,15 @@ class Question:
 class Answer:
     """What came of it: ``arrival[piece, rank]`` (0 at the source, steps from 1, -1 never), where any was found.
 
-    ``bound`` is a proved lower bound on the total length in grains; ``status`` is ``optimal``, ``infeasible``,
-    ``stopped`` (at the limit of nodes) or ``late`` (out of time). Pieces count item by item.
+    ``bound`` is a proved lower bound on the total length in grains; ``status`` is ``optimal``, ``infeasible`` or
+    ``stopped`` (at a limit). ``questions`` says how much work it was (:mod:`...solver`). Pieces count item by item.
     """
 
     status: str
     arrival: Array | None
     total: int | None
     bound: int
-    nodes: int
+    questions: int = 0
 
 
 class _Rows:
@@ -183,8 +186,8 @@ def _classes(demand: Demand) -> list[Array]:
     ]  # fmt: skip
 
 
-def solve(demand: Demand, ask: Question, effort: int, seconds: float) -> Answer:
-    """Put the question to HiGHS; ``effort`` limits the nodes of its search, ``seconds`` is for safety only."""
+def solve(demand: Demand, ask: Question, nodes: int, questions: int) -> Answer:
+    """Put the question to HiGHS; ``nodes`` and ``questions`` (:func:`...solver.run`) limit its search."""
     import highspy
 
     program = _program(demand, ask)
@@ -208,36 +211,27 @@ def solve(demand: Demand, ask: Question, effort: int, seconds: float) -> Answer:
     lp.a_matrix_.index_ = np.concatenate(rows.index).astype(np.int32)
     lp.a_matrix_.value_ = np.concatenate(rows.value)
     model = highspy.Highs()
-    for name, value in _options(effort, seconds):
+    for name, value in (*_OPTIONS, ("mip_max_nodes", nodes)):
         model.setOptionValue(name, value)
     model.passModel(lp)
-    model.run()
-    return _answer(model, highspy, program)
-
-
-def _options(effort: int, seconds: float) -> Sequence[tuple[str, Any]]:
-    return (
-        ("output_flag", False), ("threads", 1), ("random_seed", 0), ("mip_max_nodes", effort),
-        ("time_limit", seconds), ("mip_rel_gap", 0.0), ("mip_abs_gap", 0.999),
-    )  # fmt: skip
+    what = f"integer program of {program.columns} unknowns"
+    questions = run(model, f"{what} for {ask.steps} steps, {ask.types * ask.grain} chunks", questions)
+    return attrs.evolve(_answer(model, highspy, program), questions=questions)
 
 
 def _answer(model: Any, highspy: Any, program: _Program) -> Answer:
     status, info = model.getModelStatus(), model.getInfo()
-    nodes = int(info.mip_node_count)
     if status == highspy.HighsModelStatus.kInfeasible:
-        return Answer("infeasible", None, None, 0, nodes)
-    if status == highspy.HighsModelStatus.kTimeLimit:
-        return Answer("late", None, None, 0, nodes)
+        return Answer("infeasible", None, None, 0)
     found = info.primal_solution_status == 2
     bound = float(info.mip_dual_bound)
     bound = max(program.ask.least, int(np.ceil(bound - 1e-6))) if np.isfinite(bound) else program.ask.least
     if not found:
-        return Answer("stopped", None, None, bound, nodes)
+        return Answer("stopped", None, None, bound)
     value = np.array(model.getSolution().col_value)
     total = round(value[program.lengths :].sum())
     done = status == highspy.HighsModelStatus.kOptimal
-    return Answer("optimal" if done else "stopped", _arrivals(program, value), total, total if done else bound, nodes)
+    return Answer("optimal" if done else "stopped", _arrivals(program, value), total, total if done else bound)
 
 
 def _arrivals(program: _Program, value: Array) -> Array:

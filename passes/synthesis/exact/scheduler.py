@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import ClassVar
@@ -22,7 +22,7 @@ from ...compose import compose
 from ...reverse import Reverse, reverse
 from ..operations import require_commutative
 from .demand import Demand
-from .front import chunk_numbers, front, require_possible, within
+from .front import chunk_numbers, front, require_possible, together, unsettled, within
 from .schedules import schedule_of
 from .search import Found, Limits, require_small, rounds_per_item, too_large
 
@@ -40,7 +40,8 @@ class Exact(Pass):
     carries as many chunks as its bandwidth has units of the narrowest measure. ``latency`` is the fewest steps, then
     the fewest rounds; ``bandwidth``, and either where ``steps`` are given, the fewest rounds per chunk, then the fewest
     steps. The schedule's scheduler says ``exact``, and what is proved where that is not everything. An allreduce is a
-    reduce-scatter, then an allgather, each the best of its kind.
+    reduce-scatter, then an allgather, each the best of its kind, or where ``steps`` or ``rounds`` are given the best
+    pair that takes no more of them together.
 
     Raises C0535 (too large), C0536 (there is no such schedule), C0537 (not proved, with ``proof``), C0538 (options
     that cannot be), C0539 (switches), C0540 (not settled within the limits), C0301 (not strongly connected).
@@ -54,13 +55,19 @@ class Exact(Pass):
     objective: str = attrs.field(
         default="latency", metadata={"help": "what comes first: latency (fewest steps) or bandwidth"}
     )
-    chunks: int | None = attrs.field(default=None, metadata={"help": "chunks a shard; a few numbers are tried"})
-    steps: int | None = attrs.field(default=None, metadata={"help": "the most steps"})
+    chunks: int | None = attrs.field(
+        default=None,
+        metadata={"help": "chunks a shard, or of a broadcast or reduce the vector; a few numbers are tried"},
+    )
+    steps: int | None = attrs.field(
+        default=None, metadata={"help": "the most steps, of both phases of an allreduce together"}
+    )
     rounds: int | None = attrs.field(
-        default=None, metadata={"help": "the most rounds, with `chunks`: chunks that a link carries in all steps"}
+        default=None,
+        metadata={"help": "the most rounds in all steps, of both phases of an allreduce together; with `chunks`"},
     )
     effort: int = attrs.field(
-        default=100, metadata={"help": "how long to search: nodes of a search times thousands of unknowns"}
+        default=100, metadata={"help": "how much to search: all searches together, counted in steps of the solver"}
     )
     size_limit: int = attrs.field(default=20_000, metadata={"help": "the most unknowns of one integer program"})
     proof: bool = attrs.field(default=False, metadata={"help": "make it an error if the best found is not proved"})
@@ -69,15 +76,20 @@ class Exact(Pass):
         require_commutative(self.name, ir.collective)
         self._check()
         _require(ir.topology)
+        limits = Limits(self.effort, self.size_limit)
         if ir.collective.kind != "allreduce":
-            return scheduled(ir, self._best)
+            return scheduled(ir, partial(self._best, limits=limits))
         halves = [
-            scheduled(Problem(ir.topology, attrs.evolve(ir.collective, kind=kind)), self._best)
-            for kind in ("reduce-scatter", "allgather")
+            Problem(ir.topology, attrs.evolve(ir.collective, kind=kind)) for kind in ("reduce-scatter", "allgather")
         ]
-        both = compose(*halves)
+        if (self.steps is None and self.rounds is None) or ir.collective.num_ranks == 1:
+            made = [scheduled(half, partial(self._best, limits=limits)) for half in halves]
+        else:
+            found = self._together([_copied(half) for half in halves], limits)
+            made = [scheduled(half, partial(_given, point)) for half, point in zip(halves, found, strict=True)]
+        both = compose(*made)
         assert isinstance(both, Schedule)
-        return attrs.evolve(both, scheduler=max((half.scheduler for half in halves), key=len))
+        return attrs.evolve(both, scheduler=max((half.scheduler for half in made), key=len))
 
     def _check(self) -> None:
         wrong = [f"{n} is {v}, needed at least 1" for n, v in self._numbers() if v is not None and v < 1]
@@ -92,16 +104,49 @@ class Exact(Pass):
         names = ("chunks", "steps", "rounds", "effort", "size-limit")
         return [(name, getattr(self, name.replace("-", "_"))) for name in names]
 
-    def _best(self, demand: Demand) -> Found:
-        limits, bound = Limits(self.effort, self.size_limit), rounds_per_item(demand)[0]
-        require_possible(demand, self.chunks, self.steps, self.rounds)
+    def _best(self, demand: Demand, limits: Limits) -> Found:
+        require_possible([demand], self.chunks, self.steps, self.rounds)
         require_small(demand, limits)
-        found: list[Found] = []
-        for number in chunk_numbers(demand) if self.chunks is None else (self.chunks,):
-            found.append(self._with(demand, number, limits))
-            if found[-1].share == bound:
+        best = min(self._each(demand, partial(self._with, limits=limits)), key=self._rank)
+        self._require_proof(best)
+        return best
+
+    def _each(self, demand: Demand, work: Callable[[Demand, int], list[Found]]) -> list[Found]:
+        """Return what is found for all numbers of chunks, or until the network's cuts are met."""
+        bound, found = rounds_per_item(demand)[0], list[Found]()
+        numbers = chunk_numbers(demand) if self.chunks is None else (self.chunks,)
+        for number in numbers:
+            found += work(demand, number)
+            if found and found[-1].share == bound:
                 break
-        best = min(found, key=self._rank)
+        if not found:
+            raise unsettled(numbers[-1], None)
+        return found
+
+    def _with(self, demand: Demand, chunks: int, limits: Limits) -> list[Found]:
+        if self.rounds is not None:
+            return [within(demand, chunks, self.rounds, self.steps, limits)]
+        last = demand.steps_bound if self.objective == "latency" else None
+        return front(demand, chunks, self.steps or last, limits)[-1:]
+
+    def _together(self, places: Sequence[tuple[Topology, Collective]], limits: Limits) -> tuple[Found, ...]:
+        """Return the points of both phases of an allreduce that keep its limits together."""
+        demands = [_demand(*place) for place in places]
+        require_possible(demands, self.chunks, self.steps, self.rounds)
+        fronts: list[list[Found]] = []
+        for demand, other in zip(demands, demands[::-1], strict=True):
+            if fronts and places[0] == places[1]:
+                fronts.append(fronts[0])
+                continue
+            require_small(demand, limits)
+            last = None if self.steps is None else self.steps - other.steps_bound
+            fronts.append(self._each(demand, partial(front, last=last, limits=limits)))
+        found = together(fronts, self.steps, self.rounds)
+        for point in found:
+            self._require_proof(point)
+        return found
+
+    def _require_proof(self, best: Found) -> None:
         if self.proof and not best.proved:
             raise error(
                 "C0537",
@@ -110,13 +155,6 @@ class Exact(Pass):
                 hint="raise `effort` or `size-limit`, or leave out `proof`",
                 exit_status=3,
             )
-        return best
-
-    def _with(self, demand: Demand, chunks: int, limits: Limits) -> Found:
-        if self.rounds is not None:
-            return within(demand, chunks, self.rounds, self.steps, limits)
-        last = demand.steps_bound if self.objective == "latency" else None
-        return front(demand, chunks, self.steps or last, limits)[-1]
 
     def _rank(self, found: Found) -> tuple[Fraction | int, ...]:
         return found.share, found.taken, found.chunks
@@ -127,24 +165,35 @@ def scheduled(problem: Problem, best: Callable[[Demand], Found]) -> Schedule:
 
     What reduces is the reverse of what copies on the transpose (Corollary 1.1 of the direct-connect paper).
     """
-    topology, collective = problem.topology, problem.collective
-    if not collective.reduces:
-        return _forwards(topology, collective, best)
-    forward = collective.reversed()
-    if topology.reverse_links is not None:
-        back = Reverse().run(_forwards(topology, forward, best))
+    place = _copied(problem)
+    if not problem.collective.reduces:
+        return _forwards(*place, best)
+    if place[0] is problem.topology:
+        back = Reverse().run(_forwards(*place, best))
         assert isinstance(back, Schedule)
         return back
-    return attrs.evolve(reverse(_forwards(topology.transpose(), forward, best)), topology=topology)
+    return attrs.evolve(reverse(_forwards(*place, best)), topology=problem.topology)
+
+
+def _copied(problem: Problem) -> tuple[Topology, Collective]:
+    """Return where what is scheduled: the problem itself, or what it is the reverse of, where it reduces."""
+    topology, collective = problem.topology, problem.collective
+    if not collective.reduces:
+        return topology, collective
+    return topology if topology.reverse_links is not None else topology.transpose(), collective.reversed()
+
+
+def _demand(topology: Topology, collective: Collective) -> Demand:
+    if collective.num_shards * collective.num_ranks > _MOST_PLACES:
+        raise too_large(collective.num_shards * collective.num_ranks, Limits())
+    return Demand.of(topology, collective)
 
 
 def _forwards(topology: Topology, collective: Collective, best: Callable[[Demand], Found]) -> Schedule:
     if collective.num_ranks == 1:
         none: list[int] = []
         return Schedule(topology, collective, 1, none, none, none, none, none, none, discrete=True, scheduler="exact")
-    if collective.num_shards * collective.num_ranks > _MOST_PLACES:
-        raise too_large(collective.num_shards * collective.num_ranks, Limits())
-    demand = Demand.of(topology, collective)
+    demand = _demand(topology, collective)
     found = best(demand)
     assert found.arrivals is not None
     schedule = schedule_of(demand, found.arrivals, found.label)
@@ -205,13 +254,15 @@ def pareto(
     _require(problem.topology)
     if problem.collective.num_ranks == 1:
         return []
-    found: list[Found] = []
+    found, effort = list[Found](), limits or Limits()
 
     def every(demand: Demand) -> Found:
-        require_small(demand, limits or Limits())
+        require_small(demand, effort)
         number = chunk_numbers(demand)[0] if chunks is None else chunks
-        require_possible(demand, number, steps, None)
-        found.extend(front(demand, number, steps, limits or Limits()))
+        require_possible([demand], number, steps, None)
+        found.extend(front(demand, number, steps, effort))
+        if not found:
+            raise unsettled(number, None)
         return found[0]
 
     first = scheduled(problem, every)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from math import ceil
+from math import ceil, isqrt
 from typing import Any
 
 import attrs
@@ -14,24 +14,43 @@ from collc.ir.bounds import time_per_byte_bound
 from collc.ir.diagnostic import CollcError, error
 
 from .demand import Demand
-from .model import Question, program_size, solve
+from .model import Answer, Question, program_size, solve
+from .rooted import network_size, shortest
 from .schedules import Arrivals, rounds_of
 
 __all__ = ["Found", "Limits", "least_rounds", "require_small", "rounds_bound", "rounds_per_item", "too_large"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+_MOST_LINKS = 1 << 15  # of a network of ranks and times
+_WORK = 600_000
 
-@attrs.frozen
+
+@attrs.define
 class Limits:
-    """How far a search goes: nodes of one branch-and-bound search times thousands of unknowns, unknowns of a program.
+    """How far searches go: what all of them do together, and the unknowns of a program.
 
-    ``seconds`` are for safety: a search that takes longer is an error, never a worse schedule.
+    Counted, not timed: the same on every machine. A program of k thousand unknowns may search ``effort`` / k nodes. A
+    question of the solver (:func:`...solver.run`) counts (unknowns)^1.5, about what the work before it grows by; all
+    programs together may take ``_WORK`` times ``effort``, one of them a third.
     """
 
     effort: int = 100
     columns: int = 20_000
-    seconds: float = 900.0
+    left: int = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.left = _WORK * self.effort
+
+    def solve(self, demand: Demand, ask: Question, size: int) -> Answer | None:
+        """Put a question to the solver, or return nothing where that is beyond the limits."""
+        each = size * isqrt(size) + 1
+        questions = min(self.left, _WORK * self.effort // 3) // each
+        if size > self.columns or questions == 0:
+            return None
+        answer = solve(demand, ask, max(1, 1000 * self.effort // max(1, size)), questions)
+        self.left -= answer.questions * each
+        return answer
 
 
 @attrs.frozen(eq=False)
@@ -96,6 +115,8 @@ def least_rounds(
     ``starts`` are arrivals that are known to do; those that fit are upper bounds.
     """
     least, reason = rounds_bound(demand, chunks)
+    if demand.rooted:
+        return _rooted(demand, steps, chunks, most, least, reason)
     best, rounds = None, (most + 1 if most is not None else None)
     for start in starts:
         if start.last <= steps and chunks % start.chunks == 0:
@@ -110,11 +131,9 @@ def least_rounds(
         ask = Question(steps, types, chunks // types, folded, least, None if rounds is None else rounds - 1)
         size = program_size(demand, ask)
         smallest = size if smallest is None else min(size, smallest)
-        if size > limits.columns:
+        answer = limits.solve(demand, ask, size)
+        if answer is None:
             continue
-        answer = solve(demand, ask, max(1, 1000 * limits.effort // size), limits.seconds)
-        if answer.status == "late":
-            raise _late(limits.seconds)
         if answer.arrival is not None:
             best = Arrivals(types, chunks // types, _unfolded(demand, answer.arrival, ask))
             rounds = sum(rounds_of(demand, best))
@@ -130,6 +149,16 @@ def least_rounds(
     if smallest is not None and smallest > limits.columns:
         raise too_large(smallest, limits)
     return Found(steps, chunks, rounds if best is not None else None, best, least, reason)
+
+
+def _rooted(demand: Demand, steps: int, chunks: int, most: int | None, least: int, reason: str) -> Found:
+    """Return what :func:`least_rounds` does of a gather or scatter, by flows."""
+    found = shortest(demand, steps, chunks)
+    if found.least > least:
+        least, reason = found.least, "cuts of the network over time"
+    if most is not None and found.rounds > most:
+        return Found(steps, chunks, None, None, least, reason, impossible=least > most)
+    return Found(steps, chunks, found.rounds, found.arrivals, least, reason)
 
 
 def _attempts(demand: Demand, chunks: int) -> Iterator[tuple[int, bool]]:
@@ -160,6 +189,10 @@ def _unfolded(demand: Demand, arrival: Array, ask: Question) -> Array:
 
 def require_small(demand: Demand, limits: Limits) -> None:
     """Raise C0535 where even the smallest program is too large."""
+    if demand.rooted:
+        if network_size(demand, demand.steps_bound) > _MOST_LINKS:
+            raise too_large(network_size(demand, demand.steps_bound), Limits(columns=_MOST_LINKS))
+        return
     size = program_size(demand, Question(demand.steps_bound, 1, 1, demand.folds))
     if size > limits.columns:
         raise too_large(size, limits)
@@ -172,15 +205,5 @@ def too_large(size: int, limits: Limits) -> CollcError:
         f"the network is too large for an exact schedule: the smallest program has {size} unknowns or more",
         notes=[f"the limit is {limits.columns}"],
         hint="use `bfb`, fewer `chunks`, or raise `size-limit`",
-        exit_status=3,
-    )
-
-
-def _late(seconds: float) -> CollcError:
-    return error(
-        "C0540",
-        f"the exact search took longer than {seconds:g} s",
-        notes=["what it found by then would depend on the machine, so it is not used"],
-        hint="ask for fewer chunks or steps, lower `effort`, or use `bfb`",
         exit_status=3,
     )
