@@ -12,7 +12,7 @@ from collc.ir.program import BLOCK_COLUMNS, INSTRUCTION_COLUMNS, Opcode, Program
 
 from .hazards import synchronize
 
-__all__ = ["merge_rows", "reblock", "split_counts"]
+__all__ = ["merge_rows", "places", "reblock", "split_counts"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -37,10 +37,11 @@ def merge_rows(program: Program, joined: Array) -> Program | None:
     dep_start = np.searchsorted(pairs[0], np.arange(len(heads) + 1))
     merged = attrs.evolve(program, count=count, block_start=block_start, dep_start=dep_start, deps=pairs[1], **columns)
     run = execute(merged)
-    return None if run.deadlock else synchronize(merged, _places(run.finished))
+    return None if run.deadlock else synchronize(merged, places(run.finished))
 
 
-def _places(finished: Array) -> Array:
+def places(finished: Array) -> Array:
+    """Return each instruction's place in the order in which they finished."""
     order = np.empty(len(finished), dtype=np.int64)
     order[finished] = np.arange(len(finished))
     return order

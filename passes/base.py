@@ -2,7 +2,8 @@
 
 A pass receives a verified IR and leaves one; between those it may do as it likes. It never verifies, prints or
 times: the driver does. ``takes`` and ``gives`` are the IR levels; ``requires`` names facts that must hold
-(see :data:`FACTS`), checked by the driver before the pass runs.
+(see :data:`FACTS`), checked by the driver before the pass runs; ``establishes`` names those that hold after it. No pass
+loses one that held.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, ClassVar
 
 import attrs
 
+from collc.ir.collective import Collective
 from collc.ir.schedule import Schedule
 from collc.ir.symmetric import SymmetricSchedule
 
@@ -61,6 +63,7 @@ class Pass(ABC):
     takes: ClassVar[type | tuple[type, ...]]
     gives: ClassVar[type]
     requires: ClassVar[tuple[str, ...]] = ()
+    establishes: ClassVar[tuple[str, ...]] = ()
     #: whether the pieces it sends follow each other on purpose, so that joining messages would undo its work
     pipelined: ClassVar[bool] = False
     #: whether it takes a SymmetricSchedule where it takes a Schedule; others are given it unfolded
@@ -69,6 +72,15 @@ class Pass(ABC):
     takes_forests: ClassVar[bool] = False
     #: whether it changes a schedule for the sake of the program it becomes only
     for_programs: ClassVar[bool] = False
+    #: the passes that it runs, one on what the other leaves, to see what would become of an IR
+    tries: ClassVar[tuple[Pass, ...]] = ()
+
+    def turned(self, collective: Collective, found: Collective) -> Collective:
+        """Return the collective of what the pass makes of an IR of ``collective``: the same, unless a pass says else.
+
+        ``found`` is that of what it made, for what follows from more than ``collective``. The driver holds them equal.
+        """
+        return collective
 
     @abstractmethod
     def run(self, ir: Any) -> Any:

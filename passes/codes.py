@@ -91,7 +91,8 @@ fused into one instruction.
     "C0535": """a network that is too large for exact schedules
 
 `exact` asks an integer program which rank receives which chunk at which step. Its unknowns grow with the square of the
-ranks, the chunks and the steps; programs of more than 20,000 are not tried.
+ranks, the chunks and the steps; programs of more than 20,000 are not tried. A gather or scatter is a flow and needs no
+such program; there the links times the steps must be no more than 32,768.
 
 Use `bfb`, or ask for fewer chunks. `exact { size-limit: 50000 }` raises the limit, and what a search may take.
 """,
@@ -103,6 +104,8 @@ are so many hops apart, links through which so much must pass, or an exhaustive 
     collective c = allgather on biring(6);
     schedule c using exact { steps: 2 };                 # C0536: it is 3 hops from rank 0 to rank 3
     schedule c using exact { chunks: 2, rounds: 4 };     # C0536: 5 shards of 2 chunks over 2 links
+
+Both limits hold for the whole schedule: for an allreduce, for its two phases together.
 
 Allow more steps, more rounds (a round is one chunk on every link), or another number of chunks.
 """,
@@ -128,8 +131,8 @@ Leave the switches out and link the ranks that they join, or write the schedule 
 """,
     "C0540": """a search that did not end
 
-The search for an exact schedule came to its limits with neither a schedule nor a proof that there is none, or took far
-longer than it should. What a search has found when time runs out depends on the machine, so it is not used.
+The search for an exact schedule came to its limits with neither a schedule nor a proof that there is none. The limits
+count steps of the solver, so the search ends at the same place on every machine.
 
 Ask for fewer chunks or for more rounds or steps, raise `effort`, or use `bfb`.
 """,

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
+from collc.ir.collective import Collective
 from collc.ir.diagnostic import error
 from collc.ir.schedule import Forest, Routes, Schedule
 from collc.ir.symmetric import SymmetricSchedule
@@ -103,6 +104,9 @@ class Compose(Pass):
     gives: ClassVar[type] = Schedule
     takes_templates: ClassVar[bool] = True
     takes_forests: ClassVar[bool] = True
+
+    def turned(self, collective: Collective, found: Collective) -> Collective:
+        return attrs.evolve(collective, kind="allreduce", root=None)
 
     def run(self, ir: AnySchedule | Forest) -> AnySchedule | Forest:
         if isinstance(ir, Forest) and ir.collective.kind in ("allgather", "reduce-scatter", "broadcast", "reduce"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from math import gcd
 from typing import ClassVar
 
@@ -40,7 +41,8 @@ class Discretize(Pass):
     are rounded down to whole chunks, by one rule for all rows of a shard, so data that was there before is there after:
     the schedule stays correct whatever it is, and no link carries a chunk more per piece than its share (the rounding
     of section E.2 of the direct-connect paper, with the bound of Theorem 20). A schedule of ``bfb`` is solved for whole
-    chunks besides, by integer program (13). The remark says the number, why, and exactly what is lost.
+    chunks besides, by integer program (13), one of ``flow`` for fewer pieces. The remark says the number, why, and
+    exactly what is lost.
 
     Raises C0507 (an impossible number of chunks) and C0598 (a vector that cannot be cut in so few chunks).
     """
@@ -49,6 +51,7 @@ class Discretize(Pass):
     summary: ClassVar[str] = "cut every shard into equal chunks"
     takes: ClassVar[type] = Schedule
     gives: ClassVar[type] = Schedule
+    establishes: ClassVar[tuple[str, ...]] = ("discrete",)
     takes_templates: ClassVar[bool] = True
 
     max_chunks: int | None = attrs.field(
@@ -108,7 +111,7 @@ def _with_elements(collective: Collective, most: int, why: str) -> tuple[int, st
     if collective.size:
         elements = collective.size // (collective.num_ranks * _element(collective.dtype))
         if elements < most:
-            return max(elements, 1), f"a shard of {collective.size} bytes in all has no more elements"
+            return max(elements, 1), f"a shard of a vector of {collective.size} bytes has no more elements"
     return most, why
 
 
@@ -136,16 +139,13 @@ def _loss(exact: Schedule, found: Schedule) -> str:
 
 
 def _solved(exact: Schedule, rounded: Schedule, most: int, longest: int | None) -> Schedule:
-    """Return a better schedule of whole chunks than one that was rounded, where breadth first has one."""
+    """Return a better schedule of whole chunks than one that was rounded, where its scheduler has one."""
     least, best = time_per_byte(exact), time_with_messages(rounded, longest)
     alike = len({kind.latency for kind in exact.topology.classes}) == 1  # else bandwidth is not all that counts
-    if exact.scheduler != "bfb" or best <= least or not alike or len(exact) > _SOLVABLE:
+    if exact.scheduler not in ("bfb", "flow") or best <= least or not alike or len(exact) > _SOLVABLE:
         return rounded
-    from .synthesis.bfb import BFB
-
-    problem, found = Problem(exact.topology, exact.collective), rounded
-    for chunks in _numbers(exact.parts, rounded.parts, most):
-        made = BFB(chunks=chunks).run(problem)
+    found = rounded
+    for made in _solutions(exact, rounded.parts, most):
         made = made.unfold() if isinstance(made, SymmetricSchedule) else made
         time = time_with_messages(made, longest)
         if made.num_steps <= exact.num_steps and (time, made.parts) < (best, found.parts):
@@ -153,6 +153,20 @@ def _solved(exact: Schedule, rounded: Schedule, most: int, longest: int | None) 
         if best <= least:
             break
     return found if found is rounded else attrs.evolve(found, discrete=True)
+
+
+def _solutions(exact: Schedule, rounded: int, most: int) -> Iterator[Schedule | SymmetricSchedule]:
+    """Yield what the scheduler of a schedule finds for numbers of chunks up to ``most``."""
+    problem = Problem(exact.topology, exact.collective)
+    if exact.scheduler == "flow":  # which finds the best number itself
+        from .synthesis.flow.scheduler import Flow
+
+        yield Flow(chunks=min(most, exact.parts)).run(problem)
+        return
+    from .synthesis.bfb import BFB
+
+    for chunks in _numbers(exact.parts, rounded, most):
+        yield BFB(chunks=chunks).run(problem)
 
 
 def _numbers(parts: int, rounded: int, most: int) -> list[int]:

@@ -10,6 +10,7 @@ import numpy as np
 from collc.ir.layout import layout
 from collc.ir.machine import Deadlock, completes_with, execute
 from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
+from collc.ir.progress import progress
 
 from .base import Pass, remark
 from .hazards import accesses, conflicts, synchronize
@@ -133,7 +134,8 @@ class Fuse(Pass):
 
     def _build(self, ir: Program, order: Array, flow: tuple[Array, Array], pairs: Pairs) -> _Made | None:
         """Return the program with blocks joined, or nothing where limits or FIFOs do not allow it."""
-        for _ in range(_ROUNDS):
+        for turn in range(_ROUNDS):
+            progress("joining threadblocks", turn)
             if self.max_channels is not None and int(pairs.channel.max(initial=0)) >= self.max_channels:
                 return None
             merged = merge(ir, order, _follow(ir, flow, pairs), pairs.host, self._depth)

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from collc.ir.progress import progress
+
 __all__ = ["MOST_NODES", "heavy_path", "weight"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -28,7 +30,8 @@ def heavy_path(weights: Array, start: Array) -> Array:
         return start
     found = max((start, _joined(weights)), key=lambda path: weight(weights, path))
     rounds = max(_WORK // (4 * number * number), 1)
-    for _ in range(rounds):
+    for turn in range(rounds):
+        progress("ordering chunks", turn)
         better = _reversed_pieces(weights, found)
         better = _moved_pieces(weights, better)
         if better is found:

@@ -35,7 +35,6 @@ FREE = frozenset({"allreduce", "broadcast", "reduce"})
 _MOST_CELLS = 1 << 23
 #: transfers of which programs are made to see which numbering has fewer messages
 _MOST_LOWERED = 1 << 15
-_LOWER, _JOIN = Lower(), Coalesce(pack="never")
 
 
 @attrs.frozen
@@ -55,6 +54,7 @@ class Renumber(Pass):
     gives: ClassVar[type] = Schedule
     requires: ClassVar[tuple[str, ...]] = ("discrete",)
     for_programs: ClassVar[bool] = True
+    tries: ClassVar[tuple[Pass, ...]] = (Lower(), Coalesce(pack="never"))
 
     def run(self, ir: Schedule) -> Schedule:
         if ir.collective.kind not in FREE or not len(ir) or ir.collective.num_ranks < 2:
@@ -189,7 +189,8 @@ def _fewer(given: Schedule, found: Schedule, before: int, after: int) -> bool:
     """
     if max(len(given), len(found)) > _MOST_LOWERED:
         return after * 8 <= before * 7
-    counts = [int(SENDS[_JOIN.run(_LOWER.run(s)).opcode].sum()) for s in (given, found)]
+    lower, join = Renumber.tries
+    counts = [int(SENDS[join.run(lower.run(s)).opcode].sum()) for s in (given, found)]
     return counts[1] < counts[0]
 
 

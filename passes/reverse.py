@@ -7,6 +7,7 @@ from typing import Any, ClassVar, TypeVar
 import attrs
 import numpy as np
 
+from collc.ir.collective import Collective
 from collc.ir.diagnostic import error
 from collc.ir.schedule import Action, Forest, Routes, Schedule
 from collc.ir.symmetric import SymmetricSchedule
@@ -83,6 +84,9 @@ class Reverse(Pass):
     gives: ClassVar[type] = Schedule
     takes_templates: ClassVar[bool] = True
     takes_forests: ClassVar[bool] = True
+
+    def turned(self, collective: Collective, found: Collective) -> Collective:
+        return collective.reversed()
 
     def run(self, ir: Level) -> Level:
         found: Any = SymmetricSchedule(self._rows(ir.seed)) if isinstance(ir, SymmetricSchedule) else self._rows(ir)

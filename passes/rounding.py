@@ -10,6 +10,7 @@ import numpy as np
 
 from collc.ir.cost import DEFAULT_ALPHA, seconds_per_unit
 from collc.ir.pieces import USUAL_SIZE
+from collc.ir.progress import progress
 from collc.ir.schedule import Schedule
 
 __all__ = ["best_rounding", "numbers_to_try", "round_parts", "time_per_byte", "time_with_messages"]
@@ -28,14 +29,13 @@ def round_parts(schedule: Schedule, chunks: int) -> Schedule:
     that the roundings of different shards do not all load the same link; 0 stays 0 and 1 stays ``chunks``. The map does
     not decrease, so what covered an interval covers its image.
     """
-    parts = np.int64(schedule.parts)
-    shard = schedule.shard.astype(np.int64)
-    count = np.int64(schedule.collective.num_shards)
+    parts, count = int(schedule.parts), schedule.collective.num_shards
+    kind = object if parts * max(chunks, 1) * count >= 2**61 else np.int64  # Python's integers do not overflow
+    shard = schedule.shard.astype(kind)
     offset = (shard * 7) % count if count > 1 else shard * 0  # in units of 1/count
 
     def image(ends: np.ndarray) -> np.ndarray:
-        wide = ends.astype(object) if schedule.parts * chunks * int(count) >= 2**62 else ends.astype(np.int64)
-        inner = (wide * (chunks * count) + offset * parts) // (parts * count)
+        inner = (ends.astype(kind) * (chunks * count) + offset * parts) // (parts * count)
         rounded = np.minimum(inner, chunks).astype(np.int64)
         return np.where(ends == 0, 0, np.where(ends == parts, chunks, rounded))
 
@@ -72,7 +72,8 @@ def best_rounding(schedule: Schedule, most: int, longest: int | None = None) -> 
     """
     numbers = numbers_to_try(schedule, most)
     best: tuple[Fraction, Schedule] | None = None
-    for chunks in numbers:
+    for number, chunks in enumerate(numbers):
+        progress("trying numbers of chunks", number, len(numbers))
         rounded = round_parts(schedule, chunks)
         time = time_with_messages(rounded, longest)
         if best is None or time < best[0]:

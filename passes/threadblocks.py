@@ -10,6 +10,7 @@ import numpy as np
 from collc.ir.diagnostic import error
 from collc.ir.machine import connections, execute
 from collc.ir.program import Opcode, Program
+from collc.ir.progress import progress
 
 from .arrange import reblock, split_counts
 from .base import Pass
@@ -63,7 +64,8 @@ class BalanceThreadblocks(Pass):
             ir, order = split_counts(ir, order, self.max_count)
         layout = _Layout.of(ir, order)
         streams = np.full(len(layout.links), max(self.channels, 1), dtype=np.int64)
-        for _ in range(_ROUNDS):
+        for turn in range(_ROUNDS):
+            progress("placing messages", turn)
             program, stream_of_block = self._arrange(ir, order, layout, streams)
             over = self._too_long(program)
             if not over.any():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 from itertools import product
+from math import floor
 from typing import ClassVar
 
 import attrs
@@ -72,6 +73,24 @@ def test_the_time_of_links_is_that_of_the_cost_model(schedule, chunks):
     assert time_per_byte(schedule) == cost(schedule).time_per_byte
     rounded = round_parts(schedule, chunks)
     assert time_per_byte(rounded) == cost(rounded).time_per_byte
+
+
+@pytest.mark.parametrize("parts", [1 << 40, (1 << 57) + 1, 1 << 58])
+@pytest.mark.parametrize("chunks", [1, 7, 1000])
+def test_shares_of_any_denominator_are_rounded_exactly(parts: int, chunks: int) -> None:
+    """The products of ends, chunks and shards exceed 64 bits."""
+    whole = bfb(torus(3, 3), "allreduce")
+    ends = [np.array([int(e) * parts // whole.parts for e in column.tolist()]) for column in (whole.lo, whole.hi)]
+    schedule = attrs.evolve(whole, parts=parts, lo=ends[0], hi=ends[1], discrete=False)
+
+    def image(end: int, shard: int) -> int:
+        inner = Fraction(end * chunks, parts) + Fraction(shard * 7 % 9, 9)
+        return 0 if end == 0 else chunks if end == parts else min(floor(inner), chunks)
+
+    rows = zip(*(column.tolist() for column in (schedule.lo, schedule.hi, schedule.shard)), strict=True)
+    due = [(image(lo, shard), image(hi, shard)) for lo, hi, shard in rows]
+    made = round_parts(schedule, chunks)
+    assert [(lo, hi) for lo, hi in due if lo < hi] == list(zip(made.lo.tolist(), made.hi.tolist(), strict=True))
 
 
 @settings(max_examples=25)

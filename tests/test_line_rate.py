@@ -48,7 +48,7 @@ def bases() -> st.SearchStrategy[Topology]:
 def limit(base: Topology) -> Fraction:
     """The theorem: the least that 1/f of L(G) can be."""
     degree, ranks = base.degree or 0, base.num_links
-    _, most = column_rate(plain(base, passing(base).T), Fraction(0), 150)
+    most = column_rate(plain(base, passing(base).T), Fraction(0), 150).upper
     return (1 / most + ranks - 1) / degree
 
 

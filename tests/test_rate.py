@@ -5,11 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 
 import attrs
-import highspy
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lp import lp3
 from nets import circulant, complete, de_bruijn, generalized_kautz, hypercube, one_way_ring
 from nets import torus as plain_torus
 from strategies import connected, families, regular, star, torus, translations
@@ -23,32 +23,6 @@ from collc.passes.synthesis.flow import columns
 from collc.passes.synthesis.flow.basis import solve_sparse
 from collc.passes.synthesis.flow.game import Game
 from collc.passes.synthesis.rate import Rate, alltoall_rate, cayley_rate, rate_bound
-
-
-def lp3(topology: Topology) -> float:
-    """Solve LP (3) as it stands: a flow from every rank, one variable for each source and link, and f."""
-    n, links = topology.num_ranks, topology.num_links
-    loops = topology.src == topology.dst
-    least = min(topology.classes[c].bandwidth for c in np.unique(topology.link_class[~loops]))
-    solver = highspy.Highs()
-    solver.setOptionValue("output_flag", False)
-    solver.addCol(-1.0, 0, highspy.kHighsInf, 0, [], [])
-    for _ in range(n * links):
-        solver.addCol(0.0, 0, highspy.kHighsInf, 0, [], [])
-    for link in range(links):
-        columns = [1 + s * links + link for s in range(n)]
-        solver.addRow(0, float(topology.bandwidth(link) / least), n, columns, [1.0] * n)
-    for s in range(n):
-        for u in range(topology.num_nodes):
-            if u == s:
-                continue
-            into = [1 + s * links + k for k in np.flatnonzero((topology.dst == u) & ~loops)]
-            out = [1 + s * links + k for k in np.flatnonzero((topology.src == u) & ~loops)]
-            wanted = [0] if u < n else []
-            values = [1.0] * len(into) + [-1.0] * len(out) + [-1.0] * len(wanted)
-            solver.addRow(0, highspy.kHighsInf, len(values), [*into, *out, *wanted], values)
-    solver.run()
-    return -float(solver.getObjectiveValue())
 
 
 def agrees(rate: Rate, value: float) -> bool:

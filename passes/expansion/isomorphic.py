@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
-from collc.ir.collective import ROOTED
+from collc.ir.collective import ROOTED, Collective
 from collc.ir.diagnostic import error
 from collc.ir.isomorphism import EFFORT, Match, link_map, match
 from collc.ir.schedule import Routes, Schedule
@@ -78,6 +78,10 @@ class Transpose(Pass):
     effort: int = attrs.field(
         default=EFFORT, metadata={"help": "how many links the search for the isomorphism may see"}
     )
+
+    def turned(self, collective: Collective, found: Collective) -> Collective:
+        turned = collective.reversed()
+        return turned if turned.root is None else attrs.evolve(turned, root=found.root)  # it moves with the nodes
 
     def run(self, ir: Schedule) -> Schedule:
         found = reverse_symmetry(ir.topology, self.effort)

@@ -128,8 +128,8 @@ def _row(line: str, degree: int, place: str) -> Row:
         if links not in ("->", "<->") or scheduler not in ("bfb", "expansion"):
             raise ValueError
         return Row(
-            expression, int(size), degree, int(steps), Fraction(bandwidth), int(diameter), links == "<->",
-            None if rate == "-" else Fraction(rate), scheduler, None if back == "-" else Fraction(back),
+            expression, int(size), degree, int(steps), _rational(bandwidth), int(diameter), links == "<->",
+            None if rate == "-" else _rational(rate), scheduler, None if back == "-" else _rational(back),
         )  # fmt: skip
     except (ValueError, ZeroDivisionError):
         raise error(
@@ -138,6 +138,12 @@ def _row(line: str, degree: int, place: str) -> Row:
             notes=[f"needed: {_HEAD[2:]}"],
             hint="build the file with `collc find --refresh --database`",
         ) from None
+
+
+def _rational(text: str) -> Fraction:
+    """Return ``p`` or ``p/q``; an exponent is none of it, which could be one of any size."""
+    upper, _, lower = text.partition("/")
+    return Fraction(int(upper), int(lower or 1))
 
 
 # ---- what is shipped

@@ -26,6 +26,7 @@ from collc.ir.arrays import fit
 from collc.ir.collective import Collective
 from collc.ir.cost import cost
 from collc.ir.diagnostic import error
+from collc.ir.progress import progress
 from collc.ir.schedule import Action, Schedule
 from collc.ir.spec import Problem
 from collc.ir.symmetric import SymmetricSchedule
@@ -101,6 +102,9 @@ class BFB(Pass):
         for name, value in (("chunks", self.chunks), ("size", self.size)):
             if value is not None and value < 1:
                 raise error("C0550", f"bfb needs {name} of at least 1, found {value}")
+
+    def turned(self, collective: Collective, found: Collective) -> Collective:
+        return self._phase(collective)
 
     def run(self, ir: Problem) -> AnySchedule:
         topology, collective = ir.topology, self._phase(ir.collective)
@@ -274,7 +278,8 @@ def _solve(
             where += nodes
             begin += [first] * len(nodes)
     solved: dict[tuple[Histogram, Kinds], Balance] = {}
-    for (step, histogram, kind), (where, begin) in places.items():
+    for number, ((step, histogram, kind), (where, begin)) in enumerate(places.items()):
+        progress("balancing steps", number, len(places))
         if (histogram, kind) not in solved:
             solved[histogram, kind] = division.divide(histogram, kind)
         share = solved[histogram, kind]

@@ -6,6 +6,7 @@ b an all-to-all of M bytes a rank takes at least M / (N f b); in the paper's uni
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 from math import lcm
 from typing import Any
@@ -13,16 +14,17 @@ from typing import Any
 import attrs
 import numpy as np
 
+from collc.ir.certificate import Bound, Prices
 from collc.ir.diagnostic import error
 from collc.ir.isomorphism import orbits
 from collc.ir.topology import Topology
 
-from .flow.cayley import cayley_rate
-from .flow.columns import Commodities, column_rate, good_prices
+from .flow.cayley import cayley_bracket, cayley_rate
+from .flow.columns import Bracket, Commodities, column_rate, good_prices, quick_rate
 from .flow.line_rate import lifted
 from .flow.paths import Network
 
-__all__ = ["Rate", "alltoall_rate", "cayley_rate", "rate_bound"]
+__all__ = ["Rate", "alltoall_bound", "alltoall_rate", "cayley_rate", "rate_bound"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -30,14 +32,23 @@ Array = np.ndarray[Any, np.dtype[Any]]
 GAP = Fraction(1, 10**5)
 _ROUNDS = 150
 _SMALL = 1 << 14  # sources times classes of links: less is quickly exact
+#: What a bound may take, in sources times classes of links: linear programs of trees up to the first; ranks times
+#: links: cheapest ways up to the second, where the network knows its symmetry up to the third.
+_EXACT, _ROWS, _MOST_QUICK, _MOST_SYMMETRIC = 6_500, 320, 1 << 23, 1 << 30
+_COARSE = 2**16  # the dearest link's price in a bracket's certificate
 
 
 @attrs.frozen
 class Rate:
-    """f lies between ``lower`` (a routing reaches it) and ``upper`` (prices of links prove it)."""
+    """f lies between ``lower`` (a routing reaches it) and ``upper`` (whole prices of links prove it).
+
+    Link k has price k modulo their number. With y the prices, b bandwidths over the least one, and d(s, t) what the
+    cheapest way from rank s to rank t costs: upper = sum b(e) y(e) / sum d(s, t).
+    """
 
     lower: Fraction
     upper: Fraction
+    prices: tuple[int, ...] = ()
 
     @property
     def exact(self) -> bool:
@@ -64,7 +75,37 @@ def alltoall_rate(topology: Topology, gap: Fraction = GAP, rounds: int = _ROUNDS
             hint="choose a larger topology",
         )
     topology.require_connected("an all-to-all")
-    return Rate(*(_symmetric(topology, gap) or _general(topology, gap, rounds)))
+    return _symmetric(topology, gap) or _general(topology, gap, rounds)
+
+
+def alltoall_bound(topology: Topology) -> Bound | None:
+    """Return the least time of an all-to-all per byte of M, by LP (3): its value, or a bracket around it.
+
+    Nothing where even a few rounds of cheapest ways would take long: a matter of ranks and links, never of the clock.
+    Raises C0301 (not strongly connected).
+    """
+    if topology.num_ranks < 2:
+        return None
+    topology.require_connected("an all-to-all")
+    rate = _symmetric(topology, GAP) if _is_quick(topology) else None
+    rate = rate or _quick(topology)
+    return None if rate is None else bound_of(topology, rate)
+
+
+def bound_of(topology: Topology, rate: Rate) -> Bound:
+    """Return what a rate says of the time per byte, proved by its prices."""
+    priced = list(rate.prices) * (topology.num_links // len(rate.prices))
+    useful = (topology.src != topology.dst).tolist()
+    by_class: Counter[int] = Counter()
+    for kind, price, counts in zip(topology.link_class.tolist(), priced, useful, strict=True):
+        by_class[kind] += price * counts
+    capacity = sum((topology.classes[kind].bandwidth * price for kind, price in by_class.items()), Fraction(0))
+    fastest = rate.upper * _least(topology)
+    above = 1 / (rate.lower * _least(topology) * topology.num_ranks)
+    proof = Prices(rate.prices, int(capacity / fastest), capacity)
+    name = "LP (3)" if rate.exact else "prices of links"
+    value = 1 / (fastest * topology.num_ranks)
+    return Bound(value, "multi-commodity-flow", name, proof, above)
 
 
 def rate_bound(num_ranks: int, degree: int) -> Fraction:
@@ -85,12 +126,16 @@ def rate_bound(num_ranks: int, degree: int) -> Fraction:
 
 def capacities(topology: Topology) -> list[Fraction]:
     """Return the bandwidth of every class of links over the least of a link that is no loop."""
-    used = np.unique(topology.link_class[topology.src != topology.dst]).tolist()
-    least = min(topology.classes[c].bandwidth for c in used)
+    least = _least(topology)
     return [kind.bandwidth / least for kind in topology.classes]
 
 
-def _symmetric(topology: Topology, gap: Fraction) -> tuple[Fraction, Fraction] | None:
+def _least(topology: Topology) -> Fraction:
+    used = np.unique(topology.link_class[topology.src != topology.dst]).tolist()
+    return min(topology.classes[c].bandwidth for c in used)
+
+
+def _symmetric(topology: Topology, gap: Fraction) -> Rate | None:
     """The rate of a network with a group: its links in the order that the group keeps."""
     n = topology.num_ranks
     if topology.symmetry is None or not topology.is_direct:
@@ -98,10 +143,9 @@ def _symmetric(topology: Topology, gap: Fraction) -> tuple[Fraction, Fraction] |
     kinds = topology.link_class.reshape(n, -1)
     if (kinds != kinds[0]).any():
         return None
-    widths = capacities(topology)
-    return cayley_rate(
-        topology.dst.reshape(n, -1).astype(np.int64), [widths[k] for k in kinds[0]], Fraction(0) if gap <= GAP else gap
-    )
+    widths, heads = capacities(topology), topology.dst.reshape(n, -1).astype(np.int64)
+    lower, upper, prices = cayley_bracket(heads, [widths[k] for k in kinds[0]], Fraction(0) if gap <= GAP else gap)
+    return Rate(lower, upper, tuple(prices))
 
 
 def _everyone(topology: Topology) -> Array:
@@ -109,19 +153,49 @@ def _everyone(topology: Topology) -> Array:
     return (np.arange(topology.num_nodes) < topology.num_ranks).astype(np.int64)[:, None]
 
 
-def _general(topology: Topology, gap: Fraction, rounds: int) -> tuple[Fraction, Fraction]:
+def _general(topology: Topology, gap: Fraction, rounds: int) -> Rate:
+    what, scale = _commodities(topology)
+    return _rate(topology, what, column_rate(what, gap, rounds, _from_base(topology, what, rounds)), scale)
+
+
+def _quick(topology: Topology) -> Rate | None:
+    """Return the exact rate where a linear program of trees is small, else a bracket, else nothing."""
+    if topology.num_ranks * topology.num_links > _MOST_QUICK:
+        return None
+    what, scale = _commodities(topology)
+    if what.size <= _EXACT and what.classes <= _ROWS:
+        return _rate(topology, what, column_rate(what, GAP, _ROUNDS), scale)
+    found = quick_rate(what, what.capacity.astype(np.float64) * 0 + 1)
+    coarse = np.rint(found.prices * (_COARSE / found.prices.max())).astype(np.int64)
+    if not np.array_equal(coarse, found.prices):
+        found = attrs.evolve(found, upper=1 / what.bound(coarse)[0], prices=coarse)
+    return _rate(topology, what, found, scale)
+
+
+def _is_quick(topology: Topology) -> bool:
+    return topology.num_ranks * topology.num_links <= _MOST_SYMMETRIC
+
+
+def _commodities(topology: Topology) -> tuple[Commodities, int]:
+    """Return what is to be routed, and in how many units the least bandwidth counts."""
     kinds = _Kinds.of(topology)
     widths = capacities(topology)
     scale = lcm(*(width.denominator for width in widths))
     width = np.array([int(widths[c] * scale) for c in topology.link_class[kinds.links].tolist()])
-    what = kinds.commodities(topology, _everyone(topology), width)
-    lower, upper = column_rate(what, gap, rounds, _from_base(topology, what, rounds))
-    return lower / scale, upper / scale
+    return kinds.commodities(topology, _everyone(topology), width), scale
+
+
+def _rate(topology: Topology, what: Commodities, found: Bracket, scale: int) -> Rate:
+    """Return a bracket as a rate: prices of classes are those of links, but for loops, which carry nothing."""
+    prices = [int(found.prices[k]) for k in what.link_class.tolist()]
+    useful = (topology.src != topology.dst).tolist()
+    each = tuple(price if counts else 0 for price, counts in zip(prices, useful, strict=True))
+    return Rate(found.lower / scale, found.upper / scale, each)
 
 
 def _from_base(topology: Topology, what: Commodities, rounds: int) -> Array | None:
     """Return prices of the classes of a large line graph's links, from those of its base."""
-    if len(what.sources) * what.classes <= _SMALL:
+    if what.size <= _SMALL:
         return None
     prices = lifted(topology, lambda base, pairs: _base_prices(base, pairs, rounds))
     if prices is None:

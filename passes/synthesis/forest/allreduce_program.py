@@ -16,6 +16,7 @@ import numpy as np
 from collc.ir.bottleneck import worst_ratio
 from collc.ir.topology import Topology
 
+from ...solver import run
 from .allreduce_network import Half, Net, reduced
 from .allreduce_prices import price_bound
 from .allreduce_solution import reached
@@ -196,7 +197,7 @@ class Program:
         solver.setOptionValue("threads", 1)
         solver.setOptionValue("solver", "ipm")  # then a vertex; the simplex method takes minutes on large ones
         solver.passModel(lp)
-        solver.run()
+        run(solver, f"linear program of {self.rows} rows")
         found = solver.getSolution()
         values, duals = np.array(found.col_value) * float(unit / self.net.unit), np.abs(np.array(found.row_dual))
         return Solution(

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from collc.ir.cuts import Cut, FlowNetwork
+from collc.ir.progress import progress
 
 from .capacities import Tree
 from .exact_packing import exact_tree
@@ -55,13 +56,18 @@ class _Packing:
 
     def run(self) -> list[Tree]:
         batch, failures = _ALL, 0
+        trees = sum(self.left.supply)
         while any(self.left.supply):
+            progress("packing trees", trees - sum(self.left.supply), trees)
             dead = self._grow(batch)
             if not any(self.left.supply):
                 break  # capacities were respected, and nothing is left to go wrong
             grown = len(self.fresh)
             if not self._check():
                 batch, failures = max(grown // 2, 1), failures + 1
+                if grown == 1 and failures > 2 * _FAILURES:  # each of many single trees took too much from other sets
+                    self._exact()
+                    failures = 0
             elif grown:
                 batch, failures = min(2 * grown, _BATCH), 0
             elif dead is not None and failures < _FAILURES:

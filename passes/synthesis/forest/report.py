@@ -9,7 +9,7 @@ import attrs
 
 from collc.ir.spec import Problem
 
-from .allreduce_program import AllreduceBound, allreduce_program
+from .allreduce_program import AllreduceBound
 from .scheduler import ForestScheduler
 
 __all__ = ["ForestReport", "report"]
@@ -32,12 +32,14 @@ class ForestReport:
     allreduce: AllreduceBound | None
 
 
-def report(scheduler: Any, problem: Problem) -> ForestReport | None:
-    """Return what a :class:`ForestScheduler` has to say of a problem it solved; nothing for other schedulers."""
+def report(scheduler: Any, problem: Problem, bound: AllreduceBound | None) -> ForestReport | None:
+    """Return what a :class:`ForestScheduler` has to say of a problem it solved; nothing for other schedulers.
+
+    ``bound`` is the allreduce program's, where there is one.
+    """
     if not isinstance(scheduler, ForestScheduler):
         return None
     choices, kind = scheduler.choices(problem), problem.collective.kind
-    bound = allreduce_program(problem.topology) if kind == "allreduce" else None
     least: Fraction | None = None
     if kind != "allreduce" or scheduler.via != "reduce":
         least = sum((choice.optimum.one_over_x for choice in choices), Fraction(0))

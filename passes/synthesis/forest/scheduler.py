@@ -61,7 +61,9 @@ class ForestScheduler(Pass):
     """
 
     name: ClassVar[str] = "forest"
-    summary: ClassVar[str] = "spanning trees of optimal bandwidth, for any network, switches included (ForestColl)"
+    summary: ClassVar[str] = (
+        "spanning trees of optimal bandwidth (allreduce: by halves of equal shards), for any network, switches included"
+    )
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = Forest
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from collc.ir.cuts import Cut, FlowNetwork
+from collc.ir.progress import progress
 
 from .stars import Pair
 
@@ -138,6 +139,7 @@ class _Splitter:
         self._try(list(wished))
         most = 1
         while any(self.into.values()) and any(self.out.values()):
+            progress("splitting switches off", len(self.done))
             senders = [node for node, amount in self.into.items() if amount]
             targets = [node for node, amount in self.out.items() if amount]
             most = max(most, -(-sum(self.into.values()) // (len(senders) * len(targets))))

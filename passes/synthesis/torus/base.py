@@ -49,7 +49,7 @@ class TorusPass(Pass):
         return to_messages(self.plan(ir))
 
     def plan(self, ir: Problem) -> Plan:
-        """Return how the data go."""
+        """Return how the data go; raise C0301 where ranks cannot reach each other."""
         kind = ir.collective.kind
         if kind not in self.kinds:
             raise error(
@@ -71,6 +71,8 @@ class TorusPass(Pass):
         require_commutative(self.name, ir.collective)
         if ir.topology.num_ranks == 1:
             return Plan(ir, Router(ir.topology), 1, (), self.name)
+        if ir.collective.root is None:
+            ir.topology.require_connected(self.name)
         return self._plan(ir)
 
     @abstractmethod

@@ -43,7 +43,7 @@ class Router:
         return *np.divmod(pair, self.topology.num_ranks), way, lane
 
     def routes(self, keys: Array) -> Routes:
-        """Return the routes of different keys, in order.
+        """Return the routes of different keys, in order. Raises C0301 where a target cannot be reached.
 
         On any network: a shortest path, next links taken in turn by the target's number, as fat trees route. Where
         ranks are linked beside their switches, as on a HammingMesh's boards, a path without a switch may be one longer:
@@ -53,6 +53,8 @@ class Router:
         if self._aside is not None:
             return self._shared_out(keys, *self._aside)
         hops = self._hops
+        if (hops[src, dst] < 0).any():
+            self.topology.require_connected("an exchange between ranks that may be far apart")
         table, count = self._links_out
         at, spread, columns = src.copy(), dst + way + lane, []
         while (away := hops[at, dst]).any():

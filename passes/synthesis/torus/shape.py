@@ -58,6 +58,8 @@ def _parsed(given: str) -> tuple[int, ...]:
 
 def _built(topology: Topology) -> tuple[int, ...]:
     """Return the sizes by how the topology was built, where those make its number of ranks."""
+    if topology.num_ranks == 1:  # however many factors of one rank it has
+        return (1,)
     found = _sizes(topology)
     return found if prod(found) == topology.num_ranks else (topology.num_ranks,)
 
