@@ -11,6 +11,7 @@ static int bind_gather(struct call *call, const void *send, void *recv)
     call->base[INPUT] = (char *)send;
     if (call->rank == call->plan->root)
         call->base[OUTPUT] = recv;
+    call->aside = 1;
     if (in_place) {
         call->base[INPUT] = element_at(call, recv, call->rank * call->count);
         call->copy_input = call->count;

@@ -9,6 +9,7 @@ static int bind_reduce_scatter(struct call *call, const void *send, void *recv)
         return MPI_ERR_BUFFER;
     call->base[INPUT] = in_place ? recv : (char *)send;
     call->base[OUTPUT] = recv;
+    call->aside = 1;
     if (in_place) {
         call->keep_output = call->count;
         call->deliver = recv;

@@ -11,6 +11,7 @@ static int bind_scatter(struct call *call, const void *send, void *recv)
     if (call->rank == call->plan->root)
         call->base[INPUT] = (char *)send;
     call->base[OUTPUT] = recv;
+    call->aside = 1;
     if (in_place)
         call->keep_output = call->count;
     return MPI_SUCCESS;

@@ -79,6 +79,15 @@ functions NAME_COLLECTIVE. `function` names the one function of a source by itse
     error: `function=sum` names the one function, `library=pod` holds several [C0720]
 
 Remedy: leave one of them out; a collective called `sum` becomes `pod_sum`.""",
+    "C0721": """a header that hides another
+
+mpi-c writes a header beside its source, with the same name. One called `string.h` or `mpi.h` would be included in
+place of the system's, by every program that looks for headers in its folder (`-I`); where names of files have no case,
+`String.h` would too.
+
+    $ collc pod.coll -t mpi-c -o string.c
+
+Remedy: name the file otherwise, or the collective that it is named after.""",
     "C0730": """two algorithms for the same calls
 
 A library for unmodified programs chooses by the collective, the number of ranks, the root and the bytes of the

@@ -51,11 +51,11 @@ static int begin(struct engine *engine, struct block *block, int *error)
         return 1;
     }
     if (work->opcode == COPY)
-        *error = copy(call, work->src.at, work->dst.at, work->elements);
+        *error = copy(call, &work->src, &work->dst, work->elements);
     else if (work->opcode == REDUCE)
         *error = combine(call, work->src.at, work->dst.at, work->elements);
     else if (work->leaves)
-        *error = copy(call, work->src.at, work->slot.at, work->elements);
+        *error = copy(call, &work->src, &work->slot, work->elements);
     if (*error == MPI_SUCCESS)
         *error = hand_over(engine, block);
     return 1;
@@ -77,7 +77,7 @@ static int complete(struct engine *engine, struct block *block, int *error)
         if (work->does & READS)
             *error = combine(call, work->src.at, work->slot.at, work->elements);
         if (*error == MPI_SUCCESS && work->does & WRITES)
-            *error = copy(call, work->slot.at, work->dst.at, work->elements);
+            *error = copy(call, &work->slot, &work->dst, work->elements);
     }
     if (*error == MPI_SUCCESS)
         *error = hand_over(engine, block);

@@ -21,7 +21,9 @@ struct plan {
 };
 
 /* One call. base[] holds the address of element 0 of each buffer (NULL where the rank has none).
- * In place the input is a part of the output: element k of it is element k + shift there. */
+ * In place the input is a part of the output: element k of it is element k + shift there. Where elements
+ * are only moved, and have gaps, those in working memory are packed: so all ranks need memory for the
+ * same bytes, however each of them describes its elements. */
 struct call {
     const struct plan *plan;
     struct element element;
@@ -29,12 +31,17 @@ struct call {
     MPI_Comm comm;
     int tag; /* the first of this call's message tags */
     int rank;
+    int algorithm;
     int row;        /* of the tables of ranks: the rank's in the algorithm that carries out the call */
     int64_t chunks; /* in which that algorithm cuts the count */
     int64_t count;
     char *base[3];
+    int packed[3]; /* of each buffer: whether its elements are */
+    int compact;   /* whether those in working memory are */
+    int64_t span, single; /* bytes there of a cell, and of an element alone, each at the most */
     int in_place;
     int64_t shift;
+    int aside; /* whether a call of this collective may need these, at the root where there is one: */
     int64_t copy_input;  /* elements of the input to be copied aside before anything is written */
     int64_t keep_output; /* elements of output to be built aside ... */
     char *deliver;       /* ... and copied here at the end (NULL: nobody wants them) */
@@ -94,12 +101,26 @@ static int countable(const struct call *call)
 
     if (width < element->true_extent)
         width = element->true_extent;
+    if (width < element->size)
+        width = element->size;
     return call->count <= most / call->plan->ranks / (width > 0 ? width : 1);
+}
+
+/* Some bytes further; in integers, for addresses may be absolute, and buffers begin at MPI_BOTTOM. */
+static char *further(const void *address, int64_t bytes)
+{
+    return (char *)((uintptr_t)address + (uintptr_t)bytes);
 }
 
 static char *element_at(const struct call *call, const void *base, int64_t index)
 {
-    return (char *)base + (MPI_Aint)index * call->element.extent;
+    return further(base, index * call->element.extent);
+}
+
+/* Likewise in working memory. */
+static char *kept_at(const struct call *call, const void *base, int64_t index)
+{
+    return further(base, index * (call->compact ? call->element.size : call->element.extent));
 }
 
 /* A count of elements is cut in nearly equal chunks; chunk k begins here. Buffers of several counts
@@ -117,6 +138,22 @@ static int64_t edge(const struct call *call, int64_t chunk)
 static int64_t cell(const struct call *call)
 {
     return call->count / call->chunks + (call->count % call->chunks > 0);
+}
+
+/* How a call's elements lie in working memory. What is measured depends on the arguments that all ranks
+ * have in common: of a reduction, count and type; else, count and bytes of data. (Elements that lie on top of
+ * each other are no elements to receive into: a rank may have them, all alone.) */
+static void size_up(struct call *call)
+{
+    const struct element *element = &call->element;
+    int64_t width = element->extent < 0 ? -element->extent : element->extent;
+
+    call->single = element->true_extent;
+    if (!call->plan->reduces) {
+        call->compact = width > element->size || element->true_extent > element->size;
+        call->single = element->size;
+    }
+    call->span = cell(call) * (call->compact ? element->size : width);
 }
 
 /* Scratch is made of segments, each of which holds consecutive chunks of the vector side by side. A
@@ -139,7 +176,7 @@ static int segment_of(const struct call *call, int64_t offset)
 /* Where a run of chunks lies: its first element, and which elements [begin, end) of a buffer it is. */
 struct place {
     char *at;
-    int buffer;
+    int buffer, packed;
     int64_t begin, end;
 };
 
@@ -155,9 +192,10 @@ static struct place locate(const struct call *call, int buffer, int64_t offset, 
         offset += segment_chunk[segment] - segment_cell[segment];
     }
     place.buffer = buffer;
+    place.packed = call->packed[buffer];
     place.begin = origin + edge(call, offset);
     place.end = origin + edge(call, offset + chunks);
-    place.at = element_at(call, call->base[buffer], place.begin);
+    place.at = (place.packed ? kept_at : element_at)(call, call->base[buffer], place.begin);
     if (buffer == INPUT && call->in_place) {
         place.buffer = OUTPUT;
         place.begin += call->shift;
@@ -171,18 +209,103 @@ static int overlap(const struct place *a, const struct place *b)
     return a->buffer == b->buffer && a->begin < b->end && b->begin < a->end;
 }
 
+/* ---- Messages ---------------------------------------------------------------------------------- */
+
+#if !COLLC_LARGE_COUNTS
+/* A type of `elements` elements, for messages whose count does not fit an int. */
+static int wide_type(MPI_Datatype type, MPI_Aint extent, int64_t elements, MPI_Datatype *wide)
+{
+    MPI_Datatype types[2];
+    int counts[2], error;
+    MPI_Aint displacements[2];
+
+    error = MPI_Type_contiguous(COLLC_MESSAGE_MAX, type, &types[0]);
+    if (error != MPI_SUCCESS)
+        return error;
+    types[1] = type;
+    counts[0] = (int)(elements / COLLC_MESSAGE_MAX);
+    counts[1] = (int)(elements % COLLC_MESSAGE_MAX);
+    displacements[0] = 0;
+    displacements[1] = (MPI_Aint)counts[0] * COLLC_MESSAGE_MAX * extent;
+    error = MPI_Type_create_struct(2, counts, displacements, types, wide);
+    MPI_Type_free(&types[0]);
+    if (error == MPI_SUCCESS && (error = MPI_Type_commit(wide)) != MPI_SUCCESS)
+        MPI_Type_free(wide);
+    return error;
+}
+#endif
+
+/* Starts a message of more elements, or packed bytes, than an int holds. */
+static int start_large(const struct call *call, const struct place *place, int64_t number, int sends,
+                       int peer, int tag, MPI_Request *request)
+{
+    MPI_Datatype type = place->packed ? MPI_PACKED : call->element.type;
+#if COLLC_LARGE_COUNTS
+    return (sends ? MPI_Isend_c(place->at, number, type, peer, tag, call->comm, request)
+                  : MPI_Irecv_c(place->at, number, type, peer, tag, call->comm, request));
+#else
+    int error = wide_type(type, place->packed ? 1 : call->element.extent, number, &type);
+
+    if (error != MPI_SUCCESS)
+        return error;
+    error = sends ? MPI_Isend(place->at, 1, type, peer, tag, call->comm, request)
+                  : MPI_Irecv(place->at, 1, type, peer, tag, call->comm, request);
+    MPI_Type_free(&type);
+    return error;
+#endif
+}
+
+/* Starts a message of elements: out of, or into, a place. */
+static int start(const struct call *call, const struct place *place, int64_t elements, int sends,
+                 int peer, int tag, MPI_Request *request)
+{
+    MPI_Datatype type = place->packed ? MPI_PACKED : call->element.type;
+    int64_t number = place->packed ? elements * call->element.size : elements;
+
+    if (number > COLLC_MESSAGE_MAX)
+        return start_large(call, place, number, sends, peer, tag, request);
+    if (sends)
+        return MPI_Isend(place->at, (int)number, type, peer, tag, call->comm, request);
+    return MPI_Irecv(place->at, (int)number, type, peer, tag, call->comm, request);
+}
+
 /* ---- Local work -------------------------------------------------------------------------------- */
 
+/* Packs or unpacks elements, by a message to ourselves. */
+static int repack(const struct call *call, const struct place *from, const struct place *to,
+                  int64_t elements)
+{
+    MPI_Request requests[2];
+    int me = call->rank, tag = call->tag + CHANNELS, error;
+
+    error = start(call, to, elements, 0, me, tag, &requests[0]);
+    if (error != MPI_SUCCESS)
+        return error;
+    error = start(call, from, elements, 1, me, tag, &requests[1]);
+    if (error == MPI_SUCCESS)
+        return MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    MPI_Cancel(&requests[0]);
+    MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+    return error;
+}
+
 /* to <- from. Types with gaps or shifted bounds are copied by the MPI, as a message to ourselves. */
-static int copy(const struct call *call, char *from, char *to, int64_t elements)
+static int copy(const struct call *call, const struct place *source, const struct place *target,
+                int64_t elements)
 {
     MPI_Datatype type = call->element.type;
+    char *from = source->at, *to = target->at;
     int me = call->rank, tag = call->tag + CHANNELS, error = MPI_SUCCESS;
+    size_t dense = source->packed ? (size_t)call->element.size : call->element.dense;
 
-    if (from == to || elements == 0)
+    if (elements == 0)
         return MPI_SUCCESS;
-    if (call->element.dense) {
-        memcpy(to, from, (size_t)elements * call->element.dense);
+    if (source->packed != target->packed)
+        return repack(call, source, target, elements);
+    if (from == to)
+        return MPI_SUCCESS;
+    if (dense) {
+        memcpy(to, from, (size_t)elements * dense);
         return MPI_SUCCESS;
     }
     while (elements > 0 && error == MPI_SUCCESS) {

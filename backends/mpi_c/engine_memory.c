@@ -1,5 +1,11 @@
 /* ---- The private communicator ------------------------------------------------------------------ */
 
+enum { ALGORITHMS = sizeof algorithm_chunks / sizeof *algorithm_chunks };
+
+/* Working memory up to these sizes is kept between calls: that of blocking calls, and of one of the
+ * nonblocking calls that are carried out at a time. */
+enum { KEPT_BYTES = 1 << 22, KEPT_BYTES_EACH = 1 << 20 };
+
 /* A duplicate of the caller's communicator: our messages never meet the caller's. Persistent requests
  * have tags of their own; where those run out there is a further duplicate. */
 struct page {
@@ -7,28 +13,50 @@ struct page {
     struct page *next;
 };
 
+/* What no call of an algorithm may exceed unless all ranks agree that they have the memory. */
+struct grant {
+    int64_t span, single;
+};
+
+/* Calls that have the same tags are carried out one after the other, in the same memory. */
+struct lane {
+    char *memory;
+    size_t promised; /* its bytes, once the calls that were agreed on have set out */
+    struct grant grants[ALGORITHMS]; /* the same on all ranks */
+};
+
+/* Votes on calls that were refused for want of memory, at a time. */
+enum { LATE_VOTES = 64 };
+
 struct operation;
+struct stock;
 
 /* Hangs as an attribute on every communicator that we were called with. */
 struct context {
     MPI_Comm owner; /* MPI_COMM_NULL once that is freed */
-    struct page *pages;    /* the newest first */
-    struct page *original; /* the oldest: of calls that are no persistent requests */
-    int lanes;    /* how many calls' tags there are in a page */
-    int at_once;  /* the lanes of calls that are no persistent requests, in turn */
-    int turn;     /* of the next such call */
-    int assigned; /* lanes of the newest page that are taken */
+    struct page *pages;   /* the newest first */
+    struct page original; /* the oldest: of calls that are no persistent requests */
+    int tags;     /* how many calls' tags there are in a page */
+    int at_once;  /* the lanes of nonblocking calls, in turn; one for blocking calls follows if it can */
+    int turn;     /* of the next nonblocking call */
+    int assigned; /* tags of the newest page that are taken */
     int failure;  /* the error that left messages behind: no later call can be right */
     struct operation *under_way; /* in the order in which they were begun */
     int operations; /* that know this context */
-    char *memory;   /* working memory kept for the next call */
-    size_t capacity;
+    struct lane lanes[COLLC_AT_ONCE + 1];
+    struct operation *undecided; /* the first of those under way of which the ranks have not agreed */
+    int refused;     /* calls before that one which are not under way here, for want of memory */
+    MPI_Request late[LATE_VOTES]; /* the votes on these, in turn */
+    int least[LATE_VOTES], oldest, cast; /* their results, the oldest that is under way, and how many are */
+    int credit;      /* nonblocking calls for which all ranks have requests yet; the same on all ranks */
+    MPI_Request vote; /* the ranks' agreement on a call, under way */
+    int offer, offered; /* what this rank has, and the least that any has */
+    struct stock *stocks;    /* of requests of nonblocking calls */
+    struct operation *spare; /* those that are free */
+    int spares;
     padlock busy;
     struct context *next;
 };
-
-/* Working memory up to this size is kept between calls. */
-enum { KEPT_BYTES = 1 << 22 };
 
 static int context_key = MPI_KEYVAL_INVALID, finalize_key = MPI_KEYVAL_INVALID;
 static struct context *contexts;
@@ -45,20 +73,78 @@ static void unlock(padlock *it)
     PADLOCK_RELEASE(it);
 }
 
+/* Starts to agree on the next call: `offer` is 0 where this rank has no memory for it. */
+static int cast_vote(struct context *context, int offer)
+{
+    context->offer = offer;
+    return MPI_Iallreduce(&context->offer, &context->offered, 1, MPI_INT, MPI_MIN,
+                          context->original.comm, &context->vote);
+}
+
+/* The votes on calls that were refused here: other ranks wait for them. All of them are begun, and then need nothing
+ * of ours any more: this rank may never come here again. */
+static int cast_late_votes(struct context *context, int *moved)
+{
+    static const int nothing = 0;
+    int error = MPI_SUCCESS, done = 1;
+
+    while (context->refused > 0 && done && error == MPI_SUCCESS) {
+        while (context->cast < context->refused && context->cast < LATE_VOTES && error == MPI_SUCCESS) {
+            int k = (context->oldest + context->cast++) % LATE_VOTES;
+
+            error = MPI_Iallreduce(&nothing, &context->least[k], 1, MPI_INT, MPI_MIN,
+                                   context->original.comm, &context->late[k]);
+        }
+        if (error == MPI_SUCCESS)
+            error = MPI_Test(&context->late[context->oldest], &done, MPI_STATUS_IGNORE);
+        if (error != MPI_SUCCESS || !done)
+            break;
+        context->oldest = (context->oldest + 1) % LATE_VOTES;
+        context->cast--;
+        context->refused--;
+        *moved = 1;
+    }
+    return error;
+}
+
+/* At the end of a communicator; returns whether there is something left to wait for. */
+static int votes_are_missing(struct context *context)
+{
+    int moved, error;
+
+    if (context->failure != MPI_SUCCESS)
+        return 0;
+    error = cast_late_votes(context, &moved);
+    if (error != MPI_SUCCESS)
+        context->failure = error;
+    return error == MPI_SUCCESS && context->refused > 0;
+}
+
+static void close_page(struct page *page)
+{
+    if (page->comm != MPI_COMM_NULL)
+        MPI_Comm_free(&page->comm);
+}
+
 static void free_duplicates(struct context *context)
 {
     struct page *page = context->pages;
 
+    while (votes_are_missing(context))
+        GIVE_WAY();
     /* After a failure messages may be left in there, and a new communicator could inherit them. */
     for (; page != NULL && context->failure == MPI_SUCCESS; page = page->next)
-        MPI_Comm_free(&page->comm);
+        close_page(page);
 }
+
+static void free_stocks(struct context *context);
 
 /* Nobody may know the context any more. */
 static void dispose(struct context *context)
 {
     struct context **link = &contexts;
     struct page *page = context->pages;
+    int k;
 
     lock(&context->busy); /* by a thread that looks whether anything here can go on */
     lock(&contexts_busy);
@@ -68,14 +154,17 @@ static void dispose(struct context *context)
         *link = context->next;
     unlock(&contexts_busy);
     free_duplicates(context);
-    while (page != NULL) {
+    while (page != NULL && page != &context->original) {
         struct page *next = page->next;
 
         free(page);
         page = next;
     }
-    free(context->memory);
-    free(context);
+    for (k = 0; k <= COLLC_AT_ONCE; k++)
+        free(context->lanes[k].memory);
+    free_stocks(context);
+    if (context->vote == MPI_REQUEST_NULL && context->cast == 0) /* else the MPI may still write results */
+        free(context);
 }
 
 /* The owner is being freed. Requests on it can still be completed. */
@@ -94,6 +183,21 @@ static int on_free(MPI_Comm comm, int key, void *attribute, void *extra)
     return MPI_SUCCESS;
 }
 
+static void vote_everywhere(void)
+{
+    struct context *context;
+    int more = 1;
+
+    lock(&contexts_busy);
+    while (more) {
+        more = 0;
+        for (context = contexts; context != NULL; context = context->next)
+            more |= votes_are_missing(context);
+        GIVE_WAY();
+    }
+    unlock(&contexts_busy);
+}
+
 /* MPI_Finalize frees the attributes of MPI_COMM_SELF first, while communicators can still be freed:
  * the moment to let go of those whose owner, like MPI_COMM_WORLD, is never freed. */
 static int on_finalize(MPI_Comm comm, int key, void *attribute, void *extra)
@@ -101,6 +205,7 @@ static int on_finalize(MPI_Comm comm, int key, void *attribute, void *extra)
     struct context *context;
 
     (void)comm, (void)key, (void)attribute, (void)extra;
+    vote_everywhere();
     do {
         lock(&contexts_busy);
         for (context = contexts; context != NULL; context = context->next)
@@ -133,36 +238,54 @@ static int create_keys(void)
         error = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_finalize, &finalize_key, NULL);
         if (error == MPI_SUCCESS)
             error = MPI_Comm_set_attr(MPI_COMM_SELF, finalize_key, NULL);
+        if (error != MPI_SUCCESS && finalize_key != MPI_KEYVAL_INVALID)
+            MPI_Comm_free_keyval(&finalize_key);
     }
     unlock(&contexts_busy);
     return error;
 }
 
-/* Adds a duplicate of a communicator; collective over it. */
-static int add_page(struct context *context, MPI_Comm comm)
+/* Returns the class of the worst error that any rank has, on all of them; collective, and waiting. */
+static int agree(MPI_Comm comm, int error)
 {
-    struct page *page = malloc(sizeof *page);
+    int mine = MPI_SUCCESS, worst = MPI_SUCCESS;
+
+    if (error != MPI_SUCCESS && MPI_Error_class(error, &mine) != MPI_SUCCESS)
+        mine = MPI_ERR_OTHER;
+    error = MPI_Allreduce(&mine, &worst, 1, MPI_INT, MPI_MAX, comm);
+    return error == MPI_SUCCESS ? worst : error;
+}
+
+/* Makes a page a duplicate of a communicator; collective over it. */
+static int open_page(struct page *page, MPI_Comm comm)
+{
     int error;
 
-    if (page == NULL)
-        return MPI_ERR_NO_MEM;
     page->comm = MPI_COMM_NULL;
     error = MPI_Comm_dup(comm, &page->comm);
     if (error == MPI_SUCCESS)
         error = MPI_Comm_set_errhandler(page->comm, MPI_ERRORS_RETURN);
+    return error;
+}
+
+/* Adds a duplicate of a communicator, on all ranks or on none; collective over it. Takes the page. */
+static int add_page(struct context *context, struct page *page, MPI_Comm comm)
+{
+    int error = agree(comm, open_page(page, comm));
+
     if (error != MPI_SUCCESS) {
-        if (page->comm != MPI_COMM_NULL)
-            MPI_Comm_free(&page->comm);
+        close_page(page);
         free(page);
         return error;
     }
     page->next = context->pages;
     context->pages = page;
+    context->assigned = 0;
     return MPI_SUCCESS;
 }
 
 /* Tags are numbered through: every call has CHANNELS + 1 of them. */
-static int count_lanes(struct context *context)
+static int count_tags(struct context *context)
 {
     void *limit;
     int found = 0, most = 32767, error;
@@ -172,49 +295,70 @@ static int count_lanes(struct context *context)
         most = *(int *)limit;
     if (most > COLLC_TAG_MAX)
         most = COLLC_TAG_MAX;
-    context->lanes = (most - CHANNELS) / (CHANNELS + 1) + 1;
-    context->at_once = context->lanes < COLLC_AT_ONCE ? context->lanes : COLLC_AT_ONCE;
-    context->assigned = context->at_once;
+    context->tags = (most - CHANNELS) / (CHANNELS + 1) + 1;
+    context->at_once = context->tags < COLLC_AT_ONCE ? context->tags : COLLC_AT_ONCE;
+    context->assigned = context->at_once + (context->tags > context->at_once);
     return error;
 }
 
-/* The first call on a communicator: collective over it, as the duplication is. */
-static int create_context(MPI_Comm owner, struct context **result)
+/* What create_context() does that may succeed on one rank and fail on another. */
+static int fill_context(struct context *context, MPI_Comm owner)
+{
+    int error = count_tags(context);
+
+    if (error != MPI_SUCCESS)
+        return error;
+    lock(&contexts_busy);
+    context->next = contexts;
+    contexts = context;
+    unlock(&contexts_busy);
+    error = MPI_Comm_set_attr(owner, context_key, context);
+    if (error == MPI_SUCCESS)
+        context->owner = owner;
+    return error;
+}
+
+/* The first call on a communicator: collective over it, as the duplication is. Every rank goes through it,
+ * `error` or not, and all have a context afterwards, or none. */
+static int create_context(MPI_Comm owner, int error, struct context **result)
 {
     struct context *context = calloc(1, sizeof *context);
-    int error;
+    struct page page = {MPI_COMM_NULL, NULL};
+    int opened = open_page(&page, owner);
 
-    if (context == NULL)
-        return MPI_ERR_NO_MEM;
-    context->owner = owner;
-    error = count_lanes(context);
     if (error == MPI_SUCCESS)
-        error = add_page(context, owner);
-    context->original = context->pages;
+        error = context == NULL ? MPI_ERR_NO_MEM : opened;
+    if (context != NULL) {
+        context->original = page;
+        context->pages = &context->original;
+        context->owner = MPI_COMM_NULL;
+        context->vote = MPI_REQUEST_NULL;
+    }
+    if (error == MPI_SUCCESS)
+        error = fill_context(context, owner);
+    error = agree(owner, error);
     if (error == MPI_SUCCESS) {
-        lock(&contexts_busy);
-        context->next = contexts;
-        contexts = context;
-        unlock(&contexts_busy);
-        error = MPI_Comm_set_attr(owner, context_key, context);
+        *result = context;
+        return MPI_SUCCESS;
     }
-    if (error != MPI_SUCCESS) {
+    if (context == NULL)
+        close_page(&page);
+    else if (context->owner == owner)
+        MPI_Comm_delete_attr(owner, context_key);
+    else
         dispose(context);
-        return error;
-    }
-    *result = context;
-    return MPI_SUCCESS;
+    return error;
 }
 
 static int find_context(MPI_Comm owner, struct context **result)
 {
-    int found = 0, error = create_keys();
+    int found = 0, keys = create_keys(), error = MPI_SUCCESS;
 
-    if (error == MPI_SUCCESS)
+    if (context_key != MPI_KEYVAL_INVALID)
         error = MPI_Comm_get_attr(owner, context_key, result, &found);
     if (error != MPI_SUCCESS)
         return error;
-    return found ? (*result)->failure : create_context(owner, result);
+    return found ? (*result)->failure : create_context(owner, keys, result);
 }
 
 /* ---- Working memory ---------------------------------------------------------------------------- */
@@ -236,51 +380,22 @@ static void *carve(struct arena *arena, size_t bytes)
     return arena->base != NULL ? arena->base + start : NULL;
 }
 
-/* Carves room for `times` * `elements` elements, by their true extent; returns the address of element 0. */
-static char *carve_elements(struct arena *arena, const struct element *element, int64_t times,
-                            int64_t elements)
+/* Carves room for cells of elements, by what a grant says of them; returns the address of element 0. */
+static char *carve_cells(struct arena *arena, const struct call *call, int64_t cells)
 {
-    MPI_Aint width = element->extent < 0 ? -element->extent : element->extent, below, reach;
-    int64_t most = PTRDIFF_MAX / 2;
+    const struct element *element = &call->element;
+    MPI_Aint reach;
     char *start;
 
-    if (times <= 0 || elements <= 0)
+    if (cells <= 0)
         return carve(arena, 0);
-    if (element->true_extent > most / 2 ||
-        (width > 0 && times > (most - element->true_extent) / width / elements)) {
+    if (call->span > 0 && cells > (PTRDIFF_MAX / 2 - call->single) / call->span) {
         arena->used = SIZE_MAX;
         return NULL;
     }
-    reach = (MPI_Aint)(times * elements - 1) * width;
-    below = element->extent < 0 ? element->true_lb - reach : element->true_lb;
-    start = carve(arena, (size_t)(reach + element->true_extent));
-    return start != NULL ? start - below : NULL;
-}
-
-/* Returns the memory kept, where it is large enough, or new one; NULL where there is none. */
-static char *borrow(struct context *context, size_t bytes, size_t *capacity)
-{
-    char *memory = context->memory;
-
-    if (bytes == SIZE_MAX)
-        return NULL;
-    *capacity = bytes;
-    if (memory == NULL || bytes > context->capacity)
-        return malloc(bytes > 0 ? bytes : 1);
-    *capacity = context->capacity;
-    context->memory = NULL;
-    context->capacity = 0;
-    return memory;
-}
-
-/* Keeps the larger of two. */
-static void give_back(struct context *context, char *memory, size_t capacity)
-{
-    if (memory != NULL && capacity > context->capacity && capacity <= KEPT_BYTES) {
-        free(context->memory);
-        context->memory = memory;
-        context->capacity = capacity;
-    } else {
-        free(memory);
-    }
+    start = carve(arena, (size_t)(cells * call->span + call->single));
+    if (start == NULL || call->compact)
+        return start;
+    reach = element->extent < 0 ? (MPI_Aint)(cells * cell(call) - 1) * element->extent : 0;
+    return further(start, -(element->true_lb + reach));
 }

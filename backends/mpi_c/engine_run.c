@@ -1,28 +1,37 @@
 /* ---- Calls ------------------------------------------------------------------------------------- */
 
-enum state { QUEUED, RUNNING, COMPLETE };
+enum form { BLOCKING, BEGUN, PERSISTENT };
+enum state { UNDECIDED, QUEUED, RUNNING, COMPLETE };
 
 /* A call, from its beginning to its end; or a persistent request, which is a call many times. */
 struct operation {
     struct context *context; /* NULL where there is nothing to do */
-    struct operation *next;  /* of those under way */
+    struct operation *next;  /* of those under way, or spare */
     struct call call;
     struct engine engine;
-    enum state state; /* as error and next: for whoever has locked the context */
+    enum form form;
+    enum state state; /* as error, next and refused: for whoever has locked the context */
     int error;
-    int persistent, active; /* active: begun, and its end not yet told */
-    char *memory;
-    size_t capacity;
-    char *source, *aside; /* copy_input: from where; keep_output: where */
+    int active;  /* begun, and its end not yet told */
+    int refused; /* calls begun right after this one that are not under way here, for want of memory */
+    struct lane *lane; /* NULL: persistent */
+    char *memory;      /* its own, or what the lane is to have instead of less */
+    size_t bytes;
+    int lends;         /* the latter */
+    struct page *page; /* for the tags of a persistent request, where there are none left */
+    int destitute;     /* there is no memory for that request itself */
+    char *source;      /* copy_input: from where */
 };
 
 /* Lays out the engine and the buffers of this rank; with an empty arena this only measures. */
-static void lay_out(struct engine *engine, struct arena *arena, char **input, char **output)
+static void lay_out(struct operation *it, struct arena *arena)
 {
-    struct call *call = engine->call;
-    const struct element *element = &call->element;
+    struct call *call = &it->call;
+    struct engine *engine = &it->engine;
     int first = rank_blocks[call->row], blocks = rank_blocks[call->row + 1] - first;
+    int here = call->aside && (call->plan->root < 0 || call->plan->root == call->rank);
     int requests = 0, k;
+    char *aside;
 
     engine->num_blocks = blocks;
     engine->blocks = carve(arena, (size_t)blocks * sizeof *engine->blocks);
@@ -32,14 +41,13 @@ static void lay_out(struct engine *engine, struct arena *arena, char **input, ch
     engine->requests = carve(arena, (size_t)requests * sizeof *engine->requests);
     engine->statuses = carve(arena, (size_t)requests * sizeof *engine->statuses);
     engine->landed = carve(arena, (size_t)requests * sizeof *engine->landed);
-    call->base[SCRATCH] = carve_elements(arena, element, rank_scratch[call->row], cell(call));
-    *input = carve_elements(arena, element, 1, call->copy_input);
-    *output = carve_elements(arena, element, 1, call->keep_output);
+    call->base[SCRATCH] = carve_cells(arena, call, rank_scratch[call->row]);
+    aside = carve_cells(arena, call, here ? call->chunks : 0);
     for (k = 0; k < blocks; k++) {
         int id = first + k;
         int64_t chunks = (int64_t)block_slots[id] * block_slot_chunks[id];
         unsigned char *taken = carve(arena, (size_t)block_slots[id]);
-        char *slots = carve_elements(arena, element, chunks, cell(call));
+        char *slots = carve_cells(arena, call, chunks);
 
         if (arena->base == NULL)
             continue;
@@ -47,30 +55,33 @@ static void lay_out(struct engine *engine, struct arena *arena, char **input, ch
         engine->blocks[k].slots = slots;
         engine->blocks[k].taken = taken;
     }
-}
-
-/* Memory for the engine and what it works on. */
-static int make_room(struct operation *it)
-{
-    struct call *call = &it->call;
-    struct engine *engine = &it->engine;
-    struct arena arena = {NULL, 0};
-    char *input;
-
-    engine->call = call;
-    lay_out(engine, &arena, &input, &it->aside);
-    arena.base = it->memory = borrow(it->context, arena.used, &it->capacity);
-    if (it->memory == NULL)
-        return MPI_ERR_NO_MEM;
-    arena.used = 0;
-    lay_out(engine, &arena, &input, &it->aside);
+    if (arena->base == NULL)
+        return;
+    call->packed[SCRATCH] = call->compact;
     if (call->copy_input) {
         it->source = call->base[INPUT];
-        call->base[INPUT] = input;
+        call->base[INPUT] = aside;
+        call->packed[INPUT] = call->compact;
     }
-    if (call->keep_output)
-        call->base[OUTPUT] = it->aside;
-    return MPI_SUCCESS;
+    if (call->keep_output) {
+        call->base[OUTPUT] = aside;
+        call->packed[OUTPUT] = call->compact;
+    }
+}
+
+/* Lays out a call in its memory, or its lane's. */
+static void settle_in(struct operation *it)
+{
+    struct arena arena = {NULL, 0};
+
+    if (it->lends) {
+        free(it->lane->memory);
+        it->lane->memory = it->memory;
+        it->memory = NULL;
+        it->lends = 0;
+    }
+    arena.base = it->memory != NULL ? it->memory : it->lane->memory;
+    lay_out(it, &arena);
 }
 
 /* Whether a contribution may be combined twice without changing the result. */
@@ -111,12 +122,12 @@ static int check(const struct plan *plan, int64_t count, MPI_Datatype type, MPI_
     return error == MPI_SUCCESS ? MPI_Reduce_local(in, inout, 0, type, op) : error;
 }
 
-/* Says what is to be done, and makes room for it; nothing is sent. */
+/* Says what is to be done; nothing is sent. */
 static int arrange(struct operation *it, const struct plan *plan, const void *send, void *recv,
                    int64_t count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
 {
     struct call *call = &it->call;
-    int algorithm, error = check(plan, count, type, op, comm);
+    int error = check(plan, count, type, op, comm);
 
     memset(it, 0, sizeof *it);
     if (error == MPI_SUCCESS)
@@ -137,15 +148,14 @@ static int arrange(struct operation *it, const struct plan *plan, const void *se
         it->context = NULL;
         return error;
     }
-    algorithm = choose(plan, &call->element, count);
-    call->row = algorithm_row[algorithm] + call->rank;
-    call->chunks = algorithm_chunks[algorithm];
+    call->algorithm = choose(plan, &call->element, count);
+    call->row = algorithm_row[call->algorithm] + call->rank;
+    call->chunks = algorithm_chunks[call->algorithm];
+    size_up(call);
     lock(&it->context->busy);
-    error = make_room(it);
-    if (error == MPI_SUCCESS)
-        it->context->operations++;
+    it->context->operations++;
     unlock(&it->context->busy);
-    return error;
+    return MPI_SUCCESS;
 }
 
 /* The end of what arrange() began. */
@@ -156,8 +166,13 @@ static void dismiss(struct operation *it)
 
     if (context == NULL)
         return;
+    free(it->memory);
     lock(&context->busy);
-    give_back(context, it->memory, it->capacity);
+    if (it->form == BEGUN) {
+        it->next = context->spare;
+        context->spare = it;
+        context->spares++;
+    }
     unknown = --context->operations == 0 && context->owner == MPI_COMM_NULL;
     unlock(&context->busy);
     if (unknown)

@@ -133,52 +133,9 @@ static int take_slot(const struct engine *engine, struct block *block)
     block->taken[slot] = 1;
     block->slot = slot;
     elements = block_slot_chunks[block->id] * cell(engine->call);
-    block->work.slot.at = element_at(engine->call, block->slots, slot * elements);
+    block->work.slot.at = kept_at(engine->call, block->slots, slot * elements);
+    block->work.slot.packed = engine->call->compact;
     return 1;
-}
-
-#if !COLLC_LARGE_COUNTS
-/* A type of `elements` elements, for messages whose count does not fit an int. */
-static int wide_type(const struct element *element, int64_t elements, MPI_Datatype *wide)
-{
-    MPI_Datatype types[2];
-    int counts[2], error;
-    MPI_Aint displacements[2];
-
-    error = MPI_Type_contiguous(COLLC_MESSAGE_MAX, element->type, &types[0]);
-    if (error != MPI_SUCCESS)
-        return error;
-    types[1] = element->type;
-    counts[0] = (int)(elements / COLLC_MESSAGE_MAX);
-    counts[1] = (int)(elements % COLLC_MESSAGE_MAX);
-    displacements[0] = 0;
-    displacements[1] = (MPI_Aint)counts[0] * COLLC_MESSAGE_MAX * element->extent;
-    error = MPI_Type_create_struct(2, counts, displacements, types, wide);
-    MPI_Type_free(&types[0]);
-    if (error == MPI_SUCCESS && (error = MPI_Type_commit(wide)) != MPI_SUCCESS)
-        MPI_Type_free(wide);
-    return error;
-}
-#endif
-
-/* Starts a message of more elements than an int holds. */
-static int start_large(const struct call *call, char *at, int64_t elements, int sends, int peer,
-                       int tag, MPI_Request *request)
-{
-    MPI_Datatype type = call->element.type;
-#if COLLC_LARGE_COUNTS
-    return (sends ? MPI_Isend_c(at, elements, type, peer, tag, call->comm, request)
-                  : MPI_Irecv_c(at, elements, type, peer, tag, call->comm, request));
-#else
-    int error = wide_type(&call->element, elements, &type);
-
-    if (error != MPI_SUCCESS)
-        return error;
-    error = sends ? MPI_Isend(at, 1, type, peer, tag, call->comm, request)
-                  : MPI_Irecv(at, 1, type, peer, tag, call->comm, request);
-    MPI_Type_free(&type);
-    return error;
-#endif
 }
 
 /* Starts the message of the step at hand: out of, or into, `place`. */
@@ -188,17 +145,10 @@ static int start_message(struct engine *engine, struct block *block, int sends,
     const struct call *call = engine->call;
     struct flight *flight = &engine->flights[engine->in_flight];
     MPI_Request *request = &engine->requests[engine->in_flight];
-    MPI_Datatype type = call->element.type;
-    int64_t elements = block->work.elements;
     int peer = sends ? block_send_peer[block->id] : block_recv_peer[block->id];
     int tag = call->tag + block_channel[block->id], error;
 
-    if (elements > COLLC_MESSAGE_MAX)
-        error = start_large(call, place->at, elements, sends, peer, tag, request);
-    else if (sends)
-        error = MPI_Isend(place->at, (int)elements, type, peer, tag, call->comm, request);
-    else
-        error = MPI_Irecv(place->at, (int)elements, type, peer, tag, call->comm, request);
+    error = start(call, place, block->work.elements, sends, peer, tag, request);
     if (error != MPI_SUCCESS)
         return error;
     flight->block = block;

@@ -8,11 +8,14 @@ static void give_up(struct context *context, int error)
     struct operation *it = context->under_way;
 
     context->failure = error;
-    context->under_way = NULL;
+    context->under_way = context->undecided = NULL;
     for (; it != NULL; it = it->next) {
         /* better a leak than a message out of memory that has a new use */
-        if (it->state == RUNNING && abandon(&it->engine))
+        if (it->state == RUNNING && abandon(&it->engine)) {
+            if (it->memory == NULL)
+                it->lane->memory = NULL;
             it->memory = NULL;
+        }
         it->error = error;
         it->state = COMPLETE;
     }
@@ -28,12 +31,23 @@ static int may_set_out(const struct context *context, const struct operation *it
     return before == it;
 }
 
+/* The first element of a buffer. */
+static struct place at(char *address, int packed)
+{
+    struct place place = {address, SCRATCH, packed, 0, 0};
+
+    return place;
+}
+
 static int set_out(struct operation *it)
 {
     struct engine *engine = &it->engine;
+    struct place from, to;
     int k;
 
     it->state = RUNNING;
+    if (it->form != PERSISTENT)
+        settle_in(it);
     engine->call = &it->call;
     engine->in_flight = 0;
     engine->stirred = 1;
@@ -50,7 +64,17 @@ static int set_out(struct operation *it)
     }
     if (!it->call.copy_input)
         return MPI_SUCCESS;
-    return copy(&it->call, it->source, it->call.base[INPUT], it->call.copy_input);
+    from = at(it->source, 0);
+    to = at(it->call.base[INPUT], it->call.packed[INPUT]);
+    return copy(&it->call, &from, &to, it->call.copy_input);
+}
+
+/* Copies what was built aside to where it is wanted. */
+static int deliver(const struct call *call)
+{
+    struct place from = at(call->base[OUTPUT], call->packed[OUTPUT]), to = at(call->deliver, 0);
+
+    return copy(call, &from, &to, call->keep_output);
 }
 
 /* Goes as far as can be gone with a call; returns whether it is done. */
@@ -58,6 +82,8 @@ static int proceed(struct context *context, struct operation *it, int *moved)
 {
     int error = MPI_SUCCESS;
 
+    if (it->state == UNDECIDED)
+        return 0;
     if (it->state == QUEUED) {
         if (!may_set_out(context, it))
             return 0;
@@ -68,7 +94,7 @@ static int proceed(struct context *context, struct operation *it, int *moved)
     if (error == MPI_SUCCESS && it->engine.in_flight > 0)
         return 0;
     if (error == MPI_SUCCESS && it->call.keep_output && it->call.deliver != NULL)
-        error = copy(&it->call, it->aside, it->call.deliver, it->call.keep_output);
+        error = deliver(&it->call);
     it->error = error;
     return 1;
 }
@@ -78,8 +104,12 @@ static int proceed(struct context *context, struct operation *it, int *moved)
 static int work(struct context *context)
 {
     struct operation **link = &context->under_way;
-    int moved = 0;
+    int moved = 0, error = decide(context, &moved);
 
+    if (error != MPI_SUCCESS) {
+        give_up(context, error);
+        return 1;
+    }
     while (*link != NULL) {
         struct operation *it = *link;
 
@@ -93,6 +123,10 @@ static int work(struct context *context)
         }
         *link = it->next;
         it->state = COMPLETE;
+        if (it->form == BEGUN) { /* the request may be kept for long */
+            free(it->memory);
+            it->memory = NULL;
+        }
         moved = 1;
     }
     return moved;
@@ -108,7 +142,7 @@ static void work_elsewhere(const struct context *here)
     for (context = contexts; context != NULL; context = context->next) {
         if (context == here || !PADLOCK_TRY(&context->busy))
             continue;
-        if (context->under_way != NULL) {
+        if (context->under_way != NULL || context->refused > 0) {
             unlock(&contexts_busy);
             work(context);
             lock(&contexts_busy);
@@ -118,31 +152,52 @@ static void work_elsewhere(const struct context *here)
     unlock(&contexts_busy);
 }
 
-/* Begins a call that was arranged. */
-static int commence(struct operation *it)
+/* The lane of the next call of a form. */
+static int take_turn(struct context *context, enum form form)
+{
+    int turn = context->turn;
+
+    if (form == BLOCKING && context->tags > context->at_once)
+        return context->at_once;
+    context->turn = (turn + 1) % context->at_once;
+    return turn;
+}
+
+/* A call whose turn it is, and of which the ranks have yet to agree. */
+static void queue(struct operation *it)
+{
+    struct context *context = it->context;
+    int turn;
+
+    if (context->undecided == NULL)
+        context->undecided = it;
+    if (it->form == PERSISTENT)
+        return;
+    turn = take_turn(context, it->form);
+    it->lane = &context->lanes[turn];
+    it->call.comm = context->original.comm;
+    it->call.tag = turn * (CHANNELS + 1);
+}
+
+/* Begins a call that was arranged, or makes a persistent request (UNDECIDED), or begins its call (QUEUED). */
+static int commence(struct operation *it, enum state state)
 {
     struct context *context = it->context;
     struct operation **link;
     int error;
 
     it->active = 1;
-    it->error = MPI_SUCCESS;
     it->next = NULL;
     it->state = COMPLETE;
-    if (context == NULL)
-        return MPI_SUCCESS;
     lock(&context->busy);
     it->error = context->failure;
     if (it->error == MPI_SUCCESS) {
-        if (!it->persistent) {
-            it->call.comm = context->original->comm;
-            it->call.tag = context->turn * (CHANNELS + 1);
-            context->turn = (context->turn + 1) % context->at_once;
-        }
         for (link = &context->under_way; *link != NULL; link = &(*link)->next)
             continue;
         *link = it;
-        it->state = QUEUED;
+        it->state = state;
+        if (state == UNDECIDED)
+            queue(it);
         work(context);
     }
     error = it->state == COMPLETE ? it->error : MPI_SUCCESS;
@@ -190,10 +245,70 @@ static int perform(const struct plan *plan, const void *send, void *recv, int64_
 
     if (error != MPI_SUCCESS || it.context == NULL)
         return error;
-    error = commence(&it);
+    error = commence(&it, UNDECIDED);
     if (error == MPI_SUCCESS)
         error = await(&it);
     dismiss(&it);
+    return error;
+}
+
+/* ---- Requests ---------------------------------------------------------------------------------- */
+
+/* Requests of calls where there is nothing to do: they need no memory, so no rank fails to make them. */
+static struct operation empty_call = {.form = BEGUN, .active = 1};
+static struct operation empty_request = {.form = PERSISTENT};
+static struct operation empty_start = {.form = PERSISTENT, .active = 1};
+
+/* There is no request for a nonblocking call: it takes part in the votes, by being refused. */
+static void refuse(struct context *context)
+{
+    struct operation *it = context->undecided, *last = NULL;
+
+    for (; it != NULL; it = it->next)
+        if (it->state == UNDECIDED)
+            last = it;
+    *(last != NULL ? &last->refused : &context->refused) += 1;
+    take_turn(context, BEGUN);
+    do
+        work(context);
+    while (context->refused > LATE_VOTES);
+}
+
+/* Takes a request; NULL where there is none. */
+static struct operation *take_request(struct context *context)
+{
+    struct operation *it = NULL;
+
+    lock(&context->busy);
+    if (context->failure == MPI_SUCCESS && context->spare == NULL && !restock(context))
+        refuse(context);
+    if (context->spare != NULL) {
+        it = context->spare;
+        context->spare = it->next;
+        context->spares--;
+    }
+    unlock(&context->busy);
+    return it;
+}
+
+/* The nonblocking form of a call that was arranged. */
+static int begin_request(struct operation *arranged, struct operation **request)
+{
+    struct operation *it = take_request(arranged->context);
+    int error;
+
+    if (it == NULL) {
+        error = arranged->context->failure;
+        dismiss(arranged);
+        return error == MPI_SUCCESS ? MPI_ERR_NO_MEM : error;
+    }
+    *it = *arranged;
+    it->form = BEGUN;
+    error = commence(it, UNDECIDED);
+    if (error == MPI_SUCCESS)
+        *request = it;
+    else
+        dismiss(it);
     return error;
 }
 
@@ -203,15 +318,39 @@ static int take_tags(struct operation *it, MPI_Comm comm)
     struct context *context = it->context;
     int error = MPI_SUCCESS;
 
-    if (context == NULL)
-        return MPI_SUCCESS;
-    if (context->assigned >= context->lanes) {
-        error = add_page(context, comm);
-        context->assigned = 0;
-    }
+    if (it->page != NULL)
+        error = add_page(context, it->page, comm);
+    it->page = NULL;
+    if (error != MPI_SUCCESS)
+        return error;
     it->call.comm = context->pages->comm;
     it->call.tag = context->assigned++ * (CHANNELS + 1);
     return error;
+}
+
+/* The persistent form; collective, and waiting. */
+static int init_request(struct operation *arranged, MPI_Comm comm, struct operation **request)
+{
+    struct operation *it = malloc(sizeof *it);
+    int error;
+
+    arranged->form = PERSISTENT;
+    arranged->destitute = it == NULL;
+    error = commence(arranged, UNDECIDED);
+    if (error == MPI_SUCCESS)
+        error = await(arranged);
+    if (error == MPI_SUCCESS)
+        error = take_tags(arranged, comm);
+    if (error != MPI_SUCCESS || it == NULL) {
+        dismiss(arranged);
+        free(it);
+        return error;
+    }
+    *it = *arranged;
+    it->active = 0;
+    settle_in(it);
+    *request = it;
+    return MPI_SUCCESS;
 }
 
 /* The other forms: makes a request, and begins it where it is not a persistent one. */
@@ -219,24 +358,15 @@ static int make_request(struct operation **request, int persistent, const struct
                         const void *send, void *recv, int64_t count, MPI_Datatype type, MPI_Op op,
                         MPI_Comm comm)
 {
-    struct operation *it;
-    int error;
+    struct operation it;
+    int error = arrange(&it, plan, send, recv, count, type, op, comm);
 
     *request = NULL;
-    it = malloc(sizeof *it);
-    if (it == NULL)
-        return MPI_ERR_NO_MEM;
-    error = arrange(it, plan, send, recv, count, type, op, comm);
-    if (error == MPI_SUCCESS) {
-        it->persistent = persistent;
-        error = persistent ? take_tags(it, comm) : commence(it);
-        if (error != MPI_SUCCESS)
-            dismiss(it);
-    }
-    if (error != MPI_SUCCESS) {
-        free(it);
+    if (error != MPI_SUCCESS)
         return error;
+    if (it.context == NULL) {
+        *request = persistent ? &empty_request : &empty_call;
+        return MPI_SUCCESS;
     }
-    *request = it;
-    return MPI_SUCCESS;
+    return persistent ? init_request(&it, comm, request) : begin_request(&it, request);
 }

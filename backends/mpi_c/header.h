@@ -12,6 +12,8 @@
  * type or an operation that makes no sense goes to the handler of MPI_COMM_WORLD or MPI_COMM_SELF.) After an
  * error in the middle of a call, the messages of all calls under way on that communicator are taken
  * back or left alone, those calls end with that error, and so does every later one.
+ * Where one rank has no memory for a call, it ends with MPI_ERR_NO_MEM on all ranks, and nothing was sent:
+ * later calls are not affected. To this end ranks agree on calls that need more memory than any before.
  *
  * The first call on a communicator, @PREFIX@_attach at the latest, duplicates it: collectively, and waiting
  * for the other ranks, also where the call itself would not wait. The duplicate is freed with the

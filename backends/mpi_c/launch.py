@@ -19,6 +19,8 @@ __all__ = ["launch"]
 
 #: seconds that a launcher gets to end its ranks before it is killed
 _GRACE_SECONDS = 5.0
+#: the same where somebody waits for us to end
+_INTERRUPTED_SECONDS = 0.6
 #: what is kept of either stream
 _MOST_BYTES = 1 << 26
 _SHOWN_LINES = 12
@@ -45,7 +47,7 @@ def launch(mpi: Mpi, ranks: int, program: Sequence[str], timeout: float, cwd: Pa
             _stop(process)
             raise _too_long(_text(out), ranks, timeout) from None
         except BaseException:
-            _stop(process)
+            _stop(process, _INTERRUPTED_SECONDS)
             raise
         _stop(process)
         if status != 0:
@@ -53,13 +55,13 @@ def launch(mpi: Mpi, ranks: int, program: Sequence[str], timeout: float, cwd: Pa
         return _text(out)
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
+def _stop(process: subprocess.Popen[bytes], seconds: float = _GRACE_SECONDS) -> None:
     """End the launcher, which ends its ranks; then kill whatever is left of its process group."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(_GRACE_SECONDS)
+                process.wait(seconds)
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 

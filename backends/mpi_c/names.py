@@ -6,42 +6,19 @@ import re
 
 from collc.ir.diagnostic import error
 
-__all__ = ["chosen", "comment", "identifier"]
+from .reserved import HEADERS, KEYWORDS, LIBRARY, PREDEFINED
 
-_KEYWORDS = """
-auto break case char const continue default do double else enum extern float for goto if inline int long
-register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while
-alignas alignof asm bool class constexpr delete false namespace new nullptr operator private protected public
-static_assert template this thread_local throw true try typename typeof using virtual
-"""
+__all__ = ["REQUEST_FORMS", "chosen", "comment", "forms", "identifier", "require_stem"]
 
-# External names of C99's library and of POSIX that a program may have linked; defining one of them would
-# replace it for everybody, the MPI included.
-_LIBRARY = """
-main errno environ stdin stdout stderr assert signal raise setjmp longjmp
-fopen freopen fclose fflush fread fwrite fgetc fgets fputc fputs getc getchar gets putc putchar puts ungetc
-printf fprintf sprintf snprintf vprintf vfprintf vsprintf vsnprintf scanf fscanf sscanf vscanf vfscanf vsscanf
-fseek ftell rewind fgetpos fsetpos feof ferror clearerr perror remove rename tmpfile tmpnam setbuf setvbuf
-malloc calloc realloc free abort exit atexit getenv system bsearch qsort abs labs llabs div ldiv lldiv rand srand
-atof atoi atol atoll strtod strtof strtold strtol strtoll strtoul strtoull mblen mbtowc wctomb mbstowcs wcstombs
-memcpy memmove memset memcmp memchr strcpy strncpy strcat strncat strcmp strncmp strcoll strxfrm strchr strrchr
-strcspn strspn strpbrk strstr strtok strlen strerror time clock difftime mktime asctime ctime gmtime localtime
-strftime sin cos tan asin acos atan atan2 sinh cosh tanh exp exp2 expm1 log log2 log10 log1p logb pow sqrt cbrt
-hypot fabs ceil floor trunc round rint fmod remainder fmin fmax fdim fma frexp ldexp modf scalbn erf gamma lgamma
-tgamma nan j0 j1 jn y0 y1 yn isalpha isdigit isalnum isspace isupper islower ispunct isprint isgraph iscntrl
-isxdigit tolower toupper
-open close read write pread pwrite lseek dup dup2 pipe fork vfork execv execve execvp wait waitpid kill pause
-alarm sleep usleep nanosleep getpid getppid getuid geteuid getgid access chdir chmod chown link unlink symlink
-rmdir mkdir stat fstat lstat mount umount select poll ppoll epoll mmap munmap mprotect msync brk sbrk sync fsync
-fdopen fileno popen pclose dlopen dlsym dlclose socket bind listen accept connect shutdown send recv sendto
-recvfrom sendmsg recvmsg getsockopt setsockopt getaddrinfo gethostname sethostname index rindex bcopy bzero ffs
-yield sched_yield clone daemon truncate ftruncate ioctl fcntl flock lockf swab getopt optarg optind optopt random
-srandom drand48 regcomp regexec glob wordexp crypt encrypt setkey basename dirname nice times uname basename error
-warn err step advance
-"""
+_RESERVED = {
+    **dict.fromkeys(LIBRARY, "a name of the C library"),
+    **dict.fromkeys(PREDEFINED, "a macro that compilers define"),
+    **dict.fromkeys(KEYWORDS, "a keyword of C or C++"),
+}
 
-_RESERVED = {**dict.fromkeys(_KEYWORDS.split(), "a keyword of C or C++"),
-             **dict.fromkeys(_LIBRARY.split(), "a name of the C library")}  # fmt: skip
+#: what follows a function's name, and a file's, in the names that come of it
+_FUNCTION_FORMS = ("c", "begin", "init", "algorithm")
+REQUEST_FORMS = ("request", "operation", "attach", "start", "test", "wait", "waitall", "free")
 
 #: characters of a name that are kept; file names are made of it
 _LONGEST = 100
@@ -55,11 +32,34 @@ def _refusal(name: str, taken: frozenset[str]) -> str | None:
         return "not a C identifier"
     if name.startswith("_"):
         return "reserved for the C implementation, as all names that begin with an underscore are"
-    if name.upper().startswith(("MPI_", "PMPI_", "MPIX_")):
+    if name.upper() in ("MPI", "PMPI", "MPIX") or name.upper().startswith(("MPI_", "PMPI_", "MPIX_")):
         return "a name of MPI"
     if name in _RESERVED:
         return _RESERVED[name]
-    return "a name that the generated C uses itself" if name in taken else None
+    if name.casefold() in HEADERS:
+        return f"the name of the header <{name.casefold()}.h>"
+    if name in taken:
+        return "a name that the generated C uses itself"
+    for form in sorted((forms(name) | {f"{name}_{form}" for form in REQUEST_FORMS}) - {name}):
+        if form in _RESERVED or form in taken:
+            return f"a name of which `{form}` comes, {_RESERVED.get(form, 'which the generated C uses itself')}"
+    return None
+
+
+def forms(name: str) -> set[str]:
+    """Return the names of all functions of a collective."""
+    return {name, *(f"{name}_{form}" for form in _FUNCTION_FORMS)}
+
+
+def require_stem(stem: str) -> None:
+    """Raise C0721 where a header of this name would be found in place of one of the system's."""
+    if stem.casefold() in HEADERS:
+        raise error(
+            "C0721",
+            f"`{stem}.h` would hide the header <{stem.casefold()}.h> from programs that look for headers in its folder",
+            hint=f"name the file otherwise: -o collc_{stem}.c",
+            exit_status=2,
+        )
 
 
 def identifier(name: str, taken: frozenset[str]) -> str:

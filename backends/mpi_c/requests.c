@@ -15,9 +15,13 @@ int PREFIX_start(PREFIX_request *request)
 {
     struct operation *it = request == NULL ? NULL : (struct operation *)*request;
 
-    if (it == NULL || !it->persistent || it->active)
+    if (it == NULL || it->form != PERSISTENT || it->active)
         return MPI_ERR_REQUEST;
-    return commence(it);
+    if (it->context != NULL)
+        return commence(it, QUEUED);
+    it = &empty_start;
+    *request = (PREFIX_request)it;
+    return MPI_SUCCESS;
 }
 
 /* What becomes of a request that is complete. */
@@ -26,10 +30,14 @@ static int conclude(PREFIX_request *request)
     struct operation *it = (struct operation *)*request;
     int error = it->error;
 
+    if (it->context == NULL) {
+        it = it->form == PERSISTENT ? &empty_request : NULL;
+        *request = (PREFIX_request)it;
+        return MPI_SUCCESS;
+    }
     it->active = 0;
-    if (!it->persistent) {
+    if (it->form == BEGUN) {
         dismiss(it);
-        free(it);
         *request = NULL;
     }
     return error;
@@ -83,8 +91,10 @@ int PREFIX_free(PREFIX_request *request)
 
     if (it == NULL || it->active)
         return MPI_ERR_REQUEST;
-    dismiss(it);
-    free(it);
+    if (it->context != NULL) {
+        dismiss(it);
+        free(it);
+    }
     *request = NULL;
     return MPI_SUCCESS;
 }

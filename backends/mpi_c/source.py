@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 import attrs
 
@@ -17,15 +18,13 @@ from ..base import Window
 from .names import comment
 from .tables import Plan, tables
 
-__all__ = ["REQUEST_FUNCTIONS", "Function", "header", "source", "taken", "template"]
+__all__ = ["ENGINE", "Function", "Listing", "header", "identifiers", "numbers_of", "source", "taken", "template"]
 
 #: parts of a source after its tables, in order
-_ENGINE = (
-    "engine_call.c", "engine_memory.c", "engine_step.c", "engine_advance.c", "engine_run.c", "engine_work.c",
+ENGINE = (
+    "engine_call.c", "engine_memory.c", "engine_step.c", "engine_advance.c", "engine_run.c", "engine_agree.c",
+    "engine_work.c",
 )  # fmt: skip
-
-#: what follows a file's prefix in the names that all its functions share
-REQUEST_FUNCTIONS = ("request", "operation", "attach", "start", "test", "wait", "waitall", "free")
 
 _REQUESTS = """\
 typedef struct {prefix}_operation *{prefix}_request;
@@ -66,6 +65,15 @@ class Function:
         return self.first.collective.kind.replace("-", "_")
 
 
+@attrs.frozen(eq=False)
+class Listing:
+    """What a C file is written from: what names begin with, the functions, and the tables by name."""
+
+    prefix: str
+    functions: tuple[Function, ...]
+    numbers: dict[str, Any]
+
+
 @cache
 def template(name: str) -> str:
     """Return a C file of this package."""
@@ -76,29 +84,45 @@ def template(name: str) -> str:
 def taken() -> frozenset[str]:
     """Return every identifier that a generated file uses itself."""
     bindings = [_binding_file(kind.replace("-", "_")) for kind in KINDS]
-    text = "".join(template(f) for f in ("head.c", *_ENGINE, *bindings, "requests.c", "entry.c", "algorithm.c"))
-    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+    text = "".join(template(f) for f in ("head.c", *ENGINE, *bindings, "requests.c", "entry.c", "algorithm.c"))
     fixed = "plans int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t"
-    return frozenset(re.findall(r"[A-Za-z_]\w*", text)) | frozenset(fixed.split()) - {"NAME", "PREFIX"}
+    return identifiers(text) | frozenset(fixed.split()) - {"NAME", "PREFIX"}
+
+
+def identifiers(text: str) -> frozenset[str]:
+    """Return all words of a C text but those in comments."""
+    return frozenset(re.findall(r"[A-Za-z_]\w*", re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)))
 
 
 # ---- the source
 
 
-def source(prefix: str, functions: Sequence[Function]) -> str:
-    """Return the C file of some functions; the requests' functions have names that begin with ``prefix``."""
-    groups = [[(program, window.high if window else None) for window, program in f.parts] for f in functions]
-    data, plans = tables(groups)
+def source(prefix: str, functions: Sequence[Function]) -> tuple[str, Listing]:
+    """Return the C file of some functions, and what it was written from.
+
+    The requests' functions have names that begin with ``prefix``.
+    """
+    data, plans, numbers = tables(_groups(functions))
     kinds = dict.fromkeys(f.kind for f in functions)
     head = template("head.c").replace("@NAME@", prefix).replace("@WHAT@", _title(functions))
     declared = "\n\n".join([_REQUESTS.format(prefix=prefix), *(_prototypes(prefix, f) for f in functions)])
     body = [
-        f"{_VISIBLE}\n{declared}\n{_VISIBLE_END}\n", data, *map(template, _ENGINE),
+        f"{_VISIBLE}\n{declared}\n{_VISIBLE_END}\n", data, *map(template, ENGINE),
         "/* ---- The buffers of a call ---------------------------------------------------------------------- */\n",
         *(template(_binding_file(kind)) for kind in kinds), _plans(functions, plans),
         template("requests.c").replace("PREFIX", prefix), *(_entry(prefix, f, n) for n, f in enumerate(functions)),
     ]  # fmt: skip
-    return "\n".join([head, *(part.rstrip("\n") + "\n" for part in body)])
+    text = "\n".join([head, *(part.rstrip("\n") + "\n" for part in body)])
+    return text, Listing(prefix, tuple(functions), numbers)
+
+
+def numbers_of(functions: Sequence[Function]) -> dict[str, Any]:
+    """Return the tables that the C file of some functions has."""
+    return tables(_groups(functions))[2]
+
+
+def _groups(functions: Sequence[Function]) -> list[list[tuple[Program, int | None]]]:
+    return [[(program, window.high if window else None) for window, program in f.parts] for f in functions]
 
 
 _VISIBLE = "#if defined(__GNUC__)\n#pragma GCC visibility push(default)\n#endif"
@@ -123,7 +147,9 @@ def _plans(functions: Sequence[Function], plans: Sequence[Plan]) -> str:
 
 def _entry(prefix: str, function: Function, number: int) -> str:
     text = template("entry.c") + ("\n" + template("algorithm.c") if function.windows else "")
-    return text.replace("NAME", function.name).replace("PREFIX", prefix).replace("NUMBER", str(number))
+    words = {"NAME": function.name, "PREFIX": prefix, "NUMBER": str(number)}
+    # At once: a name may hold one of these words.
+    return re.sub("NAME|PREFIX|NUMBER", lambda found: words[found[0]], text)
 
 
 def _prototypes(prefix: str, function: Function) -> str:

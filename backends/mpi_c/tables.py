@@ -41,8 +41,9 @@ class Plan:
     algorithms: int
 
 
-def tables(groups: Sequence[Sequence[tuple[Program, int | None]]]) -> tuple[str, list[Plan]]:
-    """Return the constants and tables that the engine runs, all programs one after the other, and the plans.
+def tables(groups: Sequence[Sequence[tuple[Program, int | None]]]) -> tuple[str, list[Plan], dict[str, Array]]:
+    """Return the constants and tables that the engine runs, all programs one after the other, the plans, and what is
+    in the tables.
 
     A group is the programs of one collective, each with the most bytes of the whole vector that it is for, the last
     one's of no account. Raises C0704 where the engine could not run a program.
@@ -60,10 +61,12 @@ def tables(groups: Sequence[Sequence[tuple[Program, int | None]]]) -> tuple[str,
         "algorithm_chunks": [span(one.program) for one in ready],
         "algorithm_bytes": [_most(program, most) for group in groups for program, most in group],
     }
-    rows = _column("algorithm_row", np.cumsum([0, *ranks[:-1]]))
+    rows = np.cumsum([0, *ranks[:-1]])
+    numbers = {name: _listed(values) for name, values in (*algorithms.items(), ("algorithm_row", rows))}
     parts.append("/* Algorithms: chunks of a count, the bytes of a count up to which each is the one to use, and the\n"
                  " * first row of the tables of ranks. */\n"
-                 + "".join(_column(name, values, "int64_t") for name, values in algorithms.items()) + rows)  # fmt: skip
+                 + "".join(_column(name, values, "int64_t") for name, values in algorithms.items())
+                 + _column("algorithm_row", rows))  # fmt: skip
     for title, columns in (
         ("Ranks: their first block (those before it are other ranks'), scratch cells and first segment.", _ranks),
         ("Blocks: peers (-1: none), channel, first step and first wait; slots for copies, their size in chunks,\n"
@@ -74,8 +77,9 @@ def tables(groups: Sequence[Sequence[tuple[Program, int | None]]]) -> tuple[str,
         ("Segments of scratch: their first cell and the chunk in it.", _segments),
     ):  # fmt: skip
         joined = _joined([columns(one) for one in ready])
+        numbers |= {name: _listed(values) for name, values in joined.items()}
         parts.append(f"/* {title} */\n" + "".join(_column(name, values) for name, values in joined.items()))
-    return "\n".join(parts), plans
+    return "\n".join(parts), plans, numbers
 
 
 def _most(program: Program, most: int | None) -> int:
@@ -169,11 +173,15 @@ def _segments(one: _Ready) -> dict[str, Any]:
     return {"segment_cell": one.segments.cell, "segment_chunk": one.segments.chunk}
 
 
-def _column(name: str, values: Any, kind: str | None = None) -> str:
-    """Return one table, wrapped, of a type or of the smallest; an empty one gets an entry, for C knows none without."""
+def _listed(values: Any) -> Array:
+    """Return what a table lists: an empty one has an entry, for C knows none without."""
     numbers = np.asarray(values, dtype=np.int64)
-    if not len(numbers):
-        numbers = np.zeros(1, dtype=np.int64)
+    return numbers if len(numbers) else np.zeros(1, dtype=np.int64)
+
+
+def _column(name: str, values: Any, kind: str | None = None) -> str:
+    """Return one table, wrapped, of a type or of the smallest."""
+    numbers = _listed(values)
     kind = kind or f"{np.dtype(fit(int(numbers.min()), int(numbers.max()))).name}_t"
     lines, line = [], "   "
     for text in map(str, numbers.tolist()):

@@ -13,6 +13,8 @@ import attrs
 
 from collc.ir.diagnostic import CollcError, error
 
+from ..processes import run
+
 __all__ = ["Mpi", "compile_c", "find"]
 
 INTEL, MPICH, OPEN_MPI, UNKNOWN = "Intel MPI", "MPICH", "Open MPI", "MPI"
@@ -147,10 +149,7 @@ def compile_c(mpi: Mpi, sources: Sequence[Path], output: Path, flags: Sequence[s
     """Compile and link C files with ``mpicc``; raise C0702 where no compiler runs, C0703 where it refuses them."""
     command = [str(mpi.mpicc), "-std=c99", "-O2", *flags, "-o", str(output), *map(str, sources)]
     try:
-        done = subprocess.run(
-            command, env=mpi.environment(os.environ), stdin=subprocess.DEVNULL, capture_output=True,
-            timeout=_COMPILING_SECONDS, cwd=output.parent, check=False,
-        )  # fmt: skip
+        done = run(command, _COMPILING_SECONDS, env=mpi.environment(os.environ), cwd=output.parent)
     except (OSError, subprocess.TimeoutExpired) as reason:
         raise error("C0702", f"`{mpi.mpicc}` does not run: {reason}", hint=_COMPILER_HINT) from None
     if done.returncode == 0:

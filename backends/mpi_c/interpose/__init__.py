@@ -5,6 +5,6 @@
 
 from __future__ import annotations
 
-from .source import INTERPOSED, Served, interposed, require_distinct, require_range
+from .source import INTERPOSED, Served, interposed, interposing, listed, require_distinct, require_range
 
-__all__ = ["INTERPOSED", "Served", "interposed", "require_distinct", "require_range"]
+__all__ = ["INTERPOSED", "Served", "interposed", "interposing", "listed", "require_distinct", "require_range"]

@@ -7,9 +7,11 @@ import shlex
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from collc.ir.diagnostic import error
 
+from ...processes import run
 from ..toolchain import OPEN_MPI, Mpi, compile_c
 
 __all__ = ["abi", "build"]
@@ -54,11 +56,8 @@ def _compiler(mpi: Mpi) -> str:
     return words[0] if words else os.environ.get("CC", "cc")
 
 
-def _run(command: list[str], mpi: Mpi) -> subprocess.CompletedProcess[str]:
+def _run(command: list[str], mpi: Mpi) -> subprocess.CompletedProcess[Any]:
     try:
-        return subprocess.run(
-            command, env=mpi.environment(os.environ), stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            errors="replace", timeout=_SECONDS, check=False,
-        )  # fmt: skip
+        return run(command, _SECONDS, env=mpi.environment(os.environ), text=True, errors="replace")
     except (OSError, subprocess.TimeoutExpired) as reason:
         raise error("C0732", f"`{command[0]}` does not run: {reason}", hint="install a C compiler") from None

@@ -88,68 +88,132 @@ static int cip_pack(void *elements, int64_t count, MPI_Datatype type, char *byte
     return error;
 }
 
-/* Data of a call as bytes: where they are, or a copy. */
-struct cip_bytes {
-    char *at, *copy;
+/* What a call that moves data does on a rank. Data are bytes: where they are, or packed in memory of ours. */
+struct cip_work {
+    int sends, receives; /* whether this rank has data to send, and receives some */
+    int in_place, stays; /* its data stand where they are received; of a scatter, they stay */
+    int dense_out;
+    int64_t send_blocks, recv_blocks;
+    int packs_in, packs_out; /* whether they are packed */
+    char *in, *out;
 };
 
-static int cip_stage(struct cip_bytes *bytes, int64_t size)
+static void cip_plan(const struct cip_call *call, int rank, int64_t block, int blocks, struct cip_work *work)
 {
-    bytes->at = bytes->copy = malloc((size_t)size);
-    return bytes->copy != NULL ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+    int at_root = cip_rooted(call) && rank == call->root, kind = call->kind;
+
+    work->in_place = call->send == MPI_IN_PLACE && kind != CIP_BROADCAST;
+    work->stays = kind == CIP_SCATTER && at_root && call->recv == MPI_IN_PLACE;
+    work->sends = kind == CIP_BROADCAST ? 0 : kind == CIP_SCATTER ? at_root : 1;
+    work->receives = kind == CIP_GATHER ? at_root : kind == CIP_SCATTER ? !work->stays : 1;
+    work->send_blocks = kind == CIP_ALLTOALL || kind == CIP_SCATTER ? blocks : 1;
+    work->recv_blocks = kind == CIP_SCATTER || kind == CIP_BROADCAST ? 1 : blocks;
+    work->dense_out = work->receives ? cip_dense(call->recv_type) : 1;
+    work->in = work->out = NULL;
+    work->packs_out = !work->dense_out;
+    if (work->receives && work->dense_out)
+        work->out = call->recv;
+    work->packs_in = work->sends && work->in_place && !work->dense_out;
+    if (!work->sends || work->in_place)
+        return;
+    work->in = (char *)call->send;
+    work->packs_in = call->send == call->recv || !cip_dense(call->send_type);
+    if (!work->packs_in && work->dense_out && work->receives && kind != CIP_SCATTER && work->send_blocks == 1 &&
+        work->in == work->out + rank * block)
+        work->in = NULL; /* it is where in place would have it */
+}
+
+/* Working memory up to this size is kept, on all ranks, whether or not they pack: whose types have gaps, the others
+ * cannot know. */
+enum { CIP_KEPT = 1 << 22 };
+
+/* Memory for packing, for which *own is to be freed; 0 on all ranks where one of them has none. Collective where all have
+ * to get more, and where it is not kept: those calls are so large that asking takes no time. */
+static int cip_find_room(struct cip_double *with, int64_t block, struct cip_work *work, int64_t most, char **own)
+{
+    int64_t into = work->packs_in ? work->send_blocks * block : 0;
+    int64_t all = into + (work->packs_out ? work->recv_blocks * block : 0);
+    char *memory = with->memory;
+
+    *own = NULL;
+    if (most > with->capacity) {
+        int kept = most <= CIP_KEPT;
+        int64_t wanted = kept ? 2 * most : all;
+
+        if (wanted > 0)
+            *own = memory = malloc((size_t)wanted);
+        if (cip_fails_anywhere(with->comm, wanted > 0 && memory == NULL ? MPI_ERR_NO_MEM : MPI_SUCCESS)) {
+            free(*own);
+            return 0;
+        }
+        if (kept) {
+            free(with->memory);
+            with->memory = memory;
+            with->capacity = wanted;
+            *own = NULL;
+        }
+    }
+    if (work->packs_in)
+        work->in = memory;
+    if (work->packs_out)
+        work->out = memory + into;
+    return 1;
+}
+
+/* Packs what is to be sent. */
+static int cip_pack_all(const struct cip_call *call, int rank, const struct cip_work *work, MPI_Comm comm)
+{
+    int64_t count = call->recv_count;
+    MPI_Aint lb, extent;
+    char *from = call->recv;
+    int error;
+
+    if (call->kind == CIP_BROADCAST && work->packs_out && rank == call->root)
+        return cip_pack(call->recv, count, call->recv_type, work->out, 0, comm);
+    if (!work->packs_in)
+        return MPI_SUCCESS;
+    if (!work->in_place)
+        return cip_pack((void *)call->send, work->send_blocks * call->send_count, call->send_type, work->in, 0, comm);
+    /* What stands in place: our block of it, or all. */
+    error = MPI_Type_get_extent(call->recv_type, &lb, &extent);
+    if (error != MPI_SUCCESS)
+        return error;
+    if (work->send_blocks == 1)
+        from += rank * count * extent;
+    return cip_pack(from, work->send_blocks * count, call->recv_type, work->in, 0, comm);
 }
 
 /* Collectives that move data, as bytes. Types that are not dense are packed and unpacked. */
 static int cip_move(const struct cip_call *call, const struct cip_entry *entry, int rank, int64_t block,
-                    MPI_Comm comm)
+                    struct cip_double *with)
 {
-    struct cip_bytes in = {NULL, NULL}, out = {NULL, NULL};
-    int at_root = cip_rooted(call) && rank == call->root, blocks = entry->ranks, error = MPI_SUCCESS;
-    int in_place = call->send == MPI_IN_PLACE && call->kind != CIP_BROADCAST;
-    int stays = call->kind == CIP_SCATTER && at_root && call->recv == MPI_IN_PLACE;
-    int sends = call->kind == CIP_BROADCAST ? 0 : call->kind == CIP_SCATTER ? at_root : 1;
-    int receives = call->kind == CIP_GATHER ? at_root : call->kind == CIP_SCATTER ? !stays : 1;
-    int send_blocks = call->kind == CIP_ALLTOALL || call->kind == CIP_SCATTER ? blocks : 1;
-    int recv_blocks = call->kind == CIP_SCATTER || call->kind == CIP_BROADCAST ? 1 : blocks;
-    int dense_out = receives ? cip_dense(call->recv_type) : 1;
-    int64_t count = call->recv_count;
+    struct cip_work work;
+    char *own;
+    int error;
 
-    if (receives && dense_out)
-        out.at = call->recv;
-    else if (receives)
-        error = cip_stage(&out, recv_blocks * block);
-    if (error == MPI_SUCCESS && call->kind == CIP_BROADCAST && at_root && !dense_out)
-        error = cip_pack(call->recv, count, call->recv_type, out.at, 0, comm);
-    if (error == MPI_SUCCESS && sends && in_place && !dense_out) {
-        MPI_Aint lb, extent;
-
-        /* What stands in place is packed: our block of it, or all. */
-        error = cip_stage(&in, send_blocks * block);
-        if (error == MPI_SUCCESS)
-            error = MPI_Type_get_extent(call->recv_type, &lb, &extent);
-        if (error == MPI_SUCCESS)
-            error = cip_pack((char *)call->recv + (send_blocks == 1 ? rank * count * extent : 0),
-                             send_blocks * count, call->recv_type, in.at, 0, comm);
-    } else if (error == MPI_SUCCESS && sends && !in_place) {
-        in.at = (char *)call->send;
-        if (call->send == call->recv || !cip_dense(call->send_type)) {
-            error = cip_stage(&in, send_blocks * block);
-            if (error == MPI_SUCCESS)
-                error = cip_pack((void *)call->send, send_blocks * call->send_count, call->send_type, in.at, 0,
-                                 comm);
-        } else if (dense_out && receives && call->kind != CIP_SCATTER && send_blocks == 1 &&
-                   in.at == out.at + rank * block) {
-            in.at = NULL; /* it is where in place would have it */
-        }
-    }
+    cip_plan(call, rank, block, entry->ranks, &work);
+    if (!cip_find_room(with, block, &work, (work.send_blocks + work.recv_blocks) * block, &own))
+        return CIP_NOT_BEGUN;
+    error = cip_pack_all(call, rank, &work, with->comm);
     if (error == MPI_SUCCESS)
-        error = entry->call(call->kind == CIP_BROADCAST ? NULL : sends && in.at == NULL ? MPI_IN_PLACE : in.at,
-                            stays ? MPI_IN_PLACE : out.at, block, MPI_BYTE, MPI_OP_NULL, comm);
-    if (error == MPI_SUCCESS && out.copy != NULL && !(call->kind == CIP_BROADCAST && at_root))
-        error = cip_pack(call->recv, recv_blocks * count, call->recv_type, out.at, 1, comm);
-    free(in.copy);
-    free(out.copy);
+        error = entry->call(call->kind == CIP_BROADCAST             ? NULL
+                            : work.sends && work.in == NULL ? MPI_IN_PLACE
+                                                            : work.in,
+                            work.stays ? MPI_IN_PLACE : work.out, block, MPI_BYTE, MPI_OP_NULL, with->comm);
+    if (error == MPI_SUCCESS && work.packs_out && !(call->kind == CIP_BROADCAST && rank == call->root))
+        error = cip_pack(call->recv, work.recv_blocks * call->recv_count, call->recv_type, work.out, 1, with->comm);
+    free(own);
     return error;
+}
+
+/* Carries out a call that was judged to be one for us. */
+static int cip_carry_out(const struct cip_call *call, const struct cip_entry *entry, int rank, int64_t block)
+{
+    struct cip_double *with = cip_private(call->comm);
+
+    if (with == NULL)
+        return CIP_NOT_BEGUN;
+    return cip_reduces(call) ? cip_reduce(call, entry, rank, with->comm) : cip_move(call, entry, rank, block, with);
 }
 
 /* Carries out a call if it is one for us: 1, with the error that it returns; else 0. */
@@ -157,23 +221,22 @@ static int cip_serve(const struct cip_call *call, int large, int *error)
 {
     struct cip_entry *entry = NULL;
     enum cip_end end;
-    MPI_Comm comm;
     int64_t block = 0;
     int rank = 0;
 
     if (!cip_is_on())
         return 0;
     end = cip_judge(call, &entry, &rank, &block);
+    if (end == CIP_SERVED) {
+        cip_depth++;
+        *error = cip_carry_out(call, entry, rank, block);
+        cip_depth--;
+        if (*error == CIP_NOT_BEGUN) /* the program's MPI may do with less memory */
+            end = CIP_NO_MEMORY;
+    }
     __sync_fetch_and_add(&cip_all.ends[large][call->function][end], 1);
     if (end != CIP_SERVED)
         return 0;
-    cip_depth++;
-    *error = cip_private(call->comm, &comm);
-    if (*error == MPI_SUCCESS && cip_reduces(call))
-        *error = cip_reduce(call, entry, rank, comm);
-    else if (*error == MPI_SUCCESS)
-        *error = cip_move(call, entry, rank, block, comm);
-    cip_depth--;
     if (*error != MPI_SUCCESS)
         MPI_Comm_call_errhandler(call->comm, *error);
     return 1;

@@ -1,5 +1,17 @@
 /* ---- What this file serves ------------------------------------------------------------------------------ */
 
+/* The ranks have agreed that there is no memory unless there was an error in the middle of a call, which spoils the
+ * communicator. */
+static int cip_outcome(int error, MPI_Comm comm)
+{
+    struct context *context = NULL;
+    int found = 0;
+
+    if (error != MPI_ERR_NO_MEM || MPI_Comm_get_attr(comm, context_key, &context, &found) != MPI_SUCCESS)
+        return error;
+    return found && context->failure != MPI_SUCCESS ? error : CIP_NOT_BEGUN;
+}
+
 @CALLS@
 static struct cip_entry cip_these[] = {
 @ENTRIES@

@@ -16,6 +16,7 @@ static void cip_drop(struct cip_double *gone)
     cip_unlock();
     if (gone->comm != MPI_COMM_NULL)
         MPI_Comm_free(&gone->comm);
+    free(gone->memory);
     free(gone);
 }
 
@@ -54,47 +55,73 @@ static int cip_make_keys(void)
         error = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, cip_on_end, &cip_all.key_of_end, NULL);
         if (error == MPI_SUCCESS)
             error = MPI_Comm_set_attr(MPI_COMM_SELF, cip_all.key_of_end, NULL);
+        if (error != MPI_SUCCESS && cip_all.key_of_end != MPI_KEYVAL_INVALID)
+            MPI_Comm_free_keyval(&cip_all.key_of_end);
     }
     cip_unlock();
     return error;
 }
 
-/* Collective where there is no double yet. */
-static int cip_private(MPI_Comm owner, MPI_Comm *comm)
+/* Whether a rank has an error: on all ranks the same. Collective. */
+static int cip_fails_anywhere(MPI_Comm comm, int error)
 {
-    struct cip_double *fresh;
-    void *found = NULL;
-    int flag = 0, rank, error = cip_make_keys();
+    int mine = error != MPI_SUCCESS, any = 0;
 
-    if (error == MPI_SUCCESS)
-        error = MPI_Comm_get_attr(owner, cip_all.key, &found, &flag);
+    return MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, comm) != MPI_SUCCESS || any;
+}
+
+/* What cip_make_double() does that may succeed on one rank and fail on another. */
+static int cip_attach(MPI_Comm owner, struct cip_double *fresh)
+{
+    int error = MPI_Comm_set_errhandler(fresh->comm, MPI_ERRORS_RETURN);
+
     if (error != MPI_SUCCESS)
         return error;
-    if (flag) {
-        *comm = ((struct cip_double *)found)->comm;
-        return MPI_SUCCESS;
-    }
-    fresh = calloc(1, sizeof *fresh);
-    if (fresh == NULL)
-        return MPI_ERR_NO_MEM;
-    fresh->owner = owner;
-    fresh->comm = MPI_COMM_NULL;
-    error = MPI_Comm_rank(owner, &rank);
+    cip_lock();
+    fresh->next = cip_all.doubles;
+    cip_all.doubles = fresh;
+    cip_unlock();
+    error = MPI_Comm_set_attr(owner, cip_all.key, fresh);
     if (error == MPI_SUCCESS)
-        error = MPI_Comm_split(owner, 0, rank, &fresh->comm);
+        fresh->owner = owner;
+    return error;
+}
+
+/* Collective; every rank goes through it, `error` or not, and all have a double afterwards, or none (NULL). */
+static struct cip_double *cip_make_double(MPI_Comm owner, int error)
+{
+    struct cip_double *fresh = calloc(1, sizeof *fresh);
+    MPI_Comm comm = MPI_COMM_NULL;
+    int rank = 0, made = MPI_Comm_rank(owner, &rank);
+
+    if (made == MPI_SUCCESS)
+        made = MPI_Comm_split(owner, 0, rank, &comm);
     if (error == MPI_SUCCESS)
-        error = MPI_Comm_set_errhandler(fresh->comm, MPI_ERRORS_RETURN);
-    if (error == MPI_SUCCESS) {
-        cip_lock();
-        fresh->next = cip_all.doubles;
-        cip_all.doubles = fresh;
-        cip_unlock();
-        error = MPI_Comm_set_attr(owner, cip_all.key, fresh);
+        error = fresh == NULL ? MPI_ERR_NO_MEM : made;
+    if (fresh != NULL) {
+        fresh->owner = MPI_COMM_NULL;
+        fresh->comm = comm;
     }
-    if (error != MPI_SUCCESS) {
+    if (error == MPI_SUCCESS)
+        error = cip_attach(owner, fresh);
+    if (!cip_fails_anywhere(owner, error))
+        return fresh;
+    if (fresh == NULL && comm != MPI_COMM_NULL)
+        MPI_Comm_free(&comm);
+    else if (fresh != NULL && fresh->owner == owner)
+        MPI_Comm_delete_attr(owner, cip_all.key);
+    else if (fresh != NULL)
         cip_drop(fresh);
-        return error;
-    }
-    *comm = fresh->comm;
-    return MPI_SUCCESS;
+    return NULL;
+}
+
+/* Collective where there is no double yet; NULL on all ranks where one of them cannot have one. */
+static struct cip_double *cip_private(MPI_Comm owner)
+{
+    void *found = NULL;
+    int flag = 0, error = cip_make_keys();
+
+    if (cip_all.key != MPI_KEYVAL_INVALID && MPI_Comm_get_attr(owner, cip_all.key, &found, &flag) != MPI_SUCCESS)
+        error = MPI_ERR_OTHER;
+    return flag ? found : cip_make_double(owner, error);
 }

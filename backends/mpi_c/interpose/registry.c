@@ -16,12 +16,13 @@ static const char *const cip_function_names[CIP_FUNCTIONS] = {
  * same end, for they decide by what MPI wants to be the same everywhere. */
 enum cip_end { CIP_SERVED, CIP_NO_ALGORITHM, CIP_OTHER_SIZE, CIP_INTERCOMM, CIP_OTHER_ROOT, CIP_OTHER_OP,
                CIP_OTHER_TYPE, CIP_NOTHING_TO_DO, CIP_OTHER_BYTES, CIP_TOO_LARGE, CIP_UNEQUAL, CIP_WITHIN,
-               CIP_NO_WORLD, CIP_WRONG, CIP_ENDS };
+               CIP_NO_WORLD, CIP_WRONG, CIP_NO_MEMORY, CIP_ENDS };
 
 static const char *const cip_end_names[CIP_ENDS] = {
     "served", "no algorithm for the collective", "communicator of another size", "intercommunicator",
     "another root", "operation", "type and operation", "no data", "bytes outside the range",
     "too large a count", "unequal counts", "within another call", "no MPI_Init", "arguments",
+    "no memory",
 };
 
 /* One algorithm: the calls that it is for, and the function that carries them out. */
@@ -38,6 +39,8 @@ struct cip_entry {
 /* A communicator that was served, and its private double. */
 struct cip_double {
     MPI_Comm owner, comm;
+    char *memory; /* to pack data in: as much on all ranks */
+    int64_t capacity;
     struct cip_double *next;
 };
 
@@ -67,6 +70,9 @@ static void cip_unlock(void)
 {
     __sync_lock_release(&cip_all.lock);
 }
+
+/* What an algorithm returns where a rank had no memory, all ranks know it, and none has sent anything. */
+enum { CIP_NOT_BEGUN = INT_MIN };
 
 /* Called for every algorithm when the library is loaded. */
 CIP_SHARED void cip_enlist(struct cip_entry *entry);

@@ -18,16 +18,19 @@ from collc.ir.diagnostic import CollcError, Diagnostic, error
 from collc.ir.verify import adds_once
 
 from ..names import comment
-from ..source import Function, source
+from ..source import Function, Listing, identifiers, source
 
-__all__ = ["INTERPOSED", "Served", "interposed", "require_distinct", "require_range"]
+__all__ = [
+    "AFTER", "BEFORE", "INTERPOSED", "Served", "interposed", "interposing", "listed", "require_distinct",
+    "require_range",
+]  # fmt: skip
 
 #: the library's name where none is chosen
 INTERPOSED = "collc_interpose"
 
 #: what the text includes, and what follows the engine, in order
-_BEFORE = "symbols.c"
-_AFTER = ("registry.c", "private.c", "judge.c", "carry.c", "statistics.c", "wrappers.c")
+BEFORE = "symbols.c"
+AFTER = ("registry.c", "private.c", "judge.c", "carry.c", "statistics.c", "wrappers.c")
 
 _KINDS = {
     "allgather": "ALLGATHER", "reduce-scatter": "REDUCE_SCATTER", "allreduce": "ALLREDUCE", "broadcast": "BROADCAST",
@@ -114,23 +117,34 @@ def _overlap(a: tuple[int, int | None], b: tuple[int, int | None]) -> bool:
 
 def interposed(name: str, served: Sequence[Served]) -> str:
     """Return the C file of a library that serves some calls of unmodified programs. Raises C0730 as above."""
+    return listed(name, served)[0]
+
+
+def listed(name: str, served: Sequence[Served]) -> tuple[str, Listing]:
+    """Return the C file as :func:`interposed` does, and what its engine was written from."""
     require_distinct(served)
-    text = source(name, [one.function for one in served])
+    text, listing = source(name, [one.function for one in served])
     text = text.replace("visibility push(default)", "visibility push(hidden)")
     head, includes, engine = text.partition("#include <mpi.h>\n")
     head = _title(head, served)
-    body = "\n".join([engine, *(template(part) for part in _AFTER[:-1]), template("entry.c"), template(_AFTER[-1])])
+    body = "\n".join([engine, *(template(part) for part in AFTER[:-1]), template("entry.c"), template(AFTER[-1])])
     body = body.replace("@CALLS@", "\n".join(_call(one) for one in served))
     body = body.replace("@ENTRIES@", "\n".join(_entry(one) for one in served))
     called = sorted(set(_CALLED.findall(body)))
     body = _CALLED.sub(r"cip_\1", body)
-    return "\n".join([_HEAD + head + includes, template(_BEFORE), _pointers(called), body])
+    return "\n".join([_HEAD + head + includes, template(BEFORE), _pointers(called), body]), listing
 
 
 @cache
 def template(name: str) -> str:
     """Return a C file of this package."""
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def interposing() -> frozenset[str]:
+    """Return every identifier that the text uses besides those of its engine."""
+    return identifiers(_HEAD + "".join(map(template, (BEFORE, *AFTER, "entry.c"))))
 
 
 def _title(head: str, served: Sequence[Served]) -> str:
@@ -169,7 +183,7 @@ def _call(one: Served) -> str:
     return f"""\
 static int cip_{name}(const void *send, void *recv, int64_t count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
 {{
-    return {name}_c(send, recv, (MPI_Count)count, type, op, comm);
+    return cip_outcome({name}_c(send, recv, (MPI_Count)count, type, op, comm), comm);
 }}
 """
 

@@ -30,47 +30,52 @@ typedef intptr_t cip_word;
 typedef void (*cip_function)(void);
 typedef char cip_needs_words_of_64_bits[sizeof(cip_word) == 8 ? 1 : -1];
 
-enum { CIP_OBJECTS = 4096 };
+enum { CIP_PATH = 4096 };
 
-struct cip_objects {
-    int number;
-    char *name[CIP_OBJECTS];
+/* The path of the nth object that is loaded. */
+struct cip_object {
+    int nth, found;
+    char path[CIP_PATH];
 };
 
 CIP_SHARED void *cip_library; /* where the MPI is, if not in the program's own scope */
 
-static int cip_list_object(struct dl_phdr_info *info, size_t size, void *list)
+static int cip_note_object(struct dl_phdr_info *info, size_t size, void *wanted)
 {
-    struct cip_objects *objects = list;
+    struct cip_object *object = wanted;
 
     (void)size;
-    if (objects->number < CIP_OBJECTS && info->dlpi_name != NULL && info->dlpi_name[0] != '\0')
-        objects->name[objects->number++] = strdup(info->dlpi_name);
-    return 0;
+    if (object->nth-- > 0)
+        return 0;
+    object->found = 1;
+    object->path[0] = '\0';
+    if (info->dlpi_name != NULL && strlen(info->dlpi_name) < CIP_PATH)
+        strcpy(object->path, info->dlpi_name);
+    return 1;
 }
 
-/* Finds the MPI among all that is loaded, where the program has it in a scope of its own. */
+/* Finds the MPI among all that is loaded, where the program has it in a scope of its own. Allocates nothing: a rank that
+ * had no memory would be left alone with its MPI. */
 static void cip_find_library(void)
 {
-    struct cip_objects *objects = calloc(1, sizeof *objects);
+    struct cip_object object;
     int k;
 
-    if (objects == NULL)
-        return;
-    dl_iterate_phdr(cip_list_object, objects);
-    for (k = 0; k < objects->number; k++) {
-        const char *name = objects->name[k];
-        void *handle = NULL;
+    for (k = 0; cip_library == NULL; k++) {
+        void *handle;
 
-        if (cip_library == NULL && name != NULL)
-            handle = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
-        if (handle != NULL && dlsym(handle, "PMPI_Initialized") != NULL)
+        object.nth = k;
+        object.found = 0;
+        dl_iterate_phdr(cip_note_object, &object);
+        if (!object.found)
+            return;
+        if (object.path[0] == '\0' || (handle = dlopen(object.path, RTLD_LAZY | RTLD_NOLOAD)) == NULL)
+            continue;
+        if (dlsym(handle, "PMPI_Initialized") != NULL)
             cip_library = handle;
-        else if (handle != NULL)
+        else
             dlclose(handle);
-        free(objects->name[k]);
     }
-    free(objects);
 }
 
 /* The address of something of the MPI, or NULL. */

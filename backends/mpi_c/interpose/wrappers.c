@@ -129,6 +129,19 @@ CIP_REDUCES(Reduce, int, 0)
 CIP_SCATTERS(Reduce_scatter, int, 0)
 
 #if MPI_VERSION >= 4
+/* Ranks whose counts need no memory of their own. */
+enum { CIP_FEW = 4096 };
+
+/* Whether a rank lacks something; collective. */
+static int cip_lacks(cip_word comm, int lacks)
+{
+    int (*gather)(void *, void *, cip_word, cip_word, cip_word, cip_word) =
+        (int (*)(void *, void *, cip_word, cip_word, cip_word, cip_word))cip_behind("PMPI_Allreduce", 0);
+    int any = 0;
+
+    return gather(&lacks, &any, 1, (cip_word)MPI_INT, (cip_word)MPI_MAX, comm) != MPI_SUCCESS || any;
+}
+
 /* MPI_Reduce_scatter_c under an MPI without large counts. */
 static int cip_shorten(cip_word send, cip_word recv, const MPI_Count *counts, cip_word type, cip_word op,
                        cip_word comm)
@@ -136,13 +149,16 @@ static int cip_shorten(cip_word send, cip_word recv, const MPI_Count *counts, ci
     int (*next)(cip_word, cip_word, int *, cip_word, cip_word, cip_word) =
         (int (*)(cip_word, cip_word, int *, cip_word, cip_word, cip_word))cip_behind("PMPI_Reduce_scatter", 0);
     int (*size)(cip_word, int *) = (int (*)(cip_word, int *))cip_behind("PMPI_Comm_size", 0);
-    int ranks = 0, error = size(comm, &ranks), k, *shorter;
+    int ranks = 0, error = size(comm, &ranks), few[CIP_FEW], k, *shorter = few;
 
     if (error != MPI_SUCCESS)
         return error;
-    shorter = calloc((size_t)ranks + 1, sizeof *shorter);
-    if (shorter == NULL)
+    if (ranks > CIP_FEW)
+        shorter = calloc((size_t)ranks, sizeof *shorter);
+    if (ranks > CIP_FEW && cip_lacks(comm, shorter == NULL)) {
+        free(shorter);
         return MPI_ERR_NO_MEM;
+    }
     for (k = 0; k < ranks && error == MPI_SUCCESS; k++) {
         shorter[k] = (int)counts[k];
         if (counts[k] > INT_MAX)
@@ -150,7 +166,8 @@ static int cip_shorten(cip_word send, cip_word recv, const MPI_Count *counts, ci
     }
     if (error == MPI_SUCCESS)
         error = next(send, recv, shorter, type, op, comm);
-    free(shorter);
+    if (shorter != few)
+        free(shorter);
     return error;
 }
 #endif

@@ -1,0 +1,115 @@
+"""The tables of a C file, read from its text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from collc.ir.arrays import fit
+
+from .cursor import Cursor
+
+__all__ = ["Numbers", "read_tables"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+#: tables by name, as 64-bit integers
+Numbers = dict[str, Array]
+
+#: the comment before each group of tables, their types where these are not the narrowest, and their names
+_GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    (
+        "Algorithms: chunks of a count, the bytes of a count up to which each is the one to use, and the\n"
+        " * first row of the tables of ranks.",
+        "int64_t",
+        ("algorithm_chunks", "algorithm_bytes"),
+    ),
+    ("", "", ("algorithm_row",)),
+    (
+        "Ranks: their first block (those before it are other ranks'), scratch cells and first segment.",
+        "",
+        ("rank_blocks", "rank_scratch", "rank_segments"),
+    ),
+    (
+        "Blocks: peers (-1: none), channel, first step and first wait; slots for copies, their size in chunks,\n"
+        " * and the most sends in flight.",
+        "",
+        (
+            "block_send_peer", "block_recv_peer", "block_channel", "block_steps", "block_waits", "block_slots",
+            "block_slot_chunks", "block_sends",
+        ),
+    ),
+    (
+        "Steps of the blocks, one after the other: opcode and flags, where from, where to, how many chunks, and\n"
+        " * for how many others the step waits.",
+        "",
+        ("step_code", "step_src_buffer", "step_src", "step_dst_buffer", "step_dst", "step_count", "step_waits"),
+    ),
+    (
+        "Waits of the steps, one after the other: a block of the same rank, and the step of it to be done.",
+        "",
+        ("wait_block", "wait_step"),
+    ),
+    ("Segments of scratch: their first cell and the chunk in it.", "", ("segment_cell", "segment_chunk")),
+)  # fmt: skip
+
+_NUMBER = "(?:0|-?[1-9][0-9]{0,18})"
+_ROWS = rf"(?:   (?: {_NUMBER},)++\n)++"
+#: numpy takes numbers too large for 64 bits for the largest that is not; from here on Python reads them
+_LARGE = 10**18
+_MOST_IN_LINE = 100
+
+
+def read_tables(cursor: Cursor) -> tuple[int, Numbers]:
+    """Return the number of channels and all tables; raise Unreadable unless they stand as collc writes them.
+
+    Types are the narrowest that hold what is in a table, lines as long as they may be.
+    """
+    channels = cursor.match(
+        rf"/\* Channels are message tags\. \*/\nenum {{ CHANNELS = ({_NUMBER}) }};\n", "the number of channels"
+    )
+    found: Numbers = {}
+    for title, kind, names in _GROUPS:
+        if title:
+            cursor.expect(f"\n/* {title} */\n")
+        for name in names:
+            found[name] = _table(cursor, name, kind)
+    return int(channels[1]), found
+
+
+def _table(cursor: Cursor, name: str, kind: str) -> Array:
+    declared = cursor.match(rf"static const (\w+) {name}\[\] = {{\n", f"the table `{name}`")[1]
+    place = cursor.at
+    body = cursor.match(_ROWS, f"numbers of `{name}`")[0]
+    cursor.expect("};\n")
+    after, cursor.at = cursor.at, place
+    values = _values(body)
+    if values is None:
+        raise cursor.fail(f"numbers of 64 bits in `{name}`")
+    needed = kind or f"{np.dtype(fit(int(values.min()), int(values.max()))).name}_t"
+    if declared != needed:
+        raise cursor.fail(f"numbers of type {declared}, which `{name}` says it has, and not of {needed},")
+    if not _is_wrapped(body):
+        raise cursor.fail(f"lines of `{name}` as long as {_MOST_IN_LINE} characters allow")
+    cursor.at = after
+    return values
+
+
+def _values(body: str) -> Array | None:
+    """Return the numbers of a table's text, nothing where one has more than 64 bits."""
+    text = body.rstrip(",\n")
+    values = np.fromstring(text, dtype=np.int64, sep=",")
+    if -_LARGE < values.min() and values.max() < _LARGE:
+        return values
+    found = [int(word) for word in text.split(",")]
+    return np.array(found, dtype=np.int64) if all(-(2**63) <= number < 2**63 for number in found) else None
+
+
+def _is_wrapped(body: str) -> bool:
+    """Return whether no line is too long, and none could have taken the first number of the next."""
+    data = np.frombuffer(body.encode("ascii"), dtype=np.uint8)
+    ends = np.flatnonzero(data == ord("\n"))
+    length = np.diff(np.concatenate([[-1], ends])) - 1
+    commas = np.flatnonzero(data == ord(","))
+    first = commas[np.searchsorted(commas, ends[:-1])] - ends[:-1] - len("   ")  # blank, digits and comma
+    return bool((length <= _MOST_IN_LINE).all() and (length[:-1] + first > _MOST_IN_LINE).all())

@@ -1,0 +1,325 @@
+"""Names that C, C++, the C library, POSIX and MPI have: a file or function of that name would stand in for theirs.
+
+From the standards (C89 to C23, C++98 to C++23, POSIX.1-2024 with the names it removed) and the GNU C library's headers.
+"""
+
+from __future__ import annotations
+
+__all__ = ["HEADERS", "KEYWORDS", "LIBRARY", "PREDEFINED"]
+
+_KEYWORDS = """
+alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class co_await
+co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype default delete do
+double dynamic_cast else enum explicit export extern false float for fortran friend goto if inline int long mutable
+namespace new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast
+requires restrict return short signed sizeof static static_assert static_cast struct switch template this thread_local
+throw true try typedef typeid typename typeof typeof_unqual union unsigned using virtual void volatile wchar_t while
+xor xor_eq
+"""
+
+#: Macros that compilers define by themselves.
+_PREDEFINED = """
+linux unix i386 i486 i586 i686 sun sparc mips sgi hpux hppa vax m68k
+"""
+
+# External names that a program may have linked: defining one of them would replace it for everybody, the MPI included.
+# Types and macros, which would make the header unreadable where theirs came first.
+_LIBRARY = """
+a64l abort abs accept accept4 access acct acos acosf acosh acoshf acoshl acosl ACTION active_reg_t addmntent
+addseverity adjtime adjtimex advance AF_DECnet aio_cancel aio_cancel64 aio_error aio_error64 aio_fsync aio_fsync64
+aio_init aio_read aio_read64 aio_return aio_return64 aio_suspend aio_suspend64 aio_write aio_write64 alarm
+aligned_alloc alloca alphasort alphasort64 arc4random arc4random_buf arc4random_uniform argp_error argp_failure
+argp_help argp_parse argp_state_help argp_usage argz_add argz_add_sep argz_append argz_count argz_create
+argz_create_sep argz_delete argz_extract argz_insert argz_next argz_replace argz_stringify arp_hln arp_hrd arp_op
+arp_pln arp_pro asctime asctime_r asin asinf asinh asinhf asinhl asinl asprintf assert assert_perror at_quick_exit
+atan atan2 atan2f atan2l atanf atanh atanhf atanhl atanl atexit atof atoi atol atoll atomic_bool ATOMIC_BOOL_LOCK_FREE
+atomic_char atomic_char16_t ATOMIC_CHAR16_T_LOCK_FREE atomic_char32_t ATOMIC_CHAR32_T_LOCK_FREE ATOMIC_CHAR_LOCK_FREE
+atomic_compare_exchange_strong atomic_compare_exchange_strong_explicit atomic_compare_exchange_weak
+atomic_compare_exchange_weak_explicit atomic_exchange atomic_exchange_explicit atomic_fetch_add
+atomic_fetch_add_explicit atomic_fetch_and atomic_fetch_and_explicit atomic_fetch_or atomic_fetch_or_explicit
+atomic_fetch_sub atomic_fetch_sub_explicit atomic_fetch_xor atomic_fetch_xor_explicit atomic_flag atomic_flag_clear
+atomic_flag_clear_explicit ATOMIC_FLAG_INIT atomic_flag_test_and_set atomic_flag_test_and_set_explicit atomic_init
+atomic_int atomic_int_fast16_t atomic_int_fast32_t atomic_int_fast64_t atomic_int_fast8_t atomic_int_least16_t
+atomic_int_least32_t atomic_int_least64_t atomic_int_least8_t ATOMIC_INT_LOCK_FREE atomic_intmax_t atomic_intptr_t
+atomic_is_lock_free atomic_llong ATOMIC_LLONG_LOCK_FREE atomic_load atomic_load_explicit atomic_long
+ATOMIC_LONG_LOCK_FREE ATOMIC_POINTER_LOCK_FREE atomic_ptrdiff_t atomic_schar atomic_short ATOMIC_SHORT_LOCK_FREE
+atomic_signal_fence atomic_size_t atomic_store atomic_store_explicit atomic_thread_fence atomic_uchar atomic_uint
+atomic_uint_fast16_t atomic_uint_fast32_t atomic_uint_fast64_t atomic_uint_fast8_t atomic_uint_least16_t
+atomic_uint_least32_t atomic_uint_least64_t atomic_uint_least8_t atomic_uintmax_t atomic_uintptr_t atomic_ullong
+atomic_ulong atomic_ushort ATOMIC_VAR_INIT atomic_wchar_t ATOMIC_WCHAR_T_LOCK_FREE b64_ntop b64_pton backtrace
+backtrace_symbols backtrace_symbols_fd basename bcmp bcopy be16toh be32toh be64toh bind bind_textdomain_codeset
+bindresvport bindresvport6 bindtextdomain blkcnt_t blksize_t BOOL_MAX BOOL_WIDTH brk bsearch bswap_16 bswap_32
+bswap_64 btodb btowc BUFSIZ bzero c16rtomb c32rtomb c8rtomb cabs cabsf cabsl cacos cacosf cacosh cacoshf cacoshl
+cacosl call_once calloc canonicalize canonicalize_file_name canonicalizef canonicalizel carg cargf cargl casin casinf
+casinh casinhf casinhl casinl catan catanf catanh catanhf catanhl catanl catclose catgets catopen cbrt cbrtf cbrtl
+cc_t ccos ccosf ccosh ccoshf ccoshl ccosl ceil ceilf ceill cexp cexpf cexpl cfgetispeed cfgetospeed cfmakeraw
+cfsetispeed cfsetospeed cfsetspeed CHAR_BIT CHAR_MAX CHAR_MIN CHAR_WIDTH chdir chmod chown chroot cimag cimagf cimagl
+ckd_add ckd_mul ckd_sub clearenv clearerr clearerr_unlocked clock clock_adjtime clock_getcpuclockid clock_getres
+clock_gettime clock_nanosleep clock_settime clock_t clockid_t CLOCKS_PER_SEC clog clog10 clog10f clog10l clogf clogl
+clone close close_range closedir closefrom closelog clrbit CMPLX CMPLXF CMPLXL cnd_broadcast cnd_destroy cnd_init
+cnd_signal cnd_t cnd_timedwait cnd_wait complex confstr conj conjf conjl connect copy_file_range copysign copysignf
+copysignl cos cosf cosh coshf coshl cosl cpow cpowf cpowl cproj cprojf cprojl cpu_set_t creal crealf creall creat
+creat64 crypt crypt_checksalt crypt_gensalt crypt_gensalt_r crypt_gensalt_ra crypt_gensalt_rn crypt_preferred_method
+crypt_r crypt_ra crypt_rn csin csinf csinh csinhf csinhl csinl csqrt csqrtf csqrtl ctan ctanf ctanh ctanhf ctanhl
+ctanl ctermid ctime ctime_r cuserid d_fileno daddl daemon datum daylight DBL_DECIMAL_DIG DBL_DIG DBL_EPSILON
+DBL_HAS_SUBNORM DBL_IS_IEC_60559 DBL_MANT_DIG DBL_MAX DBL_MAX_10_EXP DBL_MAX_EXP DBL_MIN DBL_MIN_10_EXP DBL_MIN_EXP
+DBL_NORM_MAX DBL_SNAN DBL_TRUE_MIN DBM dbm_clearerr dbm_close dbm_delete dbm_error dbm_fetch dbm_firstkey dbm_nextkey
+dbm_open dbm_store dbtob dcgettext dcngettext ddivl DEC128_EPSILON DEC128_MANT_DIG DEC128_MAX DEC128_MAX_EXP
+DEC128_MIN DEC128_MIN_EXP DEC128_SNAN DEC128_TRUE_MIN DEC32_EPSILON DEC32_MANT_DIG DEC32_MAX DEC32_MAX_EXP DEC32_MIN
+DEC32_MIN_EXP DEC32_SNAN DEC32_TRUE_MIN DEC64_EPSILON DEC64_MANT_DIG DEC64_MAX DEC64_MAX_EXP DEC64_MIN DEC64_MIN_EXP
+DEC64_SNAN DEC64_TRUE_MIN DEC_EVAL_METHOD DEC_INFINITY DEC_NAN DECIMAL_DIG dev_t dfmal dgettext difftime DIR dirfd
+dirname div div_t dladdr dladdr1 dlclose dlerror dlinfo dlmopen dlopen dlsym dlvsym dmull dn_comp dn_count_labels
+dn_expand dn_skipname dngettext double_t dprintf dq_bhardlimit dq_bsoftlimit dq_btime dq_curinodes dq_curspace
+dq_ihardlimit dq_isoftlimit dq_itime dq_valid dqoff drand48 drand48_r drem dremf dreml dsqrtl dsubl dup dup2 dup3
+duplocale dysize E2BIG EACCES eaccess EADDRINUSE EADDRNOTAVAIL EADV EAFNOSUPPORT EAGAIN EALREADY EBADE EBADF EBADFD
+EBADMSG EBADR EBADRQC EBADSLT EBFONT EBUSY ECANCELED ECHILD ECHRNG ECOMM ECONNABORTED ECONNREFUSED ECONNRESET ecvt
+ecvt_r EDEADLK EDEADLOCK EDESTADDRREQ EDOM EDOTDOT EDQUOT EEXIST EFAULT EFBIG EHOSTDOWN EHOSTUNREACH EHWPOISON EIDRM
+EILSEQ EINPROGRESS EINTR EINVAL EIO EISCONN EISDIR EISNAM EKEYEXPIRED EKEYREJECTED EKEYREVOKED EL2HLT EL2NSYNC EL3HLT
+EL3RST ELIBACC ELIBBAD ELIBEXEC ELIBMAX ELIBSCN ELNRNG ELOOP EMEDIUMTYPE EMFILE EMLINK EMSGSIZE EMULTIHOP ENAMETOOLONG
+ENAVAIL encrypt endfsent endgrent endhostent endmntent endnetent endnetgrent endprotoent endpwent endrpcent endservent
+endspent endusershell endutent endutxent ENETDOWN ENETRESET ENETUNREACH ENFILE ENOANO ENOBUFS ENOCSI ENODATA ENODEV
+ENOENT ENOEXEC ENOKEY ENOLCK ENOLINK ENOMEDIUM ENOMEM ENOMSG ENONET ENOPKG ENOPROTOOPT ENOSPC ENOSR ENOSTR ENOSYS
+ENOTBLK ENOTCONN ENOTDIR ENOTEMPTY ENOTNAM ENOTRECOVERABLE ENOTSOCK ENOTSUP ENOTTY ENOTUNIQ ENTRY environ envz_add
+envz_entry envz_get envz_merge envz_remove envz_strip ENXIO EOF EOPNOTSUPP EOVERFLOW EOWNERDEAD EPERM EPFNOSUPPORT
+EPIPE epoll epoll_create epoll_create1 epoll_ctl epoll_pwait epoll_pwait2 epoll_wait EPROTO EPROTONOSUPPORT EPROTOTYPE
+erand48 erand48_r ERANGE EREMCHG EREMOTE EREMOTEIO ERESTART erf erfc erfcf erfcl erff ERFKILL erfl EROFS err errno
+error error_at_line errx ESHUTDOWN ESOCKTNOSUPPORT ESPIPE ESRCH ESRMNT ESTALE ESTRPIPE ether_aton ether_aton_r
+ether_hostton ether_line ether_ntoa ether_ntoa_r ether_ntohost ETIME ETIMEDOUT ETOOMANYREFS ETXTBSY EUCLEAN euidaccess
+EUNATCH EUSERS eventfd eventfd_read eventfd_write EWOULDBLOCK EXDEV execl execle execlp execv execve execveat execvp
+execvpe EXFULL exit EXIT_FAILURE EXIT_SUCCESS exp exp10 exp10f exp10l exp2 exp2f exp2l expf expl explicit_bzero expm1
+expm1f expm1l fabs fabsf fabsl faccessat fadd faddl fallocate fallocate64 fchdir fchmod fchmodat fchown fchownat
+fclose fcloseall fcntl fcntl64 fcvt fcvt_r fd_set fdatasync fdim fdimf fdiml fdiv fdivl fdopen fdopendir FE_ALL_EXCEPT
+FE_DFL_ENV FE_DFL_MODE FE_DIVBYZERO FE_DOWNWARD FE_INEXACT FE_INVALID FE_OVERFLOW FE_TONEAREST FE_TOWARDZERO
+FE_UNDERFLOW FE_UPWARD feclearexcept fedisableexcept feenableexcept fegetenv fegetexcept fegetexceptflag fegetmode
+fegetround feholdexcept femode_t fenv_t feof feof_unlocked feraiseexcept ferror ferror_unlocked fesetenv fesetexcept
+fesetexceptflag fesetmode fesetround fetestexcept fetestexceptflag feupdateenv fexcept_t fexecve fflush
+fflush_unlocked ffma ffmal ffs ffsl ffsll fgetc fgetc_unlocked fgetgrent fgetgrent_r fgetpos fgetpos64 fgetpwent
+fgetpwent_r fgets fgets_unlocked fgetspent fgetspent_r fgetwc fgetwc_unlocked fgetws fgetws_unlocked fgetxattr FILE
+FILENAME_MAX fileno fileno_unlocked finite finitef finitel flistxattr float_t flock flockfile floor floorf floorl
+FLT_DECIMAL_DIG FLT_DIG FLT_EPSILON FLT_EVAL_METHOD FLT_HAS_SUBNORM FLT_IS_IEC_60559 FLT_MANT_DIG FLT_MAX
+FLT_MAX_10_EXP FLT_MAX_EXP FLT_MIN FLT_MIN_10_EXP FLT_MIN_EXP FLT_NORM_MAX FLT_RADIX FLT_ROUNDS FLT_SNAN FLT_TRUE_MIN
+fma fmaf fmal fmax fmaxf fmaximum fmaximum_mag fmaximum_mag_num fmaximum_mag_numf fmaximum_mag_numl fmaximum_magf
+fmaximum_magl fmaximum_num fmaximum_numf fmaximum_numl fmaximumf fmaximuml fmaxl fmaxmag fmaxmagf fmaxmagl fmemopen
+fmin fminf fminimum fminimum_mag fminimum_mag_num fminimum_mag_numf fminimum_mag_numl fminimum_magf fminimum_magl
+fminimum_num fminimum_numf fminimum_numl fminimumf fminimuml fminl fminmag fminmagf fminmagl fmod fmodf fmodl fmtmsg
+fmul fmull fnmatch fopen fopen64 FOPEN_MAX fopencookie fork forkpty FP_ILOGB0 FP_ILOGBNAN FP_INFINITE FP_INT_DOWNWARD
+FP_INT_TONEAREST FP_INT_TONEARESTFROMZERO FP_INT_TOWARDZERO FP_INT_UPWARD FP_LLOGB0 FP_LLOGBNAN FP_NAN FP_NORMAL
+fp_nquery fp_query fp_resstat FP_SUBNORMAL FP_ZERO fpathconf fpclassify fpos_t fpregset_t fprintf fputc fputc_unlocked
+fputs fputs_unlocked fputwc fputwc_unlocked fputws fputws_unlocked fread fread_unlocked free free_aligned_sized
+free_sized freeaddrinfo freeifaddrs freelocale fremovexattr freopen freopen64 frexp frexpf frexpl fromfp fromfpf
+fromfpl fromfpx fromfpxf fromfpxl fs_to_dq_blocks fsblkcnt_t fscanf fsconfig fseek fseeko fseeko64 fsetpos fsetpos64
+fsetxattr fsfilcnt_t fsmount fsopen fspick fsqrt fsqrtl fstat fstat64 fstatat fstatat64 fstatfs fstatfs64 fstatvfs
+fstatvfs64 fsub fsubl fsync ftell ftello ftello64 ftok ftruncate ftruncate64 ftrylockfile fts64_children fts64_close
+fts64_open fts64_read fts64_set fts_children fts_close fts_open fts_read fts_set ftw ftw64 funlockfile futimens
+futimes futimesat fwide fwprintf fwrite fwrite_unlocked fwscanf gai_cancel gai_error gai_strerror gai_suspend gamma
+gammaf gammal gcvt get_avphys_pages get_current_dir_name get_nprocs get_nprocs_conf get_phys_pages getaddrinfo
+getaddrinfo_a getc getc_unlocked getchar getchar_unlocked getcontext getcpu getcwd getdate getdate_err getdate_r
+getdelim getdents64 getdirentries getdirentries64 getdomainname getdtablesize getegid getentropy getenv geteuid
+getfsent getfsfile getfsspec getgid getgrent getgrent_r getgrgid getgrgid_r getgrnam getgrnam_r getgrouplist getgroups
+gethostbyaddr gethostbyaddr_r gethostbyname gethostbyname2 gethostbyname2_r gethostbyname_r gethostent gethostent_r
+gethostid gethostname getifaddrs getipv4sourcefilter getitimer getline getloadavg getlocalename_l getlogin getlogin_r
+getmntent getmntent_r getnameinfo getnetbyaddr getnetbyaddr_r getnetbyname getnetbyname_r getnetent getnetent_r
+getnetgrent getnetgrent_r getopt getopt_long getopt_long_only getpagesize getpass getpayload getpayloadf getpayloadl
+getpeername getpgid getpgrp getpid getppid getpriority getprotobyname getprotobyname_r getprotobynumber
+getprotobynumber_r getprotoent getprotoent_r getpt getpw getpwent getpwent_r getpwnam getpwnam_r getpwuid getpwuid_r
+getrandom getresgid getresuid getrlimit getrlimit64 getrpcbyname getrpcbyname_r getrpcbynumber getrpcbynumber_r
+getrpcent getrpcent_r getrusage gets getservbyname getservbyname_r getservbyport getservbyport_r getservent
+getservent_r getsid getsockname getsockopt getsourcefilter getspent getspent_r getspnam getspnam_r getsubopt gettext
+gettid gettimeofday getuid getumask getusershell getutent getutent_r getutid getutid_r getutline getutline_r getutmp
+getutmpx getutxent getutxid getutxline getw getwc getwc_unlocked getwchar getwchar_unlocked getwd getxattr gid_t glob
+glob64 glob_pattern_p glob_t globfree globfree64 gmtime gmtime_r gnu_dev_major gnu_dev_makedev gnu_dev_minor grantpt
+greg_t gregset_t group_member gsignal h_addr h_errno hasmntopt hcreate hcreate_r hdestroy hdestroy_r herror hostalias
+howmany hsearch hsearch_r hstrerror htobe16 htobe32 htobe64 htole16 htole32 htole64 htonl htons HUGE_VAL HUGE_VALF
+HUGE_VALL hypot hypotf hypotl I iconv iconv_close iconv_open iconv_t id_t idtype_t if_freenameindex if_indextoname
+if_nameindex if_nametoindex ifa_broadaddr ifa_dstaddr ifc_buf ifc_req ifr_addr ifr_bandwidth ifr_broadaddr ifr_data
+ifr_dstaddr ifr_flags ifr_hwaddr ifr_ifindex ifr_map ifr_metric ifr_mtu ifr_name ifr_netmask ifr_newname ifr_qlen
+ifr_slave ilogb ilogbf ilogbl imaxabs imaxdiv imaxdiv_t in6addr_any in6addr_loopback in_addr_t in_port_t index
+inet6_opt_append inet6_opt_find inet6_opt_finish inet6_opt_get_val inet6_opt_init inet6_opt_next inet6_opt_set_val
+inet6_option_alloc inet6_option_append inet6_option_find inet6_option_init inet6_option_next inet6_option_space
+inet6_rth_add inet6_rth_getaddr inet6_rth_init inet6_rth_reverse inet6_rth_segments inet6_rth_space inet_addr
+inet_aton inet_lnaof inet_makeaddr inet_net_ntop inet_net_pton inet_neta inet_netof inet_network inet_nsap_addr
+inet_nsap_ntoa inet_ntoa inet_ntop inet_pton INFINITY initgroups initstate initstate_r innetgr ino_t inotify_add_watch
+inotify_init inotify_init1 inotify_rm_watch insque INT16_C INT16_MAX INT16_MIN int16_t INT16_WIDTH INT32_C INT32_MAX
+INT32_MIN int32_t INT32_WIDTH INT64_C INT64_MAX INT64_MIN int64_t INT64_WIDTH INT8_C INT8_MAX INT8_MIN int8_t
+INT8_WIDTH INT_FAST16_MAX INT_FAST16_MIN int_fast16_t INT_FAST16_WIDTH INT_FAST32_MAX INT_FAST32_MIN int_fast32_t
+INT_FAST32_WIDTH INT_FAST64_MAX INT_FAST64_MIN int_fast64_t INT_FAST64_WIDTH INT_FAST8_MAX INT_FAST8_MIN int_fast8_t
+INT_FAST8_WIDTH INT_LEAST16_MAX INT_LEAST16_MIN int_least16_t INT_LEAST16_WIDTH INT_LEAST32_MAX INT_LEAST32_MIN
+int_least32_t INT_LEAST32_WIDTH INT_LEAST64_MAX INT_LEAST64_MIN int_least64_t INT_LEAST64_WIDTH INT_LEAST8_MAX
+INT_LEAST8_MIN int_least8_t INT_LEAST8_WIDTH INT_MAX INT_MIN INT_WIDTH INTMAX_C INTMAX_MAX INTMAX_MIN intmax_t
+INTMAX_WIDTH INTPTR_MAX INTPTR_MIN intptr_t INTPTR_WIDTH ioctl iruserok iruserok_af isalnum isalnum_l isalpha
+isalpha_l isascii isascii_l isatty isblank isblank_l iscanonical isclr iscntrl iscntrl_l isctype isdigit isdigit_l
+iseqsig isfdtype isfinite isgraph isgraph_l isgreater isgreaterequal isinf isinff isinfl isless islessequal
+islessgreater islower islower_l isnan isnanf isnanl isnormal isprint isprint_l ispunct ispunct_l isset issignaling
+isspace isspace_l issubnormal isunordered isupper isupper_l iswalnum iswalnum_l iswalpha iswalpha_l iswblank
+iswblank_l iswcntrl iswcntrl_l iswctype iswctype_l iswdigit iswdigit_l iswgraph iswgraph_l iswlower iswlower_l
+iswprint iswprint_l iswpunct iswpunct_l iswspace iswspace_l iswupper iswupper_l iswxdigit iswxdigit_l isxdigit
+isxdigit_l iszero j0 j0f j0l j1 j1f j1l jmp_buf jn jnf jnl jrand48 jrand48_r key_t kill kill_dependency killpg klogctl
+l64a L_ctermid L_tmpnam labs LC_ADDRESS LC_ALL LC_COLLATE LC_CTYPE LC_IDENTIFICATION LC_MEASUREMENT LC_MESSAGES
+LC_MONETARY LC_NAME LC_NUMERIC LC_PAPER LC_TELEPHONE LC_TIME lchmod lchown lckpwdf lcong48 lcong48_r LDBL_DECIMAL_DIG
+LDBL_DIG LDBL_EPSILON LDBL_HAS_SUBNORM LDBL_IS_IEC_60559 LDBL_MANT_DIG LDBL_MAX LDBL_MAX_10_EXP LDBL_MAX_EXP LDBL_MIN
+LDBL_MIN_10_EXP LDBL_MIN_EXP LDBL_NORM_MAX LDBL_SNAN LDBL_TRUE_MIN ldexp ldexpf ldexpl ldiv ldiv_t le16toh le32toh
+le64toh lfind lgamma lgamma_r lgammaf lgammaf128_r lgammaf32_r lgammaf32x_r lgammaf64_r lgammaf64x_r lgammaf_r lgammal
+lgammal_r lgetxattr link linkat lio_listio lio_listio64 listen listxattr llabs lldiv lldiv_t llistxattr llogb llogbf
+llogbl LLONG_MAX LLONG_MIN LLONG_WIDTH llrint llrintf llrintl llround llroundf llroundl loc_aton loc_ntoa locale_t
+localeconv localtime localtime_r lockf log log10 log10f log10l log1p log1pf log1pl log2 log2f log2l logb logbf logbl
+logf login login_tty logl logout logwtmp LONG_MAX LONG_MIN LONG_WIDTH longjmp lrand48 lrand48_r lremovexattr lrint
+lrintf lrintl lround lroundf lroundl lsearch lseek lseek64 lsetxattr lstat lstat64 lutimes madvise main major
+makecontext makedev mallinfo mallinfo2 malloc malloc_info malloc_stats malloc_trim malloc_usable_size mallopt
+MATH_ERREXCEPT math_errhandling MATH_ERRNO max_align_t MB_CUR_MAX MB_LEN_MAX mblen mbrlen mbrtoc16 mbrtoc32 mbrtoc8
+mbrtowc mbsinit mbsnrtowcs mbsrtowcs mbstate_t mbstowcs mbtowc mcheck mcheck_check_all mcheck_pedantic mcontext_t
+memalign memalignment memccpy memchr memcmp memcpy memfd_create memfrob memmem memmove memory_order mempcpy memrchr
+memset memset_explicit mincore minor mkdir mkdirat mkdtemp mkfifo mkfifoat mknod mknodat mkostemp mkostemp64 mkostemps
+mkostemps64 mkstemp mkstemp64 mkstemps mkstemps64 mktemp mktime mlock mlock2 mlockall mmap mmap64 mode_t modf modff
+modfl mount mount_setattr move_mount mprobe mprotect mq_close mq_getattr mq_notify mq_open mq_receive mq_send
+mq_setattr mq_timedreceive mq_timedsend mq_unlink mqd_t mrand48 mrand48_r mremap msg_cbytes msgctl msgget msglen_t
+msgqnum_t msgrcv msgsnd msync mtrace mtx_destroy mtx_init mtx_lock mtx_t mtx_timedlock mtx_trylock mtx_unlock munlock
+munlockall munmap muntrace name_to_handle_at NAN nan nanf nanl nanosleep nearbyint nearbyintf nearbyintl newlocale
+nextafter nextafterf nextafterl nextdown nextdownf nextdownl nexttoward nexttowardf nexttowardl nextup nextupf nextupl
+nfds_t nftw nftw64 ngettext nice nl_catd nl_item nl_langinfo nl_langinfo_l nlink_t no_argument noreturn nrand48
+nrand48_r ns_datetosecs ns_format_ttl ns_get16 ns_get32 ns_initparse ns_makecanon ns_msg_base ns_msg_count ns_msg_end
+ns_msg_getflag ns_msg_id ns_msg_size ns_name_compress ns_name_ntol ns_name_ntop ns_name_pack ns_name_pton
+ns_name_rollback ns_name_skip ns_name_uncompress ns_name_unpack ns_parse_ttl ns_parserr ns_put16 ns_put32 ns_rr_class
+ns_rr_name ns_rr_rdata ns_rr_rdlen ns_rr_ttl ns_rr_type ns_samedomain ns_samename ns_skiprr ns_sprintrr ns_sprintrrf
+ns_subdomain nsaddr ntohl ntohs ntp_adjtime ntp_gettime ntp_gettimex NULL obstack_1grow obstack_1grow_fast
+obstack_alignment_mask obstack_alloc obstack_base obstack_begin obstack_blank obstack_blank_fast obstack_chunk_size
+obstack_chunkfun obstack_copy obstack_copy0 obstack_empty_p obstack_finish obstack_free obstack_freefun obstack_grow
+obstack_grow0 obstack_init obstack_int_grow obstack_int_grow_fast obstack_make_room obstack_memory_used
+obstack_next_free obstack_object_size obstack_printf obstack_ptr_grow obstack_ptr_grow_fast obstack_room
+obstack_specify_allocation obstack_specify_allocation_with_arg obstack_vprintf off_t offsetof on_exit once_flag
+ONCE_FLAG_INIT open open64 open_by_handle_at open_memstream open_tree open_wmemstream openat openat64 opendir openlog
+openpty optarg opterr optind optional_argument optopt p_cdname p_cdnname p_class p_fqname p_fqnname p_option p_query
+p_rcode p_time P_tmpdir p_type parse_printf_format pathconf pause pclose perror personality PF_DECnet pid_t pipe pipe2
+pkey_alloc pkey_free pkey_get pkey_mprotect pkey_set poll popen posix_close posix_devctl posix_fadvise posix_fadvise64
+posix_fallocate posix_fallocate64 posix_getdents posix_madvise posix_memalign posix_openpt posix_spawn
+posix_spawn_file_actions_addchdir_np posix_spawn_file_actions_addclose posix_spawn_file_actions_addclosefrom_np
+posix_spawn_file_actions_adddup2 posix_spawn_file_actions_addfchdir_np posix_spawn_file_actions_addopen
+posix_spawn_file_actions_addtcsetpgrp_np posix_spawn_file_actions_destroy posix_spawn_file_actions_init
+posix_spawn_file_actions_t posix_spawnattr_destroy posix_spawnattr_getflags posix_spawnattr_getpgroup
+posix_spawnattr_getschedparam posix_spawnattr_getschedpolicy posix_spawnattr_getsigdefault posix_spawnattr_getsigmask
+posix_spawnattr_init posix_spawnattr_setflags posix_spawnattr_setpgroup posix_spawnattr_setschedparam
+posix_spawnattr_setschedpolicy posix_spawnattr_setsigdefault posix_spawnattr_setsigmask posix_spawnattr_t posix_spawnp
+pow powerof2 powf powl ppoll prctl pread pread64 preadv preadv2 preadv64 preadv64v2 printf printf_size
+printf_size_info prlimit prlimit64 process_madvise process_mrelease process_vm_readv process_vm_writev profil
+program_invocation_name pselect psiginfo psignal pthread_atfork pthread_attr_destroy pthread_attr_getaffinity_np
+pthread_attr_getdetachstate pthread_attr_getguardsize pthread_attr_getinheritsched pthread_attr_getschedparam
+pthread_attr_getschedpolicy pthread_attr_getscope pthread_attr_getsigmask_np pthread_attr_getstack
+pthread_attr_getstackaddr pthread_attr_getstacksize pthread_attr_init pthread_attr_setaffinity_np
+pthread_attr_setdetachstate pthread_attr_setguardsize pthread_attr_setinheritsched pthread_attr_setschedparam
+pthread_attr_setschedpolicy pthread_attr_setscope pthread_attr_setsigmask_np pthread_attr_setstack
+pthread_attr_setstackaddr pthread_attr_setstacksize pthread_attr_t pthread_barrier_destroy pthread_barrier_init
+pthread_barrier_t pthread_barrier_wait pthread_barrierattr_destroy pthread_barrierattr_getpshared
+pthread_barrierattr_init pthread_barrierattr_setpshared pthread_barrierattr_t pthread_cancel pthread_cleanup_pop
+pthread_cleanup_pop_restore_np pthread_cleanup_push pthread_cleanup_push_defer_np pthread_clockjoin_np
+pthread_cond_broadcast pthread_cond_clockwait pthread_cond_destroy pthread_cond_init pthread_cond_signal
+pthread_cond_t pthread_cond_timedwait pthread_cond_wait pthread_condattr_destroy pthread_condattr_getclock
+pthread_condattr_getpshared pthread_condattr_init pthread_condattr_setclock pthread_condattr_setpshared
+pthread_condattr_t pthread_create pthread_detach pthread_equal pthread_exit pthread_getaffinity_np
+pthread_getattr_default_np pthread_getattr_np pthread_getconcurrency pthread_getcpuclockid pthread_getname_np
+pthread_getschedparam pthread_getspecific pthread_join pthread_key_create pthread_key_delete pthread_key_t
+pthread_kill pthread_mutex_clocklock pthread_mutex_consistent pthread_mutex_consistent_np pthread_mutex_destroy
+pthread_mutex_getprioceiling pthread_mutex_init pthread_mutex_lock pthread_mutex_setprioceiling pthread_mutex_t
+pthread_mutex_timedlock pthread_mutex_trylock pthread_mutex_unlock pthread_mutexattr_destroy
+pthread_mutexattr_getprioceiling pthread_mutexattr_getprotocol pthread_mutexattr_getpshared
+pthread_mutexattr_getrobust pthread_mutexattr_getrobust_np pthread_mutexattr_gettype pthread_mutexattr_init
+pthread_mutexattr_setprioceiling pthread_mutexattr_setprotocol pthread_mutexattr_setpshared
+pthread_mutexattr_setrobust pthread_mutexattr_setrobust_np pthread_mutexattr_settype pthread_mutexattr_t pthread_once
+pthread_once_t pthread_rwlock_clockrdlock pthread_rwlock_clockwrlock pthread_rwlock_destroy pthread_rwlock_init
+pthread_rwlock_rdlock pthread_rwlock_t pthread_rwlock_timedrdlock pthread_rwlock_timedwrlock pthread_rwlock_tryrdlock
+pthread_rwlock_trywrlock pthread_rwlock_unlock pthread_rwlock_wrlock pthread_rwlockattr_destroy
+pthread_rwlockattr_getkind_np pthread_rwlockattr_getpshared pthread_rwlockattr_init pthread_rwlockattr_setkind_np
+pthread_rwlockattr_setpshared pthread_rwlockattr_t pthread_self pthread_setaffinity_np pthread_setattr_default_np
+pthread_setcancelstate pthread_setcanceltype pthread_setconcurrency pthread_setname_np pthread_setschedparam
+pthread_setschedprio pthread_setspecific pthread_sigmask pthread_sigqueue pthread_spin_destroy pthread_spin_init
+pthread_spin_lock pthread_spin_trylock pthread_spin_unlock pthread_spinlock_t pthread_t pthread_testcancel
+pthread_timedjoin_np pthread_tryjoin_np pthread_yield ptrace PTRDIFF_MAX PTRDIFF_MIN ptrdiff_t PTRDIFF_WIDTH ptsname
+ptsname_r putc putc_unlocked putchar putchar_unlocked putenv putgrent putlong putpwent puts putshort putspent
+pututline pututxline putw putwc putwc_unlocked putwchar putwchar_unlocked pvalloc pwrite pwrite64 pwritev pwritev2
+pwritev64 pwritev64v2 qecvt qecvt_r qfcvt qfcvt_r qgcvt qsort qsort_r quick_exit quotactl raise rand RAND_MAX rand_r
+random random_r rawmemchr rcmd rcmd_af re_compile_fastmap re_compile_pattern re_match re_match_2 re_search re_search_2
+re_set_registers re_set_syntax re_syntax_options read readahead readdir readdir64 readdir64_r readdir_r readlink
+readlinkat readv realloc reallocarray realpath reboot recv recvfrom recvmmsg recvmsg reg_errcode_t reg_syntax_t
+regcomp regerror regex_t regexec regfree register_printf_function register_printf_modifier register_printf_specifier
+register_printf_type regmatch_t regoff_t remainder remainderf remainderl remap_file_pages remove removexattr remque
+remquo remquof remquol rename renameat renameat2 required_argument res_close res_dnok res_hnok res_hostalias res_init
+res_isourserver res_mailok res_mkquery res_nameinquery res_nclose res_ninit res_nmkquery res_nquery res_nquerydomain
+res_nsearch res_nsend res_ownok res_queriesmatch res_query res_querydomain res_randomid res_search res_send revoke
+rewind rewinddir rexec rexec_af rindex rint rintf rintl rlim_t rmdir round roundeven roundevenf roundevenl roundf
+roundl roundup rpmatch rresvport rresvport_af ruserok ruserok_af s6_addr s6_addr16 s6_addr32 s_reg_t sa_family_t
+sa_handler sa_sigaction sbrk scalb scalbf scalbl scalbln scalblnf scalblnl scalbn scalbnf scalbnl scandir scandir64
+scandirat scandirat64 scanf SCHAR_MAX SCHAR_MIN SCHAR_WIDTH sched_get_priority_max sched_get_priority_min
+sched_getaffinity sched_getcpu sched_getparam sched_getscheduler sched_priority sched_rr_get_interval
+sched_setaffinity sched_setparam sched_setscheduler sched_yield secure_getenv seed48 seed48_r SEEK_CUR SEEK_END
+SEEK_SET seekdir select sem_clockwait sem_close sem_destroy sem_getvalue sem_init sem_open sem_post sem_t
+sem_timedwait sem_trywait sem_unlink sem_wait semctl semget semop semtimedop send sendfile sendfile64 sendmmsg sendmsg
+sendto setbit setbuf setbuffer setcontext setdomainname setegid setenv seteuid setfsent setfsgid setfsuid setgid
+setgrent setgroups sethostent sethostid sethostname setipv4sourcefilter setitimer setjmp setkey setlinebuf setlocale
+setlogin setlogmask setmntent setnetent setnetgrent setns setpayload setpayloadf setpayloadl setpayloadsig
+setpayloadsigf setpayloadsigl setpgid setpgrp setpriority setprotoent setpwent setregid setresgid setresuid setreuid
+setrlimit setrlimit64 setrpcent setservent setsid setsockopt setsourcefilter setspent setstate setstate_r settimeofday
+setuid setusershell setutent setutxent setvbuf setxattr sgetspent sgetspent_r shm_open shm_unlink shmat shmatt_t
+shmctl shmdt shmget SHRT_MAX SHRT_MIN SHRT_WIDTH shutdown si_addr si_addr_lsb si_arch si_band si_call_addr si_fd
+si_int si_lower si_overrun si_pid si_pkey si_ptr si_status si_stime si_syscall si_timerid si_uid si_upper si_utime
+si_value sig2str SIG_ATOMIC_MAX SIG_ATOMIC_MIN sig_atomic_t SIG_ATOMIC_WIDTH SIG_DFL SIG_ERR SIG_IGN sigabbrev_np
+SIGABRT sigaction sigaddset SIGALRM sigaltstack sigandset sigblock SIGBUS SIGCHLD SIGCLD SIGCONT sigdelset sigdescr_np
+sigemptyset sigev_notify_attributes sigev_notify_function sigfillset SIGFPE siggetmask sighold SIGHUP sigignore SIGILL
+SIGINT siginterrupt SIGIO SIGIOT sigisemptyset sigismember sigjmp_buf SIGKILL siglongjmp sigmask signal signalfd
+signbit signgam significand significandf significandl sigorset sigpause sigpending SIGPIPE SIGPOLL sigprocmask SIGPROF
+SIGPWR sigqueue SIGQUIT sigrelse sigreturn SIGRTMAX SIGRTMIN SIGSEGV sigset sigset_t sigsetjmp sigsetmask sigstack
+SIGSTKFLT SIGSTOP sigsuspend SIGSYS SIGTERM sigtimedwait SIGTRAP SIGTSTP SIGTTIN SIGTTOU SIGURG SIGUSR1 SIGUSR2
+SIGVTALRM sigwait sigwaitinfo SIGWINCH SIGXCPU SIGXFSZ sin sincos sincosf sincosl sinf sinh sinhf sinhl sinl SIZE_MAX
+size_t SIZE_WIDTH sleep snprintf sockatmark socket socketpair socklen_t speed_t splice sprintf sqrt sqrtf sqrtl srand
+srand48 srand48_r srandom srandom_r sscanf ssignal ssize_t st_atime st_ctime st_mtime stack_t stat stat64 statfs
+statfs64 statvfs statvfs64 statx stdc_bit_ceil stdc_bit_floor stdc_bit_width stdc_count_ones stdc_count_zeros
+stdc_first_leading_one stdc_first_leading_zero stdc_first_trailing_one stdc_first_trailing_zero stdc_has_single_bit
+stdc_leading_ones stdc_leading_zeros stdc_trailing_ones stdc_trailing_zeros stderr stdin stdout step stpcpy stpncpy
+str2sig strcasecmp strcasecmp_l strcasestr strcat strchr strchrnul strcmp strcoll strcoll_l strcpy strcspn strdup
+strdupa strerror strerror_l strerror_r strerrordesc_np strerrorname_np strfmon strfmon_l strfromd strfromf strfroml
+strfry strftime strftime_l strlcat strlcpy strlen strncasecmp strncasecmp_l strncat strncmp strncpy strndup strndupa
+strnlen strpbrk strptime strptime_l strrchr strsep strsignal strspn strstr strtod strtod_l strtof strtof128_l
+strtof32_l strtof32x_l strtof64_l strtof64x_l strtof_l strtoimax strtok strtok_r strtol strtol_l strtold strtold_l
+strtoll strtoll_l strtoq strtoul strtoul_l strtoull strtoull_l strtoumax strtouq strverscmp strxfrm strxfrm_l
+suseconds_t swab swapcontext swapoff swapon swprintf swscanf sym_ntop sym_ntos sym_ston symlink symlinkat sync
+sync_file_range syncfs syscall sysconf sysinfo syslog system sysv_signal tan tanf tanh tanhf tanhl tanl tcdrain
+tcflag_t tcflow tcflush tcgetattr tcgetpgrp tcgetsid tcgetwinsize tcsendbreak tcsetattr tcsetpgrp tcsetwinsize tdelete
+tdestroy tee telldir tempnam textdomain tfind tgamma tgammaf tgammal tgkill thrd_create thrd_current thrd_detach
+thrd_equal thrd_exit thrd_join thrd_sleep thrd_t thrd_yield time time_t TIME_UTC timegm timelocal timer_create
+timer_delete timer_getoverrun timer_gettime timer_settime timer_t timeradd timerclear timercmp timerfd_create
+timerfd_gettime timerfd_settime timerisset timersub times timespec_get timespec_getres timezone TMP_MAX tmpfile
+tmpfile64 tmpnam tmpnam_r toascii toascii_l tolower tolower_l totalorder totalorderf totalorderl totalordermag
+totalordermagf totalordermagl toupper toupper_l towctrans towctrans_l towlower towlower_l towupper towupper_l trunc
+truncate truncate64 truncf truncl tsearch tss_create tss_delete TSS_DTOR_ITERATIONS tss_get tss_set tss_t ttyname
+ttyname_r ttyslot twalk twalk_r tzname tzset u_int16_t u_int32_t u_int64_t u_int8_t ualarm UCHAR_MAX UCHAR_WIDTH
+ucontext_t ufromfp ufromfpf ufromfpl ufromfpx ufromfpxf ufromfpxl uid_t UINT16_C UINT16_MAX uint16_t UINT16_WIDTH
+UINT32_C UINT32_MAX uint32_t UINT32_WIDTH UINT64_C UINT64_MAX uint64_t UINT64_WIDTH UINT8_C UINT8_MAX uint8_t
+UINT8_WIDTH UINT_FAST16_MAX uint_fast16_t UINT_FAST16_WIDTH UINT_FAST32_MAX uint_fast32_t UINT_FAST32_WIDTH
+UINT_FAST64_MAX uint_fast64_t UINT_FAST64_WIDTH UINT_FAST8_MAX uint_fast8_t UINT_FAST8_WIDTH UINT_LEAST16_MAX
+uint_least16_t UINT_LEAST16_WIDTH UINT_LEAST32_MAX uint_least32_t UINT_LEAST32_WIDTH UINT_LEAST64_MAX uint_least64_t
+UINT_LEAST64_WIDTH UINT_LEAST8_MAX uint_least8_t UINT_LEAST8_WIDTH UINT_MAX UINT_WIDTH UINTMAX_C UINTMAX_MAX uintmax_t
+UINTMAX_WIDTH UINTPTR_MAX uintptr_t UINTPTR_WIDTH ulckpwdf ulimit ULLONG_MAX ULLONG_WIDTH ULONG_MAX ULONG_WIDTH umask
+umount umount2 uname ungetc ungetwc unlink unlinkat unlockpt unsetenv unshare updwtmp updwtmpx useconds_t uselocale
+USHRT_MAX USHRT_WIDTH usleep ut_addr ut_name ut_time ut_xtime utime utimensat utimes utmpname utmpxname va_arg va_copy
+va_end va_list va_start valloc vasprintf vdprintf verr verrx versionsort versionsort64 vfork vfprintf vfscanf
+vfwprintf vfwscanf vhangup VISIT vmsplice vprintf vscanf vsnprintf vsprintf vsscanf vswprintf vswscanf vsyslog vwarn
+vwarnx vwprintf vwscanf wait wait3 wait4 waitid waitpid warn warnx WCHAR_MAX WCHAR_MIN WCHAR_WIDTH wcpcpy wcpncpy
+wcrtomb wcscasecmp wcscasecmp_l wcscat wcschr wcschrnul wcscmp wcscoll wcscoll_l wcscpy wcscspn wcsdup wcsftime
+wcsftime_l wcslcat wcslcpy wcslen wcsncasecmp wcsncasecmp_l wcsncat wcsncmp wcsncpy wcsnlen wcsnrtombs wcspbrk wcsrchr
+wcsrtombs wcsspn wcsstr wcstod wcstod_l wcstof wcstof128_l wcstof32_l wcstof32x_l wcstof64_l wcstof64x_l wcstof_l
+wcstoimax wcstok wcstol wcstol_l wcstold wcstold_l wcstoll wcstoll_l wcstombs wcstoq wcstoul wcstoul_l wcstoull
+wcstoull_l wcstoumax wcstouq wcswcs wcswidth wcsxfrm wcsxfrm_l wctob wctomb wctrans wctrans_l wctrans_t wctype
+wctype_l wctype_t wcwidth WEOF WINT_MAX WINT_MIN wint_t WINT_WIDTH wmemchr wmemcmp wmemcpy wmemmove wmempcpy wmemset
+wordexp wordexp_t wordfree wprintf write writev wscanf y0 y0f y0l y1 y1f y1l yield yn ynf ynl
+"""
+
+#: Headers, without `.h`; where names of files have no case, `String.h` is `string.h`.
+_HEADERS = """
+aio alloca assert byteswap complex cpio crypt ctype devctl dirent dlfcn elf endian err errno error execinfo fcntl
+features fenv float fmtmsg fnmatch ftw getopt glob grp iconv inttypes iso646 langinfo libgen libintl limits link
+locale malloc math memory monetary mpi mpi-ext mpicxx mpif mpio mqueue ndbm netdb nl_types poll pthread pwd regex
+sched search semaphore setjmp signal spawn stdalign stdarg stdatomic stdbit stdbool stdc-predef stdckdint stddef
+stdint stdio stdlib stdnoreturn string strings stropts syslimits syslog tar termios tgmath threads time trace uchar
+ucontext ulimit unistd utime utmpx values varargs wchar wctype wordexp xlocale
+"""
+
+KEYWORDS, PREDEFINED, LIBRARY, HEADERS = (
+    frozenset(text.split()) for text in (_KEYWORDS, _PREDEFINED, _LIBRARY, _HEADERS)
+)
