@@ -337,9 +337,13 @@ def _sizes(runtime: str, proto: str, chunks: int, smallest: int, largest: int) -
 
 
 def _modes(head: dict[str, str], runtime: str) -> list[bool]:
-    """Return the uses a runtime makes of a file: in place (True), out of place (False)."""
-    modes = [True] if head["inplace"] == "1" else []
-    return modes + ([False] if head["outofplace"] == "1" and not (runtime == "msccl" and modes) else [])
+    """Return the uses a runtime makes of a file: in place (True), out of place (False).
+
+    msccl compares a call's in-placeness with `inplace` and does not read `outofplace`; the others read both.
+    """
+    if runtime == "msccl":
+        return [head["inplace"] == "1"]
+    return [use for use, flag in ((True, "inplace"), (False, "outofplace")) if head[flag] == "1"]
 
 
 def _largest(head: dict[str, str], runtime: str) -> int:

@@ -236,15 +236,63 @@ def test_step_numbers_are_the_devices_own() -> None:
     assert "rank 0, threadblock 0, step 2" in found and "step 6 of threadblock 3" in found
 
 
-def test_a_wait_for_an_unflagged_step_is_refused_even_if_a_later_one_ends_it() -> None:
-    """The device then waits for the later step; here all the same is right, but not what the file says."""
-    text = xml(
-        "allreduce", 3, [[(-1, -1, 0, ["cpy i0 o0 1", "cpy i1 o1 1 !"]), (-1, -1, 0, ["cpy i2 o2 1 <0:0"])]], (3, 3, 0)
-    )  # fmt: skip
-    found = failures(verify_text(text))
-    assert list(found) == ["dependencies"]
-    assert "rank 0, threadblock 1, step 0 (line 8)" in found["dependencies"]
-    assert "sets no flag (hasdep), so the wait ends with step 1 only" in found["dependencies"]
+def waiting(*block: str, flagged: str = "cpy i1 o1 1 !") -> str:
+    """A rank whose second threadblock waits for the first one's first step, which sets no flag."""
+    first = ["cpy i0 o0 1", flagged, "cpy i2 o2 1"]
+    return xml("allreduce", 4, [[(-1, -1, 0, first), (-1, -1, 0, list(block))]], (4, 4, 0))
+
+
+def test_a_wait_that_a_later_step_ends_is_a_warning() -> None:
+    """The device waits for the later step; that is no harm where it comes."""
+    report = verify_text(waiting("cpy i3 o3 1 <0:0"))
+    assert report.ok
+    (found,) = report.warnings
+    assert found.code == "C0612" and "rank 0, threadblock 1, step 0 (line 9)" in found.message
+    assert "sets no flag (hasdep), so the wait ends with step 1 only" in found.message
+
+
+def test_a_wait_that_no_step_ends_is_wrong() -> None:
+    found = failures(verify_text(waiting("cpy i3 o3 1 <0:0", flagged="cpy i1 o1 1")))
+    assert "sets no flag (hasdep), nor does a later one: hangs" in found["dependencies"]
+
+
+def test_a_wait_that_a_later_step_ends_too_late_is_wrong() -> None:
+    """The later step waits for the waiting threadblock: each for the other."""
+    report = verify_text(waiting("cpy i3 o3 1 <0:0 !", flagged="cpy i1 o1 1 <1:0 !"))
+    assert not report.warnings
+    found = failures(report)
+    assert "cycle" in found["deadlock"] and "so the wait ends with step 1 only" in found["dependencies"]
+
+
+def test_what_a_runtime_does_not_use_is_not_judged() -> None:
+    """Right in place, where the output holds the input; msccl uses it for calls in place alone."""
+    gpu = ["cpy o0 s0 1", "cpy s0 o0 1"]
+
+    def ok(runtime: str, inplace: int, outofplace: int) -> bool:
+        flags = {"inplace": inplace, "outofplace": outofplace, "maxBytes": 1 << 20}
+        return verify_text(xml("allreduce", 1, [[(-1, -1, 0, gpu)]], (1, 1, 1), **flags), runtime=runtime).ok
+
+    assert ok("msccl", 1, 1) and ok("msccl", 1, 0) and ok("executor", 1, 0)
+    assert not ok("executor", 1, 1) and not ok("executor", 0, 1)
+    assert not ok("msccl", 0, 1) and not ok("msccl", 0, 0)
+
+
+def test_few_steps_for_many_chunks_are_not_executed() -> None:
+    """A short text may name a number of chunks that no memory holds."""
+    swap = [[(1 - r, 1 - r, 0, ["s i0 i0 71", "r i0 o0 1000000"])] for r in range(2)]
+    report = verify_text(xml("allgather", 1_000_000, swap, (500_000, 1_000_000, 0)))
+    found = failures(report)["execution"]
+    assert found == "not tried: the steps write 142 chunks at most, and the outputs have 1000000 to be written"
+    assert "execution" not in failures(verify_text(xml("allgather", 100, swap, (50, 100, 0))))
+
+
+def test_a_large_wrong_file_is_not_executed_for_every_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    ring = [[((r + 1) % 9, (r - 1) % 9, 0, ["s i0 i0 1", "r i0 o0 1"])] for r in range(9)]
+    text = xml("broadcast", 9, ring, (9, 9, 0))
+    assert "right for none" not in str(verify_text(text).checks)
+    monkeypatch.setattr("collc.backends.msccl_xml.verify._MOST_EXECUTED", 100)
+    (root,) = [check for check in verify_text(text).checks if check.name == "root"]
+    assert root.detail == "tried with 4 of 9 roots, the likeliest: it is right for none of them"
 
 
 # ---- merged reductions

@@ -72,7 +72,7 @@ def test_what_is_written_verifies(program: Program, runtime: str) -> None:
             target.emit(program)
         return
     artifacts = target.emit(program)
-    report = target.check(artifacts)
+    report = target.check(program, artifacts)
     assert report.ok, report.failed
     assert report.kind == "msccl-xml"
     assert report.collective == program.collective.kind
@@ -243,5 +243,5 @@ def test_a_rank_without_threadblocks_gets_an_idle_one() -> None:
 def test_any_ring_compiles_and_verifies(ranks: int, chunks: int, fused: bool, runtime: str, proto: str) -> None:
     program = programs.ring_allreduce(ranks, chunks, fused=fused)
     target = MscclXml(runtime=runtime, proto=proto)  # type: ignore[arg-type]
-    report = target.check(target.emit(program))
+    report = target.check(program, target.emit(program))
     assert report.ok, report.failed

@@ -120,6 +120,9 @@ after steps with hasdep="1": a wait for another step ends with a later one that 
 steps by itself, and not every `nop`: a `nop` without a wait shifts all later numbers. Set hasdep on the step waited
 for, and number steps from 0 in order.
 
+It is a warning where a later step ends the wait and the execution is right all the same: the step begins later than
+it could.
+
     <tb id="0" ...> <step s="0" type="r" ... hasdep="0"/> </tb>
     <tb id="1" ...> <step s="0" type="s" ... depid="0" deps="0" hasdep="0"/> </tb>  <!-- C0612: set hasdep above -->
 """,

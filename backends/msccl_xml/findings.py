@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import attrs
 
-from collc.ir.diagnostic import CollcError, Diagnostic, Severity
+from collc.ir.diagnostic import CollcError, Diagnostic, Severity, warning
 from collc.ir.verify import Check
 
 from .model import Gpu, Step, Threadblock
 
-__all__ = ["Finding", "as_check", "place", "refuse"]
+__all__ = ["Finding", "as_check", "as_warnings", "place", "refuse"]
 
 _SHOWN = 3
 
@@ -20,7 +20,8 @@ _SHOWN = 3
 class Finding:
     """One violation: the check it belongs to, its code, where and what, and a way out.
 
-    ``fatal`` marks what leaves nothing to execute: no program can be made of the file.
+    ``fatal`` marks what leaves nothing to execute: no program can be made of the file. ``mild`` marks what is not as
+    the file says: a warning where everything else is right, else as bad as any.
     """
 
     check: str
@@ -28,6 +29,7 @@ class Finding:
     message: str
     hint: str | None = None
     fatal: bool = False
+    mild: bool = False
 
 
 def place(gpu: Gpu, block: Threadblock | None = None, step: Step | int | None = None) -> str:
@@ -47,11 +49,20 @@ def place(gpu: Gpu, block: Threadblock | None = None, step: Step | int | None = 
 
 def as_check(name: str, findings: Sequence[Finding], tried: str) -> Check:
     """Return the check of this name: passed with what was tried, or failed with the first findings."""
-    mine = [f for f in findings if f.check == name]
+    mine = [f for f in findings if f.check == name and not f.mild]
     if not mine:
         return Check(name, True, tried)
     more = f"; and {len(mine) - _SHOWN} more" if len(mine) > _SHOWN else ""
     return Check(name, False, "; ".join(f.message for f in mine[:_SHOWN]) + more)
+
+
+def as_warnings(findings: Sequence[Finding]) -> tuple[Diagnostic, ...]:
+    """Return the mild findings as warnings, the first few in full."""
+    mild = [f for f in findings if f.mild]
+    more = len(mild) - _SHOWN
+    notes = (f"and {more} more like it",) if more > 0 else ()
+    shown = mild[:_SHOWN]
+    return tuple(warning(f.code, f.message, notes=notes if f is shown[-1] else ()) for f in shown)
 
 
 def refuse(findings: Sequence[Finding]) -> None:

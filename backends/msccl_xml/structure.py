@@ -200,9 +200,10 @@ def _runs_and_waits(algorithm: Algorithm) -> Iterator[Finding]:
                     where = place(gpu, block, block.steps[operation.rows[0]])
                     yield Finding("reductions", "C0614", f"{where}: {problem}")
                 for wait in operation.waits:
-                    if problem := _wait_problem(blocks, rows, made, flagged, block, operation, wait.row):
+                    problem, mild = _wait_problem(blocks, rows, made, flagged, block, operation, wait.row)
+                    if problem:
                         where = place(gpu, block, block.steps[wait.row])
-                        yield Finding("dependencies", "C0612", f"{where}: {problem}")
+                        yield Finding("dependencies", "C0612", f"{where}: {problem}", mild=mild)
 
 
 _UNCARRIED = "an instruction after `nop` steps must wait for something itself, or the parsers reject the file"
@@ -245,25 +246,27 @@ def _wait_problem(
     block: Threadblock,
     operation: Operation,
     row: int,
-) -> str:
-    """Return what is wrong with waiting as the step in this row says, or nothing."""
+) -> tuple[str, bool]:
+    """Return what is wrong with waiting as the step in this row says, or nothing; and whether the wait is over no
+    sooner than it says, so that the execution shows whether that does any harm.
+    """
     step = block.steps[row]
     if step.depid not in blocks:
-        return f"waits for threadblock {step.depid}, which this rank has not"
+        return f"waits for threadblock {step.depid}, which this rank has not", False
     other = blocks[step.depid]
     named = rows[other.id].get(step.deps)
     if named is None:
-        return f"waits for step {step.deps} of threadblock {other.id}, which it has not"
+        return f"waits for step {step.deps} of threadblock {other.id}, which it has not", False
     reached = target(flagged[other.id], step.deps)
     what = f"waits for step {step.deps} of threadblock {other.id}"
     if other is block and (reached is None or reached.number >= operation.number):
-        return f"{what}, its own, which comes no earlier: hangs"
+        return f"{what}, its own, which comes no earlier: hangs", False
     if reached is None:
-        return f"{what}, which sets no flag (hasdep), nor does a later one: hangs"
+        return f"{what}, which sets no flag (hasdep), nor does a later one: hangs", False
     if named in reached.rows and reached.number == step.deps:
-        return ""
+        return "", False
     actual = next((op for op in made[other.id] if named in op.rows), None)
     ends = other.steps[reached.rows[-1]].s
     if actual is not None and actual.number != step.deps:
-        return f"{what}, but the device numbers that step {actual.number}, so the wait ends with step {ends}"
-    return f"{what}, which sets no flag (hasdep), so the wait ends with step {ends} only"
+        return f"{what}, but the device numbers that step {actual.number}, so the wait ends with step {ends}", False
+    return f"{what}, which sets no flag (hasdep), so the wait ends with step {ends} only", reached.rows[-1] >= named

@@ -8,11 +8,11 @@ from typing import ClassVar, Literal
 
 import attrs
 
-from collc.ir.diagnostic import error
+from collc.ir.diagnostic import CollcError, error
 from collc.ir.program import Program
-from collc.ir.verify import Report, adds_once, joined
+from collc.ir.verify import Check, Report, adds_once
 
-from ..base import Artifact, Limits, Target, Window
+from ..base import Artifact, Limits, Target, Window, first_difference
 from .chunks import in_larger_chunks
 from .document import document
 from .execution import mode_name
@@ -20,9 +20,11 @@ from .findings import refuse
 from .limits import check_limits
 from .model import Algorithm
 from .profiles import PROFILES, PROTOCOLS, Profile
+from .reader import read
+from .same import differences
 from .structure import check_structure
 from .uses import Sizes, find_modes, find_sizes
-from .verify import verify_text
+from .verify import verify_read
 from .windows import splits
 from .writer import write
 
@@ -120,6 +122,11 @@ class MscclXml(Target):
     def emit(self, ir: Program) -> Sequence[Artifact]:
         """Return one file; raise C0607 to C0633 where the runtime cannot carry the program, before anything is
         written."""
+        algorithm = self._algorithm(ir)
+        text = write(algorithm)
+        return [Artifact(f"{ir.name}.xml", text, self.name, model=(self, ir, algorithm, text))]
+
+    def _algorithm(self, ir: Program) -> Algorithm:
         spelling = self._spelling(ir)
         if not adds_once(ir):
             raise error(
@@ -138,12 +145,42 @@ class MscclXml(Target):
         sizes = find_sizes(ir, draft, self.profile, self.min_bytes, self.max_bytes, scale)
         algorithm = self._stated(ir, draft, modes, sizes)
         refuse(check_limits(algorithm, self.profile))
-        return [Artifact(f"{ir.name}.xml", write(algorithm), self.name)]
+        return algorithm
 
-    def check(self, artifacts: Sequence[Artifact]) -> Report:
-        """Read the files back and execute them as the runtime would."""
-        reports = [verify_text(a.text, a.filename, runtime=self.runtime) for a in artifacts]
-        return joined([a.filename for a in artifacts], reports)
+    def check(self, ir: Program, artifacts: Sequence[Artifact]) -> Report:
+        """Read the file back, execute it as the runtime would, and compare it with the program.
+
+        A file does not carry the operation, the element type or the size of a call, nor the root, nor instructions that
+        do nothing; waits may be others as long as they come to the same. All its numbers, comments included, are those
+        that were to be written.
+        """
+        return Report("msccl-xml", ir.collective.kind, ir.num_ranks, tuple(self._checks(ir, artifacts)))
+
+    def _checks(self, ir: Program, artifacts: Sequence[Artifact]) -> Iterator[Check]:
+        if [a.filename for a in artifacts] != [f"{ir.name}.xml"]:
+            yield Check("files", False, f"these are {', '.join(a.filename for a in artifacts)}, not {ir.name}.xml")
+            return
+        text = artifacts[0].text
+        try:
+            found = read(text, artifacts[0].filename)
+            report = verify_read(found, text, [self.profile])
+        except CollcError as problem:
+            yield Check("reading", False, problem.diagnostics[0].message)
+            return
+        yield from report.checks
+        if report.ok:
+            other = next(differences(found, ir), "")
+            yield Check("same program", not other, other or "instruction by instruction, waits by what they come to")
+        due, wanted = self._written(ir, artifacts[0])
+        wrong = first_difference(text, wanted) if text != wanted else "" if found == due else "it is read otherwise"
+        yield Check("as written", not wrong, wrong or "byte for byte what was to be written")
+
+    def _written(self, ir: Program, artifact: Artifact) -> tuple[Algorithm, str]:
+        """Return what was to be written: what came along with the file, if it is this program's, else made again."""
+        if isinstance(artifact.model, tuple) and artifact.model[:2] == (self, ir):
+            return artifact.model[2], artifact.model[3]
+        made = self._algorithm(ir)
+        return made, write(made)
 
     # ---- parts of emit
 

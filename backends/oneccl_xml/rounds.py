@@ -6,8 +6,8 @@ thread). So by induction every round ends although no message is buffered: all t
 posted by ranks that have ended the rounds before.
 
 A connection may have several messages in a round, each on a channel of its own, its *lane*: those that follow each
-other in a block and have nothing to do with each other's data, nor with what the block does between them, which comes
-later in the round.
+other in a block and have nothing to do with the data of other messages of the thread, nor with what it does between
+them, which comes later in the round. Input and output count as one where they are one in place.
 
 A program that counts on buffers (each of two ranks sends before it receives, in one block) has messages that no round
 can take. Their senders then put the data aside and go on; the data leave when the receiver is ready.
@@ -21,6 +21,7 @@ from collections.abc import Iterator
 import attrs
 
 from collc.ir.diagnostic import error
+from collc.ir.layout import layout
 from collc.ir.machine import connections
 
 from .pieces import LOCAL, OUT, Piece, Pieces
@@ -58,6 +59,7 @@ class _Run:
         self.inward: list[int] = links.inward.tolist()
         self.outward: list[int] = links.outward.tolist()
         self.start, self.deps = program.dep_start.tolist(), program.deps.tolist()
+        self.base: list[list[int]] = layout(program, inplace=True).base.tolist()
         self.at = [0] * program.num_blocks
         self.ended = [-1] * program.num_instructions
         self.waiting: dict[int, list[int]] = {}  # instruction -> blocks that wait for it
@@ -162,7 +164,7 @@ class _Run:
         busy = self.busy[block]
         while (following := self._head(block)) is not None and self._can_follow(block, following):
             if following.kind != LOCAL:
-                if not any(_conflict(one, following, self.pieces.count) for one in busy):
+                if not any(self._conflict(block, one, following) for mate in self._mates(block) for one in mate):
                     self._stand(block, following)
                 return
             busy.append(following)
@@ -218,6 +220,31 @@ class _Run:
             self.ended[piece.instruction] = self.round
             self.queue.extend(self.waiting.pop(piece.instruction, ()))
 
+    def _mates(self, block: int) -> Iterator[list[Piece]]:
+        """Yield what each block of a block's thread does in this round so far.
+
+        A message that overtakes what its block does locally does not wait for what that waits for.
+        """
+        for other, busy in self.busy.items():
+            if self.rank[other] == self.rank[block] and self.thread[other] == self.thread[block]:
+                yield busy
+
+    def _conflict(self, block: int, before: Piece, after: Piece) -> bool:
+        """Return whether a message touches data of what its thread does in the same round: messages, or after them.
+
+        Input and output lie as they do in place. Only what a copy of a place onto itself names counts out of place.
+        """
+        base, count = self.base[self.rank[block]], self.pieces.count
+        reads = [p for p in (before.src, before.second) if p is not None]
+        writes = [] if before.dst is None else [before.dst]
+        touched = writes if after.kind == OUT else reads + writes
+        place = after.src if after.kind == OUT else after.dst
+        assert place is not None
+        if before.kind == LOCAL and before.second is None and len({base[b] + at for b, at in reads + writes}) == 1:
+            touched = [p for p in touched if p[0] is place[0]]
+        first, size, other = base[place[0]] + place[1], count[after.instruction], count[before.instruction]
+        return any(first < base[b] + at + other and base[b] + at < first + size for b, at in touched)
+
     # ---- messages that no round can take
 
     def _put_aside(self) -> Iterator[Planned]:
@@ -241,14 +268,3 @@ class _Run:
             where = program.place(self.listed[block][self.at[block]].instruction)
             raise error("C0751", f"this program deadlocks: {where} waits for ever")
         self.next, self.queue = [*self.next, *self.queue], deque()
-
-
-def _conflict(before: Piece, after: Piece, count: list[int]) -> bool:
-    """Return whether a message touches data of what its block does in the same round: messages, or after them."""
-    reads = [p for p in (before.src, before.second) if p is not None]
-    writes = [] if before.dst is None else [before.dst]
-    touched = writes if after.kind == OUT else reads + writes
-    place = after.src if after.kind == OUT else after.dst
-    assert place is not None
-    size, other = count[after.instruction], count[before.instruction]
-    return any(place[0] is p[0] and place[1] < p[1] + other and p[1] < place[1] + size for p in touched)

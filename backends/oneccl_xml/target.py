@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 import attrs
 
-from collc.ir.diagnostic import error
+from collc.ir.collective import Collective
+from collc.ir.diagnostic import CollcError, error
 from collc.ir.program import Program
-from collc.ir.verify import Report, joined, verify_program
+from collc.ir.verify import Check, Report, verify_program
 
-from ..base import Artifact, Target, Window
+from ..base import Artifact, Target, Window, first_difference
 from .document import document, label
 from .model import Document
 from .reader import read
-from .verify import verify_text
+from .same import differences
+from .verify import verify_document
 from .writer import write
 
 __all__ = ["OneCclXml"]
@@ -79,6 +81,13 @@ class OneCclXml(Target):
 
     def emit(self, ir: Program) -> Sequence[Artifact]:
         """Return one file, valid against the schema; raise C0750, C0751 or C0758 where there is none."""
+        made = self._document(ir)
+        text = write(made)
+        read(text, f"{ir.name}.xml")
+        label = self._label.removeprefix("-")
+        return [Artifact(f"{ir.name}.xml", text, self.name, label, model=(self, ir, made, text))]
+
+    def _document(self, ir: Program) -> Document:
         if ir.num_channels > _MOST_CHANNELS:
             found = (
                 f"this program uses {ir.num_channels} channels, and a rank has {_MOST_CHANNELS} communicators at most"
@@ -89,15 +98,45 @@ class OneCclXml(Target):
         name = name[: max(63 - len(self._label), 1)] + self._label[:62]
         lanes = min(self.lanes, _MOST_CHANNELS // max(ir.num_channels, 1))
         made = document(ir, self.threads, name=name, inplace=inplace, outofplace=outofplace, lanes=lanes)
-        made = attrs.evolve(made, min_bytes=self.min_bytes, max_bytes=self.max_bytes, comments=_comments(ir, made))
-        text = write(made)
-        read(text, f"{ir.name}.xml")
-        return [Artifact(f"{ir.name}.xml", text, self.name, self._label.removeprefix("-"))]
+        return attrs.evolve(made, min_bytes=self.min_bytes, max_bytes=self.max_bytes, comments=_comments(ir, made))
 
-    def check(self, artifacts: Sequence[Artifact]) -> Report:
-        """Read the files back and execute them."""
-        reports = [verify_text(a.text, a.filename) for a in artifacts]
-        return joined([a.filename for a in artifacts], reports)
+    def check(self, ir: Program, artifacts: Sequence[Artifact]) -> Report:
+        """Read the file back, execute it, and compare it with the program.
+
+        A file does not carry the element type or the size of a call, and of the operation only which ones it is for. It
+        has the program's messages, connection by connection and in order, in steps of its own, and scratch laid out
+        anew. All its numbers are those that were to be written.
+        """
+        return Report("oneccl-xml", ir.collective.kind, ir.num_ranks, tuple(self._checks(ir, artifacts)))
+
+    def _checks(self, ir: Program, artifacts: Sequence[Artifact]) -> Iterator[Check]:
+        if [a.filename for a in artifacts] != [f"{ir.name}.xml"]:
+            yield Check("files", False, f"these are {', '.join(a.filename for a in artifacts)}, not {ir.name}.xml")
+            return
+        try:
+            found = read(artifacts[0].text, artifacts[0].filename)
+        except CollcError as problem:
+            yield Check("reading", False, problem.diagnostics[0].message)
+            return
+        report = verify_document(found)
+        yield from report.checks
+        if report.ok:
+            other = next(differences(found, ir), "")
+            yield Check(
+                "same program", not other, other or "every connection carries the same chunks in the same order"
+            )
+        due, wanted = self._written(ir, artifacts[0])
+        text = artifacts[0].text
+        same = found == attrs.evolve(due, collective=_carried(due.collective, found.collective))
+        wrong = first_difference(text, wanted) if text != wanted else "" if same else "it is read otherwise"
+        yield Check("as written", not wrong, wrong or "byte for byte what was to be written")
+
+    def _written(self, ir: Program, artifact: Artifact) -> tuple[Document, str]:
+        """Return what was to be written: what came along with the file, if it is this program's, else made again."""
+        if isinstance(artifact.model, tuple) and artifact.model[:2] == (self, ir):
+            return artifact.model[2], artifact.model[3]
+        made = self._document(ir)
+        return made, write(made)
 
     def _uses(self, ir: Program) -> tuple[bool, bool]:
         """Return whether the file is for calls in place and out of place: those wanted and those it is right for."""
@@ -124,3 +163,8 @@ def _comments(program: Program, made: Document) -> tuple[str, ...]:
 
 def _option(name: str, need: str, found: object) -> Exception:
     return error("C0759", f"option `{name}` of target `oneccl-xml` needs {need}, found {found}", exit_status=2)
+
+
+def _carried(due: Collective, found: Collective) -> Collective:
+    """Return a collective without what a file does not carry: a reader takes one of the operations, and no size."""
+    return attrs.evolve(due, op=found.op, dtype=found.dtype, size=found.size)

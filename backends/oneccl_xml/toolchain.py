@@ -20,6 +20,8 @@ import attrs
 
 from collc.ir.diagnostic import CollcError, error
 
+from ..processes import run
+
 __all__ = ["OneCcl", "build", "built", "find"]
 
 _COMPILING_SECONDS = 600.0
@@ -182,9 +184,7 @@ def _compiler(environ: Mapping[str, str]) -> str:
 
 def _compile(command: Sequence[str]) -> None:
     try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_COMPILING_SECONDS, check=False
-        )
+        done = run(command, _COMPILING_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as reason:
         raise error("C0761", f"`{command[0]}` does not run: {reason}") from None
     if done.returncode != 0:
