@@ -19,6 +19,7 @@ from collc.passes import AUTO
 
 from .driver import CollectiveResult, Observer, Settings, Timing, compile_decided, emit_selected
 from .fitting import LIMITS
+from .internal import InternalError
 from .options import build
 from .registry import pass_class
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["compile_automatic"]
 
 #: what else says that one schedule is too much where another may not be: too many rows, waits that never end
-_UNFIT = LIMITS | {"C0023", "C0594", "C0630", "C0633", "C0808"}
+_UNFIT = LIMITS | {"C0594", "C0630", "C0633", "C0808"}
 
 
 def compile_automatic(
@@ -48,9 +49,9 @@ def compile_automatic(
         observer.begins(request.name, "auto")
     begin = time.perf_counter()
     try:
-        selector = Selector(request.problem, auto)
+        selector = Selector(request.problem, auto, request.name)
     except CollcError as mistake:
-        raise _placed(mistake, request) from None
+        raise _placed(mistake, request) from mistake.__cause__
     spent = Timing(request.name, "auto", time.perf_counter() - begin)
     made = _Attempts(request, targets, settings, observer, selector).first_that_fits()
     return attrs.evolve(made, timings=(spent, *made.timings))
@@ -71,7 +72,9 @@ def _decided(request: CollectiveRequest, schedule: ScheduleRequest) -> Collectiv
 
 
 def _placed(mistake: CollcError, request: CollectiveRequest) -> CollcError:
-    """Return a mistake with the place of the collective where it has none of its own."""
+    """Return a mistake with the place of the collective where it has none of its own; one of ours as it is."""
+    if isinstance(mistake, InternalError):
+        return mistake
     found = [d if d.span else attrs.evolve(d, span=request.span) for d in mistake.diagnostics]
     return CollcError(found, mistake.exit_status)
 
@@ -148,6 +151,7 @@ class _Attempts:
         result = attrs.evolve(
             found[0], emitted=(), choice=choice, warnings=tuple(warnings), window=None, selected=(),
             algorithms=tuple(attrs.evolve(one, selected=()) for one in found),
+            remarks=tuple(dict.fromkeys(text for one in found for text in one.remarks)),
             reports=tuple(r for one in found for r in one.reports),
             timings=tuple(t for one in found for t in one.timings),
         )  # fmt: skip

@@ -13,19 +13,24 @@ from collc.backends.base import Artifact, Target, Window
 from collc.ir.cost import Cost, cost
 from collc.ir.diagnostic import CollcError, Diagnostic, error, warning
 from collc.ir.program import Program
+from collc.ir.progress import progress
 from collc.ir.schedule import Forest, Schedule
 from collc.ir.spec import CollectiveRequest, Problem
 from collc.ir.symmetric import SymmetricSchedule
-from collc.ir.validate import structure
 from collc.ir.verify import Report, verify
 from collc.ir.verify.agreement import same_everywhere
 from collc.passes.base import FACTS, Pass, remarks
 from collc.passes.stream import Stream
+from collc.passes.synthesis.forest.allreduce_program import AllreduceBound, allreduce_program
 
+from .blame import Wrong, first_misread, first_wrong, misread
+from .bounding import bounded
 from .elements import element_text, pipeline_text
 from .fitting import fit
-from .internal import InternalError
+from .internal import InternalError, is_fatal, memory_error
+from .judging import failures, flaw, is_right
 from .pipeline import Plan, Recipe, plan
+from .requested import describe
 
 if TYPE_CHECKING:
     from .selection import Choice
@@ -109,7 +114,7 @@ class CollectiveResult:
         """The first target's program; where no target was asked for, it is made and verified when first used."""
         if self.made is not None or self.schedule is None:
             return self.made
-        made = _Runner(self.request, self.settings, None).run(self.schedule, self.rest)
+        made = _Runner(self.request, self.settings, None, self.schedule).run(self.schedule, self.rest)
         return made if isinstance(made, Program) else None
 
     @cached_property
@@ -118,6 +123,20 @@ class CollectiveResult:
 
         Of the steps of a forest it says what they take, and of the forest they came from what forests have besides.
         """
+        found = self.plain_cost
+        topology = self.schedule.topology if self.schedule is not None else None
+        return found if topology is None else bounded(found, topology, self.allreduce_bound)
+
+    @cached_property
+    def allreduce_bound(self) -> AllreduceBound | None:
+        """What an allreduce by trees might reach, of a forest that is one, unless the program for it is too large."""
+        if self.forest is None or self.forest.collective.kind != "allreduce":
+            return None
+        return allreduce_program(self.forest.topology)
+
+    @cached_property
+    def plain_cost(self) -> Cost:
+        """``cost`` with the bounds that take no linear program."""
         if self.schedule is None:
             raise error("C0019", f"`{self.name}` was compiled from a program, which has no cost of its own")
         found = attrs.evolve(cost(self.schedule), same_everywhere=same_everywhere(self.schedule))
@@ -171,7 +190,7 @@ def compile_decided(
     plans = [
         plan(settings.recipe, request.schedule, t, start=type(first), until=level_of(t, settings.until)) for t in wanted
     ]
-    runner = _Runner(request, settings, observer, len(plans) > 1, asked=start is None, ready=ready, window=window)
+    runner = _Runner(request, settings, observer, start, len(plans) > 1, ready, window)
     for chain in plans:
         runner.announce(chain)
     if start is not None:
@@ -179,7 +198,10 @@ def compile_decided(
     rest = Plan((), Program)
     if not targets:
         plans[0], rest = plans[0].split()
-    done = [fit(runner, first, chain, target) for target, chain in zip(wanted, plans, strict=True)]
+    try:
+        done = [fit(runner, first, chain, target) for target, chain in zip(wanted, plans, strict=True)]
+    except CollcError as mistake:
+        raise runner.reconsidered(mistake) from mistake.__cause__
     programs = [ir for _, ir, _ in done if isinstance(ir, Program)]
     emitted = tuple(files for _, _, files in done if files is not None)
     return CollectiveResult(
@@ -198,7 +220,9 @@ def emit_selected(
 ) -> CollectiveResult:
     """Return a result with a target's files of several algorithms, read back, added to its own."""
     runner = _Runner(result.request, result.settings, observer)
-    files = runner.emit(target, parts[0][1], lambda: target.emit_selected(parts))
+    files = runner.emit(
+        target, None, lambda: target.emit_selected(parts), check=lambda files: target.check_selected(parts, files)
+    )
     return attrs.evolve(
         result, emitted=(*result.emitted, files), reports=(*result.reports, *runner.reports),
         timings=(*result.timings, *runner.timings),
@@ -208,18 +232,21 @@ def emit_selected(
 class _Runner:
     """Runs the plans of one collective; what two plans begin with alike is run once.
 
-    Where the collective was ``asked`` for, and not read, what comes out must be that.
+    Where no ``start`` was read, the collective was asked for, and what comes out must be that.
     """
 
     def __init__(
-        self, request: CollectiveRequest, settings: Settings, observer: Observer | None, share: bool = False,
-        asked: bool = False, ready: Mapping[Pass, Any] | None = None, window: Window | None = None,
+        self, request: CollectiveRequest, settings: Settings, observer: Observer | None, start: Any = None,
+        share: bool = False, ready: Mapping[Pass, Any] | None = None, window: Window | None = None,
     ):  # fmt: skip
         self.request, self.settings, self.observer, self.share = request, settings, observer, share
-        self.asked, self.ready, self.window = asked, ready, window
+        self.start, self.ready, self.window = start, ready, window
+        self.network = getattr(request.problem if start is None else start, "topology", None)
         self.warnings: list[Diagnostic] = []
         self.remarks: list[str] = []  # what passes say of their choices
         self.known: list[tuple[tuple[Pass, ...], Any]] = []
+        self.right: dict[bool, tuple[tuple[Pass, ...], Any]] = {}  # the last programs and others that were executed
+        self.refused: tuple[Plan, int, Any] | None = None  # the pass that raised a CollcError last, and its input
         self.schedule: Schedule | SymmetricSchedule | Forest | None = None
         self.forest: Forest | None = None
         self.reports: list[Report] = []
@@ -227,7 +254,7 @@ class _Runner:
 
     def trial(self) -> _Runner:
         """Return a runner that tells nobody what it does, to see whether something can be done."""
-        return _Runner(self.request, attrs.evolve(self.settings, verify="off"), None, ready=self.ready)
+        return _Runner(self.request, attrs.evolve(self.settings, verify="off"), None, self.start, ready=self.ready)
 
     @property
     def lenient(self) -> bool:
@@ -268,14 +295,19 @@ class _Runner:
         this = chain.passes[count]
         _require_facts(this, ir)
         with remarks() as told:
-            after = self.timed(this.name, lambda: self.guarded(chain, count, ir, lambda: self.apply(this, ir)))
+            given, after = self.timed(this.name, lambda: self.guarded(chain, count, ir, lambda: self.made(this, ir)))
         self.remarks += told
         if isinstance(after, (Schedule, SymmetricSchedule, Forest)):
             self.keep(after, ir, this)
         if self.observer:
             self.observer.made(self.request.name, this.name, after)
-        self.judge(ir, after, chain, count)
+        self.judge(ir, given, after, chain, count)
         return after
+
+    def made(self, this: Pass, ir: Any) -> tuple[Any, Any]:
+        """Return what a pass was given of an IR, and what it made of that."""
+        given = _written_out(this, ir)
+        return given, self.apply(this, given)
 
     def keep(self, level: Schedule | SymmetricSchedule | Forest, of: Any = None, by: Pass | None = None) -> None:
         """Remember the last schedule, and the forest that it came from as it was streamed."""
@@ -300,9 +332,7 @@ class _Runner:
             return self.request.schedule.schedule
         if isinstance(ir, Problem) and self.ready and this in self.ready:
             return self.ready[this]
-        if isinstance(ir, SymmetricSchedule) and not this.takes_templates:
-            ir = ir.unfold()
-        after = this.run(ir)
+        after = this.run(_written_out(this, ir))
         # Passes know no names; files do.
         return attrs.evolve(after, name=self.request.name) if isinstance(after, Program) else after
 
@@ -311,15 +341,10 @@ class _Runner:
         try:
             return work()
         except CollcError as mistake:
+            self.refused = chain, count, ir
             raise self.placed(mistake) from None
         except MemoryError:
-            raise error(
-                "C0023",
-                f"pass `{chain.passes[count].name}` needs more memory than there is",
-                span=self.request.span,
-                hint="use a smaller topology, or a machine with more memory",
-                exit_status=3,
-            ) from None
+            raise memory_error(f"pass `{chain.passes[count].name}`", self.request.span) from None
         except Exception as problem:
             raise self.internal(chain, count, ir, f"{type(problem).__name__}: {problem}") from problem
 
@@ -332,36 +357,44 @@ class _Runner:
             [d if d.span else attrs.evolve(d, span=span) for d in mistake.diagnostics], mistake.exit_status
         )
 
-    def internal(self, chain: Plan, count: int, ir: Any, what: str) -> InternalError:
-        return InternalError(
-            f"pass `{chain.passes[count].name}` failed on `{self.request.name}`: {what}",
-            collective=self.request.name,
-            ir=ir,
-            remaining=pipeline_text(chain.passes[count:]),
-            target=element_text(chain.target) if chain.target else "",
-        )
-
     # ---- verification
 
-    def judge(self, before: Any, after: Any, chain: Plan, count: int) -> None:
-        """Check what a pass left: its form always, its meaning where the verify mode says so."""
+    def judge(self, before: Any, given: Any, after: Any, chain: Plan, count: int) -> None:
+        """Check what a pass left: its form always, its meaning where the verify mode says so.
+
+        It was ``given`` what came ``before``, written out where it takes no templates.
+        """
         this, mode = chain.passes[count], self.settings.verify
-        gives = (Schedule, SymmetricSchedule) if this.gives is Schedule else this.gives
-        gives = Forest if this.takes_forests and isinstance(before, Forest) else gives
-        flaw = None if isinstance(after, gives) else f"it left a {type(after).__name__}"
-        if flaw is None and mode != "off":
-            wrong = self.timed("structure", lambda: structure(after))
-            flaw = f"what it left is malformed: {wrong[0]}" if wrong else None
-        if flaw is not None:
-            raise self.internal(chain, count, before, flaw)
+        formed = mode != "off"
+
+        def look() -> str:
+            return flaw(this, given, after, self.network, formed)
+
+        found = self.checked(chain, count, before, (lambda: self.timed("structure", look)) if formed else look)
+        if found:
+            raise self.internal(chain, count, before, found)
         by_hand, last = this.name == "steps", _ends_level(chain, count)
         if mode == "off" or not (by_hand or last or mode == "full"):
             return
-        report = self.report(this.name, after, keep=by_hand or last)
+        report = self.checked(chain, count, before, lambda: self.report(this.name, after, keep=by_hand or last))
         if by_hand:
             self.require_by_hand(report)
         elif not report.ok:
-            raise self.internal(chain, count, before, f"what it left is wrong: {_failures(report)}")
+            raise self.internal(chain, count, before, f"what it left is wrong: {failures(report)}")
+        self.right[isinstance(after, Program)] = chain.passes[: count + 1], after
+
+    def checked(self, chain: Plan, count: int, before: Any, work: Callable[[], T]) -> T:
+        """Return what a check of a pass's work finds; what else it raises comes of that work."""
+        try:
+            return work()
+        except CollcError:
+            raise
+        except MemoryError:
+            what = f"checking what pass `{chain.passes[count].name}` left"
+            raise memory_error(what, self.request.span) from None
+        except Exception as problem:
+            what = f"what it left cannot be checked: {type(problem).__name__}: {problem}"
+            raise self.internal(chain, count, before, what) from problem
 
     def report(self, step: str, ir: Any, keep: bool = True) -> Report:
         report = self.timed(f"verify {step}", lambda: verify(ir))
@@ -379,34 +412,109 @@ class _Runner:
             raise CollcError(wrong)
 
     def require_requested(self, ir: Any) -> None:
-        """Raise C0013 unless the pipeline ended with the collective that was asked for."""
+        """Raise C0013 unless the pipeline ended with the collective that was asked for.
+
+        Every pass has been held to what it makes of a collective, so the pipeline as such leads elsewhere.
+        """
         asked, found = self.request.problem.collective, ir.collective
         if asked != found:
             raise error(
                 "C0013",
-                f"`{self.request.name}` is to be {_describe(asked)}, but the pipeline ends with {_describe(found)}",
+                f"`{self.request.name}` is to be {describe(asked, found)}, "
+                f"but the pipeline ends with {describe(found, asked)}",
                 span=self.request.span,
                 hint="leave out -p, or add the pass that leads to it (`reverse`, `compose`)",
                 exit_status=2,
             )
 
+    # ---- our own mistakes
+
+    def internal(self, chain: Plan, count: int, ir: Any, what: str) -> InternalError:
+        """Return the error that blames a pass, or the one before it that was the first to leave something wrong."""
+        first = self.first_wrong(chain, count) or self.first_tried(chain, count, ir)
+        if first is None:
+            return self.blaming(chain, Wrong(count, ir, what), unverified=self.settings.verify == "off")
+        return self.blaming(chain, first, f"pass `{chain.passes[count].name}`: {what}")
+
+    def blaming(
+        self, chain: Plan, wrong: Wrong, seen: str = "", target: Target | None = None, unverified: bool = False
+    ) -> InternalError:
+        rest, target = chain.passes[wrong.count :], target or chain.target
+        return InternalError(
+            f"pass `{rest[0].name}` failed on `{self.request.name}`: {wrong.what}",
+            collective=self.request.name, ir=wrong.before, remaining=pipeline_text(rest),
+            done=tuple(this.name for this in chain.passes[: wrong.count]),
+            target=element_text(target) if target else "", seen=seen, unverified=unverified,
+        )  # fmt: skip
+
+    def last_right(self, chain: Plan, programs: bool = True) -> tuple[int, Any]:
+        """Return the last IR of a plan that was executed, a program only if ``programs``, and how many passes made it.
+
+        Where none was, what the plan begins with.
+        """
+        found = [self.right[level] for level in (True, False)[not programs :] if level in self.right]
+        for passes, ir in found:
+            if passes == chain.passes[: len(passes)]:
+                return len(passes), ir
+        return 0, self.request.problem if self.start is None else self.start
+
+    def first_wrong(self, chain: Plan, end: int) -> Wrong | None:
+        """Return the first pass before number ``end`` that left something wrong, if one did.
+
+        What somebody wrote and nobody verified may be wrong itself, and then says nothing about passes.
+        """
+        begin, ir = self.last_right(chain)
+        unsure = self.settings.verify == "off" and not isinstance(ir, Problem)
+        if self.settings.verify == "full" or begin >= end or (unsure and not is_right(ir)):
+            return None
+        found = first_wrong(chain.passes, begin, end, ir, self.again, self.network)
+        return None if found is not None and chain.passes[found.count].name == "steps" else found
+
+    def first_tried(self, chain: Plan, count: int, ir: Any) -> Wrong | None:
+        """Return the pass that goes wrong where pass number ``count`` tries it, if it comes later in the plan too."""
+        tried = chain.passes[count].tries
+        found = first_wrong(tried, 0, len(tried), ir, self.again, self.network)
+        names = [this.name for this in chain.passes]
+        if found is None or tried[found.count].name not in names[count:]:
+            return None
+        return attrs.evolve(found, count=names.index(tried[found.count].name, count))
+
+    def again(self, this: Pass, ir: Any) -> Any:
+        """Run a pass once more; a signal that arrived in the meantime ends that."""
+        if self.observer:
+            self.observer.begins(self.request.name, this.name)
+        return self.apply(this, ir)
+
+    def reconsidered(self, mistake: CollcError) -> CollcError:
+        """Return a mistake, or our own where a pass refuses what an earlier one should not have left."""
+        if self.refused is None or self.settings.verify != "each" or is_fatal(mistake) or mistake.exit_status == 2:
+            return mistake
+        chain, count, ir = self.refused
+        first = None if isinstance(ir, Problem) or is_right(ir) else self.first_wrong(chain, count)
+        if first is None:
+            return mistake
+        return self.blaming(chain, first, f"pass `{chain.passes[count].name}`: {mistake.diagnostics[0].message}")
+
     # ---- files
 
-    def finish(self, target: Target | None, ir: Any) -> Emitted | None:
-        """Return the target's files of what came out, if there is a target."""
-        if self.asked:
+    def finish(self, chain: Plan, ir: Any) -> Emitted | None:
+        """Return the files of what came out for the plan's target, if there is a target."""
+        if self.start is None:
             self.require_requested(ir)
+        target = chain.target
         if target is None or (self.window is not None and target.selects):
             return None
-        return self.emit(target, ir) if self.window is None else self.emit_within(target, ir, self.window)
+        if self.window is None:
+            return self.emit(target, ir, chain=chain)
+        return self.emit_within(chain, target, ir, self.window)
 
-    def emit_within(self, target: Target, ir: Any, window: Window) -> Emitted | None:
+    def emit_within(self, chain: Plan, target: Target, ir: Any, window: Window) -> Emitted | None:
         """Return the target's files for calls of some sizes, or of those among them that its runtime can make."""
         here = target.within(window)
         if here is None:
             return None
         try:
-            _, files = self.emit(here, ir)
+            _, files = self.emit(here, ir, chain=chain)
         except CollcError as mistake:
             if all(d.code == "C0642" for d in mistake.diagnostics):
                 return None  # so small a window that no call is of its sizes
@@ -420,37 +528,59 @@ class _Runner:
             )  # fmt: skip
             try:
                 least = target.within(attrs.evolve(window, high=None))
-                _, files = self.emit(least or here, ir)
-            except CollcError:
+                _, files = self.emit(least or here, ir, chain=chain)
+            except CollcError as beyond:
+                if is_fatal(beyond):
+                    raise
                 return None
         return target, tuple(attrs.evolve(file, label=window.label) for file in files)
 
-    def emit(self, target: Target, ir: Any, write: Callable[[], Sequence[Artifact]] | None = None) -> Emitted:
-        """Return a target's files, read back by its own reader; ``write`` makes them in place of ``target.emit``."""
+    def emit(
+        self, target: Target, ir: Any, write: Callable[[], Sequence[Artifact]] | None = None,
+        check: Callable[[Sequence[Artifact]], Report] | None = None, chain: Plan | None = None,
+    ) -> Emitted:  # fmt: skip
+        """Return a target's files, read back by its own reader; ``write`` and ``check`` stand for the target's own."""
         report = None
         try:
             files = tuple(self.timed(f"emit {target.name}", write or (lambda: target.emit(ir))))
             if self.settings.verify != "off":
-                report = self.timed(f"read back {target.name}", lambda: target.check(files))
+                judge = check or (lambda files: target.check(ir, files))
+                report = self.timed(f"read back {target.name}", lambda: judge(files))
         except CollcError as mistake:
             raise self.placed(mistake) from None
+        except MemoryError:
+            raise memory_error(f"target `{target.name}`", self.request.span) from None
         except Exception as problem:
-            raise self.unemitted(target, ir, f"failed: {type(problem).__name__}: {problem}") from problem
+            raise self.unemitted(chain, target, ir, f"failed: {type(problem).__name__}: {problem}") from problem
         if report is not None:
             self.reports.append(report)
             if not report.ok:
-                raise self.unemitted(target, ir, f"wrote a wrong file: {_failures(report)}")
-        return target, files
+                raise self.unemitted(chain, target, ir, f"wrote a wrong file: {failures(report)}")
+        return target, tuple(attrs.evolve(file, model=None) for file in files)
 
-    def unemitted(self, target: Target, ir: Any, what: str) -> InternalError:
+    def unemitted(self, chain: Plan | None, target: Target, ir: Any, what: str) -> InternalError:
+        """Return the error that blames a pass, if one is the first after which something is wrong, else the target."""
+        seen = f"target `{target.name}` {what}"
+        first = None if chain is None else self.first_wrong(chain, len(chain.passes)) or self.misread(chain, target)
+        if chain is not None and first is not None:
+            return self.blaming(chain, first, seen, target)
         return InternalError(
-            f"target `{target.name}` {what} (for `{self.request.name}`)",
-            collective=self.request.name, ir=ir, target=element_text(target),
+            f"{seen} (for `{self.request.name}`)", collective=self.request.name, ir=ir, target=element_text(target),
+            done=() if chain is None else tuple(this.name for this in chain.passes),
+            unverified=self.settings.verify == "off",
         )  # fmt: skip
+
+    def misread(self, chain: Plan, target: Target) -> Wrong | None:
+        """Return the first pass after which the target fails on a program that it took before."""
+        begin, ir = self.last_right(chain, programs=False)
+        verified = self.settings.verify != "off"
+        return first_misread(chain.passes, begin, ir, self.again, lambda made: misread(target, made, verified))
 
     def timed(self, step: str, work: Callable[[], T]) -> T:
         if self.observer:
             self.observer.begins(self.request.name, step)
+        else:
+            progress(f"trying {step}")
         start = time.perf_counter()
         result = work()
         self.timings.append(Timing(self.request.name, step, time.perf_counter() - start))
@@ -472,10 +602,6 @@ def _ends_level(chain: Plan, count: int) -> bool:
     return not rest or (rest[0].gives is Program) != here
 
 
-def _failures(report: Report) -> str:
-    return "; ".join(f"{check.name}: {check.detail}" for check in report.failed)
-
-
-def _describe(collective: Any) -> str:
-    root = f" with root {collective.root}" if collective.root is not None else ""
-    return f"{collective.kind}{root} over {collective.num_ranks} ranks"
+def _written_out(this: Pass, ir: Any) -> Any:
+    """Return an IR as a pass takes it: a template as rows where it must be."""
+    return ir.unfold() if isinstance(ir, SymmetricSchedule) and not this.takes_templates else ir

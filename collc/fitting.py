@@ -24,6 +24,7 @@ from collc.ir.symmetric import SymmetricSchedule
 from collc.passes.discretize import Discretize, chunks_needed
 from collc.passes.stream import Stream
 
+from .internal import is_fatal
 from .pipeline import Plan
 
 __all__ = ["LIMITS", "Runner", "fit"]
@@ -53,7 +54,7 @@ class Runner(Protocol):
 
     def run(self, ir: Any, chain: Plan, begin: int = 0, end: int | None = None) -> Any: ...
 
-    def finish(self, target: Target | None, ir: Any) -> Emitted | None: ...
+    def finish(self, chain: Plan, ir: Any) -> Emitted | None: ...
 
     def trial(self) -> Runner: ...
 
@@ -96,7 +97,7 @@ def _attempt(runner: Runner, ir: Any, chain: Plan, target: Target | None, begin:
         if chain is not given:
             runner.announce(chain)
     made = runner.run(ir, chain, begin=begin)
-    return chain, made, runner.finish(target, made)
+    return chain, made, runner.finish(chain, made)
 
 
 def _is_limit(mistake: CollcError) -> bool:
@@ -263,7 +264,9 @@ def _trees(forest: Forest) -> int:
 def _fits(trial: Runner, ir: Any, chain: Plan, target: Target | None, begin: int) -> bool:
     try:
         _attempt(trial, ir, chain, target, begin)
-    except CollcError:
+    except CollcError as mistake:
+        if is_fatal(mistake):
+            raise
         return False
     return True
 

@@ -25,7 +25,7 @@ from .elements import Element
 from .options import build
 from .registry import pass_class, scheduler_pass
 
-__all__ = ["LEVELS", "PIPELINE_LEVELS", "Entry", "Plan", "Recipe", "plan"]
+__all__ = ["LEGALIZING", "LEVELS", "PIPELINE_LEVELS", "Entry", "Plan", "Recipe", "plan"]
 
 
 def _always(limits: Limits) -> bool:
@@ -83,6 +83,7 @@ LEVELS: dict[str, tuple[Entry, ...]] = {
 
 #: What any program for a target must have been through, in this order; appended where a pipeline lacks it.
 _LEGAL = (_UNFUSE, _FIT)
+LEGALIZING = tuple(entry.name for entry in _LEGAL)
 
 #: The levels of the IR in the order data flows.
 PIPELINE_LEVELS: tuple[tuple[type, ...], ...] = ((Problem,), (Schedule, Forest), (Program,))

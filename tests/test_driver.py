@@ -286,11 +286,12 @@ def test_a_pass_without_memory_is_the_machine_s_limit(monkeypatch: pytest.Monkey
 
 
 def test_what_each_verify_mode_sees(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wrong schedule in the middle: `full` names the pass, `each` finds it at the end of the level, `off` never."""
+    """A wrong schedule in the middle: `full` sees it there, `each` at the level's end, `off` never; two name it."""
     _register(monkeypatch, Broken)
-    for mode, guilty in (("full", "broken"), ("each", "discretize")):
-        with pytest.raises(InternalError, match=f"pass `{guilty}` failed"):
+    for mode, seen in (("full", ""), ("each", "pass `discretize`: what it left is wrong: ")):
+        with pytest.raises(InternalError, match="pass `broken` failed") as caught:
             compiled("broken{how=drop},discretize", verify=mode)
+        assert caught.value.seen.startswith(seen) and bool(caught.value.seen) == bool(seen)
     assert compiled("broken{how=drop},discretize", verify="off").artifacts
 
 
@@ -361,6 +362,9 @@ class Faulty(Target):
 
     def emit(self, ir: Any) -> Any:
         raise KeyError("oops")
+
+    def check(self, ir: Any, artifacts: Any) -> Any:
+        raise NotImplementedError
 
 
 def test_a_target_that_fails_is_an_internal_error() -> None:

@@ -10,10 +10,13 @@ import attrs
 
 from collc.ir.diagnostic import CollcError, error
 from collc.ir.pieces import USUAL_SIZE
+from collc.ir.progress import progress
 from collc.ir.schedule import Forest
 from collc.ir.spec import Problem
 from collc.passes import AUTO
 
+from ..internal import InternalError, is_fatal, memory_error
+from ..registry import scheduler_pass
 from .algorithm import Algorithm, plain, planned_sizes, varied
 from .choice import Choice, Interval, Measured, Skipped
 from .measure import Grown, Model, Result
@@ -34,11 +37,13 @@ _OPERATORS = ("line", "degree", "power", "bidirectional", "transpose")
 class Selector:
     """The candidates of one problem, measured once; ``ready`` are schedules that were made on the way, by their pass.
 
-    Raises what the scheduler that fits best raises where no candidate applies.
+    A candidate is left out where its scheduler says that it does not apply, or that it would exceed a limit that is
+    counted. Raises what the scheduler that fits best raises where none is left. Raises C0023 where memory runs out on
+    any, and InternalError where any fails: neither says anything about the candidate. ``name`` is the collective's.
     """
 
-    def __init__(self, problem: Problem, auto: Auto) -> None:
-        self.problem, self.auto, self.model = problem, auto, Model.of(auto)
+    def __init__(self, problem: Problem, auto: Auto, name: str = "collective") -> None:
+        self.problem, self.auto, self.model, self.name = problem, auto, Model.of(auto), name
         self.measured: list[Measured] = []
         self.skipped: list[Skipped] = []
         self.ready: dict[Any, Any] = {}
@@ -107,14 +112,23 @@ class Selector:
 
     def _guarded(self, algorithm: Algorithm, work: Any) -> None:
         """Measure, and remember why that could not be done."""
+        progress(f"measuring {algorithm.name}")
         try:
             for one, result in work(algorithm):
                 self._keep(one, result)
         except CollcError as mistake:
+            if is_fatal(mistake):
+                raise
             self.mistakes.setdefault(algorithm.scheduler, mistake)
             self.skipped.append(Skipped(algorithm.name, reason_of(mistake)))
         except MemoryError:
-            self.skipped.append(Skipped(algorithm.name, "needs more memory than there is"))
+            raise memory_error(f"candidate `{algorithm.name}`") from None
+        except Exception as problem:
+            raise self._broken(algorithm, f"{type(problem).__name__}: {problem}") from problem
+
+    def _broken(self, algorithm: Algorithm, what: str) -> InternalError:
+        passed = scheduler_pass(algorithm.scheduler)
+        return InternalError(f"pass `{passed}` failed on `{self.name}`: {what}", collective=self.name, ir=self.problem)
 
     def _keep(self, algorithm: Algorithm, result: Result) -> None:
         self.measured.append(Measured(algorithm, result.times, result.steps))
