@@ -1,7 +1,7 @@
 """Reading and writing: whole files or nothing.
 
-Outputs are written beside their place under a temporary name and moved into it when all of them are complete,
-so that a build system never sees half a file, whatever happens in between.
+Outputs are put in place together when all of them are complete (:mod:`.replacing`), so that a build system never sees
+half a file, whatever happens in between.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import codecs
 import contextlib
 import errno
 import os
-import secrets
+import re
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,25 +20,19 @@ import attrs
 
 from collc.ir.diagnostic import CollcError, error
 
+from .reasons import STDOUT, reason, writing
+from .replacing import Replacement, discard_all, removed_on_discard
 from .stdout import write_stdout
 
-__all__ = ["STDIN", "STDOUT", "Output", "check_writable", "output_folder", "read_text", "write_all"]
+__all__ = [
+    "STDIN", "STDOUT", "Output", "check_writable", "discard_temporaries", "is_direct", "output_folder", "read_text",
+    "write_all",
+]  # fmt: skip
 
-STDIN = STDOUT = "-"
+STDIN = STDOUT
 
 #: The most bytes of one input: what is larger was not written by a person or by collc.
 MAX_INPUT = 1 << 30
-
-_REASONS = {
-    errno.ENOENT: "there is no such file",
-    errno.EACCES: "permission denied",
-    errno.EISDIR: "it is a directory",
-    errno.ENOTDIR: "a part of the path is not a directory",
-    errno.ENOSPC: "no space left on the device",
-    errno.ENAMETOOLONG: "the name is too long",
-    errno.ELOOP: "too many symbolic links",
-    errno.EROFS: "the file system is read-only",
-}
 
 
 @attrs.frozen
@@ -63,7 +57,7 @@ def read_text(path: str) -> str:
     try:
         data = _read_bytes(path)
     except (OSError, ValueError) as problem:
-        raise error("C0002", f"cannot read `{shown}`: {_reason(problem)}") from None
+        raise error("C0002", f"cannot read `{shown}`: {reason(problem)}") from None
     if len(data) > MAX_INPUT:
         raise error("C0003", f"`{shown}` is larger than {MAX_INPUT >> 20} MiB")
     text = _decoded(data, shown)
@@ -105,32 +99,43 @@ def _bounded(stream: BinaryIO) -> bytes:
     return head if b"\0" in head else head + stream.read(MAX_INPUT + 1 - len(head))
 
 
-def _reason(problem: OSError | ValueError) -> str:
-    if isinstance(problem, OSError):
-        return _REASONS.get(problem.errno or 0) or (problem.strerror or str(problem)).lower()
-    return str(problem)
-
-
 # ---- writing
+
+#: Names of open descriptors, which are written through, whatever they lead to.
+_DESCRIPTOR = re.compile(r"/dev/(stdout|stderr|fd/(\d+))|/proc/(?:self|thread-self)/fd/(\d+)")
+_NUMBERS = {"stdout": 1, "stderr": 2}
 
 
 def check_writable(paths: Iterable[str], inputs: Sequence[str] = ()) -> None:
-    """Raise C0004 or C0005 for every output that cannot be written, before any work is done.
+    """Raise C0004, C0005 or C0021 for every output that cannot be written, before any work is done.
 
-    Nothing is created. ``inputs`` are the files read, which no output may replace.
+    Nothing is created. ``inputs`` are the files read, which no output may replace; no two of ``paths`` may be one file.
     """
     wrong: list[CollcError] = []
+    places: dict[str, str] = {}
     for path in paths:
         try:
             _check_one(path, inputs)
+            if not is_direct(path):
+                _require_own_place(path, places)
         except CollcError as mistake:
             wrong.append(mistake)
     if wrong:
         raise CollcError([d for mistake in wrong for d in mistake.diagnostics], max(m.exit_status for m in wrong))
 
 
+def _require_own_place(path: str, places: dict[str, str]) -> None:
+    """Raise C0021 where an earlier output has the same place; ``places`` are theirs, which this one's joins."""
+    place = os.path.realpath(path)
+    if place in places:
+        other = places[place]
+        both = f"several outputs would be `{path}`" if other == path else f"`{other}` and `{path}` are one file"
+        raise error("C0021", both, hint="name another file for one of them", exit_status=2)
+    places[place] = path
+
+
 def _check_one(path: str, inputs: Sequence[str]) -> None:
-    if path == STDOUT or _is_stream(path):
+    if is_direct(path):
         return
     if not path or "\0" in path:
         raise error("C0004", f"cannot write `{path}`: it is not the name of a file", exit_status=2)
@@ -151,67 +156,94 @@ def _check_one(path: str, inputs: Sequence[str]) -> None:
                 f"output `{path}` would replace the input `{given}`",
                 hint="name another file with -o",
             )
-    place = os.path.dirname(os.path.realpath(path)) or "."
-    if not os.access(place, os.W_OK | os.X_OK):
-        raise error("C0004", f"cannot write `{path}`: directory `{folder}` is not writable")
+    _check_place(path)
+
+
+def _check_place(path: str) -> None:
+    """Raise C0004 where the file that a path leads to cannot be replaced."""
+    place = os.path.realpath(path)
+    folder = os.path.dirname(place)
+    if os.path.islink(place):
+        raise error("C0004", f"cannot write `{path}`: its symbolic links lead back to themselves", hint=f"rm {path}")
+    if not os.path.isdir(folder):
+        raise error(
+            "C0004",
+            f"cannot write `{path}`: it is a symbolic link to `{place}`, whose directory does not exist",
+            hint=f"create it: mkdir -p {folder}",
+        )
+    if len(os.fsencode(os.path.basename(place))) > 255:
+        raise error("C0004", f"cannot write `{path}`: the name has more than 255 bytes", hint="give a shorter one")
+    if os.path.exists(place):
+        _check_existing(path, place)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise error(
+            "C0004",
+            f"cannot write `{path}`: directory `{os.path.dirname(path) or '.'}` is not writable",
+            notes=["outputs are written beside their place first, then moved into it"],
+            hint="make it writable, or name a file elsewhere",
+        )
+
+
+def _check_existing(path: str, place: str) -> None:
+    """Raise C0004 where an existing file is not to be written: by its mode, for root too, or by the system."""
+    mode = stat.S_IMODE(os.stat(place).st_mode)
+    if not mode & 0o222 or not os.access(place, os.W_OK):
+        why = f"is read-only (mode {mode:04o})" if not mode & 0o222 else f"may not be written by you (mode {mode:04o})"
+        raise error(
+            "C0004",
+            f"cannot write `{path}`: the file exists and {why}",
+            hint=f"make it writable (chmod u+w {path}), remove it, or name another",
+        )
 
 
 @contextlib.contextmanager
 def output_folder(path: str | None) -> Iterator[None]:
     """Make the folder that an output ending in a slash names; take it away again if the work inside fails."""
-    made = path is not None and path.endswith("/") and not os.path.lexists(path.rstrip("/"))
-    if path is not None and made:
-        with _named(Output(path, "")):
-            os.mkdir(path)
-    try:
+    if path is None or not path.endswith("/") or os.path.lexists(path.rstrip("/")):
         yield
-    except BaseException:
-        if path is not None and made:
+        return
+    with removed_on_discard(path):
+        with writing(path):
+            os.mkdir(path)
+        try:
+            yield
+        except BaseException:
             with contextlib.suppress(OSError):
                 os.rmdir(path)
-        raise
+            raise
 
 
 def write_all(outputs: Sequence[Output], *, if_changed: bool = False) -> None:
     """Write all of ``outputs``, or none of the regular files among them; raise C0004 where one cannot be written.
 
-    Permissions are those of a new file (0666 without the umask). A symbolic link is written through. Devices,
-    pipes and standard output are written directly. With ``if_changed`` a file that already has this content
+    They are put in place in order. A new file gets the permissions that the umask leaves, one that is replaced keeps
+    its own; read-only ones are refused. A symbolic link is written through, other hard links keep the old content.
+    Devices, pipes and standard output are written directly. With ``if_changed`` a file that already has this content
     stays untouched.
     """
-    direct = [o for o in outputs if o.path == STDOUT or _is_stream(o.path)]
-    files = [o for o in outputs if o not in direct and not (if_changed and _has_content(o))]
-    # Known before any is made: an interrupt at any moment finds what there is to remove.
-    staged = [(_temporary(o), o) for o in files]
-    try:
-        for temporary, output in staged:
-            _stage(temporary, output)
+    direct = [output for output in outputs if is_direct(output.path)]
+    files = [output for output in outputs if output not in direct]
+    check_writable([output.path for output in files])
+    with Replacement() as replacement:
+        for output in files:
+            replacement.stage(output.path, output.data)
         for output in direct:
             _write_direct(output)
-        for temporary, output in staged:
-            with _named(output):
-                os.replace(temporary, os.path.realpath(output.path))
-    finally:
-        for temporary, _ in staged:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
+        replacement.commit(if_changed=if_changed)
 
 
-@contextlib.contextmanager
-def _named(output: Output) -> Iterator[None]:
-    """Turn what the system refuses into C0004 for this output."""
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as problem:
-        shown = "standard output" if output.path == STDOUT else f"`{output.path}`"
-        raise error("C0004", f"cannot write {shown}: {_reason(problem)}") from None
+def discard_temporaries() -> None:
+    """Remove the temporary files of all writes under way in this process; outputs stay as they were.
+
+    For a thread that ends the process right after: nothing more is written. It waits for renames that have
+    begun, a second at most.
+    """
+    discard_all()
 
 
-def _is_stream(path: str) -> bool:
+def is_direct(path: str) -> bool:
     """Whether the path is written through rather than replaced: a device, a pipe, an open descriptor."""
-    if os.path.abspath(path).startswith(("/dev/", "/proc/")):
+    if path == STDOUT or _descriptor(path) is not None:
         return True
     try:
         mode = os.stat(path).st_mode
@@ -220,31 +252,29 @@ def _is_stream(path: str) -> bool:
     return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
-def _has_content(output: Output) -> bool:
-    try:
-        with open(output.path, "rb") as stream:
-            return stream.read() == output.data
-    except OSError:
-        return False
+def _descriptor(path: str) -> int | None:
+    """Return the open descriptor of this process that a path names, if it does.
 
-
-def _temporary(output: Output) -> str:
-    folder, name = os.path.split(os.path.realpath(output.path))
-    return os.path.join(folder, f".{name[:80]}.{secrets.token_hex(6)}.tmp")
-
-
-def _stage(temporary: str, output: Output) -> None:
-    """Write the content under its temporary name."""
-    with _named(output):
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
-        with os.fdopen(os.open(temporary, flags, 0o666), "wb") as stream:
-            stream.write(output.data)
+    >>> _descriptor("/dev/stdout"), _descriptor("/dev/null")
+    (1, None)
+    """
+    for _ in range(8):
+        found = _DESCRIPTOR.fullmatch(os.path.abspath(path)) if "\0" not in path else None
+        if found:
+            return _NUMBERS.get(found[1]) or int(found[2] or found[3])
+        try:
+            path = os.path.join(os.path.dirname(path), os.readlink(path))
+        except (OSError, ValueError):
+            return None
+    return None
 
 
 def _write_direct(output: Output) -> None:
-    with _named(output):
-        if output.path != STDOUT:
-            with open(output.path, "wb") as stream:
-                stream.write(output.data)
+    with writing(output.path):
+        descriptor = _descriptor(output.path)
+        if output.path == STDOUT or descriptor == 1:
+            write_stdout(output.data)
             return
-        write_stdout(output.data)
+        target = output.path if descriptor is None else os.dup(descriptor)
+        with open(target, "wb") as stream:
+            stream.write(output.data)

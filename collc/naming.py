@@ -11,7 +11,8 @@ import attrs
 from collc.backends.base import Artifact, Target
 from collc.ir.diagnostic import error
 
-from .files import STDOUT
+from .files import STDOUT, is_direct
+from .internal import InternalError
 
 __all__ = ["NamedFile", "identifier", "is_folder", "main_paths", "name_files", "stem_of"]
 
@@ -40,9 +41,16 @@ def main_paths(wanted: Sequence[tuple[str, Target]], stem: str, out: str | None)
 
     Without ``out``, one alone is called after the input (``stem``); several, and all in a folder, are called after
     their collectives, and a file that collectives share as its target says. A name that would come twice gets a number.
-    Raises C0021 where several files were to go to one.
+    Raises C0021 where several files were to go to one, C0721 where one would be taken for the system's.
     """
-    wanted = _once(wanted)
+    paths = _main_paths(_once(wanted), stem, out)
+    for path, (_, target) in zip(paths, _once(wanted), strict=False):
+        if not is_direct(path):
+            target.require_stem(os.path.splitext(os.path.basename(path))[0])
+    return paths
+
+
+def _main_paths(wanted: Sequence[tuple[str, Target]], stem: str, out: str | None) -> list[str]:
     if out is not None and not is_folder(out):
         if len(wanted) > 1:
             listed = ", ".join(f"`{name}` as {target.name}" for name, target in wanted[:4])
@@ -56,7 +64,7 @@ def main_paths(wanted: Sequence[tuple[str, Target]], stem: str, out: str | None)
         return [out] * len(wanted)
     folder = out or ""
     alone = len(wanted) == 1 and out is None and wanted[0][1].shared is None
-    names = [stem] if alone else [name for name, _ in wanted]
+    names = [stem] if alone else [re.sub(r"[/\0]", "_", name) for name, _ in wanted]
     taken: set[str] = set()
     paths = []
     for name, (_, target) in zip(names, wanted, strict=True):
@@ -75,7 +83,7 @@ def _once(wanted: Sequence[tuple[str, Target]]) -> list[tuple[str, Target]]:
 
 
 def _joined(
-    emitted: Sequence[tuple[str, Target, Sequence[Artifact]]],
+    emitted: Sequence[tuple[str, Target, Sequence[Artifact]]], verify: bool
 ) -> list[tuple[str, Target, Sequence[Artifact]]]:
     """Return what was emitted with one entry, at the first's place, for all collectives that share files."""
     found: list[tuple[str, Target, Sequence[Artifact]]] = []
@@ -84,20 +92,32 @@ def _joined(
             found.append((name, target, artifacts))
         elif all(target != other for _, other, _ in emitted[:n]):
             group = [(other, made[0]) for other, of, made in emitted if of == target]
-            found.append((", ".join(dict.fromkeys(n for n, _ in group)), target, target.join([a for _, a in group])))
+            names = ", ".join(dict.fromkeys(n for n, _ in group))
+            found.append((names, target, _join(target, names, [a for _, a in group], verify)))
     return found
 
 
+def _join(target: Target, names: str, made: Sequence[Artifact], verify: bool) -> Sequence[Artifact]:
+    """Return the files that collectives share, read back by the target's own reader."""
+    files = target.join(made)
+    report = target.check_joined(made, files) if verify else None
+    if report is not None and not report.ok:
+        failed = "; ".join(f"{check.name}: {check.detail}" for check in report.failed)
+        raise InternalError(f"target `{target.name}` wrote a wrong file: {failed} (for `{names}`)", collective=names)
+    return files
+
+
 def name_files(
-    emitted: Sequence[tuple[str, Target, Sequence[Artifact]]], stem: str, out: str | None
+    emitted: Sequence[tuple[str, Target, Sequence[Artifact]]], stem: str, out: str | None, *, verify: bool = True
 ) -> list[NamedFile]:
     """Return every file with its place: main files by :func:`main_paths`, further ones beside them.
 
-    A further file keeps its main file's stem with its own suffix. Standard output takes the main file alone. Files for
-    different sizes have their labels after the stem. Collectives that share files (``Target.shared``) are joined.
-    Raises C0021 where several of these were to go to one.
+    A further file keeps its main file's stem with its own suffix. Standard output, devices and pipes take the main file
+    alone. Files for different sizes have their labels after the stem. Collectives that share files (``Target.shared``)
+    are joined, and what is joined is read back unless ``verify`` is off. Raises C0021 where several of these were to go
+    to one.
     """
-    emitted = _joined(emitted)
+    emitted = _joined(emitted, verify)
     _require_folder(emitted, out)
     paths = main_paths([(name, target) for name, target, _ in emitted], stem, out)
     files = []
@@ -107,7 +127,7 @@ def name_files(
             files += [NamedFile(path if alone else _labelled(path, a), name, target.name, a) for a in artifacts]
             continue
         files.append(NamedFile(path, name, target.name, artifacts[0]))
-        if path != STDOUT:
+        if not is_direct(path):
             files += [
                 NamedFile(os.path.splitext(path)[0] + os.path.splitext(side.filename)[1], name, target.name, side)
                 for side in artifacts[1:]
