@@ -29,7 +29,7 @@ from .compilation import Loading, Progress, load_spec, make_jobs, read_ir, run_j
 from .driver import CollectiveResult, Settings
 from .elements import Element, parse_elements
 from .files import Output, check_writable, read_text, write_all
-from .internal import InternalError
+from .internal import InternalError, memory_error
 from .naming import name_files
 from .pipeline import LEVELS, Recipe
 from .verification import verify_text
@@ -89,7 +89,8 @@ class Result:
     def files(self) -> dict[str, Artifact]:
         """Every file by the name :meth:`write` gives it."""
         emitted = [(one.name, target, made) for one in self.collectives.values() for target, made in one.emitted]
-        return {os.path.basename(file.path): file.artifact for file in name_files(emitted, "", "./")}
+        verify = all(one.settings.verify != "off" for one in self.collectives.values())
+        return {os.path.basename(file.path): file.artifact for file in name_files(emitted, "", "./", verify=verify)}
 
     def write(self, directory: Path = ".") -> list[str]:
         """Write every file into ``directory``, made if it is not there, or none; return their paths."""
@@ -301,5 +302,7 @@ def _shielded(what: str, work: Callable[[], T]) -> T:
         return work()
     except CollcError:
         raise
+    except MemoryError:
+        raise memory_error(f"`{what}`") from None
     except Exception as problem:
         raise InternalError(f"{what} failed: {type(problem).__name__}: {problem}") from problem

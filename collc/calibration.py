@@ -21,6 +21,7 @@ import attrs
 import numpy as np
 
 from collc.ir.diagnostic import error
+from collc.passes.solver import run
 
 from .measurements import Measured
 
@@ -208,7 +209,7 @@ def _least_deviations(table: Array) -> Array:
         index = np.concatenate([np.arange(columns), [columns + 2 * row, columns + 2 * row + 1]]).astype(np.int32)
         values = np.concatenate([table[row] / scale, [1.0, -1.0]])
         solver.addRow(1.0, 1.0, len(index), index, values)
-    solver.run()
+    run(solver, "fit of latency and bandwidth")
     if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         raise error("C0077", "the measurements cannot be fitted: their values are too far apart")
     return np.array(solver.getSolution().col_value[:columns]) / scale

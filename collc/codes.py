@@ -30,12 +30,13 @@ than any file a person or collc writes.
 Give the text file that was meant, saved as UTF-8.""",
     "C0004": """an output that cannot be written
 
-The directory does not exist or may not be written, the name is a directory's, or the device is full.
+The directory does not exist or may not be written, the name is a directory's, the file that is there is read-only, or
+the device is full.
 
     collc pod.coll -t msccl-xml -o missing/pod.xml
 
-Outputs are written completely or not at all: after this error no file has changed. Create the directory, or name
-another with -o.""",
+Outputs are written completely or not at all: after this error no file has changed. Create the directory, make the file
+writable, or name another with -o.""",
     "C0005": """an output that would replace its input
 
     collc pod.coll -t ir -o pod.coll
@@ -89,8 +90,9 @@ Run the pass that establishes it first: `-p discretize,lower`.""",
 
     collc allgather.coll -p 'bfb,reverse'
 
-The result must be the collective that the file asks for. Leave out the pass that turns it into another, or declare
-the other collective.""",
+The result must be the collective that the file asks for: its kind, root, ranks, operation, type and size. The message
+says what differs. Leave out the pass that turns it into another, or declare the other collective. A pass that leaves
+another network or collective than it should is an internal error (C0070).""",
     "C0014": """a schedule by hand that is not there
 
 The pass `steps` stands for the schedule that the file writes out.
@@ -140,7 +142,8 @@ total bandwidth out of one node, B.""",
 
     collc two.coll -t msccl-xml -o out.xml
 
-The file makes several outputs. `-o DIR/` writes each under its collective's name; --collective chooses one.""",
+The file makes several outputs. `-o DIR/` writes each under its collective's name; --collective chooses one. Or two
+options name one file, whether by the same path or by links.""",
     "C0022": """something that is not in this version
 
 The verb or function belongs to collc, but this version does not have it yet.
@@ -150,7 +153,8 @@ The verb or function belongs to collc, but this version does not have it yet.
 `collc --help` lists what there is.""",
     "C0023": """not enough memory
 
-A pass needs more memory than this machine gives.
+A pass, a check or a target needs more memory than this machine gives. That ends the compilation whatever was tried:
+`auto` does not go on without a candidate for which memory was short, lest it choose another elsewhere.
 
     collc huge.coll --node-limit 1000000
 
@@ -297,7 +301,10 @@ each message of them is under way. Leave one of the two out.""",
 
 The compiler itself failed; whatever the input was, it should not have. Exit status 70.
 
-What is needed to see it again has been written to a file whose first lines say how: the IR before the failing pass or
+The message names the first pass that left something wrong: where a failure shows later, in another pass, at the end of
+a level or in a file that is read back, all passes run once more and everything each leaves is checked.
+
+What is needed to see it again has been written to a file whose first lines say how: the IR that this pass was given or
 the input itself, the rest of the pipeline, the version, and the command. COLLC_DEBUG=1 prints a traceback too.""",
     "C0072": """an algorithm that was arranged anew (a warning)
 
@@ -494,17 +501,20 @@ group raise the same.
 Look at what the named rank says: it may have failed first, or have made other calls.""",
     "C0901": """a path that a depfile cannot hold
 
-Make rules end at a line break, so a path that contains one cannot stand in a depfile.
+Paths are escaped as GNU make reads them. No escape helps a line break, a `%` in a target, a name like `a(b)`, which
+is a member of an archive, a blank at the end of the only input, and targets like `.PHONY`.
 
-Rename the file.""",
-    "C0902": """a path that CMake with Ninja gets wrong (a warning)
+Rename the file. An output can have another name in the rule: `-MT NAME`.""",
+    "C0902": """a path that CMake or Ninja gets wrong (a warning)
 
-Depfiles escape `#` and `$` in paths, and make and Ninja read that. CMake 3.25 with its Ninja generator writes such
-paths on unescaped, so that everything is rebuilt always.
+Depfiles escape paths as make reads them. Ninja reads these escapes of blanks, `#`, `$` and `:`, but not those of `=`,
+`[` or `~`, and has none for `;`, `*`, `?`, `|`, `&` and quotation marks. CMake 3.25 with its Ninja generator writes `#`
+and `$` on unescaped. What is read wrong is rebuilt always.
 
     collc 'a#b.coll' -t msccl-xml -MD
 
-Rename the file where CMake drives Ninja; otherwise nothing is wrong.""",
+With `-fdepfile-absolute` the rule is written as CMake and Ninja read it. Rename the file where that does not help;
+where make alone reads the rule, nothing is wrong.""",
     "C0903": """dependency options that do not fit together
 
     collc pod.coll -t msccl-xml -MF pod.d

@@ -21,7 +21,7 @@ from .compilation import Job, Level, read_ir, run_jobs, sniff
 from .driver import CollectiveResult, Observer, Settings
 from .elements import Element
 from .fitting import LIMITS
-from .internal import INTERNAL_STATUS, InternalError
+from .internal import InternalError, is_fatal
 from .naming import identifier, stem_of
 from .options import build, show
 from .pipeline import Recipe
@@ -173,7 +173,7 @@ class _Converter:
         try:
             return self.sized(element, wanted, self.recipe(Recipe("0", (*_ANEW, *packed))))
         except CollcError as problem:
-            if problem.exit_status == INTERNAL_STATUS:
+            if is_fatal(problem):
                 raise
         return self.sized(element, wanted, self.recipe(Recipe("0", _ANEW)))
 
@@ -257,7 +257,7 @@ class _Converter:
         made = run_jobs([job], settings, observer=self.observer)[0]
         if single and verify != "off":
             for _, files in made.emitted:
-                report = target.check(files)
+                report = target.check(made.made, files)
                 if report is not None and not report.ok:
                     failed = "; ".join(f"{c.name}: {c.detail}" for c in report.failed)
                     raise InternalError(f"target `{target.name}` wrote a wrong file of `{self.path}`: {failed}")

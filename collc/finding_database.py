@@ -25,6 +25,7 @@ __all__ = ["EVALUATIONS", "Searched", "build", "check", "evaluations_for"]
 #: evaluations of each search of a database unless told otherwise
 EVALUATIONS = 400
 _BLOCK = 64  # sizes between two writes
+_MOST_NODES = 2**20  # no search goes further
 
 
 @attrs.frozen
@@ -93,14 +94,16 @@ def _read(text: str, degree: int, path: str) -> tuple[dict[int, list[Row]], dict
     for line in text.splitlines():
         if line.startswith("# searched "):
             words, _, how = line[len("# searched ") :].partition(" with effort ")
-            match = re.fullmatch(r"(\d+), seed (\d+)", how)
-            spans = [re.fullmatch(r"(\d+)(?:\.\.(\d+))?", word) for word in words.split(",")]
+            match = re.fullmatch(r"(\d{1,18}), seed (\d{1,18})", how)
+            spans = [re.fullmatch(r"(\d{1,18})(?:\.\.(\d{1,18}))?", word) for word in words.split(",")]
             if not match or not all(spans):
                 raise error("C0570", f"{path}: `{line[:80]}` does not say what was searched")
             sizes = done.setdefault(Searched(int(match[1]), int(match[2])), set())
-            for span in spans:
-                if span:
-                    sizes.update(range(int(span[1]), int(span[2] or int(span[1]) + 1)))
+            for span in filter(None, spans):
+                first, end = int(span[1]), int(span[2] or int(span[1]) + 1)
+                if end > _MOST_NODES:
+                    raise error("C0570", f"{path}: `{line[:80]}` says more than {_MOST_NODES} nodes were searched")
+                sizes.update(range(first, end))
     return rows, done
 
 

@@ -27,13 +27,19 @@ from types import FrameType
 
 import attrs
 
+from collc.backends.base import Artifact
+from collc.backends.mpi_c.check import checked_library
 from collc.backends.mpi_c.installed import NAMES, Suffixed
-from collc.backends.mpi_c.interpose import Served, interposed
+from collc.backends.mpi_c.interpose import Served, listed
 from collc.backends.mpi_c.interpose.build import abi, build
 from collc.backends.mpi_c.toolchain import INTEL, MPICH, OPEN_MPI, Mpi, find
 from collc.ir.diagnostic import CollcError, error
+from collc.ir.verify import Report
+
+from .internal import InternalError
 
 __all__ = [
+    "GRACE_SECONDS",
     "REPORT",
     "Plan",
     "cache_folder",
@@ -50,7 +56,7 @@ __all__ = [
 REPORT = "COLLC_LAUNCH_REPORT"
 
 #: seconds that a command gets to end after a signal before it is killed
-_GRACE_SECONDS = 5.0
+GRACE_SECONDS = 5.0
 
 #: what `timeout` of the shell reports
 _TIMED_OUT = 124
@@ -129,14 +135,22 @@ def _hint(program: str) -> str | None:
 def library(served: Sequence[Served], mpi: Mpi, cache: Path, name: str, *, dry: bool = False) -> Path:
     """Return the library that serves calls under an MPI: from the cache, else built into it.
 
-    With ``dry`` it is only said where it would be. Raises what emission and compilation raise.
+    With ``dry`` it is only said where it would be. What is built is read back first. Raises what emission and
+    compilation raise.
     """
-    text = interposed(name, served)
+    text, listing = listed(name, served)
     place = cache / "interpose" / _key(text, mpi) / f"{name}.{abi(mpi)}.so"
     if not dry and not _is_ours(place):
+        _require_right(checked_library(listing, served, [Artifact(f"{name}.c", text, "mpi-c")]), name)
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         build(mpi, text, place)
     return place
+
+
+def _require_right(report: Report, name: str) -> None:
+    if not report.ok:
+        failed = "; ".join(f"{check.name}: {check.detail}" for check in report.failed)
+        raise InternalError(f"target `mpi-c` wrote a wrong file: {failed} (for the library `{name}`)")
 
 
 def _key(text: str, mpi: Mpi) -> str:
@@ -283,7 +297,7 @@ def _end(process: subprocess.Popen[bytes], number: int, alone: bool) -> None:
     try:
         with contextlib.suppress(ProcessLookupError):
             process.send_signal(number)
-        process.wait(_GRACE_SECONDS)
+        process.wait(GRACE_SECONDS)
     except subprocess.TimeoutExpired:
         pass
     finally:

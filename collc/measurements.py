@@ -105,8 +105,10 @@ def _csv_rows(text: str, shown: str) -> _Rows:
 def _json_rows(text: str, shown: str) -> _Rows:
     try:
         found = json.loads(text)
-    except (ValueError, RecursionError) as reason:
-        message = str(reason).splitlines()[0]
+    except RecursionError:
+        raise error("C0076", f"`{shown}` is nested too deeply: it is no list of rows", hint=_HINT) from None
+    except ValueError as reason:
+        message = str(reason).splitlines()[0].partition("; use sys.")[0]
         raise error("C0076", f"`{shown}` is not JSON: {message}", hint=_HINT) from None
     listed = found.get("rows") if isinstance(found, dict) else found
     if not isinstance(listed, list) or not all(isinstance(row, dict) for row in listed):

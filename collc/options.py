@@ -7,6 +7,7 @@ A field ``max_chunks: int | None = None`` is the option ``max-chunks``, on the c
 
 from __future__ import annotations
 
+import functools
 import re
 import types
 import typing
@@ -51,7 +52,7 @@ def build(
     what is not given, where ``cls`` has such a field. Raises C0009 (unknown option, or twice) and C0010 (a
     value that does not fit).
     """
-    fields = _fields(cls)
+    fields = _fields(cls)  # type: ignore[arg-type]  # classes are hashable
     values = {name: value for name, value in (defaults or {}).items() if name in fields}
     wrong: list[Diagnostic] = []
     seen: set[str] = set()
@@ -99,6 +100,7 @@ def show(value: Any) -> str:
     return str(value)
 
 
+@functools.cache
 def _fields(cls: type) -> dict[str, tuple[Any, Any]]:
     """Return field name -> (attrs attribute, resolved type) of what can be given."""
     hints = typing.get_type_hints(cls)

@@ -53,7 +53,7 @@ def _one(diagnostic: Diagnostic, style: Style) -> Iterable[str]:
     kind = str(diagnostic.severity)
     message = clean(diagnostic.message, "\n      ")
     yield f"{style.mark(place, 'place')} {style.mark(f'{kind}:', kind)} {message} [{diagnostic.code}]"
-    if diagnostic.span:
+    if diagnostic.span and not diagnostic.span.source.hidden:
         yield from _excerpt(diagnostic.span, style, kind)
     for note in diagnostic.notes:
         yield f"  {style.mark('note:', 'note')} {clean(note, chr(10) + '        ')}"

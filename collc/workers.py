@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, as_completed
 from typing import Any
@@ -77,7 +78,7 @@ def pool(jobs: int) -> Iterator[Executor | None]:
     from multiprocessing import get_context
 
     # Spawned, not forked: the same on every system, and safe beside threads.
-    made = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_ignore_interrupts)
+    made = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_serve)
     try:
         yield made
         made.shutdown()
@@ -89,6 +90,16 @@ def pool(jobs: int) -> Iterator[Executor | None]:
         raise
 
 
-def _ignore_interrupts() -> None:
-    """Leave an interrupt from the terminal to the parent, which ends its workers."""
+def _serve() -> None:
+    """Leave an interrupt from the terminal to the parent, which ends its workers, and end when it is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    from multiprocessing import parent_process
+
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

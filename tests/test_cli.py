@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -32,6 +33,14 @@ def test_the_version_is_the_package_s(collc: Collc) -> None:
     assert expected == Ran(0, f"collc {package.__version__}\n", "")
     for arguments in (["--version"], ["compile", "--version"], ["x.coll", "--version"]):
         assert collc(*arguments).out == expected.out
+
+
+def test_the_package_runs_as_a_module(tmp_path: Path) -> None:
+    for arguments, status in ((["--version"], 0), (["nosuch"], 2)):
+        command = [sys.executable, "-m", "collc", *arguments]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
+        assert done.returncode == status
+        assert (f"collc {version('collc')}\n" if status == 0 else "").encode() == done.stdout
 
 
 def test_nothing_at_all_is_answered_with_the_overview(collc: Collc) -> None:

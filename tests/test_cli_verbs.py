@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from commands import COST_KEYS, Ran
+from msccl_files import xml as msccl_xml
 
+from collc.cli.verbs import VERBS
 from collc.explain import all_codes
 from collc.passes import PASSES, SCHEDULERS
 
@@ -57,6 +60,21 @@ def test_verify_reads_what_compile_writes(collc: Collc, ring: str) -> None:
             ran.status, found["ok"], found["kind"], found["collective"], found["ranks"],
         )  # fmt: skip
         assert all(set(check) == {"name", "ok", "detail"} and check["ok"] for check in found["checks"])
+
+
+def test_verify_warns(collc: Collc) -> None:
+    """A wait for a step without a flag, which the next one ends."""
+    first = ["cpy i0 o0 1", "cpy i1 o1 1 !"]
+    text = msccl_xml("allreduce", 3, [[(-1, -1, 0, first), (-1, -1, 0, ["cpy i2 o2 1 <0:0"])]], (3, 3, 0))
+    Path("late.xml").write_text(text)
+    ran = collc("verify", "late.xml")
+    assert ran.status == 0 and "verified" in ran.out and "[C0612]" in ran.err and "warning" in ran.err
+    assert "1 with a later step than it names" in ran.out
+    ran = collc("verify", "late.xml", "--json")
+    found = json.loads(ran.out)
+    assert ran.status == 0 and found["ok"] and [w["code"] for w in found["warnings"]] == ["C0612"]
+    ran = collc("verify", "late.xml", "-Werror")
+    assert ran.status == 1 and "error" in ran.err and "verified" in ran.out
 
 
 def test_verify_finds_a_planted_mistake(collc: Collc, ring: str) -> None:
@@ -128,3 +146,33 @@ def test_codes_are_explained(collc: Collc) -> None:
     assert "code" in json.loads(collc("explain", "C0001", "--json").out)
     ran = collc("explain", "C9999")
     assert (2, True) == (ran.status, "there is no code `C9999` [C0026]" in ran.err)
+
+
+# ---- what is said on the way
+
+
+@pytest.mark.parametrize("schedule", ["using bfb", "using auto { sizes: 1 KiB..1 MiB }"])
+def test_every_remark_is_a_line_of_its_own(collc: Collc, schedule: str) -> None:
+    nets = ["torus(3, 3, 2)", "torus(4, 3)"]
+    lines = [f"collective c{i} = allreduce on {net};\nschedule c{i} {schedule};\n" for i, net in enumerate(nets)]
+    Path("a.coll").write_text("".join(lines))
+    ran = collc("a.coll", "-v", "-t", "mpi-c", "-t", "msccl-xml{runtime=rccl}", "-o", "out/", "--json")
+    said = [text for one in json.loads(ran.out)["collectives"] for text in one.get("remarks", [])]
+    assert len(said) > 2
+    assert ran.err.endswith("\n")
+    shown = [line for line in ran.err.splitlines() if line.startswith(("collc: c0: ", "collc: c1: "))]
+    assert [line.split(": ", 2)[2] for line in shown] == said
+
+
+@pytest.mark.parametrize("word", ["import", "report1", "reprot", "verfy", "tragets", "cots", "comple", "lsp", "repor"])
+def test_only_verbs_that_there_are_are_suggested(collc: Collc, word: str) -> None:
+    ran = collc(word)
+    assert (ran.status, f"`{word}` is neither a verb nor a file" in ran.err) == (2, True)
+    suggested = re.findall(r"did you mean `(.*)`", ran.err)
+    assert set(suggested) <= set(VERBS)
+
+
+def test_a_verb_that_is_added_is_suggested(collc: Collc, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "did you mean" not in collc("impotr").err
+    monkeypatch.setitem(VERBS, "import", VERBS["check"])
+    assert "did you mean `import`?" in collc("impotr").err

@@ -159,7 +159,7 @@ def test_signals_are_passed_on(number: signal.Signals, mpich: Mpi, spec: Path, c
 
 
 def test_what_ignores_signals_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("collc.launching._GRACE_SECONDS", 0.2)
+    monkeypatch.setattr("collc.launching.GRACE_SECONDS", 0.2)
     monkeypatch.setattr("sys.stdin", None)
     plan = Plan(("sh", "-c", f"trap '' TERM; sleep 30 & echo $! > {tmp_path}/child; wait; sleep 30"))
     with pytest.raises(CollcError, match="C0086") as caught:

@@ -19,6 +19,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         from .app import run
 
-        return run(arguments)
+        return run(arguments, alone=argv is None)
     except KeyboardInterrupt:
         return 130

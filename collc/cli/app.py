@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import threading
 from collections.abc import Sequence
 from importlib import import_module
+
+from collc.ir.progress import watched
 
 from .arguments import expand_response_files, help_text, parse, usage_error
 from .console import Console
@@ -18,23 +21,36 @@ __all__ = ["run"]
 _BROKEN_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run one command line and return its exit status."""
+def run(arguments: Sequence[str], *, alone: bool = False) -> int:
+    """Run one command line and return its exit status; ``alone`` says that the process does nothing else."""
     console = Console()
     console.guess(arguments)
     try:
-        with console.signals.caught():
+        with console.signals.caught(alone=alone), watched(console.follow):
             status = _guarded(arguments, console)
             console.signals.check()
             status = max(status, _flush(console))
-        console.finish()
+            console.finish()
         return status
     except Terminated as end:
-        console.clear_progress()
+        with contextlib.suppress(OSError):
+            console.clear_progress()
+        if alone:
+            _forget_output()
+            _end_what_is_left(128 + end.number)
         return 128 + end.number
     except BrokenPipeError:
         _forget_output()
         return _BROKEN_PIPE
+
+
+def _end_what_is_left(status: int) -> None:
+    """End child processes that nobody knows of, and the process itself where a solver would not let it."""
+    from ..children import end_children
+
+    end_children()
+    if any(thread.name == "solver" for thread in threading.enumerate()):
+        os._exit(status)
 
 
 def _guarded(arguments: Sequence[str], console: Console) -> int:
@@ -48,11 +64,15 @@ def _guarded(arguments: Sequence[str], console: Console) -> int:
         # Imported only now: listing names loads none of what diagnostics need.
         from collc.ir.diagnostic import CollcError
 
-        from ..internal import INTERNAL_STATUS
+        from ..internal import INTERNAL_STATUS, memory_error
 
         if isinstance(problem, CollcError) and problem.exit_status != INTERNAL_STATUS:
             console.fail(problem.diagnostics)
             return problem.exit_status
+        if isinstance(problem, MemoryError):
+            lack = memory_error("this compilation")
+            console.fail(lack.diagnostics)
+            return lack.exit_status
         from .crash import report_crash
 
         return report_crash(problem, arguments, console)
@@ -105,7 +125,7 @@ def _require_file(word: str) -> None:
         return
     from collc.ir.diagnostic import nearest
 
-    hint = nearest(word, [*VERBS, *LATER])
+    hint = nearest(word, VERBS)
     raise usage_error(f"`{word}` is neither a verb nor a file", hint or "`collc --help` lists the verbs")
 
 

@@ -13,9 +13,9 @@ from collc.ir.program import Program
 from collc.ir.spec import Spec
 
 from ..compilation import Job, make_jobs, run_jobs
-from ..depfile import depfile, escape
+from ..depfile import depfile
 from ..driver import CollectiveResult
-from ..files import STDIN, STDOUT, Output, check_writable, output_folder, write_all
+from ..files import STDIN, STDOUT, Output, check_writable, is_direct, output_folder, write_all
 from ..naming import NamedFile, main_paths, name_files, stem_of
 from .auto_report import choice_object, choice_text
 from .console import Console
@@ -46,7 +46,8 @@ def compile(options: SimpleNamespace, console: Console) -> int:
         results = run_jobs(jobs, settings(options), observer=watcher)
         watcher.ends()
         console.warn(warning for result in results for warning in result.warnings)
-        files = name_files([(r.name, t, made) for r in results for t, made in r.emitted], _stem(options), options.o)
+        emitted = [(r.name, t, made) for r in results for t, made in r.emitted]
+        files = name_files(emitted, _stem(options), options.o, verify=options.verify != "off")
         _write(files, rule, spec, options, console)
     if options.time_passes:
         console.err(time_table(results))
@@ -55,7 +56,7 @@ def compile(options: SimpleNamespace, console: Console) -> int:
             if result.choice is not None:
                 console.err(f"collc: {result.name}:\n{choice_text(result.choice, True)}")
             for text in result.remarks:
-                console.err(f"collc: {result.name}: {text}")
+                console.say(f"{result.name}: {text}")
     if options.json:
         console.json(outputs_object(files, results))
     return 0
@@ -127,7 +128,7 @@ def _rule_path(places: Sequence[str], options: SimpleNamespace) -> str | None:
         return None
     if options.MF:
         path = str(options.MF)
-    elif places[0] == STDOUT:
+    elif is_direct(places[0]):
         raise error("C0903", "-MD has no output to stand beside", hint="name the rule's file with -MF", exit_status=2)
     elif len(places) == 1:
         path = os.path.splitext(places[0])[0] + ".d"
@@ -152,9 +153,8 @@ def _rule(paths: Sequence[str], spec: Spec, options: SimpleNamespace, console: C
             hint="name the target with -MT",
             exit_status=2,
         )
-    names = options.MT or [escape(path) for path in paths]
     text, warnings = depfile(
-        names, [f for f in spec.files if f not in (STDIN, "<stdin>")],
+        paths, [f for f in spec.files if f not in (STDIN, "<stdin>")], words=options.MT or (),
         phony=options.MP, absolute=options.fdepfile_absolute,
     )  # fmt: skip
     console.warn(warnings)
@@ -179,11 +179,13 @@ def _write(
 ) -> None:
     """Write all files and the rule, or nothing."""
     outputs = [Output(file.path, file.artifact.text) for file in files]
-    check_writable([output.path for output in outputs], spec.files)
     if rule is not None:
         outputs.append(Output(rule, _rule([file.path for file in files], spec, options, console)))
+    # Main files after what stands beside them: a build system that looks at those runs again after any interruption.
+    order = [*reversed(outputs)]
+    check_writable([output.path for output in outputs], spec.files)
     console.signals.check()
-    write_all(outputs, if_changed=options.write_if_changed)
+    write_all(order, if_changed=options.write_if_changed)
     for output in outputs:
         console.say(f"wrote {output.path} ({len(output.data)} bytes)")
 

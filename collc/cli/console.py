@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -30,6 +31,9 @@ def wants_color(choice: str, stream: TextIO | None, environment: dict[str, str] 
     return stream is not None and stream.isatty() and environment.get("TERM") != "dumb"
 
 
+_SECONDS_SHOWN = 0.2  # between two counts of one line of progress
+
+
 class Console:
     """Collects diagnostics until the end and knows how they are to be shown.
 
@@ -39,10 +43,10 @@ class Console:
     def __init__(self) -> None:
         self.format, self.color, self.limit = "text", "auto", 20
         self.errors_only, self.warnings_off, self.warnings_fatal, self.verbose = False, False, False, False
-        self.signals = Signals()
+        self.signals = Signals(self.last_words)
         self.diagnostics: list[Diagnostic] = []
         self.inputs: dict[str, str] = {}  # name -> text of what was read, for a reproducer
-        self.progress_shown = False
+        self.progress_shown, self.doing, self.shown_at = False, "", 0.0
 
     def configure(self, options: Any) -> None:
         """Take over the options of the group General."""
@@ -63,6 +67,7 @@ class Console:
 
     def out(self, text: str) -> None:
         """Write to standard output, as UTF-8 whatever the locale."""
+        self.clear_progress()
         try:
             write_stdout(text.encode("utf-8", "surrogateescape"))
         except BrokenPipeError:
@@ -96,6 +101,20 @@ class Console:
 
     def progress(self, text: str) -> None:
         """Show what is being done, on a terminal only; the next output takes its place."""
+        self.doing, self.shown_at = text, 0.0
+        self._show(text)
+
+    def follow(self, what: str, done: int = 0, total: int = 0) -> None:
+        """Show how far a part of what is being done is, a few times a second; end where a signal asks for it."""
+        self.signals.check()
+        now = time.monotonic()
+        if now - self.shown_at < _SECONDS_SHOWN:
+            return
+        self.shown_at = now
+        count = f" {done} of {total}" if total else f" {done}" if done else ""
+        self._show(f"{self.doing}: {what}{count}" if self.doing else f"{what}{count}")
+
+    def _show(self, text: str) -> None:
         if self.errors_only or self.format != "text" or sys.stderr is None or not sys.stderr.isatty():
             return
         if os.environ.get("TERM") != "dumb" and not os.environ.get("CI"):
@@ -104,9 +123,17 @@ class Console:
             self.progress_shown = True
 
     def clear_progress(self) -> None:
+        """Clear the line of progress; what follows is not a part of what it said."""
+        self.doing = ""
         if self.progress_shown and sys.stderr is not None:
             sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
             self.progress_shown = False
+
+    def last_words(self) -> None:
+        """Clear the line of progress, past the stream, which another thread may hold."""
+        if self.progress_shown:
+            os.write(2, b"\r\x1b[K")
 
     # ---- diagnostics
 

@@ -64,7 +64,7 @@ def _named(converted: Converted, path: str, options: SimpleNamespace) -> list[Na
     stem, out = stem_of(path), options.o
     if out is not None and is_folder(out):
         emitted = [(stem, target, made) for _, target, made in emitted]
-    found = name_files(emitted, stem, out)
+    found = name_files(emitted, stem, out, verify=converted.result.settings.verify != "off")
     if out is not None and not is_folder(out):
         return found
     return [_beside(file, emitted) if os.path.normpath(file.path) == os.path.normpath(path) else file for file in found]

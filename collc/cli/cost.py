@@ -18,6 +18,7 @@ from ..driver import CollectiveResult
 from ..quantities import show_bandwidth, show_size, show_time
 from .auto_report import choice_object, choice_text
 from .console import Console
+from .cost_bounds import bandwidth_rows, bound_object, steps_bound_text
 from .cost_forest import forest_object, forest_report, forest_rows
 from .cost_forest import rational as _rational
 from .inputs import load, settings
@@ -53,6 +54,7 @@ def cost(options: SimpleNamespace, console: Console) -> int:
         console.err(time_table(results))
     console.warn(warning for r in results for warning in r.warnings)
     results = [r for r in results if r.schedule is not None]
+    console.progress("cost and bounds")
     if options.json:
         objects = [_whole_object(r, options) for r in results]
         console.json(objects[0] if len(objects) == 1 else {**objects[0], "collectives": objects})
@@ -145,7 +147,7 @@ def _object(
         **_rational("T_B", c.T_B), **_rational("T_B_bound", c.T_B_bound), "T_L_bound": c.T_L_bound,
         "bw_optimal": c.bw_optimal, "moore_optimal": c.moore_optimal, "diameter": c.diameter,
         **_rational("time_per_byte", c.time_per_byte), **_rational("time_per_byte_bound", c.time_per_byte_bound),
-        "bottleneck_cut": c.bottleneck_cut, "unit": c.unit, "same_everywhere": c.same_everywhere,
+        "bottleneck_cut": c.bottleneck_cut, **bound_object(c), "unit": c.unit, "same_everywhere": c.same_everywhere,
     }  # fmt: skip
     found |= forest_object(c, told, bandwidth)
     found["points"] = [{"size_bytes": p.size, "time_us": p.time * 1e6, "algbw_GBps": p.bandwidth / 1e9} for p in points]
@@ -158,8 +160,8 @@ def _text(
 ) -> str:  # fmt: skip
     degree = f"degree {c.degree}" if c.degree is not None else "no common degree"
     rows = [
-        ("T_L", f"{c.T_L} steps", _against(c.T_L_bound, c.moore_optimal, "Moore bound", " steps")),
-        *_bandwidth_rows(c),
+        ("T_L", f"{c.T_L} steps", steps_bound_text(c)),
+        *bandwidth_rows(c),
         *_fluid_rows(c, fluid),
         *forest_rows(c, told, bandwidth),
         ("chunks", f"{c.parts} a shard", ""),
@@ -173,14 +175,6 @@ def _text(
 
 
 _DIFFER = "ranks bracket floating-point sums differently"
-
-
-def _bandwidth_rows(c: Cost) -> list[tuple[str, str, str]]:
-    if c.T_B is not None:
-        return [("T_B", f"{c.T_B} M/B ({float(c.T_B):.4f})", _against(c.T_B_bound, c.bw_optimal, "bound", " M/B"))]
-    per = "s/B" if c.unit == "B/s" else "per link unit"
-    bound = f"bound {float(c.time_per_byte_bound):.4g} {per} by {c.bottleneck_cut}"
-    return [("time per byte", f"{float(c.time_per_byte):.4g} {per}", bound + (", met" if c.bw_optimal else ""))]
 
 
 #: a bound of more is no news
@@ -199,9 +193,3 @@ def _fluid_rows(c: Cost, fluid: Unchunked | None) -> list[tuple[str, str, str]]:
         else f", Theorem 20 allows {float(fluid.theorem_20):.4f}"
     )
     return [("fluid", f"{fluid.T_B} M/B ({float(fluid.T_B):.4f})", f"in any parts{most}")]
-
-
-def _against(bound: Any, met: bool | None, what: str, unit: str) -> str:
-    if bound is None:
-        return ""
-    return f"{what} {bound}{unit}" + (", met" if met else "")

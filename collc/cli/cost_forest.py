@@ -27,7 +27,7 @@ def forest_report(result: CollectiveResult) -> ForestReport | None:
         return None
     from collc.passes.synthesis.forest.report import report
 
-    return report(passes[0], result.request.problem)
+    return report(passes[0], result.request.problem, result.allreduce_bound)
 
 
 def forest_rows(c: Cost, told: ForestReport | None, bandwidth: Fraction | None) -> list[Row]:
@@ -49,7 +49,8 @@ def forest_rows(c: Cost, told: ForestReport | None, bandwidth: Fraction | None) 
 def _choice_rows(c: Cost, told: ForestReport | None) -> list[Row]:
     if told is None or told.one_over_x is None or _part(c, told) == 1:
         return []
-    row = ("", f"{_percent(_part(c, told))} of the best bandwidth", f"reached by {told.k} trees a root: k: optimal")
+    best = "what equal shards allow" if c.collective == "allreduce" else "the best bandwidth"
+    row = ("", f"{_percent(_part(c, told))} of {best}", f"reached by {told.k} trees a root: k: optimal")
     if len(told.tried) == 1:
         return [row]
     tried = ", ".join(f"{k}: {_percent(part)}" for k, part in _best(told.tried))
@@ -70,6 +71,8 @@ def _allreduce_rows(c: Cost, told: ForestReport | None) -> list[Row]:
             ("allreduce", f"at most {_bandwidth(c, found.value)} by trees", "reduce-scatter and allgather reach it")
         ]
     reach = f"reduce-scatter and allgather reach {_bandwidth(c, found.composed)}"
+    if found.reached < found.composed:  # switches that send less than they get, or get less than they send
+        reach = f"reduce-scatter and allgather at most {_bandwidth(c, found.composed)}"
     if found.reached > found.composed:
         reach += f", roots of different amounts {_bandwidth(c, found.reached)}"
     return [("allreduce", f"at most {_bandwidth(c, found.value)} by trees", reach)]

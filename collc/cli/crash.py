@@ -18,8 +18,10 @@ from collc import __version__
 from collc.ir.diagnostic import Diagnostic
 from collc.ir.spec import Problem
 
+from ..elements import parse_elements
 from ..files import Output, write_all
 from ..internal import INTERNAL_STATUS, InternalError
+from ..pipeline import LEGALIZING
 from .console import Console
 
 __all__ = ["report_crash"]
@@ -42,6 +44,8 @@ def report_crash(problem: Exception, arguments: Sequence[str], console: Console)
     path = _write(reproducer, problem)
     message = str(problem.diagnostics[0].message) if isinstance(problem, InternalError) else _message(problem)
     notes = ["this is a mistake in collc, not in the input"]
+    if isinstance(problem, InternalError):
+        notes = list(problem.diagnostics[0].notes)
     if path is None:
         notes.append(f"the command was: {shlex.join(['collc', *arguments])}")
     else:
@@ -61,9 +65,14 @@ def _reproducer(problem: Exception, arguments: Sequence[str], console: Console) 
         try:
             from collc.ir.text import print_ir
 
-            # A program is emitted as it stands: `-p ''` runs no pass.
+            # A program is emitted as it stands: `-p ''` runs no pass, and none that ran is added for the target.
             command = ["collc", "compile", "{}", "-p", problem.remaining]
             command += ["-t", problem.target or "ir", "-o", os.devnull]
+            left = {element.name for element in parse_elements(problem.remaining, "-p")}
+            for name in LEGALIZING:
+                if name in problem.done and name not in left:
+                    command += ["--disable-pass", name]
+            command += ["--verify=off"] if problem.unverified else []
             return _Reproducer(print_ir(problem.ir), ".ir", tuple(command))
         except Exception:  # an IR so broken that it does not print: the input must do
             pass

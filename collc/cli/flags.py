@@ -163,7 +163,7 @@ DEPENDENCIES = (
     Opt(("-MF",), "write the rule to FILE", "value", "FILE"),
     Opt(("-MT",), "name TARGET in the rule instead of the outputs (may be repeated)", "list", "TARGET"),
     Opt(("-MP",), "add an empty rule for every included file"),
-    Opt(("-fdepfile-absolute",), "absolute paths in the rule, as CMake needs them"),
+    Opt(("-fdepfile-absolute",), "absolute paths in the rule, escaped for CMake and Ninja"),
 )
 ENVIRONMENT = (
     Opt(

@@ -20,8 +20,9 @@ __all__ = ["load", "load_text", "loading", "read", "settings", "targets"]
 
 def read(path: str, console: Console) -> tuple[str, str]:
     """Return the text of the input and its name in messages."""
-    text = read_text(path)
     name = "<stdin>" if path == STDIN else path
+    console.progress(f"reading {name}")
+    text = read_text(path)
     console.inputs[name] = text
     return text, name
 

@@ -57,6 +57,7 @@ def verify(options: SimpleNamespace, console: Console) -> int:
     Several MSCCL-XML files are held against each other too.
     """
     texts = [read(path, console) for path in options.files]
+    console.progress("verifying")
     found = [(name, *one) for text, name in texts for one in _verify(text, name, options, console)]
     if len(texts) > 1 and (together := _together(texts, options.runtime)):
         found.append(("together", "", together))
@@ -70,6 +71,7 @@ def verify(options: SimpleNamespace, console: Console) -> int:
             console.json(objects[0] if len(objects) == 1 else {**objects[0], "ok": ok, "collectives": objects})
     elif not console.errors_only or not ok:
         console.out("".join(_text(path, n, report) for path, n, report in found))
+    console.warn(warning for _, _, report in found for warning in report.warnings)
     return 0 if ok else 1
 
 
@@ -103,9 +105,10 @@ def _together(texts: Sequence[tuple[str, str]], runtime: str | None) -> Report |
 
 def _object(name: str, report: Report) -> dict[str, Any]:
     checks: Sequence[dict[str, Any]] = [{"name": c.name, "ok": c.ok, "detail": c.detail} for c in report.checks]
+    warnings = [{"code": w.code, "message": w.message} for w in report.warnings]
     return {
         "ok": report.ok, "kind": report.kind, "collective": report.collective, "ranks": report.ranks,
-        "checks": checks, **({"name": name} if name else {}),
+        "checks": checks, **({"warnings": warnings} if warnings else {}), **({"name": name} if name else {}),
     }  # fmt: skip
 
 

@@ -174,7 +174,9 @@ def _unequal(results: Sequence[CollectiveResult]) -> list[Diagnostic]:
     found = []
     for result in (one for each in results for one in each.each):
         collective = result.request.problem.collective
-        if collective.kind == "allreduce" and result.schedule is not None and result.cost.same_everywhere is False:
+        if collective.kind != "allreduce" or result.schedule is None:
+            continue
+        if result.plain_cost.same_everywhere is False:
             text = f"ranks may end `{result.name}` with sums that differ in their last bits"
             note = "each rank adds in an order of its own; programs that compare such results of ranks may notice"
             found.append(warning("C0084", text, span=result.request.span, notes=[note]))
@@ -270,9 +272,10 @@ def _show(plan: Plan, console: Console) -> int:
 
 
 def _run(plan: Plan, options: SimpleNamespace, console: Console) -> int:
-    from ..launching import run_command
+    from ..launching import GRACE_SECONDS, run_command
 
     console.say(shlex.join(plan.command))
+    console.signals.grace = GRACE_SECONDS + 1  # a command that ends in an orderly way may take a while
     status = run_command(plan, os.environ, options.timeout)
     if status != 0 and not console.errors_only:
         how = f"was ended by signal {status - 128}" if status > 128 else f"ended with status {status}"

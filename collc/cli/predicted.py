@@ -74,7 +74,7 @@ class Model:
         # The model counts in units: what takes a second at one byte a second and unit takes 1 / rate here.
         scaled = Fraction(size) / self.rate
         time = predicted_time(cost, scaled, alpha, _unit(cost))  # type: ignore[arg-type]
-        return float(time), float(cost.time_per_byte_bound * scaled)
+        return float(time), float(cost.bound.value * scaled)
 
 
 def _unit(cost: Cost) -> Fraction | None:

@@ -64,6 +64,7 @@ def simulate(options: SimpleNamespace, console: Console) -> int:
         levels = {jobs[0].request.name: _program(start, network, options)}
     else:
         levels = _levels(jobs, options, console)
+    console.progress("simulating")
     entries = [_entry(name, level, network, options) for name, level in levels.items()]
     _write_pictures(entries, options, console)
     if options.json:

@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 from collc.ir.diagnostic import CollcError, error
+from collc.ir.ranges import runs
 
 from .catalog import Entry, compiled, load, printed
 from .settings import Settings, settings
@@ -110,7 +111,7 @@ def _compare(store: Any, size: int, mine: str) -> None:
         raise error(
             "C0093",
             _DIFFER,
-            notes=[f"{one} {', '.join(map(str, other))} {listed} not what rank 0 has"],
+            notes=[f"{one} {', '.join(runs(other))} {listed} not what rank 0 has"],
             hint="the file and its parameters must be the same on all machines",
         )
 
