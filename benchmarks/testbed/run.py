@@ -148,7 +148,7 @@ def _row(name: str, timing: Timing, cost: Cost | None, best: Cost, wires: Plan, 
     return Row(
         name, timing.name, wires.num_ranks, timing.bytes, cost.T_L if cost else None,
         cost.time_per_byte if cost else None, timing.median, timing.spread, predicted,
-        seconds(best.T_L_bound or 0, best.time_per_byte_bound), max(timing.late),
+        seconds((best.T_L_bound or 0) // best.phases, best.bound.value), max(timing.late),
         sum(timing.processor) / sum(timing.seconds), timing.seconds,
     )  # fmt: skip
 

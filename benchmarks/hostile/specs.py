@@ -1,0 +1,151 @@
+"""Specifications that mean something: networks of up to a few dozen ranks, all collectives, schedulers and targets."""
+
+from __future__ import annotations
+
+import random
+
+__all__ = ["MOST_RANKS", "specification", "topology"]
+
+#: expressions are drawn so that most networks have no more ranks than this
+MOST_RANKS = 24
+_ROOTED = ("broadcast", "reduce", "gather", "scatter")
+_KINDS = ("allgather", "reduce-scatter", "allreduce", "allreduce", *_ROOTED, "alltoall")
+_SIZES = ("", "", "64 B", "1 KiB", "1000 B", "1 MiB", "7 B", "1 GiB", "0 B")
+_OPS = ("sum", "max", "min", "prod", "avg", "band", "user", "ordered")
+_TYPES = ("float32", "float64", "int32", "int8", "float16", "bfloat16")
+
+#: family -> parameters drawn by a source of luck
+_FAMILIES = (
+    ("complete", lambda x: f"{x.randint(1, 8)}"),
+    ("complete_bipartite", lambda x: f"{x.randint(1, 5)}"),
+    ("hamming", lambda x: x.choice(("1, 4", "2, 2", "2, 3", "3, 2"))),
+    ("kautz", lambda x: x.choice(("1, 3", "2, 1", "2, 2", "3, 1"))),
+    ("generalized_kautz", lambda x: f"{x.randint(1, 4)}, {x.randint(2, 14)}"),
+    ("circulant", lambda x: _offsets(x, 13)),
+    ("directed_circulant", lambda x: _offsets(x, 13)),
+    ("biring", lambda x: f"{x.randint(2, 9)}, {2 * x.randint(1, 3)}"),
+    ("uniring", lambda x: f"{x.randint(2, 9)}, {x.randint(1, 3)}"),
+    ("shifted_ring", lambda x: f"{x.randint(5, 12)}"),
+    ("torus", lambda x: x.choice(("2", "3", "5", "2, 2", "3, 2", "4, 2", "3, 3", "4, 4", "2, 2, 2", "3, 2, 2"))),
+    ("mesh", lambda x: x.choice(("4", "2, 3", "3, 3", "2, 2, 2", "4, 3"))),
+    ("twisted_torus", lambda x: x.choice(("2, 4", "3, 6"))),
+    ("hypercube", lambda x: f"{x.randint(1, 4)}"),
+    ("twisted_hypercube", lambda x: f"{x.randint(2, 4)}"),
+    ("debruijn", lambda x: x.choice(("2, 2", "2, 3", "3, 2"))),
+    ("modified_debruijn", lambda x: x.choice(("2, 2", "2, 3", "2, 4"))),
+    ("double_binary_tree", lambda x: f"{x.randint(2, 12)}"),
+    ("cayley", lambda x: x.choice(("dihedral(4), {1, 4}", "cyclic(9), {1}", "metacyclic(8, 4, 3), {5, 17, 20, 30}"))),
+    ("hyperx", lambda x: x.choice(("3, 2", "4", "2, 2, 2"))),
+    ("hammingmesh", lambda x: "2, 2, 2, 2"),
+    ("fat_tree", lambda x: x.choice(("2", "4", "4, 2"))),
+    ("leaf_spine", lambda x: x.choice(("2, 2, 1", "2, 4, 2", "3, 2, 2, 2"))),
+    ("dragonfly", lambda x: x.choice(("1, 2, 1", "2, 2, 1"))),
+    ("diamond", lambda x: ""),
+    ("dgx_a100", lambda x: x.choice(("1", "2"))),
+    ("dgx_h100", lambda x: x.choice(("1", "2"))),
+    ("mi250", lambda x: "1"),
+    ("dgx1_v100", lambda x: ""),
+)  # fmt: skip
+
+#: families whose links have bandwidths of their own
+_RATED = ("dgx_a100", "dgx_h100", "mi250", "dgx1_v100")
+_TREES = ("allgather", "reduce-scatter", "allreduce", "broadcast", "reduce")
+_HALVES = ("allgather", "reduce-scatter", "allreduce")
+#: scheduler -> the collectives it takes, and options
+_SCHEDULERS = {
+    "auto": (_KINDS, ("",)),
+    "bfb": (_TREES, ("", "", "chunks: {n}", "relax: false")),
+    "expansion": (_HALVES, ("",)),
+    "exact": (_KINDS, ("", "chunks: {n}", "chunks: 2, rounds: {n}", "steps: {n}")),
+    "flow": (("alltoall",), ("",)),
+    "forest": (_TREES, ("", "k: {n}", "pieces: {n}", "k: auto", "k: optimal", "k: {n}, pieces: {n}")),
+    "swing": (_TREES, ("", "ports: 1")),
+    "recursive-doubling": (("allreduce", "broadcast", "reduce"), ("",)),
+    "rabenseifner": (_HALVES, ("",)),
+    "bucket": (_HALVES, ("",)),
+    "ring": (_HALVES, ("", "rings: 1", "rings: 2")),
+    "double-binary-tree": (("allreduce", "broadcast", "reduce"), ("",)),
+    "bine": (_KINDS[:-1], ("",)),
+    "pat": (("allgather", "reduce-scatter"), ("",)),
+    "trivance": (_HALVES, ("",)),
+}
+_TARGETS = (
+    "msccl-xml", "msccl-xml { runtime: executor }", "msccl-xml { runtime: rccl }", "msccl-xml { runtime: msccl }",
+    "msccl-xml { proto: LL }", "msccl-xml { channels: 4 }", "mpi-c", "mpi-c", "oneccl-xml", "ir",
+)  # fmt: skip
+
+
+def _offsets(luck: random.Random, most: int) -> str:
+    ranks = luck.randint(5, most)
+    offsets = sorted(luck.sample(range(1, ranks // 2 + 1), luck.randint(1, 2)))
+    return f"{ranks}, {{{', '.join(map(str, offsets))}}}"
+
+
+def topology(luck: random.Random) -> str:
+    """Return the declaration of a topology named ``t``: a family, an operator on one, or links drawn at random."""
+    if luck.random() < 0.25:
+        return _links(luck)
+    name, parameters = luck.choice(_FAMILIES)
+    text = f"{name}({parameters(luck)})"
+    match luck.randrange(14):
+        case 0:
+            text = f"line({text})"
+        case 1:
+            text = f"degree({text}, 2)"
+        case 2:
+            text = f"product({text}, {luck.choice(('complete(2)', 'biring(3)', 'uniring(2)'))})"
+        case 3:
+            text = f"transpose({text})"
+        case 4:
+            text = f"bidirectional({text})"
+        case 5:
+            text = f"subset({text}, {{{', '.join(str(r) for r in range(luck.randint(1, 5)))}}})"
+        case 6:
+            text = f"power({luck.choice(('complete(2)', 'complete(3)', 'uniring(3)', 'biring(3)'))}, 2)"
+    rates = luck.choice(("", "", " with { bandwidth: 25 Gbps, latency: 10 us }", " with { bandwidth: 100 GB/s }"))
+    rates = "" if name in _RATED else rates
+    return f"topology t = {text}{rates};\n"
+
+
+def _links(luck: random.Random) -> str:
+    """Return a network of links drawn at random, most often connected, some of them through switches."""
+    ranks, switches = luck.randint(2, 9), luck.choice((0, 0, 1, 2))
+    names = [f"g[{r}]" for r in range(ranks)] + [f"s{k}" for k in range(switches)]
+    order = luck.sample(names, len(names))
+    ends = list(zip(order, [*order[1:], order[0]], strict=True)) if luck.random() < 0.95 else []
+    ends += [tuple(luck.sample(names, 2)) for _ in range(luck.randrange(2 * ranks))]
+    lines = [f"  rank g[{ranks}];"] + [f"  switch s{k};" for k in range(switches)]
+    rated = luck.random() < 0.5
+    for a, b in ends:
+        rate = f" : {luck.choice((1, 2, 25, 50, 300))} GB/s" if rated else ""
+        rate += f", {luck.choice((1, 700, 3000))} ns" if rated and luck.random() < 0.5 else ""
+        lines.append(f"  link {a} {luck.choice(('<->', '<->', '->'))} {b}{rate};")
+    return "topology t {\n" + "\n".join(lines) + "\n}\n"
+
+
+def _braced(options: list[str]) -> str:
+    return f" {{ {', '.join(options)} }}" if options else ""
+
+
+def specification(luck: random.Random) -> str:
+    """Return a text with a topology, one or two collectives, how to schedule them and what to write."""
+    text = topology(luck)
+    for name in luck.choice((("c",), ("c",), ("c",), ("c", "d"))):
+        kind = luck.choice(_KINDS)
+        options = []
+        if kind in _ROOTED:
+            options.append(f"root: {luck.choice((0, 0, 1))}")
+        if (size := luck.choice(_SIZES)) and luck.random() < 0.6:
+            options.append(f"size: {size}")
+        if "reduce" in kind and luck.random() < 0.3:
+            options.append(f"op: {luck.choice(_OPS)}")
+        if luck.random() < 0.2:
+            options.append(f"dtype: {luck.choice(_TYPES)}")
+        text += f"collective {name} = {kind} on t{_braced(options)};\n"
+        if luck.random() < 0.7:
+            takes = [s for s, (kinds, _) in sorted(_SCHEDULERS.items()) if kind in kinds or luck.random() < 0.02]
+            scheduler = luck.choice(takes)
+            chosen = luck.choice(_SCHEDULERS[scheduler][1]).replace("{n}", str(luck.choice((1, 2, 3, 4, 7))))
+            text += f"schedule {name} using {scheduler}{_braced([chosen] if chosen else [])};\n"
+        text += f"emit {name} as {luck.choice(_TARGETS)};\n"
+    return text
