@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import Any
@@ -33,6 +32,9 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 
 #: (steps, load) of a schedule, found by name and number of ranks; nothing where it is not known
 Work = Callable[[str, int | None], "tuple[int, Fraction] | None"]
+
+#: numbers beyond this, and below its inverse, nobody measures; a fit of them would overflow
+_LARGEST = 1e20
 
 
 @attrs.frozen
@@ -163,8 +165,8 @@ class _Row:
             number = float(Fraction(value)) if isinstance(value, str) and "/" in value else float(value)
         except (TypeError, ValueError, ZeroDivisionError, OverflowError):
             raise self.wrong(column, "a number") from None
-        if not 0 <= number < math.inf:
-            raise self.wrong(column, "a number that is not negative, nor infinite")
+        if not 0 <= number <= _LARGEST or 0 < number < 1 / _LARGEST:
+            raise self.wrong(column, f"a number that is 0 or from {1 / _LARGEST:g} to {_LARGEST:g}")
         return number
 
 
