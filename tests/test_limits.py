@@ -164,6 +164,20 @@ def test_the_collector_of_garbage_is_on_afterwards() -> None:
     assert gc.isenabled()
 
 
+@pytest.mark.parametrize(
+    "ranks", ["".join(f"rank g{k};\n" for k in range(200_000)), f"rank {', '.join(f'g{k}' for k in range(200_000))};"]
+)
+def test_ranks_that_are_named_one_by_one_are_counted_while_they_are_read(ranks: str) -> None:
+    """The rest of the topology is skipped, what follows is read, and names of the next topology count anew."""
+    text = f"topology t {{\n{ranks}}}\ntopology u = nosuch(3);\ntopology v {{ rank g0; rank g1; link g0 <-> g1; }}\n"
+    assert [d.code for d in mistakes(text)] == ["C0310", "C0122"]
+
+
+def test_names_of_several_topologies_count_apart() -> None:
+    body = "".join(f"rank g{k};\n" for k in range(18_000))
+    assert parse_file(Source("x", f"topology t {{\n{body}}}\ntopology u {{\n{body}}}\n")).problems == ()
+
+
 # ---- the grammar's tables
 
 

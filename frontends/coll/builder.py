@@ -16,12 +16,14 @@ from collc.ir.diagnostic import Diagnostic, Source, Span
 
 from . import ast
 
-__all__ = ["MAX_HEIGHT", "Builder", "Deep", "Token"]
+__all__ = ["MAX_HEIGHT", "MAX_NAMES", "Builder", "Deep", "Token", "Wide"]
 
 #: The longest literal worth reading: 10^30 bytes are more than anybody has.
 _MAX_DIGITS = 30
 #: A chain of more operators is given up while it is read; the tree of a shorter one may still be too deep.
 MAX_HEIGHT = 1000
+#: A topology that declares more names of ranks and switches is given up while it is read; one name can be of many.
+MAX_NAMES = 1 << 15
 
 #: A terminal, its text, its offset, line and column. Plain tuples, since a text has millions; none leaves its line.
 Token: TypeAlias = tuple[str, str, int, int, int]
@@ -30,6 +32,10 @@ Child = Any
 
 class Deep(Exception):
     """Too many levels of nesting; what has them is given up."""
+
+
+class Wide(Exception):
+    """Too many names of ranks and switches in one topology, which is given up."""
 
 
 def _nodes(children: list[Child]) -> tuple[Any, ...]:
@@ -59,6 +65,7 @@ class Builder:
     def __init__(self, source: Source):
         self.source = source
         self.problems: list[Diagnostic] = []
+        self.names = 0  # of ranks and switches in the topology at hand
 
     # ---- places
 
@@ -167,6 +174,9 @@ class Builder:
     param = let = _define
 
     def family(self, c: list[Child]) -> ast.NodeFamily:
+        self.names += 1
+        if self.names > MAX_NAMES:
+            raise Wide
         if c[1] is None:
             name = self._word(c[0])
             return ast.NodeFamily(name, (), span=name.span, height=1)
@@ -212,6 +222,7 @@ class Builder:
         return ast.TopologyIs(self._word(c[1]), c[3], defaults, span=self._span(c), height=_height(_nodes(c)))
 
     def topology_of(self, c: list[Child]) -> ast.TopologyOf:
+        self.names = 0
         body, defaults = _optional(c, ast.Block), _optional(c, ast.Options)
         first = c[2] is defaults
         return ast.TopologyOf(

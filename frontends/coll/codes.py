@@ -343,7 +343,8 @@ eight times as large. Sizes are computed before anything is built.
 
     topology huge = torus(100000, 100000);
 
-`--node-limit` raises the limit.""",
+`--node-limit` raises the limit. A topology may declare 32,768 names of ranks and switches, whatever the limit; one name
+can be of many ranks, as in `rank g[100000];`.""",
     "C0311": """arguments that make no graph
 
     topology ring = biring(8, 3);

@@ -8,6 +8,7 @@ reported as undefined later.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -15,7 +16,7 @@ import attrs
 from collc.ir.diagnostic import CollcError, Diagnostic, Source, Span
 
 from . import ast
-from .builder import Builder, Deep, Token
+from .builder import MAX_NAMES, Builder, Deep, Token, Wide
 from .collector import paused
 from .machine import Machine, Stuck, pattern
 from .slips import KEYWORDS, Fix, Sign, Trouble, describe
@@ -93,7 +94,10 @@ class _Session:
             except Stuck:
                 goes_on = self._recover()
             except Deep:
-                goes_on = self._give_up()
+                goes_on = self._give_up(_deep)
+            except Wide:
+                self.machine.builder.names = 0
+                goes_on = self._give_up(_wide)
             if not goes_on:
                 return None
 
@@ -146,10 +150,10 @@ class _Session:
         self.machine.seek(resume)
         return True
 
-    def _give_up(self) -> bool:
-        """Report that a declaration is nested too deeply, and skip it."""
+    def _give_up(self, reason: Callable[[Span], Diagnostic]) -> bool:
+        """Report why a declaration is too much, and skip it."""
         position = self.machine.next
-        self.problems.append(_deep(self._span(position, position + 1)))
+        self.problems.append(reason(self._span(position, position + 1)))
         if self.start == "expression":
             return False
         return self._panic(position, self._open_blocks())
@@ -256,6 +260,11 @@ def _depths(root: ast.Node) -> Any:
             for child in value if isinstance(value, tuple) else (value,):
                 if isinstance(child, ast.Node):
                     pending.append((child, depth + 1))
+
+
+def _wide(span: Span) -> Diagnostic:
+    found = f"found more than {MAX_NAMES} names of ranks and switches in one topology"
+    return Diagnostic("C0310", found, span=span, hint="`rank g[100000];` declares many ranks with one name")
 
 
 def _deep(span: Span | None) -> Diagnostic:
