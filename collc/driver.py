@@ -439,6 +439,7 @@ class _Runner:
     def blaming(
         self, chain: Plan, wrong: Wrong, seen: str = "", target: Target | None = None, unverified: bool = False
     ) -> InternalError:
+        """Return the error that names a pass, with what replays it; ``seen`` says where the failure showed later."""
         rest, target = chain.passes[wrong.count :], target or chain.target
         return InternalError(
             f"pass `{rest[0].name}` failed on `{self.request.name}`: {wrong.what}",

@@ -26,14 +26,9 @@ _SOON = 20.0
 Contents = dict[str, bytes]
 
 
-def _arguments(target: str) -> list[str]:
-    main = _TARGETS[target][0]
-    return [sys.executable, "-m", "collc.cli", "spec.coll", "-t", target, "-o", main, "-MD", "-MF", "c.d"]
-
-
 def _start(folder: Path, target: str, **options: object) -> subprocess.Popen[bytes]:
-    code = "import sys; from collc.cli import main; sys.exit(main(sys.argv[1:]))"
-    words = [sys.executable, "-c", code, *_arguments(target)[3:]]
+    main = _TARGETS[target][0]
+    words = [sys.executable, "-m", "collc", "spec.coll", "-t", target, "-o", main, "-MD", "-MF", "c.d"]
     return subprocess.Popen(
         words, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options
     )  # type: ignore[call-overload]
