@@ -38,10 +38,10 @@ PARTS = (
     Part("mutations", 25, fuzzing.mutations),
     Part("grammar", 5, fuzzing.grammar),
     Part("specifications", 30, fuzzing.specifications),
-    Part("columns", 12, faults.columns),
-    Part("passes", 10, faults.passes),
-    Part("files", 8, faults.files),
-    Part("outputs", 8, faults.outputs),
+    Part("columns", 12, faults.columns, faults.prepare),
+    Part("passes", 10, faults.passes, faults.prepare),
+    Part("files", 8, faults.files, faults.prepare),
+    Part("outputs", 8, faults.outputs, faults.prepare),
     Part("interruptions", 20, interruptions),
 )
 
@@ -66,6 +66,9 @@ def campaign(
     seconds: float, seed: int, names: list[str], jobs: int, keep: Path | None
 ) -> tuple[Counter[str], list[Finding]]:
     """Run for so many seconds; print findings as they come; return the number of cases by part, and the findings."""
+    for part in PARTS:
+        if part.name in names:
+            part.prepare()
     context = multiprocessing.get_context("fork")
     results = context.Queue()
     workers = [context.Process(target=_work, args=(j, jobs, seed, seconds, names, results)) for j in range(jobs)]

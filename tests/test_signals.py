@@ -220,6 +220,38 @@ def test_a_call_that_does_not_return_is_left_behind(number: signal.Signals, tmp_
     assert not Path(f"/proc/{child}").exists() or " Z " in Path(f"/proc/{child}/stat").read_text()
 
 
+#: The command, but that the signal comes while a callback runs that drops exceptions, as those of imports do.
+DROPPED = """
+import signal, sys, time, weakref
+from collc.cli import compile as verb, main
+
+class Thing:
+    pass
+
+def lost(*_, **__):
+    thing = Thing()
+    reference = weakref.ref(thing, lambda _: signal.raise_signal({number}))
+    del thing
+    while True:
+        time.sleep(0.01)
+
+verb.run_jobs = lost
+sys.argv[1:] = ["in.coll", "-t", "mpi-c", "-o", "made/"]
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("number", [INT, TERM])
+def test_an_exception_that_a_callback_drops_is_not_shown(number: signal.Signals, tmp_path: Path) -> None:
+    (tmp_path / "in.coll").write_text(spec("biring(4)", "allreduce on t"))
+    done = subprocess.run(
+        [sys.executable, "-c", DROPPED.format(number=int(number))],
+        cwd=tmp_path, capture_output=True, timeout=GUARD_SECONDS,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (128 + number, b"", b"")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.coll"]
+
+
 # ---- the parts
 
 

@@ -18,9 +18,11 @@ from program_judge import judge_program, judge_schedule
 from .answers import Servant
 from .findings import Finding
 
-__all__ = ["columns", "files", "outputs", "passes"]
+__all__ = ["columns", "files", "outputs", "passes", "prepare"]
 
 _RUNS = 12
+_TARGETS = ("msccl-xml", "mpi-c")
+_RUNTIMES = ("executor", "msccl", "rccl")
 
 #: what faults are planted in: networks, collectives, schedulers
 _CASES = (
@@ -105,7 +107,7 @@ def _pass_case(seed: int, number: int) -> str:
     from collc.registry import pass_class
 
     luck = random.Random(f"passes {seed} {number}")
-    case, target = luck.randrange(len(_CASES)), luck.choice(("msccl-xml", "mpi-c"))
+    case, target = luck.randrange(len(_CASES)), luck.choice(_TARGETS)
     ran = [p.name for _, p in _plan(case, target)]
     victim = luck.choice(ran)
     cls = pass_class(victim)
@@ -162,7 +164,7 @@ def _xml_case(seed: int, number: int) -> str:
     from collc.ir.diagnostic import CollcError
 
     luck = random.Random(f"files {seed} {number}")
-    runtime = luck.choice(("executor", "msccl", "rccl"))
+    runtime = luck.choice(_RUNTIMES)
     # Brute force takes rank 0 for the root, as the runtimes' files say none.
     cases = [k for k, (_, collective, _) in enumerate(_CASES) if "root" not in collective]
     text = _xml(luck.choice(cases), runtime)
@@ -195,6 +197,21 @@ def _output_case(seed: int, number: int) -> str:
     if changed == text or case.refusal(at, changed):
         return ""
     return f"{case.name} accepts a change at {place}: {planted_files.where(text, place)}\n{changed}"
+
+
+@cache
+def prepare() -> None:
+    """Make what faults are planted in: a process that is replaced now and then must not make it again."""
+    from highspy import Highs
+
+    for case, (_, collective, _) in enumerate(_CASES):
+        _made(case)
+        for target in _TARGETS:
+            _plan(case, target)
+        for runtime in _RUNTIMES if "root" not in collective else ():
+            _xml(case, runtime)
+    planted_files.cases()
+    Highs.resetGlobalScheduler(True)  # its threads would be missing in a child
 
 
 # ---- asked in a process of its own

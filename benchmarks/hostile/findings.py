@@ -39,12 +39,14 @@ class Finding:
 class Part:
     """A part of the campaign: ``run(seed, number)`` tries one case and returns what it found.
 
-    The same seed and number try the same case. ``share`` is its share of the time.
+    The same seed and number try the same case. ``share`` is its share of the time. ``prepare`` makes what all cases
+    start from; it runs once, before the processes that try them begin.
     """
 
     name: str
     share: int
     run: Callable[[int, int], list[Finding]]
+    prepare: Callable[[], object] = lambda: None
 
 
 def minimal(text: str, shows: Callable[[str], bool]) -> str:

@@ -1,7 +1,8 @@
 """Signals that ask the process to end: the stack unwinds, so that temporary files go and child processes end.
 
 An exception raised by a signal's handler can be lost: compiled modules turn what interrupts their import into an
-ImportError, or clear it. So the request is kept, too, and asked about between steps and before anything is written.
+ImportError, or clear it; finalizers and callbacks of weak references drop it, with a warning that nobody can use.
+So the request is kept, too, and asked about between steps and before anything is written; and the warning is not shown.
 And it can come late: handlers run between two steps of the interpreter, and one call of a compiled module may take
 minutes. So a thread hears of signals at once, and ends the process if it is still there a second later.
 """
@@ -16,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from types import FrameType
 
 __all__ = ["GRACE_SECONDS", "Signals", "Terminated"]
@@ -59,11 +61,14 @@ class Signals:
         before = {n: signal.getsignal(n) for n in wanted if signal.getsignal(n) in usual}
         if alone and os.name == "posix":
             self._guard(before)
+        shown = sys.unraisablehook
+        sys.unraisablehook = partial(_unless_terminated, shown)
         for number in before:
             signal.signal(number, self._arrived)
         try:
             yield
         finally:
+            sys.unraisablehook = shown
             for number, handler in before.items():
                 signal.signal(number, signal.SIG_IGN if alone else handler)
 
@@ -109,3 +114,8 @@ class Signals:
         words.start()
         words.join(0.2)
         os._exit(128 + number)
+
+
+def _unless_terminated(shown: Callable[[sys.UnraisableHookArgs], object], dropped: sys.UnraisableHookArgs) -> None:
+    if not isinstance(dropped.exc_value, Terminated):
+        shown(dropped)
