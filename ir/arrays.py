@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
-__all__ = ["Columnar", "as_column", "distinct", "fit"]
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
-Array = np.ndarray[Any, np.dtype[Any]]
+__all__ = ["Array", "Columnar", "Columns", "as_column", "distinct", "distinct_pairs", "fit"]
+
+#: Any shape and element type: a column has the narrowest type that holds it, and which that is only data tell.
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+#: Columns by their names. Any, since they become keyword arguments, whose converters take lists and arrays alike.
+Columns: TypeAlias = dict[str, Any]
 
 _UNSIGNED = (np.uint8, np.uint16, np.uint32, np.int64)
 _SIGNED = (np.int8, np.int16, np.int32, np.int64)
 
 
-def fit(low: int, high: int) -> type[np.integer[Any]]:
+def fit(low: int, high: int) -> type[np.integer[Any]]:  # Any: of any number of bits
     """Return the narrowest integer type that holds ``low`` .. ``high``.
 
     >>> fit(0, 300).__name__, fit(-1, 100).__name__
@@ -27,7 +33,7 @@ def fit(low: int, high: int) -> type[np.integer[Any]]:
     raise OverflowError(f"{high} does not fit 64 bits")
 
 
-def as_column(values: Any) -> Array:
+def as_column(values: ArrayLike) -> Array:
     """Return ``values`` as a one-dimensional, read-only integer column of the narrowest type that holds them.
 
     Arithmetic on columns that may leave the type must widen them first (``column.astype(np.int64)``). An
@@ -62,7 +68,19 @@ def distinct(values: Array) -> Array:
     [1, 3]
     """
     ordered = np.sort(values)
-    return ordered[np.concatenate([ordered[:1] == ordered[:1], ordered[1:] != ordered[:-1]])]
+    found: Array = ordered[np.concatenate([ordered[:1] == ordered[:1], ordered[1:] != ordered[:-1]])]
+    return found
+
+
+def distinct_pairs(first: Array, second: Array) -> tuple[Array, Array]:
+    """Return the pairs ``first[k], second[k]`` in order, each once. No number is negative; products fit 64 bits.
+
+    >>> [column.tolist() for column in distinct_pairs(np.array([3, 1, 3]), np.array([0, 5, 0]))]
+    [[1, 3], [5, 0]]
+    """
+    width = np.int64(int(second.max(initial=0)) + 1)
+    pairs = distinct(first.astype(np.int64) * width + second)
+    return pairs // width, pairs % width
 
 
 class Columnar:

@@ -1,34 +1,30 @@
-"""What must be where before and after: the collectives, for every rank and every piece of data.
+"""Collectives: the shards that every rank has before, and must have after.
 
-The data are *shards* of equal size M/N (N ranks). Shard v belongs to rank v; an alltoall has a shard s*N+t
-for every pair of ranks. What a rank holds of a shard is a *value*: the set of ranks whose contributions
-have been combined in it.
+The data are *shards* of equal size M/N (N ranks). Shard v belongs to rank v; an alltoall has a shard s*N+t for
+every pair of ranks. A rank's *value* of a shard is the set of ranks whose contributions are combined in it.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import attrs
 import numpy as np
 
+from .arrays import Array
 from .diagnostic import error, nearest
 
 __all__ = ["IDEMPOTENT", "KINDS", "OPERATIONS", "ORDERED", "REVERSED", "ROOTED", "Collective"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
-#: Every collective by the name the language has for it.
+#: Every collective by its name in the language.
 KINDS = ("allgather", "reduce-scatter", "allreduce", "broadcast", "reduce", "gather", "scatter", "alltoall")
 ROOTED = frozenset({"broadcast", "reduce", "gather", "scatter"})
 _REDUCING = frozenset({"reduce-scatter", "allreduce", "reduce"})
 
-#: Every operation by the name the language has for it. ``user`` is a user's own, whose operands may change places;
-#: ``ordered`` one whose may not, so that contributions must be combined in the order of ranks.
+#: Every operation by its name in the language. ``user`` is a user's own commutative operation; ``ordered`` is one that
+#: is not commutative, so contributions must be combined in the order of ranks.
 OPERATIONS = (
     "sum", "prod", "min", "max", "avg", "band", "bor", "bxor", "land", "lor", "lxor", "user", "ordered",
 )  # fmt: skip
-#: Operations to which a contribution that comes twice makes no difference.
+#: Operations for which repeated contributions do not matter.
 IDEMPOTENT = frozenset({"min", "max", "band", "bor", "land", "lor"})
 ORDERED = frozenset({"ordered"})
 
@@ -46,7 +42,7 @@ _EVERYONE, _OWNER, _ROOT, _SOURCE, _TARGET, _NOBODY = (
     "nobody",
 )
 
-#: kind -> (who has a shard before, who must have it after)
+#: kind -> (the ranks that have a shard before, the ranks that must have it after)
 _PLACES = {
     "allgather": (_OWNER, _EVERYONE),
     "reduce-scatter": (_EVERYONE, _OWNER),
@@ -63,8 +59,8 @@ _PLACES = {
 class Collective:
     """One collective over ``num_ranks`` ranks.
 
-    ``size`` is M in bytes (the whole vector: all shards together; for alltoall what one rank sends), where the
-    request named one; ``op`` and ``dtype`` are what the request named.
+    ``size`` is M in bytes (the whole vector: all shards together; of an alltoall, the data that one rank sends), or
+    None if the request has no size. ``op`` and ``dtype`` are those of the request.
     """
 
     kind: str
@@ -87,6 +83,7 @@ class Collective:
 
     @property
     def num_shards(self) -> int:
+        """Shards that the collective moves: N^2 in an alltoall, one from each rank to each, else N."""
         return self.num_ranks**2 if self.kind == "alltoall" else self.num_ranks
 
     @property
@@ -96,7 +93,7 @@ class Collective:
 
     @property
     def idempotent(self) -> bool:
-        """Whether the result combines contributions by an operation that takes them more than once."""
+        """Whether the result combines contributions by an operation for which repeated ones do not matter."""
         return self.reduces and self.op in IDEMPOTENT
 
     @property
@@ -104,28 +101,28 @@ class Collective:
         """Whether the result combines contributions by an operation that needs them in the order of ranks."""
         return self.reduces and self.op in ORDERED
 
-    def holds(self, ranks: Any, shards: Any) -> Array:
+    def holds(self, ranks: Array | int, shards: Array | int) -> Array:
         """Return whether each rank has (its contribution to) each shard at the start; the arrays broadcast."""
         return self._is(_PLACES[self.kind][0], ranks, shards)
 
-    def wants(self, ranks: Any, shards: Any) -> Array:
+    def wants(self, ranks: Array | int, shards: Array | int) -> Array:
         """Return whether each rank must have the finished shard at the end; the arrays broadcast."""
         return self._is(_PLACES[self.kind][1], ranks, shards)
 
     def source(self, shard: int) -> int | None:
-        """Return the one rank whose contribution the finished shard is, or nothing where all contribute."""
+        """Return the one rank whose contribution the finished shard is; None if all contribute."""
         if self.reduces:
             return None
         if self.root is not None and self.kind in ("broadcast", "scatter"):
             return self.root
         return shard // self.num_ranks if self.kind == "alltoall" else shard
 
-    def input_slots(self, ranks: Any, shards: Any) -> Array:
-        """Return where in the rank's input buffer each shard lies, counted in shards, or -1 where it does not."""
+    def input_slots(self, ranks: Array | int, shards: Array | int) -> Array:
+        """Return the offset of each shard in the rank's input buffer, in shards; -1 if it is not there."""
         return self._slots(_PLACES[self.kind][0], ranks, shards)
 
-    def output_slots(self, ranks: Any, shards: Any) -> Array:
-        """Return where in the rank's output buffer each shard lies, counted in shards, or -1 where it does not."""
+    def output_slots(self, ranks: Array | int, shards: Array | int) -> Array:
+        """Return the offset of each shard in the rank's output buffer, in shards; -1 if it is not there."""
         return self._slots(_PLACES[self.kind][1], ranks, shards)
 
     @property
@@ -139,7 +136,7 @@ class Collective:
         return 1 if self.kind in ("reduce-scatter", "scatter") else self.num_ranks
 
     def reversed(self) -> Collective:
-        """Return the collective that a reversed schedule performs (Theorem 1); allreduce is its own."""
+        """Return the collective of the reversed schedule (Theorem 1); that of an allreduce is an allreduce."""
         if self.kind == "allreduce":
             return self
         if self.kind not in REVERSED:
@@ -150,21 +147,22 @@ class Collective:
             )
         return attrs.evolve(self, kind=REVERSED[self.kind])
 
-    def _is(self, who: str, ranks: Any, shards: Any) -> Array:
+    def _is(self, who: str, ranks: Array | int, shards: Array | int) -> Array:
         ranks, shards = np.broadcast_arrays(np.asarray(ranks, dtype=np.int64), np.asarray(shards, dtype=np.int64))
         match who:
             case "everyone":
-                return np.ones(ranks.shape, dtype=bool)
+                found: Array = np.ones(ranks.shape, dtype=bool)
             case "owner":
-                return ranks == shards
+                found = ranks == shards
             case "root":
-                return ranks == self.root
+                found = ranks == self.root
             case "source":
-                return ranks == shards // self.num_ranks
+                found = ranks == shards // self.num_ranks
             case _:
-                return ranks == shards % self.num_ranks
+                found = ranks == shards % self.num_ranks
+        return found
 
-    def _slots(self, who: str, ranks: Any, shards: Any) -> Array:
+    def _slots(self, who: str, ranks: Array | int, shards: Array | int) -> Array:
         shards = np.asarray(shards, dtype=np.int64)
         slot = {
             _OWNER: shards * 0, _SOURCE: shards % self.num_ranks, _TARGET: shards // self.num_ranks,

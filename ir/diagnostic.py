@@ -1,33 +1,66 @@
-"""Mistakes as values: where, what was found, what was needed, and a way out.
+"""Diagnostics: the place of a mistake, what was found, what was needed, and a hint.
 
-Everything that can go wrong because of what a user gave us ends as one or more :class:`Diagnostic`,
-carried by a :class:`CollcError`. Codes are listed, with the paragraph ``collc explain`` prints, in
-:mod:`collc.ir.codes`.
+Every mistake in a user's input becomes one or more :class:`Diagnostic`, which a :class:`CollcError` carries.
+:mod:`collc.ir.codes` lists the codes, with the explanations that ``collc explain`` prints.
 """
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from functools import cached_property
 
 import attrs
 
-__all__ = ["CollcError", "Diagnostic", "Severity", "Source", "Span", "error", "nearest", "warning"]
+from .frozen import frozen
+
+__all__ = [
+    "CollcError", "Diagnostic", "Excess", "Kind", "Severity", "Source", "Span", "error", "nearest", "warning",
+]  # fmt: skip
 
 
 class Severity(StrEnum):
+    """Whether a diagnostic stops the command."""
+
     ERROR = "error"
     WARNING = "warning"
 
 
-@attrs.frozen
-class Source:
-    """One text that was read: its name as the user gave it, and its content.
+class Kind(StrEnum):
+    """Whether another attempt may succeed. Code that tries alternatives depends on this and on no other field.
 
-    Messages show nothing of a ``hidden`` one's content, only places in it.
+    ``mistake``: an input or an output place is wrong. ``limit``: a number exceeds what a target or a pass takes; a
+    smaller one may fit. ``misfit``: the target does not take the program's arrangement, and may take another
+    arrangement or schedule. ``size``: there are no calls of some of the requested sizes. ``unused``: no call would use
+    the output. ``infeasible``: there is no such schedule. ``memory`` and ``internal``: the machine or the compiler
+    failed, which implies nothing for the attempt.
+    """
+
+    MISTAKE = "mistake"
+    LIMIT = "limit"
+    MISFIT = "misfit"
+    SIZE = "size"
+    UNUSED = "unused"
+    INFEASIBLE = "infeasible"
+    MEMORY = "memory"
+    INTERNAL = "internal"
+
+
+@frozen
+class Excess:
+    """A quantity (``steps``, ``threadblocks``, ``channels``, ..), the number found, and the number allowed."""
+
+    what: str
+    found: int
+    allowed: int
+
+
+@frozen
+class Source:
+    """One input text: its name as the user gave it, and its content.
+
+    Messages quote no content of a ``hidden`` source, only places in it.
     """
 
     path: str
@@ -43,7 +76,7 @@ class Source:
         return self._starts[line - 1]
 
     def line(self, number: int) -> str:
-        """Return line ``number`` (from 1) without its end, or nothing past the last one."""
+        """Return line ``number`` (from 1) without its line end; an empty text if there is no such line."""
         if not 0 < number <= len(self._starts):
             return ""
         start = self.start_of(number)
@@ -51,7 +84,7 @@ class Source:
         return self.text[start : end if end >= 0 else None].rstrip("\r")
 
 
-@attrs.frozen
+@frozen
 class Span:
     """A place in a source: lines and columns count from 1, ``end_column`` is exclusive."""
 
@@ -69,7 +102,7 @@ class Span:
         return attrs.evolve(self, end_line=other.end_line, end_column=other.end_column)
 
 
-_LONGEST = 2000  # characters of a message; what is quoted in longer ones is cut
+_LONGEST = 2000  # characters of a message; longer messages have shortened quotes
 _QUOTED = re.compile(r"`([^`\n]{200,})`|\"([^\"\n]{200,})\"")
 
 
@@ -77,9 +110,9 @@ def _bounded(text: str) -> str:
     return text if len(text) <= _LONGEST else _QUOTED.sub(lambda quote: f"{quote[0][:80]}...{quote[0][-1]}", text)
 
 
-@attrs.frozen
+@frozen
 class Diagnostic:
-    """One mistake. ``message`` starts lower-case and ends without a period; it quotes no more than can be read."""
+    """One mistake. ``message`` starts lower-case and ends without a period; long quotes in it are shortened."""
 
     code: str
     message: str = attrs.field(converter=_bounded)
@@ -87,6 +120,8 @@ class Diagnostic:
     span: Span | None = None
     notes: tuple[str, ...] = ()
     hint: str | None = None
+    kind: Kind = Kind.MISTAKE
+    excess: Excess | None = None
 
     def __str__(self) -> str:
         place = f"{self.span}: " if self.span else ""
@@ -94,10 +129,10 @@ class Diagnostic:
 
 
 class CollcError(Exception):
-    """The input cannot be compiled; ``diagnostics`` says why, all mistakes at once.
+    """The input cannot be compiled; ``diagnostics`` are all mistakes at once.
 
-    ``exit_status`` is what the command ends with: 1 for errors in the input, 2 for wrong usage, 3 where
-    no schedule exists within the limits.
+    ``exit_status`` is the command's exit status: 1 for errors in the input, 2 for wrong usage, 3 if no schedule exists
+    within the limits.
     """
 
     def __init__(self, diagnostics: Diagnostic | Sequence[Diagnostic], exit_status: int = 1):
@@ -107,7 +142,15 @@ class CollcError(Exception):
         self.exit_status = exit_status
         super().__init__("\n".join(str(d) for d in self.diagnostics))
 
-    def __reduce__(self) -> tuple[type, tuple[tuple[Diagnostic, ...], int]]:
+    def is_only(self, *kinds: Kind) -> bool:
+        """Return whether every diagnostic is of one of these kinds."""
+        return all(d.kind in kinds for d in self.diagnostics)
+
+    def is_partly(self, *kinds: Kind) -> bool:
+        """Return whether some diagnostic is of one of these kinds."""
+        return any(d.kind in kinds for d in self.diagnostics)
+
+    def __reduce__(self) -> tuple[Callable[..., CollcError], tuple[object, ...]]:
         return type(self), (self.diagnostics, self.exit_status)
 
 
@@ -119,9 +162,16 @@ def error(
     notes: Iterable[str] = (),
     hint: str | None = None,
     exit_status: int = 1,
+    kind: Kind | None = None,
+    excess: Excess | None = None,
 ) -> CollcError:
-    """Return the exception for one mistake, ready to raise."""
-    return CollcError(Diagnostic(code, message, Severity.ERROR, span, tuple(notes), hint), exit_status)
+    """Return the exception for one mistake, ready to raise.
+
+    The default kind is ``limit`` with an excess, otherwise ``infeasible`` with exit status 3, otherwise ``mistake``.
+    """
+    if kind is None:
+        kind = Kind.LIMIT if excess is not None else Kind.INFEASIBLE if exit_status == 3 else Kind.MISTAKE
+    return CollcError(Diagnostic(code, message, Severity.ERROR, span, tuple(notes), hint, kind, excess), exit_status)
 
 
 def warning(code: str, message: str, *, span: Span | None = None, notes: Iterable[str] = ()) -> Diagnostic:
@@ -129,16 +179,18 @@ def warning(code: str, message: str, *, span: Span | None = None, notes: Iterabl
     return Diagnostic(code, message, Severity.WARNING, span, tuple(notes))
 
 
-_LONG_NAME = 200  # comparing longer ones takes long, and nobody meant another
+_LONG_NAME = 200  # comparing longer names takes long, and they are no typing errors
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return a hint with the known name nearest to ``name``, or nothing where none is near.
+    """Return a hint with the known name nearest to ``name``; None if no name is near.
 
     >>> nearest("hypercub", ["torus", "hypercube"])
     'did you mean `hypercube`?'
     """
     if len(name) > _LONG_NAME:
         return None
-    match = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)
+    from difflib import get_close_matches  # imported where a name is wrong
+
+    match = get_close_matches(name, sorted(known), n=1, cutoff=0.6)
     return f"did you mean `{match[0]}`?" if match else None

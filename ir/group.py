@@ -15,10 +15,11 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 from itertools import permutations
 from math import factorial, prod
-from typing import Any
 
 import attrs
 import numpy as np
+
+from .arrays import Array
 
 __all__ = [
     "GROUPS",
@@ -31,8 +32,6 @@ __all__ = [
     "build_group",
     "parse_group",
 ]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @attrs.frozen
@@ -138,13 +137,15 @@ class Metacyclic(Group):
         a, b = np.asarray(a, dtype=np.int64), np.asarray(b, dtype=np.int64)
         turn = a % self.k + b % self.k
         moved = a // self.k + self._powers[a % self.k] * (b // self.k) + self.s * (turn >= self.k)
-        return moved % self.m * self.k + turn % self.k
+        product: Array = moved % self.m * self.k + turn % self.k
+        return product
 
     def inverse(self, a: Array | int) -> Array:
         a = np.asarray(a, dtype=np.int64)
         back = -(a % self.k) % self.k
         moved = a // self.k + self.s * (back > 0)
-        return -self._powers[back] * moved % self.m * self.k + back
+        inverse: Array = -self._powers[back] * moved % self.m * self.k + back
+        return inverse
 
     @property
     def expression(self) -> str:
@@ -205,12 +206,14 @@ class Semidirect(Group):
     def multiply(self, a: Array | int, b: Array | int) -> Array:
         a, b = np.asarray(a, dtype=np.int64), np.asarray(b, dtype=np.int64)
         moved = self._moved[a % self.k, b // self.k]
-        return Translations(self.shape).multiply(a // self.k, moved) * self.k + (a + b) % self.k
+        product: Array = Translations(self.shape).multiply(a // self.k, moved) * self.k + (a + b) % self.k
+        return product
 
     def inverse(self, a: Array | int) -> Array:
         a = np.asarray(a, dtype=np.int64)
         back = -a % self.k
-        return self._moved[back, Translations(self.shape).inverse(a // self.k)] * self.k + back
+        inverse: Array = self._moved[back, Translations(self.shape).inverse(a // self.k)] * self.k + back
+        return inverse
 
     @property
     def expression(self) -> str:
@@ -240,7 +243,8 @@ class Permutations(Group):
     def multiply(self, a: Array | int, b: Array | int) -> Array:
         images, number, weights = _permutations(self.degree, self.even)
         first, then = np.broadcast_arrays(images[np.asarray(b)], images[np.asarray(a)])
-        return number[np.take_along_axis(then, first, axis=-1) @ weights]
+        product: Array = number[np.take_along_axis(then, first, axis=-1) @ weights]
+        return product
 
     def inverse(self, a: Array | int) -> Array:
         images, number, weights = _permutations(self.degree, self.even)

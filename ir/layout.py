@@ -1,28 +1,26 @@
-"""Where buffers lie in memory: every chunk of every buffer has one address.
+"""The layout of buffers in memory: every chunk of every buffer has one address.
 
-Where a program runs in place, an input location is the same as an output location: the buffers overlap, the
-smaller lying inside the larger, so that aliasing is no more than a choice of where each buffer starts.
+In place, the buffers overlap: the smaller one is inside the larger one, so an input location can be an output location.
+So aliasing is only a choice of the start of each buffer.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-import attrs
 import numpy as np
 
+from .arrays import Array
+from .frozen import frozen
 from .program import Buffer, Program
+from .ragged import starts
 
 __all__ = ["Layout", "layout", "locations", "sizes", "total"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
 
-
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Layout:
-    """Where buffers lie: ``base[rank, buffer]`` is the address of a buffer's first chunk, ``size`` its chunks.
+    """The layout: ``base[rank, buffer]`` is the address of a buffer's first chunk, ``size`` its number of chunks.
 
-    ``total`` addresses in all; those of a rank lie together, from ``start[rank]`` to ``start[rank + 1]``.
+    There are ``total`` addresses; those of a rank are ``start[rank]`` to ``start[rank + 1]`` (exclusive).
     """
 
     base: Array
@@ -32,6 +30,7 @@ class Layout:
 
     @property
     def total(self) -> int:
+        """Addresses of all ranks together, in chunks."""
         return int(self.start[-1])
 
     def name(self, program: Program, address: int) -> str:
@@ -70,7 +69,7 @@ def layout(program: Program, inplace: bool) -> Layout:
 
     In place, buffers of one size coincide; of two sizes, the smaller lies at the rank's own block of the
     larger: in an allgather or gather the input in the output, in a reduce-scatter or scatter the output in
-    the input. Where a rank has no input or no output there is nothing to overlap.
+    the input. A rank without input or without output has no overlap.
     """
     size = sizes(program)
     into, out = size[:, Buffer.INPUT], size[:, Buffer.OUTPUT]
@@ -80,13 +79,13 @@ def layout(program: Program, inplace: bool) -> Layout:
     base[:, Buffer.INPUT] = np.where(shared & (into < out), own, 0)
     base[:, Buffer.OUTPUT] = np.where(shared, np.where(out < into, own, 0), into)
     base[:, Buffer.SCRATCH] = np.where(shared, np.maximum(into, out), into + out)
-    start = np.concatenate([[0], np.cumsum(base[:, Buffer.SCRATCH] + size[:, Buffer.SCRATCH])])
+    start = starts(base[:, Buffer.SCRATCH] + size[:, Buffer.SCRATCH])
     return Layout(base + start[:-1, None], size, start, inplace)
 
 
 def locations(program: Program, where: Layout) -> tuple[Array, Array]:
     """Return the address of each instruction's src and dst; meaningless where the opcode does not use it."""
-    rank = program.block_rank[program.block]
+    rank = program.rank
     src = where.base[rank, program.src_buffer % len(Buffer)] + program.src_offset
     dst = where.base[rank, program.dst_buffer % len(Buffer)] + program.dst_offset
     return src, dst

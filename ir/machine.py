@@ -1,18 +1,16 @@
-"""The machine that programs are written for: concurrent threadblocks, finite FIFOs and waits; no data.
+"""The machine that executes programs: concurrent threadblocks, finite FIFOs and dependencies; no data.
 
-A connection (sending rank, receiving rank, channel) is a FIFO with one block that sends into it and one
-that receives from it. An instruction of count c runs as primitives of at most ``split`` chunks, in order; a
-FIFO holds ``fifo_depth`` primitives.
+A connection (sending rank, receiving rank, channel) is a FIFO. One block sends into it, and one receives from it. An
+instruction of count c runs as primitives of at most ``split`` chunks, in order; a FIFO holds ``fifo_depth`` primitives.
 
-Why one execution decides: blocks are deterministic sequential processes, they choose nothing by what is
-ready (a Kahn network), every FIFO has one producer and one consumer, and what a block waits for, once true,
-stays true until that same block uses it: data stay until their only receiver takes them, a free slot until
-its only sender fills it, a finished dependency is finished for ever. So two steps that are both possible
-can be done in either order with the same result, and every maximal execution performs the same set of
-primitives. If one execution completes all do; if one gets stuck all get stuck, at the same instructions.
-More slots only permit more, so what completes at depth K completes at every greater depth, and an execution
-stuck at depth K can go on at K + 1 as if it had had K + 1 from the start; that finds the least sufficient
-depth in a single execution.
+One execution decides for all. Blocks are deterministic sequential processes that never choose by what is ready (a Kahn
+network), and every FIFO has one producer and one consumer. A condition that a block waits for stays true until the
+block uses it: data stay until their only receiver takes them, a free slot stays until its only sender fills it, and a
+finished dependency stays finished. So two possible steps may be executed in either order with the same result, and
+every maximal execution performs the same set of primitives. If one execution completes, all do; if one deadlocks, all
+deadlock, at the same instructions. More slots only permit more. So a program that completes at depth K completes at
+every greater depth, and an execution that is stuck at depth K can continue at K + 1 as if it had started with K + 1.
+Therefore a single execution finds the least sufficient depth.
 """
 
 from __future__ import annotations
@@ -20,12 +18,15 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
 
-import attrs
 import numpy as np
 
-from .program import Opcode, Program
+from .arrays import Array
+from .connections import Connections, connections, primitives
+from .frozen import frozen
+from .program import Program
+from .ragged import nth_in_group, ranges
+from .waves import completes_in_waves, least_depth, waves
 
 __all__ = [
     "Connections",
@@ -36,65 +37,32 @@ __all__ = [
     "connections",
     "execute",
     "linearization",
+    "message_links",
     "partners",
     "primitives",
+    "receivers",
     "smallest_depth",
     "smallest_split",
 ]
 
-Array = np.ndarray[Any, np.dtype[Any]]
 
-RECEIVES = np.array([op.receives for op in Opcode])
-SENDS = np.array([op.sends for op in Opcode])
-
-
-@attrs.frozen(eq=False)
-class Connections:
-    """The FIFOs of a program: columns ``src``, ``dst`` (ranks) and ``channel``, sorted by them.
-
-    ``outward`` and ``inward`` are the connection that each block sends into and receives from (-1: none);
-    ``sender`` and ``receiver`` are the block at each end of each connection (-1: none).
-    """
-
-    src: Array
-    dst: Array
-    channel: Array
-    outward: Array
-    inward: Array
-    sender: Array
-    receiver: Array
-
-    def __len__(self) -> int:
-        return len(self.src)
-
-
-def connections(program: Program) -> Connections:
-    """Return the connections that the program's blocks name, used or not. Peers must be ranks or -1."""
-    ranks, here = program.num_ranks, program.block_rank.astype(np.int64)
-    names, channel = np.unique(program.channel.astype(np.int64), return_inverse=True)
-    channels = max(len(names), 1)
-    to, source = program.send_peer.astype(np.int64), program.recv_peer.astype(np.int64)
-    out_key = np.where(to >= 0, (here * ranks + to) * channels + channel, -1)
-    in_key = np.where(source >= 0, (source * ranks + here) * channels + channel, -1)
-    keys = np.unique(np.concatenate([out_key[to >= 0], in_key[source >= 0]]))
-    outward = np.where(to >= 0, np.searchsorted(keys, out_key), -1)
-    inward = np.where(source >= 0, np.searchsorted(keys, in_key), -1)
-    sender, receiver = np.full((2, len(keys)), -1, dtype=np.int64)
-    sender[outward[to >= 0]] = np.flatnonzero(to >= 0)
-    receiver[inward[source >= 0]] = np.flatnonzero(source >= 0)
-    pair = keys // channels
-    return Connections(pair // ranks, pair % ranks, names[keys % channels], outward, inward, sender, receiver)
-
-
-def partners(program: Program, links: Connections | None = None) -> Array:
+def partners(program: Program) -> Array:
     """Return for each receiving instruction the one that sends what it receives; -1 where there is none.
 
-    The k-th send of a connection pairs with its k-th receive; each end of it is one block.
+    The k-th send of a connection pairs with its k-th receive; each end of it is one block. The result is read-only.
     """
-    links = links or connections(program)
+    if "partners" not in program.found:
+        program.found["partners"] = _partners(program)
+        program.found["partners"].flags.writeable = False
+    found: Array = program.found["partners"]
+    return found
+
+
+def _partners(program: Program) -> Array:
+    links = connections(program)
     result = np.full(program.num_instructions, -1, dtype=np.int64)
-    sends, sent = _nth(np.flatnonzero(SENDS[program.opcode]), links.outward[program.block])
-    receives, received = _nth(np.flatnonzero(RECEIVES[program.opcode]), links.inward[program.block])
+    sends, sent = _nth(np.flatnonzero(program.sends), links.outward[program.block])
+    receives, received = _nth(np.flatnonzero(program.receives), links.inward[program.block])
     width = program.num_instructions + 1
     sent_key, received_key = sent[0] * width + sent[1], received[0] * width + received[1]
     if len(sends):
@@ -104,20 +72,36 @@ def partners(program: Program, links: Connections | None = None) -> Array:
     return result
 
 
+def receivers(partner: Array) -> Array:
+    """Return for each sending instruction the matching receive; -1 if there is none.
+
+    ``partner`` is the result of :func:`partners`.
+    """
+    result = np.full(len(partner), -1, dtype=np.int64)
+    received = np.flatnonzero(partner >= 0)
+    result[partner[received]] = received
+    return result
+
+
+def message_links(program: Program, links: Connections) -> tuple[Array, Array]:
+    """Return the connection that each instruction receives from, and the one it sends into (-1: none)."""
+    inward = np.where(program.receives, links.inward[program.block], -1)
+    return inward, np.where(program.sends, links.outward[program.block], -1)
+
+
 def _nth(rows: Array, connection: Array) -> tuple[Array, tuple[Array, Array]]:
     """Return rows ordered by connection, and for each its connection and its number within it."""
     rows = rows[np.argsort(connection[rows], kind="stable")]
     group = connection[rows]
-    return rows, (group, np.arange(len(rows)) - np.searchsorted(group, group))
+    return rows, (group, nth_in_group(group))
 
 
-@attrs.frozen
+@frozen
 class Wait:
-    """An instruction that cannot go on, and what it waits for: ``dependency``, ``data`` or ``slot``.
+    """An instruction that cannot continue, and the kind of its wait: ``dependency``, ``data`` or ``slot``.
 
-    ``on`` is the instruction that would end the wait: the dependency, the send of the data, or the next
-    receive from the full FIFO; -1 where the program has none. ``peer`` is the rank at the other end (-1 for
-    a dependency).
+    ``on`` is the instruction that would end the wait: the dependency, the send of the data, or the next receive from
+    the full FIFO; -1 if the program has none. ``peer`` is the rank at the other end (-1 for a dependency).
     """
 
     instruction: int
@@ -126,7 +110,7 @@ class Wait:
     peer: int = -1
 
     def describe(self, program: Program) -> str:
-        """Return the wait in words, both places named."""
+        """Return the wait as text that names both places."""
         target = program.place(self.on) if self.on >= 0 else ""
         match self.kind:
             case "dependency":
@@ -140,19 +124,19 @@ class Wait:
         return f"{program.place(self.instruction)} {what}"
 
 
-@attrs.frozen
+@frozen
 class Deadlock:
-    """Where an execution got stuck: the first wait of every unfinished block, in block order.
+    """A deadlock: the first wait of every unfinished block, in block order.
 
-    ``cycle`` are waits of which each is ended only by the block of the next, and the last by that of the
-    first; it is empty where the chain of waits ends at something that never comes.
+    ``cycle`` are waits that each only the block of the next wait could end, and the last only the block of the first.
+    It is empty if the chain of waits ends at an instruction that does not exist.
     """
 
     waits: tuple[Wait, ...]
     cycle: tuple[Wait, ...]
 
     def describe(self, program: Program, most: int = 6) -> str:
-        """Return the cycle (or the first waits) in words, naming at most ``most`` of them."""
+        """Return the cycle (or the first waits) as text with at most ``most`` of them."""
         shown = self.cycle or self.waits
         text = "; ".join(wait.describe(program) for wait in shown[:most])
         if len(shown) > most:
@@ -162,13 +146,12 @@ class Deadlock:
         return text
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Execution:
     """One execution: primitives ``first[j]`` .. ``stop[j]`` (exclusive) of ``instruction[j]``, row after row.
 
-    The order is one that all waits allow. ``depth`` is the FIFO depth it ran with: the one given, or the
-    least that completes. ``deadlock`` says where it got stuck, if it did; the rows are what was done until
-    then.
+    The order respects all waits. ``depth`` is the FIFO depth: the one given, or the least that completes. ``deadlock``
+    is the deadlock, or None; the rows are the primitives executed until then.
     """
 
     instruction: Array
@@ -182,15 +165,13 @@ class Execution:
     def order(self) -> Array:
         """All primitives in order: rows (instruction, primitive)."""
         sizes = self.stop - self.first
-        start = np.cumsum(sizes) - sizes
-        primitive = np.arange(sizes.sum()) - np.repeat(start - self.first, sizes)
-        return np.stack([np.repeat(self.instruction, sizes), primitive], axis=1)
+        return np.stack([np.repeat(self.instruction, sizes), ranges(self.first, sizes)], axis=1)
 
     @cached_property
     def finished(self) -> Array:
-        """The instructions in the order in which they finished; those of a deadlock that did not are missing.
+        """The instructions in the order in which they finished, without those that a deadlock stopped.
 
-        Each comes after its predecessor in its block, its dependencies and the sends of what it receives.
+        Each comes after its predecessor in its block, its dependencies and its matching send.
         """
         last = np.full(int(self.instruction.max(initial=-1)) + 1, -1, dtype=np.int64)
         last[self.instruction] = np.arange(len(self.instruction))
@@ -198,31 +179,22 @@ class Execution:
         return rows[~np.isin(rows, [w.instruction for w in self.deadlock.waits])] if self.deadlock else rows
 
 
-def primitives(program: Program, split: int | None) -> Array:
-    """Return how many primitives each instruction runs as; a nop counts as one.
-
-    Raises ValueError for a split below 1.
-    """
-    if split is None:
-        return np.ones(program.num_instructions, dtype=np.int64)
-    if split < 1:
-        raise ValueError(f"split must be at least 1 chunk, found {split}")
-    return np.maximum(-(-program.count.astype(np.int64) // split), 1)
-
-
 class _State:
-    """Where everything stands: lists indexed by block, instruction or connection."""
+    """The state of an execution: lists indexed by block, instruction or connection."""
 
     def __init__(self, program: Program, split: int | None, depth: int):
         self.program, self.links, self.depth = program, connections(program), depth
-        self.at = program.block_start[:-1].tolist()  # block -> the instruction it is at
-        self.end = program.block_start[1:].tolist()
+        self.at: list[int] = program.block_start[:-1].tolist()  # block -> the instruction it is at
+        self.end: list[int] = program.block_start[1:].tolist()
         self.made = [0] * program.num_blocks  # block -> primitives of that instruction already done
-        self.inward, self.outward = self.links.inward.tolist(), self.links.outward.tolist()
-        self.size = primitives(program, split).tolist()
-        self.kind = (RECEIVES[program.opcode] + 2 * SENDS[program.opcode]).tolist()
-        self.wait_at = program.dep_start[:-1].tolist()  # instruction -> its first dependency not known to be done
-        self.wait_end, self.deps = program.dep_start[1:].tolist(), program.deps.tolist()
+        self.inward: list[int] = self.links.inward.tolist()
+        self.outward: list[int] = self.links.outward.tolist()
+        self.size: list[int] = primitives(program, split).tolist()
+        self.kind = (program.receives + 2 * program.sends).tolist()
+        # instruction -> its first dependency not known to be done
+        self.wait_at: list[int] = program.dep_start[:-1].tolist()
+        self.wait_end: list[int] = program.dep_start[1:].tolist()
+        self.deps: list[int] = program.deps.tolist()
         self.done = bytearray(program.num_instructions)
         self.waiting: dict[int, list[int]] = {}  # instruction -> the blocks that wait for it
         self.sent, self.taken = [0] * len(self.links), [0] * len(self.links)
@@ -230,11 +202,11 @@ class _State:
             [-1] * len(self.links),
             [-1] * len(self.links),
         )  # the block waiting at each end
-        self.stalled: list[int] = []  # blocks that found their FIFO full, some of them woken since
+        self.stalled: list[int] = []  # blocks that found their FIFO full; some have been woken since
         self.runs: list[tuple[int, int, int]] = []
 
     def run(self, blocks: list[int]) -> None:
-        """Execute until neither ``blocks``, nor any block that they wake, can go on."""
+        """Execute until neither ``blocks``, nor any block that they wake, can continue."""
         at, end, made, size, kind, runs = self.at, self.end, self.made, self.size, self.kind, self.runs
         wait_at, wait_end, waiting, done = self.wait_at, self.wait_end, self.waiting, self.done
         while blocks:
@@ -258,7 +230,7 @@ class _State:
             at[block] = i
 
     def _must_wait(self, instruction: int, block: int) -> bool:
-        """Leave ``block`` with the first unfinished dependency of its instruction, if there is one."""
+        """Let ``block`` wait for the first unfinished dependency of its instruction, if there is one."""
         k, end = self.wait_at[instruction], self.wait_end[instruction]
         while k < end and self.done[self.deps[k]]:
             k += 1
@@ -268,10 +240,9 @@ class _State:
         return k < end
 
     def _transfer(self, instruction: int, block: int, first: int, woken: list[int]) -> int:
-        """Move primitives from ``first`` on through the FIFOs; return how far that went before the block
-        must wait.
+        """Move primitives from ``first`` on through the FIFOs; return the first one that must wait.
 
-        A block that cannot finish its instruction is left at the FIFO that stops it.
+        A block that cannot finish its instruction waits at the FIFO that stops it.
         """
         kind, last = self.kind[instruction], self.size[instruction]
         source, sink, sent, taken = self.inward[block], self.outward[block], self.sent, self.taken
@@ -298,7 +269,7 @@ class _State:
         return last
 
     def deepen(self) -> list[int]:
-        """Add a slot to every FIFO if a block waits for one; return the blocks that this lets go on."""
+        """Add a slot to every FIFO if a block waits for one; return the blocks that can then continue."""
         freed = [b for b in dict.fromkeys(self.stalled) if self._is_writer(b)]
         self.stalled.clear()
         self.depth += bool(freed)
@@ -310,7 +281,7 @@ class _State:
         return self.writer[self.outward[block]] == block
 
     def deadlock(self) -> Deadlock | None:
-        """Return what the unfinished blocks wait for, or nothing where all have finished."""
+        """Return the waits of the unfinished blocks; None if all have finished."""
         stuck = [b for b in range(self.program.num_blocks) if self.at[b] < self.end[b]]
         if not stuck:
             return None
@@ -321,7 +292,7 @@ class _State:
         return Deadlock(tuple(waits.values()), tuple(cycle))
 
     def _wait(self, block: int) -> tuple[Wait, int]:
-        """Return what an unfinished block waits for and the block that could end it (-1: none)."""
+        """Return the wait of an unfinished block, and the block that could end it (-1: none)."""
         i, source, sink = self.at[block], self.inward[block], self.outward[block]
         if self.wait_at[i] < self.wait_end[i]:
             on = self.deps[self.wait_at[i]]
@@ -336,29 +307,28 @@ class _State:
 
 
 def _cycle(behind: dict[int, int]) -> list[int]:
-    """Return a cycle of a partial function, starting from its least element; empty where there is none."""
+    """Return a cycle of a partial function, starting from its least element; empty if there is none."""
     seen: set[int] = set()
     for start in behind:
-        path: list[int] = []
+        chain: list[int] = []
         here = start
         while here in behind and here not in seen:
             seen.add(here)
-            path.append(here)
+            chain.append(here)
             here = behind[here]
-        if here in path:
-            cycle = path[path.index(here) :]
+        if here in chain:
+            cycle = chain[chain.index(here) :]
             least = cycle.index(min(cycle))
             return cycle[least:] + cycle[:least]
     return []
 
 
 def execute(program: Program, fifo_depth: int | None = None, split: int | None = None) -> Execution:
-    """Execute a program's control with FIFOs of ``fifo_depth`` primitives (None: unbounded): who waits for whom.
+    """Execute a program's control, without data, with FIFOs of ``fifo_depth`` primitives (None: unbounded).
 
-    An instruction runs as primitives of at most ``split`` chunks (None: as one primitive). Unbounded
-    executions report the least depth that completes. The program must be well formed (the verifier's
-    ``structure`` check). Runs in time linear in instructions and primitives. Raises ValueError for a
-    negative depth or a split below 1.
+    An instruction runs as primitives of at most ``split`` chunks (None: as one primitive). Unbounded executions report
+    the least depth that completes. The program must be well formed (the verifier's ``structure`` check). The time is
+    linear in instructions and primitives. Raises ValueError for a negative depth or a split below 1.
     """
     if fifo_depth is not None and fifo_depth < 0:
         raise ValueError(f"fifo_depth must not be negative, found {fifo_depth}")
@@ -372,34 +342,28 @@ def execute(program: Program, fifo_depth: int | None = None, split: int | None =
 
 
 def completes_with(program: Program, fifo_depth: int, split: int | None = None) -> bool:
-    """Return whether a program completes with FIFOs of a depth, as :func:`execute` finds, in less time."""
-    from .waves import passes_through
-
-    swift = passes_through(program, fifo_depth, split)
-    return execute(program, fifo_depth, split).deadlock is None if swift is None else swift
+    """Return whether a program completes with FIFOs of a depth: the same as :func:`execute` finds, but faster."""
+    completes = completes_in_waves(program, fifo_depth, split)
+    return execute(program, fifo_depth, split).deadlock is None if completes is None else completes
 
 
 def linearization(program: Program) -> Array:
-    """Return all instructions in some order that all waits allow; those of a deadlock that never finish are missing."""
-    from .waves import waves
-
-    swift = waves(program)
-    return execute(program).finished if swift is None else swift.instruction
+    """Return all instructions in an order that respects all waits, without those that a deadlock stops."""
+    found = waves(program)
+    return execute(program).finished if found is None else found.instruction
 
 
 def smallest_depth(program: Program, split: int | None = None) -> int | None:
-    """Return the least FIFO depth at which the program completes, or nothing where it never does."""
-    from .waves import least_depth
-
-    swift = least_depth(program, split)
-    if swift is not None:
-        return swift
+    """Return the least FIFO depth at which the program completes; None if it never does."""
+    found = least_depth(program, split)
+    if found is not None:
+        return found
     execution = execute(program, None, split)
     return None if execution.deadlock else execution.depth
 
 
 def smallest_split(program: Program, fifo_depth: int, splits: Sequence[int]) -> int | None:
-    """Return the first of ascending ``splits`` at which the program completes, or nothing where it does at none.
+    """Return the first of ascending ``splits`` at which the program completes; None if it completes at none.
 
     Both ends of every message must have the same count (the verifier's ``matched`` check). Then a program that
     completes with a split of A chunks completes with every greater one, B, so a few executions decide.
@@ -415,7 +379,7 @@ def smallest_split(program: Program, fifo_depth: int, splits: Sequence[int]) -> 
     def completes(split: int) -> bool:
         return completes_with(program, fifo_depth, split)
 
-    if splits and completes(splits[0]):  # as most programs do
+    if splits and completes(splits[0]):  # the usual case
         return splits[0]
     at = bisect_left(splits, True, lo=1, key=completes) if splits else 0
     return splits[at] if at < len(splits) else None

@@ -1,51 +1,61 @@
-"""Forests -> steps: which interval of which shard crosses which tree edge when, all edges and pieces at once."""
+"""Pipelined forests: which interval of which shard crosses which tree edge in which step."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
-from .arrays import as_column
-from .schedule import Action, Forest, Schedule
+from .arrays import Array, as_column
+from .frozen import frozen
+from .ragged import owners, ranges, starts
 
-__all__ = ["to_steps", "turns"]
+if TYPE_CHECKING:
+    from .schedule import Forest
 
-Array = np.ndarray[Any, np.dtype[Any]]
+__all__ = ["Crossings", "crossings", "first_steps"]
 
 _WIDEST = 1 << 62
 
 
-def to_steps(forest: Forest, pieces: int) -> Schedule:
-    """Return the pipelined step form of a sound forest; see :meth:`~collc.ir.schedule.Forest.to_steps`."""
+@frozen(eq=False)
+class Crossings:
+    """When data cross the edges of a forest: ``lo[i]`` .. ``hi[i]`` (exclusive) of ``shard[i]`` cross the edge of the
+    forest's row ``edge[i]`` in ``step[i]``. Steps never decrease. Ends are in 1/(parts x pieces) of a shard.
+    """
+
+    step: Array
+    edge: Array
+    shard: Array
+    lo: Array
+    hi: Array
+
+
+def crossings(forest: Forest, pieces: int) -> Crossings:
+    """Return the data that cross the edges of a well-formed forest in ``pieces`` pieces.
+
+    :meth:`~collc.ir.schedule.Forest.to_steps` defines the steps.
+    """
     cuts = _cuts(forest, pieces)
     tree = forest.tree.astype(np.int64)
-    inward = forest.inward[tree].astype(bool)
-    begin = turns(forest)
+    begin = first_steps(forest)
     count = np.bincount(cuts.tree, minlength=forest.num_trees)
     edge, cut = _paired(tree, count)
     step = as_column(begin[edge] + cuts.piece[cut])  # narrow: sorting is linear then
     order = np.argsort(step, kind="stable")
     edge, cut = edge[order], cut[order]
-    return Schedule(
-        forest.topology, forest.collective, forest.parts * pieces, step=step[order],
-        action=np.where(inward, Action.REDUCE, Action.COPY)[edge], shard=cuts.shard[cut], lo=cuts.lo[cut],
-        hi=cuts.hi[cut], route=forest.route[edge], routes=forest.routes, scheduler=forest.scheduler,
-    )  # fmt: skip
+    return Crossings(step[order], edge, cuts.shard[cut], cuts.lo[cut], cuts.hi[cut])
 
 
-def turns(forest: Forest) -> Array:
-    """Return the step in which the first piece uses each edge; every later piece uses it one step after the other."""
+def first_steps(forest: Forest) -> Array:
+    """Return the step in which the first piece uses each edge; each later piece uses it one step later."""
     climb = forest.heights[0]
     return np.where(forest.inward[forest.tree] == 1, climb - forest.depth, climb + forest.depth - 1)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Cuts:
-    """What a tree carries: row i is ``lo`` .. ``hi`` of ``shard``, of piece ``piece`` of tree ``tree``; by tree, piece
-    and shard.
-    """
+    """The data of trees: ``lo`` .. ``hi`` of ``shard`` is in ``piece`` of ``tree``; sorted by tree, piece and shard."""
 
     tree: Array
     piece: Array
@@ -55,11 +65,9 @@ class _Cuts:
 
 
 def _paired(tree: Array, count: Array) -> tuple[Array, Array]:
-    """Return for every edge each cut of its tree: (edge, cut), by edge; ``count`` is the number of cuts a tree has."""
+    """Return (edge, cut) for every edge and each cut of its tree, by edge; ``count`` is each tree's number of cuts."""
     each = count[tree]
-    edge = np.repeat(np.arange(len(tree)), each)
-    first = (np.cumsum(count) - count)[tree] - (np.cumsum(each) - each)
-    return edge, first[edge] + np.arange(len(edge))
+    return owners(each), ranges(starts(count)[tree], each)
 
 
 def _cuts(forest: Forest, pieces: int) -> _Cuts:
@@ -73,13 +81,13 @@ def _cuts(forest: Forest, pieces: int) -> _Cuts:
 
 
 def _below(forest: Forest) -> Array:
-    """Return what the trees before it of its stack carry, for each tree, in 1/parts."""
+    """Return for each tree the sum of the shares before it, of its direction and root, in 1/parts."""
     stack = forest.inward.astype(np.int64)
     if not forest.whole:
         stack = stack * forest.collective.num_ranks + forest.root
     order = np.argsort(stack, kind="stable")
     weight = forest.weight[order].astype(np.int64)
-    before = np.cumsum(weight) - weight  # over all stacks it may leave 64 bits, and comes back by the difference
+    before = starts(weight)[:-1]  # the sum may overflow 64 bits; the difference is right again
     first = np.searchsorted(stack[order], stack[order])
     below = np.empty(forest.num_trees, dtype=np.int64)
     below[order] = before - before[first]
@@ -87,13 +95,11 @@ def _below(forest: Forest) -> Array:
 
 
 def _spread(tree: Array, piece: Array, lo: Array, hi: Array, parts: int, shards: int) -> _Cuts:
-    """Cut intervals of the whole vector, given in 1/parts, where shards end, in 1/parts of a shard each."""
+    """Cut intervals of the whole vector, in 1/parts of it, at the ends of shards; results are in 1/parts of a shard."""
     if parts * shards >= _WIDEST:
         lo, hi = lo.astype(object), hi.astype(object)
     lo, hi = lo * shards, hi * shards
     first, end = (lo // parts).astype(np.int64), (-(-hi // parts)).astype(np.int64)
-    which = np.repeat(np.arange(len(tree)), end - first)
-    count = end - first
-    shard = first[which] + np.arange(len(which)) - (np.cumsum(count) - count)[which]
+    which, shard = owners(end - first), ranges(first, end - first)
     base = shard.astype(lo.dtype) * parts
     return _Cuts(tree[which], piece[which], shard, np.maximum(lo[which] - base, 0), np.minimum(hi[which] - base, parts))

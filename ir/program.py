@@ -1,8 +1,8 @@
-"""What each rank executes: threadblocks of instructions over three buffers. All code generators start here."""
+"""Programs: threadblocks of instructions over three buffers of each rank. All code generators start here."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import IntEnum
 from functools import cached_property
 from typing import Any
@@ -10,80 +10,36 @@ from typing import Any
 import attrs
 import numpy as np
 
-from .arrays import Columnar, as_column
+from .arrays import Array, Columnar, Columns, as_column
 from .collective import Collective
+from .frozen import frozen
+from .opcodes import FUSED, LOCAL, READS_DST, READS_SRC, RECEIVES, REDUCES, SENDS, WRITES_DST, Opcode
+from .ragged import group_starts, owners, starts
 
 __all__ = ["BLOCK_COLUMNS", "INSTRUCTION_COLUMNS", "Buffer", "Opcode", "Program"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
 
 class Buffer(IntEnum):
+    """The buffers of a rank: the call's input and output, and the program's own scratch."""
+
     INPUT = 0
     OUTPUT = 1
     SCRATCH = 2
 
 
-class Opcode(IntEnum):
-    """What an instruction does, chunk by chunk; all locations are on the executing rank (msccl-xml notes, 1.4).
-
-    "in" is what arrives from the threadblock's receive peer, "out" what leaves to its send peer.
-    """
-
-    NOP = 0  #                      waits for its dependencies
-    SEND = 1  #                     out <- src
-    RECV = 2  #                     dst <- in
-    COPY = 3  #                     dst <- src
-    REDUCE = 4  #                   dst <- src + dst
-    RECV_COPY_SEND = 5  #           dst <- in; out <- in
-    RECV_REDUCE_COPY = 6  #         dst <- src + in
-    RECV_REDUCE_SEND = 7  #         out <- src + in
-    RECV_REDUCE_COPY_SEND = 8  #    dst <- src + in; out <- src + in
-
-    @property
-    def sends(self) -> bool:
-        return self in _SENDS
-
-    @property
-    def receives(self) -> bool:
-        return self in _RECEIVES
-
-    @property
-    def reads_src(self) -> bool:
-        return self in _READS
-
-    @property
-    def writes_dst(self) -> bool:
-        return self in _WRITES
-
-    @property
-    def reads_dst(self) -> bool:
-        return self is Opcode.REDUCE
-
-    @property
-    def reduces(self) -> bool:
-        return self in _REDUCES
-
-
-_SENDS = frozenset({1, 5, 7, 8})
-_RECEIVES = frozenset({2, 5, 6, 7, 8})
-_READS = frozenset({1, 3, 4, 6, 7, 8})
-_WRITES = frozenset({2, 3, 4, 5, 6, 8})
-_REDUCES = frozenset({4, 6, 7, 8})
-
 BLOCK_COLUMNS = ("block_rank", "send_peer", "recv_peer", "channel")
 INSTRUCTION_COLUMNS = ("opcode", "src_buffer", "src_offset", "dst_buffer", "dst_offset", "count")
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Program(Columnar):
     """Threadblocks (rows of the block columns, sorted by rank) and their instructions (rows, block by block, in order).
 
-    Every shard is cut in ``chunks`` chunks; offsets and counts are chunks. Input and output buffers are laid out as
-    :meth:`Collective.input_slots` and ``output_slots`` say; ``scratch[r]`` chunks of scratch are rank r's.
-    Peers are -1 where a block has none; a location that an opcode does not use is 0, 0. ``deps`` are rows of
-    instructions of other blocks of the same rank that must have finished; instruction i waits for
-    ``deps[dep_start[i]:dep_start[i+1]]``. Messages between a pair of ranks on a channel arrive in the order sent.
+    Every shard has ``chunks`` chunks; offsets and counts are in chunks. :meth:`Collective.input_slots` and
+    ``output_slots`` define the layout of input and output; rank r has ``scratch[r]`` chunks of scratch. A peer of -1
+    means none. A location that an opcode does not use is 0, 0. ``deps`` are rows of instructions of other blocks of the
+    same rank; instruction i starts after ``deps[dep_start[i]:dep_start[i+1]]`` have finished. Messages between two
+    ranks on one channel arrive in the order sent.
     """
 
     collective: Collective
@@ -108,31 +64,45 @@ class Program(Columnar):
     SCALARS = ("collective", "chunks", "name", "scheduler")
     COLUMNS = ("scratch", *BLOCK_COLUMNS, "block_start", *INSTRUCTION_COLUMNS, "dep_start", "deps")
 
+    @cached_property
+    def found(self) -> dict[Any, Any]:  # Any: each function has its own key and type
+        """What functions of other modules have worked out of it, by their names. Nobody changes it."""
+        return {}
+
     @property
     def num_ranks(self) -> int:
+        """Ranks of the program's collective."""
         return self.collective.num_ranks
 
     @property
     def num_blocks(self) -> int:
+        """Threadblocks of all ranks together."""
         return len(self.block_rank)
 
     @property
     def num_instructions(self) -> int:
+        """Instructions of all threadblocks together."""
         return len(self.opcode)
 
     @property
     def num_channels(self) -> int:
+        """One more than the largest channel number; 1 without threadblocks."""
         return int(self.channel.max(initial=0)) + 1
 
     @cached_property
     def rank_blocks(self) -> Array:
         """The first block of each rank, then the number of blocks."""
-        return np.searchsorted(self.block_rank, np.arange(self.num_ranks + 1))
+        return group_starts(self.block_rank, self.num_ranks)
 
     @cached_property
     def block(self) -> Array:
         """The block of each instruction."""
-        return np.repeat(np.arange(self.num_blocks), np.diff(self.block_start.astype(np.int64)).astype(np.int64))
+        return owners(np.diff(self.block_start.astype(np.int64)))
+
+    @cached_property
+    def rank(self) -> Array:
+        """The rank of each instruction."""
+        return self.block_rank.astype(np.int64)[self.block]
 
     @cached_property
     def block_id(self) -> Array:
@@ -144,21 +114,83 @@ class Program(Columnar):
         """Each instruction's number within its block."""
         return np.arange(self.num_instructions) - self.block_start[self.block].astype(np.int64)
 
+    @cached_property
+    def num_dependencies(self) -> Array:
+        """The number of dependencies of each instruction."""
+        return np.diff(self.dep_start.astype(np.int64))
+
+    @cached_property
+    def dependent(self) -> Array:
+        """The instruction that has the dependency, for each entry of ``deps``."""
+        return owners(self.num_dependencies)
+
+    # ---- masks: what each instruction does; read-only
+
+    @cached_property
+    def sends(self) -> Array:
+        """Which instructions send to their send peer."""
+        return self._each(SENDS)
+
+    @cached_property
+    def receives(self) -> Array:
+        """Which instructions take what arrives from their receive peer."""
+        return self._each(RECEIVES)
+
+    @cached_property
+    def reads_src(self) -> Array:
+        """Which instructions read their src location."""
+        return self._each(READS_SRC)
+
+    @cached_property
+    def reads_dst(self) -> Array:
+        """Which instructions read their dst location before they write there."""
+        return self._each(READS_DST)
+
+    @cached_property
+    def writes_dst(self) -> Array:
+        """Which instructions write their dst location."""
+        return self._each(WRITES_DST)
+
+    @cached_property
+    def reduces(self) -> Array:
+        """Which instructions combine two operands by the collective's operation."""
+        return self._each(REDUCES)
+
+    @cached_property
+    def fused(self) -> Array:
+        """Which instructions add or send on what they receive."""
+        return self._each(FUSED)
+
+    @cached_property
+    def local(self) -> Array:
+        """Which instructions neither send nor receive."""
+        return self._each(LOCAL)
+
+    def _each(self, table: Array) -> Array:
+        mask = table[self.opcode]
+        mask.flags.writeable = False
+        return mask
+
+    def uses(self, end: str, buffer: Buffer | None = None) -> Array:
+        """Return which instructions use their location ``end``, ``src`` or ``dst``, in this buffer or (None) in any."""
+        used = self.reads_src if end == "src" else self.writes_dst
+        return used if buffer is None else used & (getattr(self, f"{end}_buffer") == buffer)
+
     def input_chunks(self, rank: int) -> int:
-        """Chunks in the input buffer of a rank (0 where the collective gives it none)."""
+        """Return the chunks of a rank's input buffer (0 if the collective gives it none)."""
         return self._buffer(rank, self.collective.input_slots, self.collective.input_shards)
 
     def output_chunks(self, rank: int) -> int:
-        """Chunks in the output buffer of a rank (0 where the collective gives it none)."""
+        """Return the chunks of a rank's output buffer (0 if the collective gives it none)."""
         return self._buffer(rank, self.collective.output_slots, self.collective.output_shards)
 
-    def _buffer(self, rank: int, slots: Any, shards: int) -> int:
+    def _buffer(self, rank: int, slots: Callable[[int, int], Array], shards: int) -> int:
         # a rank that has any shard has its own, which in an alltoall is the one from itself to itself
         own = rank * (self.num_ranks + 1) if self.collective.kind == "alltoall" else rank
         return shards * self.chunks if slots(rank, own) >= 0 else 0
 
-    def waits(self, instruction: int) -> list[int]:
-        """Return the instructions that one waits for."""
+    def dependencies(self, instruction: int) -> list[int]:
+        """Return the dependencies of one instruction."""
         return [int(d) for d in self.deps[self.dep_start[instruction] : self.dep_start[instruction + 1]]]
 
     def place(self, instruction: int) -> str:
@@ -181,18 +213,18 @@ class Program(Columnar):
     ) -> Program:
         """Return the program of ``(rank, send peer, recv peer, channel)`` blocks and a list of instructions for each.
 
-        An instruction is ``(opcode, src buffer, src offset, dst buffer, dst offset, count, deps)``; deps are row
-        numbers in the order given. Meant for readers and tests; passes build columns.
+        An instruction is ``(opcode, src buffer, src offset, dst buffer, dst offset, count, deps)``; ``deps`` are row
+        numbers in the order given. Readers and tests use this method; passes build columns.
         """
         listed = [list(rows) for rows in instructions]
         flat = [row for rows in listed for row in rows]
-        columns = {c: [row[i] for row in flat] for i, c in enumerate(INSTRUCTION_COLUMNS)}
-        waits = [list(row[6]) for row in flat]
+        columns: Columns = {c: [row[i] for row in flat] for i, c in enumerate(INSTRUCTION_COLUMNS)}
+        deps = [list(row[6]) for row in flat]
         table = list(blocks)
         return cls(
             collective, chunks, list(scratch),
             **{c: [row[i] for row in table] for i, c in enumerate(BLOCK_COLUMNS)},
-            block_start=np.cumsum([0, *(len(rows) for rows in listed)]), **columns,
-            dep_start=np.cumsum([0, *(len(w) for w in waits)]), deps=[d for w in waits for d in w],
+            block_start=starts([len(rows) for rows in listed]), **columns,
+            dep_start=starts([len(of_row) for of_row in deps]), deps=[d for of_row in deps for d in of_row],
             name=name, scheduler=scheduler,
         )  # fmt: skip

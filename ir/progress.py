@@ -1,6 +1,6 @@
-"""Word of how far long work is, for whoever watches it: neither rooms nor the API know who does.
+"""Progress of long work, for an observer that the work does not know.
 
-It stands in the context of the caller, so that compilations in several threads do not hear each other.
+The observer is stored in the caller's context, so that compilations in several threads do not share it.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from contextvars import ContextVar
 
 __all__ = ["progress", "watched"]
 
-#: ``tell(what, done, total)``; a total of 0 says that nobody knows it
-Tell = Callable[[str, int, int], None]
+#: ``observer(what, done, total)``; a total of 0 means that it is unknown
+Observer = Callable[[str, int, int], None]
 
-_TELL: ContextVar[Tell | None] = ContextVar("tell", default=None)
+_OBSERVER: ContextVar[Observer | None] = ContextVar("observer", default=None)
 
 
 @contextmanager
-def watched(tell: Tell) -> Iterator[None]:
-    """Have ``tell`` called, in this thread, by all work inside that says how far it is."""
-    token = _TELL.set(tell)
+def watched(observer: Observer) -> Iterator[None]:
+    """Call ``observer``, in this thread, whenever work inside reports its progress."""
+    token = _OBSERVER.set(observer)
     try:
         yield
     finally:
-        _TELL.reset(token)
+        _OBSERVER.reset(token)
 
 
 def progress(what: str, done: int = 0, total: int = 0) -> None:
-    """Say what is being done, and how much of it; cheap enough for every round of a loop of milliseconds."""
-    tell = _TELL.get()
-    if tell is not None:
-        tell(what, done, total)
+    """Report the current work and how much of it is done; cheap enough for every round of a loop of milliseconds."""
+    observer = _OBSERVER.get()
+    if observer is not None:
+        observer(what, done, total)

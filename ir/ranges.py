@@ -1,4 +1,4 @@
-"""Lists of numbers in short, as the language writes them: ``12..16`` is 12, 13, 14 and 15."""
+"""Short texts of lists of numbers, in the language's notation: ``12..16`` is 12, 13, 14 and 15."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Who sends which part of which shard over which links, and when: the chunk-level IR.
+"""Schedules: which part of which shard moves along which route in which step.
 
-Two forms. A :class:`Schedule` gives every transfer a step; a :class:`Forest` gives every shard weighted spanning
-trees. Both are columns, one row a transfer or tree edge, because a torus of 2,500 ranks has 6 million.
+There are two forms. A :class:`Schedule` gives every transfer a step; a :class:`Forest` gives every shard weighted
+spanning trees. Both are columns with one row per transfer or tree edge, because a torus of 2,500 ranks has 6 million.
 """
 
 from __future__ import annotations
@@ -10,30 +10,34 @@ from collections.abc import Sequence
 from enum import IntEnum
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
-from .arrays import Columnar, as_column
+from .arrays import Array, Columnar, as_column
 from .collective import Collective
+from .frozen import frozen
+from .pipelining import crossings
+from .ragged import group_starts, ranges, starts
 from .topology import Topology
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 __all__ = ["Action", "Forest", "Routes", "Schedule"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
 
 class Action(IntEnum):
-    """What the receiver does with what arrives: keep it, or add it to what it has."""
+    """What the receiver does with the data: store them, or add them to its own."""
 
     COPY = 0
     REDUCE = 1
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Routes(Columnar):
-    """Paths of links through switches: route r is ``links[start[r]:start[r+1]]``, rank to rank."""
+    """Routes from rank to rank: route r is ``links[start[r]:start[r+1]]``."""
 
     start: Array = attrs.field(converter=as_column)
     links: Array = attrs.field(converter=as_column)
@@ -43,18 +47,28 @@ class Routes(Columnar):
     def __len__(self) -> int:
         return len(self.start) - 1
 
+    @cached_property
+    def lengths(self) -> Array:
+        """The number of links of each route."""
+        return np.diff(self.start.astype(np.int64))
+
+    def places(self, chosen: Array) -> Array:
+        """Return the places in ``links`` of the links of the chosen routes, route after route."""
+        return ranges(self.start[chosen], self.lengths[chosen])
+
     @classmethod
-    def of(cls, paths: Sequence[Sequence[int]]) -> Routes:
+    def of(cls, lists: Sequence[Sequence[int]]) -> Routes:
         """Return the routes with these lists of links."""
-        start = np.cumsum([0, *(len(p) for p in paths)])
-        return cls(start, [link for path in paths for link in path])
+        start = starts([len(links) for links in lists])
+        return cls(start, [link for links in lists for link in links])
 
     @classmethod
     def direct(cls, num_links: int) -> Routes:
         """Return the routes of a network without switches: route r is link r alone."""
         return cls(np.arange(num_links + 1), np.arange(num_links))
 
-    def path(self, route: int) -> list[int]:
+    def links_of(self, route: int) -> list[int]:
+        """Return the links of one route, from its sender to its receiver."""
         return [int(x) for x in self.links[self.start[route] : self.start[route + 1]]]
 
     @cached_property
@@ -71,17 +85,16 @@ class Routes(Columnar):
         return topology.dst[self.links[self.start[1:].astype(np.int64) - 1]]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Schedule(Columnar):
     """Step form: each row is a transfer.
 
     Row i moves parts ``lo[i]`` .. ``hi[i]`` (exclusive) of shard ``shard[i]`` along ``route[i]`` at ``step[i]``; the
     receiver copies or reduces, as ``action[i]`` says.
 
-    A shard is cut in ``parts`` equal parts, so the row moves the exact interval [lo/parts, hi/parts) of it. Before the
-    discretize pass ``parts`` is merely a common denominator; after it (``discrete``) a part is a chunk that runtimes
-    move whole. Steps count from 0 and never decrease from row to row; transfers of one step happen together:
-    all read what was there before the step.
+    A row moves the exact interval [lo/parts, hi/parts) of its shard. Before the pass `discretize`, ``parts`` is only a
+    common denominator; after it (``discrete``) it is the number of chunks per shard. Steps count from 0 and never
+    decrease from row to row. Transfers of one step happen at the same time: all read the data from before the step.
     """
 
     topology: Topology
@@ -107,6 +120,7 @@ class Schedule(Columnar):
 
     @property
     def num_steps(self) -> int:
+        """Steps, counted to the last that has a transfer."""
         return int(self.step[-1]) + 1 if len(self) else 0
 
     @cached_property
@@ -122,35 +136,34 @@ class Schedule(Columnar):
     @cached_property
     def step_start(self) -> Array:
         """The first row of each step, then the number of rows: ``num_steps + 1`` entries."""
-        return np.searchsorted(self.step, np.arange(self.num_steps + 1))
+        return group_starts(self.step, self.num_steps)
 
     def rows(self, keep: Array) -> Schedule:
         """Return the schedule of the rows that ``keep`` selects (a mask or row numbers, steps not decreasing)."""
         return attrs.evolve(self, **{c: getattr(self, c)[keep] for c in self.COLUMNS})
 
 
-def _directions(values: Any) -> Array:
-    """Return a column of 0 (outward) and 1 (inward); one truth value for all trees stays one until their number is
-    known.
-    """
+def _directions(values: ArrayLike) -> Array:
+    """Return a column of 0 (outward) and 1 (inward); a single truth value waits until the number of trees is known."""
     return np.asarray(values, dtype=np.uint8) if np.ndim(values) == 0 else as_column(values)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Forest(Columnar):
     """Forest form: tree t carries the share ``weight[t]/parts`` of shard ``root[t]``; its edges are rows.
 
-    Row i says that in tree ``tree[i]`` rank ``parent[i]`` passes data to rank ``child[i]`` along ``route[i]``
-    (out-trees: allgather, broadcast), or the reverse, reducing, where ``inward[tree[i]]`` (reduce-scatter, reduce; the
-    route then runs from child to parent). Rows of a tree stand parents first. ``inward`` may be given as one truth
-    value for all trees. An allreduce has trees of both directions; each direction carries every shard whole.
+    In tree ``tree[i]``, rank ``parent[i]`` sends data to rank ``child[i]`` along ``route[i]`` (out-trees: allgather,
+    broadcast). If ``inward[tree[i]]``, the child sends to the parent, which reduces; the route then runs from child to
+    parent (reduce-scatter, reduce). Rows of a tree have parents first. ``inward`` may be one truth value for all trees.
+    An allreduce has trees of both directions; each direction carries every shard as a whole.
 
-    Where trees carry the ``whole`` vector their shares are of all shards together: so it is in rooted collectives,
-    whose trees have the root as theirs, and in an allreduce by reduce and broadcast, where what is reduced to a root
-    is broadcast from it. Trees of one direction (and root, unless ``whole``) are stacked in row order to cover [0, 1).
+    If trees carry the ``whole`` vector, their shares are of all shards together. This holds for rooted collectives,
+    whose trees have the collective's root, and for an allreduce by reduce and broadcast, where a part that is reduced
+    to a root is broadcast from it. The shares of trees of one direction (and root, unless ``whole``), in row order,
+    cover [0, 1).
 
-    In time the data are cut in ``pieces`` equal pieces that follow each other; every tree carries its share of every
-    piece (:meth:`to_steps`).
+    The data are sent in ``pieces`` equal pieces, one after another. Every tree carries its share of every piece
+    (:meth:`to_steps`).
     """
 
     topology: Topology
@@ -181,29 +194,30 @@ class Forest(Columnar):
 
     @property
     def num_trees(self) -> int:
+        """Trees of both directions together."""
         return len(self.root)
 
     def share(self, tree: int) -> Fraction:
-        """Return the share of its shard (of the vector, where trees carry that) that a tree carries."""
+        """Return the share of its shard (if ``whole``, of the vector) that a tree carries."""
         return Fraction(int(self.weight[tree]), self.parts)
 
     @cached_property
     def parent_row(self) -> Array:
-        """For each row, the first row of its tree whose child is this row's parent; -1 where the parent is the root."""
+        """For each row, the first row of its tree whose child is this row's parent; -1 if the parent is the root."""
         ranks = self.collective.num_ranks
         base = self.tree.astype(np.int64) * ranks
-        key, wanted = base + self.child, base + self.parent
+        key, parent_key = base + self.child, base + self.parent
         order = np.argsort(key, kind="stable")
-        place = np.searchsorted(key[order], wanted)
+        place = np.searchsorted(key[order], parent_key)
         row = np.append(order, -1)[place]
-        at_root = (key[row] != wanted) | (self.parent == self.root[self.tree])
+        at_root = (key[row] != parent_key) | (self.parent == self.root[self.tree])
         return np.where(at_root, -1, row)
 
     @cached_property
     def depth(self) -> Array:
         """Hops (tree edges) from the root to the child of each row."""
         depth, above = np.ones(len(self.tree), dtype=np.int64), self.parent_row
-        for _ in range(len(self.tree).bit_length()):  # every round doubles the hops that are counted
+        for _ in range(len(self.tree).bit_length()):  # every round doubles the counted hops
             depth = depth + np.where(above >= 0, depth[above], 0)
             above = np.where(above >= 0, above[above], -1)
             if (above < 0).all():
@@ -222,15 +236,19 @@ class Forest(Columnar):
         return int(self.depth[inward].max(initial=0)), int(self.depth[~inward].max(initial=0))
 
     def to_steps(self, pieces: int | None = None) -> Schedule:
-        """Return the step form, with the data cut in so many pieces (the forest's own number unless given).
+        """Return the step form with this number of pieces (default: the forest's own).
 
-        Piece j of P is [j/P, (j+1)/P) of every shard (of the vector, where trees carry that), and within it each tree
-        carries its share: a share of weight w/parts becomes P intervals of w/(P parts) each, so a piece that was
-        reduced to a root is the piece that leaves it. Piece j uses an outward edge at depth h in step h - 1 + j, an
-        inward one in step H - h + j, where H is the height of the inward trees; in an allreduce outward edges act H
-        steps later, so piece j turns round at its root in no time and both phases overlap. There are
-        ``sum(heights) + P - 1`` steps. Where trees carry the whole vector their shares are cut where shards end.
+        Piece j of P is [j/P, (j+1)/P) of every shard (if ``whole``, of the vector), and each tree carries its share of
+        it. A share of weight w/parts becomes P intervals of w/(P parts) each, so the root sends the same piece that was
+        reduced to it. Piece j uses an outward edge at depth h in step h - 1 + j, and an inward edge in step H - h + j,
+        where H is the height of the inward trees. In an allreduce outward edges act H steps later, so that both phases
+        overlap. There are ``sum(heights) + P - 1`` steps. If ``whole``, shares are cut at the ends of shards.
         """
-        from .pipelining import to_steps
-
-        return to_steps(self, self.pieces if pieces is None else pieces)
+        pieces = self.pieces if pieces is None else pieces
+        rows = crossings(self, pieces)
+        action = np.where(self.inward == 1, Action.REDUCE, Action.COPY)[self.tree]
+        return Schedule(
+            self.topology, self.collective, self.parts * pieces, step=rows.step, action=action[rows.edge],
+            shard=rows.shard, lo=rows.lo, hi=rows.hi, route=self.route[rows.edge], routes=self.routes,
+            scheduler=self.scheduler,
+        )  # fmt: skip

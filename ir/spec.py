@@ -1,14 +1,13 @@
-"""What a frontend hands over: topologies, collectives and how each is to be scheduled and emitted."""
+"""The result of a frontend: topologies, collectives, and how to schedule and emit each."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 from typing import TypeAlias
 
-import attrs
-
 from .collective import Collective
 from .diagnostic import Diagnostic, Span
+from .frozen import frozen
 from .schedule import Forest, Schedule
 from .topology import Topology
 
@@ -18,24 +17,24 @@ __all__ = ["CollectiveRequest", "EmitRequest", "Option", "OptionValue", "Problem
 OptionValue: TypeAlias = bool | int | Fraction | str | tuple["OptionValue", ...]
 
 
-@attrs.frozen
+@frozen
 class Problem:
-    """What is to be scheduled: a collective on a topology. Synthesis passes take it."""
+    """The problem to schedule: a collective on a topology. Synthesis passes take it."""
 
     topology: Topology
     collective: Collective
 
 
-@attrs.frozen
+@frozen
 class Option:
-    """One ``name: value`` with its place, so that a mistake in it gets a caret."""
+    """One ``name: value`` with its place, so that messages can point to it."""
 
     name: str
     value: OptionValue
     span: Span | None = None
 
 
-@attrs.frozen
+@frozen
 class ScheduleRequest:
     """``schedule NAME using SCHEDULER { options }``; ``steps`` schedules come elaborated, not yet verified."""
 
@@ -45,7 +44,7 @@ class ScheduleRequest:
     span: Span | None = None
 
 
-@attrs.frozen
+@frozen
 class EmitRequest:
     """``emit NAME as TARGET { options }``."""
 
@@ -54,9 +53,9 @@ class EmitRequest:
     span: Span | None = None
 
 
-@attrs.frozen
+@frozen
 class CollectiveRequest:
-    """One ``collective`` declaration with its schedule (``auto`` where none is written) and its emits."""
+    """One ``collective`` declaration with its schedule (default ``auto``) and its emits."""
 
     name: str
     topology: str
@@ -66,11 +65,12 @@ class CollectiveRequest:
     span: Span | None = None
 
 
-@attrs.frozen
+@frozen
 class Spec:
     """One elaborated input: everything in order of declaration.
 
-    ``files`` are the paths read, the main one first, as a depfile lists them; ``warnings`` did not stop elaboration.
+    ``files`` are the paths of all files read, the main one first, as a depfile lists them. ``warnings`` did not stop
+    elaboration.
     """
 
     topologies: dict[str, Topology]

@@ -12,21 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
 
 import attrs
 import numpy as np
 
-from .arrays import Columnar, fit
+from .arrays import Array, Columnar, Columns, fit
 from .collective import Collective
-from .diagnostic import error
+from .diagnostic import Excess, error
+from .frozen import frozen
 from .group import Group
 from .schedule import Action, Schedule
 from .topology import Topology
 
 __all__ = ["MOST_ROWS", "SYMMETRIC_KINDS", "SymmetricSchedule"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 #: The collectives that look alike from every rank, with one shard a rank.
 SYMMETRIC_KINDS = ("allgather", "reduce-scatter", "allreduce")
@@ -37,7 +35,7 @@ MOST_ROWS = 1 << 26
 _BLOCK = 1 << 18  # rows multiplied together
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class SymmetricSchedule(Columnar):
     """The schedule whose rows are those of ``seed``, each multiplied by every element of the topology's symmetry.
 
@@ -50,26 +48,32 @@ class SymmetricSchedule(Columnar):
 
     @property
     def topology(self) -> Topology:
+        """The network, whose ``symmetry`` is the group."""
         return self.seed.topology
 
     @property
     def collective(self) -> Collective:
+        """The collective that all shards together perform."""
         return self.seed.collective
 
     @property
     def parts(self) -> int:
+        """Equal parts of a shard, as in :class:`~collc.ir.schedule.Schedule`."""
         return self.seed.parts
 
     @property
     def discrete(self) -> bool:
+        """Whether a part is a chunk that runtimes move whole."""
         return self.seed.discrete
 
     @property
     def scheduler(self) -> str:
+        """The name of the scheduler that made it."""
         return self.seed.scheduler
 
     @property
     def num_steps(self) -> int:
+        """Steps of the whole schedule: the template's."""
         return self.seed.num_steps
 
     @property
@@ -101,11 +105,10 @@ class SymmetricSchedule(Columnar):
                 notes=["`collc cost` and `collc verify` need only its template"],
                 hint="use fewer ranks, or keep the template: `-t 'ir{level=schedule}'`",
                 exit_status=3,
+                excess=Excess("transfers", len(self), most),
             )
         seed, size = self.seed, len(self)
-        columns: dict[str, Any] = {
-            c: np.empty(size, dtype=getattr(seed, c).dtype) for c in ("step", "action", "lo", "hi")
-        }
+        columns: Columns = {c: np.empty(size, dtype=getattr(seed, c).dtype) for c in ("step", "action", "lo", "hi")}
         columns["shard"] = np.empty(size, dtype=fit(0, max(self.topology.num_ranks - 1, 0)))
         columns["route"] = np.empty(size, dtype=fit(0, max(self.topology.num_links - 1, 0)))
         at = 0

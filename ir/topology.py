@@ -5,47 +5,46 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
-from .arrays import Columnar, as_column
+from .arrays import Array, Columnar, as_column, distinct
 from .diagnostic import error
+from .frozen import frozen
 from .group import Group, Translations
+from .links import LinkClass
+from .ragged import ranges, starts
 
 if TYPE_CHECKING:
     import networkx
 
 __all__ = ["LinkClass", "Origin", "Topology", "Translations"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
 
-
-@attrs.frozen
-class LinkClass:
-    """What links have in common: bandwidth (in the topology's unit) and latency (seconds), exact."""
-
-    bandwidth: Fraction = Fraction(1)
-    latency: Fraction = Fraction(0)
-
-
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Origin:
-    """How a topology came about: the family or operator that built it, and its arguments.
+    """The family or operator that built a topology, and its arguments.
 
-    Topologies among the arguments have origins of their own, so operators can be undone: expansions schedule the
-    base and carry its schedule along.
+    Topologies among the arguments have their own origins, so operators can be undone: `expansion` schedules the base
+    and expands its schedule.
     """
 
     name: str
-    arguments: tuple[Any, ...]
+    arguments: tuple[object, ...]
     depth: int = attrs.field(init=False)
 
     @depth.default
     def _depth(self) -> int:
-        """How many operators are on each other: 0 for a family."""
+        """The number of nested operators: 0 for a family."""
         return max([base.origin.depth + 1 if base.origin else 1 for base in self.bases], default=0)
+
+    @property
+    def times(self) -> int:
+        """How often an operator was applied to its first operand: its second argument, or once."""
+        times = self.arguments[1] if len(self.arguments) > 1 else 1
+        return times if isinstance(times, int) else 1
 
     @property
     def bases(self) -> tuple[Topology, ...]:
@@ -53,18 +52,18 @@ class Origin:
         return tuple(argument for argument in self.arguments if isinstance(argument, Topology))
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Topology(Columnar):
     """A network of ``num_ranks`` ranks (nodes 0 .. num_ranks-1) and ``num_switches`` switches (the nodes after).
 
     Links are rows of three columns: ``src``, ``dst`` (node numbers) and ``link_class`` (index into
-    ``classes``). Parallel links are rows of their own; a link may join a rank to itself (de Bruijn graphs
-    have such links; they count in the degree and carry nothing). ``unit`` is ``"link"`` where bandwidths are
-    relative (1 = one link) and ``"B/s"`` where they are absolute.
+    ``classes``). Parallel links are separate rows. A link may lead from a rank to itself (de Bruijn graphs have such
+    links; they count in the degree and carry no data). ``unit`` is ``"link"`` if bandwidths are relative (1 = one
+    link), and ``"B/s"`` if they are absolute.
 
     ``symmetry`` is a group with an element for every rank: the links out of rank r are numbers r*d .. r*d+d-1, and
     multiplying every rank by an element on the left maps links to links, each to one of the same place among its
-    rank's links. ``origin`` is not part of what the topology is: equality and the textual form leave it out.
+    rank's links. ``origin`` is not part of the network: equality and the textual form ignore it.
     """
 
     name: str
@@ -90,10 +89,12 @@ class Topology(Columnar):
 
     @property
     def num_nodes(self) -> int:
+        """Ranks and switches together."""
         return self.num_ranks + self.num_switches
 
     @property
     def num_links(self) -> int:
+        """Directed links; parallel links count one by one."""
         return len(self.src)
 
     @cached_property
@@ -118,7 +119,7 @@ class Topology(Columnar):
 
     @cached_property
     def degree(self) -> int | None:
-        """The degree d where every rank has d links out and d links in; else nothing."""
+        """The degree d if every rank has d links out and d links in, otherwise None."""
         if self.num_ranks == 0:
             return None
         both = np.concatenate([self.out_degree[: self.num_ranks], self.in_degree[: self.num_ranks]])
@@ -129,13 +130,17 @@ class Topology(Columnar):
     @property
     def is_uniform(self) -> bool:
         """Whether all links have the same bandwidth and latency."""
-        return len({self.classes[c] for c in np.unique(self.link_class)}) <= 1
+        return len({self.classes[c] for c in distinct(self.link_class)}) <= 1
 
     def bandwidth(self, link: int) -> Fraction:
-        return self.classes[self.link_class[link]].bandwidth
+        """Return a link's bandwidth, exact, in the topology's ``unit``."""
+        kind: LinkClass = self.classes[self.link_class[link]]
+        return kind.bandwidth
 
     def latency(self, link: int) -> Fraction:
-        return self.classes[self.link_class[link]].latency
+        """Return a link's latency in seconds, exact."""
+        kind: LinkClass = self.classes[self.link_class[link]]
+        return kind.latency
 
     def egress(self, node: int) -> Fraction:
         """Total bandwidth out of one node."""
@@ -151,7 +156,7 @@ class Topology(Columnar):
 
     @cached_property
     def node_bandwidth(self) -> Fraction | None:
-        """B of the papers: the total egress bandwidth that every rank has, or nothing where ranks differ.
+        """B of the papers: the total egress bandwidth of every rank; None if ranks differ.
 
         Ingress must be the same too, so that B bounds both sending and receiving.
         """
@@ -177,7 +182,7 @@ class Topology(Columnar):
 
     @cached_property
     def distances(self) -> Array:
-        """Hops from node v to node u at ``[v, u]`` (int16; -1 where there is no path). Switches count as hops.
+        """Hops from node v to node u at ``[v, u]`` (int16; -1 without a route). Switches count as hops.
 
         Breadth first from all sources at once: the set of sources that reach a node is a bitset.
         """
@@ -200,18 +205,18 @@ class Topology(Columnar):
         return result
 
     def hops_from(self, node: int) -> Array:
-        """Return the hops from one node to every node (int64; -1 where there is no path), without the whole matrix."""
+        """Return the hops from one node to every node (int64; -1 without a route), without the whole matrix."""
         return _hops(*self.out_links, self.dst, node)
 
     def hops_to(self, node: int) -> Array:
-        """Return the hops from every node to one node (int64; -1 where there is no path), without the whole matrix."""
+        """Return the hops from every node to one node (int64; -1 without a route), without the whole matrix."""
         return _hops(*self.in_links, self.src, node)
 
     @cached_property
     def diameter(self) -> int | None:
-        """The most hops between two ranks, or nothing where some rank cannot reach another.
+        """The most hops between two ranks; None if some rank cannot reach another.
 
-        With a symmetry all ranks have the same view, so rank 0's will do.
+        With a symmetry all ranks have the same distances, so those of rank 0 suffice.
         """
         if not self.is_connected:
             return None
@@ -221,7 +226,7 @@ class Topology(Columnar):
 
     @cached_property
     def total_hops(self) -> int:
-        """The sum of hops over all pairs of ranks, all of which have a path; with a symmetry N times rank 0's."""
+        """The sum of hops over all pairs of ranks, all of which have a route; with a symmetry N times rank 0's."""
         if self.symmetry is not None and self.num_ranks:
             return self.num_ranks * int(self.hops_from(0).sum())
         return int(self.distances[: self.num_ranks, : self.num_ranks].sum(dtype=np.int64))
@@ -233,27 +238,27 @@ class Topology(Columnar):
         return ranks <= 1 or bool((self.hops_from(0)[:ranks] >= 0).all() and (self.hops_to(0)[:ranks] >= 0).all())
 
     def require_connected(self, need: str) -> None:
-        """Raise C0301 naming two ranks without a path unless every rank reaches every other."""
+        """Raise C0301, which names two ranks without a route, unless every rank reaches every other."""
         if self.is_connected:
             return
         a, b = self._unreachable()
         raise error(
             "C0301",
             f"topology `{self.name}` is not strongly connected: "
-            f"rank {self.names[a]} has no path to rank {self.names[b]}",
-            notes=[f"{need} needs a path from every rank to every other"],
-            hint="add the missing links, or write `<->` where a link should go both ways",
+            f"there is no route from rank {self.names[a]} to rank {self.names[b]}",
+            notes=[f"{need} needs a route from every rank to every other"],
+            hint="add the missing links, or write `<->` for links in both directions",
         )
 
     def _unreachable(self) -> tuple[int, int]:
-        """Return the first two ranks without a path; there are two."""
+        """Return the first two ranks without a route, which exist."""
         rank, ranks = 0, self.num_ranks
-        if (self.hops_from(0)[:ranks] >= 0).all():  # then whoever reaches rank 0 reaches all
+        if (self.hops_from(0)[:ranks] >= 0).all():  # then a rank that reaches rank 0 reaches all
             rank = int(np.argmax(self.hops_to(0)[:ranks] < 0))
         return rank, int(np.argmax(self.hops_from(rank)[:ranks] < 0))
 
     def transpose(self) -> Topology:
-        """Return the topology with every link turned round; link numbers stay."""
+        """Return the topology with every link reversed; link numbers do not change."""
         return attrs.evolve(
             self, name=f"transpose({self.name})", src=self.dst, dst=self.src, symmetry=None,
             origin=Origin("transpose", (self,)),
@@ -261,9 +266,10 @@ class Topology(Columnar):
 
     @cached_property
     def reverse_links(self) -> Array | None:
-        """For each link, its partner of the opposite direction and same class: an involution, or nothing.
+        """For each link, its partner of the opposite direction and the same class, an involution; None if some link has
+        none.
 
-        Where it exists the topology equals its transpose, and schedules can be run backwards on it.
+        If it exists, the topology equals its transpose, and schedules can be reversed on it.
         """
         mine = np.lexsort((np.arange(self.num_links), self.link_class, self.dst, self.src))
         theirs = np.lexsort((np.arange(self.num_links), self.link_class, self.src, self.dst))
@@ -280,7 +286,7 @@ class Topology(Columnar):
             LinkClass(c.bandwidth if bandwidth is None else bandwidth, c.latency if latency is None else latency)
             for c in self.classes
         ]
-        classes = tuple(dict.fromkeys(kinds))  # classes that became alike are one: links compare by class number
+        classes = tuple(dict.fromkeys(kinds))  # equal classes become one: links compare by class number
         index = {kind: i for i, kind in enumerate(classes)}
         number = np.array([index[kind] for kind in kinds], dtype=np.int64)
         unit = self.unit if bandwidth is None else "B/s"
@@ -289,44 +295,32 @@ class Topology(Columnar):
     # ---- networkx
 
     def to_networkx(self) -> networkx.MultiDiGraph:
-        """Return a MultiDiGraph: nodes have ``name`` and ``kind`` (rank, switch), edges ``bandwidth``, ``latency``."""
-        import networkx
+        """Return a MultiDiGraph, from which :meth:`from_networkx` makes the same topology.
 
-        graph = networkx.MultiDiGraph(name=self.name, unit=self.unit)
-        for node in range(self.num_nodes):
-            graph.add_node(node, name=self.names[node], kind="rank" if node < self.num_ranks else "switch")
-        for link in range(self.num_links):
-            kind = self.classes[self.link_class[link]]
-            graph.add_edge(
-                int(self.src[link]), int(self.dst[link]), link, bandwidth=kind.bandwidth, latency=kind.latency
-            )
-        return graph
+        Nodes are numbers with ``name`` and ``kind`` (``"rank"``, ``"switch"``). Edges have the number of their link as
+        key, and ``bandwidth`` and ``latency`` (seconds) as Fractions. The graph has ``name`` and ``unit``, but no
+        symmetry and no origin.
+        """
+        from .exchange import graph_of
+
+        return graph_of(self)
 
     @classmethod
     def from_networkx(cls, graph: networkx.Graph, name: str | None = None) -> Topology:
-        """Return the topology of any networkx graph; undirected edges become two links.
+        """Return the topology of any networkx graph; an edge of an undirected graph becomes two opposite links.
 
-        Node attribute ``kind`` (``"rank"`` unless given) tells switches; edge attributes ``bandwidth`` and
-        ``latency`` are read as exact rationals. Ranks are numbered in the graph's node order, then switches; links
-        in the graph's edge order, except that a graph of :meth:`to_networkx` keeps its link numbers.
+        Node attributes are ``kind`` (``"rank"``, the default, or ``"switch"``) and ``name``. Edge attributes are
+        ``bandwidth`` (default 1) and ``latency`` (seconds, default 0), exact rationals from numbers or text. The
+        graph's ``unit`` is the unit of bandwidth. Other attributes are ignored. Ranks are numbered in the graph's node
+        order, then switches; links in the graph's edge order, except that a graph of :meth:`to_networkx` keeps its link
+        numbers. Raises C0302 for wrong numbers, C0303 for a graph that is not a network.
         """
-        nodes = list(graph.nodes(data=True))
-        ranks = [n for n, a in nodes if a.get("kind", "rank") == "rank"]
-        switches = [n for n, a in nodes if a.get("kind", "rank") != "rank"]
-        number = {node: i for i, node in enumerate([*ranks, *switches])}
-        rows: list[tuple[int, int, LinkClass]] = []
-        for a, b, data in _edges(graph):
-            between = f"edge {a!r} to {b!r}"
-            bandwidth = _rational(data.get("bandwidth", 1), f"bandwidth of {between}")
-            kind = LinkClass(bandwidth, _rational(data.get("latency", 0), f"latency of {between}", zero=True))
-            rows.append((number[a], number[b], kind))
-            if not graph.is_directed():
-                rows.append((number[b], number[a], kind))
-        names = tuple(str(graph.nodes[n].get("name", n)) for n in [*ranks, *switches])
+        from .exchange import network_of
+
+        found = network_of(graph, name)
         return cls.from_links(
-            name or str(graph.graph.get("name") or "graph"), len(ranks), rows, len(switches),
-            unit=graph.graph.get("unit", "link"), node_names=names,
-        )  # fmt: skip
+            found.name, found.num_ranks, found.links, found.num_switches, unit=found.unit, node_names=found.names
+        )
 
     @classmethod
     def from_links(
@@ -353,34 +347,9 @@ class Topology(Columnar):
         )  # fmt: skip
 
 
-def _edges(graph: networkx.Graph) -> list[tuple[Any, Any, dict[str, Any]]]:
-    """Return the edges, in the order of their keys where those number all edges of the graph."""
-    if graph.is_multigraph():
-        keyed = list(graph.edges(keys=True, data=True))
-        keys = [key for _, _, key, _ in keyed]
-        if all(isinstance(key, int) for key in keys) and sorted(keys) == list(range(len(keys))):
-            keyed.sort(key=lambda edge: edge[2])
-        return [(a, b, data) for a, b, _, data in keyed]
-    return list(graph.edges(data=True))
-
-
-def _rational(value: Any, what: str, zero: bool = False) -> Fraction:
-    """Return a positive (with ``zero``: not negative) number that a graph attribute holds, exactly."""
-    try:
-        number = Fraction(value)
-    except (TypeError, ValueError, ArithmeticError):
-        number = Fraction(-1)
-    if number < 0 or (number == 0 and not zero):
-        need = "a number of at least 0" if zero else "a positive number"
-        raise error("C0302", f"{what} is {value!r}, needed is {need}")
-    return number
-
-
 def _rows_by(key: Array, count: int) -> tuple[Array, Array]:
     rows = np.argsort(key, kind="stable")
-    start = np.zeros(count + 1, dtype=np.int64)
-    np.cumsum(np.bincount(key, minlength=count), out=start[1:])
-    return start, rows
+    return starts(np.bincount(key, minlength=count)), rows
 
 
 def _hops(start: Array, links: Array, ends: Array, root: int) -> Array:
@@ -390,8 +359,7 @@ def _hops(start: Array, links: Array, ends: Array, root: int) -> Array:
     while len(front):
         distance += 1
         counts = start[front + 1] - start[front]
-        rows = np.repeat(start[front] - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
-        reached = ends[links[rows]].astype(np.int64)
+        reached = ends[links[ranges(start[front], counts)]].astype(np.int64)
         hops[reached[hops[reached] < 0]] = distance
-        front = np.unique(reached[hops[reached] == distance])
+        front = distinct(reached[hops[reached] == distance])
     return hops

@@ -1,8 +1,7 @@
-"""Whether an IR is well formed: columns of one length, numbers in range, routes whole.
+"""Check whether an IR is well formed: columns of one length, numbers in range, connected routes.
 
-This is what every pass, reader and verifier may rely on before it looks at meaning. Nothing here executes a
-schedule: a sound schedule may still be wrong. All checks are of whole columns, so a million rows take a
-fraction of a second.
+Every pass, reader and verifier relies on these checks. They do not execute a schedule: a well-formed schedule may still
+be wrong. All checks are of whole columns, so a million rows take a fraction of a second.
 """
 
 from __future__ import annotations
@@ -13,29 +12,26 @@ from typing import Any
 import attrs
 import numpy as np
 
+from .arrays import Array, distinct
 from .collective import Collective
+from .frozen import frozen
 from .program import BLOCK_COLUMNS, INSTRUCTION_COLUMNS, Buffer, Opcode, Program
+from .ragged import owners
 from .schedule import Action, Forest, Schedule
 from .symmetric import SYMMETRIC_KINDS, SymmetricSchedule
 from .topology import Topology
 
 __all__ = ["Flaw", "flaws", "structure"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 Flaws = Iterator["Flaw"]
 
 _LARGEST = (1 << 63) - 1
 
-_TREE_COLUMNS = ("root", "weight", "inward")  # the others of a forest have a row an edge
-
-_SENDS, _RECEIVES, _READS_SRC, _WRITES_DST = (
-    np.array([getattr(opcode, fact) for opcode in Opcode]) for fact in ("sends", "receives", "reads_src", "writes_dst")
-)
+_TREE_COLUMNS = ("root", "weight", "inward")  # the other columns of a forest have one row per edge
 
 
-@attrs.frozen
+@frozen
 class Flaw:
-    """One thing that is not well formed, and the row and table of the textual form that show it, if any."""
+    """One flaw of an IR, and its row and table in the textual form, if any."""
 
     message: str
     table: str = ""
@@ -47,7 +43,7 @@ class Flaw:
 
 
 def structure(level: Topology | Collective | Schedule | SymmetricSchedule | Forest | Program) -> list[str]:
-    """Return what is not well formed in an IR, one message each; nothing where it is sound.
+    """Return the flaws of an IR, one message each; the list is empty if the IR is well formed.
 
     >>> structure(Topology("pair", 2, src=[0, 1], dst=[1, 2]))
     ['link 1: destination 2 does not exist: 0 to 1 do']
@@ -56,7 +52,7 @@ def structure(level: Topology | Collective | Schedule | SymmetricSchedule | Fore
 
 
 def flaws(level: Topology | Collective | Schedule | SymmetricSchedule | Forest | Program) -> list[Flaw]:
-    """Return what :func:`structure` says, with places; checks that rely on what failed are left out."""
+    """Return the flaws of an IR with their places; checks that depend on a failed one are skipped."""
     for stage in _STAGES[type(level)]:
         if found := list(stage(level)):
             return found
@@ -67,7 +63,7 @@ def flaws(level: Topology | Collective | Schedule | SymmetricSchedule | Forest |
 
 
 def _rows(table: str, bad: Array, message: Callable[[int], str]) -> Flaws:
-    """Yield one flaw for the first row that is bad, with how many others are."""
+    """Yield one flaw for the first bad row, with the number of others."""
     count = int(np.count_nonzero(bad))
     if count:
         row = int(np.argmax(bad))
@@ -153,7 +149,7 @@ def _collective(collective: Collective) -> Flaws:
 
 
 def _shared(level: Schedule | Forest) -> Flaws:
-    """What both forms have: one number of ranks, a common denominator, routes."""
+    """Check what both forms share: the number of ranks, the common denominator, the columns."""
     yield from flaws(level.topology)
     yield from flaws(level.collective)
     if level.topology.num_ranks != level.collective.num_ranks:
@@ -175,25 +171,25 @@ def _routes(level: Schedule | Forest) -> Flaws:
         yield attrs.evolve(flaw, row=int(route[flaw.row]))
 
 
-def _paths(level: Schedule | Forest) -> Flaws:
-    """Check that the links of a route join, and that routes in use run from rank to rank and visit no node twice.
+def _connected_routes(level: Schedule | Forest) -> Flaws:
+    """Check that the links of a route connect, and that used routes lead from rank to rank and visit no node twice.
 
-    A route may pass through ranks as through switches: routers forward, the rank itself does not read the data.
+    A route may pass through ranks and switches: they forward the data, and a rank does not read them.
     """
     topology, routes, ranks = level.topology, level.routes, level.topology.num_ranks
     yield from _outside("transfers" if isinstance(level, Schedule) else "edges", level.route, len(routes), "route")
     start = routes.start.astype(np.int64)
-    route = np.repeat(np.arange(len(routes)), np.diff(start))
+    route = owners(np.diff(start))
     inner = np.flatnonzero(route[1:] == route[:-1]) + 1  # links that are not the first of their route
     tail, head = topology.src[routes.links], topology.dst[routes.links]
 
     def of(rows: Array, bad: Array, message: str) -> Flaws:
         wrong = np.zeros(len(routes), dtype=bool)
         wrong[rows[bad]] = True
-        return _rows("routes", wrong, lambda row: f"{message}: links {routes.path(row)}")
+        return _rows("routes", wrong, lambda row: f"{message}: links {routes.links_of(row)}")
 
     yield from of(route[inner], head[inner - 1] != tail[inner], "a link does not begin where the one before it ends")
-    used = np.unique(level.route[(level.route >= 0) & (level.route < len(routes))]).astype(np.int64)
+    used = distinct(level.route[(level.route >= 0) & (level.route < len(routes))]).astype(np.int64)
     is_used = np.zeros(len(routes), dtype=bool)
     is_used[used] = True
     ends = (tail[start[used]] >= ranks) | (head[start[used + 1] - 1] >= ranks)
@@ -222,7 +218,7 @@ def _transfers(schedule: Schedule) -> Flaws:
 
 
 def _template(level: SymmetricSchedule) -> Flaws:
-    """Check that the symmetry, of which the topology's own check has seen that it holds, makes a schedule of a seed."""
+    """Check that the topology's symmetry, which its own check has accepted, turns the seed into a schedule."""
     seed = level.seed
     if level.topology.symmetry is None:
         yield Flaw(f"a template needs a topology with a symmetry, which `{level.topology.name}` does not have")
@@ -250,7 +246,7 @@ def _trees(forest: Forest) -> Flaws:
 
 
 def _edges(forest: Forest) -> Flaws:
-    """Check that the route of every edge joins its ranks, in the direction that data flow."""
+    """Check that the route of every edge connects its ranks, in the direction of the data."""
     tail, head = forest.routes.tails(forest.topology), forest.routes.heads(forest.topology)
     tail, head = tail[forest.route], head[forest.route]
     inward = forest.inward[forest.tree] == 1
@@ -296,13 +292,14 @@ def _ranges(program: Program) -> Flaws:
 
 def _instructions(program: Program) -> Flaws:
     opcode = program.opcode
-    for used, peer, verb in ((_SENDS, program.send_peer, "send"), (_RECEIVES, program.recv_peer, "recv")):
-        alone = used[opcode] & (peer[program.block] < 0)
+    for used, peer, verb in ((program.sends, program.send_peer, "send"), (program.receives, program.recv_peer, "recv")):
+        alone = used & (peer[program.block] < 0)
         yield from _at(program, alone, [f"its threadblock has no {verb} peer"])
     none = (program.count < 1) != (opcode == Opcode.NOP)
     yield from _at(program, none, ["it moves ", program.count, " chunks"])
-    sizes = _buffer_sizes(program)[:, program.block_rank[program.block]]
-    for end, used in (("src", _READS_SRC[opcode]), ("dst", _WRITES_DST[opcode])):
+    sizes = _buffer_sizes(program)[:, program.rank]
+    for end in ("src", "dst"):
+        used = program.uses(end)
         buffer, offset = getattr(program, f"{end}_buffer"), getattr(program, f"{end}_offset").astype(np.int64)
         stray = ~used & ((buffer != 0) | (offset != 0))
         yield from _at(program, stray, [f"its {end} location is not used, but is not 0, 0"])
@@ -314,22 +311,21 @@ def _instructions(program: Program) -> Flaws:
 
 
 def _dependencies(program: Program) -> Flaws:
-    waits = program.dep_start[1:].astype(np.int64) - program.dep_start[:-1]
-    waiting = np.repeat(np.arange(program.num_instructions), waits)
-    mine, theirs = program.block[waiting], program.block[program.deps]
-    abroad = program.block_rank[mine] != program.block_rank[theirs]
-    late = (mine == theirs) & (program.deps >= waiting)
+    dependent = program.dependent
+    mine, theirs = program.block[dependent], program.block[program.deps]
+    other_rank = program.block_rank[mine] != program.block_rank[theirs]
+    backward = (mine == theirs) & (program.deps >= dependent)
     for wrong, message in (
-        (abroad, "it waits for another rank"),
-        (late, "it waits for itself or what follows it"),
+        (other_rank, "it depends on another rank"),
+        (backward, "it depends on itself or a later instruction"),
     ):
         bad = np.zeros(program.num_instructions, dtype=bool)
-        bad[waiting[wrong]] = True
+        bad[dependent[wrong]] = True
         yield from _at(program, bad, [message])
 
 
 def _at(program: Program, bad: Array, words: Sequence[str | Array]) -> Flaws:
-    """Yield one flaw for the first bad instruction; columns among the words stand for their value there."""
+    """Yield one flaw for the first bad instruction; a column among ``words`` stands for its value there."""
 
     def message(row: int) -> str:
         opcode = Opcode(int(program.opcode[row])).name.lower().replace("_", "-")
@@ -353,11 +349,12 @@ def _buffer_sizes(program: Program) -> Array:
     ])  # fmt: skip
 
 
+# Any: the checks of a class take that class
 _STAGES: dict[type, tuple[Callable[[Any], Flaws], ...]] = {
     Topology: (_topology, _links, _symmetry),
     Collective: (_collective,),
-    Schedule: (_shared, _routes, _paths, _transfers),
+    Schedule: (_shared, _routes, _connected_routes, _transfers),
     SymmetricSchedule: (lambda level: iter(flaws(level.seed)), _template),
-    Forest: (_shared, _routes, _paths, _trees, _edges),
+    Forest: (_shared, _routes, _connected_routes, _trees, _edges),
     Program: (_tables, _ranges, _instructions),
 }

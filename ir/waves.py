@@ -1,9 +1,9 @@
-"""The machine's execution of wide programs, all threadblocks at once: wave after wave, in whole columns.
+"""Execute wide programs in waves: all threadblocks at once, in whole columns.
 
-In a wave every block does what it can with what there was before the wave, at most one instruction. So a wave is a set
-of instructions none of which waits for another, and one after the other they are an execution that all waits allow;
-by the argument of :mod:`.machine` it completes where any does. With hundreds of threadblocks this is many times as fast
-as one instruction after the other; where few can go on at a time it is not, and :func:`waves` gives up.
+In a wave every block executes at most one instruction, with the data from before the wave. So no instruction of a wave
+waits for another one, and the waves in order are an execution that respects all waits. By the argument of
+:mod:`.machine` it completes if any execution does. With hundreds of threadblocks this is many times as fast as one
+instruction after another. If few blocks can continue at a time it is not, and :func:`waves` gives up.
 """
 
 from __future__ import annotations
@@ -11,28 +11,26 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Any
 
-import attrs
 import numpy as np
 
-from .program import Opcode, Program
+from .arrays import Array
+from .connections import connections, primitives
+from .frozen import frozen
+from .program import Program
 from .progress import progress
+from .ragged import inverse, starts
 
-__all__ = ["Waves", "all_waves", "fingerprint", "least_depth", "passes_through", "waves", "waves_within"]
+__all__ = ["Waves", "all_waves", "completes_in_waves", "fingerprint", "least_depth", "waves", "waves_within"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
-#: fewer threadblocks, or fewer at work in a wave on average after so many waves, are done faster one by one
+#: waves are faster from this many threadblocks on, and this many active ones in an average wave, after PATIENCE waves
 MIN_BLOCKS, MIN_WIDTH, PATIENCE = 64, 16, 32
 _KEPT, _LARGEST = 4, 1 << 22
 
-_RECEIVES = np.array([op.receives for op in Opcode])
-_SENDS = np.array([op.sends for op in Opcode])
 _CONTROL = ("block_rank", "send_peer", "recv_peer", "channel", "block_start", "opcode", "dep_start", "deps")
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Waves:
     """All instructions, wave by wave: those of wave w are ``instruction[start[w] : start[w + 1]]``."""
 
@@ -41,10 +39,8 @@ class Waves:
 
     @property
     def place(self) -> Array:
-        """Each instruction's place in the order."""
-        result = np.empty(len(self.instruction), dtype=np.int64)
-        result[self.instruction] = np.arange(len(self.instruction))
-        return result
+        """Each instruction's position in the order."""
+        return inverse(self.instruction)
 
     def __len__(self) -> int:
         return len(self.start) - 1
@@ -54,10 +50,9 @@ _found: OrderedDict[bytes, Waves] = OrderedDict()
 
 
 def waves(program: Program) -> Waves | None:
-    """Return the waves of a program whose connections hold any number of messages.
+    """Return the waves of a program with unbounded FIFOs; None if it does not complete, or is too narrow.
 
-    Nothing where it does not complete, or is too narrow for this to be worth while. What was found of the last few
-    programs is kept: passes ask again and again.
+    The results for the last few programs are cached, because many passes need them.
     """
     if program.num_blocks < MIN_BLOCKS:
         return None
@@ -65,7 +60,7 @@ def waves(program: Program) -> Waves | None:
     known = _found.get(key)
     if known is None:
         run = _Run(program, None, None)
-        if run.go() is not True:
+        if run.run_waves() is not True:
             return None
         known = run.waves()
         if len(known.instruction) <= _LARGEST:
@@ -76,44 +71,50 @@ def waves(program: Program) -> Waves | None:
 
 
 def all_waves(program: Program) -> Waves:
-    """Return the waves of any program, however narrow; of one that does not complete as far as it goes."""
+    """Return the waves of any program, however narrow; those before the deadlock if it does not complete."""
     found = waves(program)
     if found is None:
         run = _Run(program, None, None)
         run.patience = None
-        run.go()
+        run.run_waves()
         found = run.waves()
     return found
 
 
 def waves_within(program: Program, depth: int | None) -> Waves | None:
-    """Return the waves of a program whose connections hold ``depth`` messages, as :func:`waves` does."""
+    """Return the waves of a program with FIFOs of ``depth`` messages (None: unbounded), as :func:`waves` does."""
     if depth is None or program.num_blocks < MIN_BLOCKS:
         return waves(program)
     run = _Run(program, depth, None)
-    return run.waves() if run.go() else None
+    return run.waves() if run.run_waves() else None
 
 
-def passes_through(program: Program, depth: int, split: int | None) -> bool | None:
+def completes_in_waves(program: Program, depth: int, split: int | None) -> bool | None:
     """Return whether a program completes with FIFOs of ``depth`` primitives; nothing where it is too narrow to say."""
-    return _Run(program, depth, split).go() if program.num_blocks >= MIN_BLOCKS else None
+    if program.num_blocks < MIN_BLOCKS:
+        return None
+    enough = program.found.get(("depth", split))
+    return True if enough is not None and enough <= depth else _Run(program, depth, split).run_waves()
 
 
 def least_depth(program: Program, split: int | None) -> int | None:
-    """Return the least depth of FIFOs with which a program completes; nothing where it is too narrow, or never does.
+    """Return the least depth of FIFOs with which a program completes; None if it is too narrow, or never does.
 
-    As in :func:`.machine.execute`: what is stuck at a depth can go on at the next as if it had had that always.
+    As in :func:`.machine.execute`, an execution that is stuck at a depth can continue at the next depth.
     """
     if program.num_blocks < MIN_BLOCKS:
         return None
     run = _Run(program, 0, split)
-    while (found := run.go()) is False and run.wants_room():
+    while (found := run.run_waves()) is False and run.waits_for_slot():
         run.depth = (run.depth or 0) + 1
-    return run.depth if found else None
+    if not found:
+        return None
+    program.found["depth", split] = run.depth
+    return run.depth
 
 
 def fingerprint(program: Program) -> bytes:
-    """Return what tells programs apart: all columns and the collective, but no names."""
+    """Return a digest of all columns and of the collective, without names."""
     return _digest(program, Program.COLUMNS, f"{program.collective!r} {program.chunks}")
 
 
@@ -127,17 +128,15 @@ def _digest(program: Program, columns: Sequence[str], more: str = "") -> bytes:
 
 
 class _Run:
-    """Where everything stands: columns over blocks, instructions and connections."""
+    """The state of an execution: columns over blocks, instructions and connections."""
 
     def __init__(self, program: Program, depth: int | None, split: int | None):
-        from .machine import connections, primitives
-
         links = connections(program)
         self.depth, self.links = depth, links
         self.at, self.end = program.block_start[:-1].astype(np.int64), program.block_start[1:].astype(np.int64)
         self.made = np.zeros(program.num_blocks, dtype=np.int64)
         self.size = primitives(program, split)
-        self.receives, self.sends = _RECEIVES[program.opcode], _SENDS[program.opcode]
+        self.receives, self.sends = program.receives, program.sends
         self.wait_at, self.wait_end = program.dep_start[:-1].astype(np.int64), program.dep_start[1:].astype(np.int64)
         self.deps = program.deps.astype(np.int64)
         self.finished = np.zeros(program.num_instructions, dtype=bool)
@@ -146,29 +145,27 @@ class _Run:
         self.moved = self.rounds = 0
         self.patience: int | None = PATIENCE
 
-    def go(self) -> bool | None:
-        """Do waves until nothing can go on; return whether all is done, nothing where waves are too narrow."""
+    def run_waves(self) -> bool | None:
+        """Execute waves until no block can continue; return whether all have finished, None if waves are too narrow."""
         active = np.flatnonzero(self.at < self.end)
         waiting = active[:0]
         while len(active):
             progress("executing waves of instructions", self.rounds)
-            worked, late = self._wave(active)
+            worked, waiting_blocks = self._wave(active)
             self.rounds += 1
             self.moved += len(worked)
             if self.patience is not None and self.rounds >= self.patience and self.moved < MIN_WIDTH * self.rounds:
                 return None
-            waiting = np.concatenate([waiting, late])
+            waiting = np.concatenate([waiting, waiting_blocks])
             active, waiting = self._next(worked, waiting)
         return bool((self.at >= self.end).all())
 
     def waves(self) -> Waves:
         sizes = [len(rows) for rows in self.done_in]
-        return Waves(
-            np.concatenate([*self.done_in, self.at[:0]]), np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-        )
+        return Waves(np.concatenate([*self.done_in, self.at[:0]]), starts(sizes))
 
-    def wants_room(self) -> bool:
-        """Return whether a block that is stuck waits for a free slot."""
+    def waits_for_slot(self) -> bool:
+        """Return whether a stuck block waits for a free slot."""
         block = np.flatnonzero(self.at < self.end)
         i = self.at[block]
         free = (self.wait_at[i] >= self.wait_end[i]) & self.sends[i]
@@ -177,14 +174,15 @@ class _Run:
         return bool((free & ~starved).any())
 
     def _wave(self, block: Array) -> tuple[Array, Array]:
-        """Let blocks go on, each once; return those that did, and those that wait for another block's instruction."""
+        """Execute one wave; return the blocks that moved data or finished, and those that wait for a dependency."""
         i = self.at[block]
         ready = self._ready(i)
-        late = block[~ready]
+        waiting_blocks = block[~ready]
         block, i = block[ready], i[ready]
         left = self.size[i] - self.made[block]
         count = left.copy()
-        gets, puts = np.flatnonzero(self.receives[i]), np.flatnonzero(self.sends[i])
+        # methods, not functions of numpy: waves are many and short
+        gets, puts = self.receives[i].nonzero()[0], self.sends[i].nonzero()[0]
         source, sink = self.links.inward[block[gets]], self.links.outward[block[puts]]
         count[gets] = np.minimum(count[gets], self.sent[source] - self.taken[source])
         if self.depth is not None:
@@ -196,12 +194,12 @@ class _Run:
         self.at[block[whole]] += 1
         self.made[block] = np.where(whole, 0, self.made[block] + count)
         self.done_in.append(i[whole])
-        return block[count > 0], late
+        return block[count > 0], waiting_blocks
 
     def _ready(self, i: Array) -> Array:
-        """Return which instructions wait for nothing that is not done."""
+        """Return which instructions have no unfinished dependency."""
         k, end = self.wait_at[i], self.wait_end[i]
-        some = np.flatnonzero(k < end)
+        some = (k < end).nonzero()[0]
         if not len(some):
             return np.ones(len(i), dtype=bool)
         rest = some
@@ -213,7 +211,7 @@ class _Run:
         return k >= end
 
     def _next(self, worked: Array, waiting: Array) -> tuple[Array, Array]:
-        """Return the blocks that may go on now, and those that still wait for an instruction."""
+        """Return the blocks that may continue now, and those that still wait for a dependency."""
         flag = np.zeros(len(self.at) + 1, dtype=bool)
         flag[worked] = True
         inward, outward = self.links.inward[worked], self.links.outward[worked]
@@ -225,5 +223,5 @@ class _Run:
         flag[waiting[freed]] = True
         waiting = waiting[~freed]
         flag[waiting] = False  # woken by a message, they still wait
-        active = np.flatnonzero(flag[:-1])
+        active = flag[:-1].nonzero()[0]
         return active[self.at[active] < self.end[active]], waiting

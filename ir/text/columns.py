@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
-from ..arrays import as_column
+from ..arrays import Array, as_column
 from ..diagnostic import Diagnostic
 from ..schedule import Routes
 from ..validate import Flaw
@@ -17,8 +16,6 @@ from .scan import Tokens, slabs
 from .source import Text, shown
 
 __all__ = ["blame", "columns", "lists", "rows"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def columns(text: Text, table: Table, words: Mapping[str, Sequence[str]] = {}) -> dict[str, Array]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import attrs
 import numpy as np
 
+from ..arrays import Array
 from ..collective import KINDS, Collective
 from ..diagnostic import CollcError, Source
 from ..group import Group, parse_group
@@ -45,7 +44,7 @@ class _Parser:
     collective: Collective | None = None
     tables: dict[str, Table] = attrs.field(factory=dict)  # where tables are, for messages
     block: int = 0  # where the block that is being read begins
-    ends: dict[str, Any] = attrs.field(factory=dict)  # the ranks that transfers go from and to, if written
+    ends: dict[str, Array] = attrs.field(factory=dict)  # the ranks that transfers go from and to, if written
 
     def parse(self) -> Level:
         _header(self.reader)
@@ -201,7 +200,7 @@ class _Parser:
         return read_program(reader.text, body, self.collective, chunks, name, scheduler)
 
 
-def _wrong_ends(schedule: Schedule, ends: dict[str, Any]) -> list[Flaw]:
+def _wrong_ends(schedule: Schedule, ends: dict[str, Array]) -> list[Flaw]:
     """Return the first transfer whose route does not join the ranks that are written beside it."""
     for name, real in zip(ENDS, (schedule.src, schedule.dst), strict=True):
         wrong = np.flatnonzero(ends.get(name, real) != real)

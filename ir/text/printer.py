@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from ..arrays import Array
 from ..collective import Collective
 from ..program import Opcode, Program
 from ..schedule import Forest, Routes, Schedule
@@ -18,8 +19,6 @@ from .render import render
 from .words import ACTIONS, BUFFERS, DIRECTIONS, ENDS, HEADER, OPCODES, TABLES, quoted, word_or_quoted
 
 __all__ = ["print_ir"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def print_ir(level: Topology | Collective | Schedule | SymmetricSchedule | Forest | Program) -> str:
@@ -188,7 +187,8 @@ def _waits(program: Program) -> list[str]:
     return result
 
 
-_BLOCKS: dict[type, Any] = {
+# Any: the printer of a class takes that class
+_BLOCKS: dict[type, Callable[[Any], Iterator[str]]] = {
     Topology: _topology,
     Collective: _collective,
     Schedule: _schedule,

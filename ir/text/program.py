@@ -8,23 +8,21 @@ dependencies, which may point forward, become row numbers at the end.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import attrs
 import numpy as np
 
-from ..arrays import as_column
+from ..arrays import Array, as_column
 from ..collective import Collective
 from ..diagnostic import CollcError
 from ..program import INSTRUCTION_COLUMNS, Opcode, Program
+from ..ragged import nth, owners, starts
 from .reader import Table
 from .scan import Tokens, slabs
 from .source import Text, shown
 from .words import BUFFERS, OPCODES, PROGRAM_WORDS
 
 __all__ = ["read_program"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 Pattern = tuple[tuple[int, ...], ...]
 
 # What a token is: the number of its word, or one of these.
@@ -137,7 +135,8 @@ class _Lines:
 
     def take(self, lines: Array, place: int) -> Array:
         """Return the value of one token of each of these lines."""
-        return self.value[self.first[lines] + place]
+        taken: Array = self.value[self.first[lines] + place]
+        return taken
 
     def require_numbered(self, lines: Array, expected: Array, what: str) -> None:
         """Require that the number of each of these lines is the one that its place gives it."""
@@ -230,12 +229,11 @@ class _Body:
         number = np.zeros(len(rows), dtype=np.int64)
         number[waiting] = np.maximum(-(-(rest[waiting] - 1) // 3), 1)
         # the first token of every pair; a pair that is cut short runs into the next line and is refused there
-        nth = np.arange(number.sum()) - np.repeat(np.cumsum(number) - number, number)
-        pair = np.repeat(lines.first[rows] + length + 1, number) + 3 * nth
+        owner = owners(number)
+        pair = (lines.first[rows] + length + 1)[owner] + 3 * nth(number)
         wrong = (lines.code[word] != _WORD["after"]) | ((rest[waiting] - 1) % 3 != 0)
         bad = np.zeros(len(rows), dtype=bool)
         bad[waiting] = wrong
-        owner = np.repeat(np.arange(len(rows)), number)
         for place, allowed in enumerate(_WAIT):
             token = np.minimum(pair + place, len(lines.code) - 1)
             bad[owner[lines.code[token] != allowed[0]]] = True
@@ -270,7 +268,7 @@ class _Body:
             message = f"expected an instruction of rank {rank[missing]}, found {name}, which is not there"
             raise self.text.fail("C0802", message, place, place + len(name))
         rows = block_start[target] + deps["step"]
-        dep_start = np.append(0, np.cumsum(waits))
+        dep_start = starts(waits)
         return {**all_of, "block_start": block_start, "dep_start": dep_start, "deps": rows}
 
 

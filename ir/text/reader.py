@@ -73,6 +73,7 @@ class Line:
         return self.text.fail(code, message, self.place, self.place + len(self.found), hint=hint)
 
     def expected(self, what: str, hint: str | None = None) -> CollcError:
+        """Return the error C0802 for a token that is not ``what``, ready to raise."""
         return self.fail("C0802", f"expected {what}, found {shown(self.found)}", hint)
 
     def word(self, *words: str) -> str:
@@ -161,7 +162,7 @@ class Reader:
         return line
 
     def peek(self) -> Line | None:
-        """Return what :meth:`line` would, without moving on, or nothing at the end of the text."""
+        """Return what :meth:`line` would, without moving on, or None at the end of the text."""
         text = self.text.text
         while self.pos < len(text):
             end = self.text.line_end(self.pos)

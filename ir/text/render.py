@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
-__all__ = ["render"]
+from ..arrays import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
+__all__ = ["render"]
 
 _ROWS = 1 << 16  # rows written at once
 _POWERS = 10 ** np.arange(1, 19, dtype=np.int64)

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import attrs
 import numpy as np
 
+from ..arrays import Array
 from ..diagnostic import CollcError
 from .source import Text, shown
 from .words import MAX_INTEGER, MAX_LINE
 
 __all__ = ["Tokens", "slabs"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _SLAB = 1 << 20  # characters read at once, rounded up to a whole line
 
@@ -93,7 +91,8 @@ class Tokens:
 
     def is_number(self, which: Array) -> Array:
         """Return whether each of these tokens is a number."""
-        return _CLASS[self.data[self.start[which]]] == _DIGIT
+        digits: Array = _CLASS[self.data[self.start[which]]] == _DIGIT
+        return digits
 
     def numbers(self, which: Array) -> Array:
         """Return the values (int64) of these tokens; raise C0802 or C0803 at one that has none."""

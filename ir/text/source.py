@@ -19,6 +19,7 @@ class Text:
 
     @property
     def text(self) -> str:
+        """The whole text."""
         return self.source.text
 
     def span(self, start: int, end: int) -> Span:

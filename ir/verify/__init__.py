@@ -1,7 +1,7 @@
-"""The verifier: executes schedules and programs symbolically and says what each check found.
+"""The verifier: executes schedules and programs symbolically, and reports the result of each check.
 
-Nothing is believed because of how it was made. A value is the set of ranks whose contributions it combines;
-the checks are those of design section 3.
+It trusts no schedule or program because of its origin. A value is the set of ranks whose contributions it combines. The
+checks are those of design section 3.
 """
 
 from __future__ import annotations
@@ -26,4 +26,4 @@ def verify(level: object) -> Report:
         return verify_forest(level)
     if isinstance(level, (Schedule, SymmetricSchedule)):
         return verify_schedule(level)
-    raise TypeError(f"nothing to verify in a {type(level).__name__}")
+    raise TypeError(f"a {type(level).__name__} cannot be verified")

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import attrs
 import numpy as np
 
+from ..arrays import Array
+from ..frozen import frozen
 from ..layout import Layout, locations
 from ..program import Buffer, Opcode, Program
-from ._structure import MOST, USES_DST, USES_SRC, doing
+from ._structure import MOST, doing
 
 __all__ = ["Accesses", "accesses", "bounds", "input_writes", "overlaps"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
 
-READS_DST = np.array([op.reads_dst for op in Opcode])
-
-
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Accesses:
     """Addresses that instructions touch: in row j ``instruction[j]`` reads or writes ``lo[j]`` .. ``hi[j]``.
 
@@ -39,7 +34,7 @@ def accesses(program: Program, where: Layout) -> Accesses:
     """
     src, dst = locations(program, where)
     moves = (program.opcode != Opcode.COPY) | (src != dst)
-    used = (USES_SRC[program.opcode], READS_DST[program.opcode], USES_DST[program.opcode] & moves)
+    used = (program.reads_src, program.reads_dst, program.writes_dst & moves)
     rows = [np.flatnonzero(mask) for mask in used]
     instruction = np.concatenate(rows)
     lo = np.concatenate([src[rows[0]], dst[rows[1]], dst[rows[2]]])
@@ -51,14 +46,14 @@ def accesses(program: Program, where: Layout) -> Accesses:
 
 def bounds(program: Program, size: Array) -> list[str]:
     """Return the accesses that leave their buffer; ``size`` as :func:`sizes` gives it."""
-    rank = program.block_rank[program.block]
+    rank = program.rank
     problems: list[str] = []
-    for side, used, does in (("src", USES_SRC, "reads"), ("dst", USES_DST, "writes")):
+    for side, does in (("src", "reads"), ("dst", "writes")):
         buffer, offset = (
             getattr(program, f"{side}_buffer"),
             getattr(program, f"{side}_offset").astype(np.int64),
         )
-        rows = np.flatnonzero(used[program.opcode])
+        rows = np.flatnonzero(program.uses(side))
         last = size[rank[rows], buffer[rows]] - program.count[rows].astype(np.int64)  # this way it cannot overflow
         for i in rows[(offset[rows] < 0) | (offset[rows] > last)][:MOST].tolist():
             name, chunks = Buffer(int(buffer[i])).name.lower(), size[rank[i], buffer[i]]
@@ -70,7 +65,7 @@ def bounds(program: Program, size: Array) -> list[str]:
 
 def input_writes(program: Program) -> list[str]:
     """Return the instructions that write into an input buffer."""
-    rows = np.flatnonzero(USES_DST[program.opcode] & (program.dst_buffer == Buffer.INPUT))
+    rows = np.flatnonzero(program.uses("dst", Buffer.INPUT))
     return [f"{doing(program, i)} writes input chunk {program.dst_offset[i]}" for i in rows[:MOST].tolist()]
 
 
@@ -80,7 +75,7 @@ def overlaps(program: Program, where: Layout) -> list[str]:
     What such an instruction does depends on the order in which a runtime moves its chunks.
     """
     src, dst = locations(program, where)
-    used = USES_SRC[program.opcode] & USES_DST[program.opcode]
+    used = program.reads_src & program.writes_dst
     clash = used & (src != dst) & (np.abs(src - dst) < program.count)
     return [
         f"{doing(program, i)} reads {where.name(program, int(src[i]))} and writes "

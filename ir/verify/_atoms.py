@@ -1,19 +1,17 @@
-"""What the execution of a schedule works on: parts of shards cut at every interval's ends, and how failures read."""
+"""Atoms, the smallest parts that a schedule moves as a whole, and the texts of failures."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-import attrs
 import numpy as np
 
+from ..arrays import Array, distinct
+from ..frozen import frozen
 from ..schedule import Action, Schedule
 from .report import Check
 
 __all__ = ["Atoms", "Wrong", "row_text"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _MOST_LISTED = 1 << 16  # parts for which looking ends up in a list is cheaper than searching
 
@@ -26,7 +24,7 @@ class Wrong(Exception):
         self.check = Check(name, False, detail)
 
 
-@attrs.frozen
+@frozen
 class Atoms:
     """Row i moves atoms ``first[i] .. last[i]`` (exclusive); atom k is parts ``ends[k] .. ends[k+1]`` of a shard."""
 
@@ -36,8 +34,8 @@ class Atoms:
 
     @classmethod
     def of(cls, s: Schedule) -> Atoms:
-        ends = np.unique(np.concatenate([np.unique(s.lo), np.unique(s.hi)]).astype(np.int64))
-        ends = np.union1d(ends, [0, s.parts])
+        """Return the atoms of a schedule: shards are cut wherever an interval of some row ends."""
+        ends = distinct(np.concatenate([[0, s.parts], distinct(s.lo), distinct(s.hi)]).astype(np.int64))
         kind = np.uint16 if len(ends) < 2**16 else np.int64
         if s.parts >= _MOST_LISTED:
             return cls(ends, np.searchsorted(ends, s.lo).astype(kind), np.searchsorted(ends, s.hi).astype(kind))
@@ -47,6 +45,7 @@ class Atoms:
 
     @property
     def count(self) -> int:
+        """Atoms of a shard."""
         return len(self.ends) - 1
 
     def windows(self, size: int) -> Iterator[Atoms]:
@@ -60,12 +59,14 @@ class Atoms:
             yield Atoms(self.ends[a : b + 1], first, last)
 
     def name(self, s: Schedule, atom: int) -> str:
+        """Return `` part [a/parts, b/parts) of`` for messages; empty if the atom is the whole shard."""
         a, b = int(self.ends[atom]), int(self.ends[atom + 1])
         return "" if (a, b) == (0, s.parts) else f" part [{a}/{s.parts}, {b}/{s.parts}) of"
 
 
 def row_text(s: Schedule, i: int) -> str:
+    """Return the transfer of row ``i`` as text for messages."""
     verb = "reduces" if s.action[i] == Action.REDUCE else "sends"
-    piece = "" if (s.lo[i], s.hi[i]) == (0, s.parts) else f" part [{s.lo[i]}/{s.parts}, {s.hi[i]}/{s.parts}) of"
+    part = "" if (s.lo[i], s.hi[i]) == (0, s.parts) else f" part [{s.lo[i]}/{s.parts}, {s.hi[i]}/{s.parts}) of"
     names = s.topology.names
-    return f"step {s.step[i]}: rank {names[s.src[i]]} {verb}{piece} shard {s.shard[i]} to rank {names[s.dst[i]]}"
+    return f"step {s.step[i]}: rank {names[s.src[i]]} {verb}{part} shard {s.shard[i]} to rank {names[s.dst[i]]}"

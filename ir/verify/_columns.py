@@ -1,35 +1,32 @@
-"""What a wide program computes, wave after wave, in whole columns: only whether it is right.
+"""Check the result of a wide program, wave by wave, in whole columns.
 
-The same execution on symbols as :mod:`._values`, which explains what is wrong where this says no. An identity is one
-number a location, the ranks that contribute are bits of as many 64-bit words as they need.
+This is the same execution on symbols as in :mod:`._values`, which explains the mistakes that this module only detects.
+An identity is one number per location; contributing ranks are bits of 64-bit words.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-import attrs
 import numpy as np
 
+from ..arrays import Array
 from ..collective import Collective
+from ..frozen import frozen
 from ..layout import Layout, locations
 from ..program import Buffer, Opcode, Program
+from ..ragged import nth, owners, starts
 from ..waves import Waves
 
 __all__ = ["computes", "identities"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
 _WORD = 64
-_REDUCES = np.array([op.reduces for op in Opcode])
 
 
 def computes(program: Program, where: Layout, order: Waves, partner: Array) -> bool:
-    """Return whether all reads and reductions are right and the outputs hold what the collective promises.
+    """Return whether all reads and reductions are correct, and the outputs have the collective's result.
 
-    ``order`` must not hold conflicting accesses in one wave: the program has no races (see :mod:`._races`).
+    ``order`` must not have conflicting accesses in one wave: the program has no races (see :mod:`._races`).
     """
-    if not program.collective.reduces and _REDUCES[program.opcode].any():
+    if not program.collective.reduces and program.reduces.any():
         return False
     memory = _Memory(program, where, partner)
     rows, start = _by_opcode(program, order)
@@ -39,8 +36,8 @@ def computes(program: Program, where: Layout, order: Waves, partner: Array) -> b
 
 
 def identities(program: Program, where: Layout, order: Waves, partner: Array) -> Array | None:
-    """Return which chunks of which shards are sent (shard * chunks + chunk, from 1), message by message; nothing where
-    a read or reduction is wrong.
+    """Return the chunks that are sent (shard * chunks + chunk, from 1), message by message; None if a read or reduction
+    is wrong.
     """
     memory = _Memory(program, where, partner, contributors=False)
     rows, start = _by_opcode(program, order)
@@ -50,7 +47,7 @@ def identities(program: Program, where: Layout, order: Waves, partner: Array) ->
 
 def _by_opcode(program: Program, order: Waves) -> tuple[Array, Array]:
     """Return the instructions wave by wave, those of a wave by opcode, and where runs of one wave and opcode start."""
-    wave = np.repeat(np.arange(len(order)), np.diff(order.start))
+    wave = owners(np.diff(order.start))
     key = wave * len(Opcode) + program.opcode[order.instruction]
     by_key = np.argsort(key, kind="stable")
     changes = np.flatnonzero(np.diff(key[by_key])) + 1
@@ -58,9 +55,9 @@ def _by_opcode(program: Program, order: Waves) -> tuple[Array, Array]:
     return order.instruction[by_key], start
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Values:
-    """Values in a row: ``identity`` (n), 0 for what nobody wrote, and ``ranks`` (n, words), bits of contributors."""
+    """Values: ``identity`` (n), 0 for an unwritten location, and ``ranks`` (n, words), bits of contributors."""
 
     identity: Array
     ranks: Array
@@ -85,9 +82,9 @@ class _Memory:
         self.often = collective.idempotent
         self.opcode, self.count = program.opcode, program.count.astype(np.int64)
         self.src, self.dst = locations(program, where)
-        sends = np.array([op.sends for op in Opcode])[program.opcode]
+        sends = program.sends
         sizes = np.where(sends, self.count, 0)
-        self.out = np.cumsum(sizes) - sizes
+        self.out = starts(sizes)
         self.come = np.where(partner >= 0, self.out[partner], -1)
         self.sent = _Values.empty(int(sizes.sum()), words)
         self.values = _Values.empty(where.total, words)
@@ -101,8 +98,7 @@ class _Memory:
         """Execute instructions of one opcode, none of which waits for another; return whether they were right."""
         op = Opcode(int(self.opcode[rows[0]]))
         count = self.count[rows]
-        each = np.repeat(np.arange(len(rows)), count)
-        chunk = np.arange(len(each)) - np.repeat(np.cumsum(count) - count, count)
+        each, chunk = owners(count), nth(count)
         at = self.dst[rows][each] + chunk
         if op is Opcode.NOP:
             return True

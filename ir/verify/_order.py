@@ -1,9 +1,8 @@
-"""What happens before what in a program, whatever the timing: program order, dependencies and messages.
+"""The order of a program's instructions that holds for every timing: program order, dependencies and messages.
 
-Two instructions are ordered *strongly* where a path from one to the other holds a step of program order or a
-dependency: the first has then finished before the second starts. A path of messages alone runs through fused
-instructions, which pass chunks on one by one; it orders only the k-th chunk of the one before the k-th of
-the other.
+Two instructions are ordered *strongly* if a chain between them has a step of program order or a dependency: the first
+has then finished before the second starts. A chain of messages only goes through fused instructions, which forward
+chunk by chunk. It orders the k-th chunk of the first before the k-th chunk of the second, *weakly*.
 """
 
 from __future__ import annotations
@@ -11,34 +10,32 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
 
-import attrs
 import numpy as np
 
-from ..program import Opcode, Program
-from ._structure import waiters
+from ..arrays import Array
+from ..frozen import frozen
+from ..program import Program
+from ..ragged import group_starts, inverse
 
 __all__ = ["BITS", "STRONG", "UNORDERED", "WEAK", "Order"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
 UNORDERED, WEAK, STRONG = 0, 1, 2
 
-#: entries of a table of clocks that are worked out at once
+#: entries of a table of clocks that are computed at once
 CLOCKS = 1 << 24
 #: instructions that :meth:`Order.through_ranks` follows at once, one bit each
 BITS = 1 << 12
 
 
-@attrs.frozen(eq=False)
-class _Waits:
+@frozen(eq=False)
+class _Dependents:
     """The instructions that wait for other blocks, sorted by level: those they build on have lower levels.
 
-    ``latest[i]`` is the last row of instruction i's block up to i. Row j knows what row ``previous[j]`` of its
-    block knew, and of its dependencies ``dep_start[j]`` .. ``dep_start[j + 1]`` each what row ``known[k]`` knew and
-    step ``step[k]`` of block ``block[k]`` (numbered within the rank) itself. A row that does not exist is the number
-    of rows. ``level_start`` are the rows where levels start.
+    ``latest[i]`` is the last row of instruction i's block up to i. Row j knows what row ``previous[j]`` of its block
+    knows. By its dependencies ``dep_start[j]`` .. ``dep_start[j + 1]`` it also knows what row ``known[k]`` knows, and
+    step ``step[k]`` of block ``block[k]`` (numbered within the rank). A missing row is the number of rows.
+    ``level_start`` are the first rows of levels.
     """
 
     latest: Array
@@ -58,11 +55,10 @@ class Order:
 
     def __init__(self, program: Program, finished: Array, partner: Array):
         self.program, self.partner, self.finished = program, partner, finished
-        self.time = np.empty(program.num_instructions, dtype=np.int64)
-        self.time[finished] = np.arange(len(finished))
+        self.time = inverse(finished)
 
     def within_rank(self, before: Array, after: Array) -> Array:
-        """Return which pairs the waits of their own rank order, strongly: ``before[j]`` before ``after[j]``.
+        """Return which pairs the dependencies of their own rank order, strongly: ``before[j]`` before ``after[j]``.
 
         Both are instructions of one rank and of different blocks.
         """
@@ -75,66 +71,66 @@ class Order:
     def _directly(self, before: Array, after: Array) -> Array:
         """Return which pairs one dependency orders: of ``after`` or a step before it, on ``before`` or a later step."""
         n, block, name = self.program.num_instructions, self.program.block, self.program.block_id
-        waiter, deps, most = waiters(self.program), self.program.deps.astype(np.int64), int(name.max(initial=0)) + 1
-        pair = block[waiter] * most + name[block[deps]]  # of waiting block and block waited for
-        order = np.argsort(pair * n + waiter)
+        dependent, deps, most = self.program.dependent, self.program.deps.astype(np.int64), int(name.max(initial=0)) + 1
+        pair = block[dependent] * most + name[block[deps]]  # of dependent block and dependency's block
+        order = np.argsort(pair * n + dependent)
         latest = np.maximum.accumulate((pair * n + deps)[order]) if len(deps) else deps
-        wanted = block[after] * most + name[block[before]]
-        at = np.searchsorted((pair * n + waiter)[order], wanted * n + after, side="right") - 1
+        between = block[after] * most + name[block[before]]
+        at = np.searchsorted((pair * n + dependent)[order], between * n + after, side="right") - 1
         # an entry of an earlier pair of blocks is less than anything of this pair
-        return (at >= 0) & (np.concatenate([latest, [-1]])[at] >= wanted * n + before)
+        return (at >= 0) & (np.concatenate([latest, [-1]])[at] >= between * n + before)
 
     def _by_clocks(self, before: Array, after: Array) -> Array:
-        """Return which pairs any chain of waits within the rank orders.
+        """Return which pairs any chain of dependencies within the rank orders.
 
-        Vector clocks: for each waiting instruction, how many steps of every block of its rank it knows to be done.
+        Vector clocks: for each dependent instruction, the finished steps of every block of its rank that it knows.
         """
-        program, waits = self.program, self._waits
+        program, rows = self.program, self._dependents
         block, step = program.block_id[program.block[before]], program.step[before]
-        row = waits.latest[after]
+        row = rows.latest[after]
         result = np.zeros(len(before), dtype=bool)
-        width = max(1, CLOCKS // (len(waits.previous) + len(waits.known) + 1))
+        width = max(1, CLOCKS // (len(rows.previous) + len(rows.known) + 1))
         for low in range(0, int(block.max(initial=-1)) + 1, width):
             here = np.flatnonzero((block >= low) & (block < low + width))
             if len(here):
-                clocks = _clocks(waits, low, min(width, int(block.max()) + 1 - low))
+                clocks = _clocks(rows, low, min(width, int(block.max()) + 1 - low))
                 result[here] = clocks[row[here], block[here] - low] > step[here]
         return result
 
     def through_ranks(self, before: Array, after: Array) -> Array:
         """Return how messages through other ranks order pairs: STRONG, WEAK or UNORDERED.
 
-        At most ``BITS`` different instructions stand before. Each becomes a bit, handed to all that follow.
+        ``before`` has at most ``BITS`` different instructions. Each is a bit that all later instructions receive.
         """
         first = np.unique(before)
         bit = {int(x): 1 << k for k, x in enumerate(first)}
-        wanted: dict[int, list[int]] = defaultdict(list)
+        pairs_of: dict[int, list[int]] = defaultdict(list)
         for j, y in enumerate(after.tolist()):
-            wanted[y].append(j)
+            pairs_of[y].append(j)
         result = np.full(len(before), UNORDERED)
         start, stop = self.time[before].min(initial=0), self.time[after].max(initial=-1) + 1
         for y, strong, weak in self._follow(self.finished[start:stop].tolist(), bit):
-            for j in wanted.get(y, ()):
+            for j in pairs_of.get(y, ()):
                 mine = bit[int(before[j])]
                 result[j] = STRONG if strong & mine else WEAK if weak & mine else UNORDERED
         return result
 
     def _follow(self, window: list[int], bit: dict[int, int]) -> Iterator[tuple[int, int, int]]:
         """Yield each instruction with the bits that are strongly, and that are only weakly, before it."""
-        block, partner, sends, waits, awaited = self._lists
+        block, partner, sends, dependencies, is_dependency = self._lists
         done: dict[int, int] = {}  # block -> bits of all that its last instruction comes after, itself included
         kept: dict[int, int] = {}  # the same for instructions that others depend on
         sent: dict[int, tuple[int, int]] = {}
         for i in window:
             mine, b = bit.get(i, 0), block[i]
             strong = done.get(b, 0)
-            for d in waits.get(i, ()):
+            for d in dependencies.get(i, ()):
                 strong |= kept.get(d, 0)
-            passed, weak = sent.pop(partner[i], (0, 0))
-            strong |= passed
+            received, weak = sent.pop(partner[i], (0, 0))
+            strong |= received
             yield i, strong, weak
             done[b] = strong | weak | mine
-            if i in awaited:
+            if i in is_dependency:
                 kept[i] = done[b]
             if sends[i]:
                 sent[i] = (strong, weak | mine)
@@ -142,45 +138,42 @@ class Order:
     @cached_property
     def _lists(self) -> tuple[list[int], list[int], list[bool], dict[int, list[int]], set[int]]:
         program = self.program
-        waiting = np.unique(waiters(program)).tolist()
-        sends = np.array([op.sends for op in Opcode])[program.opcode]
-        waits = {i: program.waits(i) for i in waiting}
+        sends = program.sends
+        dependencies = {i: program.dependencies(i) for i in np.unique(program.dependent).tolist()}
         return (
             program.block.tolist(),
             self.partner.tolist(),
             sends.tolist(),
-            waits,
+            dependencies,
             set(program.deps.tolist()),
         )
 
     @cached_property
-    def _waits(self) -> _Waits:
+    def _dependents(self) -> _Dependents:
         program = self.program
-        waiter = waiters(program)
-        across = program.block[waiter] != program.block[program.deps]
-        waiter, deps = waiter[across], program.deps[across].astype(np.int64)
-        row_of, index = np.unique(waiter, return_inverse=True)
+        dependent = program.dependent
+        across = program.block[dependent] != program.block[program.deps]
+        dependent, deps = dependent[across], program.deps[across].astype(np.int64)
+        row_of, index = np.unique(dependent, return_inverse=True)
         latest = np.searchsorted(row_of, np.arange(program.num_instructions), side="right") - 1
         latest = _same_block(program, row_of, latest, np.arange(program.num_instructions))
         previous = _same_block(program, row_of, np.arange(len(row_of)) - 1, row_of)
         level = self._levels(row_of, previous, index, latest[deps])
         order = np.argsort(level, kind="stable")  # level by level; of one level in program order
-        place = np.empty(len(order) + 1, dtype=np.int64)
-        place[order], place[-1] = np.arange(len(order)), len(order)
+        place = np.append(inverse(order), len(order))
         by_row = np.argsort(place[index], kind="stable")
         deps = deps[by_row]
-        return _Waits(
+        return _Dependents(
             latest=place[latest], previous=place[previous][order],
-            dep_start=np.searchsorted(place[index][by_row], np.arange(len(order) + 1)),
+            dep_start=group_starts(place[index][by_row], len(order)),
             known=place[latest[deps]], block=program.block_id[program.block[deps]], step=program.step[deps],
-            level_start=np.searchsorted(level[order], np.arange(level.max(initial=-1) + 2)),
+            level_start=group_starts(level[order], int(level.max(initial=-1)) + 1),
         )  # fmt: skip
 
     def _levels(self, row_of: Array, previous: Array, index: Array, known: Array) -> Array:
-        """Return for each waiting instruction how many others must be worked out one after the other before
-        it."""
-        level = [-1] * (len(row_of) + 1)  # the last stands for a row that does not exist
-        start = np.searchsorted(index, np.arange(len(row_of) + 1)).tolist()
+        """Return for each dependent instruction the length of the longest chain of others that it needs."""
+        level = [-1] * (len(row_of) + 1)  # the last entry stands for a missing row
+        start = group_starts(index, len(row_of)).tolist()
         before, known_rows = previous.tolist(), known.tolist()
         for row in np.argsort(self.time[row_of]).tolist():
             behind = max(level[k] for k in known_rows[start[row] : start[row + 1]])
@@ -196,20 +189,18 @@ def _same_block(program: Program, row_of: Array, row: Array, instruction: Array)
     return np.where(good, row, len(row_of))
 
 
-def _clocks(waits: _Waits, low: int, width: int) -> Array:
-    """Return how many steps of blocks ``low`` .. ``low + width`` of its rank each waiting instruction knows
-    done.
+def _clocks(rows: _Dependents, low: int, width: int) -> Array:
+    """Return the finished steps of blocks ``low`` .. ``low + width`` of its rank that each dependent instruction knows.
 
-    The last row, for an instruction that does not exist, is 0.
+    The last row, for a missing instruction, is 0.
     """
-    rows = len(waits.previous)
-    table = np.zeros((rows + 1, width), dtype=np.int32)
-    for a, b in zip(waits.level_start[:-1].tolist(), waits.level_start[1:].tolist(), strict=True):
-        start, stop = int(waits.dep_start[a]), int(waits.dep_start[b])
-        learned = table[waits.known[start:stop]]
-        block = waits.block[start:stop] - low
+    table = np.zeros((len(rows.previous) + 1, width), dtype=np.int32)
+    for a, b in zip(rows.level_start[:-1].tolist(), rows.level_start[1:].tolist(), strict=True):
+        start, stop = int(rows.dep_start[a]), int(rows.dep_start[b])
+        learned = table[rows.known[start:stop]]
+        block = rows.block[start:stop] - low
         inside = np.flatnonzero((block >= 0) & (block < width))
-        learned[inside, block[inside]] = waits.step[start:stop][inside] + 1
-        merged = np.maximum.reduceat(learned, waits.dep_start[a:b] - start, axis=0)
-        table[a:b] = np.maximum(merged, table[waits.previous[a:b]])
+        learned[inside, block[inside]] = rows.step[start:stop][inside] + 1
+        merged = np.maximum.reduceat(learned, rows.dep_start[a:b] - start, axis=0)
+        table[a:b] = np.maximum(merged, table[rows.previous[a:b]])
     return table

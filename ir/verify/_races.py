@@ -1,25 +1,22 @@
-"""Races: two accesses of one location by different blocks, one of them a write, in an order that timing
-decides."""
+"""Races: two accesses of one location by different blocks, one of them a write, in an order that depends on timing."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import attrs
 import numpy as np
 
+from ..arrays import Array, distinct
+from ..frozen import frozen
 from ..layout import Layout
 from ..program import Program
+from ..ragged import owners, ranges
 from ._accesses import Accesses
 from ._order import BITS, STRONG, WEAK, Order
 from ._structure import MOST, doing
 
 __all__ = ["races"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
 
-
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Pairs:
     """Pairs of conflicting accesses (rows of :class:`Accesses`), the first earlier in the linearization."""
 
@@ -28,10 +25,10 @@ class _Pairs:
 
 
 def races(program: Program, where: Layout, touched: Accesses, order: Order) -> list[str]:
-    """Return the conflicting accesses that nothing orders.
+    """Return the conflicting accesses without an order.
 
-    Of each location only neighbours need a look: each access with the write before it, each read with the
-    write after it; all other conflicts follow, since the order is transitive.
+    Only neighbouring accesses of a location are checked: each access with the write before it, and each read with the
+    write after it. All other conflicts follow, because the order is transitive.
     """
     pairs = _conflicts(program, touched, order.time)
     before, after = touched.instruction[pairs.before], touched.instruction[pairs.after]
@@ -41,7 +38,7 @@ def races(program: Program, where: Layout, touched: Accesses, order: Order) -> l
     for batch in range(0, int(number.max(initial=-1)) + 1, BITS):
         rows = rest[(number >= batch) & (number < batch + BITS)]
         relation = order.through_ranks(before[rows], after[rows])
-        # chunk by chunk is enough where the first instruction touches the location with no later a chunk of its own
+        # chunk by chunk is enough if the first instruction accesses the location with an equal or earlier chunk
         later = touched.lo[pairs.after[rows]] > touched.lo[pairs.before[rows]]
         bad = np.flatnonzero(~((relation == STRONG) | ((relation == WEAK) & ~later)))
         if len(bad):
@@ -53,21 +50,20 @@ def races(program: Program, where: Layout, touched: Accesses, order: Order) -> l
 def _conflicts(program: Program, touched: Accesses, time: Array) -> _Pairs:
     """Return neighbouring conflicts of different blocks, each pair of instructions once.
 
-    Addresses that are always touched together count as one. Of several pairs of accesses of the same two
-    instructions the one is kept in which the earlier instruction is furthest behind the later, in chunks.
+    Addresses that are always accessed together count as one. Of several pairs of the same two instructions, the one is
+    kept in which the earlier instruction is furthest behind the later one, in chunks.
     """
-    points = np.unique(np.concatenate([touched.lo, touched.hi]))
+    points = distinct(np.concatenate([touched.lo, touched.hi]))
     low, high = np.searchsorted(points, touched.lo), np.searchsorted(points, touched.hi)
-    row = np.repeat(np.arange(len(low)), high - low)
-    cell = np.arange(len(row)) - np.repeat(np.cumsum(high - low) - high, high - low)
+    row, location = owners(high - low), ranges(low, high - low)
     when = 2 * time[touched.instruction] + touched.write
-    order = np.argsort(cell * (2 * len(time) + 2) + when[row], kind="stable")
-    row, cell = row[order], cell[order]
+    order = np.argsort(location * (2 * len(time) + 2) + when[row], kind="stable")
+    row, location = row[order], location[order]
     write, here = touched.write[row], np.arange(len(row))
-    group = np.searchsorted(cell, cell)
+    group = np.searchsorted(location, location)
     last = np.concatenate([[-1], np.maximum.accumulate(np.where(write, here, -1))])[:-1][: len(row)]
     next_ = np.minimum.accumulate(np.where(write, here, len(row))[::-1])[::-1]
-    end = np.searchsorted(cell, cell, side="right")
+    end = np.searchsorted(location, location, side="right")
     has_last, has_next = last >= group, ~write & (next_ < end)
     before = np.concatenate([row[last[has_last]], row[has_next]])
     after = np.concatenate([row[has_last], row[next_[has_next]]])
@@ -87,8 +83,8 @@ def _explain(program: Program, where: Layout, touched: Accesses, before: int, af
     first, second = int(touched.instruction[before]), int(touched.instruction[after])
     address = max(int(touched.lo[before]), int(touched.lo[after]))
     verbs = ["writes" if touched.write[j] else "reads" for j in (before, after)]
-    why = "only messages passed on chunk by chunk order them" if chunkwise else "nothing orders them"
+    why = "only messages forwarded chunk by chunk order them" if chunkwise else "their order is undefined"
     return (
         f"{doing(program, first)} {verbs[0]} {where.name(program, address)} and {doing(program, second)} "
-        f"{verbs[1]} it, but {why}: a wait of the second for the first is missing"
+        f"{verbs[1]} it, but {why}: a dependency of the second on the first is missing"
     )

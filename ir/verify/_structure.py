@@ -1,39 +1,31 @@
-"""Whether a program's columns make sense at all: what every later check takes for granted."""
+"""Check the form of a program's columns, on which every later check relies."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
-from ..machine import RECEIVES, SENDS, connections
+from ..arrays import Array
+from ..machine import connections
 from ..program import BLOCK_COLUMNS, INSTRUCTION_COLUMNS, Buffer, Opcode, Program
 
 __all__ = [
     "MOST",
-    "USES_DST",
-    "USES_SRC",
     "block_place",
     "doing",
     "matched",
     "structure",
     "summary",
-    "waiters",
 ]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
-#: problems that are worked out before the rest is only counted as more
+#: the most problems that are described
 MOST = 100
-
-USES_SRC = np.array([op.reads_src for op in Opcode])
-USES_DST = np.array([op.writes_dst for op in Opcode])
 
 
 def summary(problems: Sequence[str], most: int = 3) -> str:
-    """Return the first problems in one line and how many more there are.
+    """Return the first problems in one line, and the number of others.
 
     >>> summary(["one", "two", "three"], most=2)
     'one; two; and 1 more'
@@ -43,9 +35,9 @@ def summary(problems: Sequence[str], most: int = 3) -> str:
 
 
 def structure(program: Program) -> list[str]:
-    """Return what is wrong with the form of a program, later questions only where the earlier are settled."""
-    for questions in (_shape, _blocks, _instructions, _dependencies):
-        if problems := list(islice(questions(program), MOST)):
+    """Return the problems of the first group of checks that finds any."""
+    for check in (_shape, _blocks, _instructions, _dependencies):
+        if problems := list(islice(check(program), MOST)):
             return problems
     return []
 
@@ -63,7 +55,7 @@ def _shape(program: Program) -> Iterator[str]:
     yield from _starts(program.block_start, len(program.block_rank), len(program.opcode), "block_start")
     yield from _starts(program.dep_start, len(program.opcode), len(program.deps), "dep_start")
     if program.chunks < 1:
-        yield f"a shard is cut in {program.chunks} chunks; at least 1 is needed"
+        yield f"a shard has {program.chunks} chunks; at least 1 is needed"
     if len(program.scratch) != program.num_ranks:
         yield f"scratch sizes for {len(program.scratch)} ranks, but there are {program.num_ranks} ranks"
     for rank in np.flatnonzero(program.scratch.astype(np.int64) < 0).tolist():
@@ -72,7 +64,7 @@ def _shape(program: Program) -> Iterator[str]:
 
 def _starts(start: Array, rows: int, total: int, name: str) -> Iterator[str]:
     if len(start) != rows + 1:
-        yield f"{name} has {len(start)} entries where {rows + 1} are needed"
+        yield f"{name} has {len(start)} entries; {rows + 1} are needed"
     elif start[0] != 0 or start[-1] != total or (np.diff(start.astype(np.int64)) < 0).any():
         yield f"{name} must ascend from 0 to {total}"
 
@@ -95,8 +87,7 @@ def _blocks(program: Program) -> Iterator[str]:
 
 
 def _ownership(program: Program) -> Iterator[str]:
-    """At most one block may send into, and one receive from, a (peer, channel): the FIFO keeps no order
-    else."""
+    """Check that at most one block sends into, and one receives from, each (peer, channel): else order is undefined."""
     rank, channel = program.block_rank.astype(np.int64), program.channel.astype(np.int64)
     for name, verb in (("send_peer", "send to"), ("recv_peer", "receive from")):
         peer = getattr(program, name).astype(np.int64)
@@ -117,20 +108,20 @@ def _instructions(program: Program) -> Iterator[str]:
         yield f"{program.place(i)} has opcode {opcode[i]}, which does not exist"
     if ((opcode < 0) | (opcode >= len(Opcode))).any():
         return
-    sends, receives = program.send_peer[program.block] < 0, program.recv_peer[program.block] < 0
-    for i in np.flatnonzero(SENDS[opcode] & sends).tolist():
+    sends, receives = program.send_peer[program.block] >= 0, program.recv_peer[program.block] >= 0
+    for i in np.flatnonzero(program.sends & ~sends).tolist():
         yield f"{doing(program, i)} sends, but its threadblock has no send peer"
-    for i in np.flatnonzero(RECEIVES[opcode] & receives).tolist():
+    for i in np.flatnonzero(program.receives & ~receives).tolist():
         yield f"{doing(program, i)} receives, but its threadblock has no receive peer"
     count = program.count.astype(np.int64)
     for i in np.flatnonzero((opcode != Opcode.NOP) & (count < 1)).tolist():
         yield f"{doing(program, i)} has count {count[i]}; at least 1 is needed"
     for i in np.flatnonzero((opcode == Opcode.NOP) & (count != 0)).tolist():
         yield f"{program.place(i)} (nop) has count {count[i]}; 0 is needed"
-    for side, used in (("src", USES_SRC), ("dst", USES_DST)):
+    for side in ("src", "dst"):
         buffer = getattr(program, f"{side}_buffer").astype(np.int64)
-        for i in np.flatnonzero(used[opcode] & ((buffer < 0) | (buffer >= len(Buffer)))).tolist():
-            yield f"{doing(program, i)} names {side} buffer {buffer[i]}, which is none"
+        for i in np.flatnonzero(program.uses(side) & ((buffer < 0) | (buffer >= len(Buffer)))).tolist():
+            yield f"{doing(program, i)} names {side} buffer {buffer[i]}, which does not exist"
 
 
 def doing(program: Program, instruction: int) -> str:
@@ -141,58 +132,52 @@ def doing(program: Program, instruction: int) -> str:
 
 def _dependencies(program: Program) -> Iterator[str]:
     deps = program.deps.astype(np.int64)
-    waiter = waiters(program)
+    dependent = program.dependent
     outside = (deps < 0) | (deps >= program.num_instructions)
     for k in np.flatnonzero(outside).tolist():
-        yield f"{program.place(waiter[k])} depends on instruction {deps[k]}, which does not exist"
+        yield f"{program.place(dependent[k])} depends on instruction {deps[k]}, which does not exist"
     if outside.any():
         return
-    for k in np.flatnonzero(deps == waiter).tolist():
-        yield f"{program.place(waiter[k])} depends on itself"
-    rank = program.block_rank[program.block]
-    for k in np.flatnonzero(rank[deps] != rank[waiter]).tolist():
-        yield f"{program.place(waiter[k])} depends on {program.place(deps[k])}, which is another rank"
-    for k in np.flatnonzero((program.block[deps] == program.block[waiter]) & (deps > waiter)).tolist():
-        yield f"{program.place(waiter[k])} depends on step {program.step[deps[k]]} of its own threadblock"
-
-
-def waiters(program: Program) -> Array:
-    """Return the instruction that waits, for each entry of ``deps``."""
-    number: Array = np.diff(program.dep_start.astype(np.int64))
-    return np.repeat(np.arange(program.num_instructions), number)
+    for k in np.flatnonzero(deps == dependent).tolist():
+        yield f"{program.place(dependent[k])} depends on itself"
+    rank = program.rank
+    for k in np.flatnonzero(rank[deps] != rank[dependent]).tolist():
+        yield f"{program.place(dependent[k])} depends on {program.place(deps[k])}, which is another rank"
+    for k in np.flatnonzero((program.block[deps] == program.block[dependent]) & (deps > dependent)).tolist():
+        yield f"{program.place(dependent[k])} depends on step {program.step[deps[k]]} of its own threadblock"
 
 
 def matched(program: Program, partner: Array) -> list[str]:
-    """Return where the k-th send and the k-th receive of a connection are not both there, or differ in count.
+    """Return the messages whose send or receive is missing, or whose ends differ in count.
 
-    ``partner`` is :func:`~..machine.partners`.
+    ``partner`` is the result of :func:`~..machine.partners`.
     """
     problems: list[str] = []
-    rows = np.flatnonzero(RECEIVES[program.opcode])
+    rows = np.flatnonzero(program.receives)
     received = partner[rows]
-    lonely = SENDS[program.opcode]
-    lonely[received[received >= 0]] = False
-    for i in np.flatnonzero(lonely)[:MOST].tolist():
-        what = f"what is never received ({_ends(program, i, True)})"
-        problems.append(f"{doing(program, i)} sends to rank {program.send_peer[program.block[i]]} {what}")
+    unmatched = program.sends.copy()
+    unmatched[received[received >= 0]] = False
+    for i in np.flatnonzero(unmatched)[:MOST].tolist():
+        peer = f"rank {program.send_peer[program.block[i]]}"
+        problems.append(f"{doing(program, i)} sends to {peer}, which never receives it ({_ends(program, i, True)})")
     for i in rows[received < 0][:MOST].tolist():
-        what = f"what is never sent ({_ends(program, i, False)})"
-        problems.append(f"{doing(program, i)} receives from rank {program.recv_peer[program.block[i]]} {what}")
+        peer = f"rank {program.recv_peer[program.block[i]]}"
+        problems.append(f"{doing(program, i)} receives from {peer}, which never sends it ({_ends(program, i, False)})")
     rows, received = rows[received >= 0], received[received >= 0]
     differ = program.count[rows] != program.count[received]
     for i, j in zip(rows[differ][:MOST].tolist(), received[differ][:MOST].tolist(), strict=True):
-        taken = f"{doing(program, i)}, which receives them, takes {program.count[i]}"
+        taken = f"{doing(program, i)} receives {program.count[i]}"
         problems.append(f"{doing(program, j)} sends {program.count[j]} chunks, but {taken}")
     return problems
 
 
 def _ends(program: Program, instruction: int, sends: bool) -> str:
-    """Say how many messages the two ends of an instruction's connection have."""
+    """Return the number of messages at both ends of an instruction's connection, as text."""
     links = connections(program)
     connection = (links.outward if sends else links.inward)[program.block[instruction]]
     words = []
-    for kind, block, what in ((SENDS, links.sender, "sends"), (RECEIVES, links.receiver, "receives")):
+    for does, block, what in ((program.sends, links.sender, "sends"), (program.receives, links.receiver, "receives")):
         end = int(block[connection])
-        number = int(kind[program.opcode[program.block == end]].sum()) if end >= 0 else 0
+        number = int(does[program.block == end].sum()) if end >= 0 else 0
         words.append(f"{number} {what}" + (f" by {block_place(program, end)}" if end >= 0 else ""))
     return f"channel {links.channel[connection]} has {words[0]} and {words[1]}"

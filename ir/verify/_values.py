@@ -1,29 +1,26 @@
-"""What a program computes: executed with symbols in place of numbers.
+"""Execute a program on symbols instead of numbers.
 
-A value is one integer: which chunk of which shard it is (its *identity*, counted from 1, in the low bits)
-and the set of ranks whose contributions are combined in it (a bitset above). 0 is what nobody wrote.
+A value is one integer. Its low bits are the *identity*: the chunk and shard, counted from 1. The bits above are the set
+of ranks whose contributions it combines. 0 is an unwritten location.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-import attrs
 import numpy as np
 
+from ..arrays import Array
 from ..collective import Collective
+from ..frozen import frozen
 from ..layout import Layout, locations
 from ..program import Buffer, Opcode, Program
 from ._structure import MOST, doing
 
 __all__ = ["Outcome", "evaluate", "identities", "postcondition"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
 
-
-@attrs.frozen
+@frozen
 class Symbols:
-    """How the values of one program are written as integers."""
+    """The encoding of a program's values as integers."""
 
     collective: Collective
     chunks: int
@@ -52,13 +49,13 @@ class Symbols:
         return f"{name}, chunk {chunk}" if self.chunks > 1 else name
 
     def name(self, value: int) -> str:
-        """Return ``shard 2, chunk 1 of ranks 0-2`` (identity alone where nothing is reduced)."""
+        """Return ``shard 2, chunk 1 of ranks 0-2`` (only the identity if the collective does not reduce)."""
         if value == 0:
-            return "nothing"
+            return "no data"
         return self.identity(value) + (f" of {self.ranks(value)}" if self.collective.reduces else "")
 
     def ranks(self, value: int) -> str:
-        """Return the ranks that contribute to a value, in words."""
+        """Return the ranks that contribute to a value, as text."""
         bits = value >> self.width
         ranks = [r for r in range(bits.bit_length()) if bits >> r & 1]
         if len(ranks) == self.collective.num_ranks > 1:
@@ -82,8 +79,7 @@ def _spans(numbers: list[int]) -> str:
 
 
 def _shards(collective: Collective, rank: int, output: bool) -> Array:
-    """Return the shards that may lie in a rank's input (or output): of an alltoall, those from it (or to
-    it)."""
+    """Return the shards that a rank's input (or output) may contain: of an alltoall, those from it (or to it)."""
     ranks = collective.num_ranks
     if collective.kind != "alltoall":
         return np.arange(ranks)
@@ -110,26 +106,26 @@ class _MistakeError(Exception):
         self.chunk, self.mine, self.other = chunk, mine, other
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Outcome:
-    """What memory holds in the end, or the first mistake that kept it from getting there."""
+    """The memory at the end, or the first mistake."""
 
     memory: list[int]
     problem: str = ""
 
 
 def evaluate(program: Program, where: Layout, order: Array, partner: Array) -> Outcome:
-    """Execute instructions in ``order`` on symbols; ``partner`` is the send that each receive receives.
+    """Execute instructions in ``order`` on symbols; ``partner`` is the matching send of each receive.
 
-    Stops at the first read of a location that nobody wrote, and at the first reduction of different chunks
-    or of values to which a rank contributes on both sides, unless the operation is idempotent.
+    It stops at the first read of an unwritten location, and at the first reduction of different chunks, or of values
+    with a common contribution unless the operation is idempotent.
     """
     symbols = Symbols.of(program)
     memory = _initial(program, where, symbols)
     src, dst = (column.tolist() for column in locations(program, where))
     opcode, count, partner_of = program.opcode.tolist(), program.count.tolist(), partner.tolist()
     kinds = [(op.reads_src, op.reads_dst, op.receives, op.writes_dst, op.sends) for op in Opcode]
-    often = program.collective.idempotent
+    is_idempotent = program.collective.idempotent
     sent: dict[int, list[int]] = {}
     for i in order.tolist():
         reads, accumulates, receives, writes, sends = kinds[opcode[i]]
@@ -137,10 +133,10 @@ def evaluate(program: Program, where: Layout, order: Array, partner: Array) -> O
         try:
             value = _read(memory, src[i], size) if reads else []
             if accumulates:
-                value = _combine(value, _read(memory, at, size), symbols.mask, often)
+                value = _combine(value, _read(memory, at, size), symbols.mask, is_idempotent)
             elif receives:
                 other = sent.pop(partner_of[i])
-                value = _combine(value, other, symbols.mask, often) if reads else other
+                value = _combine(value, other, symbols.mask, is_idempotent) if reads else other
         except _MistakeError as mistake:
             return Outcome(memory, _explain(program, where, symbols, i, mistake))
         if writes:
@@ -151,8 +147,8 @@ def evaluate(program: Program, where: Layout, order: Array, partner: Array) -> O
 
 
 def identities(program: Program, where: Layout, order: Array, partner: Array) -> list[int] | None:
-    """Return which chunks of which shards are sent (shard * chunks + chunk, from 1), message by message; nothing where
-    something is read that nobody wrote.
+    """Return the chunks that are sent (shard * chunks + chunk, from 1), message by message; None if an instruction
+    reads an unwritten location.
     """
     symbols = Symbols.of(program)
     memory = [value & symbols.mask for value in _initial(program, where, symbols)]
@@ -180,12 +176,12 @@ def _read(memory: list[int], at: int, size: int) -> list[int]:
     return value
 
 
-def _combine(mine: list[int], other: list[int], mask: int, often: bool) -> list[int]:
-    """Return what reduces two values; ``often`` says whether a rank may contribute to both."""
+def _combine(mine: list[int], other: list[int], mask: int, is_idempotent: bool) -> list[int]:
+    """Return the reduction of two values; if ``is_idempotent``, a rank may contribute to both."""
     result: list[int] = []
     for a, b in zip(mine, other, strict=True):
-        # equal identities and disjoint contributions: what they have in common is the identity
-        if not a & b == a & mask == b & mask and not (often and a & mask == b & mask):
+        # equal identities and disjoint contributions: the common bits are exactly the identity
+        if not a & b == a & mask == b & mask and not (is_idempotent and a & mask == b & mask):
             raise _MistakeError(len(result), a, b)
         result.append(a | b)
     return result
@@ -194,7 +190,7 @@ def _combine(mine: list[int], other: list[int], mask: int, often: bool) -> list[
 def _explain(program: Program, where: Layout, symbols: Symbols, instruction: int, mistake: _MistakeError) -> str:
     who, a, b = doing(program, instruction), mistake.mine, mistake.other
     if a == 0:
-        return f"{who} reads {where.name(program, mistake.chunk)}, which nobody has written"
+        return f"{who} reads {where.name(program, mistake.chunk)}, which no instruction has written"
     what = f"{who}, chunk {mistake.chunk} of its {program.count[instruction]}, reduces"
     if (a ^ b) & symbols.mask:
         return f"{what} {symbols.name(a)} with {symbols.name(b)}, which is another chunk"
@@ -207,8 +203,7 @@ def _explain(program: Program, where: Layout, symbols: Symbols, instruction: int
 
 
 def postcondition(program: Program, where: Layout, memory: list[int], order: Array, partner: Array) -> list[str]:
-    """Return where the output is not what the collective promises, the first chunk of each shard, and who
-    wrote it."""
+    """Return where the output is not the collective's result: the first wrong chunk of each shard, and its writer."""
     symbols, collective = Symbols.of(program), program.collective
     everyone = (1 << collective.num_ranks) - 1
     problems: list[str] = []
@@ -229,9 +224,9 @@ def postcondition(program: Program, where: Layout, memory: list[int], order: Arr
 
 
 def _origin(program: Program, where: Layout, address: int, order: Array, partner: Array) -> str:
-    """Say which instruction wrote an address last, and who sent it what it wrote."""
+    """Return which instruction wrote an address last, and which one sent the data, as text."""
     dst = locations(program, where)[1]
-    writes = np.array([op.writes_dst for op in Opcode])[program.opcode]
+    writes = program.writes_dst
     covers = writes & (dst <= address) & (address < dst + program.count)
     writers = order[covers[order]]
     if not len(writers):

@@ -1,25 +1,23 @@
-"""Whether all ranks end with the same bits: floating-point sums depend on how they are bracketed.
+"""Check whether all ranks end with the same bits: floating-point sums depend on the order of additions.
 
-Every rank's result is a tree of additions over the ranks' contributions. Where a sum is finished at one rank and then
-copied there is one tree; where ranks exchange and add, as in a latency variant, each has its own. Two trees give the
-same bits for all inputs when they are equal but for the order of an addition's two operands (a + b is b + a, exactly).
+Every rank's result is a tree of additions over the ranks' contributions. If one rank finishes a sum that is then
+copied, there is one tree. If ranks exchange and add, as in a latency variant, each rank has its own tree. Two trees
+give the same bits for all inputs if they differ only in the order of an addition's operands (a + b is exactly b + a).
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from ..arrays import Array
+from ..ragged import first_of_group, group_starts, ranges
 from ..schedule import Action, Forest, Schedule
 from ..symmetric import SymmetricSchedule
 from ._atoms import Atoms
 
 __all__ = ["same_everywhere"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
-#: operations whose floating-point results depend on the order of operands; whether a user's does is not known
+#: operations whose floating-point results depend on the order of additions; a user's operation may
 _ROUNDING = frozenset({"sum", "prod", "avg", "user"})
 _BLOCK_BYTES = 1 << 26  # state of the shards executed together
 
@@ -27,9 +25,9 @@ _BLOCK_BYTES = 1 << 26  # state of the shards executed together
 def same_everywhere(level: Schedule | SymmetricSchedule | Forest) -> bool:
     """Return whether every rank of a verified allreduce ends with the same bits.
 
-    In other collectives a sum is finished at one rank; sums of integers, maxima and such do not depend on the order.
-    Trees of additions are compared by 64-bit hashes that ignore the order of operands. What arrives at a rank in one
-    step is added in the order of parts, then of routes, as lowering does. Forests reduce to a root first.
+    In other collectives one rank finishes a sum. Sums of integers and maxima do not depend on the order. Trees of
+    additions are compared by 64-bit hashes that ignore the order of operands. A rank adds the data of one step in the
+    order of parts, then of routes, as lowering does. Forests reduce to a root first.
     """
     exact = "int" in level.collective.dtype or level.collective.op not in _ROUNDING
     if level.collective.kind != "allreduce" or isinstance(level, Forest) or exact:
@@ -38,7 +36,7 @@ def same_everywhere(level: Schedule | SymmetricSchedule | Forest) -> bool:
     atoms, ranks = Atoms.of(rows), level.collective.num_ranks
     together = max(1, _BLOCK_BYTES // (8 * ranks * atoms.count))
     order = np.lexsort((rows.route, rows.lo, rows.step, rows.shard.astype(np.int64) // together))
-    first = np.searchsorted(rows.shard[order].astype(np.int64) // together, np.arange(-(-shards // together) + 1))
+    first = group_starts(rows.shard[order].astype(np.int64) // together, -(-shards // together))
     blocks = zip(range(0, shards, together), first[:-1].tolist(), first[1:].tolist(), strict=True)
     return all(_agree(rows, atoms, order[a:b], low, min(together, shards - low)) for low, a, b in blocks)
 
@@ -51,8 +49,7 @@ def _agree(s: Schedule, atoms: Atoms, rows: Array, low: int, shards: int) -> boo
     for step in np.split(rows, cuts) if len(rows) else ():
         widths = atoms.last[step].astype(np.int64) - atoms.first[step]
         row = np.repeat(step, widths)
-        begin = np.cumsum(widths) - widths - atoms.first[step].astype(np.int64)
-        place = (s.shard[row].astype(np.int64) - low) * atoms.count + np.arange(len(row)) - np.repeat(begin, widths)
+        place = (s.shard[row].astype(np.int64) - low) * atoms.count + ranges(atoms.first[step], widths)
         sent = state[s.src[row].astype(np.int64) * (shards * atoms.count) + place]
         target = s.dst[row].astype(np.int64) * (shards * atoms.count) + place
         for now in _one_by_one(target):
@@ -66,8 +63,7 @@ def _one_by_one(target: Array) -> list[Array]:
     """Return row numbers in groups without a common target, each target's rows in order."""
     order = np.argsort(target, kind="stable")
     index = np.arange(len(order))
-    fresh = np.concatenate([[True], target[order][1:] != target[order][:-1]]) if len(order) else index.astype(bool)
-    turn = index - np.maximum.accumulate(np.where(fresh, index, 0))
+    turn = index - np.maximum.accumulate(np.where(first_of_group(target[order]), index, 0))
     return [order[turn == k] for k in range(int(turn.max(initial=-1)) + 1)]
 
 
@@ -80,4 +76,5 @@ def _mixed(x: Array) -> Array:
     """Return 64-bit words whose bits all depend on all bits (Steele, Lea and Flood, Fast splittable generators)."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+    mixed: Array = x ^ (x >> np.uint64(31))
+    return mixed

@@ -1,21 +1,20 @@
-"""Does a program send what its schedule sends, and only where it sends it?
+"""Check that a program sends exactly the data of its schedule, between the same ranks.
 
-A *connection* is a pair of ranks, whatever channels or parallel links it has. The verifier says whether a program
-computes the right result; a program may do so over connections that the network does not have, or with more data on one
-than the schedule's cost counts. That is what is compared here.
+A *connection* is a pair of ranks here, with all its channels and parallel links. The verifier checks the result of a
+program. But a program could use connections that the network does not have, or send more data than the schedule's cost
+counts. This module compares the two.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-import attrs
 import numpy as np
 
-from ..arrays import distinct
+from ..arrays import Array, distinct
+from ..frozen import frozen
 from ..layout import layout, sizes, total
 from ..machine import execute, partners
-from ..program import Opcode, Program
+from ..program import Program
+from ..ragged import owners, ranges
 from ..schedule import Schedule
 from ..waves import waves
 from . import _columns, _values
@@ -24,17 +23,14 @@ from ._structure import matched
 
 __all__ = ["MOST_CHUNKS", "Carried", "carried", "excess", "strayed"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
-_SENDS = np.array([op.sends for op in Opcode])
-#: chunks that are followed one by one; of more only the amounts are compared
+#: chunks up to which each is compared; beyond that only the amounts are
 MOST_CHUNKS = 1 << 22
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Carried:
-    """What connections carry: ``pair`` (source * ranks + target, ascending, each once) carries ``amount`` chunks, of
-    which a shard has ``chunks``.
+    """The load of connections: ``pair`` (source * ranks + target, ascending, distinct) carries ``amount`` chunks; a
+    shard has ``chunks``.
     """
 
     ranks: int
@@ -44,13 +40,13 @@ class Carried:
 
 
 def carried(level: Schedule | Program) -> Carried:
-    """Return what each connection of a schedule or program carries in all."""
+    """Return the total load of each connection of a schedule or program."""
     if isinstance(level, Schedule):
         ranks, chunks = level.topology.num_ranks, level.parts
         pair, amount = _pairs(level), level.hi.astype(np.int64) - level.lo
     else:
         ranks, chunks = level.num_ranks, level.chunks
-        sends = np.flatnonzero(_SENDS[level.opcode])
+        sends = np.flatnonzero(level.sends)
         pair, amount = _pairs(level)[sends], level.count[sends].astype(np.int64)
     found = distinct(pair)
     total = np.zeros(len(found), dtype=np.int64)
@@ -59,12 +55,12 @@ def carried(level: Schedule | Program) -> Carried:
 
 
 def excess(found: Carried, allowed: Carried) -> str:
-    """Return the first connection that carries more than it may, in words; nothing where none does."""
+    """Return the first connection that carries more than allowed, as text; empty if there is none."""
     ranks = allowed.ranks
     missing = np.flatnonzero(~np.isin(found.pair, allowed.pair))
     if len(missing):
         source, target = divmod(int(found.pair[missing[0]]), ranks)
-        return f"rank {source} sends to rank {target}, to which it had nothing to send"
+        return f"rank {source} sends to rank {target}, to which the schedule sends no data"
     here = allowed.amount[np.searchsorted(allowed.pair, found.pair)]
     pairs = zip(found.amount.tolist(), here.tolist(), strict=True)
     row = next((row for row, (a, b) in enumerate(pairs) if a * allowed.chunks > b * found.chunks), None)
@@ -76,14 +72,14 @@ def excess(found: Carried, allowed: Carried) -> str:
 
 
 def strayed(program: Program, schedule: Schedule) -> str:
-    """Return where a program that was lowered from a discrete schedule sends other chunks than that; else nothing.
+    """Return where a program sends other chunks than the discrete schedule from which it was lowered; empty if nowhere.
 
-    The program is executed on symbols. One that does not execute is for the verifier to explain; of more than
-    ``MOST_CHUNKS`` chunks in buffers or messages only the amounts are compared.
+    The program is executed on symbols. If it cannot be executed, the verifier reports why, and the result is empty. Of
+    more than ``MOST_CHUNKS`` chunks in buffers or messages only the amounts are compared.
     """
     if wrong := excess(carried(program), carried(schedule)):
         return wrong
-    sent_chunks = int(program.count[_SENDS[program.opcode]].astype(np.int64).sum())
+    sent_chunks = int(program.count[program.sends].astype(np.int64).sum())
     if max(sent_chunks, total(program)) > MOST_CHUNKS:
         return ""
     sent = _sent(program)
@@ -98,24 +94,23 @@ def _pairs(level: Schedule | Program) -> Array:
 
 
 def _keys(pair: Array, identity: Array, level: Schedule | Program) -> Array:
-    """Return one number for every chunk on a connection, sorted."""
+    """Return a number for every chunk on a connection, sorted."""
     chunks = level.parts if isinstance(level, Schedule) else level.chunks
     return np.sort(pair * np.int64(level.collective.num_shards * chunks) + identity)
 
 
 def _scheduled(schedule: Schedule) -> Array:
     size = schedule.hi.astype(np.int64) - schedule.lo
-    row = np.repeat(np.arange(len(schedule)), size)
-    chunk = np.arange(len(row)) - np.repeat(np.cumsum(size) - size, size) + schedule.lo[row]
+    row, chunk = owners(size), ranges(schedule.lo, size)
     return _keys(_pairs(schedule)[row], schedule.shard[row].astype(np.int64) * schedule.parts + chunk, schedule)
 
 
 def _sent(program: Program) -> Array | None:
-    """Return which chunk of which shard goes over which connection, message by message."""
+    """Return the chunks that go over each connection, message by message."""
     found = _identities(program)
     if found is None:
         return None
-    sends = np.flatnonzero(_SENDS[program.opcode])
+    sends = np.flatnonzero(program.sends)
     pair = np.repeat(_pairs(program)[sends], program.count[sends].astype(np.int64))
     return _keys(pair, found - 1, program)
 
@@ -124,9 +119,9 @@ def _identities(program: Program) -> Array | None:
     partner = partners(program)
     if matched(program, partner) or bounds(program, sizes(program)):
         return None
-    where, swift = layout(program, False), waves(program)
-    if swift is not None:
-        return _columns.identities(program, where, swift, partner)
+    where, found_waves = layout(program, False), waves(program)
+    if found_waves is not None:
+        return _columns.identities(program, where, found_waves, partner)
     execution = execute(program)
     if execution.deadlock:
         return None
@@ -134,15 +129,15 @@ def _identities(program: Program) -> Array | None:
     return None if found is None else np.array(found, dtype=np.int64)
 
 
-def _difference(sent: Array, wanted: Array, program: Program) -> str:
-    """Return the first chunk that is sent more or less often than it is wanted."""
-    if np.array_equal(sent, wanted):
+def _difference(sent: Array, scheduled: Array, program: Program) -> str:
+    """Return the first chunk that is sent more or less often than scheduled."""
+    if np.array_equal(sent, scheduled):
         return ""
-    length = min(len(sent), len(wanted))
-    apart = np.flatnonzero(sent[:length] != wanted[:length])
+    length = min(len(sent), len(scheduled))
+    apart = np.flatnonzero(sent[:length] != scheduled[:length])
     at = int(apart[0]) if len(apart) else length
-    extra = at == len(wanted) or (at < len(sent) and sent[at] < wanted[at])
-    pair, identity = divmod(int((sent if extra else wanted)[at]), program.collective.num_shards * program.chunks)
+    extra = at == len(scheduled) or (at < len(sent) and sent[at] < scheduled[at])
+    pair, identity = divmod(int((sent if extra else scheduled)[at]), program.collective.num_shards * program.chunks)
     source, target = divmod(pair, program.num_ranks)
     shard, chunk = divmod(identity, program.chunks)
     what = f"chunk {chunk} of shard {shard}"

@@ -1,4 +1,4 @@
-"""Whether a forest is one: trees span all ranks, shards are carried whole; then its steps are executed."""
+"""Verify a forest: its trees span all ranks and carry whole shards; then its steps are executed."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ __all__ = ["verify_forest"]
 _DIRECTIONS = {"allgather": (0,), "reduce-scatter": (1,), "allreduce": (1, 0), "broadcast": (0,), "reduce": (1,)}
 _WORDS = ("outward", "inward")
 
-#: pieces never meet, so what holds of two that follow each other holds of any number
+#: pieces are independent, so a property of two consecutive pieces holds for any number
 _EXECUTED = 2
 
 
 def verify_forest(forest: Forest) -> Report:
     """Verify a forest; checks: structure, direction, trees, weights, then those of its steps.
 
-    Structure: columns and routes are well formed, the route of every edge joins its ranks. Direction: trees
-    can carry the collective, and data flow the right way. Trees: every tree reaches every rank once, parents
-    stand before children. Weights: the trees of every root carry its shard whole, in an allreduce those of each
-    direction; trees that carry the whole vector do so together, in a rooted collective from or to its root, in an
-    allreduce every part of it from where it was reduced. The other checks are those of the executed steps, of two
-    pieces where the forest has more: pieces never share data, nor do they differ but in time.
+    Structure: columns and routes are well formed, and the route of every edge connects its ranks. Direction: trees can
+    carry the collective, and data flow in the right direction. Trees: every tree reaches every rank once, parents
+    before children. Weights: the trees of every root carry its whole shard, in an allreduce in each direction. Trees
+    of the whole vector carry it together: in a rooted collective from or to its root, in an allreduce every part from
+    the rank to which it was reduced. The other checks are those of the executed steps, with at most two pieces: pieces
+    never share data, and differ only in time.
     """
     checks: list[Check] = []
     for name, check in _CHECKS:
@@ -98,9 +98,9 @@ def _weights(forest: Forest) -> str:
     names, root = forest.topology.names, forest.collective.root
     if root is not None and (forest.root != root).any():
         stray = int(forest.root[np.argmax(forest.root != root)])
-        return f"a tree stands at rank {names[stray]}; the root is rank {names[root]}"
+        return f"a tree has the root rank {names[stray]}; the collective's root is rank {names[root]}"
     if forest.collective.num_ranks == 1:
-        return ""  # nothing has to move
+        return ""  # no data move
     kind = forest.collective.kind
     for inward in _DIRECTIONS[kind]:
         trees = f"the {_WORDS[inward]} trees" if kind == "allreduce" else "the trees"
@@ -109,11 +109,11 @@ def _weights(forest: Forest) -> str:
                 rank = root if at < 0 else at
                 whose, what = ("", "the vector") if rank is None else (f" of rank {names[rank]}", "its data")
                 return f"{trees}{whose} carry {carried}/{forest.parts} of {what}"
-    return _turns(forest) if kind == "allreduce" and forest.whole else ""
+    return _same_roots(forest) if kind == "allreduce" and forest.whole else ""
 
 
 def _carried(forest: Forest, inward: int) -> dict[int, int]:
-    """Return what the trees of a direction carry of each root's shard, or (as -1) of the vector, in 1/parts."""
+    """Return the sum of the weights of a direction's trees by root, or (key -1) for the vector, in 1/parts."""
     total = {-1: 0} if forest.whole else dict.fromkeys(range(forest.collective.num_ranks), 0)
     keep = forest.inward == inward
     for root, weight in zip(forest.root[keep].tolist(), forest.weight[keep].tolist(), strict=True):
@@ -121,7 +121,7 @@ def _carried(forest: Forest, inward: int) -> dict[int, int]:
     return total
 
 
-def _turns(forest: Forest) -> str:
+def _same_roots(forest: Forest) -> str:
     """Check that every part of the vector is broadcast from the rank to which it is reduced."""
     stacks = [(forest.root[keep].tolist(), np.cumsum(forest.weight[keep].astype(object)).tolist())
               for keep in (forest.inward == 1, forest.inward == 0)]  # fmt: skip
@@ -129,7 +129,7 @@ def _turns(forest: Forest) -> str:
         up, down = (roots[bisect_left(ends, end)] for roots, ends in stacks)
         if up != down:
             up, down = forest.topology.names[up], forest.topology.names[down]
-            return f"what is reduced to rank {up} up to {end}/{forest.parts} is broadcast from rank {down}"
+            return f"the part up to {end}/{forest.parts} is reduced to rank {up}, but broadcast from rank {down}"
     return ""
 
 

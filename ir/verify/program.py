@@ -1,18 +1,19 @@
-"""Is a program right? Its form, its messages, its waits, its races, and what it computes."""
+"""Verify a program: its form, messages, deadlocks, races, and results."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import attrs
 import numpy as np
 
+from ..arrays import Array
+from ..editing import take, with_dependencies
 from ..layout import layout, sizes, total
 from ..machine import Execution, execute, partners, primitives, smallest_depth
-from ..program import INSTRUCTION_COLUMNS, Opcode, Program
-from ..waves import fingerprint, least_depth, passes_through, waves
+from ..program import Opcode, Program
+from ..waves import completes_in_waves, fingerprint, least_depth, waves
 from ._accesses import accesses, bounds, input_writes, overlaps
 from ._columns import computes
 from ._order import Order
@@ -23,17 +24,15 @@ from .report import Check, Report
 
 __all__ = ["adds_once", "verify_form", "verify_program"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
 #: more chunks than this in all buffers are not executed
 MAX_CHUNKS = 1 << 25
 #: primitives up to which the depth is also found for instructions run chunk by chunk
 CHEAP = 1 << 18
 
-#: what is checked of the data
+#: checks of the data
 _DATA = ("races", "single reduction", "postcondition")
 
-#: wide programs found right, by fingerprint and whether in place
+#: wide programs that were found correct, by fingerprint and whether in place
 _right: OrderedDict[tuple[bytes, bool], None] = OrderedDict()
 _REMEMBERED = 64
 
@@ -43,14 +42,14 @@ _KEPT = "out-of-place input is not written"
 def verify_program(
     program: Program, *, inplace: bool | None = None, fifo_depth: int | None = None, split: int | None = None
 ) -> Report:
-    """Execute a program symbolically and say what each check found.
+    """Execute a program symbolically and report the result of each check.
 
-    ``inplace`` says whether input and output overlap as in-place calls make them (None: the program must be
-    right both ways). ``fifo_depth`` is the depth of every connection in primitives (None: unbounded),
-    ``split`` the most chunks of a primitive (None: an instruction is one). Checks come in this order, and
-    stop where the rest would mean nothing: ``structure``, ``bounds``, ``out-of-place input is not written``,
-    ``matched``, ``deadlock``, ``races``, ``single reduction``, ``postcondition``. Raises ValueError for a
-    depth below 0 or a split below 1.
+    ``inplace``: whether input and output overlap as in in-place calls (None: the program must be correct in place and
+    out of place). ``fifo_depth`` is the depth of every connection in primitives (None: unbounded), ``split`` the most
+    chunks of a primitive (None: an instruction is one primitive). The checks are, in this order: ``structure``,
+    ``bounds``, ``out-of-place input is not written``, ``matched``, ``deadlock``, ``races``, ``single reduction``,
+    ``postcondition``. They stop if the remaining ones would have no meaning. Raises ValueError for a depth below 0 or a
+    split below 1.
     """
     if fifo_depth is not None and fifo_depth < 0:
         raise ValueError(f"fifo_depth must not be negative, found {fifo_depth}")
@@ -62,14 +61,14 @@ def verify_program(
 
 
 def verify_form(program: Program) -> Report:
-    """Check what needs no execution: ``structure``, ``bounds`` and ``matched``, up to the first that fails."""
+    """Run the checks without execution: ``structure``, ``bounds`` and ``matched``, up to the first that fails."""
     return Report("program", program.collective.kind, program.num_ranks, tuple(_form(program, ())))
 
 
 def adds_once(program: Program) -> bool:
-    """Return whether a verified program adds every contribution once, so that it is right for any operation.
+    """Return whether a verified program adds every contribution once, so that it is correct for any operation.
 
-    One that is not is right for the operation that its collective names, which is idempotent.
+    Otherwise it is correct only for the operation of its collective, which is idempotent.
     """
     if not program.collective.idempotent:
         return True
@@ -79,16 +78,16 @@ def adds_once(program: Program) -> bool:
 
 
 def _checks(program: Program, modes: Sequence[bool], fifo_depth: int | None, split: int | None) -> Iterator[Check]:
-    """Yield the checks in order, up to the one that makes the rest meaningless."""
+    """Yield the checks in order, until a failure makes the remaining ones meaningless."""
     good = True
     for check in _form(program, modes):
         good &= check.ok or check.name == _KEPT
         yield check
     if good:
-        if (depth := _completes(program, fifo_depth, split)) is not None and _sound(program, modes):
+        if (depth := _completes(program, fifo_depth, split)) is not None and _is_known_correct(program, modes):
             yield _completed(program, depth, fifo_depth, split)
-            ways = _ways(modes)
-            yield from (Check(name, True, ways) for name in _DATA)
+            places = _places(modes)
+            yield from (Check(name, True, places) for name in _DATA)
             return
         execution = execute(program, fifo_depth, split)
         yield _deadlock(program, execution, fifo_depth)
@@ -130,7 +129,7 @@ def _deadlock(program: Program, execution: Execution, fifo_depth: int | None) ->
 
 
 def _completed(program: Program, depth: int, fifo_depth: int | None, split: int | None) -> Check:
-    """Return the check that a program completes, ``depth`` being the least that will do where none is given."""
+    """Return the check that a program completes; ``depth`` is the least that completes if none is given."""
     if fifo_depth is not None:
         return Check("deadlock", True, f"completes with FIFOs of depth {fifo_depth}")
     detail = f"completes with FIFOs of depth {depth}"
@@ -140,7 +139,7 @@ def _completed(program: Program, depth: int, fifo_depth: int | None, split: int 
 
 
 def _data(program: Program, modes: Sequence[bool], finished: Array, partner: Array) -> Iterator[Check]:
-    """Yield what depends on the data, one check for all ways in which the buffers may overlap."""
+    """Yield the checks of the data, each for in place and out of place together."""
     order = Order(program, finished, partner)
     found: dict[str, list[str]] = {name: [] for name in _DATA}
     for inplace in modes:
@@ -148,68 +147,62 @@ def _data(program: Program, modes: Sequence[bool], finished: Array, partner: Arr
         outcome = evaluate(program, where, finished, partner)
         wrong = [outcome.problem] if outcome.problem else []
         if program.collective.ordered and program.num_instructions and program.num_ranks > 1:
-            wrong = [f"`op: {program.collective.op}` needs the order of ranks, which no program is known to keep"]
+            wrong = [f"`op: {program.collective.op}` needs the order of ranks, which collc cannot verify of a program"]
         missed = [] if wrong else postcondition(program, where, outcome.memory, finished, partner)
         clashes = overlaps(program, where) + races(program, where, accesses(program, where), order)
         for name, problems in zip(found, (clashes, wrong, missed), strict=True):
             found[name] += [f"{'in' if inplace else 'out of'} place: {text}" for text in problems]
     for name, problems in found.items():
         if name != "postcondition" or problems or not found["single reduction"]:
-            yield _check(name, problems, _ways(modes))
+            yield _check(name, problems, _places(modes))
 
 
-def _ways(modes: Sequence[bool]) -> str:
+def _places(modes: Sequence[bool]) -> str:
     return " and ".join("in place" if inplace else "out of place" for inplace in modes)
 
 
-# ---- wide programs, which are mostly right
+# ---- wide programs, which are mostly correct
 
 
 def _completes(program: Program, fifo_depth: int | None, split: int | None) -> int | None:
-    """Return the depth with which a wide program completes, the least where none is given; nothing where unknown."""
+    """Return the depth with which a wide program completes, the least if none is given; None if unknown."""
     if fifo_depth is None:
         return least_depth(program, split)
-    return fifo_depth if passes_through(program, fifo_depth, split) else None
+    return fifo_depth if completes_in_waves(program, fifo_depth, split) else None
 
 
-def _bare(program: Program) -> Program:
-    """Return the program without instructions that do nothing, wait for nothing and are waited for by nobody."""
-    awaited = np.zeros(program.num_instructions, dtype=bool)
-    awaited[program.deps] = True
-    start = program.dep_start.astype(np.int64)
-    kept = (program.opcode != Opcode.NOP) | awaited | (start[:-1] < start[1:])
+def _without_idle_nops(program: Program) -> Program:
+    """Return the program without nops that have no dependencies and on which no instruction depends."""
+    is_dependency = np.zeros(program.num_instructions, dtype=bool)
+    is_dependency[program.deps] = True
+    kept = (program.opcode != Opcode.NOP) | is_dependency | (program.num_dependencies > 0)
     if kept.all():
         return program
-    place = np.concatenate([[0], np.cumsum(kept)])
-    rows = np.flatnonzero(kept)
-    columns: dict[str, Any] = {name: getattr(program, name)[rows] for name in INSTRUCTION_COLUMNS}
-    return attrs.evolve(
-        program, block_start=place[program.block_start], dep_start=start[np.append(rows, program.num_instructions)],
-        deps=place[program.deps], **columns,
-    )  # fmt: skip
+    place = np.cumsum(kept) - 1
+    return with_dependencies(take(program, np.flatnonzero(kept)), place[program.dependent], place[program.deps])
 
 
-def _sound(program: Program, modes: Sequence[bool]) -> bool:
-    """Return whether a wide program is known to be right in every mode; where not, execute it one by one to say why.
+def _is_known_correct(program: Program, modes: Sequence[bool]) -> bool:
+    """Return whether a wide program is known to be correct in every mode; otherwise a slower execution finds out why.
 
-    What was found of a program is remembered: what was written and read back is the same program.
+    Correct programs are cached, because a program that was written and read back is the same.
     """
     if program.collective.ordered:
         return False
-    program = _bare(program)
+    program = _without_idle_nops(program)
     name = fingerprint(program)
     left = [inplace for inplace in modes if (name, inplace) not in _right]
-    swift = waves(program) if left else None
-    if left and swift is None:
+    found = waves(program) if left else None
+    if left and found is None:
         return False
-    if swift is not None:
+    if found is not None:
         partner = partners(program)
-        order = Order(program, swift.instruction, partner)
+        order = Order(program, found.instruction, partner)
         for inplace in left:
             where = layout(program, inplace)
             if overlaps(program, where) or races(program, where, accesses(program, where), order):
                 return False
-            if not computes(program, where, swift, partner):
+            if not computes(program, where, found, partner):
                 return False
             _right[name, inplace] = None
     while len(_right) > _REMEMBERED:

@@ -1,4 +1,4 @@
-"""What a verification found."""
+"""The result of a verification."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ from collections.abc import Sequence
 import attrs
 
 from ..diagnostic import CollcError, Diagnostic
+from ..frozen import frozen
 
 __all__ = ["Check", "Report", "joined"]
 
 
-@attrs.frozen
+@frozen
 class Check:
-    """One property that was tried. ``detail`` says what was tried, or what failed and where."""
+    """One check. ``detail`` states what was checked, or what failed and where."""
 
     name: str
     ok: bool
     detail: str = ""
 
 
-@attrs.frozen
+@frozen
 class Report:
     """The checks of one IR; ``kind`` is ``schedule``, ``forest``, ``program`` or a file format's name.
 
-    ``warnings`` are of what is odd and yet right.
+    ``warnings`` are about unusual but correct contents.
     """
 
     kind: str
@@ -35,10 +36,12 @@ class Report:
 
     @property
     def ok(self) -> bool:
+        """Whether every check passed; warnings do not count."""
         return all(check.ok for check in self.checks)
 
     @property
     def failed(self) -> tuple[Check, ...]:
+        """The checks that did not pass, in order."""
         return tuple(check for check in self.checks if not check.ok)
 
     def require(self, code: str = "C0401", what: str = "") -> None:
@@ -49,7 +52,7 @@ class Report:
 
 
 def joined(names: Sequence[str], reports: Sequence[Report]) -> Report:
-    """Return the reports on one or more files of a collective as one, checks named by their files where several."""
+    """Return the reports on one or more files of a collective as one; several files are named in the checks."""
     if len(reports) == 1:
         return reports[0]
     checks = [

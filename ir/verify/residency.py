@@ -1,4 +1,4 @@
-"""Whether all threadblocks of a rank can run at once, as the machine takes for granted."""
+"""Check whether all threadblocks of a rank can run at once, as the machine model assumes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["residency"]
 
 
 def residency(program: Program, multiprocessors: int) -> Check:
-    """Return whether no rank has more threadblocks than its device runs at once, which is 1 at least.
+    """Return whether no rank has more threadblocks than its device runs at once, which is at least 1.
 
-    A launch is not cooperative: a threadblock without a place starts when another has finished, and that one may
-    wait for it. Nothing tells which of them start first, so there must be a place for each.
+    A launch is not cooperative: a threadblock without a multiprocessor starts when another has finished, and that one
+    may wait for it. The order of starts is unknown, so there must be a multiprocessor for each.
     """
     blocks = np.diff(program.rank_blocks)
     most = int(blocks.max(initial=0))

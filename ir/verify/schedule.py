@@ -1,18 +1,18 @@
-"""Executing a schedule symbolically, all transfers of a step at once, in columns.
+"""Execute a schedule symbolically, all transfers of a step at once, in columns.
 
-Parts of shards are first cut at every interval's ends into *atoms*, so that each row moves whole atoms. A collective
-that only copies needs one bit per (rank, shard, atom): has it or not. One that reduces needs the set of ranks whose
-contributions the value combines, a bitset; its shards are executed in blocks, since they do not meet.
+Shards are first cut at all ends of parts into *atoms*, so that each row moves whole atoms. A collective that only
+copies needs one bit per (rank, shard, atom): whether the rank has it. A collective that reduces needs the set of ranks
+whose contributions the value combines, a bitset. Its shards are executed in blocks, because they are independent.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from ..arrays import Array, distinct
 from ..collective import Collective
 from ..progress import progress
+from ..ragged import first_of_group, ranges
 from ..schedule import Action, Schedule
 from ..symmetric import SymmetricSchedule
 from ..validate import flaws
@@ -21,20 +21,19 @@ from .report import Check, Report
 
 __all__ = ["verify_schedule"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
 _BLOCK_BYTES = 1 << 24  # state of the shards executed together
 
 
 def verify_schedule(schedule: Schedule | SymmetricSchedule) -> Report:
     """Execute a schedule; checks: structure, links, causality, single reduction, postcondition.
 
-    Causality: nothing is sent before it is there. Single reduction: no rank's contribution is added twice, unless the
-    operation is idempotent, and no two transfers of a step write the same data unless both add. Postcondition: every
-    rank ends with exactly what the collective promises (Definition 4 of the direct-connect paper, for all collectives).
+    Causality: every rank has the data that it sends. Single reduction: no rank's contribution is added twice, unless
+    the operation is idempotent, and no two transfers of a step write the same data unless both add. Postcondition:
+    every rank ends with exactly the collective's result (Definition 4 of the direct-connect paper, for all
+    collectives).
 
-    Of a template (:class:`SymmetricSchedule`) shard 0 is executed: once the symmetry is checked, every other shard's
-    execution is its image.
+    Of a template (:class:`SymmetricSchedule`) only shard 0 is executed: after the symmetry is checked, every other
+    shard's execution is its image.
     """
     names = ("structure", "links", "causality", "single reduction", "postcondition")
     done: list[Check] = []
@@ -55,7 +54,7 @@ def verify_schedule(schedule: Schedule | SymmetricSchedule) -> Report:
 
 
 def _form(level: Schedule | SymmetricSchedule) -> list[Check]:
-    """Columns, ranges and routes as every reader and pass must leave them; no transfer from a rank to itself."""
+    """Check columns, ranges and routes, and that no transfer is from a rank to itself."""
     for flaw in flaws(level):
         raise Wrong("links" if flaw.table == "routes" else "structure", str(flaw))
     schedule = level if isinstance(level, Schedule) else level.seed
@@ -64,27 +63,24 @@ def _form(level: Schedule | SymmetricSchedule) -> list[Check]:
         raise Wrong("links", f"{row_text(schedule, int(itself[0]))}: a rank has its own data")
     return [
         Check("structure", True, f"{len(level)} transfers in {level.num_steps} steps{_executed(level)}"),
-        Check("links", True, f"{len(np.unique(schedule.route))} routes over links that exist"),
+        Check("links", True, f"{len(distinct(schedule.route))} routes over links that exist"),
     ]
 
 
 def _executed(level: Schedule | SymmetricSchedule) -> str:
     if isinstance(level, Schedule):
         return ""
-    return f": the symmetry {level.symmetry.shown} makes them of the {len(level.seed)} of shard 0"
+    return f", from the {len(level.seed)} of shard 0 by the symmetry {level.symmetry.shown}"
 
 
 # ---- collectives that copy
 
 
 def _execute_copying(s: Schedule, atoms: Atoms, shards: int) -> list[Check]:
-    """Execute a collective in which a shard's only value is its source's: having it is one bit per atom.
-
-    All rows move one of the first ``shards`` shards, whose execution this is.
-    """
+    """Execute the first ``shards`` shards of a collective that copies; all rows move one of them."""
     reducing = np.flatnonzero(s.action != Action.COPY)
     if len(reducing):
-        raise Wrong("single reduction", f"{row_text(s, int(reducing[0]))}, but {s.collective.kind} reduces nothing")
+        raise Wrong("single reduction", f"{row_text(s, int(reducing[0]))}, but {s.collective.kind} does not reduce")
     c = s.collective
     words = (atoms.count + 63) // 64
     has = np.zeros((words, c.num_ranks * shards), dtype=np.uint64)
@@ -100,15 +96,15 @@ def _execute_copying(s: Schedule, atoms: Atoms, shards: int) -> list[Check]:
         for w in range(words):
             absent = np.flatnonzero(moved[w] & ~has[w, origin])
             if len(absent):
-                raise Wrong("causality", f"{row_text(s, int(a) + int(absent[0]))} before it has all of it")
+                raise Wrong("causality", f"{row_text(s, int(a) + int(absent[0]))}, but does not have all of it")
         for w in range(words):
             repeated += int(np.count_nonzero(moved[w] & has[w, target]))
             np.bitwise_or.at(has[w], target, moved[w])
     _everything_arrived(s, atoms, has, shards)
     return [
-        Check("causality", True, "nothing is sent before it is there"),
-        Check("single reduction", True, f"nothing is reduced; {repeated} transfers repeat data already there"),
-        Check("postcondition", True, f"every rank ends with what {c.kind} promises"),
+        Check("causality", True, "every rank has the data that it sends"),
+        Check("single reduction", True, f"no reductions; {repeated} transfers repeat data that the receiver has"),
+        Check("postcondition", True, f"every rank ends with the result of {c.kind}"),
     ]
 
 
@@ -120,13 +116,14 @@ def _holders(c: Collective) -> Array:
     return shards // c.num_ranks if c.kind == "alltoall" else shards
 
 
-def _full(atoms: Atoms, word: int) -> Any:
+def _full(atoms: Atoms, word: int) -> np.uint64:
     """Return word number ``word`` of having all atoms of a shard."""
-    return _below(np.clip(np.array([atoms.count - 64 * word]), 0, 64))[0]
+    full: np.uint64 = _below(np.clip(np.array([atoms.count - 64 * word]), 0, 64))[0]
+    return full
 
 
 def _range_bits(atoms: Atoms, rows: slice, word: int) -> Array:
-    """Return words with the bits of the rows' atoms set, as far as they fall in word number ``word``."""
+    """Return word number ``word`` of the rows' atoms, one bit per atom."""
     below = _below(np.clip(np.arange(atoms.count + 1) - 64 * word, 0, 64))  # by the end of a range: looked up
     return below[atoms.last[rows]] & ~below[atoms.first[rows]]
 
@@ -161,13 +158,13 @@ def _everything_arrived(s: Schedule, atoms: Atoms, has: Array, shards: int) -> N
 
 
 def _execute_reducing(s: Schedule, atoms: Atoms, shards: int) -> list[Check]:
-    """Execute a reducing collective, a block of shards at a time, and of a single shard a window of its atoms.
+    """Execute the first ``shards`` shards of a collective that reduces; all rows move one of them.
 
-    All rows move one of the first ``shards`` shards, whose execution this is.
+    It executes a block of shards at a time, or a window of the atoms of one shard.
     """
     c = s.collective
     if c.ordered and len(s):
-        raise Wrong("single reduction", f"`op: {c.op}` needs the order of ranks, which no schedule is known to keep")
+        raise Wrong("single reduction", f"`op: {c.op}` needs the order of ranks, which collc cannot verify")
     words = (c.num_ranks + 63) // 64
     per_atom = max(c.num_ranks * words * 8, 1)
     block = max(1, min(shards, _BLOCK_BYTES // (per_atom * atoms.count)))
@@ -178,14 +175,16 @@ def _execute_reducing(s: Schedule, atoms: Atoms, shards: int) -> list[Check]:
             progress("executing shards", first, shards)
             adds_once &= _execute_block(s, window, rows_of[number], np.arange(first, min(first + block, shards)), words)
     return [
-        Check("causality", True, "nothing is sent before it is there"),
+        Check("causality", True, "every rank has the data that it sends"),
         Check("single reduction", True, _once(c, adds_once)),
-        Check("postcondition", True, f"every rank ends with what {c.kind} promises"),
+        Check("postcondition", True, f"every rank ends with the result of {c.kind}"),
     ]
 
 
 def _once(c: Collective, adds_once: bool) -> str:
-    return "no contribution is reduced twice" if adds_once else f"contributions come twice, which `op: {c.op}` allows"
+    if adds_once:
+        return "no contribution is reduced twice"
+    return f"some contributions are reduced twice, which `op: {c.op}` allows"
 
 
 def _rows_by_block(s: Schedule, block: int, shards: int) -> list[Array]:
@@ -223,15 +222,14 @@ def _execute_step(s: Schedule, atoms: Atoms, rows: Array, flat: Array, first_sha
     row = np.repeat(rows, widths)
     if not len(row):
         return True
-    atom = np.arange(len(row)) - np.repeat(np.cumsum(widths) - widths - atoms.first[rows].astype(np.int64), widths)
-    place = (s.shard[row].astype(np.int64) - first_shard) * atoms.count + atom
+    place = (s.shard[row].astype(np.int64) - first_shard) * atoms.count + ranges(atoms.first[rows], widths)
     origin = s.src[row].astype(np.int64) * (shards * atoms.count) + place
     target = s.dst[row].astype(np.int64) * (shards * atoms.count) + place
     sent = flat[origin]
     order = np.argsort(target, kind="stable")
     row, target, sent = row[order], target[order], sent[order]
-    start = np.flatnonzero(np.concatenate([[True], target[1:] != target[:-1]]))
-    group = np.cumsum(np.concatenate([[0], (target[1:] != target[:-1]).astype(np.int64)]))
+    fresh = first_of_group(target)
+    start, group = np.flatnonzero(fresh), np.cumsum(fresh) - 1
     reducing = s.action[row] == Action.REDUCE
     arrivals = np.diff(np.append(start, len(row)))
     _no_clash(s, row, start, arrivals, reducing)
@@ -247,7 +245,8 @@ def _execute_step(s: Schedule, atoms: Atoms, rows: Array, flat: Array, first_sha
 
 
 def _popcount(words: Array) -> Array:
-    return np.bitwise_count(words).sum(axis=-1, dtype=np.int64)
+    bits: Array = np.bitwise_count(words).sum(axis=-1, dtype=np.int64)
+    return bits
 
 
 def _no_clash(s: Schedule, row: Array, start: Array, arrivals: Array, reducing: Array) -> None:

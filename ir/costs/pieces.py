@@ -1,4 +1,4 @@
-"""Into how many pieces to cut what trees carry: latency of many rounds against links that wait for whole shares."""
+"""The best number of pieces of pipelined trees: many pieces cost latency, few leave links idle."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from fractions import Fraction
 from functools import cache
 from math import isqrt
 
+from ..schedule import Forest
 from .cost import DEFAULT_ALPHA, seconds_per_unit, time_of_rounds
 from .rounds import Loads, loads
-from .schedule import Forest
 
 __all__ = ["MOST_PIECES", "USUAL_SIZE", "best_pieces"]
 
-#: the most pieces unless the caller says more: schedules grow with them, and runtimes cut large messages anyway
+#: default of the most pieces: schedules grow with them, and runtimes divide large messages anyway
 MOST_PIECES = 1024
-#: what a collective without a size is taken to be, in bytes, wherever a size decides: steps and bandwidth both count
+#: assumed size of a collective without a size, in bytes; at this size both steps and bandwidth matter
 USUAL_SIZE = 1 << 20
 
 
@@ -26,10 +26,10 @@ def best_pieces(
     bandwidth: Fraction | None = None,
     most: int = MOST_PIECES,
 ) -> int:
-    """Return how many pieces (1 to ``most``) a sound forest's data should be cut in to take least predicted time.
+    """Return the number of pieces (1 to ``most``) with the least predicted time of a well-formed forest.
 
-    ``size`` is M in bytes, unless given the collective's own, else 1 MiB; ``alpha`` (seconds) and ``bandwidth`` are as
-    in :func:`~collc.ir.cost.predict`. With D = ``sum(heights)``, alpha a round, L the time of the busiest link and F
+    ``size`` is M in bytes (default: the collective's own, otherwise 1 MiB); ``alpha`` (seconds) and ``bandwidth`` are
+    as in :func:`~.cost.predict`. With D = ``sum(heights)``, alpha a round, L the time of the busiest link and F
     that of the 2 (D - 1) rounds in which the pipe fills and drains, were pieces whole, P >= D pieces take
 
         (D + P - 1) alpha + ((P - D + 1) L + F) / P = (D - 1 + P) alpha + L + (F - (D - 1) L) / P,
@@ -43,9 +43,10 @@ def best_pieces(
         return 1
     topology = forest.topology
     total = topology.node_bandwidth if topology.is_direct else None
-    asked = forest.collective.size if size is None else size
+    vector = forest.collective.size if size is None else size
     shares = forest.parts * (1 if forest.whole else forest.collective.num_ranks)
-    scale = Fraction(USUAL_SIZE if asked is None else asked, shares) * seconds_per_unit(topology.unit, total, bandwidth)
+    share = Fraction(USUAL_SIZE if vector is None else vector, shares)
+    scale = share * seconds_per_unit(topology.unit, total, bandwidth)
     if alpha is None and not any(kind.latency for kind in topology.classes):
         alpha = DEFAULT_ALPHA
 
@@ -71,13 +72,13 @@ def _ladder(most: int) -> list[int]:
 
 
 def _least(amount: Loads, scale: Fraction, alpha: Fraction | None) -> tuple[int, int]:
-    """Return the whole numbers round the least of the formula, latencies taken to be the largest of any round."""
+    """Return the integers next to the formula's minimum, with the largest latency of any round."""
     rounds = amount.rounds(amount.steps)
     middle = amount.steps - 1
     per = [pairs[-1][1] if pairs else Fraction(0) for _, pairs in rounds]
     gain = sum(per, Fraction(0)) - (middle + 1) * per[middle]
-    wait = alpha if alpha is not None else max((pairs[0][0] for _, pairs in rounds if pairs), default=Fraction(0))
-    if wait <= 0:
+    latency = alpha if alpha is not None else max((pairs[0][0] for _, pairs in rounds if pairs), default=Fraction(0))
+    if latency <= 0:
         return 1, MOST_PIECES
-    root = isqrt(max(int(gain * scale / wait), 0))
+    root = isqrt(max(int(gain * scale / latency), 0))
     return max(root, 1), root + 1

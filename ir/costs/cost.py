@@ -6,28 +6,29 @@ from collections.abc import Iterable
 from fractions import Fraction
 from functools import singledispatch
 from math import gcd
-from typing import Any
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
-from . import bounds
-from .certificate import Bound
+from ..arrays import Array
+from ..frozen import frozen
+from ..schedule import Action, Forest, Schedule
+from ..symmetric import SymmetricSchedule
+from ..topology import Topology
 from .rounds import Round, front, loads
-from .schedule import Action, Forest, Schedule
-from .symmetric import SymmetricSchedule
-from .topology import Topology
+
+if TYPE_CHECKING:
+    from .certificate import Bound
 
 __all__ = ["Cost", "ForestCost", "Point", "assumptions", "cost", "link_loads", "predict", "predicted_time"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
-#: What a prediction assumes where neither the topology nor the caller says: the paper's testbed figures.
+#: Assumptions of a prediction without values from the topology or the caller: the paper's testbed figures.
 DEFAULT_ALPHA = Fraction(10, 10**6)
 DEFAULT_BANDWIDTH = Fraction(100 * 10**9, 8)
 
 
-@attrs.frozen
+@frozen
 class Point:
     """Predicted time (seconds) and algorithmic bandwidth (bytes per second) at one size (bytes)."""
 
@@ -36,24 +37,24 @@ class Point:
     bandwidth: float
 
 
-@attrs.frozen
+@frozen
 class Cost:
-    """What a schedule costs.
+    """The cost of a schedule.
 
-    ``T_L`` counts steps; ``T_B`` is bandwidth time in units of M/B, where B is the total egress bandwidth of a node
-    (nothing where nodes differ); ``time_per_byte`` is the same per byte of M and unit of bandwidth: per link unit, or
-    seconds where the topology's bandwidths are absolute. For allreduce both phases count, in the bounds too.
-    ``latency`` is what the links' own latencies add up to (seconds); ``timed`` says whether any link of the topology
-    has one. ``phases`` is 2 for an allreduce that makes every sum at one rank and then copies it, else 1; ``T_L_bound``
-    is of schedules in as many. ``floor`` is what Theorem 4 allows T_B, ``bound`` the least ``time_per_byte`` on this
-    network, ``tree_bound`` (of an allreduce by trees, where that is known) the least by trees.
+    ``T_L`` counts steps. ``T_B`` is the bandwidth time in units of M/B, where B is the total egress bandwidth of a node
+    (None if nodes differ). ``time_per_byte`` is the same per byte of M and unit of bandwidth: per link unit, or seconds
+    if the topology's bandwidths are absolute. Of an allreduce both phases count, in the bounds too. ``latency`` is the
+    sum of the links' own latencies (seconds); ``timed`` is whether any link of the topology has one. ``phases`` is 2
+    for an allreduce that computes every sum at one rank and then copies it, otherwise 1; ``T_L_bound`` holds for
+    schedules with as many phases. ``floor`` is the lower bound of Theorem 4 on T_B, ``bound`` the least
+    ``time_per_byte`` on this network, ``tree_bound`` the least of an allreduce by trees, or None if unknown.
 
-    ``same_everywhere`` says whether all ranks end with the same bits (:mod:`collc.ir.verify.agreement`), where that was
-    asked.
+    ``same_everywhere`` is whether all ranks end with the same bits (:mod:`collc.ir.verify.agreement`); None if this was
+    not computed.
 
-    Where the links of a step differ in latency, the one with the largest need not be the one with the most to carry,
-    and both together are more than the step takes at any size. ``slowest`` then has for every step the pairs (latency,
-    time per byte) of links that may be the slowest, latencies falling; it is empty where there is one pair a step.
+    If the links of a step differ in latency, the link with the largest latency may not be the one with the largest
+    load. ``slowest`` then has for every step the pairs (latency, time per byte) of links that may be the slowest,
+    latencies falling. It is empty if every step has one pair.
     """
 
     collective: str
@@ -81,39 +82,39 @@ class Cost:
 
     @property
     def tightest(self) -> Bound:
-        """``bound``, or ``tree_bound`` where that is larger."""
+        """The larger of ``bound`` and ``tree_bound``."""
         if self.tree_bound is None or self.tree_bound.value <= self.bound.value:
             return self.bound
         return self.tree_bound
 
     @property
     def time_per_byte_bound(self) -> Fraction:
-        """The least ``time_per_byte`` on this network, of schedules of the kind that :attr:`tightest` says."""
+        """The least ``time_per_byte`` on this network, of schedules of the kind of :attr:`tightest`."""
         return self.tightest.value
 
     @property
     def bottleneck_cut(self) -> str:
-        """What rules the bound: a cut, a partition, or prices of links."""
+        """The name of the bound's certificate: a cut, a partition, or prices of links."""
         return self.tightest.name
 
     @property
     def T_B_bound(self) -> Fraction | None:
-        """The T_B that links of single ranks allow any network (Theorem 4); of an all-to-all ``bound`` in its units."""
+        """The least T_B of any network by the links of single ranks (Theorem 4); of an all-to-all ``bound`` in M/B."""
         if self.T_B is None or self.collective != "alltoall":
             return self.floor
         return self.bound.value * (self.node_bandwidth or 1)
 
     @property
     def bound_met(self) -> bool:
-        """Whether no schedule of the tightest bound's kind, on this network, moves the data in less bandwidth time."""
+        """Whether no schedule of the tightest bound's kind has less bandwidth time on this network."""
         return self.time_per_byte <= self.tightest.value
 
     @property
     def bw_optimal(self) -> bool:
-        """Whether it is bandwidth-optimal by the paper its kind comes from.
+        """Whether it is bandwidth-optimal, by the definition of the paper of its kind.
 
-        Of steps, where all ranks are alike in bandwidth: T_B is ``T_B_bound`` (direct-connect paper, Theorem 4). Of
-        trees and of all else: no schedule on this network moves the data in less bandwidth time.
+        Of steps, if all ranks have equal bandwidth: T_B is ``T_B_bound`` (direct-connect paper, Theorem 4). Of trees
+        and all others: no schedule on this network has less bandwidth time.
         """
         if self.T_B is not None and self.T_B_bound is not None and self.forest is None:
             return self.T_B_bound == self.T_B
@@ -123,21 +124,20 @@ class Cost:
     def moore_optimal(self) -> bool | None:
         """Whether no network of this size and degree allows fewer steps (Definition 10).
 
-        Of an allreduce whose pieces are summed at one rank each: fewer steps of two phases, as section C.3 counts them.
+        Of an allreduce whose parts are each summed at one rank: fewer steps of two phases, as section C.3 counts them.
         """
         return None if self.T_L_bound is None else self.T_L_bound == self.T_L
 
 
-@attrs.frozen
+@frozen
 class ForestCost:
-    """What forests have besides.
+    """Further costs of forests.
 
-    ``one_over_x`` is the time of what one root sends, a shard or (where trees carry that) the vector, in units of it
-    over a GB/s where bandwidths are absolute, over a link unit elsewhere; for allreduce both phases together. ``k`` is
-    the number of trees a root has, counted with multiplicity: how many equal shares its data are cut in. ``trees``
-    counts distinct ones. ``time_per_byte`` is the trees', which steps in few pieces do not reach; ``rounds`` are what
-    all ``pieces`` take: (how often, (latency, time per byte) of the links that may be the slowest); nothing where other
-    steps are told of.
+    ``one_over_x`` is the time of one root's data, a shard or (if ``whole``) the vector. Its unit is that amount over a
+    GB/s if bandwidths are absolute, otherwise over a link unit; of an allreduce both phases count. ``k`` is the number
+    of trees per root, counted with multiplicity: the number of equal shares of its data. ``trees`` counts distinct
+    trees. ``time_per_byte`` is the limit for many pieces. ``rounds`` are those of all ``pieces``: (how often, (latency,
+    time per byte) of the links that may be the slowest); None if the cost is of other steps.
     """
 
     one_over_x: Fraction
@@ -167,7 +167,7 @@ def _(level: Schedule) -> Cost:
 
 @cost.register
 def _(level: SymmetricSchedule) -> Cost:
-    """Every rank is the image of a row's under one element: rank 0's links carry what the seed moves over places."""
+    """Compute the cost from rank 0's links, which carry what the seed moves over links of the same place."""
     seed, place, slowest = level.seed, level.place, []
     for a, b in level.step_ranges():
         load = np.zeros(level.topology.num_links, dtype=np.int64)
@@ -182,20 +182,21 @@ def _cost_of_steps(
     steps: int,
     slowest: list[tuple[tuple[Fraction, Fraction], ...]],
 ) -> Cost:
-    """Add up steps of which :func:`_slowest` says what they take."""
+    """Return the cost of steps whose slowest links are ``slowest`` (:func:`_slowest`)."""
     whole = level.parts * level.collective.num_ranks
     per_byte = sum((step[-1][1] for step in slowest if step), Fraction(0)) / whole
     latency = sum((step[0][0] for step in slowest if step), Fraction(0))
     found = _cost(level, transfers, steps, per_byte, latency)
     if all(len(step) <= 1 for step in slowest):
         return found
-    return attrs.evolve(found, slowest=tuple(tuple((wait, per / whole) for wait, per in step) for step in slowest))
+    per_vector = tuple(tuple((latency, per / whole) for latency, per in step) for step in slowest)
+    return attrs.evolve(found, slowest=per_vector)
 
 
 @cost.register
 def _(level: Forest) -> Cost:
-    """T_L is the height of the trees (in an allreduce of those inward and those outward together), T_B that of the
-    link with the most to carry in all: what remains of the time, per byte, when pieces are many.
+    """T_L is the height of the trees (of an allreduce, of inward plus outward trees). T_B is that of the link with the
+    largest load in all: the limit of the time per byte for many pieces.
     """
     load = link_loads(level, level.route, level.weight[level.tree].astype(np.int64))
     per_root = _busiest(level.topology, load) / level.parts
@@ -206,12 +207,13 @@ def _(level: Forest) -> Cost:
         level.height, level.pieces, per_root * level.parts / whole,
         scaled(steps.rounds(level.pieces), whole * level.pieces),
     )  # fmt: skip
-    waits = sum((pairs[0][0] for _, pairs in first if pairs), Fraction(0))
-    return attrs.evolve(_cost(level, len(level.tree), sum(level.heights), detail.time_per_byte, waits), forest=detail)
+    latency = sum((pairs[0][0] for _, pairs in first if pairs), Fraction(0))
+    found = _cost(level, len(level.tree), sum(level.heights), detail.time_per_byte, latency)
+    return attrs.evolve(found, forest=detail)
 
 
 def _shares(forest: Forest) -> int:
-    """Return in how many shares of weight 1 the whole vector would be cut."""
+    """Return the number of shares of weight 1 in the whole vector."""
     return forest.parts * (1 if forest.whole else forest.collective.num_ranks)
 
 
@@ -221,13 +223,15 @@ def _trees_per_root(forest: Forest) -> int:
 
 
 def scaled(rounds: Iterable[Round], shares: int) -> tuple[Round, ...]:
-    """Return rounds in time per byte of the vector and unit of bandwidth instead of parts, of which it has so many."""
-    return tuple((count, tuple((wait, per / shares) for wait, per in pairs)) for count, pairs in rounds)
+    """Return rounds in time per byte of the vector of ``shares`` shares and unit of bandwidth, instead of per share."""
+    return tuple((count, tuple((latency, per / shares) for latency, per in pairs)) for count, pairs in rounds)
 
 
 def _cost(
     level: Schedule | SymmetricSchedule | Forest, transfers: int, steps: int, per_byte: Fraction, latency: Fraction
 ) -> Cost:
+    from . import bounds  # with cuts, flows and partitions
+
     topology, collective = level.topology, level.collective
     total = topology.node_bandwidth if topology.is_direct else None
     floor = bounds.bandwidth_bound(topology, collective)
@@ -246,10 +250,10 @@ def _cost(
 
 
 def phases(level: Schedule | SymmetricSchedule | Forest) -> int:
-    """Return 2 for an allreduce that has each piece's sum at one rank before any other gets it, else 1.
+    """Return 2 for an allreduce that computes each sum at one rank before any other has it, otherwise 1.
 
-    A sum of N contributions takes N - 1 merges, and another rank that merges it for itself takes one more at least. So
-    where reductions move N - 1 vectors in all, every sum is made once, and copied.
+    A sum of N contributions takes N - 1 additions, and a second rank that computes it needs at least one more. So if
+    reductions move N - 1 vectors in all, every sum is computed once, and copied.
     """
     if level.collective.kind != "allreduce" or level.collective.num_ranks < 2:
         return 1
@@ -263,7 +267,7 @@ def phases(level: Schedule | SymmetricSchedule | Forest) -> int:
 
 
 def _skips_ranks(level: Schedule | SymmetricSchedule | Forest) -> bool:
-    """Return whether a route passes through a rank: bounds on the steps are for ranks that send to neighbours."""
+    """Return whether a route passes through a rank: bounds on steps hold only if ranks send to neighbours."""
     if isinstance(level, SymmetricSchedule) or level.routes.is_direct:
         return False
     inner = np.ones(len(level.routes.links), dtype=bool)
@@ -279,7 +283,7 @@ def link_loads(level: Schedule | Forest, route: Array, amount: Array) -> Array:
     if routes.is_direct and len(routes) == level.topology.num_links:
         return per_route
     load = np.zeros(level.topology.num_links, dtype=np.int64)
-    np.add.at(load, routes.links, np.repeat(per_route, np.diff(routes.start.astype(np.int64)).astype(np.int64)))
+    np.add.at(load, routes.links, np.repeat(per_route, routes.lengths))
     return load
 
 
@@ -293,30 +297,30 @@ def _busiest(topology: Topology, load: Array) -> Fraction:
 
 
 def _slowest(level: Schedule, load: Array, route: Array) -> tuple[tuple[Fraction, Fraction], ...]:
-    """Return (latency, parts per unit of bandwidth) of the links in use that no other exceeds in both.
+    """Return (latency, parts per unit of bandwidth) of the used links that no other exceeds in both.
 
-    Latencies fall and loads rise. A link of a route through switches is as late as the whole route.
+    Latencies fall and loads rise. A link of a route of several links has the latency of the whole route.
     """
     topology = level.topology
     if len({c.latency for c in topology.classes}) == 1 and level.routes.is_direct:
         return ((topology.classes[0].latency, _busiest(topology, load)),) if len(route) else ()
     most: dict[Fraction, Fraction] = {}
-    for wait, links in _waits(level, route):
+    for latency, links in _latencies(level, route):
         at_most = _busiest(topology, np.where(links, load, 0))
-        most[wait] = max(most.get(wait, Fraction(0)), at_most)
+        most[latency] = max(most.get(latency, Fraction(0)), at_most)
     return front(most)
 
 
-def _waits(level: Schedule, route: Array) -> list[tuple[Fraction, Array]]:
+def _latencies(level: Schedule, route: Array) -> list[tuple[Fraction, Array]]:
     """Return latencies of routes in use, each with the links (as a mask) of such routes."""
     topology, used = level.topology, np.unique(route)
     if level.routes.is_direct:
         in_use = np.isin(np.arange(topology.num_links), used)
         return [(kind.latency, in_use & (topology.link_class == c)) for c, kind in enumerate(topology.classes)]
     found: dict[Fraction, Array] = {}
-    for path in (level.routes.path(r) for r in used.tolist()):
-        wait = sum((topology.latency(link) for link in path), Fraction(0))
-        found.setdefault(wait, np.zeros(topology.num_links, dtype=bool))[path] = True
+    for links in (level.routes.links_of(r) for r in used.tolist()):
+        latency = sum((topology.latency(link) for link in links), Fraction(0))
+        found.setdefault(latency, np.zeros(topology.num_links, dtype=bool))[links] = True
     return list(found.items())
 
 
@@ -325,9 +329,9 @@ def predict(
 ) -> tuple[Point, ...]:
     """Return the predicted time at each size (bytes): latency plus bandwidth time of every step's slowest link.
 
-    ``alpha`` is the latency of a step (seconds), else the links' own where they have any, else 10 us; ``bandwidth``
-    is B, the total egress bandwidth of a node (bytes per second), else the links' own, else 100 Gbps. Where nodes
-    differ it is the bandwidth of a link unit, and links that have bandwidths of their own keep them.
+    ``alpha`` is the latency of a step (seconds; default: the links' own latencies if they have any, otherwise 10 us).
+    ``bandwidth`` is B, the total egress bandwidth of a node (bytes per second; default: the links' own, otherwise 100
+    Gbps). If nodes differ, it is the bandwidth of a link unit, and links with absolute bandwidths keep them.
     """
     points = []
     for size in sizes:
@@ -337,9 +341,9 @@ def predict(
 
 
 def predicted_time(cost: Cost, size: int, alpha: Fraction | None = None, bandwidth: Fraction | None = None) -> Fraction:
-    """Return the exact seconds that :func:`predict` says in floats.
+    """Return the exact seconds of :func:`predict`, which returns floats.
 
-    Every step lasts until its slowest link is done; links are late by their own latencies, or all by ``alpha``.
+    Every step lasts until its slowest link is done: its latency, or ``alpha``, plus its bandwidth time.
     """
     scale = _seconds_per_unit(cost, bandwidth) * size
     if alpha is None and not cost.timed:
@@ -352,13 +356,13 @@ def predicted_time(cost: Cost, size: int, alpha: Fraction | None = None, bandwid
 
 
 def time_of_rounds(rounds: Iterable[Round], scale: Fraction, alpha: Fraction | None = None) -> Fraction:
-    """Return the seconds of rounds that last until their slowest link is done, late by its own latency or ``alpha``.
+    """Return the seconds of rounds; each lasts until its slowest link is done: latency, or ``alpha``, plus its time.
 
-    ``scale`` is what a round's times per byte are to be multiplied with.
+    ``scale`` is the factor of a round's times per byte.
     """
     return sum(
         (
-            count * max(((wait if alpha is None else alpha) + per * scale for wait, per in pairs), default=Fraction(0))
+            count * max(((own if alpha is None else alpha) + per * scale for own, per in pairs), default=Fraction(0))
             for count, pairs in rounds
         ),
         Fraction(0),
@@ -366,7 +370,7 @@ def time_of_rounds(rounds: Iterable[Round], scale: Fraction, alpha: Fraction | N
 
 
 def algbw(cost: Cost, bandwidth: Fraction | None = None) -> Fraction | None:
-    """Return the bytes per second that large sizes approach (trees: in many pieces), or nothing where nothing moves."""
+    """Return the limit of bytes per second for large sizes (trees: in many pieces); None if no data move."""
     per_byte = (cost.time_per_byte if cost.forest is None else cost.forest.time_per_byte) * _seconds_per_unit(
         cost, bandwidth
     )
@@ -378,14 +382,14 @@ def _seconds_per_unit(cost: Cost, bandwidth: Fraction | None) -> Fraction:
 
 
 def seconds_per_unit(unit: str, node_bandwidth: Fraction | None, bandwidth: Fraction | None) -> Fraction:
-    """Return how many seconds a byte over a unit of the topology's bandwidth takes."""
+    """Return the seconds of a byte over a unit of the topology's bandwidth."""
     if unit == "B/s" and (bandwidth is None or node_bandwidth is None):
         return Fraction(1)
     return (node_bandwidth or 1) / (DEFAULT_BANDWIDTH if bandwidth is None else bandwidth)
 
 
 def assumptions(cost: Cost, alpha: Fraction | None = None, bandwidth: Fraction | None = None) -> tuple[str, ...]:
-    """Return what :func:`predict` assumes because neither the topology nor the caller says it."""
+    """Return the assumptions of :func:`predict` for values that neither the topology nor the caller gives."""
     found = []
     if alpha is None and not cost.timed:
         found.append(f"{DEFAULT_ALPHA * 10**6} us a step")

@@ -1,4 +1,4 @@
-"""What no schedule can beat: Moore's bound on steps, cuts and partitions of the network on time per byte. All exact.
+"""Lower bounds of all schedules: Moore's bound on steps, cuts and partitions on time per byte. All are exact.
 
 Schedules may copy and add what they have; they do not code. Switches forward.
 """
@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from .bottleneck import list_ranks, node_bandwidths, worst_ratio
+from ..collective import Collective
+from ..graph.bottleneck import list_ranks, node_bandwidths, worst_ratio
+from ..topology import Topology
 from .certificate import Bound, Cut, Prices, cut
-from .collective import Collective
 from .partitions import MOST_EFFORT, Partition, bandwidths_of_groups, worst_partition
-from .topology import Topology
 
 __all__ = [
     "bandwidth_bound", "bound", "finest_bound", "moore_bound", "moore_steps", "steps_bound", "time_per_byte_bound",
@@ -47,10 +47,10 @@ def moore_steps(num_ranks: int, degree: int) -> int:
 def steps_bound(topology: Topology, collective: Collective, phases: int = 1) -> int | None:
     """Return the fewest steps any network of this size and degree allows.
 
-    Nothing where ranks differ in degree, or where there are switches: those forward within a step. An allreduce in 2
-    ``phases`` has every piece's sum at one rank before any other gets it: what all ranks contribute gets there in
-    T_L* steps at least, and the sum from there to all in as many (section C.3 of the direct-connect paper). Others,
-    such as recursive doubling, may take half of that.
+    None if ranks differ in degree, or if there are switches, which forward within a step. An allreduce in 2 ``phases``
+    has every sum at one rank before any other. All contributions need at least T_L* steps to that rank, and the sum as
+    many from there to all (section C.3 of the direct-connect paper). Other algorithms, such as recursive doubling, may
+    take half of that.
     """
     degree = topology.degree
     if degree is None or not topology.is_direct:
@@ -59,10 +59,10 @@ def steps_bound(topology: Topology, collective: Collective, phases: int = 1) -> 
 
 
 def bandwidth_bound(topology: Topology, collective: Collective) -> Fraction | None:
-    """Return the T_B that links of single ranks allow, in units of M/B, or nothing where ranks differ in bandwidth.
+    """Return the T_B that links of single ranks allow, in units of M/B; None if ranks differ in bandwidth.
 
-    No network of this size has less (Theorem 4). An allreduce takes it twice, whatever its schedule: see
-    :mod:`.partitions`. For an all-to-all, which Theorem 4 says little about, it is what all links together must carry.
+    No network of this size has less (Theorem 4). Every allreduce takes twice that: see :mod:`.partitions`. For an
+    all-to-all, for which Theorem 4 is weak, it is the load of all links together.
     """
     total = topology.node_bandwidth
     if total is None or not topology.is_direct:
@@ -89,12 +89,12 @@ def time_per_byte_bound(topology: Topology, collective: Collective) -> tuple[Fra
 def bound(topology: Topology, collective: Collective) -> Bound:
     """Return the least time per byte of M (per unit of bandwidth) that cuts of the network allow.
 
-    Allgather: every set S of nodes that leaves out a rank must send the shards of its ranks over the links that
-    leave it (section 4.2 of the ForestColl paper); broadcast: the vector, where the root is in S; gather: the shards
-    of S, where the root is not. Reduce-scatter, reduce and scatter: the same on the transpose. All cuts count.
-    Allreduce: a vector out of every set of nodes with ranks inside and outside, and partitions. Alltoall: all links
-    together, and the links of single ranks and of what the widest links hold together. Raises C0301 where the network
-    does not connect the ranks as the collective needs.
+    Allgather: every set S of nodes without some rank must send the shards of its ranks over the links that leave it
+    (section 4.2 of the ForestColl paper). Broadcast: the vector, if the root is in S. Gather: the shards of S, if the
+    root is not in S. Reduce-scatter, reduce and scatter: the same on the transpose. All cuts count. Allreduce: a vector
+    out of every set of nodes with ranks inside and outside, and partitions. Alltoall: all links together, and the links
+    of single ranks and of groups that the widest links connect. Raises C0301 if the network does not connect the ranks
+    as the collective needs.
     """
     match collective.kind:
         case "allgather":
@@ -116,7 +116,7 @@ def finest_bound(topology: Topology, collective: Collective, value: Fraction) ->
     """
     n, width, kind = topology.num_ranks, topology.node_bandwidth or Fraction(0), collective.kind
     if n < 2:
-        return _nothing(kind)
+        return _zero_bound(kind)
     if kind == "alltoall":
         all_alike = Prices((1,), topology.total_hops, n * width)
         return Bound(value, "multi-commodity-flow", _ALL_LINKS, all_alike, value)
@@ -132,7 +132,7 @@ def finest_bound(topology: Topology, collective: Collective, value: Fraction) ->
 
 _ALL_LINKS = "all links together"
 
-#: kind of collective -> the links that bound it where those of single ranks do
+#: kind of collective -> the links that bound it if single ranks' links do
 _EVERY_RANK = {
     "allgather": "links into every rank", "reduce-scatter": "links out of every rank",
     "broadcast": "links into every rank", "reduce": "links out of every rank", "scatter": "links out of the root",
@@ -140,7 +140,7 @@ _EVERY_RANK = {
 }  # fmt: skip
 
 
-def _nothing(kind: str) -> Bound:
+def _zero_bound(kind: str) -> Bound:
     return Bound(Fraction(0), "multi-commodity-flow" if kind == "alltoall" else "all-schedules", "none")
 
 
@@ -185,7 +185,7 @@ def _allreduce_bound(topology: Topology) -> Bound:
     """The worst of partitions, and of cuts, which a vector has to cross: no rank has the sum without the others."""
     n = topology.num_ranks
     if n < 2:
-        return _nothing("allreduce")
+        return _zero_bound("allreduce")
     topology.require_connected("an allreduce")
     found = []
     if topology.symmetry is None or n * topology.num_links <= MOST_EFFORT:
@@ -228,7 +228,7 @@ def _alltoall_bound(topology: Topology) -> Bound:
     """What all links together must carry, and those of single ranks and of groups: bounds of LP (3)."""
     n = topology.num_ranks
     if n < 2:
-        return _nothing("alltoall")
+        return _zero_bound("alltoall")
     topology.require_connected("an all-to-all")
     width = sum(node_bandwidths(topology, topology.src), Fraction(0))
     value, nodes = Fraction(topology.total_hops, n) / width, tuple[int, ...]()
@@ -245,6 +245,6 @@ def _alltoall_bound(topology: Topology) -> Bound:
 
 
 def _sent(topology: Topology, nodes: tuple[int, ...]) -> Fraction:
-    """Return how many vectors of an all-to-all leave a set of nodes: a shard for each rank inside and each outside."""
+    """Return the vectors of an all-to-all that leave a set of nodes: a shard for each rank inside and each outside."""
     inside = sum(node < topology.num_ranks for node in nodes)
     return Fraction(inside * (topology.num_ranks - inside), topology.num_ranks)

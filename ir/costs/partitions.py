@@ -20,18 +20,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from typing import Any
 
 import attrs
 import numpy as np
 
-from .bottleneck import leaving, node_bandwidths, whole_bandwidths
-from .cuts import FlowNetwork
-from .topology import Topology
+from ..graph.bottleneck import leaving, node_bandwidths, whole_bandwidths
+from ..graph.cuts import FlowNetwork
+from ..topology import Topology
 
 __all__ = ["MOST_EFFORT", "Partition", "bandwidths_of_groups", "worst_partition"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 Arcs = dict[tuple[int, int], int]
 Sets = list[set[int]]
 
@@ -60,7 +57,7 @@ class Partition:
         """Whether every part is a single rank."""
         return all(len(part) == 1 for part in self.parts)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return ``{kind, parts, direction, carries, bandwidth}``; carries over bandwidth is the bound.
 
         ``parts`` are lists of nodes, or ``"every rank"`` where each is a part of its own.

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import attrs
 
-from .progress import progress
+from ..progress import progress
 
 __all__ = ["Cut", "FlowNetwork"]
 

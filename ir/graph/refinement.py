@@ -8,16 +8,15 @@ the GPUs under one switch, all ranks of a complete graph) are found exactly and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import attrs
 import numpy as np
 
-from .topology import Topology
+from ..arrays import Array
+from ..ragged import group_starts
+from ..topology import Topology
 
 __all__ = ["Budget", "Graph", "individualize", "mix", "start_colours", "twins"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 #: a round of refinement costs at least as much as looking at this many links
 _ROUND = 2000
@@ -34,7 +33,8 @@ def mix(words: Array) -> Array:
     words = words + _GOLDEN
     words = (words ^ (words >> _SHIFTS[0])) * _STRETCH
     words = (words ^ (words >> _SHIFTS[1])) * _SPREAD
-    return words ^ (words >> _SHIFTS[2])
+    mixed: Array = words ^ (words >> _SHIFTS[2])
+    return mixed
 
 
 def individualize(colours: Array, node: int, number: int = 0) -> Array:
@@ -52,6 +52,7 @@ class Budget:
 
     @property
     def spent(self) -> bool:
+        """Whether more links were looked at than the budget allows."""
         return self.left < 0
 
 
@@ -77,6 +78,7 @@ class Graph:
 
     @classmethod
     def of(cls, size: int, kinds: int, src: Array, dst: Array, kind: Array) -> Graph:
+        """Return the graph of ``size`` nodes with these links (columns), each of a kind from 0 to ``kinds`` - 1."""
         rows = [_rows(tails, kind * size + heads) for tails, heads in ((src, dst), (dst, src))]
         return cls(size, kinds, src, dst, kind, *rows[0], *rows[1])
 
@@ -92,7 +94,7 @@ class Graph:
     ) -> tuple[Array, list[int]] | None:
         """Return stable colours, finer than those given, and a checksum of every round on the way.
 
-        With the ``trace`` of another graph, refine as many rounds and return nothing as soon as they differ.
+        With the ``trace`` of another graph, refine as many rounds and return None as soon as they differ.
         """
         sums, classes = list[int](), len(np.unique(colours)) if trace is None else 0
         while trace is None or len(sums) < len(trace):
@@ -161,12 +163,13 @@ def _neighbours(graph: Graph, tails: Array, heads: Array) -> tuple[Array, Array]
     """Return (start, words): every node's neighbours as head * kinds + kind, ascending; loops as node ``size``."""
     words = np.where(tails == heads, graph.size, heads) * graph.kinds + graph.kind
     order = np.lexsort((words, tails))
-    return np.searchsorted(tails[order], np.arange(graph.size + 1)), words[order]
+    return group_starts(tails[order], graph.size), words[order]
 
 
 def _sums(graph: Graph, words: Array, start: Array, ends: Array) -> Array:
     total = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(words[ends], dtype=np.uint64)])
-    return total[start[1:]] - total[start[:-1]]
+    sums: Array = total[start[1:]] - total[start[:-1]]
+    return sums
 
 
 def _patterns(graph: Graph) -> list[tuple[int, int]]:

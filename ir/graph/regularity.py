@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from .topology import Topology
+from ..topology import Topology
 
 __all__ = ["intersection_array"]
 
 
 def intersection_array(topology: Topology) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Return ``((b_0, .., b_{D-1}), (c_1, .., c_D))`` where the topology is a distance-regular graph, else nothing.
+    """Return ``((b_0, .., b_{D-1}), (c_1, .., c_D))`` if the topology is a distance-regular graph, else None.
 
     Of two ranks h hops apart, the second has c_h neighbours nearer to the first and b_h farther from it, whichever two
     they are. That these numbers exist is Definition 17 of the direct-connect paper: all s_ij^h follow from them. Links

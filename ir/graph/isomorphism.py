@@ -6,26 +6,26 @@ Every map found is checked link by link. Effort is counted, not timed, so that r
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from fractions import Fraction
 
 import attrs
 import numpy as np
 
+from ..arrays import Array
+from ..ragged import inverse
+from ..topology import Topology
 from ._search import Path, Side, components, first_of_orbits, generators
 from .refinement import Budget, individualize
-from .topology import Topology
 
 __all__ = ["EFFORT", "Match", "automorphisms", "isomorphism", "link_map", "match", "orbits"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
-#: links that a search may look at, unless told otherwise: some seconds
+#: default of the most links that a search examines: some seconds
 EFFORT = 100_000_000
 
 
 @attrs.frozen(eq=False)
 class Match:
-    """The outcome of a search: a map of nodes, or nothing; ``decided`` tells "there is none" from "none was found"."""
+    """The result of a search: a map of nodes or None; with None, ``decided`` is whether there is certainly no map."""
 
     nodes: Array | None
     decided: bool = True
@@ -34,10 +34,10 @@ class Match:
 def isomorphism(
     one: Topology, two: Topology, fixing: Mapping[int, int] | None = None, effort: int = EFFORT
 ) -> Array | None:
-    """Return an array m such that links v -> w of ``one`` are links m[v] -> m[w] of ``two``, or nothing.
+    """Return an array m such that links v -> w of ``one`` are links m[v] -> m[w] of ``two``, or None.
 
-    Ranks map to ranks; parallel links, bandwidths and latencies count. ``fixing`` says where some nodes must go.
-    Nothing is also returned where none is found within ``effort``: :func:`match` tells the difference.
+    Ranks map to ranks; parallel links, bandwidths and latencies count. ``fixing`` maps some nodes in advance. The
+    result is also None if no map is found within ``effort``: :func:`match` distinguishes both.
 
     >>> ring = Topology.from_links("ring", 3, [(0, 1), (1, 2), (2, 0)])
     >>> isomorphism(ring, ring.transpose(), fixing={0: 1}).tolist()
@@ -47,7 +47,7 @@ def isomorphism(
 
 
 def match(one: Topology, two: Topology, fixing: Mapping[int, int] | None = None, effort: int = EFFORT) -> Match:
-    """Look for an isomorphism as :func:`isomorphism` does; say whether the search was complete where none is found."""
+    """Search like :func:`isomorphism`; if no map is found, the result states whether the search was complete."""
     if (one.num_ranks, one.num_switches, one.num_links) != (two.num_ranks, two.num_switches, two.num_links):
         return Match(None)
     first, second, kinds = _kinds(one, two)
@@ -70,9 +70,9 @@ def match(one: Topology, two: Topology, fixing: Mapping[int, int] | None = None,
 
 
 def link_map(one: Topology, two: Topology, nodes: Array) -> Array | None:
-    """Return for each link of ``one`` the link of ``two`` that a map of nodes takes it to; nothing where one lacks.
+    """Return for each link of ``one`` the link of ``two`` that a map of nodes takes it to; None if one is missing.
 
-    The k-th of parallel links of one kind goes to the k-th. Nothing also where ``two`` has further links, so this
+    The k-th of parallel links of one kind goes to the k-th. Also None if ``two`` has further links, so this
     decides whether ``nodes``, a permutation, is an isomorphism.
     """
     if one.num_links != two.num_links:
@@ -90,7 +90,7 @@ def link_map(one: Topology, two: Topology, nodes: Array) -> Array | None:
     return links
 
 
-def _kinds(one: Topology, two: Topology) -> tuple[Array, Array, list[Any]]:
+def _kinds(one: Topology, two: Topology) -> tuple[Array, Array, list[tuple[str, Fraction, Fraction]]]:
     """Return for the classes of both the number of their kind, and the kinds; equal classes are of one kind."""
     both = [[(t.unit, c.bandwidth, c.latency) for c in t.classes] for t in (one, two)]
     kinds = list(dict.fromkeys(kind for row in both for kind in row))
@@ -152,6 +152,4 @@ def _translations(topology: Topology) -> list[Array]:
 
 def _numbered(labels: Array) -> Array:
     _, first, number = np.unique(labels, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), dtype=np.int64)
-    rank[np.argsort(first, kind="stable")] = np.arange(len(first))
-    return rank[number.ravel()]
+    return inverse(np.argsort(first, kind="stable"))[number.ravel()]

@@ -1,21 +1,21 @@
-"""Bounds and what proves them: a cut, a partition of the ranks, or prices of links."""
+"""Bounds and their certificates: a cut, a partition of the ranks, or prices of links."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Literal
 
 import attrs
 
-from .bottleneck import leaving
+from ..graph.bottleneck import leaving
+from ..topology import Topology
 from .partitions import Partition
-from .topology import Topology
 
 __all__ = ["Bound", "Cut", "Kind", "Prices", "Program", "cut"]
 
-#: what a bound is for: all schedules without coding; reductions and broadcasts along the same trees; an all-to-all's
-#: routings, which are all its schedules without coding
+#: the schedules to which a bound applies: all without coding; reductions and broadcasts along the same trees; an
+#: all-to-all's routings, which are all its schedules without coding
 Kind = Literal["all-schedules", "tree-schedules", "multi-commodity-flow"]
 
 
@@ -28,7 +28,7 @@ class Cut:
     carries: Fraction
     bandwidth: Fraction
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return ``{kind, nodes, direction, carries, bandwidth}``; carries over bandwidth is the bound."""
         return {
             "kind": "cut", "nodes": list(self.nodes), "direction": _direction(self.inward),
@@ -38,15 +38,16 @@ class Cut:
 
 @attrs.frozen
 class Prices:
-    """Prices of links: link k has number k modulo the numbers there are. What all pairs pay on their cheapest ways,
-    ``distance``, over the prices of the bandwidths of all links, ``capacity``, is the least time of a shard between
-    every two ranks (LP (3)'s dual)."""
+    """Prices of links; link k has price k modulo their number. ``distance`` is the sum of the prices of all pairs'
+    cheapest routes, ``capacity`` the sum of bandwidth times price of all links. Their ratio is a lower bound on the
+    time of a shard between every two ranks (LP (3)'s dual).
+    """
 
     prices: tuple[int, ...]
     distance: int
     capacity: Fraction
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return ``{kind, prices, distance, capacity}``; distance over N times capacity is the bound."""
         return {
             "kind": "prices", "prices": list(self.prices), "distance": str(self.distance),
@@ -61,18 +62,17 @@ class Program:
     columns: int
     rows: int
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return ``{kind, program, columns, rows}``."""
         return {"kind": "prices", "program": "allreduce by trees", "columns": self.columns, "rows": self.rows}
 
 
 @attrs.frozen
 class Bound:
-    """The least time per byte of M and unit of bandwidth that schedules of a kind take, and what proves it.
+    """A lower bound on the time per byte of M and unit of bandwidth of schedules of a ``kind``, and its certificate.
 
-    ``name`` says in words what rules. The certificate is missing where nothing has to be carried. ``above`` is a value
-    that some schedule reaches, cut in fine enough pieces, where that is known: of an all-to-all the other end of the
-    bracket around LP (3)'s value.
+    ``name`` describes the certificate, which is None if no data move. ``above`` is a value that some schedule reaches
+    with fine enough parts, or None if unknown: of an all-to-all, the other end of the bracket around LP (3)'s value.
     """
 
     value: Fraction
@@ -81,13 +81,13 @@ class Bound:
     certificate: Cut | Partition | Prices | Program | None = None
     above: Fraction | None = None
 
-    def to_json(self) -> dict[str, Any] | None:
+    def to_json(self) -> dict[str, object] | None:
         """Return the certificate as an object of strings, numbers and lists: exact rationals are strings."""
         return None if self.certificate is None else self.certificate.to_json()
 
 
 def cut(topology: Topology, nodes: Iterable[int], carries: Fraction) -> Cut:
-    """Return the certificate of what has to get out of a set of nodes, told by its smaller side."""
+    """Return the certificate that a set of nodes must send ``carries`` vectors, stated by its smaller side."""
     inside = sorted(nodes)
     outside = sorted(set(range(topology.num_nodes)).difference(inside))
     inward = len(outside) < len(inside)

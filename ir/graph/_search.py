@@ -6,17 +6,14 @@ its own; on the second graph the search tries the nodes of the same colour in tu
 
 from __future__ import annotations
 
-from typing import Any
-
 import attrs
 import numpy as np
 
+from ..arrays import Array
+from ..topology import Topology
 from .refinement import Budget, Graph, individualize, mix, start_colours, twins
-from .topology import Topology
 
 __all__ = ["Path", "Side", "components", "first_of_orbits", "generators"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 #: an attempt at an automorphism may use this fraction of the effort that is left
 _ATTEMPTS = 8
@@ -36,6 +33,7 @@ class Side:
 
     @classmethod
     def of(cls, topology: Topology, kind: Array, kinds: int) -> Side:
+        """Return the side of a topology; ``kind`` is the kind of each of its classes of links, 0 to ``kinds`` - 1."""
         src, dst = topology.src.astype(np.int64), topology.dst.astype(np.int64)
         graph = Graph.of(topology.num_nodes, kinds, src, dst, kind[topology.link_class])
         return cls(graph, start_colours(topology))
@@ -95,6 +93,10 @@ class Path:
 
     @classmethod
     def down(cls, graph: Graph, colours: Array, budget: Budget) -> Path:
+        """Return the path that tells nodes apart one by one, in the smallest class first, until none are alike.
+
+        It ends early when the budget is spent.
+        """
         refined = graph.refine(colours, budget)
         assert refined is not None
         colours, trace = start, _ = refined
@@ -113,6 +115,7 @@ class Path:
         return cls(graph, start, trace, steps)
 
     def colours(self, level: int) -> Array:
+        """Return the stable colours, shape (nodes,), after ``level`` nodes were told apart."""
         return self.steps[level - 1].after if level else self.start
 
 

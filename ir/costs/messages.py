@@ -1,7 +1,7 @@
-"""Who sends how much to whom, step by step, without saying which data: what costs and simulations need.
+"""The amount of data that each rank sends to each other, step by step, without the shards: for costs and simulations.
 
-A schedule of 16,384 ranks has hundreds of millions of transfers, since a transfer moves one shard; its messages are a
-few rows a rank and step. Steps that look alike, as a ring's do, are stored once with the times they are repeated.
+A schedule of 16,384 ranks has hundreds of millions of transfers, because a transfer moves one shard. Its messages are a
+few rows per rank and step. Equal steps, such as a ring's, are stored once with their number of repetitions.
 """
 
 from __future__ import annotations
@@ -9,27 +9,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import attrs
 import numpy as np
 
-from .arrays import Columnar, as_column
-from .collective import Collective
-from .schedule import Routes, Schedule
-from .topology import Topology
+from ..arrays import Array, Columnar, as_column
+from ..collective import Collective
+from ..ragged import group_starts
+from ..schedule import Routes, Schedule
+from ..topology import Topology
 
 __all__ = ["Messages"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @attrs.frozen(eq=False)
 class Messages(Columnar):
-    """Row i says that ``amount[i]/whole`` of the vector (M bytes) goes along ``route[i]`` at step ``step[i]``.
+    """Messages: ``amount[i]/whole`` of the vector (M bytes) goes along ``route[i]`` in step ``step[i]``.
 
-    Steps count from 0 and never decrease from row to row; step s happens ``times[s]`` times in a row, so there are
-    ``sum(times)`` steps in time and ``len(times)`` different ones. Messages of one step are under way together; the
+    Steps count from 0 and never decrease from row to row. Step s is executed ``times[s]`` times in a row, so there are
+    ``sum(times)`` steps in time and ``len(times)`` different ones. Messages of one step are sent at the same time; the
     next step begins when all have arrived.
     """
 
@@ -67,23 +65,20 @@ class Messages(Columnar):
     @cached_property
     def hops(self) -> Array:
         """The links on each row's route."""
-        return np.diff(self.routes.start.astype(np.int64))[self.route]
+        return self.routes.lengths[self.route]
 
     @cached_property
     def step_start(self) -> Array:
         """The first row of each different step, then the number of rows."""
-        return np.searchsorted(self.step, np.arange(len(self.times) + 1))
+        return group_starts(self.step, len(self.times))
 
     def loads(self) -> Iterator[tuple[int, Array]]:
-        """Yield for every different step how often it happens and what each link carries, in parts of ``whole``."""
-        start = self.routes.start.astype(np.int64)
+        """Yield for every different step its repetitions and the load of each link, in 1/``whole`` of the vector."""
         for times, a, b in zip(self.times.tolist(), self.step_start[:-1], self.step_start[1:], strict=True):
             route = self.route[a:b].astype(np.int64)
-            length = start[route + 1] - start[route]
-            first = np.repeat(start[route] - np.cumsum(length) + length, length)
             load = np.zeros(self.topology.num_links, dtype=np.int64)
-            amount = np.repeat(self.amount[a:b].astype(np.int64), length)
-            np.add.at(load, self.routes.links[first + np.arange(len(first))], amount)
+            amount = np.repeat(self.amount[a:b].astype(np.int64), self.routes.lengths[route])
+            np.add.at(load, self.routes.links[self.routes.places(route)], amount)
             yield times, load
 
     @cached_property
@@ -100,13 +95,13 @@ class Messages(Columnar):
 
     @property
     def time_per_byte(self) -> Fraction:
-        """The bandwidth time of all steps per byte of the vector: what :func:`collc.ir.cost.cost` says of the rows."""
+        """The bandwidth time of all steps per byte of the vector, the same as :func:`.cost.cost` of the rows."""
         pairs = zip(self.times.tolist(), self.slowest, strict=True)
         return sum((times * slowest for times, slowest in pairs), Fraction(0))
 
     @classmethod
     def of(cls, schedule: Schedule) -> Messages:
-        """Return the messages of a schedule: what takes one route in one step is one message."""
+        """Return the messages of a schedule: all transfers of one step along one route are one message."""
         routes = len(schedule.routes)
         key, row = np.unique(schedule.step.astype(np.int64) * routes + schedule.route, return_inverse=True)
         amount = np.zeros(len(key), dtype=np.int64)

@@ -10,18 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
+from ..arrays import Array
+from ..diagnostic import CollcError, error
+from ..ranges import runs
+from ..topology import Topology
 from .cuts import FlowNetwork
-from .diagnostic import CollcError, error
-from .ranges import runs
-from .topology import Topology
 
 __all__ = ["cut_ratio", "leaving", "list_ranks", "node_bandwidths", "sinks_to_see", "whole_bandwidths", "worst_ratio"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _LISTED = 8
 
@@ -58,22 +56,22 @@ def worst_ratio(
 
 
 def sinks_to_see(topology: Topology, supply: Sequence[int]) -> range:
-    """Return the ranks that a sweep has to visit: all, or the first where all are alike.
+    """Return the ranks that a sweep must visit: all, or the first if all are equal by symmetry.
 
-    A set that leaves out another rank is then the image of one that leaves out this, with the same ratio.
+    A set without another rank is then the image of a set without this rank, with the same ratio.
     """
     alike = topology.symmetry is not None and len(set(supply)) == 1
     return range(1 if alike else topology.num_ranks)
 
 
 def cut_ratio(topology: Topology, supply: Sequence[int], nodes: Iterable[int]) -> Fraction:
-    """Return supply(S) / B+(S) of one set of nodes, in O(links). Raises C0301 where a supply has no way out."""
+    """Return supply(S) / B+(S) of one set of nodes, in O(links). Raises C0301 if no link leaves a set with supply."""
     chosen = list(nodes)
     sent = sum(supply[node] for node in chosen if node < topology.num_ranks)
     links = np.bincount(topology.link_class[leaving(topology, chosen)], minlength=len(topology.classes)).tolist()
     width = sum((kind.bandwidth * count for kind, count in zip(topology.classes, links, strict=True)), Fraction(0))
     if sent and not width:
-        raise _stuck(topology, chosen)
+        raise _not_connected(topology, chosen)
     return Fraction(sent) / width if sent else Fraction(0)
 
 
@@ -85,7 +83,7 @@ def leaving(topology: Topology, nodes: Iterable[int]) -> Array:
 
 
 def whole_bandwidths(topology: Topology) -> tuple[list[int], Fraction]:
-    """Return every link's bandwidth as a whole number, and how many of these make a unit of bandwidth.
+    """Return every link's bandwidth as an integer, and the number of these units in a unit of bandwidth.
 
     The numbers have no common divisor. Loops have 0: they cross no cut.
     """
@@ -101,7 +99,7 @@ def whole_bandwidths(topology: Topology) -> tuple[list[int], Fraction]:
 
 
 def node_bandwidths(topology: Topology, ends: Array) -> list[Fraction]:
-    """Return the total bandwidth by node at this end (``topology.src`` or ``dst``), loops left out."""
+    """Return each node's total bandwidth at this end (``topology.src`` or ``dst``), without loops."""
     table = np.zeros((topology.num_nodes, len(topology.classes)), dtype=np.int64)
     keep = topology.src != topology.dst
     np.add.at(table, (ends[keep], topology.link_class[keep]), 1)
@@ -112,7 +110,7 @@ def node_bandwidths(topology: Topology, ends: Array) -> list[Fraction]:
 
 
 def list_ranks(topology: Topology, nodes: Iterable[int]) -> str:
-    """Return the names of the first ranks among the nodes, and how many of all ranks they are."""
+    """Return the names of the first ranks among the nodes, and their number out of all ranks, as text."""
     ranks = [node for node in nodes if node < topology.num_ranks]
     names = [topology.names[rank] for rank in ranks] if topology.node_names else runs(ranks)
     listed = ", ".join(names[:_LISTED]) + (", ..." if len(names) > _LISTED else "")
@@ -122,14 +120,14 @@ def list_ranks(topology: Topology, nodes: Iterable[int]) -> str:
 def _round_single_ranks(
     topology: Topology, supply: Sequence[int], sinks: Sequence[int]
 ) -> tuple[Fraction, tuple[int, ...]]:
-    """Return the worst of the sets that are all but one sink, and those that are one rank: the first of equals."""
+    """Return the worst set of all nodes but one sink, or of one rank; of equals the first."""
     inward, outward = node_bandwidths(topology, topology.dst), node_bandwidths(topology, topology.src)
-    total, wanted = sum(supply), set(sinks)
+    total, all_sinks = sum(supply), set(sinks)
     best, place = Fraction(0), (-1, False)
     for rank in range(topology.num_ranks):
         for sent, width, into in (
-            (total - supply[rank] if rank in wanted else 0, inward[rank], True),
-            (supply[rank] if wanted - {rank} else 0, outward[rank], False),
+            (total - supply[rank] if rank in all_sinks else 0, inward[rank], True),
+            (supply[rank] if all_sinks - {rank} else 0, outward[rank], False),
         ):
             if sent and width and sent * best.denominator > best.numerator * width:
                 best, place = sent / width, (rank, into)
@@ -139,11 +137,11 @@ def _round_single_ranks(
     return best, tuple(node for node in range(topology.num_nodes) if (node != rank) == into)
 
 
-def _stuck(topology: Topology, nodes: Sequence[int]) -> CollcError:
+def _not_connected(topology: Topology, nodes: Sequence[int]) -> CollcError:
     return error(
         "C0301",
         f"topology `{topology.name}` is not strongly connected: "
         f"no link leads out of ranks {list_ranks(topology, nodes)}",
-        notes=["what these ranks have to send must reach the others"],
-        hint="add the missing links, or write `<->` where a link should go both ways",
+        notes=["the data of these ranks must reach the others"],
+        hint="add the missing links, or write `<->` for links in both directions",
     )

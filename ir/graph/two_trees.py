@@ -6,13 +6,11 @@ parents, -1 at the root.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-__all__ = ["centre", "depths", "rooted", "two_trees"]
+from ..arrays import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
+__all__ = ["centre", "depths", "rooted", "two_trees"]
 
 
 def two_trees(num_ranks: int) -> tuple[Array, Array]:

@@ -1,0 +1,1 @@
+"""What schedules cost, exactly, and bounds that no schedule beats."""

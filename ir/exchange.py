@@ -1,0 +1,141 @@
+"""Topologies as networkx graphs, and networkx graphs as topologies: exact, whatever numbers a graph holds.
+
+networkx is loaded when a topology becomes a graph, and not before.
+"""
+
+from __future__ import annotations
+
+import decimal
+import numbers
+import re
+from collections.abc import Hashable, Iterator, Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+from .diagnostic import error
+from .links import LinkClass
+
+if TYPE_CHECKING:
+    import networkx
+
+    from .topology import Topology
+
+__all__ = ["Network", "graph_of", "network_of"]
+
+_KINDS = ("rank", "switch")
+_UNITS = ("link", "B/s")
+#: the longest text that is a number; powers of ten beyond that would take all memory
+_MOST_DIGITS = 1000
+_POWER = re.compile(r"[eE][+-]?0*[1-9]\d{3}")
+
+
+class Network(NamedTuple):
+    """What a graph says of a topology: the arguments of :meth:`.topology.Topology.from_links`."""
+
+    name: str
+    num_ranks: int
+    links: list[tuple[int, int, LinkClass]]
+    num_switches: int
+    unit: str
+    names: tuple[str, ...]
+
+
+def graph_of(topology: Topology) -> networkx.MultiDiGraph:
+    """Return the graph of :meth:`.topology.Topology.to_networkx`."""
+    import networkx
+
+    graph = networkx.MultiDiGraph(name=topology.name, unit=topology.unit)
+    for node, name in enumerate(topology.names):
+        graph.add_node(node, name=name, kind=_KINDS[node >= topology.num_ranks])
+    for link, (a, b) in enumerate(zip(topology.src.tolist(), topology.dst.tolist(), strict=True)):
+        kind = topology.classes[topology.link_class[link]]
+        graph.add_edge(a, b, link, bandwidth=kind.bandwidth, latency=kind.latency)
+    return graph
+
+
+def network_of(graph: networkx.Graph, name: str | None = None) -> Network:
+    """Return what :meth:`.topology.Topology.from_networkx` makes a topology of."""
+    _check(graph)
+    kinds = {node: _kind(node, data) for node, data in graph.nodes(data=True)}
+    nodes = [node for kind in _KINDS for node in kinds if kinds[node] == kind]
+    ranks = sum(kind == "rank" for kind in kinds.values())
+    title = name or str(graph.graph.get("name") or "graph")
+    if not ranks:
+        hint = 'leave `kind` away or set it to "rank" for nodes that hold data'
+        raise error("C0303", f"graph `{title}` has no ranks", hint=hint)
+    names = tuple(str(graph.nodes[node].get("name", node)) for node in nodes)
+    links = list(_links(graph, {node: number for number, node in enumerate(nodes)}))
+    return Network(title, ranks, links, len(nodes) - ranks, _unit(graph), names)
+
+
+def _check(graph: object) -> None:
+    if not all(hasattr(graph, name) for name in ("nodes", "edges", "graph", "is_directed", "is_multigraph")):
+        raise error("C0303", f"found {type(graph).__name__}, needed a networkx graph")
+
+
+def _kind(node: Hashable, data: Mapping[str, object]) -> str:
+    kind = data.get("kind", "rank")
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise error("C0303", f"`kind` of node {node!r} is {kind!r}", hint='kinds are "rank" and "switch"')
+    return kind
+
+
+def _unit(graph: networkx.Graph) -> str:
+    unit = graph.graph.get("unit", "link")
+    if not isinstance(unit, str) or unit not in _UNITS:
+        hint = 'units are "link" (1 is one link) and "B/s" (bytes per second)'
+        raise error("C0303", f"`unit` of the graph is {unit!r}", hint=hint)
+    return unit
+
+
+def _links(graph: networkx.Graph, number: Mapping[Hashable, int]) -> Iterator[tuple[int, int, LinkClass]]:
+    """Yield the links in the order of the edges; an undirected edge is a link there and one back."""
+    for a, b, data in _edges(graph):
+        between = f"edge {a!r} to {b!r}"
+        bandwidth = _rational(data.get("bandwidth", 1), f"bandwidth of {between}")
+        kind = LinkClass(bandwidth, _rational(data.get("latency", 0), f"latency of {between}", zero=True))
+        yield number[a], number[b], kind
+        if not graph.is_directed():
+            yield number[b], number[a], kind
+
+
+def _edges(graph: networkx.Graph) -> list[tuple[Hashable, Hashable, Mapping[str, object]]]:
+    """Return the edges, in the order of their keys where those number all edges of the graph."""
+    if not graph.is_multigraph():
+        return list(graph.edges(data=True))
+    keyed = list(graph.edges(keys=True, data=True))
+    keys = [key for _, _, key, _ in keyed]
+    if all(isinstance(key, int) for key in keys) and sorted(keys) == list(range(len(keys))):
+        keyed.sort(key=lambda edge: edge[2])
+    return [(a, b, data) for a, b, _, data in keyed]
+
+
+def _rational(value: object, what: str, zero: bool = False) -> Fraction:
+    """Return a positive (with ``zero``: not negative) number that a graph attribute holds, exactly."""
+    try:
+        number = _exact(value)
+    except (TypeError, ValueError, ArithmeticError):
+        number = Fraction(-1)
+    if number < 0 or (number == 0 and not zero):
+        need = "a number of at least 0" if zero else "a positive number"
+        raise error("C0302", f"{what} is {_shown(value)}, needed is {need}")
+    return number
+
+
+def _exact(value: object) -> Fraction:
+    """Return a number or a text as the rational it is; numbers of numpy too."""
+    if isinstance(value, str):
+        if len(value) > _MOST_DIGITS or _POWER.search(value):
+            raise ValueError
+        return Fraction(value)
+    if isinstance(value, bool):
+        raise TypeError
+    plain = value.item() if hasattr(value, "item") else value
+    if not isinstance(plain, numbers.Rational | float | decimal.Decimal):
+        raise TypeError
+    return Fraction(plain)
+
+
+def _shown(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 60 else f"{shown[:57]}..."

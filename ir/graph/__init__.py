@@ -1,0 +1,1 @@
+"""Algorithms on topologies: cuts, bottlenecks, isomorphisms, trees."""

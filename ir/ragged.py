@@ -1,0 +1,113 @@
+"""Lists of different lengths, concatenated in one column: the start of each list, the list of each entry.
+
+Results are int64 for every input, so that sums of narrow columns cannot overflow.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .arrays import Array
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+__all__ = [
+    "first_of_group", "group_starts", "inverse", "nth", "nth_in_group", "owners", "ranges", "starts", "stretches",
+]  # fmt: skip
+
+
+def starts(counts: ArrayLike) -> Array:
+    """Return where each of the lists starts, and after the last where it ends.
+
+    >>> starts([2, 0, 3]).tolist()
+    [0, 2, 2, 5]
+    """
+    counts = np.asarray(counts, dtype=np.int64)
+    found = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(counts, out=found[1:])
+    return found
+
+
+def owners(counts: ArrayLike) -> Array:
+    """Return for every entry the list that it is in.
+
+    >>> owners([2, 0, 3]).tolist()
+    [0, 0, 2, 2, 2]
+    """
+    counts = np.asarray(counts, dtype=np.int64)
+    return np.repeat(np.arange(len(counts)), counts)
+
+
+def ranges(first: ArrayLike, counts: ArrayLike) -> Array:
+    """Return the numbers of ranges: ``counts[i]`` numbers from ``first[i]`` on.
+
+    >>> ranges([7, 0, 4], [2, 0, 3]).tolist()
+    [7, 8, 4, 5, 6]
+    """
+    first, counts = np.asarray(first, dtype=np.int64), np.asarray(counts, dtype=np.int64)
+    ends = np.cumsum(counts)
+    listed: Array = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts - first, counts)
+    return listed
+
+
+def nth(counts: ArrayLike) -> Array:
+    """Return for every entry its number within its list.
+
+    >>> nth([2, 0, 3]).tolist()
+    [0, 1, 0, 1, 2]
+    """
+    return ranges(0, counts)
+
+
+def group_starts(groups: ArrayLike, number: int) -> Array:
+    """Return where each of ``number`` groups starts in a column of ascending groups, and after the last the end.
+
+    >>> group_starts(np.array([0, 0, 2, 2, 2]), 3).tolist()
+    [0, 2, 2, 5]
+    """
+    return np.searchsorted(groups, np.arange(number + 1)).astype(np.int64, copy=False)
+
+
+def nth_in_group(groups: Array) -> Array:
+    """Return for every entry of an ascending column its number among its equals.
+
+    >>> nth_in_group(np.array([4, 4, 6, 6, 6])).tolist()
+    [0, 1, 0, 1, 2]
+    """
+    return np.arange(len(groups)) - np.searchsorted(groups, groups)
+
+
+def first_of_group(groups: Array) -> Array:
+    """Return which entries differ from the one before them; the first does.
+
+    >>> first_of_group(np.array([4, 4, 6])).tolist()
+    [True, False, True]
+    """
+    found = np.ones(len(groups), dtype=bool)
+    np.not_equal(groups[1:], groups[:-1], out=found[1:])
+    return found
+
+
+def stretches(mask: Array) -> list[tuple[int, int]]:
+    """Return the (start, stop) of each longest run of true entries.
+
+    >>> stretches(np.array([True, False, True, True]))
+    [(0, 1), (2, 4)]
+    """
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]))).tolist()
+    return list(zip(edges[::2], edges[1::2], strict=True))
+
+
+def inverse(order: ArrayLike) -> Array:
+    """Return the place of every number in ``order``, which has each of 0, 1, 2, .. once.
+
+    >>> inverse(np.array([2, 0, 1])).tolist()
+    [1, 2, 0]
+    """
+    numbers = np.asarray(order)
+    place = np.empty(len(numbers), dtype=np.int64)
+    place[numbers] = np.arange(len(numbers))
+    return place
