@@ -1,57 +1,90 @@
-"""What a pass is: one frozen class whose fields are its options.
+"""The base class of passes: a pass is one frozen class whose fields are its options.
 
-A pass receives a verified IR and leaves one; between those it may do as it likes. It never verifies, prints or
-times: the driver does. ``takes`` and ``gives`` are the IR levels; ``requires`` names facts that must hold
-(see :data:`FACTS`), checked by the driver before the pass runs; ``establishes`` names those that hold after it. No pass
-loses one that held.
+A pass receives a verified IR and returns one. It never verifies, prints or times: the driver does. ``takes`` and
+``gives`` are the IR levels. ``requires`` names facts (:data:`FACTS`) that the driver checks before the pass runs;
+``establishes`` names facts that hold after it. A fact that holds before a pass holds after it.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, ClassVar
-
-import attrs
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from collc.ir.collective import Collective
+from collc.ir.frozen import frozen
 from collc.ir.schedule import Schedule
 from collc.ir.symmetric import SymmetricSchedule
 
-__all__ = ["FACTS", "Pass", "remark", "remarks"]
+from .knobs import Knob
+
+if TYPE_CHECKING:
+    from collc.ir.costs.messages import Messages
+    from collc.ir.levels import Executable, Level
+    from collc.ir.spec import Problem
+
+__all__ = ["FACTS", "Pass", "Solver", "remark", "remarks", "solver", "solving"]
 
 _REMARKS: ContextVar[list[str] | None] = ContextVar("remarks", default=None)
+_SOLVER: ContextVar[Solver | None] = ContextVar("solver", default=None)
 
 
 @contextmanager
 def remarks() -> Iterator[list[str]]:
-    """Collect what passes that run inside say of what they chose; who collects outside is told too."""
-    told: list[str] = []
-    token = _REMARKS.set(told)
+    """Collect the remarks of passes that run inside; an outer collector receives them too."""
+    collected: list[str] = []
+    token = _REMARKS.set(collected)
     try:
-        yield told
+        yield collected
     finally:
         _REMARKS.reset(token)
-        for text in told:
+        for text in collected:
             remark(text)
 
 
 def remark(text: str) -> None:
-    """Say what a pass chose, to who collects it."""
-    told = _REMARKS.get()
-    if told is not None:
-        told.append(text)
+    """State a choice of a pass, for the collector of :func:`remarks`, if there is one."""
+    collected = _REMARKS.get()
+    if collected is not None:
+        collected.append(text)
 
 
-#: fact -> what must hold of the IR for it
-FACTS: dict[str, Callable[[Any], bool]] = {
+@frozen
+class Solver:
+    """Runs the scheduler of a schedule again, with all its options except the number of chunks.
+
+    ``solve(n)`` divides every shard into ``n`` chunks, or into a divisor of ``n``. If ``takes_fewer``, it takes the
+    best of 1 to ``n``, so no smaller number need be tried.
+    """
+
+    solve: Callable[[int], Schedule | SymmetricSchedule]
+    takes_fewer: bool = False
+
+
+@contextmanager
+def solving(by: Solver | None) -> Iterator[None]:
+    """Give this solver to passes that run inside; None: they have none."""
+    token = _SOLVER.set(by)
+    try:
+        yield
+    finally:
+        _SOLVER.reset(token)
+
+
+def solver() -> Solver | None:
+    """Return the solver of the schedule that a pass receives; None if no scheduler made it."""
+    return _SOLVER.get()
+
+
+#: fact -> whether it holds for an IR
+FACTS: dict[str, Callable[[Level], bool]] = {
     "discrete": lambda ir: isinstance(ir, (Schedule, SymmetricSchedule)) and ir.discrete,
 }
 
 
-@attrs.frozen
+@frozen
 class Pass(ABC):
     """Base of all passes. Subclasses are ``@attrs.frozen``; fields are ``int``, ``bool``, ``str``, or these or None.
 
@@ -64,24 +97,55 @@ class Pass(ABC):
     gives: ClassVar[type]
     requires: ClassVar[tuple[str, ...]] = ()
     establishes: ClassVar[tuple[str, ...]] = ()
-    #: whether the pieces it sends follow each other on purpose, so that joining messages would undo its work
+    #: whether its schedules are pipelined, so that joining messages of different steps would undo its work
     pipelined: ClassVar[bool] = False
-    #: whether it takes a SymmetricSchedule where it takes a Schedule; others are given it unfolded
+    #: whether it takes a SymmetricSchedule as a Schedule; others receive it unfolded
     takes_templates: ClassVar[bool] = False
-    #: whether it makes a Forest of a Forest, where it takes a Schedule; others are given its steps
+    #: whether it turns a Forest into a Forest, as it does with a Schedule; others receive the forest's steps
     takes_forests: ClassVar[bool] = False
-    #: whether it changes a schedule for the sake of the program it becomes only
+    #: whether it changes a schedule only to improve the program
     for_programs: ClassVar[bool] = False
-    #: the passes that it runs, one on what the other leaves, to see what would become of an IR
-    tries: ClassVar[tuple[Pass, ...]] = ()
+    #: passes that a plan runs before it if a target needs them, because they do not take its result
+    follows: ClassVar[tuple[str, ...]] = ()
+    #: whether the user wrote its schedule: it comes with the request, and its mistakes are the user's
+    by_hand: ClassVar[bool] = False
+    #: the numbers that can be reduced if the program does not fit a target
+    varies: ClassVar[tuple[Knob, ...]] = ()
+    #: whether it may run the scheduler again (:func:`solver`)
+    resolves: ClassVar[bool] = False
+    #: whether a scheduler with an option for the number of chunks takes fewer if they are as good
+    takes_fewer: ClassVar[bool] = False
+
+    # Any: of ``takes``, as for ``run``
+    def within(self, given: Any, limits: Mapping[str, int]) -> Pass:
+        """Return the pass to run on an IR for a target with these limits: by default itself."""
+        return self
 
     def turned(self, collective: Collective, found: Collective) -> Collective:
-        """Return the collective of what the pass makes of an IR of ``collective``: the same, unless a pass says else.
+        """Return the collective of the pass's result for an IR of ``collective``: by default the same.
 
-        ``found`` is that of what it made, for what follows from more than ``collective``. The driver holds them equal.
+        ``found`` is the result's own collective, for values that do not follow from ``collective``. The driver requires
+        that both are equal.
         """
         return collective
 
+    def with_chunks(self, chunks: int) -> Pass | None:
+        """Return this scheduler with ``chunks`` chunks per shard; None if it has no such option."""
+        return None
+
+    def messages(self, ir: Problem) -> Messages | None:
+        """Return the messages of the schedule that ``run`` makes, without their data; None where they cannot be had
+        without the schedule.
+        """
+        return None
+
+    def num_transfers(self, ir: Problem, most: int) -> int | None:
+        """Return about how many transfers a schedule has whose messages are known; None for others.
+
+        Where it has more than ``most``, the number is any above ``most``.
+        """
+        return None
+
     @abstractmethod
-    def run(self, ir: Any) -> Any:
-        """Return the new IR; raise CollcError where the pass cannot apply."""
+    def run(self, ir: Any) -> Executable:  # Any: an IR of the level ``takes``, which the driver ensures
+        """Return the new IR; raise CollcError if the pass does not apply."""

@@ -1,168 +1,167 @@
-"""What ``collc explain`` says of the mistakes that passes report."""
+"""Explanations of the passes' codes, for ``collc explain``."""
 
 from __future__ import annotations
 
 __all__ = ["CODES"]
 
 CODES: dict[str, str] = {
-    "C0501": """a scheduler for ranks only met a switch
+    "C0501": """a switch in a topology for a scheduler without switches
 
 BFB sends along links from rank to rank. A topology with `switch` nodes has links that end at a switch, which
-cannot keep data and pass it on in a later step.
+cannot store data and forward it in a later step.
 
     topology box { rank gpu[8]; switch nv; for g in 0..8 { link gpu[g] <-> nv; } }
     collective c = allgather on box;
     schedule c using bfb;          # C0501
 
-Write the schedule by hand (`using steps`; routes through switches are found for you), or leave the switches out and
-link the ranks that they join.
+Write the schedule by hand (`using steps` finds routes through switches), or remove the switches and link the ranks that
+they connect.
 """,
-    "C0503": """the scheduler does not know this collective
+    "C0503": """a collective that the scheduler does not schedule
 
-Every scheduler knows some collectives; `collc schedulers` lists them. BFB schedules allgather, reduce-scatter,
+Every scheduler schedules some collectives; `collc schedulers` lists them. BFB schedules allgather, reduce-scatter,
 allreduce, broadcast and reduce.
 
 Choose another scheduler, or write the schedule by hand with `schedule NAME using steps { ... }`.
 """,
     "C0504": """an exact schedule would need more parts than can be counted
 
-Balancing links exactly divides shards into fractions; their least common denominator grows with the number of links
-of a node, and with how odd their bandwidths and latencies are, and has passed 2^62 here.
+Balancing links exactly divides shards into fractions. Their least common denominator grows with the number of links of
+a node, and with the denominators of bandwidths and latencies. Here it exceeds 2^62.
 
-Give the number of chunks that a shard is cut in: `schedule c using bfb { chunks: 16 }` is the best schedule with so
-many, and `collc cost` says how far it is from any parts.
+Give a number of chunks per shard: `schedule c using bfb { chunks: 16 }` is the best schedule with 16 chunks, and
+`collc cost` prints its distance from the exact optimum.
 """,
     "C0505": """a schedule cannot be run backwards on one-way links
 
-Reversing a schedule turns every transfer round. That gives a schedule for the transpose of the network; it is one
-for the network itself only where every link has a partner of the same kind in the opposite direction (`<->`).
+Reversing a schedule reverses every transfer. The result is a schedule for the transpose of the network. It is one for
+the network itself only if every link has a link of the same kind in the opposite direction (`<->`).
 
     collective c = allreduce on uniring(4);
     # collc -p 'bfb{collective=allgather},compose' ...      C0505
 
-Let the scheduler do it: `bfb` schedules reduce-scatter and allreduce on one-way links too, on the transpose.
+Use the scheduler instead: `bfb` also schedules reduce-scatter and allreduce on one-way links, on the transpose.
 """,
     "C0506": """schedules that do not fit together
 
-An allreduce is composed of a reduce-scatter followed by an allgather on the same network; nothing else composes.
-The `compose` pass makes the missing half itself, by reversing the half it is given.
+An allreduce is composed of a reduce-scatter followed by an allgather on the same network. No other two collectives
+compose. The `compose` pass makes the missing half itself, by reversing the half that it gets.
 """,
     "C0507": """an impossible number of chunks
 
-`discretize{max-chunks=N}` needs N of at least 1: a shard cannot be cut in fewer than one chunk.
+`discretize{max-chunks=N}` needs N of at least 1: a shard has at least one chunk.
 """,
     "C0598": """more chunks than can be numbered
 
-Runtimes number the chunks of a buffer, MSCCL's up to 32767. A buffer that holds the shards of more ranks than that has
-more chunks than numbers even where every shard is one chunk. Use a target without such a limit (`mpi-c`), or schedule
-fewer ranks.
+Runtimes number the chunks of a buffer, MSCCL up to 32767. A buffer with more shards than that has more chunks than
+numbers, even with one chunk per shard. Use a target without this limit (`mpi-c`), or fewer ranks.
 """,
-    "C0599": """an unknown way to pack messages
+    "C0599": """an unknown value of `pack`
 
-`coalesce` copies what does not lie together into scratch, to send it in one message, where that pays at the size of the
-collective. Say `auto` for that, `never`, or `always`:
+With `auto`, `coalesce` copies data that are not contiguous into scratch and sends them in one message, if that saves
+time at the collective's size. The other values are `never` and `always`:
 
     collc pod.coll -p 'bfb,discretize,lower,coalesce{pack=always}'
 """,
     "C0508": """an impossible limit
 
-Limits given to a pass (`max-steps`, `max-threadblocks`, `max-channels`, `max-count`, `channels`, `fifo-depth`)
-must be at least 1. Leave an option out for no limit, or for the target's own.
+Limits of a pass (`max-steps`, `max-threadblocks`, `max-channels`, `max-count`, `channels`, `fifo-depth`) must be at
+least 1. Omit an option for no limit, or for the target's own.
 """,
     "C0509": """the program does not fit the runtime
 
 Runtimes limit the threadblocks of a rank, the steps of a threadblock and the channels (`collc targets NAME` shows the
-limits). Messages are divided among more channels until every threadblock is short enough, and sends and receives share
-threadblocks where there would be too many; here even that is not enough.
+limits). collc distributes messages over more channels until every threadblock is short enough, and lets sends and
+receives share threadblocks if there are too many. Here even that is not enough.
 
-Cut shards in fewer chunks (`-p 'bfb,discretize{max-chunks=1},lower,coalesce,balance-threadblocks'`, or
+Divide shards into fewer chunks (`-p 'bfb,discretize{max-chunks=1},lower,coalesce,balance-threadblocks'`, or
 `discretize: max-chunks` in the pipeline), use fewer ranks or links, or choose a runtime with larger limits.
 """,
-    "C0510": """a pass met instructions it cannot take
+    "C0510": """instructions that a pass cannot handle
 
-`balance-threadblocks` moves sends and receives to other threadblocks, so it must run before sends and receives are
-fused into one instruction.
+`balance-threadblocks` moves sends and receives to other threadblocks. So it must run before `fuse` turns a receive and
+a send into one instruction.
 """,
     "C0511": """an unknown phase
 
-`bfb{collective=NAME}` schedules another collective than the one asked for, as the first half of an allreduce that
-`compose` completes. NAME is `allgather` or `reduce-scatter`.
+`bfb{collective=NAME}` schedules one half of the requested allreduce; `compose` completes it. NAME is `allgather` or
+`reduce-scatter`.
 """,
     "C0535": """a network that is too large for exact schedules
 
-`exact` asks an integer program which rank receives which chunk at which step. Its unknowns grow with the square of the
-ranks, the chunks and the steps; programs of more than 20,000 are not tried. A gather or scatter is a flow and needs no
-such program; there the links times the steps must be no more than 32,768.
+`exact` solves an integer program for the rank, chunk and step of every receive. Its variables grow with the square of
+the ranks, the chunks and the steps; it tries programs of at most 20,000 variables. A gather or scatter is a flow and
+needs no such program; there the links times the steps must be at most 32,768.
 
-Use `bfb`, or ask for fewer chunks. `exact { size-limit: 50000 }` raises the limit, and what a search may take.
+Use `bfb`, or fewer chunks. `exact { size-limit: 50000 }` raises the limit, and the search may take longer.
 """,
-    "C0536": """there is no such schedule
+    "C0536": """a schedule that does not exist
 
-The steps or rounds that were asked for are fewer than any schedule takes. The note names what shows it: two ranks that
-are so many hops apart, links through which so much must pass, or an exhaustive search.
+Every schedule takes more steps or rounds than you allow. The note names the proof: the distance of two ranks, the data
+that must cross some links, or an exhaustive search.
 
     collective c = allgather on biring(6);
     schedule c using exact { steps: 2 };                 # C0536: it is 3 hops from rank 0 to rank 3
     schedule c using exact { chunks: 2, rounds: 4 };     # C0536: 5 shards of 2 chunks over 2 links
 
-Both limits hold for the whole schedule: for an allreduce, for its two phases together.
+Both limits apply to the whole schedule; of an allreduce, to its two phases together.
 
 Allow more steps, more rounds (a round is one chunk on every link), or another number of chunks.
 """,
     "C0537": """a schedule that is not proved to be the best
 
-With `exact { proof: true }` a schedule counts only if nothing better exists for its chunks and steps. The search found
-one, and ended at its limits before it could tell whether that is the best. The message says how many rounds it takes,
-and how many are proved to be needed.
+With `exact { proof: true }` a schedule needs a proof that no better one exists for its chunks and steps. The search
+found a schedule, but reached its limits before a proof. The message states its rounds and the proven lower bound.
 
-Raise `effort` or `size-limit`, ask for fewer chunks, or leave `proof` out: the schedule's scheduler then names the gap.
+Raise `effort` or `size-limit`, use fewer chunks, or omit `proof`: the schedule's scheduler then states the gap.
 """,
     "C0538": """options that `exact` cannot follow
 
-`chunks`, `steps`, `rounds`, `effort` and `size-limit` are at least 1; `rounds` counts chunks on a link, so it needs
-`chunks`; `objective` is `latency` (fewest steps, then fewest rounds) or `bandwidth` (the reverse). An allreduce has no
-front of its own, since its halves are scheduled one by one.
+`chunks`, `steps`, `rounds`, `effort` and `size-limit` are at least 1. `rounds` counts chunks on a link, so it needs
+`chunks`. `objective` is `latency` (fewest steps, then fewest rounds) or `bandwidth` (the reverse). An allreduce has no
+front of its own, because `exact` schedules its halves separately.
 """,
     "C0539": """exact schedules and switches
 
-`exact` decides what every rank receives over each of its links; links that end at a switch are not rank to rank.
+`exact` decides what every rank receives over each of its links, so every link must join two ranks.
 
-Leave the switches out and link the ranks that they join, or write the schedule by hand with `using steps`.
+Remove the switches and link the ranks that they connect, or write the schedule by hand with `using steps`.
 """,
-    "C0540": """a search that did not end
+    "C0540": """a search that reached its limits
 
-The search for an exact schedule came to its limits with neither a schedule nor a proof that there is none. The limits
-count steps of the solver, so the search ends at the same place on every machine.
+The search for an exact schedule reached its limits without a schedule, and without a proof that there is none. The
+limits count steps of the solver, so the search ends at the same place on every machine.
 
-Ask for fewer chunks or for more rounds or steps, raise `effort`, or use `bfb`.
+Use fewer chunks, allow more rounds or steps, raise `effort`, or use `bfb`.
 """,
-    "C0545": """an impossible number of pieces of a tree
+    "C0545": """an impossible number of pieces
 
-`stream` cuts what every tree of a forest carries in `pieces` equal pieces that follow each other: at least 1.
+`pipelining` sends the data of every tree of a forest in `pieces` equal pieces, one after another. `pieces` is at
+least 1.
 
-    collc a.coll -p 'forest,stream{pieces=8}' -t ir
+    collc a.coll -p 'forest,pipelining{pieces=8}' -t ir
 
-Left out, it is what the forest says, which the scheduler has chosen.
+Without the option, the pass uses the number that the scheduler chose.
 """,
     "C0546": """a forest of too many transfers
 
-`stream` writes out one transfer for every edge of every tree and every piece, at most 2^26 of them. A forest itself may
-be larger: `collc cost` and `collc verify` take it as it is.
+`pipelining` writes out one transfer for every edge of every tree and every piece, at most 2^26 of them. A forest may
+be larger: `collc cost` and `collc verify` do not write it out.
 
-Use fewer pieces (`-p 'forest,stream{pieces=1}'`), fewer trees a root (a smaller `k`), or fewer ranks.
+Use fewer pieces (`-p 'forest,pipelining{pieces=1}'`), fewer trees per root (a smaller `k`), or fewer ranks.
 """,
     "C0550": """an impossible number of chunks or bytes
 
-`bfb { chunks: P }` cuts every shard in P equal chunks and divides them among the links as well as whole chunks allow;
-`bfb { size: N }` plans for N bytes where links differ in latency. Both are at least 1.
+`bfb { chunks: P }` divides every shard into P equal chunks and balances the links as well as whole chunks allow.
+`bfb { size: N }` schedules for N bytes if links differ in latency. Both are at least 1.
 
     schedule c using bfb { chunks: 4 };
 
-Leave `chunks` out for any parts, and `size` out for the size of the collective.
+Omit `chunks` for any parts, and `size` for the size of the collective.
 """,
-    "C0530": """a collective that trees are not for
+    "C0530": """a collective that binary trees cannot do
 
-double-binary-tree schedules allreduce, broadcast and reduce: collectives in which all data pass through the root of a
+double-binary-tree schedules allreduce, broadcast and reduce: in these collectives all data pass through the root of a
 tree.
 
     collective c = allgather on double_binary_tree(16);
@@ -172,140 +171,140 @@ Use `bfb`, which schedules allgather and reduce-scatter on any network of ranks.
 """,
     "C0531": """a network without the links of the two trees
 
-double-binary-tree sends along the edges of two fixed trees on the ranks' numbers, both ways. With `routed: false` the
-network must have these links, as `double_binary_tree(16)` and `complete(16)` have.
+double-binary-tree sends along the edges of two fixed trees on the ranks' numbers, in both directions. With `routed:
+false` the network must have these links, as `double_binary_tree(16)` and `complete(16)` do.
 
     collective c = allreduce on torus(4, 4);
     schedule c using double-binary-tree { routed: false };          # C0531
 
-Leave `routed` out, and messages take shortest paths of several links, or use one of those topologies.
+Omit `routed`, so that messages take shortest paths of several links, or use one of these topologies.
 """,
     "C0532": """an impossible number of pieces
 
-`pipeline` says in how many pieces each half of the data follows its tree: 1 to 65,536. Left out, it is the number that
-takes least time by the cost model at the collective's size.
+`pipeline` is the number of pieces in which each tree sends its half of the data: 1 to 65,536. By default it is the
+number with the least predicted time at the collective's size.
 """,
-    "C0533": """one port with a root
+    "C0533": """`one-port` with a rooted collective
 
-`one-port` uses that a rank has at most two children in the two trees together. A broadcast or reduce hangs both trees
-up at its own root, where that no longer holds.
+`one-port` requires that a rank has at most two children in both trees together. The root of a broadcast or reduce is
+the root of both trees, so it may have more.
 
     schedule c using double-binary-tree { one-port: true };   # C0533 for a broadcast
 
-Leave `one-port` out, or set it for allreduce only.
+Omit `one-port`, or set it for allreduce only.
 """,
     "C0560": """an all-to-all rate of fewer than 2 ranks
 
-The rate f of an all-to-all is the largest amount that every rank can send to every other at once. With one rank nothing
-is sent.
+The rate f of an all-to-all is the largest rate at which every rank can send to every other at the same time. A single
+rank sends no data.
 
 Choose a topology of at least 2 ranks.
 """,
     "C0561": """fewer steps than ranks are apart
 
-In one step data cross one link, so an all-to-all takes at least as many steps as the diameter of the network has links.
+In one step data cross one link, so an all-to-all takes at least as many steps as the network's diameter.
 
     collective c = alltoall on uniring(4);
     schedule c using flow { steps: 2 };          # C0561: rank 0 and rank 3 are 3 links apart
 
-Leave `steps` out: `flow` takes the diameter, or a few more where that is faster.
+Omit `steps`: `flow` takes the diameter, or a few steps more if that is faster.
 """,
-    "C0562": """an impossible number of pieces
+    "C0562": """an impossible number of chunks
 
-`flow { chunks: N }` cuts every shard in at most N equal pieces, 1 to 64. Few are mostly enough: every piece takes one
-path, and shards are many.
+`flow { chunks: N }` divides every shard into at most N equal chunks, 1 to 64. A few usually suffice, because every
+chunk takes its own route and there are many shards.
 """,
     "C0563": """an all-to-all that is too large
 
-An all-to-all of N ranks has N * N shards, each of which crosses as many links as its ranks are apart. `flow` makes at
-most 2^26 transfers: about 2,500 ranks on networks of small diameter.
+An all-to-all of N ranks has N * N shards. Each crosses as many links as its two ranks are apart. `flow` makes at most
+2^26 transfers: about 2,500 ranks on networks of small diameter.
 
 Use a smaller topology.
 """,
     "C0570": """a database of topologies that cannot be read
 
 A row has nine words: nodes, T_L, T_B, the T_B of a reduce-scatter or `-`, diameter, `->` or `<->`, the all-to-all rate
-or `-`, the scheduler, and the expression, which may have blanks.
+or `-`, the scheduler, and the expression, which may contain spaces.
 
     9 2 8/9 8/9 2 <-> 1/3 bfb hamming(2, 3)
 
 Build the file with `collc find --refresh --database FILE`.
 """,
-    "C0571": """a topology of another size or degree than it is listed with
+    "C0571": """a topology whose size or degree differs from its row
 
-A row of a database says how many nodes and links out of each its expression has; building it gave something else.
+A row of a database states the number of nodes and the degree of its expression. The topology of the expression has
+others.
 
     10 2 8/9 8/9 2 <-> - bfb hamming(2, 3)          # hamming(2, 3) has 9 ranks
 
 Correct the row, or delete it and search again.
 """,
-    "C0575": """a topology whose cost the finder cannot tell
+    "C0575": """a topology whose cost the finder cannot compute
 
-The finder computes what a breadth-first allgather costs without building it. It does so for networks of ranks only,
-with as many links into every rank as out of it, all of the same bandwidth and latency.
+The finder computes the cost of a breadth-first allgather without building it. The network must have ranks only, as many
+links into every rank as out of it, and one bandwidth and latency for all links.
 
 `collc cost` predicts the cost of a schedule on any topology.
 """,
     "C0520": """a collective that expansion cannot schedule
 
-`using expansion` carries the schedule of a base topology along the operators that built the topology. It does so for
+`using expansion` expands the schedule of a base topology by the operators that built the topology. It schedules
 allgather, reduce-scatter and allreduce.
 
     topology t = line(complete(3));
     collective c = broadcast on t { root: 0 };
     schedule c using expansion;          # C0520
 
-Choose bfb, which schedules broadcast and reduce too, or write the schedule by hand.
+Use `bfb`, which also schedules broadcast and reduce, or write the schedule by hand.
 """,
-    "C0521": """a topology that is not what built it says
+    "C0521": """a topology that differs from what its operator builds
 
-A topology remembers which operator built it, and from what; expansion relies on that. Here the links have been changed
-since, so the schedule of the base would not fit them.
+A topology stores the operator and the base that built it. `expansion` uses them. Here the links have been changed
+since, so the schedule of the base does not fit.
 
-Schedule the topology with bfb, or build it by the operator and leave its links as they are.
+Schedule the topology with `bfb`, or build it by the operator and do not change its links.
 """,
-    "C0522": """a scheduler that a base cannot have
+    "C0522": """a scheduler that cannot schedule a base
 
-`using expansion { base: NAME }` names the scheduler of the topologies that no operator built: one of those that
-`collc schedulers` lists, except `expansion` itself, `steps` and `auto`. An `objective` goes with a scheduler that has
-one, which is `exact`.
+`using expansion { base: NAME }` names the scheduler for base topologies: any that `collc schedulers` lists, except
+`expansion` itself, `steps` and `auto`. `objective` needs a scheduler with that option, which is `exact`.
 
     schedule c using expansion { base: bfb };
 """,
     "C0523": """a network that is not isomorphic to its transpose
 
-The `transpose` pass runs a schedule backwards and renumbers the ranks so that it fits the network again. That needs an
-isomorphism from the network to its transpose (all links turned round), and there is none. Generalized Kautz digraphs
-are such networks.
+The `transpose` pass reverses a schedule and renumbers the ranks so that it fits the network again. That needs an
+isomorphism from the network to its transpose (all links reversed), and there is none. Generalized Kautz digraphs are
+such networks.
 
-Let the scheduler do it: `bfb` and `expansion` schedule reduce-scatter and allreduce on any network of ranks.
+Use a scheduler instead: `bfb` and `expansion` schedule reduce-scatter and allreduce on any network of ranks.
 """,
-    "C0524": """an isomorphism that was not found in time
+    "C0524": """a search for an isomorphism that reached its limit
 
-Whether a network is isomorphic to its transpose is found by search, and the search of the `transpose` pass ends after
-a fixed effort, the number of links looked at. It ended before all possibilities were tried.
+The `transpose` pass searches for an isomorphism from a network to its transpose. The search ends after a fixed effort,
+the number of links examined. Here it ended before it had tried all possibilities.
 
-Raise the effort (`-p 'bfb{collective=allgather},transpose{effort=1000000000}'`), or let the scheduler do both
+Raise the effort (`-p 'bfb{collective=allgather},transpose{effort=1000000000}'`), or use a scheduler for both
 collectives.
 """,
     "C0525": """an expanded schedule that is too large
 
-Expanded schedules are written out transfer by transfer, at most 2^26 of them: some 8,000 ranks.
+`expansion` writes out every transfer, at most 2^26 of them: about 8,000 ranks.
 
-Use fewer ranks, or `bfb`: it keeps the schedule of a topology whose ranks all look alike as one rank's.
+Use fewer ranks, or `bfb`: on a symmetric topology it stores one rank's part of the schedule.
 """,
     "C0580": """a link without bandwidth
 
-Forests divide data by what links can carry. A topology of the language cannot have a link of 0 GB/s; one that was built
-otherwise can.
+`forest` divides data in proportion to bandwidth. A `.coll` file cannot declare a link of 0 GB/s, but a topology from
+Python can have one.
 
-Leave out links that carry nothing.
+Remove links without bandwidth.
 """,
-    "C0581": """a node with more bandwidth in than out
+    "C0581": """a node with different bandwidth in and out
 
-Trees of all ranks bring every rank the same data and take it on, and a switch passes on what it takes in and cannot
-copy. Where links into a node have more bandwidth than those out of it, or less, the difference is of little use, and
-most often a link is missing or was written `->` instead of `<->`.
+The links into this node have more or less bandwidth in sum than the links out of it. Spanning trees can hardly use the
+difference: every rank receives the same data, and a switch sends exactly what it receives. Most often a link is
+missing, or is `->` instead of `<->`.
 
     topology one {
       rank g[3]; switch w;
@@ -315,13 +314,13 @@ most often a link is missing or was written `->` instead of `<->`.
       link w -> g[2] : 10 GB/s;
     }
 
-Write `<->`, or give the links of the node the same bandwidth in sum both ways. `using forest { unbalanced: true }`
-takes the links as they are: ranks may have more one way than the other then, and switches as long as no trees are lost.
+Write `<->`, or give the node's links the same bandwidth in sum in both directions. `using forest { unbalanced: true }`
+allows the difference at ranks, and at switches as long as no tree is lost.
 """,
-    "C0582": """a switch that nothing passes through
+    "C0582": """a switch that no route uses
 
-What enters a switch without a link out is lost, and a switch without a link in has nothing to send. A link `->` to it
-was perhaps meant to be `<->`. A switch whose links all lead to the same node joins nothing.
+Data that enter a switch without an outgoing link are lost. A switch without an incoming link has no data to send. A
+switch whose links all lead to one node connects no two nodes. Perhaps a link `->` should be `<->`.
 
     topology t {
       rank g[2]; switch w;
@@ -329,102 +328,100 @@ was perhaps meant to be `<->`. A switch whose links all lead to the same node jo
       link g[0] -> w;                 # C0582
     }
 
-Write `<->`, add the links that are missing, or leave the switch out.
+Write `<->`, add the missing links, or remove the switch.
 """,
-    "C0584": """a switch that takes in more than it lets out
+    "C0584": """a switch with more trees in than out
 
-A forest's trees pass through switches, which cannot copy: whatever trees a switch takes in, it must let out. Bandwidths
-are counted in whole trees, and with a fixed `k` they are rounded down. Where the links of a switch differ one way and
-the other, as many trees need not fit in as out then.
+The trees of a forest pass through switches, which cannot copy: as many trees must leave a switch as enter it. Bandwidth
+is counted in whole trees, and with a fixed `k` it is rounded down. So if a switch's incoming and outgoing links differ,
+the numbers of trees may differ.
 
     topology one { rank g[3]; switch w; link g[0] -> w at 3 GB/s; link g[1] -> w at 3 GB/s; link g[2] -> w at 3 GB/s;
                    link w -> g[0] at 2 GB/s; link w -> g[1] at 2 GB/s; link w -> g[2] at 5 GB/s; }
 
-What is too much is left out where no tree is lost by it. Elsewhere leave `k` out: the optimal number of trees rounds
-nothing, so what balances in bandwidth balances in trees. Or give every link to a switch one of the same bandwidth back.
+collc ignores the excess if no tree is lost. Otherwise omit `k`: the optimal number of trees needs no rounding, so
+balanced bandwidth gives balanced trees. Or give every link to a switch a link back with the same bandwidth.
 """,
-    "C0585": """a number of trees or pieces that forest cannot use
+    "C0585": """a number of trees or pieces that `forest` cannot use
 
-Option `k` of the scheduler `forest` is the number of trees that every rank sends: 1 to 4096, `optimal`, or `auto` for
-the best of at most 10. `pieces` is the number of pieces of the data that follow each other: 1 to 4096. `root` is the
-rank that an allreduce with `via: reduce` goes through.
+Option `k` of the scheduler `forest` is the number of trees per root: 1 to 4096, `optimal`, or `auto` for the best of at
+most 10. `pieces` is the number of pieces that are sent one after another: 1 to 4096. `root` is the rank through which
+an allreduce with `via: reduce` goes.
 
     schedule grads using forest { k: 0 };
 
-Write `k: 1` for one tree a rank, or leave the option out.
+Write `k: 1` for one tree per rank, or omit the option.
 """,
     "C0590": """a torus of another size than the network
 
-`shape: "8x8"` says which torus the ranks are numbered as, last dimension fastest. Its sizes multiply to the number of
-ranks. Left out, it is what the topology was built as; a network that is no grid is one dimension.
+`shape: "8x8"` is the torus by which the ranks are numbered, last dimension fastest. The product of its sizes must be
+the number of ranks. The default is the shape of the topology; a network that is not a grid has one dimension.
 
     schedule c using swing { shape: "4x4" };     # C0590 on 12 ranks
 """,
-    "C0591": """a collective that this algorithm does not do
+    "C0591": """a collective that this algorithm does not schedule
 
-Swing and the algorithms like it schedule allreduce, reduce-scatter and allgather; those with a tree for a root also
-broadcast and reduce, and `bine` gather and scatter. The latency variants exchange everything, which is an allreduce.
+Swing and similar algorithms schedule allreduce, reduce-scatter and allgather. Those with trees also schedule broadcast
+and reduce, and `bine` gather and scatter. The latency variants exchange whole vectors, so they schedule allreduce only.
 
     collective c = alltoall on torus(4, 4);
     schedule c using swing;          # C0591
 
-Leave the scheduler out: `auto` takes one that can.
+Leave the scheduler out: `auto` chooses one that can.
 """,
     "C0592": """a dimension that the latency variant cannot have
 
-A latency variant sends everything in every step. Each step of Swing doubles the contributions that a rank has (each
-step of Trivance triples them), so in a dimension that is no power of 2 (of 3) some contributions would be added twice.
+A latency variant sends the whole vector in every step. Each step of Swing doubles the contributions that a rank has
+(Trivance triples them). So in a dimension that is not a power of 2 (of 3) some contributions would be added twice.
 
     collective c = allreduce on torus(6, 4);
     schedule c using swing { variant: latency, fold: false };        # C0592: dimension 0 of 6x4
     schedule c using trivance { variant: latency };                  # C0592
 
-`fold` (Swing's default) takes two steps more: some ranks hand over all they have first and get the result at the end.
-Operations that take a contribution more than once (min, max, band, bor, land, lor) need no folding in even sizes:
-with `fold: false` the program is for these operations only. The bandwidth variants take any size.
+`fold` (Swing's default) takes two more steps: some ranks first send their data to others, and receive the result at the
+end. Operations for which repeated contributions do not matter (min, max, band, bor, land, lor) need no folding in even
+sizes: with `fold: false` the program is for these operations only. The bandwidth variants take any size.
 """,
     "C0593": """an operation that depends on the order of ranks
 
-`op: ordered` is an operation of the user's whose operands may not change places, such as the product of matrices; `op:
-user` is one whose may. Schedules combine contributions as they arrive, never in the order of ranks, and so do all
-schedulers.
+`op: ordered` is a user's operation that is not commutative, such as the product of matrices; `op: user` is a
+commutative one. All schedulers combine contributions in the order of their arrival, not in the order of ranks.
 
     collective c = allreduce on torus(4) { op: ordered };
     schedule c using swing;          # C0593
 
-Gather the contributions and combine them where they are needed; allgather and gather take any data.
+Gather the contributions and combine them where you need them; allgather and gather take any data.
 """,
     "C0594": """too many transfers to write out
 
-A transfer moves part of one shard, so an exchange among N ranks has about N * N of them a chunk and phase, and one that
-sends everything in every step N * N a step. More than 2^26 are not written out.
+A transfer moves a part of one shard. An exchange among N ranks has about N * N transfers per chunk and phase; an
+algorithm that sends whole vectors has N * N per step. collc writes out at most 2^26.
 
-Use fewer ranks; the bandwidth variant, which sends every shard once; or look at the messages only, as simulations do.
+Use fewer ranks, or the bandwidth variant, which sends every shard once. `collc simulate` needs the messages only.
 """,
     "C0595": """a network without a ring
 
-`ring` passes data round cycles through all ranks: of a torus or mesh, or the ranks in their order. This network has no
-such cycle that the scheduler knows.
+`ring` sends data along cycles through all ranks: of a torus or mesh, or the ranks in their order. The scheduler knows
+no such cycle of this network.
 
     collective c = allreduce on mesh(3, 3);      # 9 ranks, chequered black and white: no cycle
     schedule c using ring;                       # C0595
 
 `bucket` needs rings of single dimensions only; `bfb` needs no particular links.
 """,
-    "C0596": """a buffer without room for a block
+    "C0596": """a buffer that is too small for a shard
 
-`pat { buffer: K }` lets a message carry at most K blocks, the shares of K ranks: at least 1. Left out, messages carry
-as many as logarithmically many steps need.
+`pat { buffer: K }` lets a message carry at most K shards; K is at least 1. By default messages carry as many as a
+logarithmic number of steps needs.
 """,
     "C0597": """a network without a second ring
 
-`ring { rings: 2 }` asks for two rings through all ranks without a common link. A torus of r x c ranks has two where
-r = c k and gcd(r, c - 1) = 1, so every square, and 9 x 3 or 8 x 2; `shifted_ring` has two, and rings with parallel
-links.
+`ring { rings: 2 }` needs two rings through all ranks without a common link. A torus of r x c ranks has them if r = c k
+and gcd(r, c - 1) = 1: every square, and 9 x 3 or 8 x 2. `shifted_ring`, and rings with parallel links, have them too.
 
     collective c = allreduce on torus(6, 4);
     schedule c using ring { rings: 2 };          # C0597: 6 is no multiple of 4
 
-Leave `rings` out to use what there is. `bucket` uses all links of a torus of any sizes.
+Omit `rings` to use the rings that exist. `bucket` uses all links of a torus of any size.
 """,
 }

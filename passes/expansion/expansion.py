@@ -1,24 +1,22 @@
-"""The scheduler `expansion`: undo how a topology was built, schedule its base, and carry the schedule along."""
+"""The scheduler `expansion`: schedule the base of a topology, and expand the schedule by the topology's operators."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import attrs
-import numpy as np
 
 from collc.ir.collective import Collective
 from collc.ir.diagnostic import error, nearest
-from collc.ir.schedule import Routes, Schedule
+from collc.ir.schedule import Forest, Routes, Schedule
 from collc.ir.spec import Problem
 from collc.ir.symmetric import SymmetricSchedule
 from collc.ir.topology import Topology
 
 from .. import PASSES, SCHEDULERS
 from ..base import Pass
-from ..compose import compose
-from ..reverse import Reverse, reverse
+from ..schedule.compose import compose
+from ..schedule.reverse import Reverse, reverse
 from ..synthesis.operations import require_commutative
 from .bidirectional import bidirectional
 from .degree import degree
@@ -29,8 +27,6 @@ from .rows import levels, links_of, placed
 
 __all__ = ["Expansion"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
 _KINDS = ("allgather", "reduce-scatter", "allreduce")
 #: effort for carrying a base's schedule over to the transpose instead of scheduling that too
 _LITTLE = 10_000_000
@@ -38,7 +34,7 @@ _LITTLE = 10_000_000
 
 @attrs.frozen
 class Expansion(Pass):
-    """Carry the schedule of a base along the operators by which a topology was built.
+    """Expand the schedule of a base topology by the operators that built the topology.
 
     ``line``, ``degree``, ``power``, ``bidirectional`` and ``transpose`` expand; a ``product`` of several topologies is
     scheduled by bfb (Theorem 13); everything else is scheduled by the scheduler ``base``. Reduce-scatter is expanded
@@ -49,13 +45,14 @@ class Expansion(Pass):
     """
 
     name: ClassVar[str] = "expansion"
-    summary: ClassVar[str] = "the schedule of the base topology, carried along the operators that expand it"
+    summary: ClassVar[str] = "the base topology's schedule, expanded by the operators that built the topology"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = Schedule
 
-    base: str = attrs.field(default="bfb", metadata={"help": "how topologies that no operator built are scheduled"})
+    base: str = attrs.field(default="bfb", metadata={"help": "scheduler of the base topology"})
     objective: str | None = attrs.field(
-        default=None, metadata={"help": "the objective of the base's scheduler, if it has any: latency or bandwidth"}
+        default=None,
+        metadata={"help": "objective of the base's scheduler, if it has this option: latency or bandwidth"},
     )
 
     def run(self, ir: Problem) -> Schedule:
@@ -170,8 +167,7 @@ def _scheduler(name: str) -> Pass | None:
     """Return the pass of that name with its usual options, if it is a scheduler."""
     if name not in PASSES:
         return None
-    module, attribute, _ = PASSES[name]
-    found = getattr(import_module(module), attribute)
+    found = PASSES.load(name)
     made: Pass | None = found() if found.takes is Problem else None
     return made
 
@@ -180,7 +176,12 @@ def _scheduled(scheduler: Pass | None, topology: Topology) -> Schedule:
     """Return the allgather that a scheduler makes, as rows."""
     assert scheduler is not None
     made = scheduler.run(Problem(topology, Collective("allgather", topology.num_ranks)))
-    return attrs.evolve(made.unfold() if isinstance(made, SymmetricSchedule) else made, discrete=False)
+    if isinstance(made, SymmetricSchedule):
+        made = made.unfold()
+    if isinstance(made, Forest):
+        made = made.to_steps()
+    assert isinstance(made, Schedule)
+    return attrs.evolve(made, discrete=False)
 
 
 def _same_ranks(schedule: Schedule, topology: Topology) -> Schedule:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import attrs
 import numpy as np
 
+from collc.ir.arrays import Array, Columns
 from collc.ir.collective import ROOTED, Collective
 from collc.ir.diagnostic import error
-from collc.ir.isomorphism import EFFORT, Match, link_map, match
+from collc.ir.graph.isomorphism import EFFORT, Match, link_map, match
 from collc.ir.schedule import Routes, Schedule
 from collc.ir.topology import Topology
 
 from ..base import Pass
-from ..reverse import reverse
+from ..schedule.reverse import reverse
 
 __all__ = ["Transpose", "carried", "opposite", "reverse_symmetry"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def carried(schedule: Schedule, topology: Topology, nodes: Array) -> Schedule:
@@ -36,7 +35,7 @@ def carried(schedule: Schedule, topology: Topology, nodes: Array) -> Schedule:
     elif collective.kind not in ROOTED or collective.kind in ("gather", "scatter"):
         shard = nodes[shard]
     root = None if collective.root is None else int(nodes[collective.root])
-    moved: dict[str, Any] = {"route": links[schedule.route]}
+    moved: Columns = {"route": links[schedule.route]}
     if not schedule.routes.is_direct:
         moved = {"routes": Routes(schedule.routes.start, links[schedule.routes.links])}
     return attrs.evolve(
@@ -64,14 +63,14 @@ def opposite(schedule: Schedule, nodes: Array) -> Schedule:
 
 @attrs.frozen
 class Transpose(Pass):
-    """Turn an allgather into a reduce-scatter, or the other way round, on a network isomorphic to its transpose.
+    """Turn an allgather into a reduce-scatter, or vice versa, on a network isomorphic to its transpose.
 
-    What ``reverse`` does where all links go both ways, on one-way links too. The root of a broadcast or reduce moves.
+    It is ``reverse`` for networks with one-way links. The root of a broadcast or reduce may change.
     Raises C0523 where the network is not isomorphic to its transpose, C0524 where that was not decided.
     """
 
     name: ClassVar[str] = "transpose"
-    summary: ClassVar[str] = "turn an allgather round on a network that is isomorphic to its transpose"
+    summary: ClassVar[str] = "transpose an allgather on a network that is isomorphic to its transpose"
     takes: ClassVar[type] = Schedule
     gives: ClassVar[type] = Schedule
 

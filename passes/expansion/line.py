@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
+from collc.ir.arrays import Array
+from collc.ir.ragged import nth, owners, ranges, starts
 from collc.ir.schedule import Schedule
 from collc.ir.topology import Topology
 
 from .rows import Rows, links_of, placed, require_rows
 
 __all__ = ["line", "line_graph"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _BLOCK = 1 << 22  # rows made together
 
@@ -46,8 +45,7 @@ def line(schedule: Schedule, topology: Topology) -> Schedule:
     require_rows(topology, int(sizes.sum()))
     for block in _blocks(sizes):
         counts = sizes[block]
-        row = np.repeat(np.arange(block.start, block.stop), counts)
-        place = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+        row, place = block.start + owners(counts), nth(counts)
         shard = arriving[start[source[row]] + place // out[row]]
         follows = first[links[row]] + place % out[row]
         keep = shard != heads[follows]
@@ -61,10 +59,7 @@ def _followers(base: Topology) -> tuple[Array, Array, Array]:
     """Return the pairs of links that follow each other, by the first, then the second, and where each link's begin."""
     start, links = base.out_links
     counts = np.diff(start)[base.dst]
-    first = np.concatenate([[0], np.cumsum(counts)])
-    tails = np.repeat(np.arange(base.num_links), counts)
-    heads = links[np.repeat(start[base.dst] - first[:-1], counts) + np.arange(len(tails))]
-    return tails, heads, first
+    return owners(counts), links[ranges(start[base.dst], counts)], starts(counts)
 
 
 def _blocks(sizes: Array) -> list[slice]:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from collc.ir.arrays import Array
 from collc.ir.schedule import Schedule
 from collc.ir.topology import Topology
 
 from .rows import Rows, common_parts, levels, links_of, placed, require_rows
 
 __all__ = ["power"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def power(schedule: Schedule, topology: Topology, n: int) -> Schedule:

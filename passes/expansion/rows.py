@@ -1,23 +1,20 @@
-"""What all expansions share: finding links by their ends, and putting blocks of rows together."""
+"""Functions that all expansions share: find links by their ends, and concatenate blocks of rows."""
 
 from __future__ import annotations
 
 from math import lcm
-from typing import Any
 
 import attrs
 import numpy as np
 
-from collc.ir.arrays import fit
+from collc.ir.arrays import Array, fit
 from collc.ir.collective import Collective
-from collc.ir.diagnostic import CollcError, error
+from collc.ir.diagnostic import CollcError, Excess, error
 from collc.ir.schedule import Action, Schedule
 from collc.ir.symmetric import MOST_ROWS
 from collc.ir.topology import Topology
 
 __all__ = ["Rows", "common_parts", "levels", "links_of", "mismatch", "placed", "require_rows"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _MOST_PARTS = 2**62
 _MOST_STEPS = 2**31
@@ -35,18 +32,19 @@ def placed(topology: Topology, tails: Array, heads: Array, level: Array | None =
 
     Parallel links go by ``level``, then by their order. Raises C0521 where the topology has other links than these.
     """
-    wanted = tails.astype(np.int64) * topology.num_nodes + heads
+    ends = tails.astype(np.int64) * topology.num_nodes + heads
     found = topology.src.astype(np.int64) * topology.num_nodes + topology.dst
-    mine = np.argsort(wanted, kind="stable") if level is None else np.lexsort((level, wanted))
+    mine = np.argsort(ends, kind="stable") if level is None else np.lexsort((level, ends))
     theirs = np.lexsort((levels(topology), found))
-    if not np.array_equal(wanted[mine], found[theirs]):
+    if not np.array_equal(ends[mine], found[theirs]):
         raise mismatch(topology)
-    links = np.empty(len(wanted), dtype=np.int64)
+    links = np.empty(len(ends), dtype=np.int64)
     links[mine] = theirs
     return links
 
 
 def mismatch(topology: Topology) -> CollcError:
+    """Return the error C0521 for links that are not those of the operator, ready to raise."""
     made = f"`{topology.origin.name}`" if topology.origin else "an operator"
     return error(
         "C0521",
@@ -62,7 +60,7 @@ def links_of(schedule: Schedule) -> Array:
 
 
 def common_parts(*divisors: int) -> int:
-    """Return into how many parts shards must be cut to be cut in each of these numbers; raise C0504 beyond 2^62."""
+    """Return the least common multiple of these numbers of parts; raise C0504 beyond 2^62."""
     parts = lcm(*divisors)
     if parts > _MOST_PARTS:
         raise error(
@@ -84,12 +82,13 @@ def require_rows(topology: Topology, rows: int) -> None:
         f"the expanded schedule of `{topology.name}` has {rows} transfers, at most {MOST_ROWS} are written out",
         hint="use fewer ranks, or bfb, which schedules symmetric topologies by a template",
         exit_status=3,
+        excess=Excess("transfers", rows, MOST_ROWS),
     )
 
 
 @attrs.define
 class Rows:
-    """Blocks of allgather rows on their way to a schedule of ``topology``, in columns no wider than needed."""
+    """Blocks of allgather rows for a schedule of ``topology``, in columns no wider than needed."""
 
     topology: Topology
     parts: int

@@ -62,7 +62,7 @@ def power(T_L: int, T_B: Fraction, N: int, n: int) -> Costs:
 def product(factors: Sequence[tuple[int, Fraction, int]]) -> Costs | None:
     """Return T_L and T_B of the product of (T_L, T_B, N), if all factors are bandwidth-optimal (Theorem 13).
 
-    Holds for breadth-first schedules of simple digraphs of more than one rank; else nothing is known.
+    The theorem is for breadth-first schedules of simple digraphs of more than one rank; otherwise the result is None.
 
     >>> product([(2, Fraction(4, 5), 5), (1, Fraction(1, 2), 2)])
     (3, Fraction(9, 10))
@@ -86,11 +86,11 @@ class Prediction:
 
 
 def predict(topology: Topology, base: Callable[[Topology], Costs]) -> Prediction | None:
-    """Return what the expanded allgather of a topology costs, from what ``base`` says of those that no operator built.
+    """Return the cost of the expanded allgather of a topology; ``base`` returns that of topologies without operator.
 
-    Nothing where no theorem applies: ranks of different degrees, products of factors that are not simple and
-    bandwidth-optimal, one-way topologies made bidirectional that are not isomorphic to their transpose. Of a
-    product's factors ``base`` is asked too, and must give the costs of breadth-first schedules.
+    The result is None if no theorem applies: ranks of different degrees, products of factors that are not simple and
+    bandwidth-optimal, bidirectional versions of topologies that are not isomorphic to their transpose. ``base`` also
+    returns the costs of a product's factors, which must be those of breadth-first schedules.
     """
     return _predict(topology, base, False)
 
@@ -98,7 +98,9 @@ def predict(topology: Topology, base: Callable[[Topology], Costs]) -> Prediction
 def _predict(topology: Topology, base: Callable[[Topology], Costs], flip: bool) -> Prediction | None:
     """Predict for a topology, or with ``flip`` for its transpose; expansions commute with transposing."""
     origin = topology.origin
-    match (origin.name, *origin.arguments) if origin else ("",):
+    if origin is None:
+        return Prediction(*base(topology.transpose() if flip else topology))
+    match (origin.name, *origin.arguments):
         case "transpose", Topology() as inner:
             return _predict(inner, base, not flip)
         case "bidirectional", Topology() as inner:
@@ -106,11 +108,11 @@ def _predict(topology: Topology, base: Callable[[Topology], Costs], flip: bool) 
             return below if below and reverse_symmetry(inner).nodes is not None else None
         case "product", Topology() as inner:
             return _predict(inner, base, flip)
-        case "product", *factors:
-            return _product([f.transpose() if flip else f for f in factors], base)
-        case "line", Topology() as inner, *rest if inner.degree is not None:
+        case "product", *_:
+            return _product([f.transpose() if flip else f for f in origin.bases], base)
+        case "line", Topology() as inner, *_ if inner.degree is not None:
             below = _predict(inner, base, flip)
-            n = rest[0] if rest else 1
+            n = origin.times
             return below and Prediction(*line(below.T_L, below.T_B, inner.num_ranks, inner.degree, n), exact=False)
         case "degree", Topology() as inner, int(n) if inner.degree is not None:
             below = _predict(inner, base, flip)

@@ -14,7 +14,7 @@ from math import gcd, isqrt
 
 import attrs
 
-from collc.ir.bounds import moore_steps
+from collc.ir.costs.bounds import moore_steps
 
 from ..expansion.theorems import optimum
 from .expand import Candidate, line_of

@@ -11,11 +11,11 @@ from fractions import Fraction
 from functools import partial
 from itertools import groupby, islice
 from math import ceil
-from typing import Any
 
 import attrs
 import numpy as np
 
+from collc.ir.arrays import Array
 from collc.ir.group import Group
 
 from ..synthesis.flow.cayley import cayley_rate
@@ -25,8 +25,6 @@ from .found import Found, pareto
 from .groups import groups_of_order, written
 
 __all__ = ["Candidate", "candidates", "cayley_expression", "least_steps", "search_cayley"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _DRAWN = 0.3  # of all evaluations are random draws
 _TIES = 12  # of equal cost whose all-to-all rate is computed

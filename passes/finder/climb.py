@@ -6,19 +6,22 @@ inverse of each of its elements; an element that is its own inverse counts once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from math import comb
-from typing import Any
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
+from collc.ir.arrays import Array
+
 from .evaluate import Costs, Evaluator, load_unit
 
-__all__ = ["Draws", "climb", "goal"]
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
-Array = np.ndarray[Any, np.dtype[Any]]
+__all__ = ["Draws", "climb", "goal"]
 
 _CHAINS = 16
 _PROPOSALS = 8  # for each chain at once
@@ -59,7 +62,7 @@ class Draws:
         ]
         return self._rows(rows)
 
-    def _rows(self, rows: list[Any]) -> Array:
+    def _rows(self, rows: Sequence[ArrayLike]) -> Array:
         return np.array(rows, dtype=np.int64).reshape(-1, self.degree)
 
     def random(self, count: int, rng: np.random.Generator) -> Array:
@@ -119,7 +122,8 @@ class Draws:
 
 def _repeats(sets: Array) -> Array:
     ordered = np.sort(sets, axis=1)
-    return (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+    repeats: Array = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+    return repeats
 
 
 def goal(costs: Costs, target: int) -> Array:

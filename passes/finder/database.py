@@ -150,7 +150,7 @@ def _rational(text: str) -> Fraction:
 
 
 def shipped(degree: int) -> str | None:
-    """Return the text of the shipped database for a degree, or nothing where there is none."""
+    """Return the text of the shipped database for a degree, or None if there is none."""
     place = files(__package__) / "data" / f"degree-{degree}.txt"
     return place.read_text(encoding="ascii") if place.is_file() else None
 

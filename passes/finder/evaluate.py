@@ -20,15 +20,14 @@ from typing import Any
 import attrs
 import numpy as np
 
+from collc.ir.arrays import Array
 from collc.ir.diagnostic import error
 from collc.ir.group import Group
 from collc.ir.topology import Topology
 
-from ..synthesis.balance import balance
+from ..synthesis.breadth_first.balance import balance
 
 __all__ = ["NEVER", "Costs", "Evaluator", "bfb_cost", "busiest", "cayley_cost", "cayley_heads", "in_masks", "load_unit"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 #: links for which histograms over all sets of links are small enough to be transformed
 MOST_TABLED = 16
@@ -58,12 +57,13 @@ def busiest(counts: Array, degree: int) -> Array:
     ``counts`` has shape (2^degree, rows): how many jobs may use which links, for every mask; row 0 must be 0.
     """
     most = int(counts.sum(axis=0).max(initial=0))
-    confined: Any = counts.astype(np.uint16 if most < 1 << 16 else np.int64, order="C")  # a copy
+    confined: Array = counts.astype(np.uint16 if most < 1 << 16 else np.int64, order="C")  # a copy
     for link in range(degree):
         halves = confined.reshape(-1, 2, 1 << link, confined.shape[1])
         halves[:, 1] += halves[:, 0]
     kind = np.int32 if most * load_unit(degree) < 2**31 else np.int64
-    return (confined * _weights(degree).astype(kind)[:, None]).max(axis=0).astype(np.int64)
+    busiest: Array = (confined * _weights(degree).astype(kind)[:, None]).max(axis=0).astype(np.int64)
+    return busiest
 
 
 # ---- Cayley digraphs
@@ -121,7 +121,8 @@ class Evaluator:
         generators that can come last on a shortest path. For the node x = u and a source v they are those of v^-1 u.
         """
         sets, degree = generators.shape
-        kind: Any = np.uint8 if degree <= 8 else np.uint16 if degree <= 16 else np.uint64
+        # Any: of any number of bits
+        kind: type[np.unsignedinteger[Any]] = np.uint8 if degree <= 8 else np.uint16 if degree <= 16 else np.uint64
         before = self.times(self.inverse[generators.T])  # (d, B, N)
         before += (np.arange(sets) * self.nodes)[:, None]
         before = before.reshape(degree, -1)
@@ -223,7 +224,7 @@ def cayley_heads(group: Group, generators: Sequence[int]) -> Array:
 
 
 def cayley_cost(group: Group, generators: Sequence[int]) -> tuple[int, Fraction] | None:
-    """Return (T_L, T_B) of an allgather by BFB on a Cayley digraph, or nothing where it is not connected.
+    """Return (T_L, T_B) of an allgather by BFB on a Cayley digraph, or None if it is not connected.
 
     No generator is the identity or occurs twice.
     """
@@ -264,7 +265,8 @@ def in_masks(topology: Topology, ranks: Array) -> tuple[Array, Array, int]:
     """
     start, links = topology.in_links
     width = int(topology.in_degree.max(initial=1))
-    kind: Any = np.uint8 if width <= 8 else np.uint16 if width <= 16 else np.uint64 if width <= 63 else object
+    # Any: numpy's integers, or Python's where there are more links than bits
+    kind: type[Any] = np.uint8 if width <= 8 else np.uint16 if width <= 16 else np.uint64 if width <= 63 else object
     hops = np.ascontiguousarray(topology.distances.T)
     masks = np.zeros((len(ranks), topology.num_ranks), dtype=kind)
     for place in range(width):

@@ -11,15 +11,13 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import product
 from math import factorial, gcd, lcm, prod
-from typing import Any
 
 import numpy as np
 
+from collc.ir.arrays import Array
 from collc.ir.group import Direct, Group, Metacyclic, Permutations, Semidirect, Translations
 
 __all__ = ["groups_of_order", "written"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _MOST_MATRICES = 4096  # tried for one shape
 _MOST_RANK = 6  # of an elementary abelian group that a matrix acts on
@@ -43,10 +41,10 @@ def groups_of_order(order: int, most: int = 96) -> tuple[Group, ...]:
     Kinds take turns, so that a bound leaves some of each.
 
     >>> [written(group) for group in groups_of_order(6)]
-    ['cyclic(6)', 'metacyclic(3, 2, 2)']
+    ['metacyclic(3, 2, 2)', 'cyclic(6)']
     """
     kinds = (_metacyclic, _abelian, _extensions, _permutations, _products)
-    found: dict[tuple[Any, ...], Group] = {}
+    found: dict[tuple[object, ...], Group] = {}
     for group in _in_turn([kind(order) for kind in kinds]):
         if len(found) >= most:
             break
@@ -207,7 +205,7 @@ def _products(order: int) -> Iterator[Group]:
 @lru_cache
 def _not_abelian(order: int) -> tuple[Group, ...]:
     """Some non-abelian groups of an order that are no direct products by construction, without repeats."""
-    found: dict[tuple[Any, ...], Group] = {}
+    found: dict[tuple[object, ...], Group] = {}
     for group in _in_turn([_metacyclic(order), _extensions(order)]):
         if len(found) >= 24:
             break
@@ -218,7 +216,7 @@ def _not_abelian(order: int) -> tuple[Group, ...]:
 # ---- telling groups apart
 
 
-def _fingerprint(group: Group) -> tuple[Any, ...]:
+def _fingerprint(group: Group) -> tuple[object, ...]:
     """Return what isomorphic groups share: elements counted by order, being in the centre, and square roots."""
     if isinstance(group, Translations):
         return ("abelian", _invariant_factors(group.shape))

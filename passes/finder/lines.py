@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
 
 import attrs
 import numpy as np
 
+from collc.ir.arrays import Array
 from collc.ir.diagnostic import error
+from collc.ir.ragged import nth_in_group
 from collc.ir.topology import Topology
 
 from .cayley import Candidate, candidates
@@ -27,8 +28,6 @@ from .evaluate import MOST_TABLED, Evaluator, busiest, in_masks, load_unit
 from .found import Found, pareto
 
 __all__ = ["line_cost", "line_cost_cayley", "search_lines"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _MOST_TRIED = 600  # bases of one number of steps evaluated for one k
 _FEW_STEPS = 2  # more steps than the least that a base may have
@@ -68,9 +67,9 @@ def line_cost(topology: Topology, times: int) -> tuple[int, Fraction]:
     nodes = topology.num_ranks
     roots = np.arange(1 if topology.symmetry is not None else nodes)
     hops, masks, _ = in_masks(topology, roots)
-    start, links = topology.in_links
+    _, links = topology.in_links
     slots = np.empty(topology.num_links, dtype=np.int64)
-    slots[links] = np.arange(topology.num_links) - start[topology.dst[links]]
+    slots[links] = nth_in_group(topology.dst[links])
     depth = int(topology.distances.max())
     worst = np.zeros(times + depth, dtype=np.int64)
     for root in roots:
@@ -81,7 +80,7 @@ def line_cost(topology: Topology, times: int) -> tuple[int, Fraction]:
 
 
 def line_cost_cayley(evaluator: Evaluator, generators: Array, times: int) -> tuple[int, Fraction] | None:
-    """Return the same for a Cayley digraph, or nothing where it is not connected; ``generators`` has shape (d,)."""
+    """Return the same for a Cayley digraph, or None if it is not connected; ``generators`` has shape (d,)."""
     degree, nodes = len(generators), evaluator.nodes
     hops, masks = evaluator.search(generators[None], nodes)
     if (hops < 0).any():

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
 import attrs
 import numpy as np
 
+from collc.ir.arrays import Array
 from collc.ir.collective import Collective
-from collc.ir.cost import cost
+from collc.ir.costs.cost import cost
 from collc.ir.diagnostic import CollcError, error
 from collc.ir.group import Translations
 from collc.ir.spec import Problem
 from collc.ir.topology import Origin, Topology
 
-from ..synthesis.bfb import BFB
+from ..synthesis.breadth_first.bfb import BFB
 from .database import Row
 from .evaluate import MOST_TABLED, bfb_cost, load_unit, node_loads
 from .expand import Candidate
@@ -24,8 +24,6 @@ from .lines import line_cost
 from .wide import wide_cost
 
 __all__ = ["Library", "backwards", "bfb_costs", "expansion_costs", "measure", "mistakes", "rated"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 #: links of a node up to which a table of all their sets is quick
 _NARROW = 8
@@ -52,10 +50,16 @@ def _plain(topology: Topology) -> tuple[int, Fraction]:
     """Return T_L and T_B of strict breadth first, in the least costly way that the topology allows."""
     if topology.symmetry is not None and 0 < (topology.degree or 0) <= MOST_TABLED:
         return _symmetric_cost(topology)
-    match (topology.origin.name, *topology.origin.arguments) if topology.origin else ("",):
-        case "line", Topology() as base, *times if _simple(base) and 1 < (base.degree or 0) <= MOST_TABLED:
-            return line_cost(base, times[0] if times else 1)
+    base, times = _line_of(topology)
+    if base is not None and _simple(base) and 1 < (base.degree or 0) <= MOST_TABLED:
+        return line_cost(base, times)
     return wide_cost(topology) if (topology.degree or 0) > _NARROW else bfb_cost(topology)
+
+
+def _line_of(topology: Topology) -> tuple[Topology | None, int]:
+    """Return the topology that this one was built from by line graphs, and how many; None and 0 if it was not."""
+    origin = topology.origin
+    return (origin.bases[0], origin.times) if origin is not None and origin.name == "line" else (None, 0)
 
 
 def _simple(topology: Topology) -> bool:
@@ -87,7 +91,7 @@ def _symmetric_cost(topology: Topology) -> tuple[int, Fraction]:
 
 
 def _hops_to(before: Array, rank: int) -> Array:
-    """Return how many hops each rank is away from one, -1 where there is no path."""
+    """Return how many hops each rank is away from one, -1 without a route."""
     hops = np.full(len(before), -1, dtype=np.int64)
     hops[rank], at, step = 0, np.array([rank]), 0
     while len(at):
@@ -104,10 +108,10 @@ def _relaxes(topology: Topology) -> bool:
 
 
 def measure(candidate: Candidate, library: Library) -> list[Candidate]:
-    """Return the candidate with the exact costs of ``using bfb``, and where those do not reach it, the prediction for
-    ``using expansion`` too. Nothing where the topology cannot be built or is not connected.
+    """Return the candidate with the exact costs of ``using bfb``, and with those of ``using expansion`` if they are
+    better. Return no candidate if the topology cannot be built or is not connected.
 
-    Raises C0571 where the expression gives another number of nodes or another degree.
+    Raises C0571 if the expression gives another number of nodes or another degree.
     """
     try:
         topology = library(candidate.expression)
@@ -149,9 +153,9 @@ def _turned(topology: Topology) -> Topology:
     measure.
     """
     turned = topology.transpose()
-    match (topology.origin.name, *topology.origin.arguments) if topology.origin else ("",):
-        case "line", Topology() as base, *times:
-            return attrs.evolve(turned, origin=Origin("line", (_turned(base), *times)))
+    base, times = _line_of(topology)
+    if base is not None:
+        return attrs.evolve(turned, origin=Origin("line", (_turned(base), times)))
     return attrs.evolve(turned, symmetry=topology.symmetry)
 
 
@@ -180,7 +184,7 @@ def rated(row: Row, library: Library, most_nodes: int = 0) -> Row:
     soon = (topology.degree or 0) <= _NARROW and (kinds == 1 or kinds * topology.num_ranks <= _FEW_KINDS)
     if not soon and topology.num_ranks > most_nodes:
         return row
-    from ..synthesis.rate import alltoall_rate
+    from ..synthesis.flow.rate import alltoall_rate
 
     return attrs.evolve(row, alltoall_rate=alltoall_rate(topology).lower)
 
@@ -189,9 +193,9 @@ def _kinds_of_ranks(topology: Topology) -> int:
     """Return how many ranks are enough to stand for all, as far as can be told from how the topology was built."""
     if topology.symmetry is not None:
         return 1
-    match (topology.origin.name, *topology.origin.arguments) if topology.origin else ("",):
-        case "line", Topology() as base, *times if base.degree is not None:
-            return _kinds_of_ranks(base) * base.degree ** (times[0] if times else 1)
+    base, times = _line_of(topology)
+    if base is not None and base.degree is not None:
+        return _kinds_of_ranks(base) * int(base.degree**times)
     return topology.num_ranks
 
 

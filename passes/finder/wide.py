@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
+from collc.ir.arrays import Array
 from collc.ir.topology import Topology
 
-from ..synthesis.balance import Histogram, balance, route, slots_of
+from ..synthesis.breadth_first.balance import Histogram, assign, balance, links_of_mask
 from .evaluate import in_masks
 
 __all__ = ["wide_cost"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 _Way = Callable[[Array, Array, Array], tuple[Array, Array]]
 
 
@@ -59,9 +57,9 @@ def _greatest(masks: Array, width: int) -> Fraction:
 
 def _fits(jobs: Histogram, ratio: Fraction) -> bool:
     """Whether no link needs more than this load."""
-    links = [slots_of(mask) for mask, _ in jobs]
+    links = [links_of_mask(mask) for mask, _ in jobs]
     room = {slot: ratio.numerator for group in links for slot in group}
-    return route(links, [count * ratio.denominator for _, count in jobs], room)[1] is None
+    return assign(links, [count * ratio.denominator for _, count in jobs], room)[1] is None
 
 
 def _histograms(masks: Array) -> tuple[Array, Array, Array]:

@@ -16,15 +16,16 @@ __all__ = ["Steps"]
 
 @attrs.frozen
 class Steps(Pass):
-    """Stand for the schedule that the specification writes out; the driver puts it in this pass's place.
+    """Represent the schedule that the specification writes out; the driver puts it in this pass's place.
 
-    A problem alone does not hold that schedule, so the pass by itself has nothing to give.
+    A problem does not hold that schedule, so ``run`` raises NotImplementedError.
     """
 
     name: ClassVar[str] = "steps"
     summary: ClassVar[str] = "the schedule written by hand in the specification"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = Schedule
+    by_hand: ClassVar[bool] = True
 
     def run(self, ir: Problem) -> Schedule:
         raise NotImplementedError("a schedule written by hand comes with its request")

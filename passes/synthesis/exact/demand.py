@@ -1,30 +1,28 @@
-"""What has to travel where, as the model sees it: pieces with a source, the ranks that want them, and links."""
+"""The demand of a collective: items with a source, the ranks that must receive them, and links."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 from functools import cached_property
 from math import gcd, lcm
-from typing import Any
 
 import attrs
 import numpy as np
 
+from collc.ir.arrays import Array
 from collc.ir.collective import Collective
 from collc.ir.topology import Topology
 
 __all__ = ["Demand"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
 
 @attrs.frozen(eq=False)
 class Demand:
-    """Items that start at one rank and are wanted at others, over pairs of ranks with a capacity.
+    """Items that start at one rank and must reach others, over pairs of ranks with a capacity.
 
-    ``source[i]`` and ``wanted[i]`` (a row of truths) say it of item i: a shard, or for broadcast the whole vector.
-    ``tail``, ``head`` and ``width`` are the pairs of ranks that links join and the links' bandwidth together, in the
-    unit of the narrowest common measure ``unit``; ``pair[k]`` is the pair of link k, -1 for loops.
+    An item is a shard, or for broadcast the whole vector. Item i starts at ``source[i]``, and ``wanted[i, r]`` tells
+    whether rank r must receive it. ``tail``, ``head`` and ``width`` are the pairs of linked ranks and the bandwidth of
+    all their links, in multiples of ``unit``; ``pair[k]`` is the pair of link k, -1 for loops.
     """
 
     topology: Topology
@@ -39,7 +37,7 @@ class Demand:
 
     @classmethod
     def of(cls, topology: Topology, collective: Collective) -> Demand:
-        """Return the demand of a collective that copies (not one that reduces) on a network of ranks."""
+        """Return the demand of a collective that copies and does not reduce, on a network of ranks."""
         n = collective.num_ranks
         if collective.kind == "broadcast":
             source = np.array([collective.root])
@@ -55,11 +53,12 @@ class Demand:
 
     @property
     def num_ranks(self) -> int:
+        """Ranks of the collective."""
         return self.collective.num_ranks
 
     @property
     def items_per_vector(self) -> int:
-        """How many items the vector of size M is, so that an item is M over this."""
+        """The number of items in the vector of size M."""
         return 1 if self.collective.kind == "broadcast" else self.num_ranks
 
     @property
@@ -69,12 +68,12 @@ class Demand:
 
     @property
     def rooted(self) -> bool:
-        """Whether all items start, or are all wanted, at one rank, every one its own way: then a flow says it all."""
+        """Whether all items start, or all end, at one rank, with one receiver each: then a flow is a schedule."""
         return self.collective.kind in ("gather", "scatter")
 
     @property
     def folds(self) -> bool:
-        """Whether a group moves every rank, so that rank 0's items can stand for all."""
+        """Whether a group moves every rank, so that rank 0's items can represent all."""
         return self.topology.symmetry is not None and self.collective.kind in ("allgather", "alltoall")
 
     @property
@@ -84,7 +83,7 @@ class Demand:
 
     @cached_property
     def steps_bound(self) -> int:
-        """The most hops from an item's source to a rank that wants it."""
+        """The most hops from an item's source to one of its receivers."""
         hops = self.topology.distances[self.source, : self.num_ranks]
         return int(hops[self.wanted].max(initial=0))
 

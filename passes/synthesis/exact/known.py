@@ -1,11 +1,9 @@
-"""Arrivals that took the search longer than a compilation should, to start from.
+"""Known arrivals for the search to start from, which took it too long for a compilation.
 
-They were found by :func:`.search.least_rounds`; nothing rests on them, since every schedule is verified.
+:func:`.search.least_rounds` found them. They need no trust, since every schedule is verified.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import attrs
 import numpy as np
@@ -15,14 +13,12 @@ from .schedules import Arrivals
 
 __all__ = ["known_arrivals"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
 
 @attrs.frozen
 class _Known:
     """An allgather on one network: ``heads`` are the heads of every rank's links, a digit (base 16) each.
 
-    ``steps`` are, for every piece (shard by shard, ``types`` pieces a shard), the steps after which the ranks have it.
+    ``steps`` are, for every part (shard by shard, ``types`` parts per shard), the steps after which the ranks have it.
     """
 
     heads: str
@@ -33,7 +29,7 @@ class _Known:
         return [(tail, int(head, 16)) for tail, word in enumerate(self.heads.split()) for head in word]
 
     def arrivals(self) -> Arrivals:
-        """Return the arrivals, at one chunk a piece."""
+        """Return the arrivals, with one chunk per part."""
         return Arrivals(self.types, 1, np.array([[int(digit) for digit in word] for word in self.steps.split()]))
 
 
@@ -107,7 +103,7 @@ _ALL = (
 
 
 def known_arrivals(demand: Demand) -> list[Arrivals]:
-    """Return what is known for just these ranks and links, parallel links counting once."""
+    """Return the known arrivals for exactly these ranks and links; parallel links count once."""
     if demand.collective.kind != "allgather":
         return []
     links = list(zip(demand.tail.tolist(), demand.head.tolist(), strict=True))

@@ -1,30 +1,29 @@
-"""Gather and scatter: all data begin or end at one rank, so what is moved is one flow, and no program of arrivals.
+"""Gather and scatter: all data end or begin at one rank, so a schedule is one flow and needs no program of arrivals.
 
-Whole chunks of different shards are alike on their way: a schedule of S steps, of which step t is L_t rounds long,
-exists if and only if a network of ranks and times, a link of which carries its width times L_t, lets all chunks flow to
-(or from) the root. If not, a cut of that network is a row that all lengths must keep: a sum of L_t, with the widths of
-links as factors, is at least the chunks behind the cut. Rows of rings of ranks around the root come first; what is
-found to be cut joins them, until the shortest lengths that keep all rows do. Chunks take their ways in whole numbers.
+Chunks of different shards are interchangeable on their routes. A schedule of S steps, with L_t rounds in step t, exists
+if and only if all chunks can flow to (or from) the root in the time-expanded network, where a link carries its width
+times L_t. Otherwise a cut of that network gives a row that all lengths must satisfy: a sum of L_t, with the widths of
+links as factors, is at least the number of chunks behind the cut. The first rows come from the rings of ranks around
+the root. The search adds the rows of cuts until the shortest lengths that satisfy all rows allow a flow. The flow is
+integer, so every chunk has one route.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import attrs
 import numpy as np
 
-from collc.ir.cuts import Cut, FlowNetwork
+from collc.ir.graph.cuts import Cut, FlowNetwork
 from collc.ir.progress import progress
+from collc.ir.ragged import starts
 
 from ...solver import run
 from .demand import Demand
 from .schedules import Arrivals
 
 __all__ = ["Shortest", "network_size", "shortest"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 Row = tuple[tuple[int, ...], int]
 
 _MOST_CUTS = 100
@@ -40,26 +39,26 @@ class Shortest:
 
 
 def network_size(demand: Demand, steps: int) -> int:
-    """Return how many links the network of ranks and times has."""
+    """Return the number of links of the time-expanded network."""
     return len(demand.tail) * steps
 
 
 def shortest(demand: Demand, steps: int, chunks: int) -> Shortest:
-    """Return the fewest rounds in which a gather or scatter ends after at most so many steps, which must be enough."""
+    """Return the fewest rounds of a gather or scatter in at most ``steps`` steps, which must be enough."""
     search = _Search(demand, steps, chunks)
     lengths, flow, least = search.run()
-    return Shortest(_arrivals(demand, search.paths(flow), chunks), sum(lengths), least)
+    return Shortest(_arrivals(demand, search.routes(flow), chunks), sum(lengths), least)
 
 
 @attrs.frozen(eq=False)
 class _Flow:
-    """What every arc of a network carries."""
+    """The flow of a network: ``carried`` by arc."""
 
     arcs: FlowNetwork
     carried: dict[int, int]
 
     def inward(self) -> list[list[list[int]]]:
-        """Return, for every node, where how much comes from."""
+        """Return, for every node, the nodes before it, each with the amount from there."""
         result: list[list[list[int]]] = [[] for _ in range(self.arcs.num_nodes)]
         head = self.arcs.head
         for arc, amount in self.carried.items():
@@ -69,14 +68,14 @@ class _Flow:
 
 @attrs.frozen(eq=False)
 class _Network:
-    """Ranks and times; ``links`` are (arc, step from 0, width), whose capacities follow from the lengths of steps."""
+    """The time-expanded network; ``links`` are (arc, step from 0, width), with capacities from the lengths of steps."""
 
     arcs: FlowNetwork
     links: list[tuple[int, int, int]]
     demand: int
 
     def flow(self, root: int, lengths: Sequence[int]) -> _Flow | Cut:
-        """Return a flow of all data from the root, or a cut in its way."""
+        """Return a flow of all data from the root, or a cut that prevents it."""
         for arc, step, width in self.links:
             self.arcs.capacity[arc] = width * lengths[step]
         supply = [0] * self.arcs.num_nodes
@@ -86,7 +85,7 @@ class _Network:
 
 
 class _Search:
-    """A scatter; a gather is one backwards in time, on links turned round."""
+    """The search for a scatter; a gather is a scatter backwards in time, on reversed links."""
 
     def __init__(self, demand: Demand, steps: int, chunks: int) -> None:
         self.gathers = demand.collective.kind == "gather"
@@ -96,27 +95,27 @@ class _Search:
         hops = demand.topology.distances[: self.ranks, : self.ranks].astype(np.int64)
         self.distance: list[int] = (hops[:, self.root] if self.gathers else hops[self.root]).tolist()
         self.rows = self._rings()
-        # data that only go away from the root take no link in vain, and mostly lose no time
+        # data that only move away from the root waste no link, and rarely lose time
         self.straight, self.network = self._network(onwards=True), self._network()
 
     def run(self) -> tuple[list[int], _Flow, int]:
-        """Return lengths of steps that do, a flow that shows it, and the least sum there could be."""
-        lengths, least = self._latest(), 0
+        """Return sufficient lengths of steps, a flow that proves it, and a lower bound on their sum."""
+        lengths, least = self._shortest_for_rings(), 0
         for count in range(_MOST_CUTS):
             progress("cuts around the root", count)
             least = max(least, sum(lengths))
-            found = self._judged(lengths)
+            found = self._flow_or_row(lengths)
             if isinstance(found, _Flow):
                 return lengths, found, least
             self.rows.append(found)
             lengths = _least_lengths(self.rows, self.steps)
         least = max(least, sum(lengths))
-        return *self._stretched(lengths), least
+        return *self._lengthened(lengths), least
 
     # ---- rows
 
     def _rings(self) -> list[Row]:
-        """Return, for ranks h hops away and more, what has to get there in time for those j hops further."""
+        """Return the rows for ranks at least h hops away: data for ranks j hops further must reach them in time."""
         far = np.bincount(self.distance, minlength=self.steps + 1)[::-1].cumsum()[::-1].tolist()
         width = [0] * (self.steps + 1)
         for tail, head, wide in self.pairs:
@@ -130,10 +129,10 @@ class _Search:
                     rows.append((tuple(within), self.chunks * far[h + j]))
         return rows
 
-    def _latest(self) -> list[int]:
-        """Return the shortest lengths that keep the rows of rings, each step as late as it can be.
+    def _shortest_for_rings(self) -> list[int]:
+        """Return the shortest lengths that satisfy the rows of rings, with the last steps as long as possible.
 
-        Their steps are intervals: what an interval lacks its last step gets, those that end first first.
+        The steps of a row are an interval. Rows come in the order of their ends; each lengthens its last step.
         """
         lengths = [0] * self.steps
         for factors, needed in sorted(self.rows, key=lambda row: max(t for t, f in enumerate(row[0]) if f)):
@@ -142,16 +141,16 @@ class _Search:
             lengths[steps[-1]] += max(0, -(-lacking // factors[steps[-1]]))
         return lengths
 
-    def _stretched(self, lengths: list[int]) -> tuple[list[int], _Flow]:
-        """Lengthen the widest step of every cut that is left; each cut is mended for good."""
-        while not isinstance(found := self._judged(lengths), _Flow):
+    def _lengthened(self, lengths: list[int]) -> tuple[list[int], _Flow]:
+        """Lengthen the widest step of every violated row; each row is then satisfied for good."""
+        while not isinstance(found := self._flow_or_row(lengths), _Flow):
             factors, needed = found
             widest = max(range(self.steps), key=lambda t: (factors[t], -t))
             lacking = needed - sum(f * n for f, n in zip(factors, lengths, strict=True))
             lengths[widest] += -(-lacking // factors[widest])
         return lengths, found
 
-    # ---- the network of ranks and times
+    # ---- the time-expanded network
 
     def _network(self, onwards: bool = False) -> _Network:
         """Return the network: node t N + v is rank v after step t, the last one the sink."""
@@ -172,8 +171,8 @@ class _Search:
                 arcs.add(ends + rank, ends + n, self.chunks)
         return _Network(arcs, links, self.chunks * (n - 1))
 
-    def _judged(self, lengths: Sequence[int]) -> _Flow | Row:
-        """Return a flow that these lengths allow, or the row that they break."""
+    def _flow_or_row(self, lengths: Sequence[int]) -> _Flow | Row:
+        """Return a flow that these lengths allow, or a row that they violate."""
         found = self.straight.flow(self.root, lengths)
         if isinstance(found, Cut):
             found = self.network.flow(self.root, lengths)
@@ -188,46 +187,46 @@ class _Search:
         outside = sum(ends + rank not in inside for rank in range(self.ranks) if rank != self.root)
         return tuple(factors), self.chunks * outside
 
-    def paths(self, flow: _Flow) -> list[list[tuple[int, int]]]:
-        """Return the way of every chunk, shard by shard (the root's is empty): its ranks and when it comes there."""
+    def routes(self, flow: _Flow) -> list[list[tuple[int, int]]]:
+        """Return the route of every chunk, shard by shard (the root's is empty): its ranks and arrival steps."""
         inward = flow.inward()
         return [
-            self._path(inward, rank) if rank != self.root else []
+            self._route(inward, rank) if rank != self.root else []
             for rank in range(self.ranks) for _ in range(self.chunks)
         ]  # fmt: skip
 
-    def _path(self, inward: list[list[list[int]]], rank: int) -> list[tuple[int, int]]:
-        """Take a chunk's way back from its rank out of the flow; it stays where it would come again."""
-        node, met = self.steps * self.ranks + rank, [(rank, self.steps)]
+    def _route(self, inward: list[list[list[int]]], rank: int) -> list[tuple[int, int]]:
+        """Trace a chunk back from its rank, take its route out of the flow, and remove the route's cycles."""
+        node, visited = self.steps * self.ranks + rank, [(rank, self.steps)]
         while node >= self.ranks:
-            ways = inward[node]
-            ways[-1][1] -= 1
-            before = ways[-1][0]
-            if not ways[-1][1]:
-                ways.pop()
+            sources = inward[node]
+            sources[-1][1] -= 1
+            before = sources[-1][0]
+            if not sources[-1][1]:
+                sources.pop()
             node = before
-            met.append((node % self.ranks, node // self.ranks))
-        return self._timed(met[::-1])
+            visited.append((node % self.ranks, node // self.ranks))
+        return self._without_cycles(visited[::-1])
 
-    def _timed(self, met: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Return the ranks that a chunk needs to visit, without rounds that lead back, and when it comes to them."""
-        way: list[tuple[int, int]] = []
-        for rank, when in met:
-            known = next((i for i, (seen, _) in enumerate(way) if seen == rank), None)
+    def _without_cycles(self, visited: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Return the ranks on a chunk's route, without cycles, and its arrival steps."""
+        route: list[tuple[int, int]] = []
+        for rank, when in visited:
+            known = next((i for i, (seen, _) in enumerate(route) if seen == rank), None)
             if known is None:
-                way.append((rank, when))
+                route.append((rank, when))
             else:
-                del way[known + 1 :]
+                del route[known + 1 :]
         if not self.gathers:
-            return way
-        # backwards: a chunk that comes to a rank after step t leaves it for the one before in step S + 1 - t
-        leaves = [self.steps + 1 - when for _, when in way]
-        ranks = [rank for rank, _ in way]
-        return [(ranks[-1], 0)] + [(ranks[i], leaves[i + 1]) for i in reversed(range(len(way) - 1))]
+            return route
+        # backwards: a chunk that reaches a rank after step t leaves it for the one before in step S + 1 - t
+        leaves = [self.steps + 1 - when for _, when in route]
+        ranks = [rank for rank, _ in route]
+        return [(ranks[-1], 0)] + [(ranks[i], leaves[i + 1]) for i in reversed(range(len(route) - 1))]
 
 
 def _least_lengths(rows: Sequence[Row], steps: int) -> list[int]:
-    """Return the whole lengths of the least sum that keep all rows: an integer program with an unknown a step."""
+    """Return the integer lengths of least sum that satisfy all rows: an integer program with one unknown per step."""
     import highspy
 
     lp = highspy.HighsLp()
@@ -240,7 +239,7 @@ def _least_lengths(rows: Sequence[Row], steps: int) -> list[int]:
     factors = np.array([row for row, _ in rows], dtype=float)
     row, column = np.nonzero(factors)
     lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    lp.a_matrix_.start_ = np.r_[0, np.cumsum(np.bincount(row, minlength=len(rows)))].astype(np.int32)
+    lp.a_matrix_.start_ = starts(np.bincount(row, minlength=len(rows))).astype(np.int32)
     lp.a_matrix_.index_, lp.a_matrix_.value_ = column.astype(np.int32), factors[row, column]
     solver = highspy.Highs()
     for option, setting in (("output_flag", False), ("threads", 1), ("random_seed", 0), ("mip_abs_gap", 0.999)):
@@ -250,11 +249,11 @@ def _least_lengths(rows: Sequence[Row], steps: int) -> list[int]:
     return [round(x) for x in solver.getSolution().col_value]
 
 
-def _arrivals(demand: Demand, paths: list[list[tuple[int, int]]], chunks: int) -> Arrivals:
-    step = np.full((len(paths), demand.num_ranks), -1, dtype=np.int64)
-    for piece, path in enumerate(paths):
-        for rank, when in path:
-            step[piece, rank] = when
-    for piece, source in enumerate(np.repeat(demand.source, chunks).tolist()):
-        step[piece, source] = 0
+def _arrivals(demand: Demand, routes: list[list[tuple[int, int]]], chunks: int) -> Arrivals:
+    step = np.full((len(routes), demand.num_ranks), -1, dtype=np.int64)
+    for chunk, route in enumerate(routes):
+        for rank, when in route:
+            step[chunk, rank] = when
+    for chunk, source in enumerate(np.repeat(demand.source, chunks).tolist()):
+        step[chunk, source] = 0
     return Arrivals(chunks, 1, step)

@@ -1,4 +1,4 @@
-"""The scheduler ``exact``: which point of the front a specification gets."""
+"""The scheduler ``exact``: the point of the front that a specification asks for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import ClassVar
 import attrs
 
 from collc.ir.collective import Collective
-from collc.ir.cost import cost
+from collc.ir.costs.cost import cost
 from collc.ir.diagnostic import error
 from collc.ir.schedule import Schedule
 from collc.ir.spec import Problem
@@ -18,11 +18,12 @@ from collc.ir.topology import Topology
 from collc.ir.verify import verify_schedule
 
 from ...base import Pass
-from ...compose import compose
-from ...reverse import Reverse, reverse
+from ...knobs import CHUNKS, Knob
+from ...schedule.compose import compose
+from ...schedule.reverse import Reverse, reverse
 from ..operations import require_commutative
 from .demand import Demand
-from .front import chunk_numbers, front, require_possible, together, unsettled, within
+from .front import best_combination, chunk_numbers, fewest_steps, front, require_possible, undecided
 from .schedules import schedule_of
 from .search import Found, Limits, require_small, rounds_per_item, too_large
 
@@ -36,41 +37,41 @@ _MOST_PLACES = 2**20  # (shard, rank) pairs; programs have an unknown for each, 
 class Exact(Pass):
     """Synthesize a schedule that is proved to be the best of a small network, or the best found with its gap.
 
-    Shards (for broadcast and reduce: the vector) are cut in ``chunks``, which are sent whole; in a round every link
-    carries as many chunks as its bandwidth has units of the narrowest measure. ``latency`` is the fewest steps, then
-    the fewest rounds; ``bandwidth``, and either where ``steps`` are given, the fewest rounds per chunk, then the fewest
-    steps. The schedule's scheduler says ``exact``, and what is proved where that is not everything. An allreduce is a
-    reduce-scatter, then an allgather, each the best of its kind, or where ``steps`` or ``rounds`` are given the best
-    pair that takes no more of them together.
+    Shards (for broadcast and reduce: the vector) are cut in ``chunks``, which are sent whole. In a round every link
+    carries one chunk per unit of bandwidth. ``latency`` means the fewest steps, then the fewest rounds. ``bandwidth``,
+    and either if ``steps`` are given, means the fewest rounds per chunk, then the fewest steps. The name of the
+    schedule's scheduler tells the gap if optimality is not proved. An allreduce is a reduce-scatter, then an allgather,
+    each the best of its kind; with ``steps`` or ``rounds``, the best pair within these limits.
 
-    Raises C0535 (too large), C0536 (there is no such schedule), C0537 (not proved, with ``proof``), C0538 (options
-    that cannot be), C0539 (switches), C0540 (not settled within the limits), C0301 (not strongly connected).
+    Raises C0535 (too large), C0536 (there is no such schedule), C0537 (not proved, with ``proof``), C0538 (impossible
+    options), C0539 (switches), C0540 (undecided within the limits), C0301 (not strongly connected).
     """
 
     name: ClassVar[str] = "exact"
     summary: ClassVar[str] = "fewest steps or least bandwidth time of small networks, proved by integer programming"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = Schedule
+    varies: ClassVar[tuple[Knob, ...]] = (CHUNKS,)
 
     objective: str = attrs.field(
-        default="latency", metadata={"help": "what comes first: latency (fewest steps) or bandwidth"}
+        default="latency", metadata={"help": "minimize first: latency (steps) or bandwidth (rounds per chunk)"}
     )
     chunks: int | None = attrs.field(
         default=None,
-        metadata={"help": "chunks a shard, or of a broadcast or reduce the vector; a few numbers are tried"},
+        metadata={"help": "chunks per shard, or per vector of a broadcast or reduce (default: the best of a few)"},
     )
     steps: int | None = attrs.field(
-        default=None, metadata={"help": "the most steps, of both phases of an allreduce together"}
+        default=None, metadata={"help": "maximum steps, of both phases of an allreduce together"}
     )
     rounds: int | None = attrs.field(
         default=None,
-        metadata={"help": "the most rounds in all steps, of both phases of an allreduce together; with `chunks`"},
+        metadata={"help": "maximum rounds of all steps, of both phases of an allreduce together; needs `chunks`"},
     )
     effort: int = attrs.field(
-        default=100, metadata={"help": "how much to search: all searches together, counted in steps of the solver"}
+        default=100, metadata={"help": "search effort of all searches together, counted in steps of the solver"}
     )
-    size_limit: int = attrs.field(default=20_000, metadata={"help": "the most unknowns of one integer program"})
-    proof: bool = attrs.field(default=False, metadata={"help": "make it an error if the best found is not proved"})
+    size_limit: int = attrs.field(default=20_000, metadata={"help": "maximum unknowns of one integer program"})
+    proof: bool = attrs.field(default=False, metadata={"help": "fail if the best schedule found is not proved optimal"})
 
     def run(self, ir: Problem) -> Schedule:
         require_commutative(self.name, ir.collective)
@@ -83,20 +84,20 @@ class Exact(Pass):
             Problem(ir.topology, attrs.evolve(ir.collective, kind=kind)) for kind in ("reduce-scatter", "allgather")
         ]
         if (self.steps is None and self.rounds is None) or ir.collective.num_ranks == 1:
-            made = [scheduled(half, partial(self._best, limits=limits)) for half in halves]
+            schedules = [scheduled(half, partial(self._best, limits=limits)) for half in halves]
         else:
             found = self._together([_copied(half) for half in halves], limits)
-            made = [scheduled(half, partial(_given, point)) for half, point in zip(halves, found, strict=True)]
-        both = compose(*made)
+            schedules = [scheduled(half, partial(_given, point)) for half, point in zip(halves, found, strict=True)]
+        both = compose(*schedules)
         assert isinstance(both, Schedule)
-        return attrs.evolve(both, scheduler=max((half.scheduler for half in made), key=len))
+        return attrs.evolve(both, scheduler=max((half.scheduler for half in schedules), key=len))
 
     def _check(self) -> None:
         wrong = [f"{n} is {v}, needed at least 1" for n, v in self._numbers() if v is not None and v < 1]
         if self.objective not in _OBJECTIVES:
             wrong.append(f"objective is `{self.objective}`, needed `latency` or `bandwidth`")
         if self.rounds is not None and self.chunks is None:
-            wrong.append("rounds count chunks, so `rounds` needs `chunks`")
+            wrong.append("found `rounds` without `chunks`, needed both: rounds count chunks")
         if wrong:
             raise error("C0538", f"exact cannot do this: {wrong[0]}", notes=wrong[1:])
 
@@ -112,7 +113,7 @@ class Exact(Pass):
         return best
 
     def _each(self, demand: Demand, work: Callable[[Demand, int], list[Found]]) -> list[Found]:
-        """Return what is found for all numbers of chunks, or until the network's cuts are met."""
+        """Return the results of ``work`` for all numbers of chunks, up to the first that meets the network's cuts."""
         bound, found = rounds_per_item(demand)[0], list[Found]()
         numbers = chunk_numbers(demand) if self.chunks is None else (self.chunks,)
         for number in numbers:
@@ -120,17 +121,17 @@ class Exact(Pass):
             if found and found[-1].share == bound:
                 break
         if not found:
-            raise unsettled(numbers[-1], None)
+            raise undecided(numbers[-1], None)
         return found
 
     def _with(self, demand: Demand, chunks: int, limits: Limits) -> list[Found]:
         if self.rounds is not None:
-            return [within(demand, chunks, self.rounds, self.steps, limits)]
+            return [fewest_steps(demand, chunks, self.rounds, self.steps, limits)]
         last = demand.steps_bound if self.objective == "latency" else None
         return front(demand, chunks, self.steps or last, limits)[-1:]
 
     def _together(self, places: Sequence[tuple[Topology, Collective]], limits: Limits) -> tuple[Found, ...]:
-        """Return the points of both phases of an allreduce that keep its limits together."""
+        """Return the best points of both phases of an allreduce within its common limits."""
         demands = [_demand(*place) for place in places]
         require_possible(demands, self.chunks, self.steps, self.rounds)
         fronts: list[list[Found]] = []
@@ -141,7 +142,7 @@ class Exact(Pass):
             require_small(demand, limits)
             last = None if self.steps is None else self.steps - other.steps_bound
             fronts.append(self._each(demand, partial(front, last=last, limits=limits)))
-        found = together(fronts, self.steps, self.rounds)
+        found = best_combination(fronts, self.steps, self.rounds)
         for point in found:
             self._require_proof(point)
         return found
@@ -157,13 +158,13 @@ class Exact(Pass):
             )
 
     def _rank(self, found: Found) -> tuple[Fraction | int, ...]:
-        return found.share, found.taken, found.chunks
+        return found.share, found.steps_taken, found.chunks
 
 
 def scheduled(problem: Problem, best: Callable[[Demand], Found]) -> Schedule:
-    """Return the schedule of a collective that only copies or only reduces, from the best arrivals of what it copies.
+    """Return the schedule of a collective that only copies or only reduces, from the best arrivals of the copying one.
 
-    What reduces is the reverse of what copies on the transpose (Corollary 1.1 of the direct-connect paper).
+    A reducing schedule is the reverse of a copying one on the transpose (Corollary 1.1 of the direct-connect paper).
     """
     place = _copied(problem)
     if not problem.collective.reduces:
@@ -176,7 +177,7 @@ def scheduled(problem: Problem, best: Callable[[Demand], Found]) -> Schedule:
 
 
 def _copied(problem: Problem) -> tuple[Topology, Collective]:
-    """Return where what is scheduled: the problem itself, or what it is the reverse of, where it reduces."""
+    """Return the topology and the copying collective: the problem itself, or its reverse if it reduces."""
     topology, collective = problem.topology, problem.collective
     if not collective.reduces:
         return topology, collective
@@ -219,10 +220,10 @@ def _require(topology: Topology) -> None:
 
 @attrs.frozen(eq=False)
 class Point:
-    """One point of the front: nothing has as few ``steps`` and fewer ``rounds``, as far as ``proved``.
+    """One point of the front: if ``proved``, no schedule has as few ``steps`` and fewer ``rounds``.
 
-    ``time_per_byte`` is the bandwidth time per byte of M and unit of bandwidth; ``least`` rounds are proved to be
-    needed, because of ``reason``.
+    ``time_per_byte`` is the bandwidth time per byte of M and unit of bandwidth. At least ``least`` rounds are needed,
+    because of ``reason``.
     """
 
     steps: int
@@ -235,20 +236,21 @@ class Point:
 
     @property
     def proved(self) -> bool:
+        """Whether no schedule with the same steps can take fewer rounds."""
         return self.rounds == self.least
 
 
 def pareto(
     problem: Problem, chunks: int | None = None, steps: int | None = None, limits: Limits | None = None
 ) -> list[Point]:
-    """Return the front of steps and rounds with so many chunks a shard, from the fewest steps on, all verified.
+    """Return the front of steps and rounds with ``chunks`` chunks per shard, from the fewest steps on, all verified.
 
-    It ends at the bound on rounds, or at ``steps`` (the fewest and two more unless given). ``chunks`` are the fewest
-    that could meet the network's cuts, unless given. Not for allreduce, of which each half has its own front.
+    It ends at the bound on rounds, or at ``steps`` (default: the fewest plus two). The default of ``chunks`` is the
+    fewest that could meet the network's cuts. Not for allreduce, whose halves each have their own front.
     Raises what :class:`Exact` raises.
     """
     if problem.collective.kind == "allreduce":
-        raise error("C0538", "an allreduce has no front of its own: take those of reduce-scatter and allgather")
+        raise error("C0538", "found allreduce, needed reduce-scatter or allgather: each half has its own front")
     if chunks is not None and chunks < 1:
         raise error("C0538", f"exact cannot do this: chunks is {chunks}, needed at least 1")
     _require(problem.topology)
@@ -262,7 +264,7 @@ def pareto(
         require_possible([demand], number, steps, None)
         found.extend(front(demand, number, steps, effort))
         if not found:
-            raise unsettled(number, None)
+            raise undecided(number, None)
         return found[0]
 
     first = scheduled(problem, every)
@@ -276,5 +278,11 @@ def _given(found: Found, _: Demand) -> Found:
 
 def _point(found: Found, schedule: Schedule) -> Point:
     return Point(
-        found.taken, found.rounds or 0, found.chunks, cost(schedule).time_per_byte, found.least, found.reason, schedule
+        found.steps_taken,
+        found.rounds or 0,
+        found.chunks,
+        cost(schedule).time_per_byte,
+        found.least,
+        found.reason,
+        schedule,
     )

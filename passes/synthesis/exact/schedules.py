@@ -1,35 +1,33 @@
-"""From arrivals to schedules, in integers: when pieces arrive is known, here it is settled over which links they come.
+"""From arrivals to schedules, in integers: the arrivals of parts are given, and this module chooses their links.
 
-Within a step every rank's pieces are divided among its links by an integer flow, so nothing rests on a solver's
-floating point; chunks are never cut.
+Within a step an integer flow divides every rank's parts among its links, so the schedule does not depend on a solver's
+floating point. Chunks are never cut.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import attrs
 import numpy as np
 
+from collc.ir.arrays import Array
 from collc.ir.collective import Collective
 from collc.ir.schedule import Action, Schedule
 
-from ..balance import pieces, route, slots_of
+from ..breadth_first.balance import assign, cut_jobs, links_of_mask
 from .demand import Demand
 
 __all__ = ["Arrivals", "rounds_of", "schedule_of"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
-#: one rank's receipts of one step: rank, step (from 0), pieces by mask of in-links
+#: one rank's receipts of one step: rank, step (from 0), parts by mask of in-links
 _Receipt = tuple[int, int, dict[int, list[int]]]
 
 
 @attrs.frozen(eq=False)
 class Arrivals:
-    """``step[piece, rank]``: after which step (from 1) a rank has a piece; 0 at its source, -1 never.
+    """``step[part, rank]``: after which step (from 1) a rank has a part; 0 at its source, -1 never.
 
-    Items are cut in ``types`` pieces of ``grain`` chunks each; pieces count item by item.
+    Items are cut in ``types`` parts of ``grain`` chunks each; parts count item by item.
     """
 
     types: int
@@ -38,16 +36,17 @@ class Arrivals:
 
     @property
     def chunks(self) -> int:
-        """Chunks an item."""
+        """Chunks per item."""
         return self.types * self.grain
 
     @property
     def last(self) -> int:
+        """The step of the last arrival; 0 without arrivals."""
         return int(self.step.max(initial=0))
 
 
 def _in_links(demand: Demand) -> list[list[int]]:
-    """Return the links into every rank, loops left out, ascending."""
+    """Return the links into every rank, without loops, ascending."""
     result: list[list[int]] = [[] for _ in range(demand.num_ranks)]
     heads = demand.topology.dst.tolist()
     for link in np.flatnonzero(demand.pair >= 0).tolist():
@@ -62,54 +61,57 @@ def _receipts(demand: Demand, arrivals: Arrivals, inward: list[list[int]]) -> It
         before = arrivals.step[:, tails[links]] if links else np.zeros((len(at), 0), dtype=np.int64)
         for step in np.unique(at[at > 0]).tolist():
             groups: dict[int, list[int]] = {}
-            for piece in np.flatnonzero(at == step).tolist():
-                usable = (before[piece] >= 0) & (before[piece] < step)
-                groups.setdefault(sum(1 << k for k in np.flatnonzero(usable).tolist()), []).append(piece)
+            for part in np.flatnonzero(at == step).tolist():
+                usable = (before[part] >= 0) & (before[part] < step)
+                groups.setdefault(sum(1 << k for k in np.flatnonzero(usable).tolist()), []).append(part)
             yield rank, step - 1, dict(sorted(groups.items()))
 
 
-def _rooms(demand: Demand, links: list[int], rounds: int) -> dict[int, int]:
-    """Return how many chunks each in-link carries in so many rounds."""
+def _link_capacities(demand: Demand, links: list[int], rounds: int) -> dict[int, int]:
+    """Return how many chunks each in-link carries in ``rounds`` rounds."""
     return {k: int(demand.topology.bandwidth(link) / demand.unit) * rounds for k, link in enumerate(links)}
 
 
-def _fits(demand: Demand, links: list[int], groups: dict[int, list[int]], grain: int, rounds: int) -> Any:
-    """Return the flow that brings the pieces in so many rounds, or nothing."""
+def _flow_of(
+    demand: Demand, links: list[int], groups: dict[int, list[int]], grain: int, rounds: int
+) -> list[dict[int, int]] | None:
+    """Return the flow that delivers the parts in ``rounds`` rounds, or None."""
     supply = [len(members) * grain for members in groups.values()]
-    flow, confined = route([slots_of(mask) for mask in groups], supply, _rooms(demand, links, rounds))
+    flow, confined = assign([links_of_mask(mask) for mask in groups], supply, _link_capacities(demand, links, rounds))
     return flow if confined is None else None
 
 
 def rounds_of(demand: Demand, arrivals: Arrivals) -> list[int]:
-    """Return the fewest rounds of every step: in one, each link carries as many chunks as its bandwidth has units."""
+    """Return the fewest rounds of every step; in a round, each link carries one chunk per unit of its bandwidth."""
     inward = _in_links(demand)
     rounds = [0] * arrivals.last
     for rank, step, groups in _receipts(demand, arrivals, inward):
         if 0 in groups:
-            raise ValueError(f"a piece arrives at rank {rank} in step {step + 1} from nowhere")
-        width = sum(_rooms(demand, inward[rank], 1).values())
+            raise ValueError(f"a part arrives at rank {rank} in step {step + 1} from no other rank")
+        width = sum(_link_capacities(demand, inward[rank], 1).values())
         jobs = sum(map(len, groups.values())) * arrivals.grain
         rounds[step] = max(rounds[step], -(-jobs // width))
-        while _fits(demand, inward[rank], groups, arrivals.grain, rounds[step]) is None:
+        while _flow_of(demand, inward[rank], groups, arrivals.grain, rounds[step]) is None:
             rounds[step] += 1
     return rounds
 
 
 def schedule_of(demand: Demand, arrivals: Arrivals, scheduler: str) -> Schedule:
-    """Return the schedule in which pieces arrive so, in chunks, every step in as few rounds as it needs."""
+    """Return the schedule with these arrivals, in chunks, every step with the fewest rounds."""
     inward, rounds = _in_links(demand), rounds_of(demand, arrivals)
     rows: list[Array] = []
     for rank, step, groups in _receipts(demand, arrivals, inward):
-        flow = _fits(demand, inward[rank], groups, arrivals.grain, rounds[step])
-        members = np.array([piece for group in groups.values() for piece in group])
-        share = pieces([len(group) for group in groups.values()], flow, arrivals.grain, demand.unit)
+        flow = _flow_of(demand, inward[rank], groups, arrivals.grain, rounds[step])
+        assert flow is not None, "rounds_of returned enough rounds"
+        members = np.array([part for group in groups.values() for part in group])
+        share = cut_jobs([len(group) for group in groups.values()], flow, arrivals.grain, demand.unit)
         scale = arrivals.grain // share.parts
-        piece = members[share.job]
-        first = piece % arrivals.types * arrivals.grain
+        part = members[share.job]
+        first = part % arrivals.types * arrivals.grain
         link = np.array(inward[rank])[share.slot]
         rows.append(
             np.stack([
-                np.full(len(piece), step), piece // arrivals.types, first + share.lo * scale, first + share.hi * scale,
+                np.full(len(part), step), part // arrivals.types, first + share.lo * scale, first + share.hi * scale,
                 link,
             ])
         )  # fmt: skip

@@ -1,26 +1,23 @@
-"""Groups that move a network's ranks without fixing any: what makes a few sources' routes those of all."""
+"""Groups that move a network's ranks without fixing any: the routes of a few sources give those of all."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import attrs
 import numpy as np
 
+from collc.ir.arrays import Array
 from collc.ir.group import Group, Translations
 from collc.ir.topology import Topology
 
 __all__ = ["Action", "free_action"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @attrs.frozen(eq=False)
 class Action:
     """A group that acts freely: rank g*ranks + i is the image of rank i under element g, and so are links.
 
-    ``ranks`` and ``links`` count those of one element: ranks 0 .. ranks-1 stand for all sources, and links 0 ..
-    links-1 for all classes of links. Every class has a link for every element.
+    ``ranks`` and ``links`` count those of one element: ranks 0 .. ranks-1 represent all sources, and links 0 ..
+    links-1 all classes of links. Every class has a link for every element.
     """
 
     group: Group
@@ -41,7 +38,7 @@ class Action:
 def free_action(topology: Topology) -> Action:
     """Return the group of a Cayley digraph, of a line graph that of its base, else the group of one element.
 
-    Whatever the topology says of itself is checked on every link.
+    The claim of the topology is checked on every link.
     """
     group = _known_group(topology)
     if group is not None and topology.num_ranks % group.order == 0 and topology.num_links % group.order == 0:

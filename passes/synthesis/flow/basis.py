@@ -1,4 +1,4 @@
-"""What a linear program's last basis says exactly: sparse elimination in fractions."""
+"""The exact solution of a linear program's last basis: sparse elimination in fractions."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Row = dict[int, Fraction]
 def solve_sparse(rows: Sequence[Row], right: Sequence[Fraction]) -> list[Fraction] | None:
     """Return x with sum(row[j] * x[j]) = right for every row of a square system; entries that are 0 are left out.
 
-    Nothing where the matrix is singular, or so entangled that elimination would take long. The shortest row is
-    eliminated first, by its rarest column.
+    Returns None if the matrix is singular, or if elimination would take too long. The shortest row is eliminated first,
+    by its rarest column.
 
     >>> solve_sparse([{0: Fraction(2), 1: Fraction(1)}, {1: Fraction(4)}], [Fraction(3), Fraction(4)])
     [Fraction(1, 1), Fraction(1, 1)]
@@ -26,9 +26,9 @@ def solve_sparse(rows: Sequence[Row], right: Sequence[Fraction]) -> list[Fractio
     for i, row in enumerate(system):
         for j in row:
             places[j].add(i)
-    waiting, order, updates = set(range(len(system))), list[tuple[int, int]](), 0
-    while waiting:
-        i = min(waiting, key=lambda i: (len(system[i]), i))
+    pending, order, updates = set(range(len(system))), list[tuple[int, int]](), 0
+    while pending:
+        i = min(pending, key=lambda i: (len(system[i]), i))
         pivot = system[i]
         if not pivot or updates > _MOST_UPDATES:
             return None
@@ -40,7 +40,7 @@ def solve_sparse(rows: Sequence[Row], right: Sequence[Fraction]) -> list[Fractio
             values[other] -= factor * values[i]
             _subtract(system[other], pivot, factor, places, other)
             updates += len(pivot)
-        waiting.discard(i)
+        pending.discard(i)
         order.append((i, j))
     solution = [Fraction(0)] * len(system)
     for i, j in reversed(order):

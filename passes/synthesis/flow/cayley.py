@@ -1,9 +1,9 @@
 """The all-to-all rate of Cayley digraphs: one source, one load for every generator.
 
-Translations take any routing to one whose loads are the same on all links of a generator, so LP (3) of the
-direct-connect paper (A.5) needs the paths from the identity only: 1/f is the least, over mixes of shortest path trees,
-of the largest number of times that one generator is used. That is a game, solved exactly: prices on the generators,
-the trees that are cheapest at these prices, better prices.
+Translations turn any routing into one with equal loads on all links of a generator, so LP (3) of the direct-connect
+paper (A.5) needs only the paths from the identity. 1/f is the least, over mixes of shortest path trees, of the largest
+number of uses of one generator. That is a game, solved exactly: prices on the generators, the trees that are cheapest
+at these prices, better prices.
 """
 
 from __future__ import annotations
@@ -11,16 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from math import gcd, lcm
-from typing import Any
 
 import numpy as np
+
+from collc.ir.arrays import Array
 
 from .game import Game
 from .paths import Network, cheapest, parents
 
 __all__ = ["cayley_bracket", "cayley_rate"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _ROUNDS = 500
 _COARSE = 2**20
@@ -32,7 +31,7 @@ def cayley_rate(
     """Return ``(lower, upper)`` around the rate f of LP (3): equal unless a ``gap`` between them is enough, relatively.
 
     ``heads``, shape (N, d): x * g_j at ``[x, j]``; element 0 is the identity. ``capacities``: the bandwidth of a link,
-    for every generator (1 each unless given). N is at least 2. The rate is 0 where the generators do not generate.
+    for every generator (default: 1 each). N is at least 2. The rate is 0 if the generators do not generate the group.
 
     >>> ring = (np.arange(8)[:, None] + np.array([1, 7])) % 8
     >>> cayley_rate(ring)
@@ -45,7 +44,7 @@ def cayley_rate(
 def cayley_bracket(
     heads: Array, capacities: Sequence[Fraction] | None = None, gap: Fraction = Fraction(0)
 ) -> tuple[Fraction, Fraction, list[int]]:
-    """Return :func:`cayley_rate`'s ends, and the whole prices that prove the upper one: of every generator's links."""
+    """Return the bounds of :func:`cayley_rate`, and the whole prices of generators that prove the upper one."""
     used = np.flatnonzero(heads[0] != 0).tolist()
     widths = [Fraction(1) if capacities is None else Fraction(capacities[j]) for j in used]
     scale = lcm(*((1 / width).denominator for width in widths))
@@ -86,7 +85,7 @@ def _network(heads: Array) -> Network:
 
 
 def _roundings(prices: list[int]) -> list[list[int]]:
-    """Return prices in small whole numbers, then exactly where that is not the same."""
+    """Return prices in small whole numbers, then the exact ones if they differ."""
     common = gcd(*prices) or 1
     prices = [p // common for p in prices]
     most = max(prices)
@@ -98,8 +97,8 @@ def _roundings(prices: list[int]) -> list[list[int]]:
 def _trees(network: Network, prices: list[int]) -> tuple[int, list[list[int]]]:
     """Return the cost of all cheapest paths, and how often each generator is used by trees of them.
 
-    There is a tree of fewest hops, and for every generator one that is sparing of it. The cost is -1 where a node
-    cannot be reached.
+    There is a tree of fewest hops, and for every generator one that uses it least. The cost is -1 if a node cannot be
+    reached.
     """
     degree = len(prices)
     ties = np.ones((1, degree, degree + 1), dtype=np.int64)

@@ -1,21 +1,20 @@
-"""Paths in time: which link each shard takes at which step.
+"""Timed paths: the link of each shard at each step.
 
 A commodity is a shard: its source and the rank it goes to. A timed path is a row of links, one for each step, -1 where
-the shard waits. Shards may wait anywhere for nothing; but a shard leaves its source before the one that comes back
-could overwrite it, so that schedules can run in place.
+the shard stays. A stay is free. But a shard leaves its source before the shard in the opposite direction arrives there,
+so that schedules can run in place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 import attrs
 import numpy as np
 
-from collc.ir.arrays import fit
-from collc.ir.isomorphism import orbits
+from collc.ir.arrays import Array, fit
+from collc.ir.graph.isomorphism import orbits
 from collc.ir.topology import Topology
 
 from .action import Action
@@ -23,15 +22,13 @@ from .paths import Network
 
 __all__ = ["Expanded"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
 
 @attrs.frozen(eq=False)
 class Expanded:
-    """A network unrolled over ``steps``, for the shards of some ``sources``, each of which stands for ``count`` ranks.
+    """A network unrolled over ``steps``, for the shards of some ``sources``, each of which represents ``count`` ranks.
 
-    Links are in classes that all have the same load; class k at step t is cell t * classes + k. ``capacity`` is what
-    the links of a class can carry together, for one shard of each source's: relative bandwidths, added up.
+    Links of one class have the same load; class k at step t is cell t * classes + k. ``capacity`` is the total relative
+    bandwidth of a class, for one shard of each source.
     """
 
     network: Network
@@ -45,7 +42,7 @@ class Expanded:
 
     @classmethod
     def moved(cls, topology: Topology, action: Action, width: Sequence[Fraction], steps: int) -> Expanded:
-        """For one source of every orbit of a group that acts freely: its routes are those of all, moved.
+        """For one source of every orbit of a group that acts freely; the group moves its routes to all others.
 
         ``width`` is the relative bandwidth of every class of the topology.
         """
@@ -58,7 +55,7 @@ class Expanded:
 
     @classmethod
     def averaged(cls, topology: Topology, width: Sequence[Fraction], steps: int) -> Expanded:
-        """For one source of every orbit of all automorphisms: says what times and prices are possible on the mean."""
+        """For one source of every orbit of all automorphisms: gives the possible times and prices of the mean."""
         nodes, links = orbits(topology)
         _, sources, count = np.unique(nodes, return_index=True, return_counts=True)
         _, first, size = np.unique(links, return_index=True, return_counts=True)
@@ -68,10 +65,12 @@ class Expanded:
 
     @property
     def classes(self) -> int:
+        """Classes of links."""
         return len(self.capacity)
 
     @property
     def cells(self) -> int:
+        """Pairs of a step and a class of links."""
         return self.steps * self.classes
 
     @property
@@ -79,18 +78,22 @@ class Expanded:
         """Source and target of every shard that the sources send, shape (shards, 2)."""
         n = len(self.network.tails)
         both = np.stack([np.repeat(self.sources, n), np.tile(np.arange(n), len(self.sources))], axis=1)
-        return both[both[:, 0] != both[:, 1]]
+        different: Array = both[both[:, 0] != both[:, 1]]
+        return different
 
-    def cheapest(self, prices: Array, wanted: Array) -> tuple[Array, Array]:
-        """Return the cheapest timed path of each of ``wanted`` (rows of source and target), and what it costs.
+    def cheapest(self, prices: Array, commodities: Array) -> tuple[Array, Array]:
+        """Return the cheapest timed path of each of ``commodities`` (rows of source and target), and its cost.
 
-        ``prices``, shape (steps, classes), are at least 0. Of equally cheap paths those that leave and move early are
-        taken.
+        ``prices``, shape (steps, classes), are at least 0. Among equally cheap paths, those that leave and move early
+        win.
         """
         tails, inward = self.network.tails, self.network.links
         kind = self.link_class[np.maximum(inward, 0)]
-        last = np.minimum(self.steps - self.hops[wanted[:, 0], wanted[:, 1]], self.hops[wanted[:, 1], wanted[:, 0]] - 1)
-        sources, column = np.unique(wanted[:, 0], return_inverse=True)
+        last = np.minimum(
+            self.steps - self.hops[commodities[:, 0], commodities[:, 1]],
+            self.hops[commodities[:, 1], commodities[:, 0]] - 1,
+        )
+        sources, column = np.unique(commodities[:, 0], return_inverse=True)
         # a column for every source and every step at which shards may leave it
         leave, start = np.divmod(np.arange(len(sources) * (int(last.max()) + 1)), len(sources))
         place = np.arange(len(leave))
@@ -107,18 +110,18 @@ class Expanded:
                 choice[better] = slot
             choices.append(choice)
             cost = now
-        at = wanted[:, 1].copy()
+        at = commodities[:, 1].copy()
         options = cost.reshape(len(tails), -1, len(sources))[at, :, column]
         options[np.arange(options.shape[1]) > last[:, None]] = np.inf
         first = options.argmin(axis=1)
         column = column + first * len(sources)
-        paths = np.full((len(wanted), self.steps), -1, dtype=fit(-1, self.num_links))
+        paths = np.full((len(commodities), self.steps), -1, dtype=fit(-1, self.num_links))
         for step in reversed(range(self.steps)):
             slot = choices[step][at, column]
             moves = np.flatnonzero((slot >= 0) & (step >= first))
             paths[moves, step] = inward[at[moves], slot[moves]]
             at[moves] = tails[at[moves], slot[moves]]
-        return paths, options[np.arange(len(wanted)), first]
+        return paths, options[np.arange(len(commodities)), first]
 
     def uses(self, paths: Array) -> tuple[Array, Array]:
         """Return the cells that timed paths use: numbers of paths, ascending, and of cells."""
@@ -126,7 +129,7 @@ class Expanded:
         return path, step * self.classes + self.link_class[paths[path, step]]
 
     def loads(self, paths: Array, units: Array) -> Array:
-        """Return how much each cell carries, where path i carries ``units[i]`` (integers)."""
+        """Return the load of each cell if path i carries ``units[i]`` (integers)."""
         path, cell = self.uses(paths)
         loads: Array = np.bincount(cell, weights=units[path], minlength=self.cells).astype(np.int64)
         return loads

@@ -1,4 +1,4 @@
-"""Matrix games solved exactly: the least largest load that a mix of routings can have, and the prices that prove it.
+"""Matrix games solved exactly: the mix of routings with the least largest load, and the prices that prove it.
 
 A routing is a row of integers, its load on every class of links. A mix of routings has the mean of their loads; its
 largest entry is to be small. Prices on the classes (at least 0, adding up to 1) prove a bound: no mix beats the
@@ -16,9 +16,9 @@ __all__ = ["Game"]
 class Game:
     """A game that routings join one after another.
 
-    Kept is the tableau of: maximize sum y, so that every class has sum y_i * load_i <= 1; then the value of the game is
-    1 / sum y. All entries are integers over one denominator, the last pivot (Edmonds' integer pivoting), and
-    entering and leaving columns are chosen by the least number (Bland), so it always ends.
+    The tableau maximizes sum y, so that every class has sum y_i * load_i <= 1; the value of the game is 1 / sum y. All
+    entries are integers over one denominator, the last pivot (Edmonds' integer pivoting). The least numbers decide
+    entering and leaving columns (Bland), so it always ends.
     """
 
     def __init__(self, classes: int) -> None:

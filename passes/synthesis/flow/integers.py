@@ -1,26 +1,25 @@
-"""The best whole pieces of some shards beside fixed others: an integer program on HiGHS."""
+"""The best whole chunks of some shards beside fixed others: an integer program on HiGHS."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+
+from collc.ir.arrays import Array
+from collc.ir.ragged import starts
 
 from ...solver import run
 from .mixing import Mix
 
-__all__ = ["choose_pieces"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
+__all__ = ["choose_chunks"]
 
 #: Effort is counted in nodes of the search tree, not timed, so that results do not depend on the machine.
 _OPTIONS = {"output_flag": False, "threads": 1, "random_seed": 0, "mip_max_nodes": 50}
 
 
-def choose_pieces(mix: Mix, free: Array, base: Array, parts: int) -> Array | None:
-    """Return how many of its shard's ``parts`` pieces each of the ``free`` paths carries, so that time is least.
+def choose_chunks(mix: Mix, free: Array, base: Array, parts: int) -> Array | None:
+    """Return how many of its shard's ``parts`` chunks each of the ``free`` paths carries, so that time is least.
 
-    ``base`` is what cells carry besides. Nothing where no answer is found in so much effort.
+    ``base`` is the other load of the cells. Returns None if the effort is not enough for a solution.
     """
     import highspy
 
@@ -30,7 +29,7 @@ def choose_pieces(mix: Mix, free: Array, base: Array, parts: int) -> Array | Non
     path, cell = expanded.uses(mix.paths[free])
     # columns: every step's time, then every path; rows: the cells, then the shards
     counts = np.bincount(path, minlength=len(free)) + 1
-    start = np.r_[np.arange(steps) * expanded.classes, expanded.cells + np.r_[0, np.cumsum(counts)]]
+    start = np.r_[np.arange(steps) * expanded.classes, expanded.cells + starts(counts)]
     index, value = np.arange(start[-1]), np.r_[-capacity, np.ones(start[-1] - expanded.cells)]
     index[expanded.cells + np.arange(len(path)) + path] = cell
     index[start[steps + 1 :] - 1] = expanded.cells + row

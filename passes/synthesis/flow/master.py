@@ -7,15 +7,14 @@ are found; HiGHS continues from its last basis.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+
+from collc.ir.arrays import Array
+from collc.ir.ragged import starts
 
 from ...solver import run
 
 __all__ = ["Master"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 #: iterations of one run of the simplex method, which mostly takes some thousands, and of all; then an interior point
 #: method goes on
@@ -27,7 +26,7 @@ class Master:
 
     ``group`` and ``capacity`` are of every class; groups are numbered from 0. ``method``: ``simplex`` (continues from
     its last basis), ``vertex`` (an interior point method, then a vertex; for large programs) or ``central`` (no vertex:
-    of all best prices those in the middle, which jump about least).
+    the central ones of all best prices, which oscillate least).
     """
 
     def __init__(self, group: Array, capacity: Array, sources: int, method: str = "simplex") -> None:
@@ -41,7 +40,7 @@ class Master:
         self._solver.setOptionValue("solver", "choose" if method == "simplex" else "ipm")
         self._solver.setOptionValue("simplex_iteration_limit", _ITERATIONS)
         self._solver.setOptionValue("run_crossover", "off" if method == "central" else "on")
-        self._anew, self._simplex, self._iterations = method == "central", method == "simplex", 0
+        self._restarts, self._simplex, self._iterations = method == "central", method == "simplex", 0
         order = np.argsort(group, kind="stable")
         lp = highspy.HighsLp()
         lp.num_col_, lp.num_row_ = groups, classes + sources
@@ -50,7 +49,7 @@ class Master:
         lp.row_lower_ = np.r_[np.full(classes, -highspy.kHighsInf), np.ones(sources)]
         lp.row_upper_ = np.r_[np.zeros(classes), np.ones(sources)]
         lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-        lp.a_matrix_.start_ = np.r_[0, np.cumsum(np.bincount(group, minlength=groups))].astype(np.int32)
+        lp.a_matrix_.start_ = starts(np.bincount(group, minlength=groups)).astype(np.int32)
         lp.a_matrix_.index_ = order.astype(np.int32)
         lp.a_matrix_.value_ = -capacity[order].astype(np.float64)
         self._solver.passModel(lp)
@@ -61,10 +60,9 @@ class Master:
         The last three stand in order of routings.
         """
         count = len(sources)
-        start = np.zeros(count + 1, dtype=np.int64)
-        np.cumsum(np.bincount(routing, minlength=count) + 1, out=start[1:])
+        start = starts(np.bincount(routing, minlength=count) + 1)
         index, value = np.empty(start[-1], dtype=np.int32), np.ones(start[-1])
-        place = np.arange(len(routing)) + routing  # behind every routing's loads stands its source's row
+        place = np.arange(len(routing)) + routing  # every routing's loads are followed by its source's row
         index[place], value[place] = classes, loads
         index[start[1:] - 1] = self.classes + sources
         self._solver.addCols(
@@ -79,7 +77,7 @@ class Master:
         """
         import highspy
 
-        if self._anew:
+        if self._restarts:
             self._solver.clearSolver()
         run(self._solver, "mix of routings")
         self._iterations += max(0, self._solver.getInfo().simplex_iteration_count) if self._simplex else 0
@@ -87,7 +85,7 @@ class Master:
             self._simplex = False
             self._solver.setOptionValue("solver", "ipm")
         if self._solver.getModelStatus() == highspy.HighsModelStatus.kIterationLimit:
-            self._solver.clearSolver()  # a basis at which the simplex method goes on in circles
+            self._solver.clearSolver()  # the simplex method cycles at this basis
             self._solver.setOptionValue("solver", "ipm")
             run(self._solver, "mix of routings")
             self._solver.setOptionValue("solver", "choose" if self._simplex else "ipm")
@@ -98,7 +96,7 @@ class Master:
 
     @property
     def exhausted(self) -> bool:
-        """Whether the simplex method has done all it may, counted: what is found now need only be near the best."""
+        """Whether the simplex method has used up its iterations: then results need only be near the best."""
         return self._iterations > _MOST_ITERATIONS
 
     def basis(self) -> tuple[Array, Array]:

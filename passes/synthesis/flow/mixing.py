@@ -1,4 +1,4 @@
-"""The best mix of timed paths, by a linear program that they join as they turn out cheap.
+"""The best mix of timed paths, by a linear program to which cheap paths are added.
 
 minimize the sum over steps of L_t, so that no class of links carries more than its capacity times L_t at step t, and
 every shard's shares add up to 1. HiGHS returns a vertex, so few shards are split: of shares and L_t that are not 0
@@ -7,11 +7,10 @@ there are at most as many as rows, so all shards together have at most steps * (
 
 from __future__ import annotations
 
-from typing import Any
-
 import attrs
 import numpy as np
 
+from collc.ir.arrays import Array
 from collc.ir.progress import progress
 
 from .expanded import Expanded
@@ -19,18 +18,16 @@ from .master import Master
 
 __all__ = ["Mix", "best_mix"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
 _WARM = 40  # rounds of multiplicative weights, of which the last join the linear program
 _KEEP = 10
 _ROUNDS = 60
-_WEIGHT = 0.7  # prices stay so near the best known
+_WEIGHT = 0.7  # weight of the best known prices
 _NEAR, _NEAR_LARGE, _LARGE = 1e-7, 1e-3, 2000
 
 
 @attrs.frozen(eq=False)
 class Mix:
-    """Timed ``paths`` (rows), the commodity of each and its share; ``time`` is what the program says, in floats."""
+    """Timed ``paths`` (rows), the commodity of each and its share; ``time`` is the program's value, a float."""
 
     expanded: Expanded
     commodity: Array
@@ -42,7 +39,7 @@ class Mix:
 def best_mix(expanded: Expanded, target: float) -> Mix:
     """Return the best mix of timed paths; ``target`` is a time that none beats.
 
-    Of large programs a mix is returned that is within 1/1000 of the best.
+    For large programs the mix is within 1/1000 of the best.
     """
     search = _Search(expanded)
     search.warm_up()
@@ -52,14 +49,14 @@ def best_mix(expanded: Expanded, target: float) -> Mix:
 
 class _Search:
     def __init__(self, expanded: Expanded) -> None:
-        self.expanded, self.wanted = expanded, expanded.commodities
+        self.expanded, self.commodities = expanded, expanded.commodities
         self.shape = (expanded.steps, expanded.classes)
         self.capacity = np.array([float(c) for c in expanded.capacity])
-        self.count = expanded.count[np.searchsorted(expanded.sources, self.wanted[:, 0])]
+        self.count = expanded.count[np.searchsorted(expanded.sources, self.commodities[:, 0])]
         group = np.repeat(np.arange(expanded.steps), expanded.classes)
-        self.large = expanded.cells + len(self.wanted) > _LARGE
+        self.large = expanded.cells + len(self.commodities) > _LARGE
         method = "vertex" if self.large else "simplex"
-        self.master = Master(group, np.tile(self.capacity, expanded.steps), len(self.wanted), method)
+        self.master = Master(group, np.tile(self.capacity, expanded.steps), len(self.commodities), method)
         self.known: set[bytes] = set()
         self.commodity: list[Array] = []
         self.paths: list[Array] = []
@@ -67,7 +64,7 @@ class _Search:
 
     def _try(self, prices: Array) -> Array:
         """Return the cheapest paths at prices that, times capacities, add up to 1 at every step."""
-        paths, cost = self.expanded.cheapest(prices, self.wanted)
+        paths, cost = self.expanded.cheapest(prices, self.commodities)
         bound = float(cost @ self.count)
         if bound > self.best:
             self.best, self.prices = bound, prices
@@ -89,7 +86,7 @@ class _Search:
         return len(new)
 
     def warm_up(self) -> None:
-        """Multiplicative weights at every step: the busier a class, the dearer."""
+        """Multiplicative weights at every step: busier classes become dearer."""
         logarithm = np.zeros(self.shape)
         for turn in range(_WARM):
             prices = np.exp(logarithm - logarithm.max(axis=1, keepdims=True)) / self.capacity
@@ -100,7 +97,7 @@ class _Search:
             logarithm += load / np.maximum(load.max(axis=1, keepdims=True), 1) / np.sqrt(turn + 1)
 
     def improve(self, target: float) -> tuple[float, Array]:
-        """Column generation until the target is met, or nothing better exists; return the time and all shares."""
+        """Column generation until the target is met or no better mix exists; return the time and all shares."""
         before = float("inf")
         for turn in range(_ROUNDS):
             progress(f"mixing routings of {self.expanded.steps} steps", turn)

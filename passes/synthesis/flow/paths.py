@@ -1,22 +1,21 @@
-"""Cheapest paths from many sources, or at many prices, at once: all in integers, all in array operations."""
+"""Cheapest paths from many sources, or at many prices, at once: integers and array operations only."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import attrs
 import numpy as np
 
-__all__ = ["Network", "Trees", "cheapest"]
+from collc.ir.arrays import Array
+from collc.ir.ragged import group_starts
 
-Array = np.ndarray[Any, np.dtype[Any]]
+__all__ = ["Network", "Trees", "cheapest"]
 
 
 @attrs.frozen(eq=False)
 class Network:
     """The links into every node, in slots: row v has the tails and the link numbers, padded with the node itself, -1.
 
-    Shapes (nodes, slots). Self-loops carry nothing and are left out.
+    Shapes (nodes, slots). Self-loops are left out.
     """
 
     tails: Array
@@ -24,6 +23,7 @@ class Network:
 
     @classmethod
     def of(cls, num_nodes: int, src: Array, dst: Array) -> Network:
+        """Return the network of these links (columns of tails and heads); loops are left out."""
         order = np.argsort(dst, kind="stable")
         order = order[src[order] != dst[order]]
         degree = np.bincount(dst[order], minlength=num_nodes)
@@ -34,6 +34,7 @@ class Network:
 
     @property
     def num_nodes(self) -> int:
+        """Nodes, with or without in-links."""
         return len(self.tails)
 
 
@@ -41,8 +42,8 @@ class Network:
 class Trees:
     """Cheapest paths, a column for every source (or price): ``cost``, ``hops`` to every node, ``slot`` of its in-link.
 
-    Shapes (nodes, columns). Among equally cheap paths those of fewest hops are taken. At the source, and where there is
-    no path (cost -1), the slot is -1.
+    Shapes (nodes, columns). Among equally cheap paths, those of fewest hops win. At the source, and without a path
+    (cost -1), the slot is -1.
     """
 
     cost: Array
@@ -54,15 +55,15 @@ def cheapest(network: Network, sources: Array, prices: Array, ties: Array | None
     """Return the cheapest paths for every column.
 
     ``sources``: a node for each column. ``prices``: integers of at least 0, shape (nodes, slots, columns or 1) or
-    (1, slots, columns). ``ties`` (shape alike, small positive integers; one a hop unless given) says what equally cheap
-    paths have least of. Python integers (object arrays) are taken where 64 bits do not hold the costs.
+    (1, slots, columns). ``ties`` (same shape, small positive integers; default: one per hop) is minimized among equally
+    cheap paths. Costs beyond 64 bits use Python integers (object arrays).
     """
     n, slots = network.tails.shape
     columns = len(sources)
     most = 1 if ties is None else int(ties.max())
     scale = most * n + 1
     weights = prices * scale + (1 if ties is None else ties)
-    exact: Any = object if int(weights.max(initial=0)) * n >= 2**61 else np.int64
+    exact: type = object if int(weights.max(initial=0)) * n >= 2**61 else np.int64
     if exact is object:
         weights = prices.astype(object) * scale + (1 if ties is None else ties)
     missing = int(weights.max(initial=0)) * n + 1
@@ -104,13 +105,13 @@ def parents(network: Network, slot: Array) -> Array:
 
 
 def subtree_sums(network: Network, trees: Trees, amounts: Array) -> Array:
-    """Return what enters every node: its own ``amounts`` (broadcast to (nodes, columns)) and all that passes on."""
+    """Return the flow into every node: its own ``amounts`` (broadcast to (nodes, columns)) and all that it forwards."""
     n, columns = trees.slot.shape
     total = np.broadcast_to(amounts, (n, columns)).astype(np.float64).ravel()
     up = (parents(network, trees.slot) * columns + np.arange(columns)).ravel()
     hops = trees.hops.ravel()
     order = np.argsort(hops.astype(np.int16) if hops.max(initial=0) < 2**15 else hops, kind="stable")
-    start = np.searchsorted(hops[order], np.arange(int(hops.max(initial=0)) + 2))
+    start = group_starts(hops[order], int(hops.max(initial=0)) + 1)
     for h in range(len(start) - 2, 0, -1):
         at = order[start[h] : start[h + 1]]
         np.add.at(total, up[at], total[at])

@@ -1,38 +1,36 @@
-"""A network as the allreduce program sees it: ranks, links and pairs of ranks, those that are alike taken together.
+"""The network of the allreduce program: ranks, links and pairs of ranks, with equivalent ones joined.
 
-An optimal solution may be averaged over all automorphisms of the network, so ranks (links, pairs) that some of them
-exchange may have equal variables, and one rank of each kind stands for all. Where every link has one of the same
-bandwidth in the opposite direction, the broadcast half turned round is a reduce half, and averaging both ways leaves
-one half to find; else both halves are there, the reduction as a broadcast on the transpose.
+An optimal solution may be averaged over all automorphisms of the network. So ranks (links, pairs) that an automorphism
+exchanges may have equal variables, and one rank of each kind represents all. If every link has one of the same
+bandwidth in the opposite direction, the reversed broadcast half is a reduce half, and averaging both directions leaves
+one half to find. Otherwise there are two halves, the reduction as a broadcast on the transpose.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
 from math import gcd, lcm
-from typing import Any
 
 import attrs
 import numpy as np
 
-from collc.ir.isomorphism import automorphisms
+from collc.ir.arrays import Array
+from collc.ir.graph.isomorphism import automorphisms
 from collc.ir.topology import Topology
 
 __all__ = ["Half", "Net", "reduced"]
 
-Array = np.ndarray[Any, np.dtype[np.int64]]
-
-#: links that the search for automorphisms may look at: well below a second
+#: effort of the search for automorphisms, in links: well below a second
 _EFFORT = 3_000_000
 
 
 @attrs.frozen(eq=False)
 class Half:
-    """What one half of an allreduce, as a broadcast, may use.
+    """The pairs and arcs of one half of an allreduce, as a broadcast.
 
-    ``pairs`` are (2, P) ranks: who may send to whom, over a link (no switches) or through switches; ``pair_kind``
-    numbers them by likeness. ``arcs`` are (2, A) nodes with ``budget`` the row of the bandwidth that they share with
-    what is alike and with the other half. Without switches both are the same.
+    ``pairs`` are (2, P) ranks: sender and receiver, over a link (no switches) or through switches; ``pair_kind``
+    numbers their kinds. ``arcs`` are (2, A) nodes; ``budget`` is the row of the bandwidth that they share with
+    equivalent arcs and with the other half. Without switches, pairs and arcs are the same.
     """
 
     pairs: Array
@@ -40,15 +38,15 @@ class Half:
     arcs: Array
     budget: Array
 
-    def ways(self, rank: int, num_ranks: int) -> Array:
-        """Return the arcs that data of one rank may take to others: out of it or out of switches, never back."""
+    def usable_arcs(self, rank: int, num_ranks: int) -> Array:
+        """Return the arcs that data of one rank may use: out of it or out of switches, never back to it."""
         tail, head = self.arcs
         return np.flatnonzero(((tail == rank) | (tail >= num_ranks)) & (head != rank))
 
 
 @attrs.frozen(eq=False)
 class Net:
-    """``kind`` numbers the ranks by likeness; rank ``first[k]`` stands for the ``count[k]`` ranks of kind k.
+    """``kind`` numbers the kinds of ranks; rank ``first[k]`` represents the ``count[k]`` ranks of kind k.
 
     ``width[i]`` is the bandwidth of all links of budget i together, in the topology's unit.
     """
@@ -74,7 +72,7 @@ class Net:
 
 
 def reduced(topology: Topology) -> Net:
-    """Return the network with parallel links joined, loops left out, and what is alike taken together."""
+    """Return the network with parallel links joined, without loops, and with equivalent ranks and links joined."""
     n, nodes = topology.num_ranks, topology.num_nodes
     ends, width = _joined(topology)
     maps = automorphisms(topology, _EFFORT)
@@ -114,7 +112,7 @@ def _joined(topology: Topology) -> tuple[Array, list[Fraction]]:
 
 
 def _partners(code: Array, reverse: Array, width: list[Fraction]) -> Array | None:
-    """Return the arc of the opposite direction of every arc, or nothing unless all are there and as wide."""
+    """Return the opposite arc of every arc, or None unless all exist with the same bandwidth."""
     if not np.array_equal(np.sort(reverse), code):
         return None
     back = _places(code, reverse)
@@ -122,7 +120,7 @@ def _partners(code: Array, reverse: Array, width: list[Fraction]) -> Array | Non
 
 
 def _budgets(budget: Array, width: list[Fraction], both_ways: bool) -> tuple[Fraction, ...]:
-    """Return the bandwidth of every budget; a link and its reverse are one where both halves are the same."""
+    """Return the bandwidth of every budget; a link and its reverse are one budget if both halves are the same."""
     total = [Fraction(0)] * (int(budget.max(initial=-1)) + 1)
     for number, amount in zip(budget.tolist(), width, strict=True):
         total[number] += amount / 2 if both_ways else amount
@@ -130,7 +128,7 @@ def _budgets(budget: Array, width: list[Fraction], both_ways: bool) -> tuple[Fra
 
 
 def _places(code: Array, moved: Array) -> Array:
-    """Return where the moved codes stand among the codes, which ascend or not."""
+    """Return the places of the moved codes among the codes, in any order."""
     order = np.argsort(code, kind="stable")
     return order[np.searchsorted(code[order], moved)]
 
@@ -149,7 +147,7 @@ def _kinds(count: int, maps: list[Array]) -> Array:
 
 
 def _pairs(num_ranks: int, num_nodes: int, arcs: Array) -> Array:
-    """Return (tail, head) of all ranks with a way from one to the other that meets no third rank, ascending."""
+    """Return (tail, head) of all ranks with a route from one to the other through no third rank, ascending."""
     reach = np.zeros((num_nodes, num_nodes), dtype=bool)
     reach[arcs[0], arcs[1]] = True
     for switch in range(num_ranks, num_nodes):

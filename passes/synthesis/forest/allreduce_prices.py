@@ -1,9 +1,9 @@
-"""What prices prove of an allreduce: the dual of the program, in fractions.
+"""Bounds on an allreduce from prices: the dual of the program, in fractions.
 
-Take any potentials p(t, v) >= 0 of ranks v for sinks t, zero at the sink itself. Data of v on the way to t pay what
-they descend; what a pair of ranks earns so from all sinks together must be covered by the tolls of the links between
-them. Then no allreduce has more bandwidth than the tolls of the bandwidths of all links, over the least sum of a rank's
-potentials. A solver's prices give the best bound, and rounding them costs little or nothing.
+Take any potentials p(t, v) >= 0 of ranks v for sinks t, zero at the sink itself. Data of v that travel to t pay the
+descent of the potential. The tolls of the links between a pair of ranks must cover what the pair earns from all sinks.
+Then no allreduce has more bandwidth than the tolls of the bandwidths of all links, over the least sum of a rank's
+potentials. A solver's prices give the best bound, and rounding them costs little.
 """
 
 from __future__ import annotations
@@ -11,25 +11,24 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
+
+from collc.ir.arrays import Array
 
 from .allreduce_network import Half, Net
 from .allreduce_rounding import whole
 
 __all__ = ["price_bound"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 Potentials = list[list[list[int]]]
 
 _DENOMINATORS = (12, 100, 1000, 20_000)
 
 
 def price_bound(net: Net, potentials: list[list[Array]], tolls: Array) -> Fraction:
-    """Return the best bound that rounded prices prove: potentials per half and first rank, one toll a budget.
+    """Return the best bound that rounded prices prove: potentials per half and first rank, one toll per budget.
 
-    Rounding to small denominators finds the solver's fractions, to large ones stays near whatever it has.
+    Small denominators recover the solver's fractions; large denominators stay near its values.
     """
     found = [bound for most in _DENOMINATORS for bound in _bounds(net, potentials, tolls, most)]
     flat = [[[int(v != t) for v in range(net.num_ranks)] for t in net.first.tolist()] for _ in net.halves]
@@ -46,7 +45,7 @@ def _bounds(net: Net, potentials: list[list[Array]], tolls: Array, most: int) ->
 
 
 def _proved(net: Net, potentials: Potentials, tolls: list[int]) -> Iterator[Fraction]:
-    """Yield the bound of whole prices, or nothing where potentials vanish or tolls leave out something."""
+    """Yield the bound of whole prices, unless potentials vanish or tolls do not cover a pair."""
     kinds = net.kind.tolist()
     least = [0] * len(net.first)
     for half in potentials:
@@ -61,7 +60,7 @@ def _proved(net: Net, potentials: Potentials, tolls: list[int]) -> Iterator[Frac
 
 
 def _earned(half: Half, potentials: list[list[int]]) -> list[int]:
-    """Return what the pairs of every kind earn together: the descents, over all sinks."""
+    """Return what all pairs of every kind earn together: the descents, over all sinks."""
     earned = [0] * (int(half.pair_kind.max()) + 1)
     tails, heads, kinds = half.pairs[0].tolist(), half.pairs[1].tolist(), half.pair_kind.tolist()
     for p in potentials:
@@ -72,7 +71,7 @@ def _earned(half: Half, potentials: list[list[int]]) -> list[int]:
 
 
 def _covering(net: Net, earned: list[list[int]]) -> list[Fraction]:
-    """Return the least tolls where every pair is a link: the most that a link of any kind in the budget earns."""
+    """Return the least tolls if every pair is a link: the most that a link of any kind in the budget earns."""
     tolls = [Fraction(0)] * len(net.width)
     for half, paid in zip(net.halves, earned, strict=True):
         links = np.bincount(half.pair_kind).tolist()
@@ -82,7 +81,7 @@ def _covering(net: Net, earned: list[list[int]]) -> list[Fraction]:
 
 
 def _scaled(net: Net, earned: list[list[int]], tolls: list[int]) -> list[Fraction]:
-    """Return the tolls, multiplied by so much that the cheapest ways through switches cover what pairs earn."""
+    """Return the tolls, scaled so that the cheapest routes through switches cover what pairs earn."""
     factor = Fraction(0)
     for half, paid in zip(net.halves, earned, strict=True):
         covered = [0] * len(paid)
@@ -90,17 +89,17 @@ def _scaled(net: Net, earned: list[list[int]], tolls: list[int]) -> list[Fractio
             length = _cheapest(half, rank, net, tolls)
             for pair in np.flatnonzero(half.pairs[0] == rank).tolist():
                 covered[half.pair_kind[pair]] += count * length[int(half.pairs[1][pair])]
-        for wanted, got in zip(paid, covered, strict=True):
-            if wanted and not got:
+        for earning, cover in zip(paid, covered, strict=True):
+            if earning and not cover:
                 return []
-            factor = max(factor, Fraction(wanted, got) if wanted else factor)
+            factor = max(factor, Fraction(earning, cover) if earning else factor)
     return [factor * toll for toll in tolls]
 
 
 def _cheapest(half: Half, source: int, net: Net, tolls: list[int]) -> dict[int, int]:
-    """Return the tolls of the cheapest way from one rank to every node (Dijkstra's algorithm)."""
+    """Return the tolls of the cheapest route from one rank to every node (Dijkstra's algorithm)."""
     out: dict[int, list[tuple[int, int]]] = {}
-    for arc in half.ways(source, net.num_ranks).tolist():
+    for arc in half.usable_arcs(source, net.num_ranks).tolist():
         out.setdefault(int(half.arcs[0][arc]), []).append((int(half.arcs[1][arc]), tolls[half.budget[arc]]))
     length: dict[int, int] = {}
     queue = [(0, source)]

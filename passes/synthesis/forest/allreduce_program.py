@@ -1,19 +1,19 @@
-"""The most that any allreduce by trees can do: the linear program of ForestColl's appendix E, on HiGHS.
+"""The bandwidth bound of any allreduce by trees: the linear program of ForestColl's appendix E, on HiGHS.
 
-Ranks may be the roots of different amounts x_v of data, and links may divide their bandwidth between the reduction and
-the broadcast as they like; sum x_v is the bandwidth of the allreduce. Through switches there is a multi-commodity flow
-of what ranks send to each other. Reduce-scatter and allgather is one way to do it, so no bound is lower.
+Ranks may be the roots of different amounts x_v of data, and links may divide their bandwidth freely between the
+reduction and the broadcast; sum x_v is the bandwidth of the allreduce. Through switches, the ranks' data are a
+multi-commodity flow. Reduce-scatter and allgather is a solution, so the bound is at least its bandwidth.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 import attrs
 import numpy as np
 
-from collc.ir.bottleneck import worst_ratio
+from collc.ir.arrays import Array
+from collc.ir.graph.bottleneck import worst_ratio
 from collc.ir.topology import Topology
 
 from ...solver import run
@@ -23,8 +23,6 @@ from .allreduce_solution import reached
 
 __all__ = ["MOST_COLUMNS", "AllreduceBound", "allreduce_bound", "allreduce_program"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
 #: larger programs are not tried
 MOST_COLUMNS = 10_000
 
@@ -33,7 +31,7 @@ MOST_COLUMNS = 10_000
 class AllreduceBound:
     """No allreduce by trees has more bandwidth than ``value``, in the topology's unit.
 
-    Some has ``reached``: reduce-scatter and allgather, which have ``composed``, or one with roots of different amounts.
+    One has ``reached``: reduce-scatter and allgather, which have ``composed``, or one with roots of different amounts.
     ``columns`` and ``rows`` are the program's.
     """
 
@@ -50,7 +48,7 @@ class AllreduceBound:
 
 
 def allreduce_bound(topology: Topology) -> Fraction | None:
-    """Return the value of :func:`allreduce_program`, or nothing where that is too large.
+    """Return the value of :func:`allreduce_program`, or None if the program is too large.
 
     >>> from collc.frontends.coll import topology
     >>> allreduce_bound(topology("hypercube(3)"))
@@ -61,10 +59,10 @@ def allreduce_bound(topology: Topology) -> Fraction | None:
 
 
 def allreduce_program(topology: Topology, most_columns: int = MOST_COLUMNS) -> AllreduceBound | None:
-    """Return the bound; nothing for a single rank, or where the program would have more than ``most_columns`` unknowns.
+    """Return the bound; None for a single rank, or if the program has more than ``most_columns`` unknowns.
 
-    The bound is certain and a fraction, not what floating point says: prices prove a bound whatever they are, and a
-    solution that was rounded is checked by flows. Raises C0301 unless every rank reaches every other.
+    The bound is an exact fraction and proved, in spite of the solver's floating point: any prices prove a bound, and
+    flows check the rounded solution. Raises C0301 unless every rank reaches every other.
     """
     topology.require_connected("an allreduce")
     if topology.num_ranks < 2 or _least_columns(topology) > most_columns:
@@ -78,7 +76,7 @@ def allreduce_program(topology: Topology, most_columns: int = MOST_COLUMNS) -> A
     together = composed(topology)
     best = together if is_lossless(topology) else Fraction(0)
     if best < value:
-        best = max(best, reached(net, solution.roots, solution.held, solution.ways))
+        best = max(best, reached(net, solution.roots, solution.held, solution.arc_flows))
     return AllreduceBound(value, best, together, program.columns, program.rows)
 
 
@@ -97,21 +95,21 @@ def is_lossless(topology: Topology) -> bool:
 
 
 def _least_columns(topology: Topology) -> int:
-    """Return how many unknowns there are at least: one flow along every link, or between all ranks."""
+    """Return a lower bound on the unknowns: one flow along every link, or between all ranks."""
     ranks = topology.num_ranks
     return ranks * (ranks - 1) if topology.num_switches else ranks
 
 
 @attrs.frozen(eq=False)
 class Solution:
-    """An optimum: x of every kind of rank (``roots``); per half c of every kind of pair (``held``) and what every first
-    rank sends along its arcs (``ways``); and its prices: per half and first rank a ``potential`` of every rank, and a
-    toll a budget."""
+    """An optimum: x of every kind of rank (``roots``); per half c of every kind of pair (``held``) and every first
+    rank's flow along its arcs (``arc_flows``); and its prices: per half and first rank a ``potential`` of every rank,
+    and a toll per budget."""
 
     objective: float
     roots: Array
     held: list[Array]
-    ways: list[list[Array]]
+    arc_flows: list[list[Array]]
     potentials: list[list[Array]]
     tolls: Array
 
@@ -128,7 +126,7 @@ class Program:
     def __init__(self, net: Net) -> None:
         self.net, self.columns, self.rows = net, len(net.first), len(net.width)
         self.held: list[Array] = []  # per half: the columns of c
-        self.ways: list[list[Array]] = []  # per half and first rank: the columns of g
+        self.arc_flows: list[list[Array]] = []  # per half and first rank: the columns of g
         self.potentials: list[list[Array]] = []  # per half and first rank: the row of every rank, -1 for the sink
         self._triplets: list[tuple[Array, Array, Array]] = []
         for half in net.halves:
@@ -136,14 +134,14 @@ class Program:
             self.held.append(held)
             self.potentials.append([self._sink(half, held, rank) for rank in firsts])
             if net.is_direct:
-                self.ways.append([])
+                self.arc_flows.append([])
                 self._put(half.budget, held[half.pair_kind], 1)
             else:
                 counts = zip(firsts, net.count.tolist(), strict=True)
-                self.ways.append([self._source(half, held, rank, count) for rank, count in counts])
+                self.arc_flows.append([self._source(half, held, rank, count) for rank, count in counts])
 
     def _sink(self, half: Half, held: Array, sink: int) -> Array:
-        """Send x from all ranks to one within c; return the rows of what leaves the ranks."""
+        """Send x from all ranks to one within c; return the rows of the flow out of the ranks."""
         n = self.net.num_ranks
         used = np.flatnonzero(half.pairs[0] != sink)
         flow, within, at = self._new_columns(len(used)), self._new_rows(len(used)), np.full(n, -1)
@@ -156,14 +154,14 @@ class Program:
         return at
 
     def _source(self, half: Half, held: Array, source: int, count: int) -> Array:
-        """Bring c from one rank to all others through switches, ``count`` ranks being like it; return the columns."""
-        ways, pairs = half.ways(source, self.net.num_ranks), np.flatnonzero(half.pairs[0] == source)
-        flow, at = self._new_columns(len(ways)), np.full(self.net.num_nodes, -1)
+        """Bring c from one rank of ``count`` equivalent ones to all others through switches; return the columns."""
+        arcs, pairs = half.usable_arcs(source, self.net.num_ranks), np.flatnonzero(half.pairs[0] == source)
+        flow, at = self._new_columns(len(arcs)), np.full(self.net.num_nodes, -1)
         at[np.arange(self.net.num_nodes) != source] = self._new_rows(self.net.num_nodes - 1)
         self._put(at[half.pairs[1][pairs]], held[half.pair_kind[pairs]], 1)
-        self._put(at[half.arcs[0][ways]], flow, 1)
-        self._put(at[half.arcs[1][ways]], flow, -1)
-        self._put(half.budget[ways], flow, count)
+        self._put(at[half.arcs[0][arcs]], flow, 1)
+        self._put(at[half.arcs[1][arcs]], flow, -1)
+        self._put(half.budget[arcs], flow, count)
         return flow
 
     def _new_rows(self, count: int) -> Array:
@@ -202,12 +200,12 @@ class Program:
         values, duals = np.array(found.col_value) * float(unit / self.net.unit), np.abs(np.array(found.row_dual))
         return Solution(
             solver.getInfo().objective_function_value * float(unit), values[:kinds],
-            [values[held] for held in self.held], [[values[flow] for flow in half] for half in self.ways],
+            [values[held] for held in self.held], [[values[flow] for flow in half] for half in self.arc_flows],
             [[np.where(at >= 0, duals[at], 0.0) for at in half] for half in self.potentials], duals[:budgets],
         )  # fmt: skip
 
     def _matrix(self) -> tuple[Array, Array, Array]:
-        """Return the matrix column by column: where columns start, rows, values; entries of one place are added up."""
+        """Return the matrix by columns: their starts, rows, values; entries of one place are added up."""
         rows, columns, values = (np.concatenate(part) for part in zip(*self._triplets, strict=True))
         code, place = np.unique(columns * self.rows + rows, return_inverse=True)
         start = np.searchsorted(code, np.arange(self.columns + 1) * self.rows)

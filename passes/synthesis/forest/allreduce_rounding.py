@@ -1,17 +1,14 @@
-"""Floating point as whole numbers over one denominator: the fractions that were probably meant, or something near."""
+"""Floating point as whole numbers over one denominator: the likely fractions, or values near them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
 from math import lcm
-from typing import Any
 
-import numpy as np
+from collc.ir.arrays import Array
 
 __all__ = ["whole"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _MOST = 2**60
 _FINE = 2**30
@@ -20,9 +17,10 @@ _FINE = 2**30
 def whole(columns: Sequence[Array], most: int) -> tuple[list[list[int]], int]:
     """Return columns of values of at least 0 as whole numbers, and their common denominator.
 
-    Values are rounded to fractions of denominators up to ``most``, or all to one fine grid where those have no common
+    Values are rounded to fractions of denominators up to ``most``, or all to one fine grid if those have no common
     denominator of reasonable size.
 
+    >>> import numpy as np
     >>> whole([np.array([0.5, 1 / 3]), np.array([2.0])], 10)
     ([[3, 2], [12]], 6)
     """

@@ -1,37 +1,35 @@
-"""What a solution of the allreduce program reaches for certain: rounded to fractions, repaired and checked by flows."""
+"""The proved bandwidth of a solution of the allreduce program: rounded to fractions, repaired, checked by flows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
-from collc.ir.cuts import FlowNetwork
+from collc.ir.arrays import Array
+from collc.ir.graph.cuts import FlowNetwork
 
 from .allreduce_network import Half, Net
 from .allreduce_rounding import whole
 
 __all__ = ["reached"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
 _DENOMINATORS = (100, 1000, 20_000)
 
 
-def reached(net: Net, roots: Array, held: list[Array], ways: list[list[Array]]) -> Fraction:
-    """Return the bandwidth of an allreduce that exists: that of the solution, mostly, or something near it, or 0.
+def reached(net: Net, roots: Array, held: list[Array], arc_flows: list[list[Array]]) -> Fraction:
+    """Return the bandwidth of an existing allreduce: mostly that of the solution, or a value near it, or 0.
 
-    ``roots`` is x of every kind of rank. Per half ``held`` is c of every kind of pair and ``ways`` what every first
-    rank sends along each of its arcs (nothing without switches). All values are in some one
-    unit of bandwidth, best one in which they are fractions of small denominators; the result is in the topology's.
+    ``roots`` is x of every kind of rank. Per half ``held`` is c of every kind of pair, and ``arc_flows`` are the flows
+    of every first rank along its arcs (empty without switches). All values have the same unit of bandwidth, best one in
+    which they are fractions of small denominators; the result is in the topology's unit.
     """
-    return max((_reached(net, roots, held, ways, most) for most in _DENOMINATORS), default=Fraction(0))
+    return max((_reached(net, roots, held, arc_flows, most) for most in _DENOMINATORS), default=Fraction(0))
 
 
-def _reached(net: Net, roots: Array, held: list[Array], ways: list[list[Array]], most: int) -> Fraction:
-    (x, *rest), denominator = whole([roots, *held, *(flow for half in ways for flow in half)], most)
+def _reached(net: Net, roots: Array, held: list[Array], arc_flows: list[list[Array]], most: int) -> Fraction:
+    (x, *rest), denominator = whole([roots, *held, *(flow for half in arc_flows for flow in half)], most)
     load, carried, flows = [0] * len(net.width), rest[: len(held)], iter(rest[len(held) :])
     for half, c in zip(net.halves, carried, strict=True):
         if net.is_direct:
@@ -44,14 +42,14 @@ def _reached(net: Net, roots: Array, held: list[Array], ways: list[list[Array]],
         return Fraction(0)
     part = min(_part(net, half, x, c) for half, c in zip(net.halves, carried, strict=True))
     together = sum(amount * count for amount, count in zip(x, net.count.tolist(), strict=True))
-    return part * together / denominator / used
+    return Fraction(part * together / denominator / used)
 
 
 def _deliver(net: Net, half: Half, held: list[int], flows: Iterator[list[int]], load: list[int]) -> None:
-    """Lower what pairs hold to what they get, 0 where a switch sends what it has not; add up the load."""
+    """Lower ``held`` to the delivered flow, to 0 if a switch sends more than it receives; add up the load."""
     for rank, count in zip(net.first.tolist(), net.count.tolist(), strict=True):
         balance = [0] * net.num_nodes
-        for arc, amount in zip(half.ways(rank, net.num_ranks).tolist(), next(flows), strict=True):
+        for arc, amount in zip(half.usable_arcs(rank, net.num_ranks).tolist(), next(flows), strict=True):
             balance[half.arcs[0][arc]] -= amount
             balance[half.arcs[1][arc]] += amount
             load[half.budget[arc]] += count * amount

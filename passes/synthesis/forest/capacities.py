@@ -1,4 +1,4 @@
-"""Links as numbers of trees: what is packed, and what comes out."""
+"""Link capacities as numbers of trees, and the packed trees."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import attrs
 
-from collc.ir.cuts import FlowNetwork
+from collc.ir.graph.cuts import FlowNetwork
 from collc.ir.topology import Topology
 
 __all__ = ["Tree", "flow_network", "link_capacities"]
@@ -22,7 +22,7 @@ class Tree:
 
 
 def link_capacities(topology: Topology, per_unit: Fraction) -> list[int]:
-    """Return how many trees each link holds whole: floor(U b) where U is the number for a unit of bandwidth."""
+    """Return how many whole trees each link holds: floor(U b), where U is the number for a unit of bandwidth."""
     whole = [int(kind.bandwidth * per_unit) for kind in topology.classes]
     return [whole[number] for number in topology.link_class.tolist()]
 

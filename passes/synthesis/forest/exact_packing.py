@@ -1,26 +1,26 @@
 """Growing a tree edge by edge, every edge checked by a flow: slow, and always successful (ForestColl, Theorem 12).
 
-A tree that has reached the ranks R needs capacity for its m copies out of every set that holds all of R. So an edge
-from x in R to y outside can be in as many copies as every set with x, without y and without all of R has units to
-spare. The smallest such is found by one flow to y from all supplies and from x without limit. Copies that cannot have
-the edge go back to their root: they have used nothing.
+A tree that has reached the ranks R needs capacity for its m copies out of every set that holds all of R. So the copies
+that can use an edge from x in R to y outside are limited by the spare units of every set with x, without y and without
+all of R. One flow to y, from all supplies and from x without limit, finds the smallest such set. Copies that cannot use
+the edge return to their root and free their capacity.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from collc.ir.cuts import FlowNetwork
+from collc.ir.graph.cuts import FlowNetwork
 
 from .capacities import Tree
 
 __all__ = ["exact_tree", "pack_exactly"]
 
-_TRIED = 8  # edges that some copies can have, to find one for more
+_TRIED = 8  # usable edges to try, to find one for more copies
 
 
 def pack_exactly(num_ranks: int, capacity: dict[tuple[int, int], int], trees: Sequence[int]) -> list[Tree]:
-    """Return what ``pack`` returns, every edge of it checked by a flow. Raises ValueError where there are no trees."""
+    """Return the result of ``pack``, with every edge checked by a flow. Raises ValueError if there are no trees."""
     network = FlowNetwork(num_ranks, ((x, y, c) for (x, y), c in sorted(capacity.items()) if c))
     supply, done = list(trees), list[Tree]()
     short = network.violated(supply, range(num_ranks))
@@ -38,7 +38,7 @@ def pack_exactly(num_ranks: int, capacity: dict[tuple[int, int], int], trees: Se
 def exact_tree(network: FlowNetwork, supply: Sequence[int], root: int) -> Tree:
     """Return a tree of the root with as many copies as its edges allow; afterwards all remaining trees still exist.
 
-    The network and the supplies satisfy the cut condition (else ValueError may be raised); they are left as they are.
+    The network and the supplies must satisfy the cut condition (else ValueError may be raised); they are not changed.
     """
     growing = _Growing(network, supply, root)
     try:
@@ -61,12 +61,12 @@ class _Growing:
         self.tight: list[set[int]] = []
 
     def charge(self, copies: int) -> None:
-        """Give the network back what so many copies use."""
+        """Return the capacity of ``copies`` copies to the network."""
         for x, y in self.edges:
             self.network.add(x, y, copies)
 
     def extend(self) -> None:
-        """Add the edge that most copies can have, among the first few near the root that any can have."""
+        """Add the edge that most copies can use, among the first few usable edges near the root."""
         best, copies, seen = None, 0, 0
         for x, y in self._open():
             room = self._copies(x, y)
@@ -87,7 +87,7 @@ class _Growing:
         self.reached[best[1]] = None
 
     def _open(self) -> Iterator[tuple[int, int]]:
-        """Yield the edges out of what is reached, nearest to the root first, that no tight set rules out."""
+        """Yield the edges out of the reached ranks, nearest to the root first, that no tight set rules out."""
         network = self.network
         for x in self.reached:
             around = [nodes for nodes in self.tight if x in nodes]
@@ -98,7 +98,7 @@ class _Growing:
                     around = [nodes for nodes in self.tight if x in nodes]
 
     def _copies(self, x: int, y: int) -> int:
-        """Return how many copies can have an edge (Theorem 12)."""
+        """Return how many copies can use an edge (Theorem 12)."""
         most, others = min(self.network.between(x, y), self.weight), sum(self.supply)
         supply = list(self.supply)
         supply[x] = others + most

@@ -1,13 +1,13 @@
-"""Growing one tree breadth first under what is left of capacities and cuts.
+"""Growing one tree breadth first within the remaining capacities and cuts.
 
 A tree of multiplicity m takes m units of every arc it uses, and of a set S of ranks m units for every edge out of it,
-but gives m back if its root is in S: its supply no longer has to leave. So S, which has ``slack`` units more than
-its supplies need, stands slack // m + [root in S] edges (ForestColl, Theorem 9). Sets that once were short are
-remembered; what matters of them are bits: ``member[v]`` says which sets hold v, so that one ``&`` tells whether an edge
-leaves a set that stands no more.
+but gives m back if its root is in S: its supply no longer has to leave. So S, which has ``slack`` units more than its
+supplies need, allows slack // m + [root in S] edges (ForestColl, Theorem 9). Sets that once were short form a pool.
+They are stored as bits: ``member[v]`` are the sets that hold v, so that one ``&`` tells whether an edge leaves a full
+set.
 
-Sets of ranks are bitmasks as well. All that is grown lies in layers, and a rank takes the arc of which most is left
-among those from the layer above; so trees are as low as what is left allows, and arcs wear evenly.
+Sets of ranks are bitmasks as well. Trees grow in layers, and a rank takes the arc with most remaining capacity from the
+layer above. So trees are as low as the remaining capacity allows, and arcs are used evenly.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def bits(mask: int) -> Iterator[int]:
 
 
 class Growth:
-    """A tree as it grows: ``edges`` parents first, ``crossed[i]`` how many of them leave pooled set i."""
+    """A growing tree: ``edges`` parents first, ``crossed[i]`` how many of them leave pooled set i."""
 
     __slots__ = ("crossed", "edges", "height")
 
@@ -39,9 +39,9 @@ class Growth:
 
 
 class Residual:
-    """What is left: capacity of arcs, supply of ranks, slack of the sets in the pool.
+    """The remaining capacity of arcs, supply of ranks, and slack of the sets in the pool.
 
-    ``into[y][x]`` is the capacity from x to y; ``onward[x]`` and ``inward[y]`` are the ranks with any.
+    ``into[y][x]`` is the capacity from x to y; ``onward[x]`` and ``inward[y]`` are the ranks with some.
     """
 
     def __init__(self, num_ranks: int, capacity: dict[tuple[int, int], int], supply: Sequence[int]) -> None:
@@ -59,7 +59,7 @@ class Residual:
         self.slack: list[int] = []
 
     def farthest(self, root: int) -> int:
-        """Return how many hops the farthest rank is from another."""
+        """Return the hops from a root to the farthest rank."""
         reached, front, hops = 1 << root, 1 << root, -1
         while front:
             onward, hops = 0, hops + 1
@@ -70,14 +70,14 @@ class Residual:
         return hops
 
     def pool(self, nodes: Iterable[int], slack: int) -> None:
-        """Remember a set of ranks, which so far stands ``slack`` units."""
+        """Add a set of ranks with ``slack`` spare units to the pool."""
         bit = 1 << len(self.slack)
         self.slack.append(slack)
         for v in nodes:
             self.member[v] |= bit
 
     def take(self, tree: Tree, crossed: dict[int, int], sign: int = 1) -> None:
-        """Take what a tree needs; with a sign of -1 give it back."""
+        """Take the capacity of a tree; with a sign of -1 give it back."""
         weight = sign * tree.weight
         into, onward, inward = self.into, self.onward, self.inward
         for x, y in tree.edges:
@@ -96,7 +96,7 @@ class Residual:
             self.slack[i] += weight
 
     def crossings(self, tree: Tree) -> dict[int, int]:
-        """Return how many edges of a tree leave each pooled set, where any do."""
+        """Return how many edges of a tree leave each pooled set, for the sets that some leave."""
         crossed: dict[int, int] = {}
         for x, y in tree.edges:
             for i in bits(self.member[x] & ~self.member[y]):
@@ -104,14 +104,14 @@ class Residual:
         return crossed
 
     def grow(self, root: int, weight: int) -> Growth:
-        """Return a tree that fits ``weight`` times, as low as may be.
+        """Return a tree that fits ``weight`` times, as low as possible.
 
-        The search never turns back, so it may end before the tree spans all ranks though there are others that do.
+        The search never backtracks, so the tree may not span all ranks though others do.
         """
         into, onward, inward, member = self.into, self.onward, self.inward, self.member
         at_root = member[root]
-        stands = [s // weight + (at_root >> i & 1) for i, s in enumerate(self.slack)]
-        shut = sum(1 << i for i, s in enumerate(stands) if s == 0)
+        allowed = [s // weight + (at_root >> i & 1) for i, s in enumerate(self.slack)]
+        full = sum(1 << i for i, s in enumerate(allowed) if s == 0)
         growth = Growth()
         edges, crossed = growth.edges, growth.crossed
         missing = (1 << self.num_ranks) - 1 & ~(1 << root)
@@ -135,7 +135,7 @@ class Residual:
                         above ^= bit
                         x = bit.bit_length() - 1
                         left = caps[x]
-                        if left > most and not member[x] & not_y & shut:
+                        if left > most and not member[x] & not_y & full:
                             best, most = x, left
                     if best < 0:
                         continue
@@ -148,8 +148,8 @@ class Residual:
                         leaves ^= bit
                         i = bit.bit_length() - 1
                         times = crossed[i] = crossed.get(i, 0) + 1
-                        if times >= stands[i]:
-                            shut |= bit
+                        if times >= allowed[i]:
+                            full |= bit
             if not found:
                 break
             growth.height += 1

@@ -1,13 +1,13 @@
-"""What the forest scheduler cannot take, each with one message that says where and what to do about it."""
+"""Checks of the forest scheduler's input; each message names the place and the remedy."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
+from collc.ir.arrays import Array
 from collc.ir.collective import Collective
 from collc.ir.diagnostic import error
 from collc.ir.topology import Topology
@@ -16,26 +16,24 @@ from ..operations import require_commutative
 
 __all__ = ["COLLECTIVES", "check_inputs", "require_balanced"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
-#: the collectives that spanning trees do
+#: the collectives of spanning trees
 COLLECTIVES = ("allgather", "reduce-scatter", "allreduce", "broadcast", "reduce")
 
-_SWITCHES_LOSE = "a switch passes on what it takes in and cannot copy, so what is more one way is lost"
-_RANKS_LOSE = "every rank takes in and passes on the same data, so what is more one way is most often a mistake"
+_SWITCHES_LOSE = "a switch forwards data and cannot copy, so the larger bandwidth is partly lost"
+_RANKS_LOSE = "every rank receives and forwards the same data, so different bandwidths are mostly a mistake"
 _INSTEAD = {"alltoall": "`flow` schedules alltoall, on networks without switches"}
 
 
 def check_inputs(topology: Topology, collective: Collective, unbalanced: bool = False) -> None:
     """Raise unless there are trees for this collective on this network.
 
-    C0503 (a collective that is no matter of spanning trees), C0580 (a link without bandwidth), C0582 (a switch that
-    nothing passes through), C0581 (a node with more bandwidth in than out, or less), C0593 (an operation that needs an
-    order), C0301 (ranks without a way between them). A broadcast needs ways from its root only, a reduce to it.
+    C0503 (a collective without spanning trees), C0580 (a link without bandwidth), C0582 (a switch that no route can
+    pass), C0581 (a node whose bandwidth in and out differ), C0593 (an operation that needs an order), C0301 (ranks
+    without a route between them). A broadcast needs routes from its root only, a reduce to it.
 
-    Trees of all ranks do not need networks that balance (Theorem 10), but networks that do not have mostly lost a link:
-    who means it says so, ``unbalanced``. Switches need balance as far as trees use them, which shows when they are
-    removed: :func:`require_balanced` says then what is wrong with the network. One root may have links one way only.
+    Trees of all ranks do not need balanced networks (Theorem 10), but unbalanced networks have mostly lost a link by
+    mistake. ``unbalanced`` allows them. Switches need balance as far as trees use them, which shows when they are
+    removed; :func:`require_balanced` then reports the node. With one root, links may have one direction only.
     """
     if collective.kind not in COLLECTIVES:
         raise error(
@@ -53,7 +51,7 @@ def check_inputs(topology: Topology, collective: Collective, unbalanced: bool = 
         if not unbalanced:
             require_balanced(topology, range(topology.num_nodes))
     else:
-        _require_ways(topology, collective.root, collective.kind == "broadcast")
+        _require_routes(topology, collective.root, collective.kind == "broadcast")
 
 
 def require_balanced(topology: Topology, nodes: Iterable[int]) -> None:
@@ -62,14 +60,14 @@ def require_balanced(topology: Topology, nodes: Iterable[int]) -> None:
     for node in nodes:
         if into[node] != out[node]:
             switch = node >= topology.num_ranks
-            found = f"{_shown(topology, into[node])} in and {_shown(topology, out[node])} out"
-            hint = f"write `<->`, or give the links of the {'switch' if switch else 'rank'} as much bandwidth both ways"
+            found = f"{_bandwidth_text(topology, into[node])} in and {_bandwidth_text(topology, out[node])} out"
+            hint = f"write `<->`, or give the links of the {'switch' if switch else 'rank'} equal bandwidth in and out"
             raise error(
                 "C0581",
                 f"{'switch' if switch else 'rank'} {topology.names[node]} of `{topology.name}` has {found}, "
                 "needed as much out as in",
                 notes=[_SWITCHES_LOSE if switch else _RANKS_LOSE],
-                hint=hint if switch else f"{hint}; where links are meant so, `using forest {{ unbalanced: true }}`",
+                hint=hint if switch else f"{hint}; to allow it, write `using forest {{ unbalanced: true }}`",
                 exit_status=3,
             )
 
@@ -100,14 +98,14 @@ def _require_two_way_switches(topology: Topology) -> None:
         raise error(
             "C0582",
             f"switch {topology.names[switch]} of `{topology.name}` has {only}, and no link {'out' if is_in else 'in'}",
-            notes=["a switch passes data on: it needs links in and links out"],
-            hint="write `<->` where links should go both ways, or leave the switch out",
+            notes=["a switch forwards data: it needs links in and links out"],
+            hint="write `<->` for links in both directions, or leave the switch out",
             exit_status=3,
         )
 
 
 def _require_neighbours(topology: Topology) -> None:
-    """Raise C0582 at the first switch whose links both ways all lead to a single node."""
+    """Raise C0582 at the first switch all of whose links, in and out, join a single node."""
     ends = np.concatenate([np.stack([topology.src, topology.dst], 1), np.stack([topology.dst, topology.src], 1)])
     pairs = np.unique(ends[ends[:, 0] != ends[:, 1]].astype(np.int64), axis=0)
     neighbours = np.bincount(pairs[:, 0], minlength=topology.num_nodes)
@@ -118,14 +116,14 @@ def _require_neighbours(topology: Topology) -> None:
             raise error(
                 "C0582",
                 f"switch {topology.names[switch]} of `{topology.name}` has links to {topology.names[only]} alone",
-                notes=["nothing passes through a switch with a single neighbour"],
+                notes=["no route passes through a switch with a single neighbour"],
                 hint="add the links that are missing, or leave the switch out",
                 exit_status=3,
             )
 
 
-def _require_ways(topology: Topology, root: int, outward: bool) -> None:
-    """Raise C0301 unless there is a way from the root to every rank, or from every rank to it."""
+def _require_routes(topology: Topology, root: int, outward: bool) -> None:
+    """Raise C0301 unless there is a route from the root to every rank, or from every rank to it."""
     hops = topology.hops_from(root) if outward else topology.hops_to(root)
     missing = np.flatnonzero(hops[: topology.num_ranks] < 0)
     if len(missing):
@@ -156,7 +154,7 @@ def _link(topology: Topology, link: int) -> str:
     return f"{topology.names[topology.src[link]]} -> {topology.names[topology.dst[link]]}"
 
 
-def _shown(topology: Topology, bandwidth: Fraction) -> str:
+def _bandwidth_text(topology: Topology, bandwidth: Fraction) -> str:
     if topology.unit == "link":
         return f"{bandwidth} link unit{'' if bandwidth == 1 else 's'}"
     return f"{float(bandwidth / 10**9):g} GB/s"

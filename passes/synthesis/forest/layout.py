@@ -1,21 +1,21 @@
-"""How a network of switches is built: what lies below a switch, what above, and which neighbours belong together."""
+"""The tiers of a network of switches: the nodes below and above a switch, and the groups of its neighbours."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from collc.ir.cuts import FlowNetwork
+from collc.ir.graph.cuts import FlowNetwork
 
 from .splitting import bits
 
 __all__ = ["Layout"]
 
-#: pairs worth telling apart on one tier: as many as 1,024 ranks have with 128 others each
+#: the most pairs on one tier that are distinguished: 1,024 ranks with 128 others each
 _MOST_PAIRS = 1 << 17
 
 
 class Layout:
-    """The tiers of a network as it was before any switch went.
+    """The tiers of a network before the removal of any switch.
 
     The *level* of a node is how far it is from the nearest rank. Switches are *alike* that have the same level and the
     same widest link down: the leaves of a fat tree, the switches inside boxes, the fabrics between them.
@@ -60,15 +60,16 @@ class Layout:
         return sorted(switches, key=lambda v: (-self.level[v], v))
 
     def grain(self, switch: int) -> int:
-        """Return how little capacity is worth a pair of its own, were all capacity of switches of a kind so divided."""
+        """Return the least capacity of a pair, so that the switches of a kind have at most ``_MOST_PAIRS`` pairs."""
         return max(1, self._total[self.kind[switch]] // _MOST_PAIRS)
 
     def groups(self, switch: int, neighbours: Iterable[int], tight: Sequence[int] = ()) -> list[list[int]]:
-        """Divide the neighbours that a switch has by now: those of a group need not be joined through it.
+        """Divide the present neighbours of a switch; those of a group need not be joined through it.
 
-        What was not below the switch from the start is one group. What was is divided by what stays connected without
-        switches that are higher, or as high and no wider; and by tight cuts that the switch is on the other side of
-        (``tight`` are the cuts that each node is inside, as bits). Where that leaves one group, every neighbour is one.
+        The neighbours that were not below the switch from the start are one group. The others are divided into parts
+        that stay connected without switches that are higher, or as high and no wider. Tight cuts with the switch on the
+        other side also join neighbours (``tight`` are the cuts that each node is inside, as bits). If that leaves one
+        group, every neighbour is its own group.
         """
         nodes = sorted(neighbours)
         down = [u for u in nodes if u in self.below[switch]]
@@ -111,7 +112,7 @@ class Layout:
         return self._parts[kind]
 
     def _in_homes(self, kind: tuple[int, int]) -> list[tuple[int, int]]:
-        """Return for every node its place below the first switch of a kind that it hangs from, and that switch."""
+        """Return for every node its place below the first switch of a kind above it, and that switch."""
         if kind not in self._places:
             place = [(0, v) for v in range(len(self.joined))]
             count: dict[int, int] = {}

@@ -1,9 +1,9 @@
-"""How fast trees can be, and how many of them a rank sends: the bottleneck cut, k and the trees a link holds.
+"""The least time of trees, and their number per rank: the bottleneck cut, k and the trees per link.
 
 ForestColl, sections 4.2 and 4.5, appendices C.1 and C.4. A rank r of supply s sends s k trees (s is 1 for every rank of
 an allgather, 1 for the root alone of a broadcast), and a link of bandwidth b holds floor(U b) of them, each parallel
-link for itself. Trees exist if and only if every set of nodes that leaves out a rank lets its own out (Theorem 5),
-and then take U/k times the shard (Theorem 13). Everything is exact: fractions outside, integers inside.
+link separately. Trees exist if and only if the links out of every set of nodes that lacks a rank hold the trees of its
+ranks (Theorem 5). They then take U/k times the shard (Theorem 13). All is exact: fractions outside, integers inside.
 """
 
 from __future__ import annotations
@@ -12,24 +12,23 @@ import heapq
 from collections.abc import Sequence
 from fractions import Fraction
 from math import floor
-from typing import Any
 
 import attrs
 import numpy as np
 
-from collc.ir.bottleneck import cut_ratio, leaving, sinks_to_see, whole_bandwidths, worst_ratio
+from collc.ir.arrays import Array
+from collc.ir.graph.bottleneck import cut_ratio, leaving, sinks_to_see, whole_bandwidths, worst_ratio
+from collc.ir.ragged import inverse
 from collc.ir.topology import LinkClass, Topology
 
 from .capacities import flow_network, link_capacities
 
 __all__ = ["Choice", "Fixed", "Optimum", "bundled", "certified", "choose", "fixed", "is_balanced", "optimum"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
 
 @attrs.frozen
 class Optimum:
-    """What no trees can beat and some reach.
+    """The optimum of trees.
 
     ``one_over_x`` is the time of one rank's shard per byte, in the topology's unit of bandwidth: the bottleneck cut's
     supply over its bandwidth. ``cut`` is the set of nodes (ascending) that proves it. ``k`` trees a unit of supply
@@ -63,31 +62,32 @@ class Fixed:
 
 @attrs.frozen
 class Choice:
-    """A number of trees: ``tried`` are the k that were, each with its bandwidth as a part of the optimal one."""
+    """A choice of the number of trees: ``tried`` are the k tried, each with its part of the optimal bandwidth."""
 
     optimum: Optimum
-    taken: Optimum | Fixed
+    chosen: Optimum | Fixed
     tried: tuple[tuple[int, Fraction], ...]
 
     @property
     def k(self) -> int:
-        return self.taken.k
+        """Trees per root."""
+        return self.chosen.k
 
     @property
     def per_unit(self) -> Fraction:
-        """How many trees a unit of bandwidth holds; what a link holds is this times its bandwidth, rounded down."""
-        return self.taken.per_unit
+        """Trees per unit of bandwidth; a link holds this times its bandwidth, rounded down."""
+        return self.chosen.per_unit
 
     @property
-    def given_up(self) -> Fraction:
+    def lost_bandwidth(self) -> Fraction:
         """The part of the optimal bandwidth that fewer trees cannot reach: 0 at the optimum."""
-        return 1 - _part(self.optimum, self.taken)
+        return 1 - _part(self.optimum, self.chosen)
 
 
 def optimum(topology: Topology, supply: Sequence[int]) -> Optimum:
     """Return the least time of a forest and the fewest trees that reach it (Theorem 1, Proposition 3).
 
-    ``supply[r]`` is how often rank r sends k trees; switches send none. Raises C0301 where data cannot reach a rank.
+    ``supply[r]`` is how often rank r sends k trees; switches send none. Raises C0301 if data cannot reach a rank.
     """
     ratio, cut = worst_ratio(topology, supply)
     if not ratio:
@@ -100,9 +100,9 @@ def optimum(topology: Topology, supply: Sequence[int]) -> Optimum:
 def fixed(topology: Topology, supply: Sequence[int], k: int, known: Sequence[tuple[int, ...]] = ()) -> Fixed:
     """Return the least U with which k trees a unit of supply exist where links hold floor(U b) (Theorems 13 to 15).
 
-    A cut that is too small for its trees says exactly how large U must be; the sweep goes on from there. U only rises,
-    from one fraction of the kind j/b to another, and none is passed over. ``known`` are sets of nodes to begin with
-    (each leaves out a rank): cuts of the optimum and of other k save flows.
+    A cut that is too small for its trees tells exactly how large U must be, and the sweep continues from there. U only
+    rises, from one fraction of the form j/b to the next, and skips none. ``known`` are sets of nodes to begin with
+    (each lacks a rank): cuts of the optimum and of other k save flows.
     """
     first = list(known) or [worst_ratio(topology, supply)[1]]
     found, cut = Fraction(0), tuple[int, ...]()
@@ -126,10 +126,10 @@ def fixed(topology: Topology, supply: Sequence[int], k: int, known: Sequence[tup
 
 
 def certified(topology: Topology, supply: Sequence[int], claim: Optimum | Fixed) -> bool:
-    """Return whether the claim's cut proves that nothing is better, in O(links): no flows, no trust in the search.
+    """Return whether the claim's cut proves that no trees are better, in O(links): no flows, no trust in the search.
 
-    An optimum: the cut's ratio is what is claimed, and k is the fewest. A fixed k: any fewer trees a unit of bandwidth,
-    and the cut would let too few out. That the claim can be reached, the trees themselves must show.
+    An optimum: the cut has the claimed ratio, and k is the fewest. A fixed k: with fewer trees per unit of bandwidth,
+    the cut lets too few out. The trees themselves must prove that the claim can be reached.
     """
     inside = set(claim.cut)
     if not claim.cut:
@@ -149,12 +149,12 @@ def certified(topology: Topology, supply: Sequence[int], claim: Optimum | Fixed)
 def choose(
     topology: Topology, supply: Sequence[int], k: int | str | None = None, most: int = 10, balanced: bool = False
 ) -> Choice:
-    """Return how many trees to send: as many as Proposition 3 wants (None), k of them, or what a search finds.
+    """Return the number of trees: that of Proposition 3 (None), ``k``, or the result of a search.
 
-    ``"auto"`` takes the optimum where its k is at most ``most``, else the k up to ``most`` of the best bandwidth (the
-    fewest of equals): bandwidth is not monotone in k. ``balanced`` passes over k that upset the balance of the nodes
-    (see :func:`is_balanced`), and takes the optimum where none is left. ``"fewest"`` takes the least k that reaches
-    the optimal bandwidth: links off the bottleneck may have a rest that holds no whole tree.
+    ``"auto"`` chooses the optimum if its k is at most ``most``, else the k up to ``most`` with the best bandwidth (the
+    fewest of equals): bandwidth is not monotone in k. ``balanced`` skips k that upset the balance of the nodes (see
+    :func:`is_balanced`), and chooses the optimum if none is left. ``"fewest"`` chooses the least k that reaches the
+    optimal bandwidth: links off the bottleneck may have a rest that holds no whole tree.
     """
     best = optimum(topology, supply)
     if k is None or k == best.k or (k == "auto" and best.k <= most):
@@ -167,15 +167,15 @@ def choose(
         found.append(fixed(topology, supply, number, list(cuts)))
         cuts[found[-1].cut] = None
     usable = [one for one in found if not (balanced and k == "auto") or is_balanced(topology, one.per_unit)]
-    taken = min(usable, key=lambda one: (one.one_over_x, one.k), default=best)
-    return Choice(best, taken, tuple((one.k, _part(best, one)) for one in found))
+    chosen = min(usable, key=lambda one: (one.one_over_x, one.k), default=best)
+    return Choice(best, chosen, tuple((one.k, _part(best, one)) for one in found))
 
 
 def is_balanced(topology: Topology, per_unit: Fraction) -> bool:
     """Return whether as many whole trees fit into every node as out of it.
 
-    Switches can only be split off so. It holds of any ``per_unit`` where every link has one of the same bandwidth in
-    the opposite direction, and at the optimum wherever bandwidths balance; elsewhere rounding down may upset it.
+    Only such switches can be split off. It is true for any ``per_unit`` if every link has one of the same bandwidth in
+    the opposite direction, and at the optimum if bandwidths balance; otherwise rounding down may upset it.
     """
     surplus = [0] * topology.num_nodes
     held = link_capacities(topology, per_unit)
@@ -194,9 +194,7 @@ def bundled(topology: Topology) -> tuple[Topology, Array]:
     keys = topology.src.astype(np.int64) * topology.num_nodes + topology.dst
     _, first, group = np.unique(keys, return_index=True, return_inverse=True)
     order = np.argsort(first, kind="stable")
-    number = np.empty_like(order)
-    number[order] = np.arange(len(order))
-    bundle = number[group.ravel()]
+    bundle = inverse(order)[group.ravel()]
     counts = np.zeros((len(order), len(topology.classes)), dtype=np.int64)
     np.add.at(counts, (bundle, topology.link_class), 1)
     links = list[tuple[int, int, LinkClass]]()
@@ -213,7 +211,7 @@ def bundled(topology: Topology) -> tuple[Topology, Array]:
 
 
 def _fewest(topology: Topology, supply: Sequence[int], best: Optimum, balanced: bool) -> Optimum | Fixed:
-    """Return the least k at which floor(U b) with U = k/x* lets all trees out; cuts seen rule out most k unswept."""
+    """Return the least k at which links of floor(U b), U = k/x*, hold all trees; known cuts rule out most k."""
     cuts, sinks = [best.cut], sinks_to_see(topology, supply)
     for k in range(1, best.k):
         per_unit = k * best.one_over_x
@@ -241,13 +239,13 @@ def _widths(topology: Topology, nodes: tuple[int, ...]) -> list[tuple[Fraction, 
 
 def _least(topology: Topology, supply: Sequence[int], k: int, nodes: tuple[int, ...]) -> Fraction:
     """Return the least U at which the links out of a set hold the trees of its ranks: sum floor(U b) >= k supply(S)."""
-    wanted = k * sum(supply[node] for node in nodes if node < topology.num_ranks)
+    needed = k * sum(supply[node] for node in nodes if node < topology.num_ranks)
     rows = _widths(topology, nodes)
-    per_unit = Fraction(wanted) / sum(width * links for width, links in rows) if wanted else Fraction(0)
+    per_unit = Fraction(needed) / sum(width * links for width, links in rows) if needed else Fraction(0)
     held = sum(floor(width * per_unit) * links for width, links in rows)
     next_tree = [((floor(width * per_unit) + 1) / width, width, links) for width, links in rows]
     heapq.heapify(next_tree)
-    while held < wanted:
+    while held < needed:
         per_unit, width, links = next_tree[0]
         held += links
         heapq.heapreplace(next_tree, (per_unit + 1 / width, width, links))

@@ -1,18 +1,17 @@
-"""Orbit trees: on a Cayley digraph a few trees at rank 0, moved by the group, are a forest that loads links alike.
+"""Orbit trees: on a Cayley digraph a few trees at rank 0, moved by the group, form a forest that loads links equally.
 
-A topology with a regular symmetry has the links out of rank r at places 0 .. d-1, and multiplying on the left keeps
+A topology with a regular symmetry has the links out of rank r at places 0 .. d-1, and multiplication on the left keeps
 places. So the images of a tree at rank 0 together use every link of place p as often as the tree has edges of place p.
-All of the N-1 ranks that rank 0's data must reach cross some link, k(N-1) edges for k trees; if place p has its share
-of them, in the proportion of its bandwidth, then every rank receives at its full bandwidth all the time: the cut of a
-single rank, met exactly.
+k trees have k(N-1) edges. If place p has its share of them, in proportion to its bandwidth, every rank always receives
+at its full bandwidth: the bound of the cut around a single rank, met exactly.
 
-Such trees come from labels. Give every rank a label, rank 0 the least, and let a rank be reached through any link from
-a rank with a smaller label: whatever the ranks choose, the choices are trees. So all that is left is a flow of the
-ranks over the places (:func:`..balance.route`). Distances are labels, and enough where arcs are all equivalent (rings,
-square tori, hypercubes, complete graphs). Elsewhere the flow names places to which too many ranks are confined;
-some of those get larger labels, which opens more places to them, and mostly not more than the diameter.
+Such trees come from labels. Every rank has a label, rank 0 the least, and may be reached through any link from a rank
+with a smaller label. Any choice of these links gives trees, so only a flow of the ranks over the places is left to find
+(:func:`..breadth_first.balance.assign`). Distances are labels, and are enough if all arcs are equivalent (rings, square
+tori, hypercubes, complete graphs). Otherwise the flow names places to which too many ranks are confined. Some of these
+ranks get larger labels, mostly not above the diameter, which opens more places to them.
 
-Beside parallel links this may find nothing though trees exist: all trees at a rank have the same labels here.
+With parallel links this may find no trees though they exist: all trees at a rank have the same labels here.
 """
 
 from __future__ import annotations
@@ -20,32 +19,29 @@ from __future__ import annotations
 from collections import Counter
 from fractions import Fraction
 from math import lcm
-from typing import Any
 
 import attrs
 import numpy as np
 
-from collc.ir.arrays import fit
+from collc.ir.arrays import Array, fit
 from collc.ir.group import Group
 from collc.ir.topology import Topology
 
-from ..balance import route
+from ..breadth_first.balance import assign
 
 __all__ = ["OrbitForest", "orbit_forest"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
 _DEEPER = (0, 1, 2, 4, 8, 16, 32)  # labels beyond the diameter, tried in turn
-_ROUNDS = 60  # of relabelling, in each
-_MOST_TREES = 1 << 12  # at a rank
+_ROUNDS = 60  # rounds of relabelling, for each
+_MOST_TREES = 1 << 12  # per rank
 
 
 @attrs.frozen(eq=False)
 class OrbitForest:
-    """Trees as columns, as :class:`collc.ir.schedule.Forest` has them, of weight ``weight[t]`` out of ``trees`` a root.
+    """Trees as columns of :class:`collc.ir.schedule.Forest`, of weight ``weight[t]`` out of ``trees`` per root.
 
-    Edge i belongs to tree ``tree[i]`` and runs from ``parent[i]`` to ``child[i]`` over ``link[i]``; rows of a tree
-    stand together, parents first. Links at place p of their rank are in ``load[p]`` trees each, counted with weight.
+    Edge i belongs to tree ``tree[i]`` and leads from ``parent[i]`` to ``child[i]`` over ``link[i]``; rows of a tree are
+    contiguous, parents first. Links at place p of their rank are in ``load[p]`` trees each, counted with weight.
     """
 
     trees: int
@@ -60,10 +56,10 @@ class OrbitForest:
 
 
 def orbit_forest(topology: Topology, trees: int | None = None) -> OrbitForest | None:
-    """Return trees that load all links in the proportion of their bandwidths, or None where no such trees are found.
+    """Return trees that load all links in proportion to their bandwidths, or None if the search finds none.
 
-    ``trees`` is their number at a rank; unless given, the least for which loads can be in proportion. None is also
-    returned where it cannot be so, and without a regular symmetry, with switches, or for a single rank.
+    ``trees`` is their number per rank (default: the least for which loads can be in proportion). Also returns None if
+    loads cannot be in proportion, without a regular symmetry, with switches, or for a single rank.
     """
     view = _view(topology)
     if view is None:
@@ -85,7 +81,7 @@ def orbit_forest(topology: Topology, trees: int | None = None) -> OrbitForest | 
 class _View:
     """The network around rank 0: over place p rank v is reached from ``tails[v][p]`` and reaches ``heads[v][p]``.
 
-    Loops are left out, so ranks are where they are reached from at places that carry nothing.
+    Loops are not used: at their places a rank is its own tail.
     """
 
     group: Group
@@ -116,7 +112,7 @@ def _view(topology: Topology) -> _View | None:
     return _View(group, tails.tolist(), heads.tolist(), shares, topology.hops_from(0).tolist())
 
 
-# ---- over which place every rank is reached
+# ---- the place over which every rank is reached
 
 
 class _Labels:
@@ -131,22 +127,22 @@ class _Labels:
         label, own = self.label, self.label[rank]
         return sum(1 << place for place, x in enumerate(self.view.tails[rank]) if label[x] < own)
 
-    def delay(self, rank: int, later: int) -> None:
-        self.label[rank] = later
+    def relabel(self, rank: int, new_label: int) -> None:
+        self.label[rank] = new_label
         for v in {rank, *self.view.heads[rank]}:
             self.masks[v] = self._mask(v)
 
-    def later(self, rank: int, confined: int) -> int | None:
-        """Return the least label with which a rank is reached over other places than it is confined to."""
+    def new_label(self, rank: int, confined: int) -> int | None:
+        """Return the least label with which a rank can be reached over other places than it is confined to."""
         tails = enumerate(self.view.tails[rank])
         ahead = [self.label[x] for place, x in tails if not confined >> place & 1 and x != rank]
         return max(min(ahead), self.label[rank]) + 1 if ahead else None
 
-    def harm(self, rank: int, later: int, confined: int) -> int | None:
-        """Return how much a delay closes to others, or None where it closes the last place to one of them."""
+    def harm(self, rank: int, new_label: int, confined: int) -> int | None:
+        """Return how many places a larger label closes to others, or None if it closes the last place of one."""
         harm, own = 0, self.label[rank]
         for head in self.view.heads[rank]:
-            if own < self.label[head] <= later:
+            if own < self.label[head] <= new_label:
                 closed = sum(1 << place for place, x in enumerate(self.view.tails[head]) if x == rank)
                 rest = self.masks[head] & ~closed
                 if not rest:
@@ -154,28 +150,28 @@ class _Labels:
                 harm += 1 + len(self.view.places) * (not rest & ~confined)
         return harm
 
-    def open(self, confined: int, wanted: int, most: int) -> bool:
-        """Delay as many ranks as wanted that are confined to some places; say whether there were any."""
+    def open(self, confined: int, count: int, most: int) -> bool:
+        """Give larger labels to up to ``count`` ranks that are confined to some places; return whether any changed."""
         offers = []
         for rank, mask in enumerate(self.masks):
-            later = self.later(rank, confined) if rank and not mask & ~confined else None
-            if later is not None and later <= most:
-                harm = self.harm(rank, later, confined)
+            new_label = self.new_label(rank, confined) if rank and not mask & ~confined else None
+            if new_label is not None and new_label <= most:
+                harm = self.harm(rank, new_label, confined)
                 if harm is not None:
-                    offers.append((later, harm, rank))
+                    offers.append((new_label, harm, rank))
         done = 0
-        for later, harm, rank in sorted(offers):
+        for new_label, harm, rank in sorted(offers):
             # others may have moved since
-            if self.later(rank, confined) == later and self.harm(rank, later, confined) == harm:
-                self.delay(rank, later)
+            if self.new_label(rank, confined) == new_label and self.harm(rank, new_label, confined) == harm:
+                self.relabel(rank, new_label)
                 done += 1
-                if done == wanted:
+                if done == count:
                     break
         return done > 0
 
 
 def _choices(view: _View, number: int, load: list[int]) -> tuple[Array, Array] | None:
-    """Return the place over which tree i reaches rank v, at [v, i] (row 0 means nothing), and the labels."""
+    """Return the place over which tree i reaches rank v, at [v, i] (row 0 is unused), and the labels."""
     for deeper in _DEEPER:
         chosen = _shallow_choices(view, number, load, max(view.hops) + deeper)
         if chosen is not None:
@@ -184,14 +180,14 @@ def _choices(view: _View, number: int, load: list[int]) -> tuple[Array, Array] |
 
 
 def _shallow_choices(view: _View, number: int, load: list[int], most: int) -> tuple[Array, Array] | None:
-    """Return what ``_choices`` does, with labels of ``most`` or less."""
+    """Return the result of ``_choices`` with labels of at most ``most``."""
     labels = _Labels(view)
     for _ in range(_ROUNDS):
         kinds = Counter(labels.masks[1:])
         links = [[place for place in view.places if mask >> place & 1] for mask in kinds]
-        flow, confined = route(links, [count * number for count in kinds.values()], dict(enumerate(load)))
+        flow, confined = assign(links, [count * number for count in kinds.values()], dict(enumerate(load)))
         if confined is None:
-            return _dealt(labels.masks, dict(zip(kinds, flow, strict=True)), number), np.array(labels.label)
+            return _distribute(labels.masks, dict(zip(kinds, flow, strict=True)), number), np.array(labels.label)
         excess = number * sum(count for mask, count in kinds.items() if not mask & ~confined)
         excess -= sum(amount for place, amount in enumerate(load) if confined >> place & 1)
         if not labels.open(confined, -(-excess // number), most):
@@ -199,20 +195,20 @@ def _shallow_choices(view: _View, number: int, load: list[int], most: int) -> tu
     return None
 
 
-def _dealt(masks: list[int], flow: dict[int, dict[int, int]], number: int) -> Array:
-    """Deal the places over which the ranks of a mask are reached to those ranks, ``number`` each."""
+def _distribute(masks: list[int], flow: dict[int, dict[int, int]], number: int) -> Array:
+    """Distribute the places of a mask to its ranks, ``number`` each."""
     decks = {
         mask: iter([p for p, times in sorted(split.items()) for _ in range(times)]) for mask, split in flow.items()
     }
-    dealt = [[next(decks[mask]) for _ in range(number)] for mask in masks[1:]]
-    return np.array([[0] * number, *dealt], dtype=np.int64)
+    distributed = [[next(decks[mask]) for _ in range(number)] for mask in masks[1:]]
+    return np.array([[0] * number, *distributed], dtype=np.int64)
 
 
 # ---- the same from every rank
 
 
 def _moved(topology: Topology, view: _View, places: Array, labels: Array, load: list[int]) -> OrbitForest:
-    """Return the images of the trees at rank 0 under all group elements, those of an element one after the other."""
+    """Return the images of the trees at rank 0 under all group elements, element by element."""
     ranks, degree = len(labels), len(view.shares)
     order = np.argsort(labels, kind="stable")[1:]  # rank 0 is first
     columns, weight = np.unique(places[order], axis=1, return_counts=True)

@@ -1,9 +1,9 @@
-"""What can be said of a forest beside its cost: what fewer trees give up, and what other trees might reach."""
+"""A report on a forest beside its cost: the loss by fewer trees, and the bound for other trees."""
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -12,18 +12,21 @@ from collc.ir.spec import Problem
 from .allreduce_program import AllreduceBound
 from .scheduler import ForestScheduler
 
+if TYPE_CHECKING:
+    from ...base import Pass
+
 __all__ = ["ForestReport", "report"]
 
 
 @attrs.frozen
 class ForestReport:
-    """``one_over_x`` is the least that trees from these roots take (as :attr:`collc.ir.cost.ForestCost.one_over_x`, but
-    in the topology's unit), reached by ``k`` trees a root. Of an allreduce it is both phases after each other; nothing
-    where it goes through one rank, since the phases then use different directions of links.
+    """``one_over_x`` is the least time of trees from these roots, reached by ``k`` trees per root.
 
-    ``tried`` are the numbers of trees that were looked at, each with its part of the best bandwidth. ``allreduce``
-    bounds what an allreduce may reach whose ranks are roots of different amounts; nothing for other collectives, and
-    where the program would be too large.
+    It is that of :class:`~collc.ir.costs.cost.ForestCost`, in the topology's unit. For an allreduce it is both phases,
+    one after the other; None for an allreduce through one rank, whose phases use different directions of links.
+
+    ``tried`` are the numbers of trees tried, each with its part of the best bandwidth. ``allreduce`` bounds an
+    allreduce whose ranks are roots of different amounts; None for other collectives, and if the program is too large.
     """
 
     one_over_x: Fraction | None
@@ -32,10 +35,10 @@ class ForestReport:
     allreduce: AllreduceBound | None
 
 
-def report(scheduler: Any, problem: Problem, bound: AllreduceBound | None) -> ForestReport | None:
-    """Return what a :class:`ForestScheduler` has to say of a problem it solved; nothing for other schedulers.
+def report(scheduler: Pass, problem: Problem, bound: AllreduceBound | None) -> ForestReport | None:
+    """Return the report of a :class:`ForestScheduler` on a problem it solved; None for other schedulers.
 
-    ``bound`` is the allreduce program's, where there is one.
+    ``bound`` is the allreduce program's, if there is one.
     """
     if not isinstance(scheduler, ForestScheduler):
         return None
@@ -43,5 +46,5 @@ def report(scheduler: Any, problem: Problem, bound: AllreduceBound | None) -> Fo
     least: Fraction | None = None
     if kind != "allreduce" or scheduler.via != "reduce":
         least = sum((choice.optimum.one_over_x for choice in choices), Fraction(0))
-        least *= 2 if kind == "allreduce" and len(choices) == 1 else 1  # the way back is like the way there
+        least *= 2 if kind == "allreduce" and len(choices) == 1 else 1  # both phases take the same time
     return ForestReport(least, max(choice.optimum.k for choice in choices), choices[0].tried, bound)

@@ -1,21 +1,23 @@
-"""The scheduler ``forest``: spanning trees that share every link out, so that the bottleneck cut is always busy."""
+"""The scheduler ``forest``: spanning trees that together keep the bottleneck cut always busy."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from math import lcm
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import attrs
 import numpy as np
 
+from collc.ir.arrays import Array, Columns
+from collc.ir.costs.pieces import best_pieces
 from collc.ir.diagnostic import CollcError, error
-from collc.ir.pieces import best_pieces
 from collc.ir.schedule import Forest, Routes
 from collc.ir.spec import Problem
 from collc.ir.topology import Topology
 
 from ...base import Pass
+from ...knobs import Knob
 from .capacities import flow_network, link_capacities
 from .inputs import check_inputs, require_balanced
 from .optimum import Choice, choose
@@ -25,72 +27,76 @@ from .routes import Routed, routed
 from .switches import remove_switches
 
 __all__ = ["ForestScheduler"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
-#: told the name of every phase when it is over
+#: is called with the name of every phase when it is over
 Mark = Callable[[str], None]
 
 _MOST_TREES = 1 << 12
 _MOST_PIECES = 1 << 12
 
 
-def _unmarked(phase: str) -> None:
+def _ignore_phase(phase: str) -> None:
     pass
 
 
 @attrs.frozen(eq=False)
 class _Half:
-    """The trees of one direction: ``parts`` equal shares of what a root sends, and the columns of a forest."""
+    """The trees of one direction: ``parts`` equal shares of a root's data, and the columns of a forest."""
 
     parts: int
     trees: Routed
+
+
+def _trees_per_root(forest: Forest) -> int:
+    """Return the number of trees of equal shares per root."""
+    return forest.parts // int(np.gcd.reduce([forest.parts, *forest.weight.tolist()]))
 
 
 @attrs.frozen
 class ForestScheduler(Pass):
     """Synthesize spanning trees of optimal bandwidth on any strongly connected network, switches included.
 
-    Every rank (the root alone, where there is one) sends k trees of equal shares. Their number is what the optimum
-    takes, or a number of the user's, or, with ``auto``, the best up to 10 where the optimum takes more, or, with
-    ``fewest``, the least that reaches the optimum. Data that flow
-    to the root run the same trees backwards, or trees of the transpose where links are one-way. An allreduce is a
-    reduce-scatter followed piece by piece by an allgather, or with ``via: reduce`` a reduce to one rank and a
-    broadcast from there. ForestColl, sections 4 and C to F; trees of Blink where there is one root.
+    Every rank (the root alone, if there is one) sends k trees of equal shares. ``k`` is a number, ``optimal`` (what the
+    optimum needs), ``auto`` (the best up to 10 if the optimum needs more), or ``fewest`` (the smallest number that
+    reaches the optimum). Data that flow to the root use the same trees backwards, or trees of the transpose if links
+    are one-way. An allreduce is a reduce-scatter followed piece by piece by an allgather, or with ``via: reduce`` a
+    reduce to one rank and a broadcast from there. ForestColl, sections 4 and C to F; trees of Blink for one root.
 
-    Raises C0501, C0580 to C0589 (what cannot be scheduled so).
+    Raises C0501 and C0580 to C0589 for problems that it cannot schedule.
     """
 
     name: ClassVar[str] = "forest"
-    summary: ClassVar[str] = (
-        "spanning trees of optimal bandwidth (allreduce: by halves of equal shards), for any network, switches included"
-    )
+    summary: ClassVar[str] = "spanning trees of optimal bandwidth, for any network, switches included (ForestColl)"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = Forest
+    varies: ClassVar[tuple[Knob, ...]] = (
+        Knob("pieces", "pieces", "pieces", lambda this, given, make: make().pieces, noted=True, word="piece"),
+        Knob("k", "trees", "trees a rank", lambda this, given, make: _trees_per_root(make()), word="tree a rank"),
+    )
 
     k: int | Literal["optimal", "auto", "fewest"] = attrs.field(
         default="optimal",
         metadata={
-            "help": "trees a rank sends: a number, `optimal`, `fewest` that are as fast, or `auto` (at most 10)"
+            "help": "trees per rank: a number, `optimal`, `fewest` (that are as fast), or `auto` (at most 10)"
         },
     )  # fmt: skip
     pieces: int | None = attrs.field(
         default=None,
-        metadata={"help": "pieces of the data that follow each other; unless given, what the cost model likes best"},
+        metadata={"help": "number of pipelined pieces (default: the number with the least predicted time)"},
     )
     via: Literal["reduce-scatter", "reduce"] = attrs.field(
-        default="reduce-scatter", metadata={"help": "an allreduce's first half; `reduce` has one rank as the only root"}
+        default="reduce-scatter", metadata={"help": "first half of an allreduce; `reduce` uses a single root"}
     )
-    root: int = attrs.field(default=0, metadata={"help": "the rank that an allreduce via `reduce` goes through"})
+    root: int = attrs.field(default=0, metadata={"help": "the root of an allreduce via `reduce`"})
     unbalanced: bool = attrs.field(
-        default=False, metadata={"help": "take networks whose nodes have more bandwidth one way than the other"}
+        default=False, metadata={"help": "accept nodes whose bandwidth in and bandwidth out differ"}
     )
 
     def run(self, ir: Problem) -> Forest:
         forest = self.grow(ir)
-        pieces = best_pieces(forest, most=_affordable(forest)) if self.pieces is None else self.pieces
+        pieces = best_pieces(forest, most=_most_pieces(forest)) if self.pieces is None else self.pieces
         return attrs.evolve(forest, pieces=pieces)
 
-    def grow(self, ir: Problem, mark: Mark = _unmarked) -> Forest:
+    def grow(self, ir: Problem, mark: Mark = _ignore_phase) -> Forest:
         """Return the forest in one piece; ``mark`` is called with the name of every phase when it is over."""
         check_inputs(ir.topology, ir.collective, self.unbalanced)
         self._check_options(ir)
@@ -98,7 +104,7 @@ class ForestScheduler(Pass):
         supply, rooted = self._supply(ir)
         halves = []
         if topology.num_ranks == 1:
-            return _forest(ir, [_nothing()], rooted)
+            return _forest(ir, [_no_trees()], rooted)
         if collective.kind not in ("reduce-scatter", "reduce") or topology.reverse_links is not None:
             halves.append(self._outward(topology, supply, mark))
         if collective.kind not in ("allgather", "broadcast"):
@@ -110,8 +116,9 @@ class ForestScheduler(Pass):
         return _forest(ir, halves, rooted)
 
     def choices(self, ir: Problem) -> tuple[Choice, ...]:
-        """Return how many trees are sent and what was tried, for data that flow from the roots and for those that flow
-        to them, as far as there are any; where links go both ways, both are the same and told once.
+        """Return the choices of the number of trees, for data from the roots and for data to the roots.
+
+        If links go both ways, both choices are equal and returned once.
         """
         check_inputs(ir.topology, ir.collective, self.unbalanced)
         topology, kind, (supply, _) = ir.topology, ir.collective.kind, self._supply(ir)
@@ -121,7 +128,7 @@ class ForestScheduler(Pass):
         return tuple(self._choice(network, supply) for network in networks)
 
     def _supply(self, ir: Problem) -> tuple[list[int], bool]:
-        """Return how often every rank sends k trees, and whether one rank alone does."""
+        """Return how often every rank sends k trees, and whether only one rank does."""
         collective = ir.collective
         root = self.root if collective.kind == "allreduce" and self.via == "reduce" else collective.root
         return [int(root is None or rank == root) for rank in range(ir.topology.num_ranks)], root is not None
@@ -150,7 +157,7 @@ class ForestScheduler(Pass):
         return choose(topology, supply, None if self.k == "optimal" else self.k)
 
     def _orbits(self, topology: Topology, supply: list[int]) -> OrbitForest | None:
-        """Return trees of the network's symmetry where every rank sends: they reach the cut of a single rank."""
+        """Return trees of the network's symmetry if every rank sends: they reach the cut of a single rank."""
         if not all(supply):
             return None
         found = orbit_forest(topology, None if isinstance(self.k, str) else self.k)
@@ -182,43 +189,40 @@ def _symmetric(topology: Topology, orbits: OrbitForest) -> _Half:
     return _Half(orbits.trees, Routed(*columns, Routes.direct(topology.num_links)))
 
 
-def _affordable(forest: Forest) -> int:
-    """Return the most pieces whose chunks the discretize pass takes."""
+def _most_pieces(forest: Forest) -> int:
+    """Return the most pieces whose chunks the discretize pass accepts."""
     return max(_MOST_PIECES // forest.parts, 1)
 
 
 # ---- both directions
 
 
-def _nothing() -> _Half:
+def _no_trees() -> _Half:
     none = np.zeros(0, dtype=np.int64)
     return _Half(1, Routed(none, none, none, none, none, none, Routes.of([])))
 
 
 def _backwards(half: _Half, partner: Array | None = None) -> _Half:
-    """Return the trees with every route the other way: over the links' partners, or over the same links of the
-    transpose."""
+    """Return the trees with every route reversed: over the links' partners, or over the same links of the transpose."""
     trees, routes = half.trees, half.trees.routes
     if routes.is_direct:
         return half if partner is None else _Half(half.parts, attrs.evolve(trees, route=partner[trees.route]))
     links = routes.links[::-1]
     start = int(routes.start[-1]) - routes.start[::-1].astype(np.int64)
-    turned = Routes(start, links if partner is None else partner[links])
+    reversed_routes = Routes(start, links if partner is None else partner[links])
     route = len(routes) - 1 - trees.route.astype(np.int64)
-    return _Half(half.parts, attrs.evolve(trees, routes=turned, route=route))
+    return _Half(half.parts, attrs.evolve(trees, routes=reversed_routes, route=route))
 
 
 def _forest(ir: Problem, halves: list[_Half], whole: bool) -> Forest:
-    """Return the forest of one direction, or of both: then what flows inward comes first."""
+    """Return the forest of one direction, or of both: then the inward trees come first."""
     inward = {"reduce-scatter": [True], "reduce": [True], "allreduce": [True, False]}.get(ir.collective.kind, [False])
     inward = inward[: len(halves)]
     parts = lcm(*(half.parts for half in halves))
     trees = [half.trees for half in halves]
     first = [0, *np.cumsum([len(one.root) for one in trees])[:-1].tolist()]
     routes, shift = _joined([one.routes for one in trees])
-    columns: dict[str, Any] = {
-        c: np.concatenate([getattr(one, c) for one in trees]) for c in ("root", "parent", "child")
-    }
+    columns: Columns = {c: np.concatenate([getattr(one, c) for one in trees]) for c in ("root", "parent", "child")}
     weight = [half.trees.weight.astype(np.int64) * (parts // half.parts) for half in halves]
     tree = [one.tree.astype(np.int64) + begin for one, begin in zip(trees, first, strict=True)]
     route = [one.route.astype(np.int64) + begin for one, begin in zip(trees, shift, strict=True)]

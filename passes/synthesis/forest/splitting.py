@@ -1,28 +1,29 @@
-"""Edge splitting: a capacity into a switch and one out of it become one that passes by, and no cut gets too small.
+"""Edge splitting: a capacity into a switch and one out of it become one around it, and no cut becomes too small.
 
 Splitting (u, w), (w, t) off to (u, t) by m lowers the capacity out of exactly those sets that have w on one side, and u
-and t on the other, by m (ForestColl, section 4.3 and appendix C.2). On networks whose switches let out as much as in,
-every capacity can be paired (Theorem 7). How much a pair can take is found lazily: many pairs are split off at once,
-each by no more than what known cuts allow, and one sweep verifies all; a cut that is too small then is known from there
-on. A cut that became tight stays so: pairs that it blocks cost a bit test.
+and t on the other, by m (ForestColl, section 4.3 and appendix C.2). If all switches have equal capacity in and out,
+every capacity can be paired (Theorem 7). The amount of a pair is found lazily: many pairs are split off at once, each
+by at most what the known cuts allow, and one sweep verifies all. A cut that is then too small becomes known. A tight
+cut stays tight: pairs that it blocks cost a bit test.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from collc.ir.cuts import Cut, FlowNetwork
+from collc.ir.graph.cuts import Cut, FlowNetwork
 from collc.ir.progress import progress
 
 from .stars import Pair
 
-__all__ = ["CutPool", "Mesh", "PairsLeft", "Split", "bits", "exactly", "ways"]
+__all__ = ["CutPool", "Mesh", "PairsLeft", "Split", "bits", "split_off", "switch_routes"]
 
-#: capacity that was split off: (switch, from, to, amount); what returns to where it came from is lost
+#: capacity that was split off: (switch, from, to, amount); capacity back to its own tail is lost
 Split = tuple[int, int, int, int]
-Ways = dict[tuple[int, int], list[tuple[tuple[int, ...], int]]]
+#: for a pair of nodes: (switches passed, capacity) of every route
+SwitchRoutes = dict[tuple[int, int], list[tuple[tuple[int, ...], int]]]
 
-#: failures in a row before a batch is halved: the cuts found often let all of it through
+#: failures in a row before a batch is halved: with the cuts found, the whole batch often succeeds
 _PATIENCE = 3
 #: cuts to learn from one failed sweep
 _MOST_CUTS = 16
@@ -48,7 +49,7 @@ class Mesh:
         self.splits: list[Split] = []
 
     def copy(self) -> Mesh:
-        """Return a mesh of its own with the same capacities and splits."""
+        """Return an independent mesh with the same capacities and splits."""
         twin = Mesh.__new__(Mesh)
         twin.num_nodes = self.num_nodes
         twin.out = [dict(row) for row in self.out]
@@ -57,7 +58,7 @@ class Mesh:
         return twin
 
     def remove(self, switch: int, pairs: Iterable[Pair]) -> None:
-        """Take a switch out; what pairs do not use of its capacity is lost."""
+        """Remove a switch; capacity that no pair uses is lost."""
         out, into, splits = self.out, self.into, self.splits
         for node in into[switch]:
             del out[node][switch]
@@ -71,14 +72,14 @@ class Mesh:
             splits.append((switch, u, t, amount))
 
     def network(self, num_nodes: int | None = None) -> FlowNetwork:
-        """Return the flow network of the first nodes (all unless given)."""
+        """Return the flow network of the first ``num_nodes`` nodes (default: all)."""
         rows = enumerate(self.out[:num_nodes])
         arcs = ((u, t, capacity) for u, row in rows for t, capacity in row.items())
         return FlowNetwork(self.num_nodes if num_nodes is None else num_nodes, arcs)
 
 
 class CutPool:
-    """Cuts that were found, with their slack: what may still be taken from each."""
+    """Known cuts with their slack: the amount that may still be taken from each."""
 
     def __init__(self, num_nodes: int) -> None:
         self.inside = [0] * num_nodes  # for every node, the cuts that contain it, as bits
@@ -86,6 +87,7 @@ class CutPool:
         self.tight = 0
 
     def add(self, cut: Cut, slack: int) -> None:
+        """Add a cut with its slack: the integer bandwidth that may still be taken from it."""
         bit = 1 << len(self.slack)
         for node in cut.nodes:
             self.inside[node] |= bit
@@ -132,20 +134,20 @@ class _Splitter:
         self.into, self.out = dict(mesh.into[switch]), dict(mesh.out[switch])
         self.network = mesh.network()
         self.total = sum(supply)
-        self.done: list[Pair] = []
+        self.split_pairs: list[Pair] = []
 
-    def run(self, wished: Iterable[Pair]) -> list[Pair]:
-        """Split all off: first the pairs wished for, then any pairs evenly; what nobody else can take, last."""
-        self._try(list(wished))
+    def run(self, preferred: Iterable[Pair]) -> list[Pair]:
+        """Split all capacity off: first the preferred pairs, then any pairs evenly, last the loops."""
+        self._try(list(preferred))
         most = 1
         while any(self.into.values()) and any(self.out.values()):
-            progress("splitting switches off", len(self.done))
+            progress("splitting switches off", len(self.split_pairs))
             senders = [node for node, amount in self.into.items() if amount]
             targets = [node for node, amount in self.out.items() if amount]
             most = max(most, -(-sum(self.into.values()) // (len(senders) * len(targets))))
-            count = len(self.done)
-            self._try([(u, t, most) for u, t in _turning(senders, targets)])
-            if len(self.done) > count:
+            count = len(self.split_pairs)
+            self._try([(u, t, most) for u, t in _round_robin(senders, targets)])
+            if len(self.split_pairs) > count:
                 most *= 2
             elif most < sum(self.into.values()):
                 most = sum(self.into.values())
@@ -154,7 +156,7 @@ class _Splitter:
                 break
         if any(self.into.values()) or any(self.out.values()):
             raise PairsLeft(self.switch)
-        return self.done
+        return self.split_pairs
 
     def _try(self, queue: list[Pair]) -> None:
         """Split off as much of every pair of a queue as the cuts allow."""
@@ -166,7 +168,7 @@ class _Splitter:
                 continue
             cuts = self.network.violated(self.supply, self.sinks, _MOST_CUTS)
             if not cuts:
-                self.done += [(u, t, amount) for u, t, amount, _ in batch]
+                self.split_pairs += [(u, t, amount) for u, t, amount, _ in batch]
                 place, size, failures = after, 2 * size, 0
                 continue
             self._undo(batch)
@@ -209,7 +211,7 @@ class _Splitter:
             add(u, t, -amount)
 
     def _learn(self, cut: Cut, batch: list[tuple[int, int, int, int]]) -> None:
-        """Remember a cut with the slack it had before a batch, and look first at a rank that it leaves out."""
+        """Add a cut with its slack before a batch, and check a rank that it lacks first from now on."""
         inside = set(cut.nodes)
         here = self.switch in inside
         taken = sum(b[2] for b in batch if (b[0] in inside) != here and (b[1] in inside) != here)
@@ -219,8 +221,8 @@ class _Splitter:
         self.sinks.insert(0, first)
 
 
-def _turning(senders: list[int], targets: list[int]) -> Iterator[tuple[int, int]]:
-    """Yield all pairs of different nodes, so that none comes twice before all have come once."""
+def _round_robin(senders: list[int], targets: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield all pairs of different nodes; no node comes twice before all have come once."""
     span = max(len(senders), len(targets))
     short, swap = (senders, False) if len(senders) < len(targets) else (targets, True)
     for turn in range(span):
@@ -230,21 +232,21 @@ def _turning(senders: list[int], targets: list[int]) -> Iterator[tuple[int, int]
                 yield (other, node) if swap else (node, other)
 
 
-def exactly(
-    mesh: Mesh, switch: int, wished: Iterable[Pair], supply: Sequence[int], sinks: list[int], pool: CutPool
+def split_off(
+    mesh: Mesh, switch: int, preferred: Iterable[Pair], supply: Sequence[int], sinks: list[int], pool: CutPool
 ) -> list[Pair]:
-    """Return pairs (from, to, capacity) that take a switch off without loss (Theorems 7 and 8), as wished if possible.
+    """Return pairs (from, to, capacity) that split a switch off without loss (Theorems 7 and 8), preferred ones first.
 
     ``supply`` counts trees by root; ``sinks`` are the ranks in the order of their flows, and ``pool`` known cuts: both
-    are kept up to date. Raises :class:`PairsLeft` where capacities in and out do not fit.
+    are updated. Raises :class:`PairsLeft` if capacities in and out do not match.
     """
-    return _Splitter(mesh, switch, supply, sinks, pool).run(wished)
+    return _Splitter(mesh, switch, supply, sinks, pool).run(preferred)
 
 
-def ways(network: FlowNetwork, splits: Iterable[Split]) -> Ways:
-    """Return for every pair of nodes joined in the end the switches passed, with the capacity of each way.
+def switch_routes(network: FlowNetwork, splits: Iterable[Split]) -> SwitchRoutes:
+    """Return the switches and capacity of every route, for every pair of nodes that is joined in the end.
 
-    A way that would pass a switch twice leaves the loop out.
+    A route that would pass a switch twice leaves the loop out.
     """
     found: dict[tuple[int, int], list[tuple[tuple[int, ...], int]]] = {
         (tail, head): [((), capacity)] for tail, head, capacity in network.arcs()
@@ -259,19 +261,19 @@ def ways(network: FlowNetwork, splits: Iterable[Split]) -> Ways:
             joined = _join(_take(first, amount), w, _take(second, amount))
         if u != t:
             found.setdefault((u, t), []).extend(joined)
-    return {pair: kept for pair, way in found.items() if (kept := _merged(way))}
+    return {pair: kept for pair, routes in found.items() if (kept := _merged(routes))}
 
 
-def _take(way: list[tuple[tuple[int, ...], int]], amount: int) -> list[tuple[tuple[int, ...], int]]:
-    """Take an amount off the end of a list of ways."""
+def _take(routes: list[tuple[tuple[int, ...], int]], amount: int) -> list[tuple[tuple[int, ...], int]]:
+    """Take an amount off the end of a list of routes."""
     taken = []
     while amount:
-        path, capacity = way.pop()
+        route, capacity = routes.pop()
         part = min(amount, capacity)
-        taken.append((path, part))
+        taken.append((route, part))
         amount -= part
         if capacity > part:
-            way.append((path, capacity - part))
+            routes.append((route, capacity - part))
     return taken
 
 
@@ -279,33 +281,33 @@ def _join(
     first: list[tuple[tuple[int, ...], int]], w: int, second: list[tuple[tuple[int, ...], int]]
 ) -> list[tuple[tuple[int, ...], int]]:
     joined, rest = [], second[::-1]
-    for path, amount in first:
+    for route, amount in first:
         while amount:
             onward, capacity = rest.pop()
             part = min(amount, capacity)
-            joined.append((_simple((*path, w, *onward)), part))
+            joined.append((_simple((*route, w, *onward)), part))
             amount -= part
             if capacity > part:
                 rest.append((onward, capacity - part))
     return joined
 
 
-def _simple(path: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the path without what lies between two visits of a switch."""
-    if len(set(path)) == len(path):
-        return path
+def _simple(route: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the route without loops between two visits of a switch."""
+    if len(set(route)) == len(route):
+        return route
     kept: list[int] = []
-    for node in path:
+    for node in route:
         if node in kept:
             del kept[kept.index(node) :]
         kept.append(node)
     return tuple(kept)
 
 
-def _merged(way: list[tuple[tuple[int, ...], int]]) -> list[tuple[tuple[int, ...], int]]:
-    if len(way) == 1:
-        return way if way[0][1] else []
+def _merged(routes: list[tuple[tuple[int, ...], int]]) -> list[tuple[tuple[int, ...], int]]:
+    if len(routes) == 1:
+        return routes if routes[0][1] else []
     total: dict[tuple[int, ...], int] = {}
-    for path, amount in way:
-        total[path] = total.get(path, 0) + amount
-    return [(path, amount) for path, amount in total.items() if amount]
+    for route, amount in routes:
+        total[route] = total.get(route, 0) + amount
+    return [(route, amount) for route, amount in total.items() if amount]

@@ -1,11 +1,11 @@
-"""Guesses for switches: whom each neighbour of a switch should reach through it, as evenly as whole numbers allow.
+"""Guesses for switches: the pairs of neighbours that a switch should join, as evenly as whole numbers allow.
 
-A guess says nothing of cuts: it is checked as a whole, by one sweep. Even guesses pass on the machines that people
-build, and they keep trees low: with a link to many ranks, few hops are needed.
+A guess ignores cuts; one sweep checks it as a whole. Even guesses succeed on real machines, and they keep trees low:
+with links to many ranks, few hops are needed.
 
-The rules: neighbours of one group (a box, or all that lies above the switch) have other ways to each other and are not
-joined; groups of several members are joined by index, first to first and so on (rails); what is left over where
-capacities differ is led through pairs that are joined already.
+The rules: neighbours of one group (a box, or all nodes above the switch) have other routes to each other and are not
+joined. Groups of several members are joined by index, first to first and so on (rails). If capacities differ, the rest
+goes through pairs that are already joined.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ __all__ = ["Spreader", "star"]
 
 Pair = tuple[int, int, int]
 
-#: levels of capacity that are told apart in a star: with more, the last ones are filled in as they come
+#: the most levels of capacity in a star; the rest is joined in order of size
 _LEVELS = 8
 
 
 class Spreader:
-    """Pairs up the neighbours of one switch after another; remainders of like stars fall on other pairs each time."""
+    """Pairs the neighbours of one switch after another; remainders of equal stars fall on other pairs each time."""
 
     def __init__(self) -> None:
         self._turn: dict[tuple[int, ...], int] = {}
@@ -31,10 +31,10 @@ class Spreader:
         self, into: dict[int, int], out: dict[int, int], groups: Sequence[Sequence[int]], grain: int = 1,
         rails: bool = True,
     ) -> list[Pair]:  # fmt: skip
-        """Return (from, to, capacity) of all that a switch can pass on, but for what cannot leave its group.
+        """Return (from, to, capacity) for all capacity of a switch that can leave its group.
 
         ``into`` and ``out`` are the capacities from and to each neighbour, ``groups`` all neighbours in their order.
-        No pair gets less than ``grain`` for evenness' sake alone. With ``rails`` members of a place are joined.
+        Evenness alone gives no pair less than ``grain``. With ``rails`` members of the same index are joined.
         """
         self._grain = grain
         left_in, left_out = dict(into), dict(out)
@@ -74,7 +74,7 @@ class Spreader:
         return star(amounts, turn, self._grain)
 
     def _groups(self, groups: Sequence[Sequence[int]], left_in: dict[int, int], left_out: dict[int, int]) -> list[Pair]:
-        """Join whole groups evenly, and within each pair of groups members, by index where they can be."""
+        """Join whole groups evenly, and the members within each pair of groups, if possible by index."""
         sources = [_Draw(group, left_in, self._grain) for group in groups]
         targets = [_Draw(group, left_out, self._grain) for group in groups]
         amounts = [min(a.total, b.total) for a, b in zip(sources, targets, strict=True)]
@@ -88,7 +88,7 @@ class Spreader:
 
 
 class _Draw:
-    """Takes capacity from a group's members in proportion to what each has, whatever amounts it is taken in."""
+    """Takes capacity from a group's members in proportion to their capacities, in any amounts."""
 
     def __init__(self, group: Sequence[int], capacity: dict[int, int], grain: int) -> None:
         self.nodes = [node for node in group if capacity.get(node)]
@@ -98,7 +98,7 @@ class _Draw:
         self.drawn, self.grain = 0, grain
 
     def take(self, amount: int) -> list[tuple[int, int]]:
-        """Return (node, part of the amount); the first of those who are owed equally much comes first."""
+        """Return (node, part of the amount), the largest debts first, then in order."""
         if len(self.nodes) == 1:
             return [(self.nodes[0], amount)]
         self.drawn += amount
@@ -125,8 +125,8 @@ class _Draw:
 def star(amounts: Sequence[int], turn: int = 0, grain: int = 1) -> tuple[list[Pair], list[int]]:
     """Spread what n nodes send and receive (``amounts``, each as much in as out) evenly over pairs of different nodes.
 
-    Returns (i, j, amount) by index and what is left of each node. Only the largest node can have anything left: what is
-    more than all others have together. What does not divide falls on pairs that ``turn`` chooses.
+    Returns (i, j, amount) by index and the rest of each node. Only the largest node can have a rest: its excess over
+    all others together. ``turn`` chooses the pairs that get remainders.
 
     >>> star([3, 3, 3])
     ([(0, 1, 2), (1, 2, 2), (2, 0, 2), (0, 2, 1), (1, 0, 1), (2, 1, 1)], [0, 0, 0])
@@ -160,8 +160,8 @@ def star(amounts: Sequence[int], turn: int = 0, grain: int = 1) -> tuple[list[Pa
 
 
 def _steps(amount: int, span: int, turn: int, grain: int) -> list[tuple[int, int]]:
-    """Divide an amount among steps 1 .. span around a circle; remainders, or all of a small amount, go to steps that
-    lie evenly, from a turn on."""
+    """Divide an amount among steps 1 .. span around a circle; remainders, or all of a small amount, go to evenly
+    spaced steps from ``turn`` on."""
     count = span if amount >= grain * span else max(1, amount // grain)
     each, extra = divmod(amount, count)
     chosen = (
@@ -172,10 +172,10 @@ def _steps(amount: int, span: int, turn: int, grain: int) -> list[tuple[int, int
 
 
 def _through(pairs: list[Pair], group: Iterable[int], left_in: dict[int, int], left_out: dict[int, int]) -> list[Pair]:
-    """Lead what is left of a group through pairs that do not touch it: u to t becomes u to x and y to t, with x and y
-    of the group. Return the pairs; what was led is taken off what is left.
+    """Route the rest of a group through pairs outside of it: u to t becomes u to x and y to t, with x and y of the
+    group. Return the pairs; the rest is reduced.
 
-    All suitable pairs give in proportion.
+    All suitable pairs contribute in proportion.
     """
     members = set(group)
     sources = [node for node in sorted(members) if left_in.get(node)]
@@ -200,7 +200,7 @@ def _through(pairs: list[Pair], group: Iterable[int], left_in: dict[int, int], l
 
 
 def _last(nodes: list[int], left: dict[int, int], amount: int) -> list[tuple[int, int]]:
-    """Take an amount from the last nodes of a list, who leave it when they have nothing left."""
+    """Take an amount from the last nodes of a list; exhausted nodes leave it."""
     taken = []
     while amount:
         node = nodes[-1]
@@ -214,7 +214,7 @@ def _last(nodes: list[int], left: dict[int, int], amount: int) -> list[tuple[int
 
 
 def _pour(nodes: Iterable[int], left_in: dict[int, int], left_out: dict[int, int]) -> list[Pair]:
-    """Join what is left of different nodes in any way."""
+    """Join the rests of different nodes in any order."""
     result: list[Pair] = []
     targets = [node for node in nodes if left_out.get(node)]
     for u in [node for node in nodes if left_in.get(node)]:
@@ -227,13 +227,13 @@ def _pour(nodes: Iterable[int], left_in: dict[int, int], left_out: dict[int, int
     return result
 
 
-def _match(given: list[tuple[int, int]], wanted: list[tuple[int, int]]) -> list[Pair]:
+def _match(given: list[tuple[int, int]], needed: list[tuple[int, int]]) -> list[Pair]:
     """Join members of two groups, in order of both."""
     if len(given) == 1:
-        return [(given[0][0], node, amount) for node, amount in wanted]
-    if len(wanted) == 1:
-        return [(node, wanted[0][0], amount) for node, amount in given]
-    result, targets = list[Pair](), iter(wanted)
+        return [(given[0][0], node, amount) for node, amount in needed]
+    if len(needed) == 1:
+        return [(node, needed[0][0], amount) for node, amount in given]
+    result, targets = list[Pair](), iter(needed)
     target, room = next(targets)
     for node, amount in given:
         while amount:

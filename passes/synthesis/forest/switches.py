@@ -1,9 +1,9 @@
-"""Switches out: the same trees on a network of ranks alone, and the ways through switches that it stands for.
+"""Removes switches: the same trees on a network of ranks alone, with their routes through switches.
 
 ForestColl, section 4.3 and appendix C.2. A switch cannot copy, so trees must not branch in it: its capacity is divided
-among pairs of neighbours for good. On a network whose switches let out as much as in that can be done without loss.
-First the division is guessed for all switches (``layout``, ``stars``) and verified by one sweep; where that fails,
-as few switches as possible are divided exactly (``splitting``), staying near the guess.
+among pairs of neighbours. If all switches have equal capacity in and out, that is possible without loss. The division
+is first guessed for all switches (``layout``, ``stars``) and verified by one sweep. If that fails, as few switches as
+possible are divided exactly (``splitting``), near the guess.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from collc.ir.cuts import FlowNetwork
 from collc.ir.diagnostic import CollcError, error
+from collc.ir.graph.cuts import FlowNetwork
 
 from .layout import Layout
-from .splitting import CutPool, Mesh, PairsLeft, exactly, ways
+from .splitting import CutPool, Mesh, PairsLeft, split_off, switch_routes
 from .stars import Pair, Spreader
 
 __all__ = ["Logical", "remove_switches"]
@@ -24,10 +24,10 @@ __all__ = ["Logical", "remove_switches"]
 
 @attrs.frozen
 class Logical:
-    """A network of ranks alone: ``capacity`` from rank to rank, and ``via`` which switches.
+    """A network of ranks alone: ``capacity`` from rank to rank, and the switches of its routes in ``via``.
 
-    ``via[u, t]`` lists (switches passed in order, capacity that goes so); a link from rank to rank passes none. The
-    capacities of all ways that use an arc of the physical network are no more than the arc has.
+    ``via[u, t]`` lists (switches passed in order, capacity); a link from rank to rank passes none. All routes over an
+    arc of the physical network together have at most the arc's capacity.
     """
 
     num_ranks: int
@@ -41,7 +41,7 @@ def remove_switches(
     """Return the capacities between ranks (nodes below ``num_ranks``) with which the same trees exist.
 
     ``supply[v]`` is the number of trees rooted at node v, 0 at switches; the network must hold them all: a smallest cut
-    of at least their sum. It is left as it is. Raises C0584 where capacities in and out of a switch differ and
+    of at least their sum. The network is not changed. Raises C0584 if capacities in and out of a switch differ and
     cannot be made equal without loss; ``names`` of nodes are for the message.
     """
     supply = [*supply, *[0] * (network.num_nodes - len(supply))]
@@ -54,13 +54,13 @@ def remove_switches(
     except PairsLeft as left:
         into, out = start.into[left.switch], start.out[left.switch]
         raise _unequal(names[left.switch], sum(into.values()), sum(out.values())) from None
-    found = ways(network, mesh.splits)
-    via = {pair: way for pair, way in found.items() if max(pair) < num_ranks}
-    return Logical(num_ranks, {pair: sum(amount for _, amount in way) for pair, way in via.items()}, via)
+    found = switch_routes(network, mesh.splits)
+    via = {pair: routes for pair, routes in found.items() if max(pair) < num_ranks}
+    return Logical(num_ranks, {pair: sum(amount for _, amount in routes) for pair, routes in via.items()}, via)
 
 
 def _guessed(start: Mesh, layout: Layout, network: FlowNetwork, supply: Sequence[int]) -> Mesh | None:
-    """Return the mesh of the first guess that loses nothing, or nothing."""
+    """Return the mesh of the first guess without loss, or None."""
     ranks = range(layout.num_ranks)
     if not layout.order():
         return start
@@ -74,7 +74,7 @@ def _guessed(start: Mesh, layout: Layout, network: FlowNetwork, supply: Sequence
 
 
 def _divisions(layout: Layout, network: FlowNetwork, supply: Sequence[int]) -> Iterator[list[int] | None]:
-    """Yield ways to divide neighbours: by the layout, with tight cuts too, and not at all (None)."""
+    """Yield the tight cuts by which to divide neighbours: none (the layout alone), all, or no division (None)."""
     yield []
     yield _tight_cuts(network, layout.num_ranks, supply).inside
     yield None
@@ -89,7 +89,7 @@ def _guess(mesh: Mesh, switch: int, spreader: Spreader, layout: Layout, tight: S
 
 
 def _split(mesh: Mesh, layout: Layout, pool: CutPool, supply: Sequence[int]) -> Mesh:
-    """Return the mesh without switches: guesses where they lose nothing, found by halving, exact splits elsewhere.
+    """Return the mesh without switches: guesses without loss, found by bisection, and exact splits elsewhere.
 
     ``pool`` has the tight cuts, by which guesses divide neighbours.
     """
@@ -108,16 +108,16 @@ def _split(mesh: Mesh, layout: Layout, pool: CutPool, supply: Sequence[int]) -> 
             size //= 2
         else:
             switch = order[place]
-            wished = _guess(mesh, switch, spreader, layout, tight)
-            mesh.remove(switch, exactly(mesh, switch, wished, supply, sinks, pool))
+            preferred = _guess(mesh, switch, spreader, layout, tight)
+            mesh.remove(switch, split_off(mesh, switch, preferred, supply, sinks, pool))
             place += 1
     return mesh
 
 
 def _tight_cuts(network: FlowNetwork, num_ranks: int, supply: Sequence[int]) -> CutPool:
-    """Return cuts that have nothing to spare: for every rank that some leave out one, if no other leaves it out.
+    """Return tight cuts: for every rank that some tight cut lacks, at least one of these.
 
-    One more tree from nowhere makes them too small.
+    One more tree, from an extra node, makes them too small.
     """
     nowhere = network.num_nodes
     larger = FlowNetwork(nowhere + 1, network.arcs())
@@ -131,7 +131,7 @@ def _tight_cuts(network: FlowNetwork, num_ranks: int, supply: Sequence[int]) -> 
 
 
 def _balanced(network: FlowNetwork, num_ranks: int, supply: Sequence[int], names: Sequence[str]) -> FlowNetwork:
-    """Return the network with capacity taken away so that every switch lets out as much as in; itself, if it is so."""
+    """Return the network with the surplus capacity of switches removed; the network itself if there is none."""
     surplus = [0] * network.num_nodes
     for tail, head, capacity in network.arcs():
         surplus[tail] -= capacity
@@ -167,8 +167,8 @@ def _balanced(network: FlowNetwork, num_ranks: int, supply: Sequence[int], names
 def _unequal(name: str, into: int, out: int) -> CollcError:
     return error(
         "C0584",
-        f"switch {name} takes in {into} trees and lets out {out}: needed are as many out as in",
-        notes=["a switch passes data on and cannot copy, so trees through it need capacities that pair up"],
-        hint="take the optimal k, which rounds no bandwidth, or give every link one of the same bandwidth back",
+        f"found capacity for {into} trees into switch {name} and {out} out of it, needed as many out as in",
+        notes=["a switch forwards data and cannot copy, so every capacity in needs one out"],
+        hint="use the optimal k, which rounds no bandwidth, or give every link a reverse link of the same bandwidth",
         exit_status=3,
     )

@@ -1,9 +1,8 @@
-"""A forest whose trees exchange arcs: what they carry together stays the same.
+"""A forest whose trees exchange arcs, with the same total loads.
 
-Where rank y hangs below x in one tree and below z in another, the two may exchange, if what hangs below y lets them. A
-third may stand between: trees that move y in a circle, or to an arc that has room left, leave loads within
-capacity. Of trees with different numbers of copies only as many copies move as all have; the rest stays behind as a
-tree of its own.
+If rank y is below x in one tree and below z in another, the two may exchange these arcs, if y's subtrees allow it. More
+trees may take part: trees that move y in a cycle, or to an arc with room left, keep loads within capacity. Trees with
+different numbers of copies move only the smallest number; the other copies become a separate tree.
 """
 
 from __future__ import annotations
@@ -12,14 +11,14 @@ from collections.abc import Iterable, Sequence
 
 from .capacities import Tree
 
-__all__ = ["Hanging", "Trading"]
+__all__ = ["MeasuredTree", "Trading"]
 
-Move = tuple[int, int]  # tree, rank below which it hangs the rank that is moved
+Move = tuple[int, int]  # tree, new parent of the moved rank
 
 
-class Hanging:
-    """A tree by the parents of its ranks (the root's is -1): ``depth`` of every rank, ``below`` the layers below it,
-    ``order`` of ranks, parents first."""
+class MeasuredTree:
+    """A tree by the parents of its ranks (the root's is -1): ``depth`` of every rank, ``below`` its layers of
+    descendants, ``order`` of ranks, parents first."""
 
     __slots__ = ("below", "depth", "height", "order", "parent", "root")
 
@@ -37,7 +36,7 @@ class Hanging:
         self._measure()
 
     def _measure(self) -> None:
-        """Find out everything else from the parents and depths. No lists within lists: they would cost more."""
+        """Compute the other fields from the parents and depths. No nested lists: they would be slower."""
         parent, below = self.parent, [0] * len(self.parent)
         self.order = sorted(range(len(parent)), key=self.depth.__getitem__)
         for y in reversed(self.order):
@@ -46,8 +45,8 @@ class Hanging:
                 below[x] = below[y] + 1
         self.below, self.height = below, below[self.root]
 
-    def hang(self, y: int, x: int) -> None:
-        """Hang y below x."""
+    def move_below(self, y: int, x: int) -> None:
+        """Move y below x."""
         depth, parent = self.depth, self.parent
         parent[y] = x
         shift, inside = depth[x] + 1 - depth[y], {y}
@@ -59,25 +58,25 @@ class Hanging:
                     depth[v] += shift
         self._measure()
 
-    def hangs(self, x: int, y: int) -> bool:
+    def is_below(self, x: int, y: int) -> bool:
         """Whether x is y or below it."""
         depth, parent, top = self.depth, self.parent, self.depth[y]
         while depth[x] > top:
             x = parent[x]
         return x == y
 
-    def bears(self, y: int, x: int, limit: int) -> bool:
-        """Whether y may hang below x, within the limit or at least not lower than now."""
+    def allows(self, y: int, x: int, limit: int) -> bool:
+        """Whether y may move below x, within the limit or at least not deeper than now."""
         depth = self.depth
         if depth[x] + self.below[y] >= limit and depth[x] >= depth[y]:
             return False
-        return not self.hangs(x, y)
+        return not self.is_below(x, y)
 
 
 class Trading:
-    """The forest: per tree root, weight and parents; ``room[y][x]`` is what the arc from x to y could carry besides.
+    """The forest: per tree root, weight and parents; ``room[y][x]`` is the free capacity of the arc from x to y.
 
-    ``effort`` counts down what has been looked at. Trees are split while there are fewer than ``most``.
+    ``effort`` counts down with the work. Trees are split while there are fewer than ``most``.
     """
 
     def __init__(
@@ -95,7 +94,7 @@ class Trading:
                 self.room[y][x] = amount
         for tree in forest:
             self._enter(num_ranks, tree)
-        self._measured: dict[int, Hanging] = {}
+        self._measured: dict[int, MeasuredTree] = {}
         self._users: dict[int, dict[int, dict[int, None]]] = {}
 
     def _enter(self, num_ranks: int, tree: Tree) -> None:
@@ -107,16 +106,16 @@ class Trading:
         self.parent.append(parent)
         self.height.append(max(depth))
 
-    def tree(self, number: int) -> Hanging:
-        """Return a tree measured; most are never asked for."""
+    def tree(self, number: int) -> MeasuredTree:
+        """Return a tree with its measures, computed on first use."""
         tree = self._measured.get(number)
         if tree is None:
-            tree = self._measured[number] = Hanging(self.root[number], self.parent[number])
+            tree = self._measured[number] = MeasuredTree(self.root[number], self.parent[number])
             self.effort -= len(tree.parent)
         return tree
 
     def trees(self) -> list[Tree]:
-        """Return the forest as it is now, equal trees of a root as one."""
+        """Return the present forest, with equal trees of a root joined."""
         copies: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
         for number, weight in enumerate(self.weight):
             edges = self.forest[number].edges if number < len(self.forest) else ()
@@ -140,36 +139,37 @@ class Trading:
 
     # ---- finding a trade
 
-    def circle(self, number: int, y: int, wanted: int, limit: int, copies: int, direct: bool) -> list[Move] | None:
-        """Return moves of y, the first that of a tree to ``wanted``, for so many copies at least, or None.
+    def find_trade(self, number: int, y: int, target: int, limit: int, copies: int, direct: bool) -> list[Move] | None:
+        """Return moves of y, the first one below ``target``, for at least ``copies`` copies, or None.
 
-        Shortest first; with ``direct`` no more than one other tree moves. No other tree becomes taller than the limit.
+        Shortest first; with ``direct`` at most one other tree moves. No other tree becomes taller than the limit.
         """
         using, room = self.using(y), self.room[y]
         first = self.parent[number][y]
-        came: dict[int, Move] = {wanted: (number, first)}  # tail -> the tree that moves y here, and from where
-        unseen = [first] if direct else [first, *(z for z in room if z not in (wanted, first))]
-        queue = [wanted]
+        reached_by: dict[int, Move] = {target: (number, first)}  # tail -> the tree that moves y here, and from where
+        unseen = [first] if direct else [first, *(z for z in room if z not in (target, first))]
+        queue = [target]
         for x in queue:
             if room[x] >= copies:
-                return _path(came, x, first)
+                return _moves_back(reached_by, x, first)
             for other in using[x]:
                 if self.weight[other] != copies and not (self.weight[other] > copies and self.may_split):
                     continue
                 tree = self.tree(other)
                 self.effort -= len(unseen)
                 for z in unseen:
-                    if tree.bears(y, z, limit):
-                        came[z] = other, x
+                    if tree.allows(y, z, limit):
+                        reached_by[z] = other, x
                         if z == first:
-                            return _path(came, z, first)
+                            return _moves_back(reached_by, z, first)
                         queue.append(z)
-                if len(came) > 1:
-                    unseen = [z for z in unseen if z not in came]
+                if len(reached_by) > 1:
+                    unseen = [z for z in unseen if z not in reached_by]
         return None
 
     @property
     def may_split(self) -> bool:
+        """Whether a tree may be divided in two: there are fewer trees than ``most``."""
         return len(self.weight) < self.most
 
     # ---- trading
@@ -188,13 +188,13 @@ class Trading:
             tree = self.tree(number)
             del using[tree.parent[y]][number]
             using[x][number] = None
-            tree.hang(y, x)
+            tree.move_below(y, x)
             self.height[number] = tree.height
             self.effort -= len(tree.parent)
         return split
 
     def _split(self, number: int, copies: int) -> int:
-        """Leave so many copies in a tree, and the rest in a new one."""
+        """Leave ``copies`` copies in a tree, and move the rest to a new one."""
         new = len(self.weight)
         self.root.append(self.root[number])
         self.weight.append(self.weight[number] - copies)
@@ -207,10 +207,10 @@ class Trading:
         return new
 
 
-def _path(came: dict[int, Move], end: int, first: int) -> list[Move]:
+def _moves_back(reached_by: dict[int, Move], end: int, first: int) -> list[Move]:
     moves = []
     while True:
-        number, start = came[end]
+        number, start = reached_by[end]
         moves.append((number, end))
         end = start
         if end == first:

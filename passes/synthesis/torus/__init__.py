@@ -1,1 +1,1 @@
-"""Swing and the algorithms that it is compared with: exchanges along the dimensions of a logical torus."""
+"""Swing and related algorithms: exchanges along the dimensions of a logical torus."""

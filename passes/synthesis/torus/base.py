@@ -1,23 +1,24 @@
-"""What the algorithms of this folder have in common: a logical torus, the collectives they do, operations they take."""
+"""The base class of this folder's algorithms: the logical torus, the collectives and the operations they support."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import attrs
 import numpy as np
 
+from collc.ir.arrays import Array
+from collc.ir.costs.messages import Messages
 from collc.ir.diagnostic import error
-from collc.ir.messages import Messages
 from collc.ir.schedule import Schedule
 from collc.ir.spec import Problem
 
 from ...base import Pass
 from ..operations import require_commutative
 from .build import Plan, to_messages, to_schedule
-from .chunks import Chunk, Exchange, Slot, queue
+from .chunks import ExchangedPart, ExchangeStep, ScatteredPart, interleaved_stages
 from .lines import Line
 from .peers import folded
 from .routing import Router, router
@@ -25,9 +26,7 @@ from .shape import logical_shape
 
 __all__ = ["Script", "TorusPass", "exchange", "scattered"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
-#: substeps of one dimension in which everything is sent: (senders, receivers)
+#: substeps of one dimension in which whole vectors are sent: (senders, receivers)
 Script = list[tuple[Array, Array]]
 
 
@@ -38,25 +37,34 @@ class TorusPass(Pass):
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = Schedule
     kinds: ClassVar[tuple[str, ...]] = ("allreduce", "reduce-scatter", "allgather")
-    #: the collectives that a variant is for, where it is not for all
+    #: variant -> its collectives; other variants support all
     variants: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     def run(self, ir: Problem) -> Schedule:
         return to_schedule(self.plan(ir))
 
     def messages(self, ir: Problem) -> Messages:
-        """Return the messages of the schedule that ``run`` makes, without their data: 16,384 ranks are no trouble."""
+        """Return the messages of the schedule of ``run``, without their data: 16,384 ranks are feasible."""
         return to_messages(self.plan(ir))
 
+    def num_transfers(self, ir: Problem, most: int) -> int:
+        ranks, phases = ir.topology.num_ranks, 2 if ir.collective.kind == "allreduce" else 1
+        least = ranks * ranks * phases
+        if least > most:
+            return least
+        return sum(
+            ranks * ranks * (p.num_steps if isinstance(p, ExchangedPart) else phases) for p in self.plan(ir).parts
+        )
+
     def plan(self, ir: Problem) -> Plan:
-        """Return how the data go; raise C0301 where ranks cannot reach each other."""
+        """Return the plan of the schedule; raise C0301 if ranks cannot reach each other."""
         kind = ir.collective.kind
         if kind not in self.kinds:
             raise error(
                 "C0591",
                 f"{self.name} cannot schedule `{kind}`",
                 notes=[f"it schedules {', '.join(self.kinds)}"],
-                hint="leave the scheduler out: `auto` takes one that can",
+                hint="leave the scheduler out: `auto` chooses one that can",
                 exit_status=3,
             )
         variant = getattr(self, "variant", "")
@@ -77,7 +85,7 @@ class TorusPass(Pass):
 
     @abstractmethod
     def _plan(self, ir: Problem) -> Plan:
-        """Return the plan for a kind of collective that is known, on at least 2 ranks."""
+        """Return the plan for a supported collective on at least 2 ranks."""
 
     def _router(self, ir: Problem) -> Router:
         given: str | None = getattr(self, "shape", None)
@@ -85,25 +93,28 @@ class TorusPass(Pass):
         return router(ir.topology, *shapes)
 
 
-# ---- chunks
+# ---- parts
 
 
 def scattered(
-    shape: tuple[int, ...], lines: Sequence[Line], start: int, part: int, *, way: int = 0, parts: int = 1
-) -> Chunk:
-    """Return the chunk of parts ``part`` .. that takes the dimensions in turn, beginning with ``start``."""
-    turns = tuple(queue([line.substeps for line in lines], start))
-    return Chunk(shape, part, part + parts, way, lines=tuple(lines), turns=turns)
+    shape: tuple[int, ...], lines: Sequence[Line], start: int, index: int, *, direction: int = 0, num_parts: int = 1
+) -> ScatteredPart:
+    """Return a part that takes the dimensions in turn, beginning with ``start``.
+
+    It is parts ``index`` to ``index + num_parts - 1`` of every shard.
+    """
+    stages = tuple(interleaved_stages([line.substeps for line in lines], start))
+    return ScatteredPart(shape, index, index + num_parts, direction, lines=tuple(lines), stages=stages)
 
 
 def exchange(
-    shape: tuple[int, ...], scripts: Sequence[Script], folds: Sequence[bool], start: int, part: int, way: int = 0,
-    *, backwards: bool = False,
-) -> Exchange:  # fmt: skip
-    """Return the chunk, a part of every shard, that is exchanged whole; ``backwards``, last substeps come first.
+    shape: tuple[int, ...], scripts: Sequence[Script], folds: Sequence[bool], start: int, index: int,
+    direction: int = 0, *, backwards: bool = False,
+) -> ExchangedPart:  # fmt: skip
+    """Return part ``index`` of every shard, exchanged whole; ``backwards`` reverses the order of substeps.
 
-    Where ``folds``, a dimension's script is of the largest power of two below its size: guests hand over all they have
-    first, and get the result at the end.
+    Where ``folds``, a dimension's script is for the largest power of two below its size: guests send all their data
+    first, and receive the result at the end.
     """
     everyone = [np.arange(size) for size in shape]
     core = [folded(size)[0] if fold else at for size, fold, at in zip(shape, folds, everyone, strict=True)]
@@ -111,13 +122,13 @@ def exchange(
     before, after, inside = [], [], list(everyone)
     for dim in (i for i in dims if folds[i]):
         _, guests, hosts = folded(shape[dim])
-        before.append(Slot(dim, guests, hosts, tuple(inside)))
-        after.append(Slot(dim, hosts, guests, tuple(inside), copies=True))
+        before.append(ExchangeStep(dim, guests, hosts, tuple(inside)))
+        after.append(ExchangeStep(dim, hosts, guests, tuple(inside), copies=True))
         inside[dim] = core[dim]
     middle = []
-    turns = queue([len(script) for script in scripts], start)
-    # All turns, not each script alone: so chunks are in their longest dimensions at the same time.
-    for turn in reversed(turns) if backwards else turns:
-        sender, receiver = scripts[turn.dim][turn.first]
-        middle.append(Slot(turn.dim, core[turn.dim][sender], core[turn.dim][receiver], tuple(inside)))
-    return Exchange(shape, part, part + 1, way, slots=(*before, *middle, *reversed(after)))
+    stages = interleaved_stages([len(script) for script in scripts], start)
+    # Reverse all stages, not each script alone: then parts are in their longest dimensions at the same time.
+    for stage in reversed(stages) if backwards else stages:
+        sender, receiver = scripts[stage.dim][stage.first]
+        middle.append(ExchangeStep(stage.dim, core[stage.dim][sender], core[stage.dim][receiver], tuple(inside)))
+    return ExchangedPart(shape, index, index + 1, direction, exchanges=(*before, *middle, *reversed(after)))

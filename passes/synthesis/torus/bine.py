@@ -1,7 +1,7 @@
 """Bine trees: binomial trees and butterflies over negabinary numbers (De Sensi et al., SC 2025).
 
-Swing's peers on the ranks' own numbers, whatever the network: distances are a third shorter than those of binomial
-trees, so fewer messages cross from group to group. Rooted collectives follow the tree of their root.
+The peers are Swing's, by rank numbers, on any network. Distances are a third shorter than those of binomial trees, so
+fewer messages cross from group to group. Rooted collectives follow the tree of their root.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ class Bine(TorusPass):
 
     variant: Literal["auto", "bandwidth", "latency"] = attrs.field(
         default="auto",
-        metadata={"help": "of an allreduce: scatter and gather, or exchange everything in half the steps"},
+        metadata={"help": "of an allreduce: scatter and gather, or exchange whole vectors in half the steps"},
     )
     order: Order = attrs.field(
         default="doubling",
-        metadata={"help": "distances of a reduction grow or shrink; those of a broadcast the reverse"},
+        metadata={"help": "distances of a reduction double or halve; those of a broadcast the reverse"},
     )
 
     def _plan(self, ir: Problem) -> Plan:
         n, kind = ir.topology.num_ranks, ir.collective.kind
-        chunk = scattered((n,), [_line(n, self.order)], 0, 0)
-        plan = Plan(ir, self._router(ir), 1, [chunk], self.name)
+        part = scattered((n,), [_line(n, self.order)], 0, 0)
+        plan = Plan(ir, self._router(ir), 1, [part], self.name)
         if kind != "allreduce" or self.variant == "bandwidth":
             return plan
         fold = bool(n & n - 1)

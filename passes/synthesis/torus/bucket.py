@@ -1,9 +1,9 @@
 """The bucket algorithm: rings along one dimension after the other, on all ports of a torus at once.
 
-2 D chunks, each beginning with a dimension of its own and going one way round; after d - 1 steps along a dimension of
-size d what is left is one d-th. Chunks change dimensions together (Sack and Gropp, Faster topology-aware collective
-algorithms through non-minimal communication, 2012). Where sizes differ, a chunk in a shorter dimension would send
-larger pieces for fewer steps and then wait: it is cut, and its pieces follow each other, so that steps are about equal.
+There are 2 D parts; each begins with its own dimension and goes in one direction. After d - 1 steps along a dimension
+of size d, one d-th is left. Parts change dimensions together (Sack and Gropp, Faster topology-aware collective
+algorithms through non-minimal communication, 2012). Where sizes differ, a part in a shorter dimension would send
+larger messages for fewer steps and then idle. So it is pipelined in pieces, and all steps are about equal.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collc.ir.spec import Problem
 
 from .base import TorusPass
 from .build import Plan
-from .chunks import Chunk, Turn
+from .chunks import ScatteredPart, Stage
 from .lines import ring_line
 from .shape import logical_shape
 
@@ -33,31 +33,30 @@ class Bucket(TorusPass):
     """Synthesize the bucket algorithm with 2 D ports. Raises C0590, C0591, C0593 as Swing does."""
 
     name: ClassVar[str] = "bucket"
-    summary: ClassVar[str] = "allreduce and its halves by rings along one dimension of a torus after the other"
+    summary: ClassVar[str] = "allreduce, reduce-scatter, allgather by rings along one torus dimension after another"
 
     shape: str | None = attrs.field(default=None, metadata={"help": "the sizes of the torus, such as `8x8`"})
 
     def _plan(self, ir: Problem) -> Plan:
         shape = logical_shape(ir.topology, self.shape)
         cuts = _cuts(shape)
-        parts, chunks = lcm(*(m for row in cuts for m in row)), list[Chunk]()
-        for way, start, piece in product((0, 1), range(len(shape)), range(parts)):
-            turns = []
+        num_parts, parts = lcm(*(m for row in cuts for m in row)), list[ScatteredPart]()
+        for direction, start, piece in product((0, 1), range(len(shape)), range(num_parts)):
+            stages = []
             for phase, pieces in enumerate(cuts[start]):
                 dim = (start + phase) % len(shape)
-                step = phase * (max(shape) - 1) + piece * pieces // parts * (shape[dim] - 1)
-                turns.append(Turn(step, dim, 0, shape[dim] - 1))
-            lines = tuple(ring_line(size, 1 - 2 * way) for size in shape)
-            part = len(chunks)
-            chunks.append(Chunk(shape, part, part + 1, way, lines=lines, turns=tuple(turns)))
-        return Plan(ir, self._router(ir), len(chunks), chunks, self.name)
+                step = phase * (max(shape) - 1) + piece * pieces // num_parts * (shape[dim] - 1)
+                stages.append(Stage(step, dim, 0, shape[dim] - 1))
+            lines = tuple(ring_line(size, 1 - 2 * direction) for size in shape)
+            index = len(parts)
+            parts.append(ScatteredPart(shape, index, index + 1, direction, lines=lines, stages=tuple(stages)))
+        return Plan(ir, self._router(ir), len(parts), parts, self.name)
 
 
 def _cuts(shape: tuple[int, ...]) -> list[list[int]]:
-    """Return in how many pieces, one after the other, a chunk goes in every phase, by the dimension it begins with.
+    """Return the number of pieces of a part in every phase, by the dimension it begins with.
 
-    In each phase the largest message is as small as the steps of the longest dimension allow, in as few pieces as that
-    takes.
+    In each phase the largest message is as small as the steps of the longest dimension allow, with the fewest pieces.
     """
     dims, longest = len(shape), max(shape)
     cuts = [[1] * dims for _ in shape]

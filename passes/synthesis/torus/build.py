@@ -1,26 +1,26 @@
-"""From chunks and the ways they go to a schedule, or to messages, of any collective they serve."""
+"""From parts and their plan to a schedule, or to messages, of any supported collective."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TypeAlias
 
 import attrs
 import numpy as np
 
+from collc.ir.arrays import Array
 from collc.ir.collective import Collective
-from collc.ir.diagnostic import error
-from collc.ir.messages import Messages
+from collc.ir.costs.messages import Messages
+from collc.ir.diagnostic import Excess, error
+from collc.ir.ragged import owners
 from collc.ir.schedule import Action, Routes, Schedule
 from collc.ir.spec import Problem
 
-from .chunks import Chunk, Exchange, Turn
+from .chunks import ExchangedPart, ScatteredPart, Stage
 from .routing import Router
 
 __all__ = ["Plan", "to_messages", "to_schedule"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _MOST_ROWS = 1 << 26
 _FORWARD = ("reduce-scatter", "allreduce", "reduce", "gather")
@@ -29,92 +29,93 @@ _BACKWARD = ("allgather", "allreduce", "broadcast", "scatter")
 
 @attrs.frozen(eq=False)
 class Plan:
-    """How a collective's data go: all chunks together cover ``parts`` parts of every shard."""
+    """The plan of a collective: ``parts`` together cover ``num_parts`` parts of every shard."""
 
     problem: Problem
     router: Router
-    parts: int
-    chunks: Sequence[Chunk | Exchange]
+    num_parts: int
+    parts: Sequence[ScatteredPart | ExchangedPart]
     scheduler: str
 
     @property
     def phase(self) -> int:
         """Steps of a reduce-scatter, or of an exchange."""
-        return max((chunk.num_steps for chunk in self.chunks), default=0)
+        return max((part.num_steps for part in self.parts), default=0)
 
 
 # ---- transfers
 
 
 def to_schedule(plan: Plan) -> Schedule:
-    """Return the schedule, one row a transfer; raise C0594 where there are more than 2^26."""
-    _few_enough(plan)
+    """Return the schedule, one row per transfer; raise C0594 if there are more than 2^26."""
+    _require_few_rows(plan)
     pieces: list[tuple[Array, ...]] = []
-    for chunk in plan.chunks:
-        for step, verb, shard, src, dst in _transfers(plan, chunk):
-            key = plan.router.keys(src, dst, chunk.way, chunk.lane)
+    for part in plan.parts:
+        for step, verb, shard, src, dst in _transfers(plan, part):
+            key = plan.router.keys(src, dst, part.direction, part.lane)
             pieces.append(tuple(np.broadcast_to(x, key.shape) for x in (
-                np.int32(step), np.uint8(verb), shard.astype(np.int32), np.int32(chunk.lo), np.int32(chunk.hi), key
+                np.int32(step), np.uint8(verb), shard.astype(np.int32), np.int32(part.lo), np.int32(part.hi), key
             )))  # fmt: skip
     pieces.sort(key=lambda piece: int(piece[0][0]) if len(piece[0]) else 0)
     columns = [np.concatenate([p[i] for p in pieces]) if pieces else np.zeros(0, dtype=np.int64) for i in range(6)]
     known, route = np.unique(columns[5], return_inverse=True)
     _, action, shard, lo, hi = columns[:5]
-    steps = np.unique(columns[0], return_inverse=True)[1]  # of a root's tree, steps in which only others would send
+    steps = np.unique(columns[0], return_inverse=True)[1]  # the tree of one root may leave steps empty
     return Schedule(
-        plan.problem.topology, plan.problem.collective, plan.parts, step=steps, action=action, shard=shard, lo=lo,
+        plan.problem.topology, plan.problem.collective, plan.num_parts, step=steps, action=action, shard=shard, lo=lo,
         hi=hi, route=route, routes=plan.router.routes(known), scheduler=plan.scheduler,
     )  # fmt: skip
 
 
-def _few_enough(plan: Plan) -> None:
+def _require_few_rows(plan: Plan) -> None:
     n, kind = plan.problem.collective.num_ranks, plan.problem.collective.kind
     rows = 0
-    for chunk in plan.chunks:
-        rows += n * n * (chunk.num_steps if isinstance(chunk, Exchange) else 2 if kind == "allreduce" else 1)
+    for part in plan.parts:
+        rows += n * n * (part.num_steps if isinstance(part, ExchangedPart) else 2 if kind == "allreduce" else 1)
     if rows > _MOST_ROWS:
         raise error(
             "C0594",
             f"{plan.scheduler} on {n} ranks makes about {rows} transfers",
-            notes=[f"written out are at most {_MOST_ROWS}, about 1,500 to 4,000 ranks"],
-            hint="`collc simulate` needs its messages only",
+            notes=[f"a schedule may have {_MOST_ROWS} transfers, about 1,500 to 4,000 ranks"],
+            hint="`collc simulate` works: it needs no transfers, only messages",
             exit_status=3,
+            excess=Excess("transfers", rows, _MOST_ROWS),
         )
 
 
-def _transfers(plan: Plan, chunk: Chunk | Exchange) -> Iterator[tuple[int, int, Array, Array, Array]]:
-    """Yield (step, action, shard, source, target) of a chunk, a step at a time."""
+def _transfers(plan: Plan, part: ScatteredPart | ExchangedPart) -> Iterator[tuple[int, int, Array, Array, Array]]:
+    """Yield (step, action, shard, source, target) of a part, a step at a time."""
     collective = plan.problem.collective
     n, kind, phase = collective.num_ranks, collective.kind, plan.phase
-    if isinstance(chunk, Exchange):
-        for step, src, dst, copies in chunk.sends():
+    if isinstance(part, ExchangedPart):
+        for step, src, dst, copies in part.sends():
             yield step, Action.COPY if copies else Action.REDUCE, *_all_shards(n, src, dst)
         return
-    sends = _gathered(chunk, collective) if kind in ("gather", "scatter") else _scattered(chunk, collective)
+    sends = _gathered(part, collective) if kind in ("gather", "scatter") else _scattered(part, collective)
     for step, src, dst, shard in sends:
-        if kind in _FORWARD and chunk.forwards:
+        if kind in _FORWARD and part.forwards:
             yield step, Action.COPY if kind == "gather" else Action.REDUCE, shard, src, dst
-        if kind in _BACKWARD and chunk.backwards:
-            late = phase if kind == "allreduce" else 0
-            yield late + phase - 1 - step, Action.COPY, shard, dst, src
+        if kind in _BACKWARD and part.backwards:
+            offset = phase if kind == "allreduce" else 0
+            yield offset + phase - 1 - step, Action.COPY, shard, dst, src
 
 
 def _all_shards(n: int, src: Array, dst: Array) -> tuple[Array, Array, Array]:
     return np.tile(np.arange(n), len(src)), np.repeat(src, n), np.repeat(dst, n)
 
 
-def _scattered(chunk: Chunk, collective: Collective) -> Iterator[tuple[int, Array, Array, Array]]:
-    for step, (src, dst, block) in chunk.sends(collective.root):
+def _scattered(part: ScatteredPart, collective: Collective) -> Iterator[tuple[int, Array, Array, Array]]:
+    for step, (src, dst, shard) in part.sends(collective.root):
         if collective.root is not None:
-            block, src, dst = _all_shards(collective.num_ranks, src, dst)
-        yield step, src, dst, block
+            shard, src, dst = _all_shards(collective.num_ranks, src, dst)
+        yield step, src, dst, shard
 
 
-def _gathered(chunk: Chunk, collective: Collective) -> Iterator[tuple[int, Array, Array, Array]]:
-    """Yield what passes up the root's tree when every shard begins at its own rank."""
+def _gathered(part: ScatteredPart, collective: Collective) -> Iterator[tuple[int, Array, Array, Array]]:
+    """Yield the transfers up the root's tree when every shard begins at its own rank."""
     at = np.arange(collective.num_ranks)
     above = np.full(collective.num_ranks, -1)
-    for step, (src, dst, _) in sorted(chunk.sends(collective.root), key=lambda item: item[0]):
+    for step, (src, dst, _) in sorted(part.sends(collective.root), key=lambda item: item[0]):
         above[:] = -1
         above[src] = dst
         shard = np.flatnonzero(above[at] >= 0)
@@ -126,19 +127,19 @@ def _gathered(chunk: Chunk, collective: Collective) -> Iterator[tuple[int, Array
 
 
 def to_messages(plan: Plan) -> Messages:
-    """Return the messages without saying which shards they carry; steps alike are stored once."""
+    """Return the messages without their shards; equal steps are stored once."""
     kind, flows = plan.problem.collective.kind, _Flows(plan)
     cuts = sorted(
-        {0, plan.phase, *(x for chunk in plan.chunks for turn in _turns(chunk) for x in (turn.step, turn.end))}
+        {0, plan.phase, *(x for part in plan.parts for stage in _stages(part) for x in (stage.step, stage.end))}
     )
-    width: list[dict[Any, int]] = [{} for _ in cuts[1:]]
-    for chunk in plan.chunks:
-        for turn in _turns(chunk):
-            alike = flows.add(chunk, turn)
-            for i in range(bisect_left(cuts, turn.step), bisect_left(cuts, turn.end)):
-                width[i][alike] = width[i].get(alike, 0) + chunk.hi - chunk.lo
+    width: list[dict[Key, int]] = [{} for _ in cuts[1:]]
+    for part in plan.parts:
+        for stage in _stages(part):
+            alike = flows.add(part, stage)
+            for i in range(bisect_left(cuts, stage.step), bisect_left(cuts, stage.end)):
+                width[i][alike] = width[i].get(alike, 0) + part.hi - part.lo
     times, steps, repeats = np.diff(cuts).tolist(), list[list[tuple[Array, Array]]](), list[int]()
-    exchanges = any(isinstance(chunk, Exchange) for chunk in plan.chunks)
+    exchanges = any(isinstance(part, ExchangedPart) for part in plan.parts)
     if exchanges or kind in _FORWARD:
         steps += [flows.messages(alike, backwards=False) for alike in width]
         repeats += times
@@ -148,52 +149,60 @@ def to_messages(plan: Plan) -> Messages:
     return _gathered_messages(plan, steps, repeats)
 
 
-def _turns(chunk: Chunk | Exchange) -> Sequence[Turn]:
-    return chunk.turns if isinstance(chunk, Chunk) else [Turn(i, slot.dim, i) for i, slot in enumerate(chunk.slots)]
+def _stages(part: ScatteredPart | ExchangedPart) -> Sequence[Stage]:
+    return (
+        part.stages
+        if isinstance(part, ScatteredPart)
+        else [Stage(i, exchange.dim, i) for i, exchange in enumerate(part.exchanges)]
+    )
+
+
+#: identifies stages with the same traffic
+Key: TypeAlias = tuple[object, ...]
 
 
 class _Flows:
-    """What turns send, computed once for all that are alike but for the parts they carry."""
+    """The traffic of stages, computed once for all that differ only in their parts."""
 
     def __init__(self, plan: Plan):
         self.plan = plan
         self.n, self.root = plan.problem.collective.num_ranks, plan.problem.collective.root
-        self.kept: dict[Any, tuple[Chunk | Exchange, Array, Array, Array]] = {}
-        self.climbed: dict[int, dict[int, tuple[Array, Array, Array]]] = {}
+        self.traffic: dict[Key, tuple[ScatteredPart | ExchangedPart, Array, Array, Array]] = {}
+        self.gathered: dict[int, dict[int, tuple[Array, Array, Array]]] = {}
 
-    def add(self, chunk: Chunk | Exchange, turn: Turn) -> Any:
-        """Return what turns alike have in common, as a key."""
-        lines = chunk.alike(turn) if isinstance(chunk, Chunk) else (id(chunk), turn.first)
-        key = (chunk.shape, chunk.way, chunk.lane, id(chunk.place), chunk.forwards, chunk.backwards, lines)
-        if key not in self.kept:
-            self.kept[key] = (chunk, *self._traffic(chunk, turn))
+    def add(self, part: ScatteredPart | ExchangedPart, stage: Stage) -> Key:
+        """Return the key of a stage's traffic."""
+        lines = part.alike(stage) if isinstance(part, ScatteredPart) else (id(part), stage.first)
+        key = (part.shape, part.direction, part.lane, id(part.place), part.forwards, part.backwards, lines)
+        if key not in self.traffic:
+            self.traffic[key] = (part, *self._traffic(part, stage))
         return key
 
-    def messages(self, width: dict[Any, int], backwards: bool) -> list[tuple[Array, Array]]:
-        """Return (route keys, amounts) of turns under way together."""
+    def messages(self, width: dict[Key, int], backwards: bool) -> list[tuple[Array, Array]]:
+        """Return (route keys, amounts) of simultaneous stages."""
         found = []
-        for key, parts in width.items():
-            chunk, src, dst, amount = self.kept[key]
-            if chunk.backwards if backwards else chunk.forwards:
+        for key, num_parts in width.items():
+            part, src, dst, amount = self.traffic[key]
+            if part.backwards if backwards else part.forwards:
                 ends = (dst, src) if backwards else (src, dst)
-                found.append((self.plan.router.keys(*ends, chunk.way, chunk.lane), amount * parts))
+                found.append((self.plan.router.keys(*ends, part.direction, part.lane), amount * num_parts))
         return found
 
-    def _traffic(self, chunk: Chunk | Exchange, turn: Turn) -> tuple[Array, Array, Array]:
-        """Return (source, target, blocks) of any step of a turn."""
+    def _traffic(self, part: ScatteredPart | ExchangedPart, stage: Stage) -> tuple[Array, Array, Array]:
+        """Return (source, target, shards) of any step of a stage."""
         kind = self.plan.problem.collective.kind
-        if isinstance(chunk, Exchange):
-            src, dst, _ = chunk.ends(chunk.slots[turn.first])
+        if isinstance(part, ExchangedPart):
+            src, dst, _ = part.ends(part.exchanges[stage.first])
             return src, dst, np.full(len(src), self.n)
         if kind in ("gather", "scatter"):
-            if id(chunk) not in self.climbed:
-                self.climbed[id(chunk)] = {
-                    step: (a, b, c) for step, a, b, c in _gathered(chunk, self.plan.problem.collective)
+            if id(part) not in self.gathered:
+                self.gathered[id(part)] = {
+                    step: (a, b, c) for step, a, b, c in _gathered(part, self.plan.problem.collective)
                 }
-            src, dst, _ = self.climbed[id(chunk)][turn.step]
-            pair, blocks = np.unique(src * self.n + dst, return_counts=True)
-            return pair // self.n, pair % self.n, blocks
-        src, dst, amount = chunk.traffic(turn, self.root)
+            src, dst, _ = self.gathered[id(part)][stage.step]
+            pair, shards = np.unique(src * self.n + dst, return_counts=True)
+            return pair // self.n, pair % self.n, shards
+        src, dst, amount = part.traffic(stage, self.root)
         return src, dst, amount if self.root is None else amount * self.n
 
 
@@ -207,8 +216,8 @@ def _gathered_messages(plan: Plan, steps: list[list[tuple[Array, Array]]], repea
     known, route = np.unique(np.concatenate(keys) if keys else none, return_inverse=True)
     routes = plan.router.routes(known) if len(known) else Routes([0], [])
     return Messages(
-        plan.problem.topology, collective, plan.parts * collective.num_ranks,
-        step=np.repeat(np.arange(len(steps)), [len(k) for k in keys]), route=route,
+        plan.problem.topology, collective, plan.num_parts * collective.num_ranks,
+        step=owners([len(k) for k in keys]), route=route,
         amount=np.concatenate(amounts) if amounts else none, times=np.array(repeats, dtype=np.int64), routes=routes,
         scheduler=plan.scheduler,
     )  # fmt: skip

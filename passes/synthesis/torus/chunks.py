@@ -1,9 +1,9 @@
-"""A chunk of every shard and the way it goes: dimensions in turn, by the product rule.
+"""Parts of every shard and how they travel: dimensions in turn, by the product rule.
 
-A block is the shard of a rank, so a vector of coordinates. At (dimension i, substep k) rank r sends every block that it
-still has and whose i-th coordinate line i sends from r_i then. Whether r still has it is decided dimension by
-dimension, so what a turn moves is a product of lists of pairs (own coordinate, block's coordinate): no shape of torus
-needs a rule of its own, and everything is arithmetic on whole columns.
+A shard belongs to a rank, so it has that rank's coordinates. At (dimension i, substep k) rank r sends every shard that
+it still has and whose i-th coordinate line i sends from r_i then. Whether r still has it is decided dimension by
+dimension. So the transfers of a stage are a product of lists of pairs (own coordinate, shard's coordinate): no shape of
+torus needs its own rule, and everything is arithmetic on whole columns.
 """
 
 from __future__ import annotations
@@ -11,27 +11,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from math import prod
-from typing import Any
 
 import attrs
 import numpy as np
 
+from collc.ir.arrays import Array
+
 from .lines import Line
 
-__all__ = ["Chunk", "Exchange", "Slot", "Turn", "queue"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
-#: sender, receiver, block of every transfer of a step
+__all__ = ["ExchangeStep", "ExchangedPart", "ScatteredPart", "Stage", "interleaved_stages"]
+#: sender, receiver, shard of every transfer of a step
 Sends = tuple[Array, Array, Array]
 #: sender, receiver, amount of every message of a step
 Traffic = tuple[Array, Array, Array]
 
 
 @attrs.frozen
-class Turn:
+class Stage:
     """Substeps ``first`` .. ``first + length - 1`` of a dimension, from step ``step`` on.
 
-    Substeps of one turn load the links alike.
+    Substeps of one stage load the links equally.
     """
 
     step: int
@@ -41,36 +40,37 @@ class Turn:
 
     @property
     def end(self) -> int:
+        """The step after the last of the stage."""
         return self.step + self.length
 
 
-def queue(substeps: Sequence[int], start: int) -> list[Turn]:
-    """Return one substep after the other of the dimensions in turn, from ``start``, leaving out what has finished."""
+def interleaved_stages(substeps: Sequence[int], start: int) -> list[Stage]:
+    """Return stages of one substep: the unfinished dimensions in turn, from ``start``."""
     left, done = list(substeps), [0] * len(substeps)
-    turns: list[Turn] = []
+    stages: list[Stage] = []
     while any(left):
         for dim in [*range(start, len(left)), *range(start)]:
             if left[dim]:
-                turns.append(Turn(len(turns), dim, done[dim]))
+                stages.append(Stage(len(stages), dim, done[dim]))
                 left[dim] -= 1
                 done[dim] += 1
-    return turns
+    return stages
 
 
 @attrs.frozen(eq=False)
-class _Chunk:
-    """Parts ``lo .. hi`` of every shard; the logical torus is ``shape``, rank ``place[i]`` stands at its place i.
+class _RoutedPart:
+    """Parts ``lo .. hi`` of every shard; the logical torus is ``shape``, with rank ``place[i]`` at place i.
 
-    ``way`` (0 or 1) says which of two shortest ways, ``lane`` which of several parallel links its messages take.
+    ``direction`` (0 or 1) chooses one of two equally short routes, ``lane`` one of several parallel links.
     """
 
     shape: tuple[int, ...]
     lo: int
     hi: int
-    way: int = 0
+    direction: int = 0
     lane: int = 0
     place: Array | None = None
-    #: whether it is part of a reduce-scatter, and of what that becomes when it runs backwards
+    #: whether it takes part in the reduce-scatter, and in its reverse
     forwards: bool = True
     backwards: bool = True
 
@@ -95,54 +95,55 @@ class _Chunk:
 
 
 @attrs.frozen(eq=False)
-class Chunk(_Chunk):
-    """A chunk that is scattered: ``lines``, one a dimension, take ``turns``."""
+class ScatteredPart(_RoutedPart):
+    """A part that is scattered: ``lines``, one per dimension, run in ``stages``."""
 
     lines: tuple[Line, ...] = attrs.field(kw_only=True)
-    turns: tuple[Turn, ...] = attrs.field(kw_only=True)
+    stages: tuple[Stage, ...] = attrs.field(kw_only=True)
 
     @property
     def num_steps(self) -> int:
-        return max((turn.end for turn in self.turns), default=0)
+        """Steps until the last stage has ended."""
+        return max((stage.end for stage in self.stages), default=0)
 
-    def _before(self, turn: Turn) -> list[int]:
-        """Return how many substeps of each dimension have been before a turn."""
+    def _before(self, stage: Stage) -> list[int]:
+        """Return how many substeps of each dimension precede a stage."""
         done = [0] * len(self.shape)
-        for other in self.turns:
-            if other.end <= turn.step:
+        for other in self.stages:
+            if other.end <= stage.step:
                 done[other.dim] = max(done[other.dim], other.first + other.length)
         return done
 
     def sends(self, root: int | None = None) -> Iterator[tuple[int, Sends]]:
-        """Yield (step, transfers) of the reduce-scatter: of all blocks, or of the root's alone."""
+        """Yield (step, transfers) of the reduce-scatter: of all shards, or of the root's alone."""
         at = None if root is None else self.where(root)
-        for turn in self.turns:
-            done = self._before(turn)
-            held = [line.held(done[i]) if i != turn.dim else None for i, line in enumerate(self.lines)]
-            for offset in range(turn.length):
+        for stage in self.stages:
+            done = self._before(stage)
+            held = [line.held(done[i]) if i != stage.dim else None for i, line in enumerate(self.lines)]
+            for offset in range(stage.length):
                 lists = []
                 for i, other in enumerate(held):
-                    a, b, to = self.lines[i].sends(turn.first + offset) if other is None else (*other, other[0])
+                    a, b, to = self.lines[i].sends(stage.first + offset) if other is None else (*other, other[0])
                     kept = np.ones(len(a), dtype=bool) if at is None else b == at[i]
                     lists.append((a[kept], b[kept], to[kept]))
-                src, block, dst = (self.rank(self.product([x[column] for x in lists])) for column in range(3))
-                yield turn.step + offset, (src, dst, block)
+                src, shard, dst = (self.rank(self.product([x[column] for x in lists])) for column in range(3))
+                yield stage.step + offset, (src, dst, shard)
 
-    def alike(self, turn: Turn) -> tuple[object, ...]:
-        """Return what decides what a turn sends, but for the parts of the shards."""
-        return tuple(map(id, self.lines)), turn.dim, turn.first, tuple(self._before(turn))
+    def alike(self, stage: Stage) -> tuple[object, ...]:
+        """Return a key of a stage's traffic; the part of the shards plays no role."""
+        return tuple(map(id, self.lines)), stage.dim, stage.first, tuple(self._before(stage))
 
-    def traffic(self, turn: Turn, root: int | None = None) -> Traffic:
-        """Return the messages of any step of a turn, in blocks; of the root's block alone where there is one."""
-        done, sent = self._before(turn), []
+    def traffic(self, stage: Stage, root: int | None = None) -> Traffic:
+        """Return the messages of any step of a stage, in shards; of the root's shard alone if there is a root."""
+        done, sent = self._before(stage), []
         at = None if root is None else self.where(root)
         for i, line in enumerate(self.lines):
             if at is not None:
-                a = np.flatnonzero(line.when[:, at[i]] == turn.first) if i == turn.dim else (
+                a = np.flatnonzero(line.when[:, at[i]] == stage.first) if i == stage.dim else (
                     np.flatnonzero(line.when[:, at[i]] >= done[i]))  # fmt: skip
-                sent.append((a, line.to[a, at[i]] if i == turn.dim else a, np.ones(len(a), dtype=np.int64)))
-            elif i == turn.dim:
-                sent.append(line.traffic(turn.first))
+                sent.append((a, line.to[a, at[i]] if i == stage.dim else a, np.ones(len(a), dtype=np.int64)))
+            elif i == stage.dim:
+                sent.append(line.traffic(stage.first))
             else:
                 a = np.arange(line.size)
                 sent.append((a, a, line.holdings(done[i])))
@@ -154,10 +155,10 @@ class Chunk(_Chunk):
 
 
 @attrs.frozen
-class Slot:
-    """A step of an exchange along ``dim``: ``sender[j]`` sends to ``receiver[j]``, who adds, or with ``copies`` keeps.
+class ExchangeStep:
+    """A step along ``dim``: ``sender[j]`` sends to ``receiver[j]``, which reduces, or with ``copies`` copies.
 
-    ``present`` are the coordinates of each dimension that take part.
+    ``present`` are the participating coordinates of each dimension.
     """
 
     dim: int
@@ -168,24 +169,27 @@ class Slot:
 
 
 @attrs.frozen(eq=False)
-class Exchange(_Chunk):
-    """A chunk of which everyone sends all it has, every time: an allreduce without a scatter, one slot a step."""
+class ExchangedPart(_RoutedPart):
+    """A part that every rank sends whole in every step: an allreduce without a scatter."""
 
-    slots: tuple[Slot, ...] = attrs.field(kw_only=True)
+    exchanges: tuple[ExchangeStep, ...] = attrs.field(kw_only=True)
 
     @property
     def num_steps(self) -> int:
-        return len(self.slots)
+        """The number of steps."""
+        return len(self.exchanges)
 
     def sends(self) -> Iterator[tuple[int, Array, Array, bool]]:
         """Yield (step, sender, receiver, whether it is a copy)."""
-        for step, slot in enumerate(self.slots):
-            yield step, *self.ends(slot)
+        for step, exchange_step in enumerate(self.exchanges):
+            yield step, *self.ends(exchange_step)
 
-    def ends(self, slot: Slot) -> tuple[Array, Array, bool]:
-        """Return (sender, receiver, whether it is a copy) of a slot."""
+    def ends(self, exchange_step: ExchangeStep) -> tuple[Array, Array, bool]:
+        """Return (sender, receiver, whether it is a copy) of a step."""
         src, dst = (
-            self.rank(self.product([column if i == slot.dim else a for i, a in enumerate(slot.present)]))
-            for column in (slot.sender, slot.receiver)
+            self.rank(
+                self.product([column if i == exchange_step.dim else a for i, a in enumerate(exchange_step.present)])
+            )
+            for column in (exchange_step.sender, exchange_step.receiver)
         )
-        return src, dst, slot.copies
+        return src, dst, exchange_step.copies

@@ -8,13 +8,12 @@ the second takes all links that the first leaves.
 from __future__ import annotations
 
 from math import gcd
-from typing import Any
 
 import numpy as np
 
-__all__ = ["one_cycle", "two_cycles", "two_exist"]
+from collc.ir.arrays import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
+__all__ = ["one_cycle", "two_cycles", "two_exist"]
 
 
 def two_exist(rows: int, columns: int) -> bool:
@@ -23,7 +22,7 @@ def two_exist(rows: int, columns: int) -> bool:
 
 
 def two_cycles(shape: tuple[int, ...]) -> list[Array] | None:
-    """Return two cycles through all ranks of a 2-D torus that share no link, or nothing where sizes do not allow it.
+    """Return two cycles through all ranks of a 2-D torus that share no link, or None if the sizes do not allow it.
 
     >>> [cycle.tolist() for cycle in two_cycles((2, 2))]
     [[0, 1, 3, 2], [0, 2, 3, 1]]
@@ -32,31 +31,31 @@ def two_cycles(shape: tuple[int, ...]) -> list[Array] | None:
         return None
     rows, columns = shape
     if two_exist(rows, columns):
-        return [i * columns + j for i, j in _two(rows, columns)]
+        return [i * columns + j for i, j in _disjoint_cycles(rows, columns)]
     if two_exist(columns, rows):
-        return [i * columns + j for j, i in _two(columns, rows)]
+        return [i * columns + j for j, i in _disjoint_cycles(columns, rows)]
     return None
 
 
-def _two(rows: int, columns: int) -> list[tuple[Array, Array]]:
+def _disjoint_cycles(rows: int, columns: int) -> list[tuple[Array, Array]]:
     at = np.arange(rows * columns)
     first = (at // columns, (at - at // columns) % columns)
-    i, j, listed = 0, 0, []
+    i, j, visited = 0, 0, []
     for _ in range(rows * columns):
-        listed.append((i, j))
+        visited.append((i, j))
         if (i + j + 1) % columns:  # the first cycle goes down in column -i - 1 of row i only
             i = (i + 1) % rows
         else:
             j = (j + 1) % columns
-    second = np.array(listed)
+    second = np.array(visited)
     return [first, (second[:, 0], second[:, 1])]
 
 
 def one_cycle(shape: tuple[int, ...], flipped: bool = False) -> Array:
     """Return a cycle through all ranks of a torus, each a neighbour of the one before.
 
-    It wraps round only where all sizes are odd; then ``flipped`` says in which of two dimensions: a cycle through all
-    but the last dimension, and the last.
+    It uses wrap-around links only if all sizes are odd. Then ``flipped`` chooses where: in a cycle through all but the
+    last dimension, or in the last.
 
     >>> one_cycle((2, 3)).tolist()
     [0, 1, 2, 5, 4, 3]
@@ -70,9 +69,9 @@ def one_cycle(shape: tuple[int, ...], flipped: bool = False) -> Array:
 
 
 def _snake(ranks: Array) -> Array:
-    """Return the cycle to and fro along the rows of a table, but for the first column, which is the way back.
+    """Return the cycle back and forth along the rows of a table; the first column leads back to the start.
 
-    With an odd number of rows the last one ends far from the first column: rows must wrap round.
+    With an odd number of rows the last one ends far from the first column: rows must have wrap-around links.
     """
     inner = ranks[:, 1:].copy()
     inner[1::2] = inner[1::2, ::-1]

@@ -1,20 +1,21 @@
 """PAT: allgather and reduce-scatter in logarithmically many steps with a bounded buffer (Jeaugey, 2025).
 
-A Bruck allgather whose distances shrink: few blocks travel far first, many travel near. A message of at most ``buffer``
-blocks bounds what lies on its way: the first distances multiply the blocks up to that number, and the rest of the
-binomial tree is walked depth first with that many blocks at a time. Any number of ranks: what lies beyond is left out.
+A Bruck allgather with shrinking distances: first few shards travel far, then many travel near. ``buffer`` limits the
+shards of a message. The first distances multiply the shards up to that number; then the rest of the binomial tree is
+walked depth first with that many shards at a time. For any number of ranks, subtrees beyond the last rank are left out.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import attrs
 import numpy as np
 
-from collc.ir.arrays import fit
+from collc.ir.arrays import Array, fit
 from collc.ir.diagnostic import error
+from collc.ir.ragged import inverse
 from collc.ir.spec import Problem
 
 from .base import TorusPass, scattered
@@ -23,14 +24,12 @@ from .lines import Line
 
 __all__ = ["PAT"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
 
 @attrs.frozen
 class PAT(TorusPass):
     """Synthesize PAT schedules.
 
-    Raises C0591 (a collective it cannot do), C0593 (an operation that needs an order), C0596 (no room for a block).
+    Raises C0591 (a collective it cannot do), C0593 (an operation that needs an order), C0596 (no room for a shard).
     """
 
     name: ClassVar[str] = "pat"
@@ -38,12 +37,12 @@ class PAT(TorusPass):
 
     buffer: int | None = attrs.field(
         default=None,
-        metadata={"help": "the most blocks in a message, rounded down to a power of two; no limit unless given"},
+        metadata={"help": "maximum shards per message, rounded down to a power of two (default: no limit)"},
     )
 
     def __attrs_post_init__(self) -> None:
         if self.buffer is not None and self.buffer < 1:
-            raise error("C0596", f"pat needs a buffer of at least 1 block, found {self.buffer}")
+            raise error("C0596", f"found `buffer: {self.buffer}`, needed at least 1 shard")
 
     def _plan(self, ir: Problem) -> Plan:
         n = ir.topology.num_ranks
@@ -53,34 +52,33 @@ class PAT(TorusPass):
 
 @cache
 def _line(size: int, doublings: int) -> Line:
-    """Return the reduce-scatter line; messages have at most 2^``doublings`` blocks."""
-    turn, at = _turns(size, doublings), np.arange(size)
-    substeps = int(turn.max()) + 1
+    """Return the reduce-scatter line; messages have at most 2^``doublings`` shards."""
+    step, at = _receive_steps(size, doublings), np.arange(size)
+    substeps = int(step.max()) + 1
     when, to = np.empty((size, size), dtype=fit(0, substeps)), np.empty((size, size), dtype=fit(-1, size))
-    for block in range(size):  # column by column: whole tables of wide integers would take gigabytes
-        offset = (at - block) % size
-        when[:, block] = np.where(offset == 0, substeps, substeps - 1 - turn[offset])
-        to[:, block] = np.where(offset == 0, -1, (at - (offset & -offset)) % size)
+    for shard in range(size):  # column by column: whole tables of wide integers would take gigabytes
+        offset = (at - shard) % size
+        when[:, shard] = np.where(offset == 0, substeps, substeps - 1 - step[offset])
+        to[:, shard] = np.where(offset == 0, -1, (at - (offset & -offset)) % size)
     return Line(substeps, when, to)
 
 
-def _turns(size: int, doublings: int) -> Array:
-    """Return the step of an allgather in which a rank receives from the one ``x & -x`` below it the block of x below.
+def _receive_steps(size: int, doublings: int) -> Array:
+    """Return the step of an allgather in which a rank receives, from the rank ``x & -x`` below, the shard of x below.
 
-    Block 0 is its own (-1).
+    Shard 0 is its own (-1).
     """
     bits = (size - 1).bit_length()
     far = min(doublings, bits)
     low = bits - far
     at = np.arange(size)
     inner = at & (1 << low) - 1
-    place = np.empty(1 << low, dtype=np.int64)
-    place[_depth_first(low)] = np.arange(1 << low)
+    place = inverse(_depth_first(low))
     zeros = np.array([(int(x) & -int(x)).bit_length() - 1 for x in at])
-    turn = np.where(inner > 0, far + place[inner] - 1, bits - 1 - zeros)
-    turn[0] = -1
-    turn[1:] = np.unique(turn[1:], return_inverse=True)[1]  # steps in which nobody is left
-    return turn
+    step = np.where(inner > 0, far + place[inner] - 1, bits - 1 - zeros)
+    step[0] = -1
+    step[1:] = np.unique(step[1:], return_inverse=True)[1]  # without empty steps
+    return step
 
 
 def _depth_first(bits: int) -> Array:

@@ -1,34 +1,34 @@
-"""Who exchanges with whom along one dimension, substep by substep: Swing, recursive doubling, powers of three.
+"""Peers of an exchange along one dimension, substep by substep: Swing, recursive doubling, powers of three.
 
-All are functions of the coordinate on the dimension at hand, never of the rank: on a torus whose dimensions are not
-powers of two the parity of the rank does not even give pairs.
+All are functions of the coordinate in that dimension, never of the rank: on a torus whose dimensions are not powers of
+two, the parity of the rank does not give pairs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
 
 import numpy as np
+
+from collc.ir.arrays import Array
 
 from .lines import Line, tree_line, with_folds, with_guest
 
 __all__ = ["Mirror", "doubling_line", "doubling_peers", "folded", "rho", "swing_line", "swing_peers", "thirds_peers"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
-#: what the second half of the data does: nothing else (``same``), distances negated, or coordinates -a
+#: peers of the second half of the data: ``same``, ``neg`` (distances negated), or ``reflect`` (coordinates -a)
 Mirror = str
 
 
 def rho(substep: int) -> int:
-    """Return how far Swing reaches in a substep, with its sign: 1, -1, 3, -5, 11, ..
+    """Return the signed distance of Swing's peer in a substep: 1, -1, 3, -5, 11, ..
 
     >>> [rho(k) for k in range(7)]
     [1, -1, 3, -5, 11, -21, 43]
     """
-    return (1 - (-2) ** (substep + 1)) // 3
+    reach: int = (1 - (-2) ** (substep + 1)) // 3
+    return reach
 
 
 def swing_peers(size: int, mirrored: bool = False) -> list[Array]:
@@ -41,8 +41,8 @@ def swing_peers(size: int, mirrored: bool = False) -> list[Array]:
 def doubling_peers(size: int, mirror: Mirror = "same") -> list[Array]:
     """Return the peers of recursive doubling on a power of two: distances 1, 2, 4, ..
 
-    ``neg`` goes as far the other way round; ``reflect`` is recursive doubling of the coordinates -a, counted from the
-    other side of 0. Neither pairs the same coordinates as plain recursive doubling does.
+    ``neg`` negates the distances; ``reflect`` is recursive doubling of the coordinates -a, counted from the other side
+    of 0. Neither pairs the same coordinates as plain recursive doubling.
     """
     at, steps = np.arange(size), (size - 1).bit_length()
     plain = [at ^ 1 << k for k in range(steps)]
@@ -78,7 +78,7 @@ def swing_line(size: int, mirrored: bool, reparent: bool = False) -> Line:
 
 @cache
 def doubling_line(size: int, mirror: Mirror = "same") -> Line:
-    """Return the line of recursive doubling; sizes that are no power of two fold."""
+    """Return the line of recursive doubling; sizes that are not powers of two fold."""
     if size & size - 1:
         core, guests, hosts = folded(size)
         return with_folds(doubling_line(len(core), mirror), core, guests, hosts)
@@ -89,10 +89,10 @@ def doubling_line(size: int, mirror: Mirror = "same") -> Line:
 
 
 def _reparented(peers: Sequence[Array]) -> Line:
-    """Return the line in which leaves send as early as their peers can pass it on: less goes in late, long substeps.
+    """Return the line in which leaves send as early as their peers can forward: the last, long substeps carry less.
 
-    Block 0's tree is improved; an even block's is the same moved round, an odd block's reflected, since Swing's peers
-    have these symmetries.
+    Shard 0's tree is improved; an even shard's tree is a rotation of it, an odd shard's a reflection, since Swing's
+    peers have these symmetries.
     """
     line = tree_line(peers)
     size, steps = line.size, line.substeps

@@ -1,7 +1,7 @@
-"""Routes of messages between ranks that may be far apart: the shortest way, dimension after dimension.
+"""Routes of messages between ranks that may be far apart: shortest routes, dimension after dimension.
 
-What matters is the link load, so the direction is that of the shorter way round, whatever the sign of the distance in
-the algorithm (in dimensions of 18, 20 or 36 the last peer of Swing is nearer the other way). Where both ways are as
+To keep link loads low, a message takes the shorter direction, whatever the sign of the distance in the algorithm (in
+dimensions of 18, 20 or 36 the last peer of Swing is nearer in the other direction). If both directions are equally
 long, even and odd coordinates take different ones, and so do the two halves of the data.
 """
 
@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from functools import cached_property
 from math import prod
-from typing import Any
 
 import attrs
 import numpy as np
 
+from collc.ir.arrays import Array
+from collc.ir.ragged import ranges, starts
 from collc.ir.schedule import Routes
 from collc.ir.topology import Topology
 
@@ -21,81 +22,79 @@ from .shape import Grid, grid
 
 __all__ = ["Router", "router"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
 
 @attrs.frozen(eq=False)
 class Router:
-    """Finds the routes of pairs of ranks. A *key* stands for (source, target, way, lane); alike ones have one key."""
+    """Finds the routes of pairs of ranks. A *key* stands for (source, target, direction, lane)."""
 
     topology: Topology
-    lanes: int = 1  # how many parallel links messages between neighbours can choose from
-    mixed: bool = attrs.field(default=True, kw_only=True)  # whether links between ranks come before switches
+    lanes: int = 1  # number of parallel links between neighbours
+    prefers_rank_links: bool = attrs.field(
+        default=True, kw_only=True
+    )  # whether links between ranks come before switches
 
-    def keys(self, src: Array, dst: Array, way: int, lane: int) -> Array:
+    def keys(self, src: Array, dst: Array, direction: int, lane: int) -> Array:
         """Return the keys of messages."""
-        return ((src * np.int64(self.topology.num_ranks) + dst) * 2 + way) * self.lanes + lane % self.lanes
+        return ((src * np.int64(self.topology.num_ranks) + dst) * 2 + direction) * self.lanes + lane % self.lanes
 
     def split(self, keys: Array) -> tuple[Array, Array, Array, Array]:
-        """Return (source, target, way, lane) of keys."""
+        """Return (source, target, direction, lane) of keys."""
         pair, lane = np.divmod(keys, self.lanes)
-        pair, way = np.divmod(pair, 2)
-        return *np.divmod(pair, self.topology.num_ranks), way, lane
+        pair, direction = np.divmod(pair, 2)
+        return *np.divmod(pair, self.topology.num_ranks), direction, lane
 
     def routes(self, keys: Array) -> Routes:
-        """Return the routes of different keys, in order. Raises C0301 where a target cannot be reached.
+        """Return the routes of different keys, in order. Raises C0301 if a target cannot be reached.
 
-        On any network: a shortest path, next links taken in turn by the target's number, as fat trees route. Where
-        ranks are linked beside their switches, as on a HammingMesh's boards, a path without a switch may be one longer:
-        switches are shared with all who cannot do without.
+        On any network: a shortest path; the target's number chooses among next links, as in fat trees. If ranks also
+        have links to each other, as on a HammingMesh's boards, a route without a switch may be one link longer: other
+        pairs need the switches.
         """
-        src, dst, way, lane = self.split(keys)
-        if self._aside is not None:
-            return self._shared_out(keys, *self._aside)
+        src, dst, direction, lane = self.split(keys)
+        if self._rank_links is not None:
+            return self._prefer_rank_links(keys, *self._rank_links)
         hops = self._hops
         if (hops[src, dst] < 0).any():
             self.topology.require_connected("an exchange between ranks that may be far apart")
         table, count = self._links_out
-        at, spread, columns = src.copy(), dst + way + lane, []
+        at, spread, columns = src.copy(), dst + direction + lane, []
         while (away := hops[at, dst]).any():
             closer = (hops[self.topology.dst[table[at]], dst[:, None]] == away[:, None] - 1) & (
                 np.arange(table.shape[1]) < count[at][:, None]
             )
             choices = np.maximum(closer.sum(axis=1), 1)
-            wanted = spread % choices
+            choice = spread % choices
             spread = spread // choices
-            place = np.argmax(np.cumsum(closer, axis=1) > wanted[:, None], axis=1)
+            place = np.argmax(np.cumsum(closer, axis=1) > choice[:, None], axis=1)
             moving = away > 0
             link = np.where(moving, table[at, place], -1)
             columns.append(link)
             at = np.where(moving, self.topology.dst[link], at)
         return _joined(np.stack(columns, axis=1) if columns else np.zeros((len(keys), 0), dtype=np.int64))
 
-    def _shared_out(self, keys: Array, among: Router, links: Array) -> Routes:
+    def _prefer_rank_links(self, keys: Array, rank_router: Router, links: Array) -> Routes:
         src, dst, _, _ = self.split(keys)
-        apart = among._hops[src, dst]
+        apart = rank_router._hops[src, dst]
         near = (apart >= 0) & (apart <= self._hops[src, dst] + 1)
-        found = [Routes(r.start, links[r.links]) for r in [among.routes(keys[near])]]
-        found.append(Router(self.topology, self.lanes, mixed=False).routes(keys[~near]))
+        found = [Routes(r.start, links[r.links]) for r in [rank_router.routes(keys[near])]]
+        found.append(Router(self.topology, self.lanes, prefers_rank_links=False).routes(keys[~near]))
         order = np.argsort(np.concatenate([np.flatnonzero(near), np.flatnonzero(~near)]), kind="stable")
-        length = np.concatenate([np.diff(r.start.astype(np.int64)) for r in found])
-        first = np.concatenate([[0], np.cumsum(length)])[:-1][order]
-        start = np.concatenate([[0], np.cumsum(length[order])])
-        place = np.repeat(first - start[:-1], length[order]) + np.arange(start[-1])
-        return Routes(start, np.concatenate([r.links for r in found])[place])
+        length = np.concatenate([r.lengths for r in found])
+        place = ranges(starts(length)[order], length[order])
+        return Routes(starts(length[order]), np.concatenate([r.links for r in found])[place])
 
     @cached_property
-    def _aside(self) -> tuple[Router, Array] | None:
-        """The network of the links between ranks, and their numbers, where there are switches besides."""
+    def _rank_links(self) -> tuple[Router, Array] | None:
+        """The network of the links between ranks, and their numbers, if there are switches too."""
         topology = self.topology
         links = np.flatnonzero((topology.src < topology.num_ranks) & (topology.dst < topology.num_ranks))
-        if not self.mixed or topology.is_direct or not len(links):
+        if not self.prefers_rank_links or topology.is_direct or not len(links):
             return None
-        among = Topology(
+        rank_router = Topology(
             topology.name, topology.num_ranks, topology.src[links], topology.dst[links],
             link_class=topology.link_class[links], classes=topology.classes,
         )  # fmt: skip
-        return Router(among, self.lanes), links
+        return Router(rank_router, self.lanes), links
 
     @cached_property
     def _hops(self) -> Array:
@@ -112,22 +111,22 @@ class Router:
 
 @attrs.frozen(eq=False)
 class _GridRouter(Router):
-    """Routes on a torus or mesh whose links are there."""
+    """Routes on a torus or mesh that has all its links."""
 
     grid: Grid = attrs.field(kw_only=True)
 
-    def keys(self, src: Array, dst: Array, way: int, lane: int) -> Array:
-        """Return the keys; ``way`` counts only where two ways are as long."""
+    def keys(self, src: Array, dst: Array, direction: int, lane: int) -> Array:
+        """Return the keys; ``direction`` matters only if both directions are equally long."""
         tied = np.zeros(len(src), dtype=bool)
         for size, stride, wraps in self._dimensions:
             tied |= wraps & (np.abs(src // stride % size - dst // stride % size) * 2 == size)
-        return super().keys(src, dst, np.where(tied, way, 0), lane)  # type: ignore[arg-type]
+        return super().keys(src, dst, np.where(tied, direction, 0), lane)  # type: ignore[arg-type]
 
     def routes(self, keys: Array) -> Routes:
-        src, dst, way, lane = self.split(keys)
-        moves = [self._offset(src, dst, way, i) for i in range(len(self.grid.shape))]
+        src, dst, direction, lane = self.split(keys)
+        moves = [self._offset(src, dst, direction, i) for i in range(len(self.grid.shape))]
         length = sum((np.abs(move) for move in moves), np.zeros(len(keys), dtype=np.int64))
-        start = np.concatenate([[0], np.cumsum(length)])
+        start = starts(length)
         links, at, cursor = np.empty(int(start[-1]), dtype=np.int64), src.copy(), start[:-1].copy()
         for i, move in enumerate(moves):
             for hop in range(int(np.abs(move).max(initial=0))):
@@ -143,27 +142,28 @@ class _GridRouter(Router):
         shape = self.grid.shape
         return [(size, prod(shape[i + 1 :]), self.grid.wraps[i]) for i, size in enumerate(shape)]
 
-    def _offset(self, src: Array, dst: Array, way: Array, dim: int) -> Array:
+    def _offset(self, src: Array, dst: Array, direction: Array, dim: int) -> Array:
         """Return how many links up (positive) or down the messages go in a dimension."""
         size, stride, wraps = self._dimensions[dim]
         a = src // stride % size
-        ahead = dst // stride % size - a
+        ahead: Array = dst // stride % size - a
         if not wraps:
             return ahead
         ahead %= size
-        up_at_tie = way == 0 if size == 2 else (a + way) % 2 == 0
+        up_at_tie = direction == 0 if size == 2 else (a + direction) % 2 == 0
         up = (2 * ahead < size) | ((2 * ahead == size) & up_at_tie)
-        return np.where(up, ahead, ahead - size)
+        nearer: Array = np.where(up, ahead, ahead - size)
+        return nearer
 
 
 def _joined(table: Array) -> Routes:
-    """Return the routes whose links are the rows of a table, less the entries of -1."""
+    """Return the routes whose links are the rows of a table, without the entries of -1."""
     kept = table >= 0
-    return Routes(np.concatenate([[0], np.cumsum(kept.sum(axis=1))]), table[kept])
+    return Routes(starts(kept.sum(axis=1)), table[kept])
 
 
 def router(topology: Topology, *shapes: tuple[int, ...]) -> Router:
-    """Return what finds routes on a topology: as on a torus or mesh of one of these shapes if it is that."""
+    """Return the router of a topology: a grid's if it is a torus or mesh of one of these shapes."""
     for shape in shapes:
         found = grid(topology, shape)
         if found is not None and found.is_all(topology):

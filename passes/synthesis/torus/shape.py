@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import re
 from math import prod
-from typing import Any
 
 import attrs
 import numpy as np
 
+from collc.ir.arrays import Array
 from collc.ir.diagnostic import error
 from collc.ir.group import Translations
 from collc.ir.topology import Topology
 
 __all__ = ["Grid", "dimension", "grid", "logical_shape"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _GRIDS = ("torus", "mesh", "hyperx", "twisted_torus")
 
@@ -23,8 +21,8 @@ _GRIDS = ("torus", "mesh", "hyperx", "twisted_torus")
 def logical_shape(topology: Topology, given: str | None = None) -> tuple[int, ...]:
     """Return the sizes larger than 1 of the torus that the ranks are numbered as, last dimension fastest.
 
-    ``given`` is the user's (``"8x8"``); else how the topology was built says it, and a network that is no grid is one
-    dimension. Raises C0590 for sizes that do not make the number of ranks.
+    ``given`` is the user's (``"8x8"``). Otherwise the topology's construction gives the sizes; a network that is not a
+    grid has one dimension. Raises C0590 if the product of the sizes is not the number of ranks.
     """
     sizes = _built(topology) if given is None else _parsed(given)
     if given is not None and prod(sizes) != topology.num_ranks:
@@ -38,7 +36,7 @@ def logical_shape(topology: Topology, given: str | None = None) -> tuple[int, ..
 
 
 def dimension(topology: Topology, given: str | None, number: int) -> str:
-    """Return what a user calls dimension ``number`` of the logical shape: sizes of 1 count too.
+    """Return the user's name of dimension ``number`` of the logical shape: sizes of 1 count too.
 
     >>> from collc.ir.topology import Topology
     >>> dimension(Topology("t", 6, [], []), "1x6", 0)
@@ -51,14 +49,14 @@ def dimension(topology: Topology, given: str | None, number: int) -> str:
 
 def _parsed(given: str) -> tuple[int, ...]:
     if not re.fullmatch(r"[1-9]\d{0,8}([x,][1-9]\d{0,8})*", given):
-        hint = "write sizes with x between: `shape: \"8x8\"`"  # fmt: skip
-        raise error("C0590", f"`{given}` is no shape of a torus", hint=hint, exit_status=3)
+        hint = "write `shape: \"8x8\"`"  # fmt: skip
+        raise error("C0590", f"found `{given}`, needed the shape of a torus", hint=hint, exit_status=3)
     return tuple(int(size) for size in re.split("[x,]", given))
 
 
 def _built(topology: Topology) -> tuple[int, ...]:
-    """Return the sizes by how the topology was built, where those make its number of ranks."""
-    if topology.num_ranks == 1:  # however many factors of one rank it has
+    """Return the sizes from the topology's construction, if their product is its number of ranks."""
+    if topology.num_ranks == 1:  # a product may have many factors of one rank
         return (1,)
     found = _sizes(topology)
     return found if prod(found) == topology.num_ranks else (topology.num_ranks,)
@@ -71,27 +69,27 @@ def _sizes(topology: Topology) -> tuple[int, ...]:
         return topology.symmetry.shape if known else (topology.num_ranks,)  # type: ignore[union-attr]
     given = origin.arguments
     if origin.name in _GRIDS:
-        return tuple(given)
+        return tuple(size for size in given if isinstance(size, int))
     match origin.name, given:
-        case "hypercube", (n,):
+        case "hypercube", (int(n),):
             return (2,) * n
-        case "hamming", (n, q):
+        case "hamming", (int(n), int(q)):
             return (q,) * n
-        case "hammingmesh", (a, b, x, y):
+        case "hammingmesh", (int(a), int(b), int(x), int(y)):
             return (a * x, b * y)
-        case "product", bases:
-            return tuple(size for base in bases for size in _built(base))
-        case "power", (base, n):
+        case "product", _:
+            return tuple(size for base in origin.bases for size in _built(base))
+        case "power", (Topology() as base, int(n)):
             return _built(base) * n
     return (topology.num_ranks,)
 
 
 @attrs.frozen(eq=False)
 class Grid:
-    """A torus or mesh that is there: ``links[r, i, w, l]`` leads from rank r one up (w = 0) or down in dimension i.
+    """A torus or mesh with all its links: ``links[r, i, w, l]`` leads from rank r up (w = 0) or down in dimension i.
 
-    ``l`` counts parallel links; a dimension of size 2 has two ways where its two links are parallel. Where ``wraps[i]``
-    is False dimension i has ends, and links beyond them are -1.
+    ``l`` counts parallel links; in a dimension of size 2 with parallel links, up and down use different ones. If
+    ``wraps[i]`` is False, dimension i has ends, and links beyond them are -1.
     """
 
     shape: tuple[int, ...]
@@ -100,6 +98,7 @@ class Grid:
 
     @property
     def lanes(self) -> int:
+        """Parallel links between neighbours."""
         return int(self.links.shape[3])
 
     def is_all(self, topology: Topology) -> bool:
@@ -112,7 +111,7 @@ class Grid:
 
 
 def grid(topology: Topology, shape: tuple[int, ...]) -> Grid | None:
-    """Return the grid of these sizes that is among the topology's links, or nothing where links of neighbours lack."""
+    """Return the grid of these sizes among the topology's links, or None if a link between neighbours is missing."""
     ranks = topology.num_ranks
     key = topology.src.astype(np.int64) * topology.num_nodes + topology.dst
     order = np.argsort(key, kind="stable")
@@ -121,12 +120,12 @@ def grid(topology: Topology, shape: tuple[int, ...]) -> Grid | None:
     for i, size in enumerate(shape):
         stride, both = prod(shape[i + 1 :]), []
         wrapped = True
-        for way in (1, -1):
-            to = rank + ((at[:, i] + way) % size - at[:, i]) * stride
+        for direction in (1, -1):
+            to = rank + ((at[:, i] + direction) % size - at[:, i]) * stride
             wanted = rank * topology.num_nodes + to
             first = np.searchsorted(known, wanted)
             count = np.searchsorted(known, wanted, "right") - first
-            inner = (at[:, i] + way >= 0) & (at[:, i] + way < size)
+            inner = (at[:, i] + direction >= 0) & (at[:, i] + direction < size)
             if (count[inner] == 0).any():
                 return None
             wrapped &= bool((count > 0).all())
@@ -143,9 +142,9 @@ def _lanes(order: Array, shape: tuple[int, ...], found: list[list[tuple[Array, A
     ranks = prod(shape)
     links = np.full((ranks, len(shape), 2, lanes), -1, dtype=np.int64)
     for i, both in enumerate(found):
-        for way, (first, count) in enumerate(both):
-            apart = shape[i] == 2 and wide[i] > 1  # both ways lead to the same rank: each takes links of its own
+        for direction, (first, count) in enumerate(both):
+            apart = shape[i] == 2 and wide[i] > 1  # both directions lead to the same rank: each has its own links
             for lane in range(lanes):
-                pick = np.minimum(lane + way * lanes * apart, count - 1)
-                links[:, i, way, lane] = np.where(count > 0, order[np.minimum(first + pick, len(order) - 1)], -1)
+                pick = np.minimum(lane + direction * lanes * apart, count - 1)
+                links[:, i, direction, lane] = np.where(count > 0, order[np.minimum(first + pick, len(order) - 1)], -1)
     return links

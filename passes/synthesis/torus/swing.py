@@ -1,12 +1,13 @@
 """Swing: peers that alternate sides, so that distances grow as 1, 1, 3, 5, 11, .. (De Sensi et al., NSDI 2024).
 
-The bandwidth variant is a reduce-scatter and an allgather on 2 D chunks for D dimensions: chunk c < D begins with
-dimension c, chunk D + c is its mirror image, and each has the links it uses to itself at first. Any shape: sizes that
-are no powers of two follow the latest rule (:func:`.lines.tree_line`), odd ones have a guest. The latency variant
-exchanges everything in every step, with half the steps; sizes that are no powers of two fold. Maxima and other
-operations that take a contribution more than once could do without in even sizes, but a schedule that folds is right
-for whatever operation a program is given when it runs: so they fold too unless told not to. Going from far to near
-loads the links as much as from near to far, as the paper does, and makes all ranks bracket their sums alike.
+The bandwidth variant is a reduce-scatter and an allgather on 2 D parts for D dimensions. Part c < D begins with
+dimension c, part D + c is its mirror image, and at first no two parts use the same links. It supports any shape: sizes
+that are not powers of two send as late as possible (:func:`.lines.tree_line`), and odd sizes have a guest.
+
+The latency variant exchanges whole vectors in every step, in half the steps; sizes that are not powers of two fold.
+Maxima and other idempotent operations need no folding in even sizes. They fold by default, so that the schedule is
+right for any operation that a program gets when it runs. Going from far to near loads the links as much as the paper's
+order from near to far, and all ranks add in the same order.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from collc.ir.spec import Problem
 
 from .base import Script, TorusPass, exchange, scattered
 from .build import Plan, to_messages
-from .chunks import Chunk, Exchange
+from .chunks import ExchangedPart, ScatteredPart
 from .peers import swing_line, swing_peers
 from .shape import dimension, logical_shape
 from .times import seconds
@@ -39,7 +40,7 @@ class Swing(TorusPass):
     """
 
     name: ClassVar[str] = "swing"
-    summary: ClassVar[str] = "allreduce and its halves on a torus of any shape, over peers that alternate sides"
+    summary: ClassVar[str] = "allreduce, reduce-scatter, allgather on a torus of any shape; peers alternate sides"
     kinds: ClassVar[tuple[str, ...]] = ("allreduce", "reduce-scatter", "allgather", "broadcast", "reduce")
     variants: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "bandwidth": ("allreduce", "reduce-scatter", "allgather"), "latency": ("allreduce", "broadcast", "reduce"),
@@ -47,24 +48,27 @@ class Swing(TorusPass):
 
     variant: Literal["auto", "bandwidth", "latency"] = attrs.field(
         default="auto",
-        metadata={"help": "scatter and gather, or exchange everything in half the steps; the faster at the size"},
+        metadata={
+            "help": "scatter and gather, or exchange whole vectors in half the steps (default: the faster one at"
+            " the collective's size)"
+        },
     )
     ports: Literal["all", 1] = attrs.field(
-        default="all", metadata={"help": "send on all links at once, or on one at a time"}
+        default="all", metadata={"help": "send on all links at once, or on one link at a time"}
     )
     reparent: Literal["auto", True, False] = attrs.field(
-        default="auto", metadata={"help": "let leaves send early in sizes that are no powers of two; where it helps"}
+        default="auto",
+        metadata={"help": "let leaves send early in sizes that are not powers of two (default: if it is faster)"},
     )
     fold: bool = attrs.field(
         default=True,
         metadata={
-            "help": "let the latency variant fold sizes that are no powers of two; if not, min, max, and, or do"
-            " without in even sizes"
+            "help": "let the latency variant fold sizes that are not powers of two (min, max, and, or: only odd ones)"
         },
     )
     identical: bool = attrs.field(
         default=True,
-        metadata={"help": "let the latency variant go from far to near, so that all ranks get the same bits"},
+        metadata={"help": "let the latency variant go from far to near peers, so that all ranks get the same bits"},
     )
     shape: str | None = attrs.field(default=None, metadata={"help": "the sizes of the torus, such as `8x8`"})
 
@@ -76,7 +80,7 @@ class Swing(TorusPass):
         if ir.collective.size is None:
             return self._scattered(ir)
         plans = [self._scattered(ir)]
-        if self._obstacle(ir) is None:
+        if self._dimension_to_fold(ir) is None:
             plans.append(self._exchanged(ir))
         return min(plans, key=lambda plan: seconds(to_messages(plan)))
 
@@ -89,16 +93,16 @@ class Swing(TorusPass):
         return min(plans, key=lambda plan: to_messages(plan).time_per_byte) if len(plans) > 1 else plans[0]
 
     def _with_lines(self, ir: Problem, shape: tuple[int, ...], reparent: bool) -> Plan:
-        chunks: list[Chunk] = []
-        for start, mirrored, way in self._starts(shape):
+        parts: list[ScatteredPart] = []
+        for start, mirrored, direction in self._starting_points(shape):
             lines = [swing_line(size, mirrored, reparent) for size in shape]
-            chunks.append(scattered(shape, lines, start, len(chunks), way=way))
-        return Plan(ir, self._router(ir), len(chunks), chunks, self.name)
+            parts.append(scattered(shape, lines, start, len(parts), direction=direction))
+        return Plan(ir, self._router(ir), len(parts), parts, self.name)
 
-    def _starts(self, shape: tuple[int, ...]) -> list[tuple[int, bool, int]]:
-        """Return (dimension to begin with, mirrored, way) of every chunk.
+    def _starting_points(self, shape: tuple[int, ...]) -> list[tuple[int, bool, int]]:
+        """Return (dimension to begin with, mirrored, direction) of every part.
 
-        With one port there is one chunk: a rank sends one message at a time.
+        With one port there is one part: a rank sends one message at a time.
         """
         if self.ports == 1:
             return [(0, False, 0)]
@@ -106,24 +110,24 @@ class Swing(TorusPass):
 
     def _exchanged(self, ir: Problem) -> Plan:
         shape = logical_shape(ir.topology, self.shape)
-        if (dim := self._obstacle(ir)) is not None:
+        if (dim := self._dimension_to_fold(ir)) is not None:
             need = "an even size" if ir.collective.idempotent else "a power of two"
             raise error(
                 "C0592",
                 f"{dimension(ir.topology, self.shape, dim)}: without folding the latency variant needs {need}",
-                notes=["every step doubles the contributions that a rank has, so others would be added twice"],
+                notes=["every step doubles the contributions of a rank, so some would be added twice"],
                 hint="leave `fold` out, or write `variant: bandwidth`, which takes any size",
                 exit_status=3,
             )
         folds = [self.fold and bool(size & size - 1) for size in shape]
-        chunks: list[Exchange] = []
-        for start, mirrored, way in self._starts(shape):
+        parts: list[ExchangedPart] = []
+        for start, mirrored, direction in self._starting_points(shape):
             scripts = [_script(size, mirrored, fold) for size, fold in zip(shape, folds, strict=True)]
-            chunks.append(exchange(shape, scripts, folds, start, len(chunks), way, backwards=self.identical))
-        return Plan(ir, self._router(ir), len(chunks), chunks, self.name)
+            parts.append(exchange(shape, scripts, folds, start, len(parts), direction, backwards=self.identical))
+        return Plan(ir, self._router(ir), len(parts), parts, self.name)
 
-    def _obstacle(self, ir: Problem) -> int | None:
-        """Return the first dimension that must fold and may not."""
+    def _dimension_to_fold(self, ir: Problem) -> int | None:
+        """Return the first dimension that must fold but may not."""
         if self.fold:
             return None
         fits = (lambda size: size % 2 == 0) if ir.collective.idempotent else (lambda size: not size & size - 1)
@@ -132,7 +136,7 @@ class Swing(TorusPass):
 
 
 def _uneven(size: int) -> bool:
-    """Return whether the even size at the core of a dimension is no power of two."""
+    """Return whether the even size at the core of a dimension is not a power of two."""
     even = size - size % 2
     return bool(even & even - 1)
 

@@ -1,8 +1,8 @@
 """Trivance: exchanges with both ranks 3^k away, three times as many contributions after every step (2026).
 
-Both ports of a dimension work in every step, so a dimension of size d takes ceil(log3 d) steps. Exchanging everything
-adds each contribution once only where sizes are powers of 3. The bandwidth variant sends blocks by the latest rule, so
-that every one travels once whatever the size.
+Both ports of a dimension work in every step, so a dimension of size d takes ceil(log3 d) steps. An exchange of whole
+vectors adds each contribution exactly once only if sizes are powers of 3. The bandwidth variant sends every shard as
+late as possible, so that it travels once for any size.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ __all__ = ["Trivance"]
 class Trivance(TorusPass):
     """Synthesize the radix-3 exchange over two ports a dimension.
 
-    Raises C0590, C0591, C0593 as Swing does; C0592 for a latency variant of a size that is no power of 3.
+    Raises C0590, C0591, C0593 as Swing does; C0592 for a latency variant of a size that is not a power of 3.
     """
 
     name: ClassVar[str] = "trivance"
-    summary: ClassVar[str] = "allreduce and its halves in log3(N) steps, exchanges with both ranks 3^k away"
+    summary: ClassVar[str] = "allreduce, reduce-scatter, allgather in log3(N) steps with both ranks 3^k away"
 
     variants: ClassVar[Mapping[str, tuple[str, ...]]] = {"latency": ("allreduce",)}
 
     variant: Literal["auto", "bandwidth", "latency"] = attrs.field(
         default="auto",
-        metadata={"help": "of an allreduce: scatter and gather, or exchange everything (powers of 3 only)"},
+        metadata={"help": "of an allreduce: scatter and gather, or exchange whole vectors (powers of 3 only)"},
     )
     shape: str | None = attrs.field(default=None, metadata={"help": "the sizes of the torus, such as `9x9`"})
 
     def _plan(self, ir: Problem) -> Plan:
         shape = logical_shape(ir.topology, self.shape)
-        chunks = [scattered(shape, [_line(size) for size in shape], start, start) for start in range(len(shape))]
-        plan = Plan(ir, self._router(ir), len(chunks), chunks, self.name)
+        parts = [scattered(shape, [_line(size) for size in shape], start, start) for start in range(len(shape))]
+        plan = Plan(ir, self._router(ir), len(parts), parts, self.name)
         if ir.collective.kind != "allreduce" or self.variant == "bandwidth":
             return plan
         other = next((dim for dim, size in enumerate(shape) if not _power_of_3(size)), None)
@@ -58,7 +58,7 @@ class Trivance(TorusPass):
             raise error(
                 "C0592",
                 f"{dimension(ir.topology, self.shape, other)}: the latency variant needs a power of 3",
-                notes=["every step triples the contributions that a rank has, so others would be added twice"],
+                notes=["every step triples the contributions of a rank, so some would be added twice"],
                 hint="write `variant: bandwidth`, which takes any size",
                 exit_status=3,
             )

@@ -1,0 +1,1 @@
+"""Analyses that passes on programs share: hazards, clocks, times."""

@@ -1,0 +1,136 @@
+"""Compute the dependencies of a program from the locations that threadblocks of a rank read and write.
+
+Every pass on programs ends here. It arranges instructions in blocks and gives a correct sequential order. This module
+computes the dependencies that make every concurrent execution equal to that order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from collc.ir.arrays import Array, distinct, distinct_pairs
+from collc.ir.editing import with_dependencies
+from collc.ir.layout import layout, locations
+from collc.ir.machine import linearization
+from collc.ir.program import Opcode, Program
+from collc.ir.ragged import first_of_group, inverse, ranges
+
+__all__ = ["accesses", "conflicts", "sequential_order", "synchronize", "with_all_dependencies"]
+
+
+def sequential_order(program: Program) -> Array:
+    """Return each instruction's position in one execution of the program (all executions give the same result)."""
+    return inverse(linearization(program))
+
+
+def synchronize(program: Program, order: Array) -> Program:
+    """Return the program with the dependencies that its accesses need, at most one per instruction and other block.
+
+    ``order`` gives each instruction its position in a correct sequential execution. Two accesses to one location by
+    different blocks, one of them a write, keep that order. Input and output alias as they do in place, so the program
+    is correct in place and out of place.
+    """
+    return with_dependencies(program, *_latest(program, *_between_blocks(program, order)))
+
+
+def with_all_dependencies(program: Program) -> Program:
+    """Return the program with a dependency for every conflict between blocks, even if program order implies it.
+
+    They remain sufficient if instructions without a conflict change their order within a block.
+    """
+    return with_dependencies(program, *distinct_pairs(*_between_blocks(program, sequential_order(program))))
+
+
+def _between_blocks(program: Program, order: Array) -> tuple[Array, Array]:
+    """Return the conflicts (later, earlier) of instructions of different blocks."""
+    later, earlier = conflicts(program, order)
+    between = program.block[later] != program.block[earlier]
+    return later[between], earlier[between]
+
+
+def conflicts(program: Program, order: Array) -> tuple[Array, Array]:
+    """Return the pairs (later, earlier) of neighbouring conflicting accesses to each location.
+
+    Locations are those in place, where most accesses share a location. Copies that move no data in place count out of
+    place.
+    """
+    pairs = _neighbours(program, order, True)
+    idle = _idle(program)
+    if not idle.any():
+        return pairs[0], pairs[1]
+    apart = _neighbours(program, order, False)
+    with_idle = np.concatenate([pairs, apart[:, idle[apart].any(axis=0)]], axis=1)
+    return with_idle[0], with_idle[1]
+
+
+def _idle(program: Program) -> Array:
+    """Return which copies move no data in place: their source is their target."""
+    src, dst = locations(program, layout(program, inplace=True))
+    idle: Array = (program.opcode == Opcode.COPY) & (src == dst)
+    return idle
+
+
+def _neighbours(program: Program, order: Array, inplace: bool) -> Array:
+    """Return the neighbouring conflicts as rows (later, earlier)."""
+    instruction, location, write, _ = accesses(program, inplace)
+    by_time = np.lexsort((write, order[instruction], location))
+    instruction, location, write = instruction[by_time], location[by_time], write[by_time]
+    index = np.arange(len(instruction))
+    first = first_of_group(location)
+    group_start = np.maximum.accumulate(np.where(first, index, 0)) if len(index) else index
+    last_write = np.maximum.accumulate(np.where(write, index, -1)) if len(index) else index
+    before = np.concatenate([[-1], last_write[:-1]]) if len(index) else index
+    after_write = before >= group_start  # reads after the write before them, writes after the write before them
+    raw = np.stack([instruction[after_write], instruction[before[after_write]]])
+    next_write = _next_write(write, len(index))
+    group_end = np.append(np.flatnonzero(first)[1:], len(index))[np.cumsum(first) - 1] if len(index) else index
+    overwritten = ~write & (next_write < group_end)
+    war = np.stack([instruction[next_write[overwritten]], instruction[overwritten]])
+    return np.concatenate([raw, war], axis=1)
+
+
+def _next_write(write: Array, end: int) -> Array:
+    """Return for each access the index of the next write after it, or ``end``."""
+    if not end:
+        return np.zeros(0, dtype=np.int64)
+    at = np.where(write, np.arange(end), end)
+    following = np.minimum.accumulate(at[::-1])[::-1]
+    return np.append(following[1:], end)
+
+
+def accesses(program: Program, inplace: bool = True) -> tuple[Array, Array, Array, Array]:
+    """Return every access as (instruction, location, whether it writes, address of the location).
+
+    A location is a run of chunks that every instruction accesses as a whole or not at all. A copy of a place onto
+    itself, such as a copy from input to output in place, is no access.
+    """
+    src, dst = locations(program, layout(program, inplace))
+    moves = (program.opcode != Opcode.COPY) | (src != dst)
+    rows = [np.flatnonzero(uses & moves) for uses in (program.reads_src, program.reads_dst, program.writes_dst)]
+    instruction = np.concatenate(rows)
+    low = np.concatenate([src[rows[0]], dst[rows[1]], dst[rows[2]]])
+    high = low + program.count[instruction]
+    write = np.repeat([False, False, True], [len(r) for r in rows])
+    ends = distinct(np.concatenate([low, high]))
+    first, last = np.searchsorted(ends, low), np.searchsorted(ends, high)
+    widths = last - first
+    location = ranges(first, widths)
+    return np.repeat(instruction, widths), location, np.repeat(write, widths), ends[location]
+
+
+def _latest(program: Program, dependent: Array, dependency: Array) -> tuple[Array, Array]:
+    """Keep each instruction's last dependency on each other block, unless an earlier instruction implies it."""
+    if not len(dependent):
+        return dependent, dependency
+    block = program.block.astype(np.int64)
+    own, other = block[dependent], block[dependency]
+    order = np.lexsort((-dependency, dependent, other, own))
+    dependent, dependency, own, other = dependent[order], dependency[order], own[order], other[order]
+    is_first = np.concatenate([[True], (own[1:] != own[:-1]) | (other[1:] != other[:-1])])
+    # Adding a multiple of the number of instructions lets one running maximum serve all pairs of blocks.
+    height = dependency + np.cumsum(is_first) * np.int64(program.num_instructions)
+    highest = np.concatenate([[-1], np.maximum.accumulate(height)[:-1]])
+    keep = is_first | (height > highest)
+    dependent, dependency = dependent[keep], dependency[keep]
+    order = np.lexsort((dependency, dependent))
+    return dependent[order], dependency[order]

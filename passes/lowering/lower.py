@@ -1,0 +1,337 @@
+"""Lower a schedule to a program of instructions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import attrs
+import numpy as np
+
+from collc.ir.arrays import Array, Columns, distinct
+from collc.ir.collective import Collective
+from collc.ir.frozen import frozen
+from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
+from collc.ir.ragged import group_starts, inverse, owners, ranges, starts
+from collc.ir.schedule import Action, Schedule
+
+from ..analysis.hazards import synchronize
+from ..base import Pass
+from .joining import LOCAL, RECEIVING, SENDING, join_messages
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+__all__ = ["Lower", "instructions"]
+
+
+@frozen
+class Lower(Pass):
+    """Turn transfers into instructions: a send at one rank, a receive at the other, dependencies between threadblocks.
+
+    Every connection (pair of ranks and parallel link) gets a threadblock at each end, in step order, so that no program
+    deadlocks. A shard is in the output if the collective needs it there, otherwise in scratch. A rank reads it from the
+    input until data have arrived for it. A rank copies data to the output that it has from the start and must output.
+
+    With ``join``, messages of one step of a connection become one if they are contiguous at both ends. The pass
+    `coalesce` joins messages of different steps too, which would undo pipelining.
+    """
+
+    name: ClassVar[str] = "lower"
+    summary: ClassVar[str] = "lower a schedule to a program of instructions"
+    takes: ClassVar[type] = Schedule
+    gives: ClassVar[type] = Program
+    requires: ClassVar[tuple[str, ...]] = ("discrete",)
+
+    join: bool = attrs.field(default=False, metadata={"help": "join contiguous transfers of one step into one message"})
+
+    def run(self, ir: Schedule) -> Program:
+        return synchronize(*instructions(ir, self.join))
+
+
+def instructions(s: Schedule, join: bool = False) -> tuple[Program, Array]:
+    """Return the program without dependencies, and each instruction's position in a correct sequential order."""
+    # By shard within a step, so that contiguous data are sent one after the other. No reduction of another connection
+    # may stand between messages to join: some of their chunks would come before it, some after.
+    within = (s.lo, s.shard, s.route) if join else (s.route, s.lo, s.shard)
+    s = s.rows(np.lexsort((*within, s.step)))
+    places = _Places.of(s)
+    moves = _cut(s, places)
+    draft = _Draft()
+    _transfers(s, places, moves, draft)
+    _copies(s, places, draft)
+    return _assemble(s, places, draft, join)
+
+
+# ---- where data lie
+
+
+@frozen(eq=False)
+class _Places:
+    """Where each rank keeps each shard, in chunks, and the first transfer that brings each interval of it.
+
+    Intervals are the smallest that transfers move as a whole; ``ends`` are their ends in chunks. ``home_buffer``,
+    ``home`` and ``start`` (offset in the input, -1: none) have shape (ranks, shards). ``arrived`` has shape (ranks,
+    shards, intervals): the row of the first transfer that brings the interval, or the number of rows if none does.
+    """
+
+    home_buffer: Array
+    home: Array
+    start: Array
+    arrived: Array
+    ends: Array
+    first: Array
+    last: Array
+    scratch: Array
+    staged: Array
+
+    @classmethod
+    def of(cls, s: Schedule) -> _Places:
+        c, chunks = s.collective, s.parts
+        ranks, shards = np.arange(c.num_ranks)[:, None], np.arange(c.num_shards)[None, :]
+        start, output = (_offsets(slots(ranks, shards), chunks) for slots in (c.input_slots, c.output_slots))
+        ends = distinct(np.concatenate([[0, chunks], s.lo, s.hi]).astype(np.int64))
+        first, last = np.searchsorted(ends, s.lo), np.searchsorted(ends, s.hi)
+        arrived = np.full((c.num_ranks, c.num_shards, len(ends) - 1), len(s), dtype=np.int64)
+        row, interval = _expand(first, last)
+        backwards = row[::-1]  # the earliest row is written last
+        arrived[s.dst[backwards], s.shard[backwards], interval[::-1]] = backwards
+        staged = _sent_after_arrival(s)
+        arrived[staged] = -1
+        passing = (arrived < len(s)).any(axis=2) & (output < 0)
+        room = np.cumsum(passing, axis=1) * chunks
+        home = np.where(output >= 0, output, np.where(passing, room - chunks, -1))
+        home_buffer = np.where(output >= 0, Buffer.OUTPUT, Buffer.SCRATCH)
+        return cls(home_buffer, home, start, arrived, ends, first, last, room[:, -1] if room.size else room, staged)
+
+
+def _sent_after_arrival(s: Schedule) -> Array:
+    """Return which shards of an all-to-all their source still sends after the shard that replaces them has arrived.
+
+    In place, the shard from v to r arrives at the place of the shard from r to v in r's input. Shape (ranks, shards).
+    """
+    ranks, shards = s.collective.num_ranks, np.arange(s.collective.num_shards)
+    staged = np.zeros((ranks, len(shards)), dtype=bool)
+    if s.collective.kind != "alltoall" or not len(s):
+        return staged
+    source, target = shards // ranks, shards % ranks
+    shard, step = s.shard.astype(np.int64), s.step.astype(np.int64)
+    last_sent, arrives = np.full(len(shards), -1), np.full(len(shards), s.num_steps)
+    np.maximum.at(last_sent, shard, np.where(s.src == source[shard], step, -1))
+    np.minimum.at(arrives, shard, np.where(s.dst == target[shard], step, s.num_steps))
+    staged[source, shards] = last_sent > arrives[target * ranks + source]
+    return staged
+
+
+def _offsets(slots: Array, chunks: int) -> Array:
+    return np.where(slots < 0, -1, slots * chunks)
+
+
+def _expand(first: Array, last: Array) -> tuple[Array, Array]:
+    """Return (row, interval) for every interval of every row, in row order."""
+    widths = (last - first).astype(np.int64)
+    return owners(widths), ranges(first, widths)
+
+
+@frozen(eq=False)
+class _Moves:
+    """Transfers, cut where the location at either end changes: row of the schedule, chunks ``lo .. hi``, and flags.
+
+    ``sent_home``: the sender reads its home, not its input. ``kept_home``: the receiver already has data at its home.
+    ``busy``: the receiver sends the old value in the same step, so received data must first go to scratch.
+    """
+
+    row: Array
+    lo: Array
+    hi: Array
+    sent_home: Array
+    kept_home: Array
+    busy: Array
+
+
+def _cut(s: Schedule, places: _Places) -> _Moves:
+    row, interval = _expand(places.first, places.last)
+    shard, src, dst = s.shard[row], s.src[row], s.dst[row]
+    step_first = s.step_start[s.step[row]]  # data of the same step have not arrived yet
+    sent_home = places.arrived[src, shard, interval] < step_first
+    kept_home = places.arrived[dst, shard, interval] < row
+    busy = _sent_in_step(s, places, row, interval)
+    flags = np.stack([row, sent_home, kept_home, busy])
+    change = np.flatnonzero((flags[:, 1:] != flags[:, :-1]).any(axis=0)) + 1
+    begin = np.concatenate([[0], change]).astype(np.int64) if len(row) else np.zeros(0, dtype=np.int64)
+    final = np.concatenate([change - 1, [len(row) - 1]]).astype(np.int64) if len(row) else begin
+    return _Moves(
+        row[begin], places.ends[interval[begin]], places.ends[interval[final] + 1],
+        sent_home[begin], kept_home[begin], busy[begin],
+    )  # fmt: skip
+
+
+def _sent_in_step(s: Schedule, places: _Places, row: Array, interval: Array) -> Array:
+    """Return for each arriving interval whether its receiver sends that interval of the shard in the same step."""
+    _, shards, intervals = places.arrived.shape
+
+    def key(rank: Array) -> Array:
+        place = (rank.astype(np.int64) * shards + s.shard[row]) * intervals + interval
+        keys: Array = place * np.int64(s.num_steps + 1) + s.step[row]
+        return keys
+
+    sent, arriving = np.append(np.sort(key(s.src[row])), -1), key(s.dst[row])
+    passed_on: Array = sent[np.searchsorted(sent[:-1], arriving)] == arriving
+    return passed_on
+
+
+# ---- instructions
+
+
+class _Draft:
+    """The instructions so far: lists of columns, concatenated at the end."""
+
+    COLUMNS = (
+        "rank", "kind", "peer", "channel", "time", "rank_order", "opcode", "src_buffer", "src_offset",
+        "dst_buffer", "dst_offset", "count",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.columns: dict[str, list[Array]] = {c: [] for c in self.COLUMNS}
+
+    def add(self, length: int, **values: ArrayLike) -> None:
+        for name in self.COLUMNS:
+            self.columns[name].append(np.broadcast_to(np.asarray(values.get(name, 0), dtype=np.int64), length))
+
+    def done(self) -> dict[str, Array]:
+        return {c: np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64) for c, parts in self.columns.items()}
+
+
+def _channels(s: Schedule) -> Array:
+    """Number the used routes between each pair of ranks: each parallel route is a channel.
+
+    Routes over the same links are one route.
+    """
+    named = distinct(s.route)
+    if s.routes.is_direct:
+        first = named
+    else:
+        known: dict[tuple[int, ...], int] = {}
+        first = np.array([known.setdefault(tuple(s.routes.links_of(r)), r) for r in named.tolist()], dtype=np.int64)
+    used = distinct(first)
+    src, dst = s.routes.tails(s.topology)[used], s.routes.heads(s.topology)[used]
+    order = np.lexsort((used, dst, src))
+    pair = np.stack([src, dst])[:, order]
+    fresh = np.concatenate([[True], (pair[:, 1:] != pair[:, :-1]).any(axis=0)]) if len(used) else np.zeros(0, bool)
+    index = np.arange(len(used))
+    channel = np.zeros(len(s.routes), dtype=np.int64)
+    channel[used[order]] = index - np.maximum.accumulate(np.where(fresh, index, 0)) if len(used) else index
+    channel[named] = channel[first]
+    return channel
+
+
+def _transfers(s: Schedule, places: _Places, moves: _Moves, draft: _Draft) -> None:
+    """Add a send and a receive for every move; several instructions if received data must first go to scratch."""
+    row, count = moves.row, moves.hi - moves.lo
+    shard = s.shard[row].astype(np.int64)
+    src, dst = s.src[row].astype(np.int64), s.dst[row].astype(np.int64)
+    # In a step, reads come before writes; within both, in the order of rows. Both ends of a connection agree on it.
+    time = s.step[row].astype(np.int64) * 2
+    common = {"channel": _channels(s)[s.route[row]], "rank_order": np.arange(len(row)), "count": count}
+    buffer, offset = _at(places, src, shard, moves.lo, moves.sent_home)
+    draft.add(
+        len(row), rank=src, kind=SENDING, peer=dst, time=time, opcode=Opcode.SEND,
+        src_buffer=buffer, src_offset=offset, **common,
+    )  # fmt: skip
+    reduces = s.action[row] == Action.REDUCE
+    buffer, offset = _at(places, dst, shard, moves.lo, moves.kept_home)
+    home_buffer, home = _at(places, dst, shard, moves.lo, np.ones(len(row), dtype=bool))
+    arrival = {**common, "rank": dst, "kind": RECEIVING, "peer": src, "time": time + 1}
+    aside = moves.busy
+    plain = {
+        "opcode": np.where(reduces, Opcode.RECV_REDUCE_COPY, Opcode.RECV), "dst_buffer": home_buffer,
+        "dst_offset": home, "src_buffer": np.where(reduces, buffer, 0), "src_offset": np.where(reduces, offset, 0),
+    }  # fmt: skip
+    _add_rows(draft, ~aside, {**arrival, **plain})
+    if aside.any():
+        _set_aside(places, draft, aside, arrival, reduces, (buffer, offset), (home_buffer, home))
+
+
+def _at(places: _Places, rank: Array, shard: Array, lo: Array, at_home: Array) -> tuple[Array, Array]:
+    buffer = np.where(at_home, places.home_buffer[rank, shard], Buffer.INPUT)
+    return buffer, np.where(at_home, places.home[rank, shard], places.start[rank, shard]) + lo
+
+
+def _add_rows(draft: _Draft, keep: Array, values: Columns) -> None:
+    chosen = {c: np.broadcast_to(v, len(keep))[keep] for c, v in values.items()}
+    draft.add(int(keep.sum()), **chosen)
+
+
+def _set_aside(
+    places: _Places, draft: _Draft, aside: Array, arrival: Columns, reduces: Array,
+    kept: tuple[Array, Array], home: tuple[Array, Array],
+) -> None:  # fmt: skip
+    """Receive into separate scratch, then copy or add when the old value has been sent.
+
+    Otherwise two ranks that exchange a shard would each receive only after their own send.
+    """
+    rank, count = arrival["rank"], np.where(aside, arrival["count"], 0)
+    order = np.argsort(rank, kind="stable")
+    filled = starts(count[order])
+    base = filled[group_starts(rank[order], len(places.scratch))]
+    stage = np.empty(len(rank), dtype=np.int64)
+    stage[order] = filled[:-1] - base[rank[order]] + places.scratch[rank[order]]
+    np.add.at(places.scratch, rank, count)
+    staged = {"src_buffer": Buffer.SCRATCH, "src_offset": stage}
+    target = {"dst_buffer": home[0], "dst_offset": home[1]}
+    _add_rows(draft, aside, {**arrival, "opcode": Opcode.RECV, "dst_buffer": Buffer.SCRATCH, "dst_offset": stage})
+    untouched = aside & reduces & ((kept[0] != home[0]) | (kept[1] != home[1]))
+    initial = {"src_buffer": kept[0], "src_offset": kept[1]}
+    _add_rows(draft, untouched, {**arrival, **initial, **target, "opcode": Opcode.COPY})
+    code = np.where(reduces, Opcode.REDUCE, Opcode.COPY)
+    _add_rows(draft, aside, {**arrival, **staged, **target, "opcode": code})
+
+
+def _copies(s: Schedule, places: _Places, draft: _Draft) -> None:
+    """Copy to the output the data that a rank has from the start and never receives; to scratch the staged data."""
+    c: Collective = s.collective
+    source, held = np.nonzero(places.staged)
+    draft.add(
+        len(source), rank=source, kind=LOCAL, peer=-1, time=-1, rank_order=np.arange(len(source)),
+        opcode=Opcode.COPY, src_buffer=Buffer.INPUT, src_offset=places.start[source, held],
+        dst_buffer=Buffer.SCRATCH, dst_offset=places.home[source, held], count=s.parts,
+    )  # fmt: skip
+    ranks, shards = np.arange(c.num_ranks)[:, None], np.arange(c.num_shards)[None, :]
+    kept = c.wants(ranks, shards) & c.holds(ranks, shards)
+    rank, shard, interval = np.nonzero(kept[:, :, None] & (places.arrived == len(s)))
+    lo, hi = places.ends[interval], places.ends[interval + 1]
+    draft.add(
+        len(rank), rank=rank, kind=LOCAL, peer=-1, time=2 * s.num_steps, rank_order=np.arange(len(rank)),
+        opcode=Opcode.COPY, src_buffer=Buffer.INPUT, src_offset=places.start[rank, shard] + lo,
+        dst_buffer=Buffer.OUTPUT, dst_offset=places.home[rank, shard] + lo, count=hi - lo,
+    )  # fmt: skip
+
+
+def _assemble(s: Schedule, places: _Places, draft: _Draft, join: bool) -> tuple[Program, Array]:
+    """Sort the instructions into blocks: sends by peer, receives by peer, local copies."""
+    t = draft.done()
+    sequence = np.arange(len(t["rank"]))  # instructions of one arrival were added in their order
+    # The copies and additions from scratch must not stand between receives to join.
+    phase = np.select([t["opcode"] == Opcode.COPY, t["opcode"] == Opcode.REDUCE], [1, 2], 0) if join else sequence * 0
+    t["phase"] = np.where(t["kind"] == RECEIVING, phase, 0)
+    order = np.lexsort(
+        (sequence, t["rank_order"], t["phase"], t["time"], t["channel"], t["peer"], t["kind"], t["rank"])
+    )
+    t = {c: values[order] for c, values in t.items()}
+    sequence = sequence[order]
+    if join and len(order):
+        t, sequence = join_messages(t, sequence)
+    owner = np.stack([t[c] for c in ("rank", "kind", "peer", "channel")])
+    fresh = (
+        np.concatenate([[True], (owner[:, 1:] != owner[:, :-1]).any(axis=0)]) if len(sequence) else np.zeros(0, bool)
+    )
+    start = np.flatnonzero(fresh)
+    rank, kind, peer, channel = owner[:, start]
+    columns: Columns = {c: t[c] for c in INSTRUCTION_COLUMNS}
+    program = Program(
+        s.collective, s.parts, scratch=places.scratch, block_rank=rank,
+        send_peer=np.where(kind == SENDING, peer, -1), recv_peer=np.where(kind == RECEIVING, peer, -1),
+        channel=channel, block_start=np.append(start, len(sequence)),
+        dep_start=np.zeros(len(sequence) + 1, dtype=np.int64), deps=[], scheduler=s.scheduler,
+        **columns,
+    )  # fmt: skip
+    return program, inverse(np.lexsort((sequence, t["rank_order"], t["phase"], t["time"])))

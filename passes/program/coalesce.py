@@ -1,0 +1,339 @@
+"""Send contiguous chunks in one message, and pack other chunks if that saves time."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import attrs
+import numpy as np
+
+from collc.ir.arrays import Array
+from collc.ir.diagnostic import error
+from collc.ir.editing import take, with_dependencies
+from collc.ir.frozen import frozen
+from collc.ir.machine import linearization, partners, receivers
+from collc.ir.program import Opcode, Program
+from collc.ir.progress import progress
+from collc.ir.ragged import group_starts, inverse, stretches
+
+from ..analysis.arrange import merge_rows
+from ..analysis.hazards import conflicts, sequential_order, synchronize, with_all_dependencies
+from ..base import Pass, remark
+from .coalesce_packing import Group, pack, saves_time
+from .limits import check_limits
+
+__all__ = ["Coalesce", "count_messages"]
+
+#: how many instructions one arrival may take: receive, copy the other operand, add
+_PERIODS = (2, 3)
+_PACKS = ("auto", "never", "always")
+
+
+@frozen
+class Coalesce(Pass):
+    """Join consecutive messages of a connection that are contiguous at both ends, and contiguous local copies.
+
+    Two messages are joined if both could be sent at the same time, counted in messages from the start. So no data wait
+    for later data. If that would cause a deadlock, only messages without dependencies are joined.
+
+    With ``pack``, the other messages of a connection that could be sent at the same time are copied into scratch, sent
+    in one message, and copied or added from scratch if they are not contiguous at the receiver. The message has the
+    order of the sender's or the receiver's buffer if that saves copies. ``auto`` packs what arrives earlier that way
+    by the model of :mod:`.coalesce_packing`, at the collective's size. It packs none if the collective has no size,
+    because packing delays large calls. No rank gets more copies than ``max-steps`` allows one threadblock.
+    """
+
+    name: ClassVar[str] = "coalesce"
+    summary: ClassVar[str] = "send contiguous chunks in one message"
+    takes: ClassVar[type] = Program
+    gives: ClassVar[type] = Program
+
+    max_count: int | None = attrs.field(default=None, metadata={"help": "the most chunks of a message"})
+    pack: Literal["auto", "never", "always"] = attrs.field(
+        default="auto",
+        metadata={"help": "pack messages that are not contiguous: auto (if that saves time), never, always"},
+    )
+    size: int | None = attrs.field(
+        default=None, metadata={"help": "bytes of a call, for `pack: auto` (default: the collective's size)"}
+    )
+    start: int = attrs.field(
+        default=1 << 16, metadata={"help": "latency of a message, in bytes that a link moves in that time"}
+    )
+    max_steps: int | None = attrs.field(default=None, metadata={"help": "the most steps of a threadblock"})
+
+    def run(self, ir: Program) -> Program:
+        check_limits(self)
+        if self.pack not in _PACKS:
+            raise error("C0599", f"coalesce packs {', '.join(_PACKS)}, found `{self.pack}`", exit_status=2)
+        joined = self._coalesced(ir)
+        return joined if self.pack == "never" else self._packed(joined)
+
+    def _coalesced(self, ir: Program) -> Program:
+        given, ir = ir, _with_repeats_grouped(ir)
+        partner = partners(ir)
+        contiguous = _contiguous(ir)
+        depth = _message_depths(ir, partner)
+        together = contiguous & (np.concatenate([[-1], depth[:-1]]) == depth)
+        merged = merge_rows(ir, self._joined(ir, partner, together))
+        if merged is None:
+            ready = contiguous & (ir.num_dependencies == 0)
+            merged = merge_rows(ir, self._joined(ir, partner, ready))
+        return given if merged is None else merged
+
+    def _packed(self, program: Program) -> Program:
+        """Pack messages of one connection that could be sent at the same time, if that saves time."""
+        size = program.collective.size if self.size is None else self.size
+        partner, code = partners(program), program.opcode
+        before = np.concatenate([[-1], code[:-1]])
+        plain = (code == Opcode.SEND) | (code == Opcode.RECV) | (code == Opcode.RECV_REDUCE_COPY)
+        same_block = np.concatenate([[False], program.block[1:] == program.block[:-1]])
+        depth = _message_depths(program, partner)
+        joinable = plain & (before == code) & same_block & (np.concatenate([[-1], depth[:-1]]) == depth)
+        chunk = (size or 0) / (program.collective.num_ranks * program.chunks)
+
+        def is_packed(group: Group) -> bool:
+            if self.pack == "always" or group.copies == (0, 0):
+                return True
+            return bool(size) and saves_time(group, chunk, self.start)
+
+        joined = self._joined(program, partner, joinable)
+        packed = pack(program, joined, _other_ends(program, partner), is_packed, self.max_steps)
+        if packed is None:
+            return program
+        sends = [int(p.sends.sum()) for p in (packed, program)]
+        remark(f"coalesce: {sends[0]} messages instead of {sends[1]}, packed in scratch")
+        return packed
+
+    def _joined(self, program: Program, partner: Array, joinable: Array) -> Array:
+        """Return the rows to join to the row before: joinable at both ends, and not too long."""
+        other = _other_ends(program, partner)
+        # Both rows must match consecutive rows at the other end.
+        paired = (other >= 1) & joinable[other] & (np.concatenate([[-1], other[:-1]]) == other - 1)
+        joined = joinable & (program.local | paired)
+        fused = program.sends & program.receives
+        joined &= ~fused & ~fused[other]
+        return joined if self.max_count is None else self._limit(program, joined, other)
+
+    def _limit(self, program: Program, joined: Array, other: Array) -> Array:
+        """Break runs where their sum exceeds the limit; a send and its receive break at the same place."""
+        result = joined.copy()
+        total, most = 0, self.max_count or 0
+        sends = ~program.receives
+        for i, count in enumerate(program.count.tolist()):
+            if joined[i] and sends[i]:
+                total += count
+                if total > most:
+                    result[i] = False
+                    if other[i] >= 0:
+                        result[other[i]] = False
+                    total = count
+            elif sends[i]:
+                total = count
+        return result
+
+
+def _other_ends(program: Program, partner: Array) -> Array:
+    """Return the receive of each send and the send of each receive, -1 for all other instructions."""
+    return np.where(program.receives, partner, receivers(partner))
+
+
+def _with_repeats_grouped(program: Program) -> Program:
+    """Group repeated instructions: receive, add, receive, add becomes receive, receive, add, add.
+
+    Every row must continue the row of its kind before it, and no two rows with a conflict may change their order.
+    """
+    order = sequential_order(program)
+    later, earlier = conflicts(program, order)
+    same_block = program.block[later] == program.block[earlier]
+    place = _grouped_places(program, later[same_block], earlier[same_block])
+    if place is None:
+        return program
+    after = _permuted(with_all_dependencies(program), place)
+    finished = linearization(after)
+    return program if len(finished) < len(place) else synchronize(after, inverse(finished))
+
+
+def _grouped_places(program: Program, later: Array, earlier: Array) -> Array | None:
+    """Return the place of each row if repeated instructions are grouped; None if no row moves.
+
+    ``later`` and ``earlier`` are the conflicts within blocks.
+    """
+    place = np.arange(program.num_instructions)
+    for turn, period in enumerate(_PERIODS):
+        progress("grouping messages", turn, len(_PERIODS))
+        moved = _grouped(program, place, period)
+        wrong = np.zeros(program.num_blocks, dtype=bool)
+        wrong[program.block[later[moved[later] < moved[earlier]]]] = True
+        place = np.where(wrong[program.block], place, moved)
+    return None if (place == np.arange(len(place))).all() else place
+
+
+def _permuted(program: Program, place: Array) -> Program:
+    """Return the program with every row at its ``place`` in the same block, and with the same dependencies."""
+    return with_dependencies(take(program, np.argsort(place)), place[program.dependent], place[program.deps])
+
+
+def _grouped(program: Program, place: Array, period: int) -> Array:
+    """Return the places of rows, with repetitions of this period grouped by kind."""
+    follows = _contiguous(program, period)
+    follows &= place == np.arange(len(place))
+    message = ~program.local
+    result = place.copy()
+    for start, stop in stretches(follows):
+        first = start - period
+        length = (stop - first) // period * period
+        # the order of messages must not change
+        if (
+            length >= 2 * period
+            and message[first:start].sum() <= 1
+            and (place[first:start] == np.arange(first, start)).all()
+        ):
+            rows = np.arange(length)
+            result[first : first + length] = first + rows % period * (length // period) + rows // period
+    return result
+
+
+def _contiguous(program: Program, distance: int = 1) -> Array:
+    """Return for each row whether it continues the row ``distance`` before it: same block and opcode, contiguous
+    places.
+    """
+    d, result = distance, np.zeros(program.num_instructions, dtype=bool)
+    if program.num_instructions <= d:
+        return result
+    code = program.opcode
+    same = (code[d:] == code[:-d]) & (program.block[d:] == program.block[:-d])
+    length = program.count[:-d].astype(np.int64)
+    for end in ("src", "dst"):
+        buffer, offset = getattr(program, f"{end}_buffer"), getattr(program, f"{end}_offset")
+        next_to = (buffer[d:] == buffer[:-d]) & (offset[:-d] + length == offset[d:])
+        same &= next_to | ~program.uses(end)[d:]
+    result[d:] = same & (code[d:] != Opcode.NOP)
+    return result
+
+
+def _message_depths(program: Program, partner: Array) -> Array:
+    """Return for each instruction the most messages on a chain of dependencies that ends at it."""
+    depth = [0] * program.num_instructions
+    dep_start, deps, source = program.dep_start.tolist(), program.deps.tolist(), partner.tolist()
+    first = set(program.block_start.tolist())
+    for i in linearization(program).tolist():
+        now = depth[i - 1] if i not in first else 0
+        for k in range(dep_start[i], dep_start[i + 1]):
+            if depth[deps[k]] > now:
+                now = depth[deps[k]]
+        if source[i] >= 0 and depth[source[i]] >= now:
+            now = depth[source[i]] + 1
+        depth[i] = now
+    return np.array(depth, dtype=np.int64)
+
+
+# ---- how many messages are left
+
+
+def count_messages(program: Program, order: Array) -> int:
+    """Return how many messages ``Coalesce(pack="never")`` leaves of a program once it has its dependencies.
+
+    The program has no waits yet; ``order`` gives each instruction its place in a sequential execution that is right, as
+    for :func:`..analysis.hazards.synchronize`. Nothing is made or executed: conflicts of accesses say what waits for
+    what.
+    """
+    later, earlier = conflicts(program, order)
+    moved = _ordered_repeats_grouped(program, later, earlier)
+    if moved is not None:
+        program, order, later, earlier = moved
+    partner = partners(program)
+    edges = _Edges.of(program, partner, later, earlier)
+    depth = edges.message_depths(np.argsort(order))
+    contiguous = _contiguous(program)
+    joined = Coalesce()._joined(program, partner, contiguous & (np.concatenate([[-1], depth[:-1]]) == depth))
+    # Joined rows have equal depth, and a message increases it. So a cycle has instructions of one depth only.
+    if not edges.subset(depth[edges.later] == depth[edges.earlier]).is_acyclic(joined, order):
+        ready = contiguous & (np.diff(synchronize(program, order).dep_start.astype(np.int64)) == 0)
+        joined = Coalesce()._joined(program, partner, ready)
+        if not edges.is_acyclic(joined, order):
+            joined[:] = False
+    return int(program.sends[~joined].sum())
+
+
+def _ordered_repeats_grouped(
+    program: Program, later: Array, earlier: Array
+) -> tuple[Program, Array, Array, Array] | None:
+    """Return the program of :func:`_with_repeats_grouped`, its order and its conflicts.
+
+    None if no row moves, or if instructions would depend on each other in a cycle.
+    """
+    same_block = program.block[later] == program.block[earlier]
+    place = _grouped_places(program, later[same_block], earlier[same_block])
+    if place is None:
+        return None
+    after, later, earlier = _permuted(program, place), place[later], place[earlier]
+    order = _Edges.of(after, partners(after), later, earlier).order()
+    return None if order is None else (after, order, later, earlier)
+
+
+@frozen(eq=False)
+class _Edges:
+    """The order between instructions: ``later[k]`` after ``earlier[k]``; ``message[k]`` is whether it is a message."""
+
+    number: int
+    later: Array
+    earlier: Array
+    message: Array
+
+    @classmethod
+    def of(cls, program: Program, partner: Array, later: Array, earlier: Array) -> _Edges:
+        """Collect conflicts between blocks, messages, and the order within blocks."""
+        block, number = program.block, program.num_instructions
+        between = block[later] != block[earlier]
+        received = np.flatnonzero(partner >= 0)
+        second = np.flatnonzero(block[1:] == block[:-1]) + 1
+        pairs = [(later[between], earlier[between]), (received, partner[received]), (second, second - 1)]
+        ends = [np.concatenate(column) for column in zip(*pairs, strict=True)]
+        is_message = np.repeat([False, True, False], [len(pair[0]) for pair in pairs])
+        return cls(number, ends[0], ends[1], is_message)
+
+    def subset(self, keep: Array) -> _Edges:
+        return _Edges(self.number, self.later[keep], self.earlier[keep], self.message[keep])
+
+    def message_depths(self, sequence: Array) -> Array:
+        """Return the most messages on a chain that ends at each instruction; ``sequence`` respects all edges."""
+        by_later = np.argsort(self.later, kind="stable")
+        start = group_starts(self.later[by_later], self.number).tolist()
+        before, more = self.earlier[by_later].tolist(), self.message[by_later].tolist()
+        depth = [0] * self.number
+        for i in sequence.tolist():
+            now = 0
+            for k in range(start[i], start[i + 1]):
+                then = depth[before[k]] + more[k]
+                if then > now:
+                    now = then
+            depth[i] = now
+        return np.array(depth, dtype=np.int64)
+
+    def order(self, group: Array | None = None) -> Array | None:
+        """Return the position of each instruction, or group of them, in an order that respects all edges; None if the
+        edges form a cycle.
+        """
+        later, earlier, number = self.later, self.earlier, self.number
+        if group is not None:
+            later, earlier, number = group[later], group[earlier], int(group[-1]) + 1 if len(group) else 0
+            later, earlier = later[later != earlier], earlier[later != earlier]
+        by_earlier = np.argsort(earlier, kind="stable")
+        start = group_starts(earlier[by_earlier], number).tolist()
+        after, left = later[by_earlier].tolist(), np.bincount(later, minlength=number).tolist()
+        free = [i for i in range(number) if not left[i]]
+        for i in free:
+            for k in range(start[i], start[i + 1]):
+                left[after[k]] -= 1
+                if not left[after[k]]:
+                    free.append(after[k])
+        return inverse(np.array(free, dtype=np.int64)) if len(free) == number else None
+
+    def is_acyclic(self, joined: Array, order: Array) -> bool:
+        """Return whether an order exists if every row that is ``joined`` is merged into the row before."""
+        group = np.cumsum(~joined) - 1
+        head = order[np.flatnonzero(~joined)][group]
+        apart = group[self.later] != group[self.earlier]
+        if (head[self.later[apart]] > head[self.earlier[apart]]).all():  # the usual case: ``order`` itself works
+            return True
+        return self.order(group) is not None

@@ -1,0 +1,211 @@
+"""Choose the threadblocks to join, and their channels: the block that receives data should forward them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from collc.ir.arrays import Array, distinct_pairs
+from collc.ir.frozen import frozen
+from collc.ir.machine import Connections, connections
+from collc.ir.program import Opcode, Program
+
+__all__ = ["PER_CHANNEL", "Pairs", "flow_channels", "flows", "pair_blocks"]
+
+#: blocks of a rank that may send (or receive) on one channel: the runtimes' 32 less a spare one
+PER_CHANNEL = 31
+
+
+def flows(program: Program, clashes: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Return the pairs (receive, send) in which the send sends just what the receive has stored, all of it.
+
+    ``clashes`` are the program's :func:`.hazards.conflicts`.
+    """
+    if not program.num_instructions:
+        none = np.zeros(0, dtype=np.int64)
+        return none, none
+    later, earlier = clashes
+    sends = program.opcode[later] == Opcode.SEND
+    j, i = distinct_pairs(later[sends], earlier[sends])
+    single = np.bincount(j, minlength=program.num_instructions)[j] == 1
+    same = (program.src_buffer[j] == program.dst_buffer[i]) & (program.src_offset[j] == program.dst_offset[i])
+    good = single & same & (program.count[j] == program.count[i]) & (program.receives & ~program.sends)[i]
+    return i[good], j[good]
+
+
+@frozen(eq=False)
+class Pairs:
+    """``host[b]`` is the block that block b joins (b: none); ``channel[b]`` is the channel of block b."""
+
+    host: Array
+    channel: Array
+
+
+class _Classes:
+    """Connections that must share a channel, because one block receives on one of them and sends on the other."""
+
+    def __init__(self, links: Connections):
+        self.root = list(range(len(links)))
+        self.ends = [{pair} for pair in zip(links.src.tolist(), links.dst.tolist(), strict=True)]
+
+    def find(self, x: int) -> int:
+        while self.root[x] != x:
+            self.root[x] = self.root[self.root[x]]
+            x = self.root[x]
+        return x
+
+    def join(self, a: int, b: int) -> bool:
+        """Let two connections share a channel, unless their classes contain parallel connections."""
+        a, b = self.find(a), self.find(b)
+        if a == b:
+            return True
+        if len(self.ends[a]) < len(self.ends[b]):
+            a, b = b, a
+        if not self.ends[a].isdisjoint(self.ends[b]):
+            return False
+        self.root[b] = a
+        self.ends[a] |= self.ends[b]
+        return True
+
+
+def pair_blocks(
+    program: Program, flow: tuple[Array, Array], few: bool, steps: Array, most: int | None = None, fused: bool = True
+) -> Pairs:
+    """Return the sending and receiving blocks to join, chosen by the data that they forward, most first.
+
+    With ``few``, blocks that forward no data are paired too, with the same peer if possible. Local blocks join another
+    block. Blocks have ``steps``; joined blocks have at most ``most`` (None: any number). A ``fused`` receive and send
+    count as one step.
+    """
+    links = connections(program)
+    classes, host = _Classes(links), np.arange(program.num_blocks)
+    free_in = (program.recv_peer >= 0) & (program.send_peer < 0)
+    free_out = (program.send_peer >= 0) & (program.recv_peer < 0)
+    size = steps.copy()
+
+    def join(a: int, b: int, saved: int) -> None:
+        if not (free_in[a] and free_out[b]):
+            return
+        if most is not None and size[a] + size[b] - saved * fused > most:
+            return
+        if classes.join(int(links.inward[a]), int(links.outward[b])):
+            host[max(a, b)] = min(a, b)
+            free_in[a] = free_out[b] = False
+            size[min(a, b)] += size[max(a, b)] - saved * fused
+
+    _join_own(program, links, classes)
+    for a, b, pairs in _weights(program, flow):
+        join(a, b, pairs)
+    if few:
+        for same in (True, False):
+            for a, b in _leftovers(program, free_in, free_out, same):
+                join(a, b, 0)
+    _place_local(program, host, size, most)
+    return Pairs(host, _colour(program, links, classes))
+
+
+def flow_channels(program: Program, flow: tuple[Array, Array]) -> Array:
+    """Return a channel for each block: a connection shares its channel with the one that forwards most of its data."""
+    links = connections(program)
+    classes = _Classes(links)
+    _join_own(program, links, classes)
+    used_in, used_out = np.zeros((2, len(links)), dtype=bool)
+    for a, b, _ in _weights(program, flow):
+        inward, outward = int(links.inward[a]), int(links.outward[b])
+        if not (used_in[inward] or used_out[outward]) and classes.join(inward, outward):
+            used_in[inward] = used_out[outward] = True
+    return _colour(program, links, classes)
+
+
+def _join_own(program: Program, links: Connections, classes: _Classes) -> None:
+    """Let the two connections of a block share a channel, as they must."""
+    for b in np.flatnonzero((program.recv_peer >= 0) & (program.send_peer >= 0)).tolist():
+        classes.join(int(links.inward[b]), int(links.outward[b]))
+
+
+def _weights(program: Program, flow: tuple[Array, Array]) -> list[tuple[int, int, int]]:
+    """Return (receiving block, sending block, messages forwarded), most chunks first."""
+    block, count = program.block, program.count
+    total: dict[tuple[int, int], list[int]] = {}
+    receives, sends = flow
+    columns = (block[receives], block[sends], count[sends])
+    for a, b, c in zip(*(column.tolist() for column in columns), strict=True):
+        entry = total.setdefault((a, b), [0, 0])
+        entry[0] += c
+        entry[1] += 1
+    chosen = sorted(total.items(), key=lambda item: (-item[1][0], item[0]))
+    return [(a, b, pairs) for (a, b), (_, pairs) in chosen]
+
+
+def _leftovers(program: Program, free_in: Array, free_out: Array, same: bool) -> list[tuple[int, int]]:
+    """Return pairs of a rank's receiving and sending blocks, with the ``same`` peer or with any."""
+    found = []
+    sends, receives = program.send_peer.tolist(), program.recv_peer.tolist()
+    for rank in range(program.num_ranks):
+        mine = range(int(program.rank_blocks[rank]), int(program.rank_blocks[rank + 1]))
+        receiving, sending = ([b for b in mine if free[b]] for free in (free_in, free_out))
+        found += [(a, b) for a in receiving for b in sending if not same or receives[a] == sends[b]]
+    return found
+
+
+def _place_local(program: Program, host: Array, size: Array, most: int | None) -> None:
+    """Let blocks without peers join the shortest block of their rank."""
+    local = np.flatnonzero((program.send_peer < 0) & (program.recv_peer < 0))
+    for b in local.tolist():
+        rank = int(program.block_rank[b])
+        mine = range(int(program.rank_blocks[rank]), int(program.rank_blocks[rank + 1]))
+        others = [x for x in mine if x != b and host[x] == x and (most is None or size[x] + size[b] <= most)]
+        if others:
+            best = min(others, key=lambda x: (int(size[x]), x))
+            host[b] = best
+            size[best] += size[b]
+
+
+def _colour(program: Program, links: Connections, classes: _Classes) -> Array:
+    """Return the channel of each block; connections of one class share a channel, the lowest that is free.
+
+    Two connections of one pair of ranks never share a channel. No rank sends to, or receives from, more than 31 ranks
+    on one channel.
+    """
+    group = [classes.find(x) for x in range(len(links))]
+    members: dict[int, list[int]] = {}
+    for x, g in enumerate(group):
+        members.setdefault(g, []).append(x)
+    src, dst = links.src.tolist(), links.dst.tolist()
+    taken: list[set[tuple[int, int]]] = []
+    sending: list[dict[int, int]] = []
+    receiving: list[dict[int, int]] = []
+    channel = np.zeros(len(group), dtype=np.int64)
+    for rows in sorted(members.values()):
+        pairs = {(src[x], dst[x]) for x in rows}
+        out, into = _counts(src[x] for x in rows), _counts(dst[x] for x in rows)
+        c = 0
+        while c < len(taken) and not (
+            taken[c].isdisjoint(pairs) and _fits(sending[c], out) and _fits(receiving[c], into)
+        ):
+            c += 1
+        if c == len(taken):
+            taken.append(set())
+            sending.append({})
+            receiving.append({})
+        taken[c] |= pairs
+        for used, more in ((sending[c], out), (receiving[c], into)):
+            for rank, n in more.items():
+                used[rank] = used.get(rank, 0) + n
+        channel[rows] = c
+    result = np.zeros(program.num_blocks, dtype=np.int64)
+    for end in (links.inward, links.outward):
+        result = np.where(end >= 0, np.append(channel, 0)[end], result)
+    return result
+
+
+def _counts(ranks: Iterable[int]) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for rank in ranks:
+        found[rank] = found.get(rank, 0) + 1
+    return found
+
+
+def _fits(used: dict[int, int], more: dict[int, int]) -> bool:
+    return all(used.get(rank, 0) + n <= PER_CHANNEL for rank, n in more.items())

@@ -1,0 +1,1 @@
+"""Passes from schedule to schedule."""

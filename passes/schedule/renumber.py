@@ -1,0 +1,230 @@
+"""Renumber chunks so that chunks of one message are neighbours.
+
+If every rank contributes and needs the whole vector, the numbers of chunks are free. A message needs one instruction
+for each run of consecutive chunk numbers. Let s(a, b) be the number of messages that carry both chunks a and b. Then
+all messages together need
+
+    (sum of their chunks)  -  (sum of s(a, b) over neighbours a, b)
+
+instructions. So the best numbering is the heaviest path through all chunks (:mod:`.paths`).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+import numpy as np
+
+from collc.ir.arrays import Array, distinct
+from collc.ir.frozen import frozen
+from collc.ir.ragged import owners, ranges, starts
+from collc.ir.schedule import Schedule
+
+from ..base import Pass, remark
+from ..lowering.lower import instructions
+from ..program.coalesce import count_messages
+from .paths import MOST_NODES, heavy_path
+
+__all__ = ["FREE", "Renumber"]
+
+#: the collectives whose chunks have free numbers: a rank that has data before or after has the whole vector
+FREE = frozenset({"allreduce", "broadcast", "reduce"})
+#: the most (transfer, interval) pairs; more take too long
+_MOST_INTERVALS = 1 << 23
+#: pairs of chunks in one message that are counted one by one; more are counted by products of matrices
+_MOST_PAIRS = 1 << 20
+#: transfers up to which the messages of the lowered programs are counted
+_MOST_COUNTED = 1 << 15
+
+
+@frozen
+class Renumber(Pass):
+    """Renumber the chunks of the vector so that chunks sent together are contiguous, if that needs fewer messages.
+
+    The pass applies to allreduce, broadcast and reduce, where the order of chunks is free. All ranks use one numbering,
+    so the same data are sent and added; transfers are cut and joined at the new neighbours. Two transfers belong to
+    different messages if lowering reads or writes different buffers. For halving exchanges over powers of two (Swing,
+    Rabenseifner) every message becomes contiguous. The schedule does not change if no better numbering is found, or if
+    more than 2,048 kinds of chunks differ in their messages.
+    """
+
+    name: ClassVar[str] = "renumber"
+    summary: ClassVar[str] = "renumber chunks so that chunks of one message are neighbours"
+    takes: ClassVar[type] = Schedule
+    gives: ClassVar[type] = Schedule
+    requires: ClassVar[tuple[str, ...]] = ("discrete",)
+    for_programs: ClassVar[bool] = True
+
+    def run(self, ir: Schedule) -> Schedule:
+        if ir.collective.kind not in FREE or not len(ir) or ir.collective.num_ranks < 2:
+            return ir
+        intervals = _Intervals.of(ir)
+        if intervals is None:
+            return ir
+        order = _order(intervals, intervals.messages(ir))
+        if order is None:
+            return ir
+        before, after = intervals.runs(np.arange(intervals.number)), intervals.runs(order)
+        if after >= before:
+            return ir
+        found = _renumbered(ir, intervals, order)
+        if not _fewer(ir, found, before, after):
+            return ir
+        remark(f"renumber: {after} messages of neighbouring chunks instead of {before}")
+        return found
+
+
+@frozen(eq=False)
+class _Intervals:
+    """The intervals of chunks that transfers move as a whole; the n-th of a shard is ``shard * per_shard + n``.
+
+    ``row`` and ``interval`` are pairs, one for each interval of a transfer. ``width`` is the number of chunks of each
+    interval of a shard. By pair, ``sent`` numbers the transfer's step, route and action, and ``message`` what lowering
+    can send at once.
+    """
+
+    number: int
+    width: Array
+    row: Array
+    interval: Array
+    sent: Array
+    message: Array
+
+    @classmethod
+    def of(cls, s: Schedule) -> _Intervals | None:
+        """Return the intervals of a schedule; None if they are too many, or if a message has one of them twice."""
+        ends = distinct(np.concatenate([[0, s.parts], s.lo, s.hi]).astype(np.int64))
+        first, last = np.searchsorted(ends, s.lo), np.searchsorted(ends, s.hi)
+        per_shard, widths = len(ends) - 1, last - first
+        if int(widths.sum()) > _MOST_INTERVALS:
+            return None
+        row = owners(widths)
+        interval = s.shard[row].astype(np.int64) * per_shard + ranges(first, widths)
+        route = _same_links(s)[s.route]
+        _, sent = np.unique((s.step.astype(np.int64) * len(s.routes) + route) * 2 + s.action, return_inverse=True)
+        found = cls(s.collective.num_shards * per_shard, np.diff(ends), row, interval, sent[row], sent[row])
+        pairs = found.sent * np.int64(found.number) + interval
+        if len(distinct(pairs)) < len(pairs):
+            return None
+        return attrs.evolve(found, message=found.messages(s))
+
+    def messages(self, s: Schedule) -> Array:
+        """Return for each pair its message: of one step, route and action, from and to the same buffers.
+
+        Data that arrived before are in another buffer than data that a rank had from the start.
+        """
+        ranks, step = s.collective.num_ranks, s.step[self.row].astype(np.int64)
+        arrived = np.full((ranks, self.number), s.num_steps, dtype=np.int64)
+        np.minimum.at(arrived, (s.dst[self.row], self.interval), step)
+        has_arrived = [arrived[end[self.row], self.interval] < step for end in (s.src, s.dst)]
+        _, message = np.unique(self.sent * 4 + has_arrived[0] * 2 + has_arrived[1], return_inverse=True)
+        return message
+
+    def runs(self, order: Array) -> int:
+        """Return the number of runs of neighbours in all messages together, with intervals in ``order``."""
+        place = np.empty(self.number, dtype=np.int64)
+        place[order] = np.arange(self.number)
+        at = np.sort(self.message * np.int64(self.number + 1) + place[self.interval])
+        return int(1 + (np.diff(at) != 1).sum())
+
+
+def _same_links(s: Schedule) -> Array:
+    """Return for each route the first one over the same links."""
+    if s.routes.is_direct:
+        return np.arange(len(s.routes))
+    seen: dict[tuple[int, ...], int] = {}
+    return np.array([seen.setdefault(tuple(s.routes.links_of(r)), r) for r in range(len(s.routes))], dtype=np.int64)
+
+
+def _order(intervals: _Intervals, message: Array) -> Array | None:
+    """Return a good order of intervals; None if they are of too many kinds. Those of one kind stay neighbours."""
+    kind, kinds = _alike(intervals.interval, message, intervals.number)
+    if kinds > MOST_NODES or kinds < 2:
+        return None
+    first = np.full(kinds, intervals.number, dtype=np.int64)
+    np.minimum.at(first, kind, np.arange(intervals.number))
+    represents = first[kind[intervals.interval]] == intervals.interval
+    shared = _shared(kind[intervals.interval[represents]], message[represents], kinds)
+    path = heavy_path(shared, np.argsort(first))
+    place = np.empty(kinds, dtype=np.int64)
+    place[path] = np.arange(kinds)
+    return np.lexsort((np.arange(intervals.number), place[kind]))
+
+
+def _alike(interval: Array, message: Array, number: int) -> tuple[Array, int]:
+    """Return the kind of each interval, equal for those that the same messages carry, and the number of kinds."""
+    order = np.lexsort((message, interval))
+    interval, message = interval[order], message[order]
+    # a name for the messages so far, then with the next one, and so on: exact, one round a message
+    name, degree = np.zeros(number, dtype=np.int64), np.bincount(interval, minlength=number)
+    start = starts(degree)
+    for nth in range(int(degree.max(initial=0))):
+        more = degree > nth
+        next_one = np.full(number, -1, dtype=np.int64)
+        next_one[more] = message[start[:-1][more] + nth]
+        _, name = np.unique(name * np.int64(len(message) + 2) + next_one + 1, return_inverse=True)
+    return name, int(name.max(initial=-1)) + 1
+
+
+def _shared(kind: Array, message: Array, kinds: int) -> Array:
+    """Return the number of messages that carry both of two kinds, shape (kinds, kinds)."""
+    _, message, sizes = np.unique(message, return_inverse=True, return_counts=True)
+    kind = kind[np.argsort(message, kind="stable")]
+    if int((sizes * sizes).sum()) <= _MOST_PAIRS:
+        return _in_pairs(kind, sizes, kinds)
+    message = owners(sizes)
+    result = np.zeros((kinds, kinds), dtype=np.float32)  # counts, exact below 2**24
+    block = max((1 << 22) // kinds, 1)
+    for begin in range(0, len(sizes), block):
+        low, high = np.searchsorted(message, [begin, begin + block])
+        carries = np.zeros((block, kinds), dtype=np.float32)
+        carries[message[low:high] - begin, kind[low:high]] = 1
+        result += carries.T @ carries
+    return result.astype(np.int64)
+
+
+def _in_pairs(kind: Array, sizes: Array, kinds: int) -> Array:
+    """Count like :func:`_shared`, pair by pair; ``kind`` lists the kinds of each message, ``sizes`` of them."""
+    wide = np.repeat(sizes, sizes)  # of each entry, how many its message has
+    one = owners(wide)
+    other = ranges(np.repeat(starts(sizes)[:-1], sizes), wide)
+    pairs = kind[one] * np.int64(kinds) + kind[other]
+    return np.bincount(pairs, minlength=kinds * kinds).reshape(kinds, kinds)
+
+
+def _fewer(given: Schedule, found: Schedule, before: int, after: int) -> bool:
+    """Return whether the program has fewer messages with the new numbers; messages of different steps may be joined.
+
+    The messages of large schedules are not counted: ``after``, counted without joining, must be an eighth less.
+    """
+    if max(len(given), len(found)) > _MOST_COUNTED:
+        return after * 8 <= before * 7
+    return count_messages(*instructions(found)) < count_messages(*instructions(given))
+
+
+def _renumbered(s: Schedule, intervals: _Intervals, order: Array) -> Schedule:
+    """Return the schedule with intervals in this order, and neighbours of one step, route and action in one row."""
+    per_shard = len(intervals.width)
+    width = intervals.width[order % per_shard]
+    start = np.empty(intervals.number, dtype=np.int64)
+    start[order] = starts(width)[:-1]
+    lo = start[intervals.interval]
+    hi = lo + intervals.width[intervals.interval % per_shard]
+    by_place = np.lexsort((lo, intervals.sent))
+    lo, hi, sent, row = lo[by_place], hi[by_place], intervals.sent[by_place], intervals.row[by_place]
+    fresh = np.concatenate([[True], (sent[1:] != sent[:-1]) | (lo[1:] != hi[:-1])])
+    begin = np.flatnonzero(fresh)
+    lo, hi, row = lo[begin], hi[np.append(begin[1:], len(hi)) - 1], row[begin]
+    return _at_shards(s, row, lo, hi)
+
+
+def _at_shards(s: Schedule, row: Array, lo: Array, hi: Array) -> Schedule:
+    """Return rows like ``row`` that move chunks ``lo .. hi`` of the vector, cut at the ends of shards."""
+    parts = np.int64(s.parts)
+    first, last = lo // parts, (hi - 1) // parts
+    count = last - first + 1
+    of, shard = owners(count), ranges(first, count)
+    columns = {c: getattr(s, c)[row[of]] for c in ("step", "action", "route")}
+    low, high = np.maximum(lo[of], shard * parts), np.minimum(hi[of], (shard + 1) * parts)
+    return attrs.evolve(s, **columns, shard=shard, lo=low - shard * parts, hi=high - shard * parts)

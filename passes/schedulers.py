@@ -1,0 +1,167 @@
+"""The table of schedulers: what each does, what it takes, and how ``auto`` tries it.
+
+Every other list of schedulers follows from this table: the synthesis passes, the language's check, the candidates of
+``auto``, listings, documentation, and hints for mistyped names.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from collc.ir.registry import Registry
+
+__all__ = ["ANY", "RANKS", "RINGS", "SCHEDULERS", "Candidate", "Scheduler", "candidates", "usual"]
+
+_HALVES = ("allgather", "reduce-scatter", "allreduce")
+_TREES = ("allreduce", "broadcast", "reduce")
+_SPREADS = (*_HALVES, "broadcast", "reduce")
+_ROOTED = (*_SPREADS, "gather", "scatter")
+_ALL = (*_ROOTED, "alltoall")
+
+#: the networks that schedulers take, as listings state them
+RANKS = "strongly connected, ranks only"
+ANY = "strongly connected, with or without switches"
+RINGS = "networks with a known ring through all ranks"
+
+Options = tuple[tuple[str, str], ...]
+
+_SIZES: tuple[Options, ...] = ((("variant", "bandwidth"),), (("variant", "latency"),))
+_MIRRORED: tuple[Options, ...] = ((), (("mirrored", "neg"),), (("mirrored", "reflect"),))
+
+
+class Candidate(NamedTuple):
+    """How ``auto`` tries a scheduler: in the order of ``turn``, which also decides between equally fast ones.
+
+    ``collectives``: it is tried for these (None: all that it takes). ``built``: only on topologies that an operator
+    built. ``most``: up to this number of ranks. ``variants``: with each of these options, for the collectives
+    ``varied`` (None: all). ``planned``: what depends on the size. ``once`` stands for none of it, ``size`` for its
+    option ``size`` if links differ in latency, ``pipeline`` and ``trees`` for the pieces of its pipeline or trees.
+    If a scheduler of ``fewest`` steps meets the bandwidth bound, the ``slower`` ones are not tried.
+    """
+
+    turn: int
+    collectives: tuple[str, ...] | None = None
+    built: bool = False
+    most: int | None = None
+    variants: tuple[Options, ...] = ((),)
+    varied: tuple[str, ...] | None = None
+    planned: Literal["once", "size", "pipeline", "trees"] = "once"
+    fewest: bool = False
+    slower: bool = False
+
+
+class Scheduler(NamedTuple):
+    """A scheduler: its pass, a summary, the collectives and networks that it takes, and how ``auto`` tries it.
+
+    ``usual`` are the collectives for which ``auto`` always tries it, on a network that it takes.
+    """
+
+    module: str
+    attribute: str
+    summary: str
+    collectives: tuple[str, ...]
+    networks: str
+    usual: tuple[str, ...] = ()
+    candidate: Candidate | None = None
+
+
+_TORUS = "collc.passes.synthesis.torus"
+
+#: scheduler (the language's ``using NAME``) -> what it is
+SCHEDULERS: Registry[Scheduler] = Registry("scheduler", ("schedulers",), {
+    "auto": Scheduler(
+        "collc.selection", "Auto",
+        "the fastest schedule of all schedulers, at a size or for every size of a range, by the simulator", _ALL, ANY,
+    ),
+    "bfb": Scheduler(
+        "collc.passes.synthesis.breadth_first.bfb", "BFB",
+        "breadth-first broadcast with exactly balanced links, for any strongly connected network of ranks",
+        _SPREADS, RANKS, _SPREADS, Candidate(1, planned="size", fewest=True),
+    ),
+    "double-binary-tree": Scheduler(
+        "collc.passes.synthesis.trees.double_binary_tree", "DoubleBinaryTree",
+        "pipelined allreduce, broadcast or reduce over two binary trees, as in NCCL",
+        _TREES, ANY, (), Candidate(7, planned="pipeline"),
+    ),
+    "expansion": Scheduler(
+        "collc.passes.expansion.expansion", "Expansion",
+        "the base topology's schedule, expanded by the operators that built the topology",
+        _HALVES, RANKS, (), Candidate(2, built=True, most=512, slower=True),
+    ),
+    "exact": Scheduler(
+        "collc.passes.synthesis.exact.scheduler", "Exact",
+        "fewest steps or least bandwidth time of small networks, proved by integer programming",
+        _ALL, RANKS, ("gather", "scatter"), Candidate(4, ("gather", "scatter"), most=24),
+    ),
+    "flow": Scheduler(
+        "collc.passes.synthesis.flow.scheduler", "Flow",
+        "all-to-all from a multi-commodity flow, for any strongly connected network of ranks",
+        ("alltoall",), RANKS, ("alltoall",), Candidate(3, ("alltoall",)),
+    ),
+    "forest": Scheduler(
+        "collc.passes.synthesis.forest.scheduler", "ForestScheduler",
+        "spanning trees of optimal bandwidth, for any network, switches included (ForestColl)",
+        _SPREADS, ANY, _SPREADS, Candidate(8, most=256, planned="trees", slower=True),
+    ),
+    "swing": Scheduler(
+        f"{_TORUS}.swing", "Swing",
+        "allreduce, reduce-scatter, allgather on a torus of any shape; peers alternate sides",
+        _SPREADS, ANY, (), Candidate(5, variants=_SIZES, varied=("allreduce",)),
+    ),
+    "recursive-doubling": Scheduler(
+        f"{_TORUS}.doubling", "RecursiveDoubling",
+        "allreduce that exchanges whole vectors in log2(N) steps with peers 1, 2, 4, .. away",
+        _TREES, ANY, (), Candidate(6, variants=_MIRRORED),
+    ),
+    "rabenseifner": Scheduler(
+        f"{_TORUS}.doubling", "Rabenseifner", "allreduce, reduce-scatter, allgather by recursive halving and doubling",
+        _HALVES, ANY, (), Candidate(6, variants=_MIRRORED),
+    ),
+    "bucket": Scheduler(
+        f"{_TORUS}.bucket", "Bucket",
+        "allreduce, reduce-scatter, allgather by rings along one torus dimension after another",
+        _HALVES, ANY, (), Candidate(5),
+    ),
+    "ring": Scheduler(
+        f"{_TORUS}.ring", "Ring", "allreduce, reduce-scatter, allgather over one or two rings, in both directions",
+        _HALVES, RINGS, (), Candidate(5),
+    ),
+    "bine": Scheduler(
+        f"{_TORUS}.bine", "Bine", "negabinary trees and butterflies on any network, all collectives but alltoall",
+        _ROOTED, ANY, (), Candidate(6, variants=_SIZES, varied=("allreduce",)),
+    ),
+    "pat": Scheduler(
+        f"{_TORUS}.pat", "PAT",
+        "allgather and reduce-scatter in log2(N) steps or within a buffer, any number of ranks",
+        _HALVES, ANY, (), Candidate(6),
+    ),
+    "trivance": Scheduler(
+        f"{_TORUS}.trivance", "Trivance",
+        "allreduce, reduce-scatter, allgather in log3(N) steps with both ranks 3^k away",
+        _HALVES, ANY, (), Candidate(6, variants=_SIZES, varied=("allreduce",)),
+    ),
+    "steps": Scheduler(
+        "collc.passes.synthesis.steps", "Steps", "the schedule written by hand in the specification", _ALL, ANY,
+    ),
+}, of=Scheduler)  # fmt: skip
+
+
+def candidates() -> tuple[str, ...]:
+    """Return the schedulers that ``auto`` compares, in order; only collc's own, so that no plugin changes its choice.
+
+    >>> candidates()[:3]
+    ('bfb', 'expansion', 'flow')
+    """
+    tried = [(one.candidate.turn, name) for name, one in SCHEDULERS.own.items() if one.candidate is not None]
+    return tuple(name for _, name in sorted(tried, key=lambda pair: pair[0]))
+
+
+def usual(kind: str, switches: bool = False) -> str:
+    """Return the scheduler that ``auto`` always tries for a kind of collective.
+
+    >>> usual("allreduce"), usual("allreduce", switches=True), usual("alltoall")
+    ('bfb', 'forest', 'flow')
+    """
+    all_ = [name for name, one in SCHEDULERS.own.items() if kind in one.usual]
+    fitting = [name for name in all_ if not switches or SCHEDULERS.own[name].networks != RANKS]
+    return (fitting or all_)[0]

@@ -1,0 +1,1 @@
+"""BFB: breadth-first schedules with exactly balanced loads, on any network."""
