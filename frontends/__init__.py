@@ -1,5 +1,5 @@
 """Text -> Spec.
 
-Enters: the text of a ``.coll`` file. Leaves: a :class:`collc.ir.spec.Spec` with source spans, or all mistakes of the
-file at once. A frontend knows only :mod:`collc.ir`; nothing in a file can make it read other files than it names.
+Input: the text of a ``.coll`` file. Output: a :class:`collc.ir.spec.Spec` with source spans, or all mistakes of the
+file at once. A frontend imports only :mod:`collc.ir`, and reads no files but those that a file names.
 """

@@ -1,15 +1,15 @@
 """The ``.coll`` language: text -> :class:`collc.ir.spec.Spec`.
 
-Enters: the text of a file, values for its parameters, limits. Leaves: topologies, collectives and requests with the
-places they come from; a schedule written by hand comes elaborated, not verified. Whatever a text says, the answer is a
-result or a :class:`collc.ir.diagnostic.CollcError` with all its mistakes; only the files it includes are read.
-Listing the graph families imports none of them.
+Input: the text of a file, values for its parameters, limits. Output: topologies, collectives and requests with their
+source spans; a schedule written by hand is elaborated, not verified. Every text gives a result or a
+:class:`collc.ir.diagnostic.CollcError` with all its mistakes. Only included files are read. Listing the graph families
+imports none of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .families import FAMILIES as _FAMILIES
 from .families import OPERATORS as _OPERATORS
@@ -18,32 +18,38 @@ if TYPE_CHECKING:
     from collc.ir.spec import Spec
     from collc.ir.topology import Topology
 
-__all__ = ["FAMILIES", "NODE_LIMIT", "OPERATORS", "details", "format_text", "load", "topology"]
+__all__ = ["FAMILIES", "NODE_LIMIT", "OPERATORS", "brought", "details", "format_text", "load", "topology"]
 
-#: The most nodes a topology may have unless the caller says otherwise; links and statements are limited in proportion.
+#: Default of the most nodes a topology may have; links and statements are limited in proportion.
 NODE_LIMIT = 20_000
 
-#: graph family -> (how it is called, what it is)
-FAMILIES: dict[str, tuple[str, str]] = {name: (f.signature(name), f.summary) for name, f in _FAMILIES.items()}
-#: operator on topologies -> (how it is called, what it is)
+#: graph family -> (signature, summary)
+FAMILIES: dict[str, tuple[str, str]] = {name: (f.signature(name), f.summary) for name, f in _FAMILIES.own.items()}
+#: operator on topologies -> (signature, summary)
 OPERATORS: dict[str, tuple[str, str]] = {name: (f.signature(name), f.summary) for name, f in _OPERATORS.items()}
+
+
+def brought() -> dict[str, tuple[str, str]]:
+    """Return the graph families of plugins, in the form of :data:`FAMILIES`."""
+    return {name: (f.signature(name), f.summary) for name, f in _FAMILIES.brought().items()}
 
 
 def load(
     path: str,
     *,
     text: str | None = None,
-    params: Mapping[str, Any] | None = None,
+    params: Mapping[str, object] | None = None,
     include_path: Sequence[str] = (),
     node_limit: int = NODE_LIMIT,
     schedulers: Collection[str] | None = None,
     targets: Collection[str] | None = None,
+    topologies: Mapping[str, Topology] | None = None,
 ) -> Spec:
-    """Return the specification in a file, or in ``text``, which then only goes by the name ``path``.
+    """Return the specification in a file, or in ``text``; messages then call the text ``path``.
 
-    ``params`` gives expressions for the file's parameters, by ``name`` or ``topology.name``. Included files are looked
-    for beside the including one, then in ``include_path``. Names of schedulers and targets are checked where the known
-    ones are given. Raises CollcError with all mistakes.
+    ``params`` gives expressions for the file's parameters, by ``name`` or ``topology.name``. Included files are
+    searched beside the including one, then in ``include_path``. Names in ``schedulers`` and ``targets`` are the only
+    valid ones (None: any). ``topologies`` are declared before the file begins. Raises CollcError with all mistakes.
 
     >>> spec = load("pod.coll", text="collective grads = allreduce on torus(n, 3); param n = 2;")
     Traceback (most recent call last):
@@ -55,13 +61,14 @@ def load(
     from .elaborate import Elaborator
 
     elaborator = Elaborator(
-        params=params, include_path=include_path, node_limit=node_limit, schedulers=schedulers, targets=targets
-    )
+        params=params, include_path=include_path, node_limit=node_limit, schedulers=schedulers, targets=targets,
+        topologies=topologies,
+    )  # fmt: skip
     return elaborator.load(path, text)
 
 
 def details(family: str) -> dict[str, list[str]]:
-    """Return the names that a family's arguments are made of, by what they are.
+    """Return the names that a family's arguments may use, by kind.
 
     >>> details("cayley")["groups"][2]
     'dihedral(n)'
@@ -94,9 +101,9 @@ def topology(expression: str, *, node_limit: int = NODE_LIMIT) -> Topology:
 
 
 def format_text(text: str, path: str = "<input>") -> str:
-    """Return the canonical form of a text: same meaning, same comments; formatting that again changes nothing.
+    """Return the canonical form of a text: same meaning, same comments; formatting is idempotent.
 
-    Raises CollcError with all syntax errors; names and values are not looked at.
+    Raises CollcError with all syntax errors; names and values are not checked.
 
     >>> print(format_text("param  n=4 ;# ranks"), end="")
     param n = 4;  # ranks

@@ -1,4 +1,4 @@
-"""The tree of a ``.coll`` file on one screen. Spans are not compared, so ``parse(print(x)) == x``."""
+"""The syntax tree of a ``.coll`` file. Comparison ignores spans, so ``parse(print(x)) == x``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TypeAlias
 import attrs
 
 from collc.ir.diagnostic import Span
+from collc.ir.frozen import frozen
 
 __all__ = [  # noqa: RUF022 (reading order)
     "Node", "Word",
@@ -18,18 +19,18 @@ __all__ = [  # noqa: RUF022 (reading order)
 ]  # fmt: skip
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Node:
     """Base of all nodes; ``span`` is the text from the node's first token to its last.
 
-    ``height`` says how many levels of nodes are below, at least; 0 where nobody counted.
+    ``height`` is a lower bound on the levels of nodes below; 0 if not counted.
     """
 
     span: Span | None = attrs.field(default=None, eq=False, repr=False)
     height: int = attrs.field(default=0, eq=False, repr=False)
 
 
-@attrs.frozen
+@frozen
 class Word(Node):
     """A name where the grammar expects one; kinds, schedulers, targets and options may contain ``-``."""
 
@@ -39,53 +40,69 @@ class Word(Node):
 # ---- expressions
 
 
-@attrs.frozen
+@frozen
 class Number(Node):
+    """A number without a unit, exact."""
+
     value: Fraction
 
 
-@attrs.frozen
+@frozen
 class Quantity(Node):
+    """A number with a unit, as in ``25 GB/s``."""
+
     value: Fraction
     unit: str  # as written
 
 
-@attrs.frozen
+@frozen
 class String(Node):
+    """A text in double quotes, without them."""
+
     value: str
 
 
-@attrs.frozen
+@frozen
 class Name(Node):
+    """A name of a parameter, a variable, a topology or a node."""
+
     name: str
 
 
-@attrs.frozen
+@frozen
 class Index(Node):
+    """``NAME[I, J, ..]``: one node of a family."""
+
     name: str  # one node of a family: gpu[b, g]
     indices: tuple[Expr, ...]
 
 
-@attrs.frozen
+@frozen
 class Call(Node):
+    """``NAME(ARGUMENT, ..)``: a graph family, an operator on topologies or a function of numbers."""
+
     name: str  # a graph family, an operator on topologies or a function of numbers
     arguments: tuple[Expr, ...]
 
 
-@attrs.frozen
+@frozen
 class Unary(Node):
+    """``-X`` or ``not X``."""
+
     operator: str  # "-" or "not"
     operand: Expr
 
 
-@attrs.frozen
+@frozen
 class Binary(Node):
+    """``X OPERATOR Y``: arithmetic, a comparison, ``and`` or ``or``."""
+
     operator: str
     left: Expr
     right: Expr
 
 
-@attrs.frozen
+@frozen
 class Range(Node):
     """``low..high``, without ``high``."""
 
@@ -93,13 +110,17 @@ class Range(Node):
     high: Expr
 
 
-@attrs.frozen
+@frozen
 class SetOf(Node):
+    """``{X, Y, ..}``: items are integers or ranges."""
+
     items: tuple[Expr, ...]
 
 
-@attrs.frozen
+@frozen
 class Import(Node):
+    """``import "PATH" as FORMAT``, which this version refuses (C0151)."""
+
     path: String
     format: Word
 
@@ -110,26 +131,32 @@ Expr: TypeAlias = Number | Quantity | String | Name | Index | Call | Unary | Bin
 # ---- blocks
 
 
-@attrs.frozen
+@frozen
 class Option(Node):
+    """``NAME: VALUE`` in the braces of options."""
+
     name: Word
     value: Expr | Word  # a Word where it contains "-"
 
 
-@attrs.frozen
+@frozen
 class Options(Node):
+    """``{ NAME: VALUE, .. }``."""
+
     items: tuple[Option, ...]
 
 
-@attrs.frozen
+@frozen
 class Block(Node):
+    """``{ STATEMENT .. }``."""
+
     statements: tuple[Statement, ...]
 
 
 # ---- statements
 
 
-@attrs.frozen
+@frozen
 class Define(Node):
     """``param NAME = VALUE;``, which ``-D`` may override, or ``let NAME = VALUE;``, which it may not."""
 
@@ -138,52 +165,66 @@ class Define(Node):
     value: Expr
 
 
-@attrs.frozen
+@frozen
 class NodeFamily(Node):
+    """``NAME`` or ``NAME[SIZE, ..]`` in a declaration of ranks or switches."""
+
     name: Word
     shape: tuple[Expr, ...]  # empty for one node
 
 
-@attrs.frozen
+@frozen
 class Nodes(Node):
+    """``rank FAMILY, ..;`` or ``switch FAMILY, ..;``."""
+
     kind: str  # "rank" or "switch"
     families: tuple[NodeFamily, ...]
 
 
-@attrs.frozen
+@frozen
 class Link(Node):
+    """``link A -> B: ATTRIBUTE, ..;``, or with ``<->`` if ``duplex``; attributes are a bandwidth and a latency."""
+
     left: Expr
     right: Expr
     duplex: bool
     attributes: tuple[Expr, ...]
 
 
-@attrs.frozen
+@frozen
 class Loop(Node):
+    """``NAME in DOMAIN``: one variable of a ``for``."""
+
     name: Word
     domain: Expr
 
 
-@attrs.frozen
+@frozen
 class For(Node):
+    """``for LOOP, .. { .. }``; the last variable changes fastest."""
+
     loops: tuple[Loop, ...]
     body: Block
 
 
-@attrs.frozen
+@frozen
 class If(Node):
+    """``if CONDITION { .. } else ..``; ``otherwise`` is a block, another ``if``, or absent."""
+
     condition: Expr
     then: Block
     otherwise: Block | If | None
 
 
-@attrs.frozen
+@frozen
 class At(Node):
+    """``at STEP: TRANSFER`` or ``at STEP { .. }``: transfers of one step."""
+
     step: Expr
     body: Block | Transfer
 
 
-@attrs.frozen
+@frozen
 class Transfer(Node):
     """``ACTION shard SHARD [part PART of PARTS] from SOURCE to TARGET;``."""
 
@@ -201,19 +242,23 @@ Statement: TypeAlias = Define | Nodes | Link | For | If | At | Transfer
 # ---- declarations
 
 
-@attrs.frozen
+@frozen
 class Include(Node):
+    """``include "PATH";``."""
+
     path: String
 
 
-@attrs.frozen
+@frozen
 class TopologyIs(Node):
+    """``topology NAME = VALUE with DEFAULTS;``."""
+
     name: Word
     value: Expr
     defaults: Options | None
 
 
-@attrs.frozen
+@frozen
 class TopologyOf(Node):
     """``topology NAME BODY with DEFAULTS``; the defaults may also stand first."""
 
@@ -223,24 +268,30 @@ class TopologyOf(Node):
     defaults_first: bool = False
 
 
-@attrs.frozen
+@frozen
 class Collective(Node):
+    """``collective NAME = KIND on TOPOLOGY { OPTIONS };``."""
+
     name: Word
     kind: Word
     topology: Expr
     options: Options | None
 
 
-@attrs.frozen
+@frozen
 class Schedule(Node):
+    """``schedule NAME using SCHEDULER { OPTIONS };``, or ``using steps { .. }`` with its block in ``steps``."""
+
     name: Word
     scheduler: Word
     options: Options | None
     steps: Block | None  # the body of `using steps { ... }`
 
 
-@attrs.frozen
+@frozen
 class Emit(Node):
+    """``emit NAME as TARGET { OPTIONS };``."""
+
     name: Word
     target: Word
     options: Options | None
@@ -249,6 +300,8 @@ class Emit(Node):
 Declaration: TypeAlias = Define | Include | TopologyIs | TopologyOf | Collective | Schedule | Emit
 
 
-@attrs.frozen
+@frozen
 class File(Node):
+    """All declarations of one text, in order."""
+
     declarations: tuple[Declaration, ...]

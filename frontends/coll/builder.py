@@ -1,7 +1,7 @@
-"""From the parser's rules to the tree: one method a rule, named as the grammar names it.
+"""Builds the tree: one method per rule of the grammar, with the rule's name.
 
-Children are everything the rule matched: tokens (punctuation too), finished nodes, and nothing where an optional part
-is absent.
+Children are everything the rule matched: tokens (punctuation too), finished nodes, and None for an absent optional
+part.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ from collc.ir.diagnostic import Diagnostic, Source, Span
 
 from . import ast
 
-__all__ = ["MAX_HEIGHT", "MAX_NAMES", "Builder", "Deep", "Token", "Wide"]
+__all__ = ["MAX_HEIGHT", "MAX_NAMES", "Builder", "Token", "TooDeep", "TooManyNames"]
 
-#: The longest literal worth reading: 10^30 bytes are more than anybody has.
+#: The longest number in characters: no quantity of a network needs more.
 _MAX_DIGITS = 30
-#: A chain of more operators is given up while it is read; the tree of a shorter one may still be too deep.
+#: The parser stops at a longer chain of operators; the tree of a shorter one may still be too deep.
 MAX_HEIGHT = 1000
-#: A topology that declares more names of ranks and switches is given up while it is read; one name can be of many.
+#: The parser stops at a topology with more names of ranks and switches; one name can stand for many nodes.
 MAX_NAMES = 1 << 15
 
 #: A terminal, its text, its offset, line and column. Plain tuples, since a text has millions; none leaves its line.
 Token: TypeAlias = tuple[str, str, int, int, int]
-Child = Any
+Child: TypeAlias = Any  # Any: a token, a node or a list of those, by the rule that the method is for
 
 
-class Deep(Exception):
-    """Too many levels of nesting; what has them is given up."""
+class TooDeep(Exception):
+    """Too many levels of nesting; the parser skips the declaration."""
 
 
-class Wide(Exception):
-    """Too many names of ranks and switches in one topology, which is given up."""
+class TooManyNames(Exception):
+    """Too many names of ranks and switches in one topology; the parser skips it."""
 
 
-def _nodes(children: list[Child]) -> tuple[Any, ...]:
+def _nodes(children: list[Child]) -> tuple[Child, ...]:
     return tuple([child for child in children if type(child) is not tuple and child is not None])
 
 
-def _height(nodes: tuple[Any, ...]) -> int:
+def _height(nodes: tuple[Child, ...]) -> int:
     height = 0
     for node in nodes:
         if node.height > height:
@@ -50,7 +50,7 @@ def _height(nodes: tuple[Any, ...]) -> int:
     return height + 1
 
 
-def _optional(children: list[Child], kind: type) -> Any:
+def _optional(children: list[Child], kind: type) -> Child:
     return next((child for child in children if isinstance(child, kind)), None)
 
 
@@ -70,7 +70,7 @@ class Builder:
     # ---- places
 
     def _span(self, children: list[Child]) -> Span:
-        """Return the span from the first child, a token or node, to the last that is there."""
+        """Return the span from the first child, a token or node, to the last child that is not None."""
         first, last = children[0], children[-1]
         if last is None:
             last = next(child for child in reversed(children) if child is not None)
@@ -128,7 +128,8 @@ class Builder:
         return ast.SetOf(nodes, span=self._span(c), height=_height(nodes))
 
     def paren(self, c: list[Child]) -> ast.Expr:
-        return attrs.evolve(c[1], span=self._span(c))
+        inside: ast.Expr = c[1]
+        return attrs.evolve(inside, span=self._span(c))
 
     def unary(self, c: list[Child]) -> ast.Unary:
         return ast.Unary(c[0][1], c[1], span=self._span(c), height=c[1].height + 1)
@@ -137,7 +138,7 @@ class Builder:
         left, right = c[0], c[2]
         height = 1 + (left.height if left.height > right.height else right.height)
         if height > MAX_HEIGHT:
-            raise Deep
+            raise TooDeep
         return ast.Binary(c[1][1], left, right, span=self._span(c), height=height)
 
     def span(self, c: list[Child]) -> ast.Range:
@@ -176,7 +177,7 @@ class Builder:
     def family(self, c: list[Child]) -> ast.NodeFamily:
         self.names += 1
         if self.names > MAX_NAMES:
-            raise Wide
+            raise TooManyNames
         if c[1] is None:
             name = self._word(c[0])
             return ast.NodeFamily(name, (), span=name.span, height=1)

@@ -1,4 +1,4 @@
-"""What ``collc explain`` says of the codes of the language."""
+"""Explanations of the language's diagnostic codes, for ``collc explain``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ __all__ = ["CODES"]
 _SYNTAX = {
     "C0101": """text that does not belong there
 
-The reader found something that cannot follow what stands before it; the message lists what could.
+The parser found text that cannot follow the text before it. The message lists what can.
 
     param n = 4 + ;
 
@@ -29,14 +29,14 @@ Every `{`, `(` and `[` needs its partner. The note says where the open one is.
     collective grads = allreduce on dgx;
 
 Put `}` before `collective`.""",
-    "C0104": """a bracket that closes nothing
+    "C0104": """a closing bracket without an opening one
 
 There is one `}`, `)` or `]` more than were opened.
 
     topology pair { rank a, b; link a <-> b; } }
 
 Remove it, or find the opening bracket that was deleted.""",
-    "C0105": """something that is no name
+    "C0105": """text that is not a name
 
 Names begin with a letter or `_` and consist of letters a to z, digits and `_`, because they become names of functions
 and files. `-` is a subtraction.
@@ -112,25 +112,25 @@ Numbers are exact, but have at most 30 characters.
 Use a larger unit, as in `1 TB`.""",
     "C0116": """too many levels of nesting
 
-Expressions and blocks inside each other, and operators in one chain, are limited to 128 levels. Parentheses alone
-make no level, but a text with thousands of them open is given up while it is read.
+Nested expressions and blocks, and operators in one chain, have a limit of 128 levels. Parentheses alone add no level,
+but the parser stops at thousands of open ones.
 
     let total = 1 + 1 + 1 + ..;                            # 200 times
 
 Name parts with `let`, or use a loop.""",
     "C0117": """a file that is not text
 
-The file has a byte that no text has, such as zero.
+The file has a byte that text never contains, such as zero.
 
 Name the `.coll` file. If it is the right file, it is damaged.""",
     "C0118": """a file that is not UTF-8
 
-Files are UTF-8, of which ASCII is a part.
+Files are UTF-8; ASCII is valid UTF-8.
 
 Convert the file: `iconv -f latin1 -t utf-8`.""",
     "C0119": """a file that is too long
 
-A file may have 10 MiB. Whatever describes a network in more is better written with `for` and `param`.
+A file may have 10 MiB. Describe a large network with `for` and `param`.
 
 Write `for i in 0..n { link gpu[i] -> gpu[(i + 1) mod n]; }`.""",
 }
@@ -138,8 +138,8 @@ Write `for i in 0..n { link gpu[i] -> gpu[(i + 1) mod n]; }`.""",
 _NAMES = {
     "C0120": """an unknown name
 
-Nothing of this name has been declared before this place. Topologies, parameters and `let` are seen by everything
-after them in the file; what a body declares is seen inside that body.
+No declaration before this place has this name. Topologies, parameters and `let` are visible in the rest of the file;
+names declared in a body are visible in that body.
 
     collective grads = allreduce on pods;                  # the topology is called pod
 
@@ -205,7 +205,7 @@ Declarations are read in order.
     topology pod = torus(n, n);
     param n = 3;
 
-Move `param n` up. Nothing may be defined by itself.""",
+Move `param n` up. A name may not be defined by itself.""",
 }
 
 _VALUES = {
@@ -241,7 +241,7 @@ positive number, `log2` a power of two, and steps count from 0.
 Correct the expression; the note shows the variables.""",
     "C0135": """an index out of range
 
-Indices, ranks, shards and parts count from 0, and `a..b` leaves b out.
+Indices, ranks, shards and parts count from 0, and `a..b` excludes b.
 
     for g in 0..9 { link gpu[g] -> gpu[0]; }               # with rank gpu[8]
 
@@ -250,7 +250,7 @@ Write `0..8`. For neighbours on a ring write `(g + 1) mod 8`.""",
 
     topology cube = hypercube(3, 3);
 
-The hint shows how it is written; `collc topologies` shows all.""",
+The hint shows the arguments; `collc topologies` lists all families.""",
     "C0137": """a set with an element twice
 
     topology ring = circulant(8, {1, 1});
@@ -268,14 +268,14 @@ rank, switch and link belong to topologies, at, send and reduce to steps; a para
 Move it to where it belongs.""",
     "C0141": """a declaration in a loop
 
-What a topology consists of is declared once: `rank`, `switch` and `param` stand in the body itself or an `if` there.
+A topology declares its nodes once: `rank`, `switch` and `param` stand in the body itself or in an `if` of the body.
 
     for b in 0..boxes { rank gpu[8]; }
 
 Write `rank gpu[boxes, 8];`. A value that changes is a `let`.""",
     "C0142": """too many statements to run
 
-A body's loops together may run 200 statements for each node of the limit, 4,000,000 unless `--node-limit` says more.
+All loops of a body together may run 200 statements per node of the node limit: 4,000,000 by default.
 
     for i in 0..100000, j in 0..100000 { link gpu[i mod 8] -> gpu[j mod 8]; }
 
@@ -292,8 +292,8 @@ Write `at 0: send shard 0 from 0 to 1;` or put several into `at 0 { .. }`.""",
     include "site.coll";
 
 Included files are looked for beside the including file, then in the folders given with `-I`. Only regular files are
-included. Of files that lie outside of the main file's folder and the `-I` folders, as `../site.coll` may, messages show
-places and no text.""",
+included. For a file outside the main file's folder and the `-I` folders, such as `../site.coll`, messages show line
+numbers but no text.""",
     "C0151": """an import that is not available
 
     topology mine = import "cluster.xml" as nccl-topo;
@@ -301,15 +301,15 @@ places and no text.""",
 This version cannot import the format. Write the topology out with rank, switch and link, or build it from families.""",
     "C0152": """a request in an included file
 
-Included files hold declarations: topologies, collectives, parameters. What is to be made of them is the business of
-the file that is compiled.
+Included files hold declarations: topologies, collectives, parameters. Only the compiled file itself says how to
+schedule and emit them.
 
     emit grads as msccl-xml;                               # in site.coll
 
 Move `schedule` and `emit` to the main file.""",
-    "C0153": """includes that go round in a circle
+    "C0153": """includes that form a cycle
 
-A file includes itself, directly or through others; the note shows the way. Includes may be 50 deep.
+A file includes itself, directly or through others; the note shows the cycle. Includes may be 50 deep.
 
     include "pod.coll";                                    # in pod.coll
 
@@ -328,7 +328,7 @@ Send in several steps, or to a rank that is linked; the note lists them.""",
 A rank has its own data already. Begin the range at 1.""",
     "C0162": """a number of parts that is zero or too large
 
-`part i of c` cuts a shard in c parts. All cuts of a schedule are brought to one number of parts, at most 1,048,576.
+`part i of c` cuts a shard in c parts. A schedule uses one common number of parts, at most 1,048,576.
 
     at 0: send shard 0 part 0 of 2000003 from 0 to 1;
 
@@ -339,7 +339,7 @@ _TOPOLOGY = {
     "C0310": """a topology that is too large
 
 One topology may have 20,000 nodes and 64 links for each node of that limit; all topologies of a file together may be
-eight times as large. Sizes are computed before anything is built.
+eight times as large. collc checks sizes before it builds a topology.
 
     topology huge = torus(100000, 100000);
 
@@ -353,18 +353,18 @@ Each family says what it needs: sizes are at least 1, rings have at least 2 rank
 of a circulant lie between 1 and m - 1.""",
     "C0312": """links with and without a bandwidth in bytes
 
-Either all links of a topology have a bandwidth such as `25 GB/s`, or none has, and they are numbers of link units.
+Either all links of a topology have a bandwidth such as `25 GB/s`, or all have a number of link units.
 
     link gpu[0] -> gpu[1] : 300 GB/s;
     link gpu[1] -> gpu[0];
 
-Give every link one, or write `} with { bandwidth: 300 GB/s };` behind the topology, for the links that name none. A
-plain number is then a multiple of that bandwidth.""",
+Give every link one, or write `} with { bandwidth: 300 GB/s };` after the topology, for the links without one. A plain
+number is then a multiple of that bandwidth.""",
     "C0313": """a graph family that is not available
 
-The language knows the name, this version cannot build it.
+The language reserves the name, but this version cannot build the family.
 
-`collc topologies` lists what there is. Any topology can be written out with rank, switch and link.""",
+`collc topologies` lists the available families. Write out any other topology with rank, switch and link.""",
     "C0314": """an operator that does not apply
 
 line, degree, power and product work on topologies of ranks only, without switches; line needs links that are all alike;
@@ -373,7 +373,7 @@ degree needs a topology without self-loops.
     topology big = line(dgx_a100(2));
 
 Apply it to a graph of ranks.""",
-    "C0315": """a bandwidth or latency that cannot be
+    "C0315": """an invalid bandwidth or latency
 
 A link has at most one bandwidth, which is positive, and one latency, which is not negative.
 
@@ -387,14 +387,14 @@ Leave out links that carry nothing.""",
 Every size in a declaration of nodes is at least 1. A declaration may stand in an `if`.""",
     "C0317": """a topology without ranks
 
-Only ranks have data; a topology of switches alone has nothing to do.
+Only ranks have data, so a topology of switches alone cannot run a collective.
 
     topology net { switch leaf[4]; }
 
 Declare ranks: `rank gpu[8];`.""",
     "C0318": """a default for links that have a bandwidth
 
-`with { bandwidth: .. }` is for links that name none. The links of this topology have bandwidths in bytes per second.
+`with { bandwidth: .. }` is for links without a bandwidth. The links of this topology have one in bytes per second.
 
 Leave it out.""",
     "C0330": """words that are too short for a modified de Bruijn graph
@@ -407,8 +407,8 @@ and one out. With words of one letter a rank is on several 2-cycles, and no such
 Words have at least 2 letters: `modified_debruijn(3, 2)`. On as few ranks as letters, `complete(3)` is best.""",
     "C0331": """a modified de Bruijn graph that was not found
 
-The order of the ranks on the new cycle, which must not repeat a link of the graph, is searched for within a number of
-attempts, and these were not enough.
+collc searches for an order of the ranks on the new cycle that repeats no link of the graph. It found none within its
+limit of attempts.
 
 Use `debruijn` or `generalized_kautz`, which have the same sizes.""",
     "C0319": """arguments that make no group

@@ -1,4 +1,4 @@
-"""Reading a text without looking for garbage: a tree has no cycles, and looking through it takes as long as reading."""
+"""Pauses garbage collection while a text is read: trees have no cycles, and a collection takes as long as reading."""
 
 from __future__ import annotations
 

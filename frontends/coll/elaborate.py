@@ -1,11 +1,10 @@
-"""Trees -> :class:`collc.ir.spec.Spec`: declarations in order, includes where they stand, all mistakes together."""
+"""Trees -> :class:`collc.ir.spec.Spec`: declarations in order, includes in place, all mistakes together."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 import attrs
 
@@ -23,10 +22,9 @@ from .library import DEFAULT_NODE_LIMIT, Library, Limits
 from .network import Network, with_defaults
 from .parser import Parsed, parse_expression, parse_file
 from .requests import collective, defaults, known, options
-from .scope import POISON, Constant, Enough, Poisoned, Problems, Scope
+from .scope import POISON, Constant, Poison, Poisoned, Problems, Scope, TooManyProblems
 from .source import checked, read
 from .statements import Overrides
-from .steps import Steps
 from .values import Value, kind_of
 
 __all__ = ["Elaborator"]
@@ -36,7 +34,7 @@ _MAX_INCLUDES = 50  # deep; each file is read once, so there is no limit on how 
 
 @attrs.define
 class _Requested:
-    """One collective while its schedule and emits are being read; ``problem`` is nothing where it failed."""
+    """One collective while its schedule and emits are being read; ``problem`` is None if it has a mistake."""
 
     node: ast.Collective
     problem: Problem | None
@@ -49,20 +47,21 @@ class Elaborator:
     """Reads one input: a main file with what it includes, or one expression."""
 
     def __init__(
-        self, *, params: Mapping[str, Any] | None = None, include_path: Sequence[str] = (),
+        self, *, params: Mapping[str, object] | None = None, include_path: Sequence[str] = (),
         node_limit: int = DEFAULT_NODE_LIMIT, schedulers: Collection[str] | None = None,
-        targets: Collection[str] | None = None,
+        targets: Collection[str] | None = None, topologies: Mapping[str, Topology] | None = None,
     ):  # fmt: skip
         self.problems = Problems()
         self.limits = Limits(node_limit)
         self.compiler = Compiler(Library(self.limits), self.problems)
         self.include_path = tuple(include_path)
         self.schedulers, self.targets = schedulers, targets
-        builtin = Scope(names={"true": Constant(True), "false": Constant(False)}, level=0)
+        given = {name: Constant(attrs.evolve(network, name=name)) for name, network in (topologies or {}).items()}
+        builtin = Scope(names={**given, "true": Constant(True), "false": Constant(False)}, level=0)
         self.scope = Scope(parent=builtin, level=1)
         self.given = tuple(params or {})
         self.overrides = Overrides({})
-        with contextlib.suppress(Enough):
+        with contextlib.suppress(TooManyProblems):
             self.overrides.values = self._expressions(params or {})
         self.topologies: dict[str, Topology] = {}
         self.collectives: dict[str, _Requested] = {}
@@ -74,7 +73,7 @@ class Elaborator:
 
     # ---- input
 
-    def _expressions(self, params: Mapping[str, Any]) -> dict[str, ast.Expr]:
+    def _expressions(self, params: Mapping[str, object]) -> dict[str, ast.Expr]:
         """Return the expressions of ``-D``."""
         found = {}
         for name, value in params.items():
@@ -95,11 +94,11 @@ class Elaborator:
         self.main = path
         if text is None or os.path.exists(path):
             self.open[os.path.realpath(path)] = path
-        with contextlib.suppress(Enough):
+        with contextlib.suppress(TooManyProblems):
             self._file(source, included=False)
             self._unused_params()
         self._raise()
-        requests = {name: self._request(name, wanted) for name, wanted in self.collectives.items()}
+        requests = {name: self._request(name, requested) for name, requested in self.collectives.items()}
         files = tuple(source.path for source in self.sources)
         return Spec(self.topologies, requests, files)
 
@@ -107,7 +106,7 @@ class Elaborator:
         """Return the topology of an expression; raise CollcError with all mistakes."""
         expression, more = parse_expression(checked("<topology>", text))
         value = None
-        with contextlib.suppress(Enough):
+        with contextlib.suppress(TooManyProblems):
             value = self._topology_value(expression, more, self.scope)
         self._raise()
         assert isinstance(value, Topology)
@@ -124,11 +123,13 @@ class Elaborator:
         numbers = [i for i, source in enumerate(self.sources) if source is span.source]
         return numbers[0] if numbers else len(self.sources), span.line, span.column
 
-    def _request(self, name: str, wanted: _Requested) -> CollectiveRequest:
-        assert wanted.problem is not None
-        schedule = wanted.schedule or ScheduleRequest("auto")
-        topology = wanted.problem.topology.name
-        return CollectiveRequest(name, topology, wanted.problem, schedule, tuple(wanted.emits), wanted.node.span)
+    def _request(self, name: str, requested: _Requested) -> CollectiveRequest:
+        assert requested.problem is not None
+        schedule = requested.schedule or ScheduleRequest("auto")
+        topology = requested.problem.topology.name
+        return CollectiveRequest(
+            name, topology, requested.problem, schedule, tuple(requested.emits), requested.node.span
+        )
 
     def _unused_params(self) -> None:
         for name in self.given:
@@ -182,9 +183,9 @@ class Elaborator:
             case ast.Schedule():
                 self._schedule(node, bool(node.span and parsed.damaged(node.span)))
             case ast.Emit(_, target, more):
-                wanted = self._wanted(node.name)
+                requested = self._requested(node.name)
                 known(target, self.targets, "C0125", "target")
-                wanted.emits.append(EmitRequest(target.text, options(more, self.scope, self.compiler), node.span))
+                requested.emits.append(EmitRequest(target.text, options(more, self.scope, self.compiler), node.span))
 
     def _include(self, node: ast.Include) -> None:
         path = self._found(node)
@@ -192,7 +193,7 @@ class Elaborator:
         if real in self.open:
             around = list(self.open)
             chain = " -> ".join([*(self.open[p] for p in around[around.index(real) :]), path])
-            raise error("C0153", "found an include that leads back to itself", span=node.path.span, notes=(chain,))
+            raise error("C0153", "found a file that includes itself", span=node.path.span, notes=(chain,))
         if real in self.done:
             return
         if len(self.open) > _MAX_INCLUDES:
@@ -204,7 +205,7 @@ class Elaborator:
         self.done.add(real)
 
     def _inside(self, real: str) -> bool:
-        """Return whether a file lies in the folder of the main file, or one of the include path, or further inside."""
+        """Return whether a file lies below the folder of the main file or a folder of the include path."""
         folders = [os.path.realpath(folder or ".") for folder in (os.path.dirname(self.main), *self.include_path)]
         return any(os.path.commonpath([real, folder]) == folder for folder in folders)
 
@@ -222,8 +223,8 @@ class Elaborator:
 
     # ---- values and topologies
 
-    def _value(self, node: ast.Expr) -> Any:
-        """Return a value, or POISON where it has a mistake, which is reported."""
+    def _value(self, node: ast.Expr) -> Value | Poison:
+        """Return a value; report a mistake and return POISON."""
         try:
             return self.compiler.evaluate(node, self.scope)
         except CollcError as failure:
@@ -232,17 +233,17 @@ class Elaborator:
             pass
         return POISON
 
-    def _bind(self, name: ast.Word, value: Any) -> None:
-        self.scope.declare(name.text, POISON if value is POISON else Constant(value), name.span)
+    def _bind(self, name: ast.Word, value: Value | Poison) -> None:
+        self.scope.declare(name.text, value if isinstance(value, Poison) else Constant(value), name.span)
 
-    def _bind_topology(self, name: ast.Word, value: Any) -> None:
+    def _bind_topology(self, name: ast.Word, value: Value | Poison) -> None:
         if isinstance(value, Topology):
             value = attrs.evolve(value, name=name.text)
         self._bind(name, value)
         if isinstance(value, Topology):
             self.topologies[name.text] = value
 
-    def _topology_value(self, node: ast.Expr, more: ast.Options | None, scope: Scope) -> Any:
+    def _topology_value(self, node: ast.Expr, more: ast.Options | None, scope: Scope) -> Topology | Poison:
         """Return the topology of an expression with its defaults, or POISON."""
         try:
             value: Value = self.compiler.evaluate(node, scope)
@@ -261,7 +262,7 @@ class Elaborator:
     def _topology_of(self, node: ast.TopologyOf, damaged: bool) -> None:
         scope = Scope(parent=self.scope, level=2)
         body = Network(self.compiler, scope, self.overrides, node.name.text, self.limits)
-        result: Any = POISON
+        result: Topology | Poison = POISON
         try:
             body.run(node.body)
             given = defaults(node.defaults, self.scope, self.compiler)
@@ -280,15 +281,15 @@ class Elaborator:
         if name in self.collectives:
             note = f"the first declaration is at {self.collectives[name].node.name.span}"
             raise error("C0121", f"collective `{name}` is declared twice", span=node.name.span, notes=(note,))
-        self.collectives[name] = wanted = _Requested(node, None)
+        self.collectives[name] = requested = _Requested(node, None)
         topology = self._topology_value(node.topology, None, self.scope)
-        if topology is POISON:
+        if isinstance(topology, Poison):
             known(node.kind, KINDS, "C0201", "collective")
             return
-        wanted.problem = Problem(topology, collective(node, topology, self.scope, self.compiler))
+        requested.problem = Problem(topology, collective(node, topology, self.scope, self.compiler))
         self.topologies.setdefault(topology.name, topology)
 
-    def _wanted(self, name: ast.Word) -> _Requested:
+    def _requested(self, name: ast.Word) -> _Requested:
         if name.text in self.collectives:
             return self.collectives[name.text]
         if name.text in self.scope.suspects:
@@ -301,24 +302,26 @@ class Elaborator:
         raise error("C0120", f"unknown collective `{name.text}`", span=name.span, hint=hint)
 
     def _schedule(self, node: ast.Schedule, damaged: bool) -> None:
-        wanted = self._wanted(node.name)
-        if wanted.scheduled is not None:
-            note = f"the first schedule is at {wanted.scheduled}"
+        requested = self._requested(node.name)
+        if requested.scheduled is not None:
+            note = f"the first schedule is at {requested.scheduled}"
             raise error("C0121", f"`{node.name.text}` is scheduled twice", span=node.span, notes=(note,))
-        wanted.scheduled = node.span
+        requested.scheduled = node.span
         schedule: Schedule | None = None
         if node.steps is not None:
-            schedule = self._steps(node, node.steps, wanted.problem, damaged)
+            schedule = self._steps(node, node.steps, requested.problem, damaged)
         else:
             known(node.scheduler, self.schedulers, "C0124", "scheduler")
         given = options(node.options, self.scope, self.compiler)
-        wanted.schedule = ScheduleRequest(node.scheduler.text, given, schedule, node.span)
+        requested.schedule = ScheduleRequest(node.scheduler.text, given, schedule, node.span)
 
     def _steps(
         self, node: ast.Schedule, block: ast.Block, problem: Problem | None, damaged: bool
     ) -> Schedule | None:  # fmt: skip
         if problem is None:
             return None
+        from .steps import Steps
+
         body = Steps(
             self.compiler, Scope(parent=self.scope, level=2), self.overrides, node.name.text, self.limits.statements,
             problem.topology, problem.collective,

@@ -1,34 +1,33 @@
-"""Expressions compiled to closures over a frame of variables, because a body's loops run them a million times.
+"""Compiles expressions to closures over a frame of variables, because a body's loops run them a million times.
 
-Names are looked up when an expression is compiled, so that an unknown one is reported even where it is never evaluated.
+Names are resolved when an expression is compiled, so that an unknown one is reported even if it is never evaluated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from operator import itemgetter
 from typing import Any, Protocol, TypeAlias
 
-import attrs
-
 from collc.ir.diagnostic import CollcError, Span, error
+from collc.ir.frozen import frozen
 from collc.ir.topology import Topology
 
 from . import ast
 from .printer import expression_text
-from .scope import POISON, Constant, NodeTable, Poisoned, Problems, Scope, Slot
+from .scope import POISON, Constant, NodeTable, Poison, Poisoned, Problems, Scope, Variable
 from .units import UNITS, unit_hint
 from .values import Integers, Quantity, Value, arithmetic, bounded, compared, kind_of, whole
 
 __all__ = ["Compiler", "Frame", "Functions", "Thunk", "integer"]
 
-#: Sets longer than this are refused before they are made.
+#: Larger sets are refused before they are built.
 MAX_SET = 100_000
 
-Frame: TypeAlias = list[Any]
-Thunk: TypeAlias = Callable[[Frame], Any]
+Frame: TypeAlias = list[Any]  # Any: values, and what a body keeps between its statements
+Thunk: TypeAlias = Callable[[Frame], Any]  # Any: a value or POISON; who computes with it asks which
 
 
 class Functions(Protocol):
@@ -44,30 +43,31 @@ class Functions(Protocol):
         """Return the function's value; raise CollcError where the arguments do not fit."""
 
 
-def integer(value: Value, span: Span | None, what: str = "an integer") -> int:
+def integer(value: Value | Poison, span: Span | None, what: str = "an integer") -> int:
     """Return the value; raise C0132 where it is no integer."""
     if type(value) is int:
         return value
-    if value is POISON:
+    if isinstance(value, Poison):
         raise Poisoned
     found = f"found {value}" if isinstance(value, Fraction) else f"found {kind_of(value)}"
     hint = "`floor(x)` and `ceil(x)` round" if isinstance(value, Fraction) else None
     raise error("C0132", f"{found}, needed {what}", span=span, hint=hint)
 
 
-@attrs.frozen
+@frozen
 class Compiler:
-    """Compiles expressions; mistakes that show at once go to ``problems``, the thunk then raises Poisoned."""
+    """Compiles expressions; mistakes found while compiling go to ``problems``, and the thunk then raises Poisoned."""
 
     functions: Functions
     problems: Problems
 
     def evaluate(self, node: ast.Expr, scope: Scope) -> Value:
         """Return the value of an expression without variables; raises CollcError or Poisoned."""
-        return self.compile(node, scope)([])
+        value: Value = self.compile(node, scope)([])
+        return value
 
     def compile(self, node: ast.Expr, scope: Scope) -> Thunk:
-        """Return the function of the frame that an expression is."""
+        """Return an expression as a function of the frame."""
         try:
             return self._compile(node, scope)
         except CollcError as failure:
@@ -113,7 +113,7 @@ class Compiler:
         thunks = [self.compile(item, scope) for item in items]
         family = table.families[name]
 
-        def missing(indices: tuple[Any, ...]) -> Value:
+        def missing(indices: tuple[int, ...]) -> Value:
             for index, item in zip(indices, items, strict=True):
                 integer(index, item.span)
             return table.find(name, indices, node.span)
@@ -145,8 +145,8 @@ class Compiler:
         return _FAST.get(node.operator, _comparison)(left, right, node)
 
 
-def _lookup(thunks: list[Thunk], family: dict[tuple[int, ...], Any], missing: Callable[..., Value]) -> Thunk:
-    """Return the function that finds a node by one or two indices on the short way."""
+def _lookup(thunks: list[Thunk], family: Mapping[tuple[int, ...], Value], missing: Callable[..., Value]) -> Thunk:
+    """Return the function that finds a node by its indices, with a fast case for one index."""
     if len(thunks) == 1:
         (one,) = thunks
 
@@ -170,8 +170,8 @@ def _poisoned(frame: Frame) -> Value:
     raise Poisoned
 
 
-def _sound(value: Any) -> Any:
-    if value is POISON:
+def _sound(value: Value | Poison) -> Value:
+    if isinstance(value, Poison):
         raise Poisoned
     return value
 
@@ -191,7 +191,7 @@ def _name(name: str, scope: Scope, span: Span | None) -> Thunk:
     match scope.find(name):
         case Constant(value):
             return _constant(value)
-        case Slot(index):
+        case Variable(index):
             return itemgetter(index)
         case None:
             table = scope.find_nodes(name)
@@ -228,7 +228,7 @@ def _set(thunks: Sequence[Thunk], node: ast.SetOf) -> Thunk:
     return run
 
 
-# ---- operators: integers on the short way, everything else by arithmetic()
+# ---- operators: a fast case for integers, everything else by arithmetic()
 
 
 def _add(left: Thunk, right: Thunk, node: ast.Binary) -> Thunk:
@@ -288,8 +288,9 @@ def _negative(operand: Thunk, span: Span | None) -> Thunk:
     return run
 
 
-def _truth(value: Any, span: Span | None) -> bool:
-    if not isinstance(_sound(value), bool):
+def _truth(value: Value | Poison, span: Span | None) -> bool:
+    value = _sound(value)
+    if not isinstance(value, bool):
         raise error(
             "C0131", f"found {kind_of(value)}, needed a truth value", span=span, hint="compare it with something"
         )

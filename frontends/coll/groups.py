@@ -1,7 +1,7 @@
 """Groups as values of the language: ``metacyclic(8, 4, 3)``, ``direct(dihedral(3), cyclic(2))``.
 
-What is a group is :mod:`collc.ir.group`'s to say; here its complaints become mistakes of the file, and groups beyond
-the limit on nodes are refused at once, before they become the argument of anything.
+:mod:`collc.ir.group` decides what is a group. This module turns its errors into diagnostics of the file, and refuses
+groups beyond the limit on nodes at once, before they become an argument.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from .values import Value
 
 __all__ = ["GROUPS", "group", "signature"]
 
-#: more sizes or matrix entries than any group below the limits has
+#: at least the number of sizes or matrix entries of any group below the limits
 _MOST_ARGUMENTS = 1024
-#: characters of an expression that are remembered as they were written
+#: longer expressions of groups are not remembered as they were written
 _LONGEST = 200
-#: `r` is looked for by trying all, up to this modulus
+#: hints list the values of `r` up to this modulus
 _SMALL = 1 << 16
 
 
 def signature(name: str) -> str:
-    """Return how a group is written.
+    """Return the signature of a group.
 
     >>> signature("metacyclic")
     'metacyclic(m, k, r[, s])'
@@ -37,7 +37,7 @@ def signature(name: str) -> str:
 
 
 def group(node: ast.Call, values: Sequence[Value], limit: int) -> Group:
-    """Return the group of a call; raise C0319 where the arguments make none, C0310 where it exceeds ``limit``."""
+    """Return the group of a call; raise C0319 for invalid arguments, C0310 if it exceeds ``limit``."""
     if len(values) > _MOST_ARGUMENTS:
         raise error("C0319", f"found {len(values)} arguments, needed at most {_MOST_ARGUMENTS}", span=node.span)
     arguments = [_argument(value, node.arguments[i]) for i, value in enumerate(values)]
@@ -63,10 +63,10 @@ def _argument(value: Value, node: ast.Expr) -> int | Group:
 
 
 def _no_group(node: ast.Call, arguments: Sequence[int | Group], reason: str) -> CollcError:
-    """Return the mistake, with what the metacyclic condition comes to where that is what fails."""
+    """Return the error; for a metacyclic group, with the values of the failed condition."""
     form = f"write `{signature(node.name)}`"
     if node.name != "metacyclic" or "r^k" not in reason or not all(isinstance(a, int) for a in arguments):
-        return error("C0319", f"`{node.name}(..)` is no group: {reason}", span=node.span, hint=form)
+        return error("C0319", f"`{node.name}(..)` is not a group: {reason}", span=node.span, hint=form)
     m, k, r, s = (int(a) for a in (*arguments, 0)[:4])  # type: ignore[arg-type]
     if m < 1 or k < 1:
         return error("C0319", f"found m = {m} and k = {k}, needed at least 1", span=node.span, hint=form)

@@ -1,4 +1,4 @@
-"""What ``name(arguments)`` means: graph families, operators on topologies, groups, functions of numbers.
+"""Calls ``name(arguments)``: graph families, operators on topologies, groups, functions of numbers.
 
 Arguments are checked against the registry, and sizes against the limits, before anything is built.
 """
@@ -9,17 +9,19 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from importlib import import_module
 from math import ceil, floor
-from typing import Any
+from types import ModuleType
 
 import attrs
 
 from collc.ir.diagnostic import CollcError, Span, error, nearest
+from collc.ir.frozen import frozen
 from collc.ir.group import Group
+from collc.ir.registry import load
 from collc.ir.topology import Origin, Topology
 
 from . import ast
 from .expressions import integer
-from .families import FAMILIES, LATER, OPERATORS, Bandwidth, Construction, Parameter
+from .families import FAMILIES, FUNCTIONS, LATER, OPERATORS, Bandwidth, Construction, Parameter
 from .groups import GROUPS, group
 from .units import BANDWIDTH, UNITS
 from .values import Integers, Quantity, Value, bounded, compared, kind_of, whole
@@ -34,20 +36,20 @@ _TOPOLOGIES = 8
 #: Statements that one body may execute for each node of the node limit: 4,000,000 by default.
 _STATEMENTS_PER_NODE = 200
 
-#: Names of topologies write runs of so many integers as ranges.
+#: Names of topologies write runs of this many integers, or more, as ranges.
 _LONG_RUN = 5
-#: Names of topologies are no longer: a few lines of operators on operators would make one of any length.
+#: The most characters of a topology's name; a few lines of nested operators could give any length.
 _LONG_NAME = 1000
-_SHORT_NAME = 60  # of an argument that is written out even then
-#: Operators on each other, beyond which a topology no longer knows how it was built.
+_SHORT_NAME = 60  # arguments up to this length are written out even then
+#: The most nested operators for which a topology records how it was built.
 _MOST_OPERATORS = 64
 
-_CONSTRUCTIONS = {**FAMILIES, **OPERATORS}
+_CONSTRUCTIONS = {**FAMILIES.own, **OPERATORS}
 
 
 @attrs.define
 class Limits:
-    """How much a file may ask for; ``nodes`` is the limit that ``--node-limit`` sets, the others follow from it."""
+    """The limits of a file; ``--node-limit`` sets ``nodes``, and the others are multiples of it."""
 
     nodes: int = DEFAULT_NODE_LIMIT
     used_nodes: int = 0
@@ -55,14 +57,16 @@ class Limits:
 
     @property
     def links(self) -> int:
+        """The most links that topologies may have."""
         return self.nodes * _LINKS_PER_NODE
 
     @property
     def statements(self) -> int:
+        """The most statements that one body may execute."""
         return self.nodes * _STATEMENTS_PER_NODE
 
     def claim(self, what: str, nodes: int, links: int, span: Span | None) -> None:
-        """Take a topology's size off what is left; raise C0310 where it is too large."""
+        """Count a topology's size; raise C0310 if it, or all topologies together, are too large."""
         for count, noun, limit in ((nodes, "nodes", self.nodes), (links, "links", self.links)):
             if count > limit:
                 raise _too_large(f"{what} has {_count(count)} {noun}, the limit is {limit}", span)
@@ -81,41 +85,40 @@ def _count(number: int) -> str:
     return f"{number}" if number <= 10**12 else "more than 10^12"
 
 
-@attrs.frozen
+@frozen
 class Library:
-    """The functions of the language, within limits. What the same call with numbers has built is not built again."""
+    """The functions of the language, within limits. The same call with numbers is built only once."""
 
     limits: Limits
-    built: dict[tuple[Any, ...] | None, Topology] = attrs.field(factory=dict)
+    built: dict[tuple[object, ...] | None, Topology] = attrs.field(factory=dict)
 
     def require(self, node: ast.Call) -> None:
-        """Raise C0122 unless the function exists, C0313 where this version cannot build it."""
-        if node.name in _CONSTRUCTIONS or node.name in _FUNCTIONS or node.name in GROUPS:
+        """Raise C0122 if the function does not exist, C0313 if this version cannot build it."""
+        if node.name in _FUNCTIONS or node.name in GROUPS or _construction(node.name) is not None:
             return
         if node.name in LATER:
             message = f"the graph family `{node.name}` is not available in this version"
             raise error("C0313", message, span=node.span, hint="`collc topologies` lists those that are")
-        hint = nearest(node.name, (*_CONSTRUCTIONS, *GROUPS, *_FUNCTIONS, *LATER))
+        hint = nearest(node.name, (*_CONSTRUCTIONS, *FAMILIES.brought(), *GROUPS, *_FUNCTIONS, *LATER))
         raise error("C0122", f"unknown graph family or function `{node.name}`", span=_name_span(node), hint=hint)
 
     def names_ranks(self, node: ast.Call) -> bool:
         """Return whether the function's last argument may name nodes of the topology before it."""
-        entry = _CONSTRUCTIONS.get(node.name)
+        entry = _construction(node.name)
         return entry is not None and any(parameter.kind == "ranks" for parameter in entry.parameters)
 
     def call(self, node: ast.Call, values: Sequence[Value]) -> Value:
-        """Return what a call with these arguments is."""
-        if node.name in _CONSTRUCTIONS:
-            return self._construct(node, values)
+        """Return the value of a call with these arguments."""
+        if entry := _construction(node.name):
+            return self._construct(node, entry, values)
         if node.name in GROUPS:
             return group(node, values, self.limits.nodes)
         least, most, function = _FUNCTIONS[node.name]
         if len(values) < least or (most is not None and len(values) > most):
-            raise _arity(node, len(values), least, most, _SIGNATURES[node.name])
+            raise _arity(node, len(values), least, most, FUNCTIONS[node.name])
         return function(node, values)
 
-    def _construct(self, node: ast.Call, values: Sequence[Value]) -> Topology:
-        entry = _CONSTRUCTIONS[node.name]
+    def _construct(self, node: ast.Call, entry: Construction, values: Sequence[Value]) -> Topology:
         if len(values) < entry.least or (entry.most is not None and len(values) > entry.most):
             raise _arity(node, len(values), entry.least, entry.most, entry.signature(node.name))
         arguments = [_argument(entry, node, i, value) for i, value in enumerate(values)]
@@ -124,23 +127,40 @@ class Library:
             found = self.built[key]
             self.limits.claim(f"`{found.name}`", found.num_nodes, found.num_links, node.span)
             return found
-        name = _called(node.name, values)
-        module = import_module(f".{entry.module}", f"{__package__}.families")
+        name = _call_text(node.name, values)
+        module = _module(node.name, entry)
         try:
             nodes, links = getattr(module, f"{node.name}_size")(*arguments)
             self.limits.claim(f"`{name}`" if len(name) < 80 else "it", nodes, links, node.span)
             built = getattr(module, node.name)(*arguments)
-            made = attrs.evolve(built, name=name, origin=_origin(node.name, arguments))
+            topology: Topology = attrs.evolve(built, name=name, origin=_origin(node.name, arguments))
         except CollcError as failure:
             placed = [attrs.evolve(d, span=d.span or node.span) for d in failure.diagnostics]
             raise CollcError(placed) from None
         if key is not None:
-            self.built[key] = made
-        return made
+            self.built[key] = topology
+        return topology
 
 
-def _argument(entry: Construction, node: ast.Call, index: int, value: Value) -> Any:
-    """Return an argument as the family takes it; raise C0131, C0132 or C0311 where it is no such thing."""
+def _construction(name: str) -> Construction | None:
+    """Return the construction of a family or operator; plugins are asked only for names that collc does not have."""
+    if name in _CONSTRUCTIONS:
+        return _CONSTRUCTIONS[name]
+    return None if name in _FUNCTIONS or name in GROUPS or name in LATER else FAMILIES.get(name)
+
+
+def _module(name: str, entry: Construction) -> ModuleType:
+    """Return the module that builds a family; raise C0891 for a plugin's module that cannot."""
+    if name in _CONSTRUCTIONS:
+        return import_module(f".{entry.module}", f"{__package__}.families")
+    what, package = f"the graph family `{name}`", FAMILIES.package(name)
+    for attribute in (name, f"{name}_size"):
+        load(entry.module, attribute, what, package)
+    return import_module(entry.module)
+
+
+def _argument(entry: Construction, node: ast.Call, index: int, value: Value) -> object:
+    """Return an argument as the family takes it; raise C0131, C0132 or C0311 if it has another kind."""
     parameter, span = entry.parameter(index), node.arguments[index].span
     if parameter.kind == "topology":
         if not isinstance(value, Topology):
@@ -216,14 +236,14 @@ def _name_span(node: ast.Call) -> Span | None:
     return attrs.evolve(node.span, end_line=node.span.line, end_column=node.span.column + len(node.name))
 
 
-def _origin(name: str, arguments: Sequence[Any]) -> Origin | None:
+def _origin(name: str, arguments: Sequence[object]) -> Origin | None:
     origin = Origin(name, tuple(arguments))
     return origin if origin.depth <= _MOST_OPERATORS else None
 
 
-def _called(name: str, values: Sequence[Value]) -> str:
-    """Return a call as the language writes it; where that is too long, without what its arguments are made of."""
-    for show in (_shown, _in_short):
+def _call_text(name: str, values: Sequence[Value]) -> str:
+    """Return a call as the language writes it; if that is too long, without the arguments of its arguments."""
+    for show in (_value_text, _short_text):
         shown, length = list[str](), len(name) + 2
         for value in values:
             shown.append(show(value))
@@ -235,19 +255,19 @@ def _called(name: str, values: Sequence[Value]) -> str:
     return f"{name}(..)"
 
 
-def _in_short(value: Value) -> str:
+def _short_text(value: Value) -> str:
     match value:
         case Topology() | Group():
-            text = _shown(value)
+            text = _value_text(value)
             head, opened, _ = text.partition("(")
             return f"{head}(..)" if opened and len(text) > _SHORT_NAME else text
         case Integers(items) if len(items) >= _LONG_RUN:
             return f"{{{items[0]}, ..}}"
         case _:
-            return _shown(value)
+            return _value_text(value)
 
 
-def _shown(value: Value) -> str:
+def _value_text(value: Value) -> str:
     match value:
         case Topology():
             return value.name
@@ -266,7 +286,7 @@ def _shown(value: Value) -> str:
 
 
 def _runs(items: Sequence[int], ranges: Sequence[range] = ()) -> list[str]:
-    """Return ascending integers as the language writes them: ranges where they were written, and for long runs.
+    """Return ascending integers as the language writes them, with the written ``ranges`` and ranges for long runs.
 
     >>> _runs((1, 2, 3, 7, *range(9, 20))), _runs((1, 2, 3), [range(2, 4)])
     (['1', '2', '3', '7', '9..20'], ['1', '2..4'])
@@ -331,7 +351,7 @@ def _number(value: Value, span: Span | None) -> int | Fraction:
     return value
 
 
-def _rounded(function: Callable[[Any], int]) -> Callable[[ast.Call, Sequence[Value]], Value]:
+def _rounded(function: Callable[[int | Fraction], int]) -> Callable[[ast.Call, Sequence[Value]], Value]:
     return lambda node, values: function(_number(values[0], node.arguments[0].span))
 
 
@@ -368,8 +388,4 @@ _FUNCTIONS: dict[str, tuple[int, int | None, _Function]] = {
     "ranks": (1, 1, _ranks), "min": (1, None, _extreme("<")), "max": (1, None, _extreme(">")), "abs": (1, 1, _abs),
     "floor": (1, 1, _rounded(floor)), "ceil": (1, 1, _rounded(ceil)), "pow": (2, 2, _pow), "log2": (1, 1, _log2),
     "xor": (2, 2, _xor),
-}  # fmt: skip
-_SIGNATURES = {
-    "ranks": "ranks(topology)", "min": "min(a, ..)", "max": "max(a, ..)", "abs": "abs(x)", "floor": "floor(x)",
-    "ceil": "ceil(x)", "pow": "pow(base, exponent)", "log2": "log2(n)", "xor": "xor(a, b)",
 }  # fmt: skip

@@ -1,7 +1,7 @@
-"""The parser's loop: text -> nodes by the grammar's tables, without recursion and without a tree of its own.
+"""The parser's loop: text -> nodes by the grammar's tables, without recursion and without a parse tree.
 
-Most of what an LALR parser does with an expression is to rename it, ``atom`` to ``factor`` to ``product`` and so on to
-``expr``. Such chains depend on two states and the next terminal only; each is walked once and remembered.
+An LALR parser mostly renames an expression: ``atom`` to ``factor`` to ``product`` and so on to ``expr``. Such a chain
+depends only on two states and the next terminal; each is followed once and remembered.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from .builder import Builder, Deep, Token
+from collc.ir.frozen import frozen
+
+from .builder import Builder, Child, Token, TooDeep
 from .tables import END, Rule, Tables, tables
 
 __all__ = ["MAX_STACK", "Machine", "Stuck", "pattern"]
@@ -21,8 +23,8 @@ __all__ = ["MAX_STACK", "Machine", "Stuck", "pattern"]
 #: More unfinished symbols than this are refused; 128 levels of nesting have fewer.
 MAX_STACK = 2000
 
-#: how many values a rule takes, what they become, and how; without a function there is one value, which stays
-Function: TypeAlias = Callable[[Builder, list[Any]], Any]
+#: number of values of a rule, its symbol, and its function; without a function the single value stays
+Function: TypeAlias = Callable[[Builder, list[Child]], Child]
 Reduction: TypeAlias = tuple[int, str, Function | None]
 Action: TypeAlias = int | Reduction  # the next state, or what a rule does
 Scanner: TypeAlias = Callable[[str, int], re.Match[str] | None]
@@ -31,16 +33,16 @@ _LAST = "END_"  # the group of a scanner that matches at the end of the text
 
 
 class Stuck(Exception):
-    """What comes next is nothing that the grammar allows there."""
+    """The grammar does not allow the next token."""
 
 
-class _Many(list[Any]):
+class _Repeated(list[Child]):
     """The values of a repeated part, until the rule around it takes them."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Program:
-    """The tables in the form that the loop runs on; scanners and chains of renaming are added when they are needed."""
+    """The tables in the form that the loop uses; scanners and chains of renaming are added on first use."""
 
     tables: Tables
     actions: tuple[dict[str, Action], ...]
@@ -48,7 +50,7 @@ class _Program:
     renamed: dict[tuple[int, int, str], int] = attrs.field(factory=dict)
 
     def scanner(self, state: int) -> Scanner:
-        """Return what finds the next token in a state: behind blanks, one of those that may come."""
+        """Return the function that finds the next token in a state: after blanks, one that the grammar allows."""
         found = self.tables
         allowed = "|".join(f"(?P<{n}>{text})" for n, text in found.terminals.items() if n in found.actions[state])
         last = rf"|(?P<{_LAST}>\Z)" if allowed else rf"(?P<{_LAST}>\Z)"
@@ -87,17 +89,17 @@ def _reduction(rule: Rule) -> Reduction:
     return rule.size, rule.symbol, _arranged(method, rule)
 
 
-def _collected(builder: Builder, values: list[Any]) -> _Many:
+def _collected(builder: Builder, values: list[Child]) -> _Repeated:
     first = values[0]
-    if type(first) is not _Many:
-        return _Many(values)
+    if type(first) is not _Repeated:
+        return _Repeated(values)
     first.extend(values[1:])
     return first
 
 
 def _arranged(method: Function, rule: Rule) -> Function:
-    def run(builder: Builder, values: list[Any]) -> Any:
-        children: list[Any] = []
+    def run(builder: Builder, values: list[Child]) -> Child:
+        children: list[Child] = []
         for place in rule.children:
             if place < 0:
                 children.append(None)
@@ -117,7 +119,7 @@ def pattern(terminal: str) -> re.Pattern[str]:
 
 
 class Machine:
-    """One parse of one text: where it is, the states, and the values that are not yet put together."""
+    """One parse of one text: the position, the states, and the values that are not yet reduced."""
 
     def __init__(self, builder: Builder, start: str):
         self.builder = builder
@@ -126,7 +128,7 @@ class Machine:
         self.tables = self.program.tables
         first, self.complete = self.tables.starts[start]
         self.states: list[int] = [first]
-        self.values: list[Any] = []
+        self.values: list[Child] = []
         self.last: Token | None = None
         self.seek(0)
 
@@ -146,20 +148,20 @@ class Machine:
 
     # ---- the loop
 
-    def run(self) -> Any:
+    def run(self) -> Child:
         """Read on to the end and return the value of the whole.
 
-        Raises Stuck where a token cannot stand, or there is none, and Deep where too much is unfinished; the machine is
-        then before that token.
+        Raises Stuck at an invalid token, and TooDeep if too many symbols are unfinished; the machine is then before
+        that token.
         """
         text, states, values, program = self.text, self.states, self.values, self.program
-        scanners, shifts, reduced, position = program.scanners, program.actions, self._reduced, self.position
+        scanners, shifts, reduce, position = program.scanners, program.actions, self._reduce, self.position
         while True:
             state = states[-1]
             match = (scanners.get(state) or program.scanner(state))(text, position)
             if match is None:
                 raise Stuck
-            terminal: Any = match.lastgroup
+            terminal: str = match.lastgroup  # type: ignore[assignment]  # every alternative is a named group
             if terminal == _LAST:
                 return self._finished()
             start, end = match.span(terminal)
@@ -167,39 +169,40 @@ class Machine:
                 self.line += lines
                 self.line_start = text.rfind("\n", position, start) + 1
             self.position = start
-            to: Any = shifts[state][terminal]
-            if type(to) is tuple and (to := reduced(terminal)) is None:
+            to: Any = shifts[state][terminal]  # Any: an Action; telling which by its class takes longer
+            if type(to) is tuple and (to := reduce(terminal)) is None:
                 raise Stuck
             if len(states) > MAX_STACK:
-                raise Deep
+                raise TooDeep
             states.append(to)
             self.last = token = (terminal, match[terminal], start, self.line, start - self.line_start + 1)
             values.append(token)
             self.position = position = end
 
-    def _finished(self) -> Any:
-        if self._reduced(END) is None and self.states[-1] == self.complete:
+    def _finished(self) -> Child:
+        if self._reduce(END) is None and self.states[-1] == self.complete:
             return self.values[-1]
         raise Stuck
 
     def feed(self, token: Token) -> None:
-        """Take a token that the text does not have; raise Stuck where it cannot stand."""
-        state = self._reduced(token[0])
+        """Take a token that the text does not have; raise Stuck if the grammar does not allow it."""
+        state = self._reduce(token[0])
         if state is None:
             raise Stuck
         self.states.append(state)
         self.values.append(token)
         self.last = token
 
-    def _reduced(self, terminal: str) -> int | None:
-        """Put values together as ``terminal`` asks for; return the state after it, nothing where it cannot stand."""
+    def _reduce(self, terminal: str) -> int | None:
+        """Reduce values until ``terminal`` can follow; return the state after it, None if it cannot follow."""
         states, values, program = self.states, self.values, self.program
         actions, renamed, gotos = program.actions, program.renamed, program.tables.gotos
         while True:
             state = states[-1]
-            action: Any = actions[state].get(terminal)
+            action: Any = actions[state].get(terminal)  # Any: as above
             if type(action) is not tuple:
-                return action
+                found: int | None = action
+                return found
             size, symbol, build = action
             if build is None:
                 key = (states[-2], state, terminal)
@@ -216,13 +219,13 @@ class Machine:
             if states[-1] == self.complete:
                 return None
 
-    # ---- what could be
+    # ---- terminals that the grammar allows
 
     def fits(self, terminal: str) -> bool:
         """Return whether a terminal may stand here."""
-        return self._taken(self.states, terminal) is not None
+        return self._stack_after(self.states, terminal) is not None
 
-    def _taken(self, stack: list[int], terminal: str) -> list[int] | None:
+    def _stack_after(self, stack: list[int], terminal: str) -> list[int] | None:
         base, top = len(stack), list[int]()
         while (action := self.tables.actions[top[-1] if top else stack[base - 1]].get(terminal)) is not None:
             if action >= 0:
@@ -239,16 +242,16 @@ class Machine:
         """Return the terminals that may stand here, after ``before``."""
         stack = self.states
         for name in before:
-            found = self._taken(stack, name)
+            found = self._stack_after(stack, name)
             if found is None:
                 return frozenset()
             stack = [*stack[: found[0]], *found[1:]]
-        return frozenset(name for name in self.tables.actions[stack[-1]] if self._taken(stack, name) is not None)
+        return frozenset(name for name in self.tables.actions[stack[-1]] if self._stack_after(stack, name) is not None)
 
     def depth_for(self, *terminals: str) -> int | None:
-        """Return how many values to keep so that one of ``terminals`` fits; nothing where none can."""
+        """Return how many values to keep so that one of ``terminals`` fits; None if none can."""
         stack = self.states
-        if any(self._taken(stack, name) is not None for name in terminals):
+        if any(self._stack_after(stack, name) is not None for name in terminals):
             return len(stack) - 1
         for depth in range(len(stack) - 2, -1, -1):
             row = self.tables.actions[stack[depth]]
@@ -257,6 +260,6 @@ class Machine:
         return None
 
     def pop(self, depth: int) -> None:
-        """Keep so many values."""
+        """Keep the first ``depth`` values."""
         del self.states[depth + 1 :]
         del self.values[depth:]

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
 from math import prod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import attrs
 import numpy as np
 
+from collc.ir.arrays import Array
 from collc.ir.diagnostic import CollcError, Span, error
+from collc.ir.frozen import frozen
 from collc.ir.topology import LinkClass, Topology
 
 from . import ast
@@ -26,18 +28,18 @@ from .values import Quantity, Switch, Value, kind_of
 __all__ = ["Defaults", "Network", "with_defaults"]
 
 
-@attrs.frozen
+@frozen
 class Defaults:
-    """What ``with { .. }`` gives to links that name none: bandwidth in bytes per second or link units, latency."""
+    """Defaults of ``with { .. }`` for links without their own: bandwidth in bytes per second or link units, latency."""
 
     bandwidth: Fraction | None = None
     unit: str = "link"
     latency: Fraction | None = None
 
 
-@attrs.frozen
+@frozen
 class _Attributes:
-    """What one ``link`` statement names; ``unit`` is that of the bandwidth."""
+    """Attributes of one ``link`` statement; ``unit`` is that of the bandwidth."""
 
     bandwidth: Fraction | None = None
     unit: str | None = None
@@ -159,7 +161,7 @@ class Network(Body):
         return run
 
     def _too_many(self, found: str, span: Span | None) -> Aborted:
-        """Report that there are too many nodes or links; what the body would still do is of no interest."""
+        """Report too many nodes or links; return the exception that ends the body."""
         hint = "`--node-limit` raises the limit"
         self.compiler.problems.take(error("C0310", f"`{self.owner}` has {found}", span=span, hint=hint))
         return Aborted()
@@ -183,7 +185,7 @@ class Network(Body):
     # ---- the whole
 
     def topology(self, defaults: Defaults, span: Span | None) -> Topology:
-        """Return what the body declared; raise C0312 or C0317 where that is no topology, Poisoned where it failed."""
+        """Return the declared topology; raise C0312 or C0317 if it is not one, Poisoned if the body has mistakes."""
         if self.damaged:
             raise Poisoned
         if not self.rank_names:
@@ -200,7 +202,7 @@ class Network(Body):
             link_class=number[rows[:, 2]], classes=classes, unit=unit, node_names=names,
         )  # fmt: skip
 
-    def _classes(self, defaults: Defaults) -> tuple[tuple[LinkClass, ...], Any, str]:
+    def _classes(self, defaults: Defaults) -> tuple[tuple[LinkClass, ...], Array, str]:
         """Return the link classes, the class of each kind of link, and the unit of all."""
         resolved = [_resolved(kind, defaults) for kind in self.kinds]
         units = [unit for _, unit in resolved]
@@ -230,25 +232,25 @@ def _resolved(kind: _Attributes, defaults: Defaults) -> tuple[LinkClass, str]:
 
 
 def _mixed(kinds: list[_Attributes], units: list[str], places: list[Span | None]) -> CollcError:
-    """Return the mistake of links with and without an absolute bandwidth, at the first without."""
+    """Return the error for links with and without an absolute bandwidth, at the first without."""
     odd, named = units.index("link"), units.index("B/s")
     found = "none" if kinds[odd].bandwidth is None else "one in link units"
     message = f"found links with a bandwidth in B/s and links with {found}, needed all or none in B/s"
-    hint = "`with { bandwidth: 25 GB/s }` after the topology is for links that name none"
+    hint = "`with { bandwidth: 25 GB/s }` after the topology is for links without a bandwidth"
     note = f"a bandwidth in B/s is at {places[named]}"
     return error("C0312", message, span=places[odd], notes=(note,), hint=hint)
 
 
 def with_defaults(topology: Topology, defaults: Defaults, span: Span | None) -> Topology:
-    """Return a topology made by an expression with ``with { .. }`` applied.
+    """Return the topology of an expression with ``with { .. }`` applied.
 
-    Bandwidths in link units become multiples of the default; latencies of 0 become the default. Raises C0318 where the
-    links have an absolute bandwidth already.
+    Bandwidths in link units become multiples of the default; latencies of 0 become the default. Raises C0318 if the
+    links already have an absolute bandwidth.
     """
     bandwidth, unit = defaults.bandwidth, topology.unit
     if bandwidth is not None and unit == "B/s":
         message = f"links of `{topology.name}` have a bandwidth in B/s already"
-        raise error("C0318", message, span=span, hint="`with` is for links that name none")
+        raise error("C0318", message, span=span, hint="`with` is for links without a bandwidth")
     if bandwidth is not None:
         unit = defaults.unit
     classes = tuple(

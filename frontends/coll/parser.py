@@ -1,30 +1,32 @@
 """Text -> tree, with all syntax errors of the text at once.
 
-After an error the parser either repairs the text (a missing ``;`` is put in) or skips to the end of the statement,
-drops what it had of the statement, and goes on. What was skipped is remembered, so that a name declared there is not
-reported as undefined later.
+After an error the parser repairs the text (it inserts a missing ``;``), or skips to the end of the statement and drops
+its beginning. It remembers the skipped text, so that a name declared there is not reported as undefined later.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import attrs
 
 from collc.ir.diagnostic import CollcError, Diagnostic, Source, Span
+from collc.ir.frozen import frozen
 
 from . import ast
-from .builder import MAX_NAMES, Builder, Deep, Token, Wide
+from .builder import MAX_NAMES, Builder, Child, Token, TooDeep, TooManyNames
 from .collector import paused
 from .machine import Machine, Stuck, pattern
-from .slips import KEYWORDS, Fix, Sign, Trouble, describe
 from .tables import END
+
+if TYPE_CHECKING:
+    from .slips import Fix, Sign
 
 __all__ = ["MAX_DEPTH", "Parsed", "parse_expression", "parse_file"]
 
-#: Deeper trees are refused, so that nothing that walks a tree can run out of stack.
+#: Deeper trees are refused, so that a recursive walk of a tree cannot exhaust the stack.
 MAX_DEPTH = 128
 _MAX_PROBLEMS = 100
 
@@ -34,9 +36,9 @@ _DECLARED = re.compile(r"\b(?:topology|collective|param|let|for|rank|switch)\s+(
 _NODES = re.compile(r"\b(?:rank|switch)\b([^;{}]*)")
 
 
-@attrs.frozen
+@frozen
 class Parsed:
-    """What one text says; ``suspects`` are names that skipped text may declare, ``holes`` the places of such text."""
+    """The tree of one text; ``suspects`` are names that skipped text may declare, ``holes`` the places of such text."""
 
     file: ast.File
     problems: tuple[Diagnostic, ...] = ()
@@ -50,10 +52,10 @@ class Parsed:
 
 
 def parse_file(source: Source) -> Parsed:
-    """Return the tree of a text and all syntax errors in it; never raises for what the text says."""
+    """Return the tree of a text and all syntax errors in it; raises for no text."""
     session = _Session(source, "file")
     file = session.run()
-    file, deep = _shallow(file)
+    file, deep = _without_deep(file)
     problems = (*session.problems, *deep)
     return Parsed(file, problems, frozenset(session.suspects), tuple(session.holes))
 
@@ -87,24 +89,26 @@ class _Session:
         self.reported: set[tuple[int, str]] = set()
 
     @paused()
-    def run(self) -> Any:
+    def run(self) -> Child:
         while True:
             try:
                 return self.machine.run()
             except Stuck:
-                goes_on = self._recover()
-            except Deep:
-                goes_on = self._give_up(_deep)
-            except Wide:
+                continues = self._recover()
+            except TooDeep:
+                continues = self._give_up(_nesting_problem)
+            except TooManyNames:
                 self.machine.builder.names = 0
-                goes_on = self._give_up(_wide)
-            if not goes_on:
+                continues = self._give_up(_names_problem)
+            if not continues:
                 return None
 
     # ---- after an error
 
     def _recover(self) -> bool:
-        """Report the error and make the parser ready to go on; return whether it can."""
+        """Report the error and prepare the parser to continue; return whether it can."""
+        from .slips import Trouble, describe  # most texts need none of it
+
         machine, position = self.machine, self.machine.next
         fix = describe(
             Trouble(self.text, position, _sign(machine.last), self._opener(), machine.expected, self._fits)
@@ -125,7 +129,7 @@ class _Session:
         self.problems.append(Diagnostic(fix.code, fix.message, span=span, notes=notes, hint=fix.hint))
 
     def _repair(self, fix: Fix, position: int) -> bool:
-        """Put a token in, or in the place of what was found, or skip that; return whether it may lead somewhere."""
+        """Insert a token, replace the found text by one, or skip it; return whether the parser may continue."""
         self.repairs[position] = self.repairs.get(position, 0) + 1
         if not fix.repairs or self.repairs[position] > MAX_DEPTH:
             return False
@@ -141,7 +145,7 @@ class _Session:
         return True
 
     def _panic(self, position: int, nested: int = 0) -> bool:
-        """Skip to the end of the statement, out of ``nested`` blocks, and drop what there is of it."""
+        """Skip to the end of the statement, out of ``nested`` blocks, and drop its beginning."""
         depth, resume = _boundary(self, position, nested)
         start = self._first_popped(depth, position)
         self._forget(self.text[start:resume])
@@ -151,7 +155,7 @@ class _Session:
         return True
 
     def _give_up(self, reason: Callable[[Span], Diagnostic]) -> bool:
-        """Report why a declaration is too much, and skip it."""
+        """Report why a declaration is too large, and skip it."""
         position = self.machine.next
         self.problems.append(reason(self._span(position, position + 1)))
         if self.start == "expression":
@@ -176,7 +180,7 @@ class _Session:
                 return self._offset(value.span.line, value.span.column)
         return position
 
-    # ---- what there is
+    # ---- the unfinished values
 
     def _opener(self) -> Sign | None:
         tokens = (value for value in reversed(self.machine.values) if type(value) is tuple)
@@ -186,7 +190,7 @@ class _Session:
         return sum(type(value) is tuple and value[0] == "LBRACE" for value in self.machine.values)
 
     def _fits(self, position: int, *inserted: str) -> bool:
-        """Return whether what stands at ``position`` could follow ``inserted``."""
+        """Return whether the text at ``position`` can follow ``inserted``."""
         expected = self.machine.expected(*inserted)
         if position >= len(self.text):
             return END in expected or bool(expected & {"SEMI", "RBRACE", "RPAR", "RSQB"})
@@ -209,15 +213,19 @@ _OPENERS = ("LBRACE", "LPAR", "LSQB")
 
 
 def _sign(token: Token | None) -> Sign | None:
+    from .slips import Sign
+
     return Sign(*token[:4]) if token else None
 
 
 def _boundary(session: _Session, position: int, nested: int) -> tuple[int, int]:
-    """Return how much of the stack to keep, and where in the text to go on, out of ``nested`` blocks.
+    """Return how much of the stack to keep, and where in the text to continue, out of ``nested`` blocks.
 
     A statement ends after its ``;`` or closing ``}``, before the ``}`` of the block around it, and before a keyword
     that starts a line and may come next.
     """
+    from .slips import KEYWORDS
+
     machine, text, fresh = session.machine, session.text, True
     depth_for = machine.depth_for
     statements = depth_for("TOPOLOGY") or 0 if nested else depth_for("LET", "TOPOLOGY") or 0
@@ -249,7 +257,7 @@ def _boundary(session: _Session, position: int, nested: int) -> tuple[int, int]:
 # ---- depth
 
 
-def _depths(root: ast.Node) -> Any:
+def _depths(root: ast.Node) -> Iterator[tuple[ast.Node, int]]:
     """Yield the nodes below ``root`` with their depths, without recursion."""
     pending = [(root, 0)]
     while pending:
@@ -262,12 +270,12 @@ def _depths(root: ast.Node) -> Any:
                     pending.append((child, depth + 1))
 
 
-def _wide(span: Span) -> Diagnostic:
+def _names_problem(span: Span) -> Diagnostic:
     found = f"found more than {MAX_NAMES} names of ranks and switches in one topology"
     return Diagnostic("C0310", found, span=span, hint="`rank g[100000];` declares many ranks with one name")
 
 
-def _deep(span: Span | None) -> Diagnostic:
+def _nesting_problem(span: Span | None) -> Diagnostic:
     message = f"found more than {MAX_DEPTH} levels of nesting"
     hint = "name the parts with `let`, or put the declarations in files of their own"
     return Diagnostic("C0116", message, span=span, hint=hint)
@@ -276,11 +284,11 @@ def _deep(span: Span | None) -> Diagnostic:
 def _too_deep(root: ast.Node) -> Diagnostic | None:
     if root.height <= MAX_DEPTH:
         return None
-    return _deep(next(node.span for node, depth in _depths(root) if depth > MAX_DEPTH))
+    return _nesting_problem(next(node.span for node, depth in _depths(root) if depth > MAX_DEPTH))
 
 
-def _shallow(file: ast.File) -> tuple[ast.File, list[Diagnostic]]:
-    """Return the file without the declarations that are nested too deeply, and what is wrong with those."""
+def _without_deep(file: ast.File) -> tuple[ast.File, list[Diagnostic]]:
+    """Return the file without the declarations that are nested too deeply, and the errors of those."""
     deep = [(declaration, _too_deep(declaration)) for declaration in file.declarations]
     kept = tuple(declaration for declaration, problem in deep if problem is None)
     problems = [problem for _, problem in deep if problem is not None]

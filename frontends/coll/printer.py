@@ -1,4 +1,4 @@
-"""Tree -> canonical text. Comments of the original text, where there is one, stay with the statement they belong to."""
+"""Tree -> canonical text. Comments of the original text, if there is one, stay with their statement."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from itertools import zip_longest
 
-import attrs
+from collc.ir.frozen import frozen
 
 from . import ast
 
@@ -38,7 +38,7 @@ def expression_text(node: ast.Expr | ast.Word) -> str:
 
 
 def _expression(node: ast.Expr | ast.Word) -> tuple[str, int]:
-    """Return the text and how tightly it binds."""
+    """Return the text and its level of precedence."""
     match node:
         case ast.Number(value):
             return _number(value), _ATOM
@@ -61,10 +61,10 @@ def _expression(node: ast.Expr | ast.Word) -> tuple[str, int]:
         case ast.Unary(_, operand):
             return f"-{_at_least(_NEGATIVE, operand)}", _NEGATIVE
         case ast.Range(low, high):
-            return f"{_tight(low)}..{_tight(high)}", _RANGE
+            return f"{_range_end(low)}..{_range_end(high)}", _RANGE
         case ast.Binary(operator, left, right):
             level = _LEVELS[operator]
-            first = level + 1 if level == _LEVELS["=="] else level  # a < b < c is no comparison
+            first = level + 1 if level == _LEVELS["=="] else level  # a < b < c is not a comparison
             return f"{_at_least(first, left)} {operator} {_at_least(level + 1, right)}", level
 
 
@@ -73,7 +73,7 @@ def _at_least(level: int, node: ast.Expr) -> str:
     return text if own >= level else f"({text})"
 
 
-def _tight(node: ast.Expr) -> str:
+def _range_end(node: ast.Expr) -> str:
     """Return an end of a range, ``n-1`` without spaces."""
     match node:
         case ast.Binary("+" | "-" as operator, ast.Name(name), ast.Number(value)):
@@ -103,9 +103,9 @@ def _number(value: Fraction) -> str:
 # ---- statements and declarations, as lines
 
 
-@attrs.frozen
+@frozen
 class _Line:
-    """One line and what it covers of the original text."""
+    """One line, and the range of the original text that it covers."""
 
     indent: int
     text: str
@@ -197,7 +197,7 @@ class _Printer:
         self._end(_last(node))
 
     def _options(self, options: ast.Options) -> None:
-        """On one line where they fit and no comment stands among them; else one a line."""
+        """Print options on one line if they fit and contain no comment, else one per line."""
         texts = [f"{item.name.text}: {expression_text(item.value)}" for item in options.items]
         short = f"{{ {', '.join(texts)} }}" if texts else "{}"
         first, last = _first(options), _last(options)
@@ -269,11 +269,11 @@ def _link(node: ast.Link) -> str:
 
 
 def _transfer(node: ast.Transfer) -> str:
-    piece = ""
+    part = ""
     if node.part is not None and node.parts is not None:
-        piece = f" part {expression_text(node.part)} of {expression_text(node.parts)}"
+        part = f" part {expression_text(node.part)} of {expression_text(node.parts)}"
     ends = f"from {expression_text(node.source)} to {expression_text(node.target)}"
-    return f"{node.action} shard {expression_text(node.shard)}{piece} {ends}"
+    return f"{node.action} shard {expression_text(node.shard)}{part} {ends}"
 
 
 def _first(node: ast.Node) -> Place:
@@ -291,7 +291,7 @@ def _after(place: Place) -> Place:
 # ---- comments
 
 
-@attrs.frozen
+@frozen
 class _Comment:
     place: Place
     text: str
@@ -307,11 +307,11 @@ def _comments(text: str) -> list[_Comment]:
     return found
 
 
-def _woven(lines: list[_Line], comments: list[_Comment]) -> list[str]:
-    """Return the lines with the comments put back, and one blank line where the original has some.
+def _with_comments(lines: list[_Line], comments: list[_Comment]) -> list[str]:
+    """Return the lines with the comments, and one blank line where the original has any.
 
-    A comment behind the end of a line stays behind it; every other stands before the next line, or before the line of
-    the statement it interrupted.
+    A comment after the end of a line stays there. Every other comment goes before the next line, or before the line of
+    the statement that it interrupts.
     """
     done: list[str] = []
     pending = list(reversed(comments))
@@ -342,7 +342,7 @@ def _woven(lines: list[_Line], comments: list[_Comment]) -> list[str]:
 
 
 def file_text(file: ast.File, text: str = "") -> str:
-    """Return the canonical text of a file; ``text`` is what it was parsed from, for its comments and blank lines.
+    """Return the canonical text of a file; ``text`` is its original text, for comments and blank lines.
 
     >>> print(file_text(ast.File((ast.Define("param", ast.Word("n"), ast.Number(Fraction(4))),))), end="")
     param n = 4;
@@ -351,4 +351,4 @@ def file_text(file: ast.File, text: str = "") -> str:
     printer = _Printer(comments)
     for declaration in file.declarations:
         printer.declaration(declaration)
-    return "".join(f"{line}\n" for line in _woven(printer.lines, comments))
+    return "".join(f"{line}\n" for line in _with_comments(printer.lines, comments))

@@ -1,4 +1,4 @@
-"""What is asked for: options, collectives, and how they are to be scheduled and emitted."""
+"""Collectives, and the options of collectives, schedulers and targets."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from collc.ir.topology import Topology
 from . import ast
 from .expressions import Compiler, integer
 from .network import Defaults, attributes_of
+from .printer import expression_text
 from .scope import Constant, NodeTable, Poisoned, Scope
 from .units import SIZE
 from .values import Integers, Quantity, Switch, Value, kind_of
@@ -59,7 +60,7 @@ def options(node: ast.Options | None, scope: Scope, compiler: Compiler) -> tuple
 
 
 def _distinct(node: ast.Options | None, compiler: Compiler) -> list[ast.Option]:
-    """Return the options without those whose name came before, which are reported."""
+    """Return the options with different names; report repeated ones."""
     first: dict[str, ast.Option] = {}
     for item in node.items if node else ():
         if item.name.text in first:
@@ -70,7 +71,7 @@ def _distinct(node: ast.Options | None, compiler: Compiler) -> list[ast.Option]:
 
 
 def _option_value(node: ast.Expr | ast.Word, scope: Scope, compiler: Compiler) -> OptionValue:
-    """Return a value: a word that is no name of a number stands for itself."""
+    """Return a value; a word that does not name a number is itself the value."""
     match node:
         case ast.Word(text):
             return text
@@ -101,7 +102,7 @@ def _option_value(node: ast.Expr | ast.Word, scope: Scope, compiler: Compiler) -
 
 
 def defaults(node: ast.Options | None, scope: Scope, compiler: Compiler) -> Defaults:
-    """Return what ``with { .. }`` says; raises CollcError or Poisoned."""
+    """Return the defaults of ``with { .. }``; raises CollcError or Poisoned."""
     result = Defaults()
     for item in _distinct(node, compiler):
         known(item.name, ("bandwidth", "latency"), "C0127", "default")
@@ -124,7 +125,7 @@ def defaults(node: ast.Options | None, scope: Scope, compiler: Compiler) -> Defa
 
 def collective(node: ast.Collective, topology: Topology, scope: Scope, compiler: Compiler) -> Collective:
     """Return the collective of a declaration; raises CollcError or Poisoned."""
-    given: dict[str, Any] = {}
+    given: dict[str, Any] = {}  # Any: named arguments of Collective
     wrong = False
     for item in _distinct(node.options, compiler):
         try:
@@ -140,7 +141,7 @@ def collective(node: ast.Collective, topology: Topology, scope: Scope, compiler:
     return Collective(node.kind.text, topology.num_ranks, **given)
 
 
-def _check_root(node: ast.Collective, given: dict[str, Any]) -> None:
+def _check_root(node: ast.Collective, given: dict[str, object]) -> None:
     kind = node.kind.text
     option = next((item for item in node.options.items if item.name.text == "root"), None) if node.options else None
     if kind in ROOTED and option is None:
@@ -184,7 +185,8 @@ def _word(names: Sequence[str], what: str) -> Callable[..., str]:
             case ast.Name(text) | ast.Word(text) | ast.String(text):
                 known(ast.Word(text, span=value.span), names, "C0129", what)
                 return text
-        raise error("C0129", f"found no {what}", span=value.span, notes=(f"there are {', '.join(names)}",))
+        found = f"found `{expression_text(value)}`, needed an {what}"
+        raise error("C0129", found, span=value.span, notes=(f"there are {', '.join(names)}",))
 
     return read
 
@@ -195,6 +197,6 @@ def _evaluated(value: ast.Expr | ast.Word, scope: Scope, compiler: Compiler) -> 
     return compiler.evaluate(value, scope)
 
 
-_READERS: dict[str, Callable[..., Any]] = {
+_READERS: dict[str, Callable[..., object]] = {
     "size": _size, "op": _word(OPERATIONS, "operation"), "dtype": _word(DTYPES, "element type"), "root": _root,
 }  # fmt: skip

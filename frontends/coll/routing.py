@@ -1,4 +1,4 @@
-"""Which links a transfer written by hand takes: the fewest, through switches only, and the least loaded of those."""
+"""Routes of transfers written by hand: the fewest links, through switches only, and the least loaded of those."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from collc.ir.topology import Topology
 
 __all__ = ["Router"]
 
-#: For every node on a shortest way, the links that lead on, lowest number first.
-Ways = dict[int, list[int]]
+#: For every node on a shortest route, the next links, lowest number first.
+NextLinks = dict[int, list[int]]
 
 
 @attrs.define
@@ -28,7 +28,7 @@ class Router:
 
     topology: Topology
     _near: dict[tuple[int, int], list[int]] = attrs.field(factory=dict)
-    _ways: dict[tuple[int, int], Ways | None] = attrs.field(factory=dict)
+    _next_links: dict[tuple[int, int], NextLinks | None] = attrs.field(factory=dict)
     _loads: dict[int, dict[int, int | Fraction]] = attrs.field(factory=dict)
     _numbers: dict[tuple[int, ...], int] = attrs.field(factory=dict)
     _weights: list[int] = attrs.field(factory=list)
@@ -67,8 +67,8 @@ class Router:
     def _direct(self, link: int) -> int:
         return link if self.topology.is_direct else self._number((link,))
 
-    def _number(self, path: tuple[int, ...]) -> int:
-        return self._numbers.setdefault(path, len(self._numbers))
+    def _number(self, route: tuple[int, ...]) -> int:
+        return self._numbers.setdefault(route, len(self._numbers))
 
     def _least(self, step: int, links: list[int], parts: int) -> int:
         """Return the parallel link to take, and load it."""
@@ -81,44 +81,44 @@ class Router:
 
     def _through(self, step: int, source: int, target: int, parts: int) -> tuple[int, ...]:
         key = source, target
-        if key not in self._ways:
-            self._ways[key] = self._shortest(source, target)
-        ways = self._ways[key]
-        if ways is None:
+        if key not in self._next_links:
+            self._next_links[key] = self._shortest(source, target)
+        next_links = self._next_links[key]
+        if next_links is None:
             raise self._unreachable(source, target)
         load = self._loads.setdefault(step, {})
         worst: dict[int, int | Fraction] = {target: 0}
         take: dict[int, int] = {}
-        for node in reversed(ways):  # in order of distance, so ends come first
+        for node in reversed(next_links):  # in order of distance, so ends come first
             choices = (
                 (max(load.get(link, 0) + _share(self._weights[link], parts), worst[self._heads[link]]), link)
-                for link in ways[node]
+                for link in next_links[node]
             )
             worst[node], take[node] = min(choices)
-        path, node = [], source
+        route, node = [], source
         while node != target:
             link = take[node]
-            path.append(link)
+            route.append(link)
             load[link] = load.get(link, 0) + _share(self._weights[link], parts)
             node = self._heads[link]
-        return tuple(path)
+        return tuple(route)
 
-    def _shortest(self, source: int, target: int) -> Ways | None:
-        """Return the links on shortest ways from rank to rank, nodes in order of distance; nothing without one."""
+    def _shortest(self, source: int, target: int) -> NextLinks | None:
+        """Return the links on shortest routes from rank to rank, nodes in order of distance; None without a route."""
         start, links = self.topology.out_links
         distance, queue, order = {source: 0}, deque([source]), list[int]()
         while queue:
             node = queue.popleft()
             order.append(node)
             if node != source and node < self.topology.num_ranks:
-                continue  # nothing passes through a rank
+                continue  # no route passes through a rank
             for link in links[start[node] : start[node + 1]].tolist():
                 if self._heads[link] not in distance:
                     distance[self._heads[link]] = distance[node] + 1
                     queue.append(self._heads[link])
         if target not in distance:
             return None
-        useful, ways = {target}, Ways()
+        useful, next_links = {target}, NextLinks()
         for node in reversed(order):
             if distance[node] >= distance[target] or (node != source and node < self.topology.num_ranks):
                 continue
@@ -129,8 +129,8 @@ class Router:
             ]
             if onward:
                 useful.add(node)
-                ways[node] = onward
-        return {node: ways[node] for node in reversed(ways)}
+                next_links[node] = onward
+        return {node: next_links[node] for node in reversed(next_links)}
 
     def _unreachable(self, source: int, target: int) -> CollcError:
         names = self.topology.names
@@ -141,7 +141,7 @@ class Router:
         note = f"rank {names[source]} has links to {shown}" if near else f"rank {names[source]} has no links out"
         if not self.topology.is_direct:
             note += "; a transfer passes through switches, never through other ranks"
-        message = f"there is no way from rank {names[source]} to rank {names[target]}"
+        message = f"there is no route from rank {names[source]} to rank {names[target]}"
         return error("C0160", message, notes=(note,))
 
 

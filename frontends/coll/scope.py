@@ -1,66 +1,78 @@
-"""Names and what they stand for while a file is elaborated."""
+"""Names and their values while a file is elaborated."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Collection, Iterable
+from typing import TypeAlias
 
 import attrs
 
 from collc.ir.diagnostic import CollcError, Diagnostic, Span, error, nearest
+from collc.ir.frozen import frozen
 from collc.ir.topology import Topology
 
 from .codes import CODES
 from .values import Switch, Value
 
-__all__ = ["POISON", "Binding", "Constant", "Enough", "NodeTable", "Poisoned", "Problems", "Scope", "Slot"]
+__all__ = [
+    "POISON",
+    "Binding",
+    "Constant",
+    "NodeTable",
+    "Poison",
+    "Poisoned",
+    "Problems",
+    "Scope",
+    "TooManyProblems",
+    "Variable",
+]
 
 
 _MAX_PROBLEMS = 100
-#: among more names than this no nearest one is looked for: it would take longer than everything else
+#: among more names than this no nearest one is searched: it would take longer than everything else
 _MANY_NAMES = 5000
 
 
 class Poisoned(Exception):
-    """An expression needs something whose own mistake has been reported already."""
+    """An expression uses a value whose mistake has been reported already."""
 
 
-@attrs.frozen
+@frozen
 class Constant:
     """A name with a value."""
 
     value: Value
 
 
-@attrs.frozen
-class Slot:
+@frozen
+class Variable:
     """A variable: its place in the frame of the body it belongs to."""
 
     index: int
 
 
-class _Poison:
-    """Stands for a value that could not be computed; using it is no new mistake."""
+class Poison:
+    """A value that could not be computed; its use is not reported again."""
 
 
-POISON = _Poison()
+POISON = Poison()
 
-Binding: TypeAlias = Constant | Slot | _Poison
+Binding: TypeAlias = Constant | Variable | Poison
 
 
-class Enough(Exception):
-    """So many mistakes were found that more are of no use."""
+class TooManyProblems(Exception):
+    """The number of mistakes has reached the limit of one report."""
 
 
 class Problems:
     """The mistakes found so far; the same mistake at the same place is kept once.
 
-    A mistake in a hidden text keeps its place and code. What it says is the code's title, since a message quotes.
+    A mistake in a hidden text keeps its place and code. Its message is the code's title, since other messages quote.
     """
 
     def __init__(self) -> None:
-        self.found: dict[tuple[Any, ...], Diagnostic] = {}
+        self.found: dict[tuple[object, ...], Diagnostic] = {}
 
     def add(self, *diagnostics: Diagnostic) -> None:
         """Add mistakes; raise Enough where there are too many."""
@@ -68,7 +80,7 @@ class Problems:
             key = (diagnostic.code, str(diagnostic.span), diagnostic.message if diagnostic.span is None else "")
             self.found.setdefault(key, diagnostic)
         if len(self.found) >= _MAX_PROBLEMS:
-            raise Enough
+            raise TooManyProblems
 
     def take(self, failure: CollcError, span: Span | None = None, notes: Iterable[str] = ()) -> None:
         """Add the diagnostics of an exception, placed at ``span`` where they have no place of their own."""
@@ -78,7 +90,7 @@ class Problems:
 
 
 def _unquoted(diagnostic: Diagnostic) -> Diagnostic:
-    """Return a diagnostic that quotes nothing, where the text it is about is hidden."""
+    """Return the diagnostic, without quotations if its text is hidden."""
     if diagnostic.span is None or not diagnostic.span.source.hidden:
         return diagnostic
     title = CODES.get(diagnostic.code, "a mistake").partition("\n")[0]
@@ -86,7 +98,7 @@ def _unquoted(diagnostic: Diagnostic) -> Diagnostic:
     return attrs.evolve(diagnostic, message=f"found {title}", notes=(note,), hint="`-I` adds a folder")
 
 
-@attrs.frozen
+@frozen
 class NodeTable:
     """The nodes of a topology by name: family -> indices -> rank number or switch."""
 
@@ -103,7 +115,7 @@ class NodeTable:
             table.families.setdefault(family, {})[indices] = node
         return table
 
-    def find(self, name: str, indices: tuple[Any, ...], span: Span | None) -> int | Switch:
+    def find(self, name: str, indices: tuple[int, ...], span: Span | None) -> int | Switch:
         """Return the node; raise C0135 where the family has no such index, or needs others."""
         family = self.families[name]
         if (node := family.get(indices)) is not None:
@@ -117,15 +129,15 @@ class NodeTable:
         raise error("C0135", f"found `{_node(name, indices)}`, needed one of {_extent(name, family)}", span=span)
 
 
-def _node(name: str, indices: Iterable[Any]) -> str:
+def _node(name: str, indices: Iterable[int]) -> str:
     return f"{name}[{', '.join(str(index) for index in indices)}]"
 
 
-def _extent(name: str, family: Mapping[tuple[int, ...], Any]) -> str:
+def _extent(name: str, family: Collection[tuple[int, ...]]) -> str:
     return f"`{_node(name, min(family))}` to `{_node(name, max(family))}`"
 
 
-def _shape(family: Mapping[tuple[int, ...], Any]) -> tuple[int, ...]:
+def _shape(family: Collection[tuple[int, ...]]) -> tuple[int, ...]:
     return tuple(max(axis) + 1 for axis in zip(*family, strict=True))
 
 
@@ -133,8 +145,8 @@ def _shape(family: Mapping[tuple[int, ...], Any]) -> tuple[int, ...]:
 class Scope:
     """Names of one body, and those of the text around it.
 
-    ``later`` are names that the same body declares further on, with their declarations; ``suspects`` are names that
-    something with a mistake of its own may have declared.
+    ``later`` are names that the same body declares further on, with their declarations; ``suspects`` are names that a
+    faulty statement may have declared.
     """
 
     parent: Scope | None = None
@@ -162,18 +174,18 @@ class Scope:
         self.later.pop(name, None)
 
     def declaring(self, name: str) -> Scope | None:
-        """Return the scope of this body that binds a name, or nothing."""
+        """Return the scope of this body that binds a name, or None."""
         return next((scope for scope in self.chain() if scope.level == self.level and name in scope.names), None)
 
     def find(self, name: str) -> Binding | None:
-        """Return what a name stands for, or nothing."""
+        """Return the binding of a name, or None."""
         for scope in self.chain():
             if name in scope.names:
                 return scope.names[name]
         return POISON if any(name in scope.suspects for scope in self.chain()) else None
 
     def find_nodes(self, name: str) -> NodeTable | None:
-        """Return the table of nodes that has a family of this name, or nothing."""
+        """Return the table of nodes that has a family of this name, or None."""
         tables = (scope.nodes for scope in self.chain())
         return next((table for table in tables if table is not None and name in table.families), None)
 
@@ -187,7 +199,7 @@ class Scope:
         return scopes
 
     def undefined(self, name: str, span: Span | None) -> CollcError:
-        """Return the mistake of using a name that stands for nothing here."""
+        """Return the error for a name that is not visible here."""
         for scope in self.chain():
             if name in scope.later:
                 return _too_early(name, scope.later[name], span)
@@ -196,7 +208,7 @@ class Scope:
         return error("C0120", f"unknown name `{name}`", span=span, hint=hint)
 
     def undefined_family(self, name: str, span: Span | None) -> CollcError:
-        """Return the mistake of indexing a name that is no family of nodes here."""
+        """Return the error for an indexed name that is not a family of nodes here."""
         for scope in self.chain():
             if name in scope.later and scope.level == 2:
                 return _too_early(name, scope.later[name], span)

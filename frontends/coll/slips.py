@@ -1,11 +1,10 @@
-"""Syntax errors in words: a table of the slips people make, each with an example, a test and a way out.
+"""Messages for syntax errors: a table of common mistakes, each with an example, a test and a remedy.
 
-The table is tried in order; what no row recognizes is described by what was found and what could have stood there.
+The first row that recognizes the mistake answers. Otherwise the message names what was found and what was needed.
 """
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable
 from functools import cached_property
@@ -14,6 +13,7 @@ from typing import Any
 import attrs
 
 from collc.ir.diagnostic import nearest
+from collc.ir.frozen import frozen
 
 __all__ = ["KEYWORDS", "SLIPS", "Fix", "Sign", "Slip", "Trouble", "describe"]
 
@@ -27,7 +27,7 @@ _FOUND = re.compile(
 )  # fmt: skip
 
 
-@attrs.frozen
+@frozen
 class Sign:
     """A token: its terminal, its text, where it begins (offset) and on which line."""
 
@@ -38,10 +38,11 @@ class Sign:
 
     @property
     def end(self) -> int:
+        """The offset just after the token's last character."""
         return self.start + len(self.text)
 
 
-@attrs.frozen
+@frozen
 class Trouble:
     """Where the parser stopped: at ``position``, after the token ``last``; ``opener`` is the innermost open bracket."""
 
@@ -54,12 +55,13 @@ class Trouble:
 
     @property
     def found(self) -> str:
-        """The word, number or sign found; nothing at the end."""
+        """The word, number or sign found; empty at the end of the text."""
         match = _FOUND.match(self.text, self.position)
         return match.group() if match else ""
 
     @cached_property
     def expected(self) -> frozenset[str]:
+        """The terminals that the grammar allows at the position."""
         return self.accepts()
 
     @property
@@ -69,6 +71,7 @@ class Trouble:
 
     @property
     def on_new_line(self) -> bool:
+        """Whether a line ends between the last token and the position."""
         return "\n" in self.text[self.after : self.position]
 
     def what(self) -> str:
@@ -76,13 +79,13 @@ class Trouble:
         return f"`{self.found}`" if self.found else "the end of the text"
 
 
-@attrs.frozen
+@frozen
 class Fix:
-    """What to say, where (text offsets), and how to go on: put in ``insert``, in the place of ``skip`` characters.
+    """A message, its place (text offsets), and a repair: ``insert`` replaces ``skip`` characters.
 
     What is put in reads ``sign``, or what stood there.
-    ``names`` are names that the text wanted to declare but could not; the statement is looked for the end of from
-    ``drop_from`` where that is not the place of the error.
+    ``names`` are names that the text tried to declare. The parser skips the statement from ``drop_from``, or from the
+    place of the error where that is absent.
     """
 
     code: str
@@ -99,10 +102,11 @@ class Fix:
 
     @property
     def repairs(self) -> bool:
+        """Whether the text is changed so that the parser can go on at the same place."""
         return self.insert is not None or self.skip > 0
 
 
-@attrs.frozen
+@frozen
 class Slip:
     """One row: an example of the mistake, and the function that recognizes it."""
 
@@ -120,7 +124,7 @@ def describe(trouble: Trouble) -> Fix:
     return Fix("C0101", f"found {trouble.what()}, needed {needed}", trouble.position, end)
 
 
-def _here(trouble: Trouble, code: str, message: str, **more: Any) -> Fix:
+def _here(trouble: Trouble, code: str, message: str, **more: Any) -> Fix:  # Any: named arguments of Fix
     return Fix(code, message, trouble.position, trouble.position + len(trouble.found), **more)
 
 
@@ -153,7 +157,7 @@ _RANGE = "`a..b` goes from a up to b, without b"
 def _foreign_operator(t: Trouble) -> Fix | None:
     twice = t.found == "*" and t.last is not None and t.last.type == "TIMES"
     if twice or (t.found in ("**", "^") and "PLUS" in t.expected):
-        return _here(t, "C0109", f"found `{t.found}`, which is no operator", hint="a power is written `pow(a, b)`")
+        return _here(t, "C0109", f"found `{t.found}`, which is not an operator", hint="write a power as `pow(a, b)`")
     if t.found == "." and t.last and t.last.type == "DOTS":
         return _here(t, "C0109", "found `...`, needed `..`", notes=(_RANGE,), skip=1)
     terminals, word = _FOREIGN.get(t.found, ("", ""))
@@ -191,7 +195,7 @@ _NEXT_WORD = re.compile(r"\s*([A-Za-z_]\w*)?")
 
 
 def _emit_without_name(t: Trouble) -> Fix | None:
-    """``emit mpi-c;``, ``emit mpi-c sums;``, ``emit as mpi-c;``: what is written, but not of which collective."""
+    """``emit mpi-c;``, ``emit mpi-c sums;``, ``emit as mpi-c;``: a target without its collective."""
     if t.last is None or t.last.type != "NAME" or "AS" not in t.expected:
         return None
     start = t.last.start
@@ -239,7 +243,7 @@ def _bad_name(t: Trouble) -> Fix | None:
 
 
 def _foreign_letters(t: Trouble, last: Sign, end: int) -> Fix:
-    """``größe``: the name was taken to end before its first letter that is none of ours."""
+    """``größe``: the lexer ended the name before its first letter outside of ASCII."""
     start = last.start
     message = f"found `{t.text[start:end]}`, needed a name"
     return Fix("C0105", message, start, end, notes=(_NAMES,), skip=end - t.position, names=(last.text,))
@@ -247,10 +251,10 @@ def _foreign_letters(t: Trouble, last: Sign, end: int) -> Fix:
 
 def _unclosed(t: Trouble) -> Fix | None:
     """The end of the text, or a declaration in the middle of a block."""
-    closers = {"LBRACE": ("RBRACE", "}"), "LPAR": ("RPAR", ")"), "LSQB": ("RSQB", "]")}
+    closing = {"LBRACE": ("RBRACE", "}"), "LPAR": ("RPAR", ")"), "LSQB": ("RSQB", "]")}
     if t.opener is None:
         return None
-    terminal, sign = closers[t.opener.type]
+    terminal, sign = closing[t.opener.type]
     if terminal not in t.expected:
         return None
     declaration = t.found in _DECLARATIONS[:5] and t.on_new_line and t.found.upper() not in t.expected
@@ -331,7 +335,9 @@ def _unknown_keyword(t: Trouble) -> Fix | None:
         return None
     kind = "statement" if "LINK" in t.expected else "declaration"
     hint = _FOREIGN_STATEMENTS.get(t.found) or nearest(t.found, known)
-    guess = difflib.get_close_matches(t.found, known, n=1, cutoff=0.75)
+    from difflib import get_close_matches
+
+    guess = get_close_matches(t.found, known, n=1, cutoff=0.75)
     note = f"a {kind} begins with {_listed([f'`{word}`' for word in known])}"
     return _here(
         t, "C0106", f"unknown {kind} `{t.found}`", hint=hint, notes=() if hint else (note,),
@@ -339,11 +345,11 @@ def _unknown_keyword(t: Trouble) -> Fix | None:
     )  # fmt: skip
 
 
-def _closes_nothing(t: Trouble) -> Fix | None:
+def _unopened(t: Trouble) -> Fix | None:
     if t.found not in ("}", ")", "]") or t.opener is not None:
         return None
     skip = len(re.compile(r".\s*;?").match(t.text, t.position).group())  # type: ignore[union-attr]
-    return _here(t, "C0104", f"found `{t.found}`, which closes nothing", skip=skip)
+    return _here(t, "C0104", f"found `{t.found}` without its opening bracket", skip=skip)
 
 
 _WORDS = ("USING", "AS", "ON", "IN", "SHARD", "FROM", "TO", "OF")
@@ -386,7 +392,7 @@ SLIPS = (
     Slip("topology my-pod = torus(3);", _hyphen_in_name),
     Slip("topology 3d = torus(3, 3, 3);", _bad_name),
     Slip("topology pod = torus(3, 3;", _unclosed),
-    Slip("topology t { rank a; } }", _closes_nothing),
+    Slip("topology t { rank a; } }", _unopened),
     Slip("param n = 4\nparam m = 5;", _missing_semicolon),
     Slip("topology t { for i in 0..3 link a -> b; } }", _missing_brace),
     Slip("schedule g using steps { at 3 send shard 0 from 0 to 1; }", _missing_brace),

@@ -1,4 +1,4 @@
-"""Reading what is to be parsed: size, encoding and stray bytes are checked before anything else looks at it."""
+"""Reads a source text: size, encoding and stray bytes are checked first."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from collc.ir.diagnostic import Source, Span, error
 
 __all__ = ["MAX_BYTES", "checked", "read"]
 
-#: No specification is longer; nothing beyond it is read into memory.
+#: The longest specification; no more is read into memory.
 MAX_BYTES = 10 * 2**20
 
 _STRAY = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
 
 
 def read(path: str, *, span: Span | None = None, regular: bool = False, hidden: bool = False) -> Source:
-    """Return the text of the file at ``path``; of a ``hidden`` one messages show places only.
+    """Return the text of the file at ``path``; messages about a ``hidden`` file show line numbers and no text.
 
-    ``span`` is where the file is asked for; ``regular`` refuses anything but a regular file. Raises CollcError
+    ``span`` is the place of the include; ``regular`` refuses anything but a regular file. Raises CollcError
     C0117 (not text), C0118 (not UTF-8), C0119 (too long) or C0150 (cannot be read).
     """
     try:

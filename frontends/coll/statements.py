@@ -1,4 +1,4 @@
-"""Bodies in braces: what topologies and steps have in common (``let``, ``param``, ``for``, ``if``).
+"""Bodies in braces: the statements that topologies and steps share (``let``, ``param``, ``for``, ``if``).
 
 Statements run in order. Those of a loop are compiled once, to functions of the frame that holds the variables; a
 statement that fails is reported once, with the values the loops had, and not run again.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import attrs
 
@@ -16,7 +16,7 @@ from collc.ir.diagnostic import CollcError, Span, error
 
 from . import ast
 from .expressions import Compiler, Frame, Thunk
-from .scope import POISON, Poisoned, Scope, Slot
+from .scope import POISON, Poison, Poisoned, Scope, Variable
 from .values import Integers, Value, kind_of
 
 __all__ = ["Aborted", "Body", "Overrides", "Runner"]
@@ -33,14 +33,17 @@ class Aborted(Exception):
 
 @attrs.define
 class Overrides:
-    """Values that the command line gives to parameters, as expressions; ``used`` and ``known`` tell which exist."""
+    """Values that the command line gives to parameters, as expressions.
+
+    ``known`` are the parameters that exist, ``used`` those whose value was overridden.
+    """
 
     values: Mapping[str, ast.Expr]
     used: set[str] = attrs.field(factory=set)
     known: set[str] = attrs.field(factory=set)
 
     def value(self, node: ast.Define, owner: str | None) -> ast.Expr:
-        """Return the expression a parameter has: its own, or the one given for ``name`` or ``owner.name``."""
+        """Return the expression of a parameter: its own, or the one given for ``name`` or ``owner.name``."""
         names = [node.name.text, *([f"{owner}.{node.name.text}"] if owner else [])]
         self.known.update(names)
         given = [name for name in names if name in self.values]
@@ -49,7 +52,7 @@ class Overrides:
 
 
 class Body(ABC):
-    """One body being run. ``damaged`` tells that something in it failed, so that its result means nothing."""
+    """One body being run. If it is ``damaged``, a statement failed and the result is meaningless."""
 
     #: what the body is, and what its statements may be
     noun: ClassVar[str]
@@ -80,7 +83,7 @@ class Body(ABC):
                 self._compile(statement, scope, top=True)(self.frame)
 
     def _choose(self, node: ast.If, scope: Scope) -> None:
-        """Run the branch of an ``if`` outside loops; what it declares as nodes is there afterwards."""
+        """Run the branch of an ``if`` outside loops; the nodes it declares stay visible."""
         chosen: list[ast.Block | ast.If | None] = []
         thunk = self._condition(node, scope)
         self._guarded(node.condition, lambda f: chosen.append(node.then if thunk(f) else node.otherwise), scope)(
@@ -108,17 +111,18 @@ class Body(ABC):
         except CollcError as failure:
             self.compiler.problems.take(failure, node.span)
             self.damaged = True
-            return _nothing
+            return _do_nothing
 
     @abstractmethod
     def leaf(self, node: ast.Statement, scope: Scope, top: bool) -> Runner:
-        """Return what a statement of this kind of body does; raise CollcError where it may not stand here."""
+        """Return the runner of a statement of this kind of body; raise CollcError if it is not allowed here."""
 
     def misplaced(self, what: str, span: Span | None) -> CollcError:
+        """Return the error C0140 for a statement that this kind of body cannot have, ready to raise."""
         return error("C0140", f"found {what} in {self.noun}", span=span, hint=self.hint)
 
     def block(self, block: ast.Block, scope: Scope) -> Runner:
-        """Return what the statements of an inner block do, in a scope of their own."""
+        """Return the runner of an inner block, in its own scope."""
         scope.later.update(_declared(block.statements))
         runners = [self._compile(statement, scope) for statement in block.statements]
         if len(runners) == 1:
@@ -144,7 +148,7 @@ class Body(ABC):
             value = self.overrides.value(node, self.owner)
         thunk = self.compiler.compile(value, scope)
         slot = self._slot()
-        scope.declare(node.name.text, Slot(slot), node.name.span)
+        scope.declare(node.name.text, Variable(slot), node.name.span)
 
         def run(frame: Frame) -> None:
             frame[slot] = POISON
@@ -157,7 +161,7 @@ class Body(ABC):
         for loop in node.loops:
             thunk = self.compiler.compile(loop.domain, scope)
             scope, slot = scope.child(), self._slot()
-            scope.declare(loop.name.text, Slot(slot), loop.name.span)
+            scope.declare(loop.name.text, Variable(slot), loop.name.span)
             heads.append((thunk, slot, loop))
         run = self.block(node.body, scope.child())
         for thunk, slot, loop in reversed(heads):
@@ -175,7 +179,7 @@ class Body(ABC):
         return run
 
     def spend(self, count: int, span: Span | None) -> None:
-        """Count statements before they are run; report C0142 and abort the body where they are too many."""
+        """Count statements before they run; report C0142 and abort the body if they are too many."""
         self.budget -= count
         if self.budget < 0:
             message = f"found more than {self.limit} statements to run in {self.noun}"
@@ -185,7 +189,7 @@ class Body(ABC):
     def _if(self, node: ast.If, scope: Scope) -> Runner:
         condition = self._condition(node, scope)
         then = self.block(node.then, scope.child())
-        otherwise: Runner = _nothing
+        otherwise: Runner = _do_nothing
         if isinstance(node.otherwise, ast.If):
             otherwise = self._if(node.otherwise, scope)
         elif node.otherwise is not None:
@@ -213,7 +217,7 @@ class Body(ABC):
     # ---- running
 
     def _guarded(self, node: ast.Node, run: Runner, scope: Scope) -> Runner:
-        """Return ``run`` with its mistakes reported; after the first it does nothing any more."""
+        """Return ``run`` with its mistakes reported; after the first mistake it is skipped."""
         broken = False
 
         def guarded(frame: Frame) -> None:
@@ -231,18 +235,18 @@ class Body(ABC):
         return guarded
 
 
-def _nothing(frame: Frame) -> None:
+def _do_nothing(frame: Frame) -> None:
     pass
 
 
-def _members(value: Value, span: Span | None) -> range | tuple[int, ...]:
+def _members(value: Value | Poison, span: Span | None) -> range | tuple[int, ...]:
     match value:
         case range():
             return value
         case Integers(items):
             return items
-    if value is POISON:
-        raise Poisoned
+        case Poison():
+            raise Poisoned
     hint = f"write `0..{value}`" if type(value) is int else "write `LOW..HIGH` or `{A, B}`"
     raise error("C0131", f"found {kind_of(value)}, needed a range or a set", span=span, hint=hint)
 
@@ -264,8 +268,8 @@ def _variables(scope: Scope, frame: Frame) -> list[str]:
     shown: list[str] = []
     for around in reversed(scope.chain()):
         for name, binding in around.names.items():
-            if isinstance(binding, Slot) and around.parent is not None and around.parent.level == 2:
-                value: Any = frame[binding.index]
+            if isinstance(binding, Variable) and around.parent is not None and around.parent.level == 2:
+                value = frame[binding.index]
                 if type(value) is int:
                     shown.append(f"{name} = {value}")
     return [f"with {', '.join(shown)}"] if shown else []

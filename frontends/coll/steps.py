@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from math import lcm
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -16,13 +16,13 @@ from collc.ir.topology import Topology
 from . import ast
 from .expressions import Compiler, Frame, Thunk, integer
 from .routing import Router
-from .scope import NodeTable, Poisoned, Scope
+from .scope import NodeTable, Poison, Poisoned, Scope
 from .statements import STEP, Body, Overrides, Runner
-from .values import Switch
+from .values import Switch, Value
 
 __all__ = ["MAX_PARTS", "Steps"]
 
-#: Shards cut finer than this are refused; a common denominator of many cuts grows fast.
+#: The most parts of a shard; a common denominator of many cuts grows fast.
 MAX_PARTS = 2**20
 
 _COLUMNS = 6  # step, action, shard, part, parts, route
@@ -43,14 +43,14 @@ class Steps(Body):
         self.router = Router(topology)
         self.rows = array("q")
         scope.nodes = NodeTable.of(topology)
-        self.inside = False  # while compiling what belongs to an `at`
+        self.inside_at = False  # whether an `at` is being compiled
 
     def leaf(self, node: ast.Statement, scope: Scope, top: bool) -> Runner:
         match node:
             case ast.At():
                 return self._at(node, scope)
             case ast.Transfer():
-                if not self.inside:
+                if not self.inside_at:
                     hint = f"write `at STEP: {node.action} ..`"
                     raise error("C0143", f"found `{node.action}` without a step", span=node.span, hint=hint)
                 return self._transfer(node, scope)
@@ -64,17 +64,17 @@ class Steps(Body):
         return super()._define(node, scope, top)
 
     def _at(self, node: ast.At, scope: Scope) -> Runner:
-        if self.inside:
+        if self.inside_at:
             raise error("C0143", "found `at` inside `at`", span=node.span, hint="close the block before it")
         thunk, span = self.compiler.compile(node.step, scope), node.step.span
-        self.inside = True
+        self.inside_at = True
         try:
             if isinstance(node.body, ast.Block):
                 body = self.block(node.body, scope.child())
             else:
                 body = self._compile(node.body, scope)
         finally:
-            self.inside = False
+            self.inside_at = False
 
         def run(frame: Frame) -> None:
             step = integer(thunk(frame), span, "a step")
@@ -88,7 +88,7 @@ class Steps(Body):
     def _transfer(self, node: ast.Transfer, scope: Scope) -> Runner:
         compile_ = self.compiler.compile
         shard, source, target = (compile_(x, scope) for x in (node.shard, node.source, node.target))
-        piece = self._piece(node, scope)
+        part_of = self._compiled_part(node, scope)
         action = int(Action.REDUCE if node.action == "reduce" else Action.COPY)
         ranks, shards = self.collective.num_ranks, self.collective.num_shards
         rows, route = self.rows, self.router.route
@@ -104,39 +104,39 @@ class Steps(Body):
             if a == b:
                 name = self.topology.names[a]
                 raise error("C0161", f"found a transfer from rank {name} to itself", span=node.span)
-            part, parts = (0, 1) if piece is None else self._cut(piece, frame, node)
+            part, parts = (0, 1) if part_of is None else self._cut(part_of, frame, node)
             rows.extend((frame[STEP], action, k, part, parts, route(frame[STEP], a, b, parts)))
 
         return run
 
     # ---- checking
 
-    def _piece(self, node: ast.Transfer, scope: Scope) -> tuple[Thunk, Thunk] | None:
+    def _compiled_part(self, node: ast.Transfer, scope: Scope) -> tuple[Thunk, Thunk] | None:
         if node.part is None or node.parts is None:
             return None
         return self.compiler.compile(node.part, scope), self.compiler.compile(node.parts, scope)
 
-    def _cut(self, piece: tuple[Thunk, Thunk], frame: Frame, node: ast.Transfer) -> tuple[int, int]:
+    def _cut(self, part_of: tuple[Thunk, Thunk], frame: Frame, node: ast.Transfer) -> tuple[int, int]:
         assert node.part is not None and node.parts is not None
-        parts = integer(piece[1](frame), node.parts.span, "a number of parts")
+        parts = integer(part_of[1](frame), node.parts.span, "a number of parts")
         if not 1 <= parts <= MAX_PARTS:
             raise error("C0162", f"found {parts} parts, needed 1 to {MAX_PARTS}", span=node.parts.span)
-        part = integer(piece[0](frame), node.part.span, "the number of a part")
+        part = integer(part_of[0](frame), node.part.span, "the number of a part")
         if not 0 <= part < parts:
             raise error("C0135", f"found part {part} of {parts}: parts are 0 to {parts - 1}", span=node.part.span)
         return part, parts
 
-    def _shard(self, value: Any, span: Span | None) -> int:
+    def _shard(self, value: Value | Poison, span: Span | None) -> int:
         shard, last = integer(value, span, "the number of a shard"), self.collective.num_shards - 1
         note = ["an alltoall has shard s * N + t from rank s to rank t"] if self.collective.kind == "alltoall" else []
         if not 0 <= shard <= last:
             raise error("C0135", f"found shard {shard}: shards are 0 to {last}", span=span, notes=note)
         return shard
 
-    def _rank(self, value: Any, span: Span | None) -> int:
+    def _rank(self, value: Value | Poison, span: Span | None) -> int:
         if isinstance(value, Switch):
             name = self.topology.names[self.topology.num_ranks + value.number]
-            hint = "name the ranks at both ends; routes through switches are found"
+            hint = "name the ranks at both ends; collc finds the route through switches"
             raise error("C0131", f"found the switch `{name}`, needed a rank", span=span, hint=hint)
         rank, last = integer(value, span, "a rank"), self.collective.num_ranks - 1
         if not 0 <= rank <= last:
@@ -148,7 +148,7 @@ class Steps(Body):
     def schedule(self, span: Span | None) -> Schedule:
         """Return the schedule: transfers by step, steps numbered from 0 without gaps, parts of one size.
 
-        Raises C0162 where the parts have no common size within the limit, Poisoned where the body failed.
+        Raises C0162 if the parts have no common size within the limit, Poisoned if the body has mistakes.
         """
         if self.damaged:
             raise Poisoned
@@ -168,7 +168,7 @@ class Steps(Body):
 
 
 def _common(cuts: list[int], span: Span | None) -> int:
-    """Return the least number of parts that all cuts can be written in."""
+    """Return the least common multiple of the numbers of parts."""
     parts = 1
     for cut in cuts:
         parts = lcm(parts, cut)

@@ -1,7 +1,7 @@
-"""What lark makes of the grammar: terminals, rules and the LALR table, as the parser's loop reads them.
+"""The parsing tables of the grammar: terminals, rules and the LALR table, built by lark.
 
-The tables are shipped (``grammar.json``), so that no command waits for lark to make them anew. They say which text of
-the grammar they are of; where that has changed, lark makes them.
+The tables are shipped (``grammar.json``), so that no command has to wait for lark. They have a digest of the grammar's
+text; if the text has changed, lark builds them again.
 ``python -m collc.frontends.coll.tables grammar.json`` writes them.
 """
 
@@ -12,30 +12,33 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-import attrs
+from collc.ir.frozen import frozen
 
 if TYPE_CHECKING:
     from lark import Lark
+    from lark.grammar import Rule as LarkRule
 
-__all__ = ["END", "STARTS", "Rule", "Tables", "made", "printed", "tables"]
+    _Cells: TypeAlias = Mapping[str, tuple[object, int | LarkRule]]
 
+__all__ = ["END", "STARTS", "Rule", "Tables", "build_tables", "tables", "tables_text"]
+
+T = TypeVar("T")
 #: The terminal after the last one of a text.
 END = "$END"
-#: What a text may be.
+#: The start symbols: what a text may be.
 STARTS = ("file", "expression")
 
 
-@attrs.frozen
+@frozen
 class Rule:
-    """``symbol`` is made of ``size`` values, by the builder's method ``action``.
+    """``symbol`` is built from ``size`` values by the builder's method ``action``.
 
-    The method takes the values at the places in ``children``, where -1 stands for nothing; the value at ``repeated``
-    is a list, whose values are put in its place. Without an action the values are collected in a list, where
-    ``symbol`` begins with ``__``, or there is one value and nothing to do.
+    The method takes the values at the places in ``children``, where -1 means None; the value at ``repeated`` is a list,
+    whose values replace it. Without an action, the values are collected in a list if ``symbol`` begins with ``__``;
+    otherwise there is one value, and it stays.
     """
 
     symbol: str
@@ -45,7 +48,7 @@ class Rule:
     repeated: int | None
 
 
-@attrs.frozen
+@frozen
 class Tables:
     """``terminals`` are regular expressions, first choice first; states and rules are numbers.
 
@@ -62,7 +65,7 @@ class Tables:
 
 
 def _grammar() -> str:
-    return resources.files(__package__).joinpath("grammar.lark").read_text(encoding="utf-8")
+    return Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
 
 
 def _digest(grammar: str) -> str:
@@ -71,13 +74,14 @@ def _digest(grammar: str) -> str:
 
 @cache
 def tables() -> Tables:
-    """Return the tables of the grammar: those that are shipped, or made anew where the grammar is another."""
+    """Return the tables of the grammar: the shipped ones, or new ones if the grammar has changed."""
     grammar = _grammar()
-    shipped = resources.files(__package__).joinpath("grammar.json")
+    shipped = Path(__file__).with_name("grammar.json")
     found = json.loads(shipped.read_text(encoding="utf-8")) if shipped.is_file() else {}
-    return _read(found if found.get("grammar") == _digest(grammar) else made(grammar))
+    return _read(found if found.get("grammar") == _digest(grammar) else build_tables(grammar))
 
 
+# Any: JSON, of the form that ``build_tables`` gives it
 def _read(found: Mapping[str, Any]) -> Tables:
     actions, gotos = found["actions"], found["gotos"]
     return Tables(
@@ -88,15 +92,15 @@ def _read(found: Mapping[str, Any]) -> Tables:
     )  # fmt: skip
 
 
-# ---- making them
+# ---- building them
 
 
-def made(grammar: str) -> dict[str, Any]:
-    """Return the tables of a grammar as JSON has them; states are numbered as they are found from the starts."""
+def build_tables(grammar: str) -> dict[str, object]:
+    """Return the tables of a grammar as JSON values; states are numbered in the order of a search from the starts."""
     from lark import Lark
 
     lark = Lark(grammar, parser="lalr", start=list(STARTS), keep_all_tokens=True, maybe_placeholders=True)
-    table: Any = lark.parser.parser._parse_table
+    table: Any = lark.parser.parser._parse_table  # Any: lark does not declare its type
     number = _numbered(table)
     rules = {rule: i for i, rule in enumerate(lark.rules)}
     rows = [_row(table.states[state], number, rules) for state in number]
@@ -118,12 +122,13 @@ def made(grammar: str) -> dict[str, Any]:
 
 def _terminals(lark: Lark) -> dict[str, str]:
     """Return the terminals as a lexer of lark's tries them."""
-    lexer: Any = lark.parser.lexer
+    lexer: Any = lark.parser.lexer  # Any: a private type of lark
     lexers = {id(one): one for one in [*lexer.lexers.values(), lexer.root_lexer]}.values()
     assert not any(one.scanner and one.callback for one in lexers), "a terminal's text is another terminal's too"
     return {t.name: t.pattern.to_regexp() for t in lexer.root_lexer.terminals}
 
 
+# Any: as in ``build_tables``
 def _numbered(table: Any) -> dict[int, int]:
     """Return a number for every state, in the order of a search from the starts, whatever order lark has."""
     found = dict.fromkeys(table.start_states[start] for start in STARTS)
@@ -135,42 +140,44 @@ def _numbered(table: Any) -> dict[int, int]:
     return {state: number for number, state in enumerate(found)}
 
 
-def _shifts(row: Mapping[str, Any]) -> list[tuple[str, int]]:
+def _shifts(row: _Cells) -> list[tuple[str, int]]:
     return [(symbol, to) for symbol, (kind, to) in sorted(row.items()) if isinstance(to, int)]
 
 
-def _row(row: Mapping[str, Any], number: Mapping[int, int], rules: Mapping[Any, int]) -> tuple[Any, Any]:
+def _row(
+    row: _Cells, number: Mapping[int, int], rules: Mapping[LarkRule, int]
+) -> tuple[dict[str, int], dict[str, int]]:
     cells = {s: number[to] if isinstance(to, int) else -1 - rules[to] for s, (_, to) in sorted(row.items())}
     terminals = {s: to for s, to in cells.items() if s.isupper() or s == END}
     return terminals, {s: to for s, to in cells.items() if s not in terminals}
 
 
-def _distinct(rows: Sequence[Any]) -> list[Any]:
+def _distinct(rows: Sequence[T]) -> list[T]:
     return [row for i, row in enumerate(rows) if row not in rows[:i]]
 
 
-def _action(rule: Any) -> str | None:
+def _action(rule: LarkRule) -> str | None:
     if rule.origin.name.startswith("__") or (rule.options.expand1 and rule.alias is None):
         return None
     return str(rule.alias or rule.origin.name)
 
 
-def _children(rule: Any) -> list[int]:
-    """Return the places of a rule's values, with -1 where an optional part that is absent would be."""
+def _children(rule: LarkRule) -> list[int]:
+    """Return the places of a rule's values, with -1 for an absent optional part."""
     there = list(range(len(rule.expansion)))
     absent = rule.options.empty_indices or [False] * len(there)
     return [-1 if empty else there.pop(0) for empty in absent]
 
 
-def _repeated(rule: Any) -> int | None:
+def _repeated(rule: LarkRule) -> int | None:
     return next((i for i, symbol in enumerate(rule.expansion) if symbol.name.startswith("__")), None)
 
 
-def printed(found: Mapping[str, Any]) -> str:
-    """Return the tables as the text that is shipped, a row of a table a line."""
+def tables_text(found: Mapping[str, object]) -> str:
+    """Return the tables as the shipped text, one row of a table per line."""
     text = json.dumps(found, separators=(",", ":"))
     return text.replace('],"', '],\n"').replace("},{", "},\n{").replace("],[", "],\n[") + "\n"
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(printed(made(_grammar())), encoding="utf-8")
+    Path(sys.argv[1]).write_text(tables_text(build_tables(_grammar())), encoding="utf-8")

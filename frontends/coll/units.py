@@ -25,10 +25,10 @@ def _units() -> dict[str, tuple[str, Fraction]]:
     return table
 
 
-#: unit -> (what it measures, how much of the base unit)
+#: unit -> (measure, multiple of the base unit)
 UNITS = _units()
 
-#: spellings from elsewhere whose nearest unit by letters would be the wrong one
+#: foreign spellings whose nearest unit by letters would be the wrong one
 _ELSEWHERE = {
     "µs": "us", "μs": "us", "usec": "us", "sec": "s", "msec": "ms", "nsec": "ns", "kB": "KB", "k": "KB", "K": "KiB",
     "M": "MiB", "G": "GiB", "T": "TiB", "KBps": "KB/s", "MBps": "MB/s", "GBps": "GB/s", "TBps": "TB/s", "Kb/s": "Kbps",
@@ -38,7 +38,7 @@ _ELSEWHERE = {
 
 
 def unit_hint(unit: str) -> str | None:
-    """Return which unit was probably meant.
+    """Return a hint with the unit that was probably meant.
 
     >>> unit_hint("Gb/s"), unit_hint("gbps")
     ('did you mean `Gbps`?', 'did you mean `Gbps`?')

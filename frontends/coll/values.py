@@ -1,4 +1,4 @@
-"""What expressions evaluate to, and exact arithmetic on it.
+"""Values of expressions, and exact arithmetic on them.
 
 Values are ``bool``, ``int``, ``Fraction`` (never a whole number), ``str``, ``range``, :class:`Quantity`,
 :class:`Integers`, :class:`Switch`, :class:`collc.ir.group.Group` and :class:`collc.ir.topology.Topology`. A rank is its
@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import attrs
 
 from collc.ir.diagnostic import Span, error
+from collc.ir.frozen import frozen
 from collc.ir.group import Group
 from collc.ir.topology import Topology
 
@@ -33,20 +34,20 @@ __all__ = [
     "whole",
 ]
 
-#: Numbers beyond 2^256 are refused: no network needs them, and repeated squaring would fill the memory.
+#: The most bits of a number: no network needs more, and repeated squaring would fill the memory.
 MAX_BITS = 256
 
 
-@attrs.frozen
+@frozen
 class Quantity:
-    """A size in bytes, a bandwidth in bytes per second or a time in seconds; ``written`` is what stands in the file."""
+    """A size in bytes, a bandwidth in bytes per second or a time in seconds; ``written`` is its text in the file."""
 
     value: Fraction
     measure: str
     written: str = attrs.field(default="", eq=False)
 
 
-@attrs.frozen
+@frozen
 class Integers:
     """A set of integers, ascending; ``ranges`` are those that were written ``a..b`` in it."""
 
@@ -54,7 +55,7 @@ class Integers:
     ranges: tuple[range, ...] = attrs.field(default=(), eq=False)
 
 
-@attrs.frozen
+@frozen
 class Switch:
     """Switch ``number`` of a topology, counted from 0."""
 
@@ -71,13 +72,14 @@ _KINDS = {
 _OPERATIONS: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
 }  # fmt: skip
+# Any: operators compare whatever is given
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 
 
 def kind_of(value: Value) -> str:
-    """Return what a value is, for messages.
+    """Return the kind of a value, for messages.
 
     >>> kind_of(3), kind_of(Quantity(Fraction(1), "time"))
     ('a number', 'a time')
@@ -88,12 +90,12 @@ def kind_of(value: Value) -> str:
 
 
 def whole(value: Fraction) -> int | Fraction:
-    """Return a rational as an ``int`` where it is one."""
+    """Return a rational, as an ``int`` if it is whole."""
     return value.numerator if value.denominator == 1 else value
 
 
 def bounded(value: int | Fraction, span: Span | None) -> int | Fraction:
-    """Return the value; raise C0134 where it is beyond 2^256 or finer than 2^-256."""
+    """Return the value; raise C0134 if it is beyond 2^256 or finer than 2^-256."""
     size = (
         value.bit_length()
         if isinstance(value, int)
@@ -130,7 +132,7 @@ _CLASH = "clash"
 
 
 def _measure(sign: str, left: str | None, right: str | None) -> str | None:
-    """Return what ``left sign right`` measures, nothing for a number, or ``clash``."""
+    """Return the measure of ``left sign right``, None for a number, or ``clash``."""
     if sign in "+-":
         return left if left == right else _CLASH
     if sign == "*":

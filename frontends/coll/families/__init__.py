@@ -1,4 +1,4 @@
-"""The library of graph families and operators: what there is, listed without importing what builds it.
+"""The library of graph families and operators, listed without importing the modules that build them.
 
 Each entry names a module here; its function of the entry's name builds the topology, and ``NAME_size`` returns
 (nodes, links) from the same arguments without building anything, raising C0311 for arguments that make no graph.
@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from typing import NamedTuple
 
-import attrs
+from collc.ir.frozen import frozen
+from collc.ir.registry import Registry
 
-__all__ = ["FAMILIES", "LATER", "OPERATORS", "Bandwidth", "Construction", "Parameter"]
+__all__ = ["FAMILIES", "FUNCTIONS", "LATER", "OPERATORS", "Bandwidth", "Construction", "Parameter"]
 
 
-@attrs.frozen
+@frozen
 class Bandwidth:
     """A bandwidth as an argument: bytes per second (unit ``"B/s"``) or multiples of a link's (unit ``"link"``)."""
 
@@ -23,8 +25,7 @@ class Bandwidth:
     unit: str = "link"
 
 
-@attrs.frozen
-class Parameter:
+class Parameter(NamedTuple):
     """One parameter: an ``integer`` of at least ``least``, a ``set`` of integers, a set of ``ranks`` of the topology
     before it, a ``name`` (string), a ``bandwidth`` (in B/s or in link units), a ``group`` or a ``topology``.
 
@@ -38,9 +39,8 @@ class Parameter:
     many: bool = False
 
 
-@attrs.frozen
-class Construction:
-    """One function from arguments to a topology."""
+class Construction(NamedTuple):
+    """One function from arguments to a topology; ``module`` is one of this folder, or a plugin's full module name."""
 
     module: str
     parameters: tuple[Parameter, ...]
@@ -48,12 +48,12 @@ class Construction:
 
     @property
     def least(self) -> int:
-        """How many arguments it needs."""
+        """The fewest arguments it needs."""
         return sum(not p.optional for p in self.parameters)
 
     @property
     def most(self) -> int | None:
-        """How many arguments it takes, nothing where there is no limit."""
+        """The most arguments it takes; None without a limit."""
         many = any(p.many for p in self.parameters)
         return None if many else len(self.parameters)
 
@@ -92,10 +92,24 @@ def _ring() -> tuple[Parameter, ...]:
     return (Parameter("m", least=2), Parameter("d", optional=True))
 
 
-#: family -> how it is called, and what it is
-FAMILIES: dict[str, Construction] = {
+#: functions of numbers and topologies, as documentation writes their calls
+FUNCTIONS = {
+    "ranks": "ranks(topology)", "min": "min(a, ..)", "max": "max(a, ..)", "abs": "abs(x)", "floor": "floor(x)",
+    "ceil": "ceil(x)", "pow": "pow(base, exponent)", "log2": "log2(n)", "xor": "xor(a, b)",
+}  # fmt: skip
+
+
+def _functions() -> Iterator[str]:
+    """Yield the other names that are called like a family; plugins may not define them."""
+    from collc.ir.group import GROUPS
+
+    yield from (*OPERATORS, *GROUPS, *FUNCTIONS, *LATER)
+
+
+#: family -> its arguments and its summary
+FAMILIES: Registry[Construction] = Registry("graph family", ("families",), {
     "complete": Construction("cayley", _integers("m"), "every rank linked to every other, K_m"),
-    "complete_bipartite": Construction("cayley", _integers("d"), "two sides of d ranks, linked to all across, K_d,d"),
+    "complete_bipartite": Construction("cayley", _integers("d"), "two sides of d ranks, all linked across, K_d,d"),
     "hamming": Construction("cayley", _integers("n q>=2"), "q^n ranks, linked where one of n letters differs, H(n,q)"),
     "kautz": Construction("digraphs", _integers("d n>=0"), "Kautz digraph K(d,n) of d^n (d+1) ranks"),
     "generalized_kautz": Construction("digraphs", _integers("d m>=2"), "Imase-Itoh digraph of degree d on any m ranks"),
@@ -104,19 +118,19 @@ FAMILIES: dict[str, Construction] = {
     ),
     "directed_circulant": Construction(
         "cayley", (Parameter("m", least=2), Parameter("offsets", "set", optional=True)),
-        "rank i linked to i + a for offsets a, which are 1 to m-2 unless given",
+        "rank i linked to i + a for offsets a (default: 1 to m-2)",
     ),
-    "biring": Construction("cayley", _ring(), "d/2 parallel rings both ways round m ranks, d = 2 unless given"),
-    "uniring": Construction("cayley", _ring(), "d parallel rings one way round m ranks, d = 1 unless given"),
-    "shifted_ring": Construction("cayley", _integers("m>=2"), "two rings both ways, the second in longer strides"),
+    "biring": Construction("cayley", _ring(), "d/2 parallel rings of m ranks in both directions (default d: 2)"),
+    "uniring": Construction("cayley", _ring(), "d parallel rings of m ranks in one direction (default d: 1)"),
+    "shifted_ring": Construction("cayley", _integers("m>=2"), "two rings in both directions, the second in strides"),
     "torus": Construction("cayley", _SIZES, "grid of rings; a ring of 2 has two parallel links each way"),
     "mesh": Construction("grids", _SIZES, "grid without wrap-around links"),
     "twisted_torus": Construction("grids", _SIZES, "torus of sizes k, 2k; short rings shift the long ones by k"),
     "hypercube": Construction("cayley", _integers("n"), "2^n ranks, linked where one of n bits differs"),
     "twisted_hypercube": Construction("grids", _integers("n>=2"), "hypercube with two links of one square crossed"),
-    "debruijn": Construction("digraphs", _integers("d>=2 n"), "de Bruijn digraph of d^n ranks, self-loops kept"),
+    "debruijn": Construction("digraphs", _integers("d>=2 n"), "de Bruijn digraph of d^n ranks, with self-loops"),
     "double_binary_tree": Construction(
-        "trees", _integers("m>=2"), "two binary trees on m ranks, inner ranks of one being leaves of the other"
+        "trees", _integers("m>=2"), "two binary trees on m ranks; inner ranks of one are leaves of the other"
     ),
     "distance_regular": Construction(
         "distance_regular", (Parameter("name", "name"),), 'a distance-regular graph, such as "pg(2,3)"'
@@ -128,18 +142,18 @@ FAMILIES: dict[str, Construction] = {
     "hyperx": Construction("cayley", _SIZES, "grid whose every line is a complete graph; sizes may differ"),
     "hammingmesh": Construction(
         "switched", (*_integers("a b x y"), Parameter("ports", least=2, optional=True)),
-        "x*y boards, meshes of a*b ranks, their edges on switches of 64 ports, unless given, for every line",
+        "x*y boards, each a mesh of a*b ranks; switches join the board edges of a line (default: 64 ports)",
     ),
     "fat_tree": Construction(
         "switched", (Parameter("k", least=2), _RATIO),
-        "k^3/4 ranks under three levels of switches of k ports, the top one ratio to 1 oversubscribed",
+        "k^3/4 ranks under three levels of k-port switches, the top one oversubscribed ratio to 1",
     ),
     "leaf_spine": Construction(
         "switched", (*_integers("leaves hosts spines"), _RATIO),
-        "leaf switches of so many ranks, linked to all spines, ratio to 1 oversubscribed",
+        "leaf switches of `hosts` ranks each, linked to all spines, oversubscribed ratio to 1",
     ),
     "dragonfly": Construction(
-        "switched", _integers("p a h"), "a*h+1 groups of a switches, with p ranks and h links between groups a switch"
+        "switched", _integers("p a h"), "a*h+1 groups of a switches; a switch has p ranks and h links to other groups"
     ),
     "modified_debruijn": Construction(
         "searched", _integers("d>=2 n"), "de Bruijn digraph with one cycle in place of self-loops and 2-cycles"
@@ -149,28 +163,28 @@ FAMILIES: dict[str, Construction] = {
     "dgx_h100": Construction("machines", _BOXES, "boxes of 8 GPUs: NVSwitch 450 GB/s, fabric or rails of NICs 50 GB/s"),
     "mi250": Construction("machines", _integers("boxes"), "boxes of 16 dies: 7 links of 50 GB/s, fabric 16 GB/s"),
     "dgx1_v100": Construction("machines", (), "8 GPUs with 6 links of 25 GB/s each"),
-}  # fmt: skip
+}, of=Construction, reserved=_functions)  # fmt: skip
 
-#: operator -> how it is called, and what it is
+#: operator -> its arguments and its summary
 OPERATORS: dict[str, Construction] = {
     "line": Construction(
-        "operators", (_TOPOLOGY, Parameter("n", optional=True)), "a rank for every link, linked where links meet"
+        "operators", (_TOPOLOGY, Parameter("n", optional=True)), "a rank for every link, linked to the links after it"
     ),
     "degree": Construction("operators", (_TOPOLOGY, Parameter("n")), "n copies of every rank, linked as the ranks are"),
     "power": Construction("operators", (_TOPOLOGY, Parameter("n")), "Cartesian product of n copies"),
     "product": Construction("operators", (Parameter("topology", "topology", many=True),), "Cartesian product"),
-    "transpose": Construction("operators", (_TOPOLOGY,), "every link turned round"),
+    "transpose": Construction("operators", (_TOPOLOGY,), "every link reversed"),
     "bidirectional": Construction("operators", (_TOPOLOGY,), "every link and its reverse"),
     "subset": Construction(
         "operators", (_TOPOLOGY, Parameter("ranks", "ranks")),
-        "some of the ranks, the switches that still join something, and the links among them",
+        "the given ranks, the switches that still join nodes, and the links among them",
     ),
     "clustered": Construction(
         "clusters",
         (_TOPOLOGY, Parameter("boxes"), Parameter("bandwidth", "bandwidth"), Parameter("under", optional=True), _RATIO),
-        "copies as boxes, their ranks on one switch, or on leaves of so many boxes under an oversubscribed spine",
+        "copies as boxes; ranks on one switch, or on leaves of `under` boxes each below an oversubscribed spine",
     ),
 }  # fmt: skip
 
-#: families that the language knows and this version does not build
+#: families whose names the language reserves; this version does not build them
 LATER = ("slim_fly", "jellyfish")

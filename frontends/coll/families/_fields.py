@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import product
-from typing import Any
 
 import attrs
 import numpy as np
 
+from collc.ir.arrays import Array
+
 __all__ = ["Field", "field", "points"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
-#: order of a field that is no prime -> (prime, coefficients of an irreducible monic polynomial, lowest first)
+#: order of a field, not prime -> (prime, coefficients of an irreducible monic polynomial, lowest first)
 _EXTENSIONS = {4: (2, (1, 1, 1)), 8: (2, (1, 1, 0, 1)), 9: (3, (1, 0, 1))}
 
 
 @attrs.frozen(eq=False)
 class Field:
-    """The field of ``order`` elements 0 .. order-1; 0 and 1 are what they say, sums and products are tables."""
+    """The field of ``order`` elements 0 .. order-1; 0 and 1 are its zero and one; sums and products are tables."""
 
     order: int
     plus: Array
@@ -36,7 +35,8 @@ class Field:
     @property
     def minus(self) -> Array:
         """The negative of every element."""
-        return np.argmin(self.plus, axis=1)
+        minus: Array = np.argmin(self.plus, axis=1)
+        return minus
 
 
 @lru_cache
@@ -78,4 +78,5 @@ def points(q: int, dimension: int) -> Array:
     """
     vectors = np.array(list(product(range(q), repeat=dimension + 1)))[1:]
     first = np.take_along_axis(vectors, np.argmax(vectors != 0, axis=1)[:, None], axis=1)[:, 0]
-    return vectors[first == 1]
+    normal: Array = vectors[first == 1]
+    return normal

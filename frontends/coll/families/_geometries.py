@@ -6,15 +6,13 @@ order (q, q): q + 1 points on a line and q + 1 lines through a point.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+
+from collc.ir.arrays import Array
 
 from ._fields import Field, field, points
 
 __all__ = ["biaffine_plane", "hexagon", "projective_plane", "quadrangle"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def projective_plane(q: int) -> Array:
@@ -94,4 +92,5 @@ def _lines(q: int, at: Array, joined: Array) -> Array:
 def _normal(numbers: Field, vectors: Array) -> Array:
     """Scale vectors so that the first entry that is not 0 is 1."""
     first = np.take_along_axis(vectors, np.argmax(vectors != 0, axis=1)[:, None], axis=1)
-    return numbers.times[np.argmax(numbers.times[first[:, 0]] == 1, axis=1)[:, None], vectors]
+    normal: Array = numbers.times[np.argmax(numbers.times[first[:, 0]] == 1, axis=1)[:, None], vectors]
+    return normal

@@ -1,4 +1,4 @@
-"""Undirected graphs as edges: two columns of vertex numbers, each edge once; a few ways to make them.
+"""Undirected graphs as edges: two columns of vertex numbers, each edge once.
 
 Graphs become topologies by :func:`linked`: both directions of every edge, rank by rank, neighbours ascending.
 """
@@ -7,19 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from collc.ir.arrays import Array
 from collc.ir.topology import Topology
 
 __all__ = [
     "at_distance", "cayley_sum", "edge_graph", "generalized_petersen", "hamiltonian", "linked", "subsets",
     "without_matching",
 ]  # fmt: skip
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def linked(name: str, edges: Array) -> Topology:

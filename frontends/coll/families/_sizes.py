@@ -1,4 +1,4 @@
-"""Sizes of graphs before they exist: products and powers that stop growing once they are beyond any limit."""
+"""Sizes of graphs before they are built: products and powers that saturate beyond any limit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collc.ir.diagnostic import CollcError, error
 
 __all__ = ["HUGE", "domain", "power", "prod"]
 
-#: More than any limit on nodes or links; whatever is larger counts as this.
+#: Above any limit on nodes or links; larger sizes count as this.
 HUGE = 2**62
 
 
@@ -33,5 +33,5 @@ def power(base: int, exponent: int) -> int:
 
 
 def domain(message: str, hint: str | None = None) -> CollcError:
-    """Return the mistake of arguments that make no graph."""
+    """Return the error for arguments that make no graph."""
     return error("C0311", message, hint=hint)

@@ -1,4 +1,4 @@
-"""Families that are Cayley graphs of abelian groups: every rank has the same links, moved by the rank's coordinates.
+"""Cayley graphs of abelian groups: every rank has the same links, translated by the rank's coordinates.
 
 Rank r's links are numbers r*d .. r*d+d-1, one for each generator, always in the same order, so the group's translations
 keep links and their places: :class:`collc.ir.topology.Translations` holds by construction.
@@ -123,7 +123,9 @@ def torus(*sizes: int) -> Topology:
     (6, 5)
     """
     dimensions = len(sizes)
-    steps = [_unit(axis, dimensions, way) for axis in range(dimensions) if sizes[axis] > 1 for way in (1, -1)]
+    steps = [
+        _unit(axis, dimensions, direction) for axis in range(dimensions) if sizes[axis] > 1 for direction in (1, -1)
+    ]
     return _translated("torus", sizes, steps)
 
 
@@ -138,7 +140,7 @@ def torus_size(*sizes: int) -> tuple[int, int]:
 
 
 def uniring(m: int, d: int = 1) -> Topology:
-    """Return UniRing(d,m): d parallel rings one way round (Table 9)."""
+    """Return UniRing(d,m): d parallel rings in one direction (Table 9)."""
     return _translated("uniring", (m,), [(1,)] * d)
 
 
@@ -147,7 +149,7 @@ def uniring_size(m: int, d: int = 1) -> tuple[int, int]:
 
 
 def biring(m: int, d: int = 2) -> Topology:
-    """Return BiRing(d,m): d/2 parallel rings both ways round (Table 9). Two ranks have d parallel links each way."""
+    """Return BiRing(d,m): d/2 parallel rings in both directions (Table 9). Two ranks have d parallel links each way."""
     return _translated("biring", (m,), [(1,), (-1,)] * (d // 2))
 
 
@@ -158,7 +160,7 @@ def biring_size(m: int, d: int = 2) -> tuple[int, int]:
 
 
 def shifted_ring(m: int) -> Topology:
-    """Return two rings both ways round, the second in strides p: the least p >= 2 with gcd(p, m) = 1.
+    """Return two rings in both directions, the second in strides p: the least p >= 2 with gcd(p, m) = 1.
 
     The superposition of two rings that the direct-connect paper compares with (section 8.2).
     """
@@ -178,7 +180,7 @@ def circulant(m: int, offsets: tuple[int, ...]) -> Topology:
     >>> circulant(7, (2, 3)).degree, circulant(7, (2, 3)).diameter
     (4, 2)
     """
-    return _translated("circulant", (m,), [(way * a,) for a in offsets for way in (1, -1)])
+    return _translated("circulant", (m,), [(direction * a,) for a in offsets for direction in (1, -1)])
 
 
 def circulant_size(m: int, offsets: tuple[int, ...]) -> tuple[int, int]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
+from collc.ir.arrays import Array
 from collc.ir.diagnostic import error
 from collc.ir.topology import LinkClass, Topology
 
@@ -14,8 +14,6 @@ from . import Bandwidth, _sizes
 from ._sizes import HUGE, domain
 
 __all__ = ["clustered"]
-
-Array = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def clustered(topology: Topology, boxes: int, bandwidth: Bandwidth, under: int = 0, ratio: int = 1) -> Topology:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import combinations
-from typing import Any
 
 import attrs
 import numpy as np
 
+from collc.ir.arrays import Array
 from collc.ir.diagnostic import error, nearest
 from collc.ir.topology import Topology
 
@@ -29,8 +29,6 @@ from ._graphs import (
 )
 
 __all__ = ["NAMES", "distance_regular"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @attrs.frozen

@@ -1,4 +1,4 @@
-"""Grids that no group of translations moves rank by rank: meshes, and tori and cubes with a twist."""
+"""Grids without a group of translations: meshes, and twisted tori and cubes."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from math import prod
 
 import numpy as np
 
+from collc.ir.arrays import Array
 from collc.ir.topology import Topology
 
 from ._sizes import domain
 from .cayley import hypercube, hypercube_size, torus_size
 
 __all__ = ["mesh", "twisted_hypercube", "twisted_torus"]
-
-Array = np.ndarray
 
 
 def _coordinates(sizes: tuple[int, ...]) -> Array:
@@ -31,8 +30,8 @@ def mesh(*sizes: int) -> Topology:
     heads, kept = [], []
     for axis, size in enumerate(sizes):
         stride = prod(sizes[axis + 1 :])
-        for way, inside in ((1, at[:, axis] < size - 1), (-1, at[:, axis] > 0)):
-            heads.append(np.arange(len(at)) + way * stride)
+        for direction, inside in ((1, at[:, axis] < size - 1), (-1, at[:, axis] > 0)):
+            heads.append(np.arange(len(at)) + direction * stride)
             kept.append(inside)
     keep = np.stack(kept, axis=1)
     ranks = np.broadcast_to(np.arange(len(at))[:, None], keep.shape)
@@ -57,9 +56,9 @@ def twisted_torus(*sizes: int) -> Topology:
     shift = np.array([short if size > short else 0 for size in sizes])
     lengths, columns = np.array(sizes), []
     for axis, size in enumerate(sizes):
-        for way in (1, -1):
+        for direction in (1, -1):
             to = at.copy()
-            to[:, axis] += way
+            to[:, axis] += direction
             if size == short:
                 to += (to[:, axis] // size)[:, None] * shift
             columns.append(np.ravel_multi_index(tuple((to % lengths).T), sizes))

@@ -1,4 +1,4 @@
-"""Cayley digraphs of any group that the language names: the networks that look alike from every rank."""
+"""Cayley digraphs of any group that the language names: networks that look the same from every rank."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Machines that can be bought: GPUs, what links them inside a box, and one fabric between boxes. Latencies are 0."""
+"""Commercial machines: GPUs, their links inside a box, and one fabric between boxes. Latencies are 0."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _both(a: int, b: int, kind: LinkClass, count: int = 1) -> Iterable[Link]:
 def _switched(name: str, boxes: int, rails: int | None, inside: int, between: int) -> Topology:
     """Return boxes of 8 GPUs, each with a switch; more than one box shares a fabric.
 
-    The fabric is one switch that all GPUs hang from, or ``rails`` switches that the GPUs' NICs hang from in turn.
+    The fabric is one switch with a link to every GPU, or ``rails`` switches that the GPUs' NICs are linked to in turn.
     """
     gpus, inner, outer = 8 * boxes, _link_class(inside), _link_class(between)
     rails, nics = (0, False) if boxes == 1 else (rails or 1, rails is not None)

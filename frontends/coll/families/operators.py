@@ -1,4 +1,4 @@
-"""Operators: topologies from topologies (section 5 of the direct-connect paper). Links again stand rank by rank."""
+"""Operators: topologies from topologies (section 5 of the direct-connect paper). Links are again ordered by rank."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from functools import reduce
 import attrs
 import numpy as np
 
+from collc.ir.arrays import Array
 from collc.ir.diagnostic import CollcError, error
 from collc.ir.group import Direct, Group, Translations
+from collc.ir.ragged import nth_in_group, owners, ranges
 from collc.ir.topology import LinkClass, Topology
 
 from . import _sizes
@@ -19,8 +21,6 @@ __all__ = ["bidirectional", "degree", "line", "power", "product", "subset", "tra
 _MAX_TIMES = 100
 #: more walks than any limit allows; one step more still fits 64 bits
 _MANY = 2**40
-
-Array = np.ndarray
 
 
 def _needs(operator: str, topology: Topology, need: str) -> CollcError:
@@ -35,9 +35,9 @@ def _require_direct(operator: str, *topologies: Topology) -> None:
 
 def _places(topology: Topology) -> Array:
     """Return for each link its place among the links out of the same node."""
-    start, links = topology.out_links
+    _, links = topology.out_links
     places = np.empty(topology.num_links, dtype=np.int64)
-    places[links] = np.arange(topology.num_links) - start[topology.src[links]]
+    places[links] = nth_in_group(topology.src[links])
     return places
 
 
@@ -58,11 +58,8 @@ def line(topology: Topology, n: int = 1) -> Topology:
 
 def _line(topology: Topology) -> Topology:
     start, links = topology.out_links
-    first, last = start[topology.dst], start[topology.dst.astype(np.int64) + 1]
-    counts = last - first
-    tails = np.repeat(np.arange(topology.num_links), counts)
-    within = np.arange(len(tails)) - np.repeat(np.cumsum(counts) - counts, counts)
-    heads = links[np.repeat(first, counts) + within]
+    counts = np.diff(start)[topology.dst]
+    tails, heads = owners(counts), links[ranges(start[topology.dst], counts)]
     classes = (topology.classes[topology.link_class[0]],) if topology.num_links else (LinkClass(),)
     return Topology("line", topology.num_links, tails, heads, classes=classes, unit=topology.unit)
 
@@ -95,7 +92,7 @@ def degree(topology: Topology, n: int) -> Topology:
     link, copy, other = np.unravel_index(np.arange(len(src) * n * n), (len(src), n, n))
     tails, heads = src[link] * n + copy, dst[link] * n + (copy + other) % n
     order = np.lexsort((other, _places(topology)[link], tails))
-    symmetry = _both(topology.symmetry, Translations((n,)))
+    symmetry = _product_group(topology.symmetry, Translations((n,)))
     return Topology(
         "degree", topology.num_ranks * n, tails[order], heads[order], link_class=kind[link][order],
         classes=topology.classes, unit=topology.unit, symmetry=symmetry,
@@ -132,7 +129,7 @@ def _product(one: Topology, two: Topology) -> Topology:
     renumber = np.array([classes.index(kind) for kind in (*one.classes, *two.classes)])
     kinds = renumber[np.concatenate([np.repeat(kind1, m), np.tile(kind2, n) + len(one.classes)])]
     order = np.lexsort((places, part, tails))
-    symmetry = _both(one.symmetry, two.symmetry)
+    symmetry = _product_group(one.symmetry, two.symmetry)
     unit = one.unit if one.num_links else two.unit
     return Topology(
         "product", n * m, tails[order], heads[order], link_class=kinds[order], classes=classes, unit=unit,
@@ -140,8 +137,8 @@ def _product(one: Topology, two: Topology) -> Topology:
     )  # fmt: skip
 
 
-def _both(one: Group | None, two: Group | None) -> Group | None:
-    """Return the group of pairs, last coordinate fastest, where both are there; one element changes nothing."""
+def _product_group(one: Group | None, two: Group | None) -> Group | None:
+    """Return the group of pairs, last coordinate fastest, if both groups exist; a group of one element is left out."""
     if one and two and 1 in (one.order, two.order):
         return two if one.order == 1 else one
     if isinstance(one, Translations) and isinstance(two, Translations):
@@ -182,12 +179,12 @@ def _check_times(n: int) -> None:
         raise domain(f"found {n} times, needed at most {_MAX_TIMES}")
 
 
-# ---- turning links round
+# ---- reversing links
 
 
 def transpose(topology: Topology) -> Topology:
-    """Return the topology with every link turned round."""
-    return _joined(topology, forth=False)
+    """Return the topology with every link reversed."""
+    return _joined(topology, keep_forward=False)
 
 
 def bidirectional(topology: Topology) -> Topology:
@@ -195,14 +192,14 @@ def bidirectional(topology: Topology) -> Topology:
 
     A d-regular topology becomes 2d-regular, whether or not it had opposite links before.
     """
-    return _joined(topology, forth=True)
+    return _joined(topology, keep_forward=True)
 
 
-def _joined(topology: Topology, forth: bool) -> Topology:
+def _joined(topology: Topology, keep_forward: bool) -> Topology:
     src, dst, kind = _columns(topology)
     places, back = _places(topology), np.ones(len(src), dtype=np.int64)
     tails, heads, part, kinds = dst, src, back, kind
-    if forth:
+    if keep_forward:
         tails, heads = np.concatenate([src, dst]), np.concatenate([dst, src])
         part, places, kinds = np.concatenate([back * 0, back]), np.tile(places, 2), np.tile(kind, 2)
     order = np.lexsort((places, part, tails))
@@ -223,8 +220,8 @@ def bidirectional_size(topology: Topology) -> tuple[int, int]:
 def subset(topology: Topology, ranks: tuple[int, ...]) -> Topology:
     """Return the topology of some of the ranks, in their order, the switches, and the links among those.
 
-    Switches that no longer join anything are left out: those with a single neighbour, or with links one way only, and
-    what hangs from them alone. Ranks are numbered anew from 0; names stay.
+    Switches that no longer join nodes are left out: those with a single neighbour or with links in one direction only,
+    and switches linked to these alone. Ranks are renumbered from 0; names stay.
     """
     kept = np.zeros(topology.num_nodes, dtype=bool)
     kept[list(ranks)] = kept[topology.num_ranks :] = True

@@ -18,10 +18,10 @@ from .digraphs import debruijn
 
 __all__ = ["diamond", "modified_debruijn"]
 
-#: how far rank i's second link goes round the ring of 8
+#: the offset of rank i's second link on the ring of 8
 _CHORDS = (2, 3, 5, 3, 4, 6, 3, 6)
 _ATTEMPTS = 1000
-#: orders of the words that are not the first: one letter is two bits of the number
+#: orders of the words other than the lexicographically first: one letter is two bits of the number
 _ORDERS = {(4, 2): [0, 5, 3, 12, 13, 7, 4, 1, 2, 8, 11, 14, 15, 6, 9, 10]}
 
 
@@ -91,7 +91,7 @@ def _cycle(other: dict[int, int], taken: set[int], size: int) -> list[int] | Non
     """Return the lexicographically first order of the words, as a cycle from the first, without a link in ``taken``.
 
     ``other`` says what follows a word on its loop or 2-cycle, and so here where it is the first of the two. Link (a, b)
-    is the number a * size + b. Nothing where the order is not found within a number of attempts.
+    is the number a * size + b. Returns None if the order is not found within a number of attempts.
     """
     words = sorted(other)
     cycle, above = [words[0]], [-1]

@@ -1,7 +1,7 @@
-"""Networks of switches with ranks at their edges: fat trees, leaves and spines, dragonflies, HammingMesh.
+"""Networks of switches with ranks at their edges: fat trees, leaf-spine networks, dragonflies, HammingMesh.
 
-All links are alike, one unit, but those to the spines. Ranks come first, in the order of their names' indices, then
-switches. A switch is one node, however it is built: what it can pass on at a time is what its links carry.
+All links have one unit of bandwidth, except those to the spines. Ranks come first, in the order of their names'
+indices, then switches. A switch is one node; only its links limit what it forwards.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def hammingmesh(a: int, b: int, x: int, y: int, ports: int = 64) -> Topology:
 
 
 def _end(kind: str, line: int, end: int, ends: int, ports: int) -> str:
-    """Return the switch that an end of a line hangs from."""
+    """Return the switch that an end of a line is linked to."""
     return f"{kind}[{line}]" if ends <= ports else f"{kind}[{line}, {end // (ports // 2)}]"
 
 

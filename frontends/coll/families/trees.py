@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from collc.ir.graph.two_trees import two_trees
 from collc.ir.topology import Topology
-from collc.ir.two_trees import two_trees
 
 __all__ = ["double_binary_tree"]
 
 
 def double_binary_tree(m: int) -> Topology:
-    """Return the two trees of :func:`collc.ir.two_trees.two_trees`, every edge a link each way: at most 4 a rank.
+    """Return the two trees of :func:`collc.ir.graph.two_trees.two_trees`, every edge a link each way: at most 4 a rank.
 
     Where both trees have an edge between two ranks there are parallel links. Links stand rank by rank, heads
     ascending. The direct-connect paper's baseline (section 8.2).
