@@ -1,15 +1,18 @@
 """Program -> files, or Program -> a run.
 
-Enters: a verified Program (or Schedule, for targets that describe one). Leaves: text artifacts, read back and executed
-before they are believed. A backend knows only :mod:`collc.ir`. Listing the targets imports none of them.
+Enters: a verified Program (or Schedule, for targets that describe one). Leaves: text artifacts. The driver reads them
+back and executes them before it reports success. A backend imports only :mod:`collc.ir`. The list of targets imports
+none of them.
 """
 
 from __future__ import annotations
 
+from collc.ir.registry import Registry
+
 __all__ = ["TARGETS"]
 
 #: name -> (module, class, one-line summary)
-TARGETS: dict[str, tuple[str, str, str]] = {
+TARGETS: Registry[tuple[str, str, str]] = Registry("target", ("targets",), {
     "msccl-xml": (
         "collc.backends.msccl_xml", "MscclXml", "MSCCL-XML for GPU runtimes: msccl, executor (NCCL), rccl",
     ),
@@ -18,4 +21,4 @@ TARGETS: dict[str, tuple[str, str, str]] = {
         "collc.backends.oneccl_xml", "OneCclXml", "oneCCL-XML: threads of steps for CPU ranks over oneCCL",
     ),
     "ir": ("collc.backends.ir_text", "IrText", "the textual IR of the final level"),
-}  # fmt: skip
+})  # fmt: skip

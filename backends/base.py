@@ -1,61 +1,75 @@
-"""What a target is: one frozen class whose fields are its options, like a pass.
+"""The base of targets. A target is one frozen class whose fields are its options, like a pass.
 
-``emit`` turns a Program into files and never changes it; emitting twice gives the same bytes. Limits of the runtime
-are a :class:`Limits`; the driver hands them to the passes as defaults for options of the same name.
+``emit`` turns a Program into files and never changes it; emitting twice gives the same bytes. :class:`Limits` has the
+limits of the runtime. The driver uses them as defaults for options of passes with the same names.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
+from collc.ir.frozen import frozen
 from collc.ir.verify import Report
 
-__all__ = ["Artifact", "Limits", "Target", "Window", "first_difference"]
+if TYPE_CHECKING:
+    from .msccl_xml.published import Published
+
+__all__ = ["Artifact", "Hang", "Limits", "Target", "Window", "first_difference"]
 
 _SHOWN = 100
 
 
-@attrs.frozen
-class Artifact:
-    """One file to be written: a suggested file name, its text, and the target that made it.
+@frozen
+class Hang:
+    """A program hangs in calls of ``from_bytes`` bytes and more; ``why`` names the place and what waits for what."""
 
-    ``label`` tells files of one collective for different sizes apart; ``part`` is what a target that shares its files
-    among collectives (``Target.shared``) makes them of, with the main file. ``model`` is what the text was written
-    from, which :meth:`Target.check` compares with what it reads; it stays in its process.
+    from_bytes: int
+    why: str
+
+
+@frozen
+class Artifact:
+    """One file to be written: a suggested file name, its text, and its target.
+
+    ``label`` distinguishes files of one collective for different sizes. If a target shares its files among collectives
+    (``Target.shared``), the ``part`` of the main file is its input for them. ``model`` is the data that the text was
+    written from. :meth:`Target.check` compares it with what it reads; it stays in its process. ``hangs`` is the hang of
+    large calls, if the program hangs in them.
     """
 
     filename: str
     text: str = attrs.field(repr=False)
     target: str
     label: str = ""
-    part: Any = attrs.field(default=None, repr=False, eq=False)
-    model: Any = attrs.field(default=None, repr=False, eq=False)
+    part: Any = attrs.field(default=None, repr=False, eq=False)  # Any: each target has its own
+    model: object = attrs.field(default=None, repr=False, eq=False)
+    hangs: Hang | None = attrs.field(default=None, repr=False, eq=False)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Artifact, (self.filename, self.text, self.target, self.label, self.part)
+    def __reduce__(self) -> tuple[object, ...]:
+        return Artifact, (self.filename, self.text, self.target, self.label, self.part, None, self.hangs)
 
 
-def first_difference(text: str, wanted: str) -> str:
-    """Return where a text differs from the one that was to be written, and what stands there.
+def first_difference(text: str, expected: str) -> str:
+    """Return the first difference between a text and the ``expected`` one.
 
     >>> first_difference("a b", "a c")
     'line 1 is `a b`, not `a c`'
     """
-    lines = zip_longest(text.splitlines(), wanted.splitlines(), fillvalue="")
+    lines = zip_longest(text.splitlines(), expected.splitlines(), fillvalue="")
     for number, (found, due) in enumerate(lines, 1):
         if found != due:
             return f"line {number} is `{found[:_SHOWN]}`, not `{due[:_SHOWN]}`"
-    return "it differs in its line breaks"
+    return "the line breaks differ"
 
 
-@attrs.frozen
+@frozen
 class Limits:
-    """What a runtime can take; nothing (None) means no limit."""
+    """The limits of a runtime; None means no limit."""
 
     max_threadblocks: int | None = None
     max_steps: int | None = None
@@ -66,10 +80,11 @@ class Limits:
     fused: bool = True
 
 
-@attrs.frozen
+@frozen
 class Window:
-    """The calls that one of several algorithms of a collective is for: ``low`` to ``high`` bytes of the whole vector,
-    both included; without ``high`` there is no largest. ``label`` names algorithm and sizes.
+    """The calls that one of several algorithms of a collective serves: ``low`` to ``high`` bytes of the whole vector.
+
+    Both are inclusive; if ``high`` is None, there is no upper limit. ``label`` names algorithm and sizes.
     """
 
     algorithm: str
@@ -78,11 +93,11 @@ class Window:
     label: str
 
 
-@attrs.frozen
+@frozen
 class Target(ABC):
     """Base of all targets. Subclasses are ``@attrs.frozen`` with typed fields, as passes are.
 
-    ``level`` is what ``emit`` takes: ``Program`` for code, ``Schedule`` for what describes schedules.
+    ``level`` is the input of ``emit``: a ``Program`` for code, a ``Schedule`` for descriptions of schedules.
     ``suffix`` is appended to the input's stem for the default output name.
     """
 
@@ -92,48 +107,69 @@ class Target(ABC):
     level: ClassVar[str] = "program"
     #: whether one set of files holds several algorithms and chooses between them by the size of a call
     selects: ClassVar[bool] = False
+    #: whether a file says if it is for calls in place or out of place, so that a program right for one use is enough
+    says_use: ClassVar[bool] = False
 
     @property
     def limits(self) -> Limits:
+        """The limits of the runtime with these options; by default there are none."""
         return Limits()
 
     @abstractmethod
-    def emit(self, ir: Any) -> Sequence[Artifact]:
-        """Return the files, the main one first; raise CollcError where the target cannot carry the program."""
+    def emit(self, ir: Any) -> Sequence[Artifact]:  # Any: of its ``level``, which the driver checks
+        """Return the files, the main one first; raise CollcError if the target cannot run the program."""
+
+    @classmethod
+    def options_of(cls, published: Published, name: str, given: Mapping[str, object]) -> Mapping[str, object]:
+        """Return the options, by field, that keep what a published file says of itself; none unless a target says else.
+
+        ``name`` is the algorithm's. ``given`` are the options that the user wrote, by field; they decide.
+        """
+        return {}
+
+    def in_chunks_of(self, published: Published) -> Target:
+        """Return the target that writes chunks as large as a published file's, where it can choose."""
+        return self
+
+    @property
+    def reader(self) -> str | None:
+        """The runtime of its files; None if the target has only one."""
+        return None
 
     def within(self, window: Window) -> Target | None:
-        """Return the target for calls of these sizes only, as far as it knows sizes; nothing where it is for none."""
+        """Return the target for calls of these sizes only; None if it serves no such call."""
         return self
 
     def require_stem(self, stem: str) -> None:
-        """Raise CollcError where files that are called so, without their suffixes, would be taken for others."""
+        """Raise CollcError if files with this stem would hide other files, such as headers."""
         return
 
-    def emit_selected(self, parts: Sequence[tuple[Window, Any]]) -> Sequence[Artifact]:
+    def emit_selected(self, parts: Sequence[tuple[Window, Any]]) -> Sequence[Artifact]:  # Any: as for ``emit``
         """Return the files of several algorithms, windows ascending; for targets that ``select``."""
         raise NotImplementedError
 
     @property
     def shared(self) -> str | None:
-        """The stem of the files that all collectives share; nothing where each collective has its own."""
+        """The stem of the files that all collectives share; None if each collective has its own files."""
         return None
 
-    def join(self, made: Sequence[Artifact]) -> Sequence[Artifact]:
+    def join(self, mains: Sequence[Artifact]) -> Sequence[Artifact]:
         """Return the files of several collectives, given the main file of each; for targets that share."""
         raise NotImplementedError
 
     @abstractmethod
-    def check(self, ir: Any, artifacts: Sequence[Artifact]) -> Report:
-        """Read back the files that ``emit`` made of an IR, compare what they say with it, and execute what was read.
+    def check(self, ir: Any, artifacts: Sequence[Artifact]) -> Report:  # Any: as for ``emit``
+        """Read back the files that ``emit`` made of an IR, compare them with it, and execute them.
 
-        A file that says anything else than what was to be emitted fails, even where that would be right by itself;
-        so does a text that the reader does not understand. Never raises for what a file holds.
+        A file with any difference fails, even if it is correct in itself. So does a text that the reader does not
+        understand. It never raises for the contents of a file.
         """
 
+    # Any: as for ``emit``
     def check_selected(self, parts: Sequence[tuple[Window, Any]], artifacts: Sequence[Artifact]) -> Report:
         """Read back the files that ``emit_selected`` made, as :meth:`check` does."""
         raise NotImplementedError
 
-    def check_joined(self, made: Sequence[Artifact], artifacts: Sequence[Artifact]) -> Report:
+    def check_joined(self, mains: Sequence[Artifact], artifacts: Sequence[Artifact]) -> Report:
         """Read back the files that ``join`` made of the main file of each collective, as :meth:`check` does."""
         raise NotImplementedError

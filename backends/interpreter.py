@@ -1,7 +1,7 @@
-"""Executes programs with real numbers: what a runtime would compute, and what it should.
+"""Executes programs with real numbers: the results of a runtime, and the correct results.
 
-Element counts need not be divisible: a vector of E elements is cut in P pieces of which the k-th is elements
-``k * E // P`` to ``(k + 1) * E // P``. Every chunk keeps its length wherever it goes.
+Chunks need not divide the elements: of P chunks of a vector of E elements, chunk k has elements ``k * E // P`` to
+``(k + 1) * E // P``. Every chunk keeps its length wherever it goes.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, NoReturn, TypeAlias
 import attrs
 import numpy as np
 
+from collc.ir.arrays import Array
 from collc.ir.collective import Collective
 from collc.ir.diagnostic import error, nearest
 from collc.ir.layout import Layout, layout, locations
@@ -23,14 +24,12 @@ from collc.ir.verify import Check, Report
 from collc.ir.verify.program import verify_form
 
 __all__ = ["OPERATIONS", "reference", "run"]
-
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Operation: TypeAlias = Callable[[Array, Array], Array]
 
-#: operation -> how two arrays are combined
+#: operation -> function that combines two arrays
 OPERATIONS: dict[str, Operation] = {"sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum}
 
-#: collectives whose vector is cut over the ranks; the others have a block of equal size for every rank
+#: collectives whose chunks divide the whole vector; the others divide each rank's block
 _CUT = frozenset({"allreduce", "reduce", "broadcast"})
 
 
@@ -43,17 +42,16 @@ def run(
     fifo_depth: int | None = None,
     split: int | None = None,
 ) -> list[Array]:
-    """Execute a program and return every rank's output (of length 0 where the collective gives it none).
+    """Execute a program and return every rank's output (of length 0 if the collective gives it none).
 
-    ``inputs`` are one-dimensional arrays of one dtype, one for every rank (None or empty where the
-    collective takes nothing from it): of any length for allreduce, reduce and broadcast (the whole vector),
-    allgather and gather (a rank's block); of N blocks of equal length for reduce-scatter, scatter and
-    alltoall. They are not changed. ``op`` is a name (default: that of the collective) or a function of two
-    arrays. ``fifo_depth`` and ``split`` are those of :func:`collc.ir.machine.execute`, whose order is
-    followed primitive by primitive.
+    ``inputs`` has a one-dimensional array for every rank, all of one dtype; it is None or empty if the collective takes
+    nothing from the rank. Arrays have any length for allreduce, reduce and broadcast (the whole vector), and for
+    allgather and gather (a rank's block). For reduce-scatter, scatter and alltoall they are N blocks of equal length.
+    The function does not change them. ``op`` is a name (default: that of the collective) or a function of two arrays.
+    ``fifo_depth`` and ``split`` are those of :func:`collc.ir.machine.execute`; the run follows its order.
 
-    Raises CollcError where inputs do not fit (C0207), the operation is unknown (C0206), or the program is
-    not well formed, deadlocks, or reads what nobody has written (C0401).
+    Raises CollcError if inputs do not fit (C0207), if the operation is unknown (C0206), or if the program is not well
+    formed, deadlocks, or reads unwritten memory (C0401).
     """
     verify_form(program).require()
     combine = _operation(program.collective.op if op is None else op)
@@ -68,9 +66,9 @@ def run(
 
 
 def reference(collective: Collective, inputs: Sequence[Array | None], op: str | Operation | None = None) -> list[Array]:
-    """Return what every rank's output must be, computed from the definition of the collective alone.
+    """Return the correct output of every rank, from the definition of the collective.
 
-    Takes inputs and gives outputs as :func:`run` does; reduces in the order of ranks.
+    Inputs and outputs are as in :func:`run`. It reduces in the order of ranks.
     """
     combine = _operation(collective.op if op is None else op)
     cut = _Cut.of(collective, 1, inputs)
@@ -109,32 +107,31 @@ def _fail(program: Program, check: str, detail: str) -> NoReturn:
 
 @attrs.frozen
 class _Cut:
-    """How buffers are cut: ``elements`` are those of the whole vector, or of one block where blocks are
-    equal."""
+    """The division of buffers into chunks. ``elements`` counts the whole vector if ``whole``, else one block."""
 
     whole: bool
     shards: int
     chunks: int
     elements: int
-    dtype: Any
+    dtype: np.dtype[Any]  # Any: the dtype of the inputs
 
     @classmethod
     def of(cls, collective: Collective, chunks: int, inputs: Sequence[Array | None]) -> _Cut:
         ranks, whole = collective.num_ranks, collective.kind in _CUT
         if len(inputs) != ranks:
             raise error("C0207", f"{len(inputs)} inputs for {ranks} ranks")
-        given = [_checked(collective, rank, array) for rank, array in enumerate(inputs)]
-        lengths = {len(a) for a in given if a is not None}
+        arrays = [_checked(collective, rank, array) for rank, array in enumerate(inputs)]
+        lengths = {len(a) for a in arrays if a is not None}
         if len(lengths) > 1:
             raise error("C0207", f"inputs have different lengths: {', '.join(map(str, sorted(lengths)))}")
-        kinds = {a.dtype for a in given if a is not None}
-        if len(kinds) > 1:
-            raise error("C0207", f"inputs have different types: {', '.join(sorted(map(str, kinds)))}")
+        dtypes = {a.dtype for a in arrays if a is not None}
+        if len(dtypes) > 1:
+            raise error("C0207", f"inputs have different types: {', '.join(sorted(map(str, dtypes)))}")
         length = lengths.pop()
         blocks = 1 if whole else collective.input_shards
         if length % blocks:
             raise error("C0207", f"an input of {length} elements is not {blocks} blocks of equal size")
-        return cls(whole, ranks, chunks, length // blocks, kinds.pop())
+        return cls(whole, ranks, chunks, length // blocks, dtypes.pop())
 
     def span(self, offset: int) -> slice:
         """Return the elements of the chunk at an offset of an input or output buffer."""
@@ -147,7 +144,7 @@ class _Cut:
 
 
 def _checked(collective: Collective, rank: int, array: Array | None) -> Array | None:
-    """Return the input of a rank, or nothing where the collective takes none from it."""
+    """Return the input of a rank, or None if the collective takes none from it."""
     takes = (collective.input_slots(rank, np.arange(collective.num_shards)) >= 0).any()
     if not takes:
         if array is not None and np.size(array):
@@ -156,7 +153,7 @@ def _checked(collective: Collective, rank: int, array: Array | None) -> Array | 
     if array is None:
         raise error("C0207", f"rank {rank} has no input, but {collective.kind} takes one from it")
     if np.ndim(array) != 1:
-        raise error("C0207", f"the input of rank {rank} has {np.ndim(array)} dimensions; 1 is needed")
+        raise error("C0207", f"the input of rank {rank} has {np.ndim(array)} dimensions, needed 1")
     return np.asarray(array)
 
 
@@ -177,14 +174,14 @@ def _outputs(program: Program, where: Layout, cut: _Cut, memory: list[Array | No
         for address in range(base, base + size):
             value = memory[address]
             if value is None:
-                _fail(program, "postcondition", f"nobody has written {where.name(program, address)}")
+                _fail(program, "postcondition", f"no instruction has written {where.name(program, address)}")
             parts.append(value)
         outputs.append(np.concatenate(parts) if parts else np.zeros(0, cut.dtype))
     return outputs
 
 
 class _Run:
-    """One run: ``memory`` has an array for every address; arrays are replaced, never changed."""
+    """One run: ``memory`` has an array for every address. The run replaces arrays and never changes them."""
 
     def __init__(self, program: Program, where: Layout, memory: list[Array | None], combine: Operation):
         self.program, self.where, self.memory, self.combine = program, where, memory, combine
@@ -196,7 +193,7 @@ class _Run:
         self.opcode = [Opcode(op) for op in program.opcode.tolist()]
 
     def all(self, execution: Execution) -> None:
-        """Do what an execution did, primitive by primitive."""
+        """Repeat an execution, primitive by primitive."""
         for i, primitive in execution.order.tolist():
             size = self.count[i] if execution.split is None else execution.split
             low = primitive * size
@@ -226,6 +223,6 @@ class _Run:
             value = self.memory[address]
             if value is None:
                 name = self.where.name(self.program, address)
-                _fail(self.program, "reads", f"{self.program.place(i)} reads {name}, which nobody has written")
+                _fail(self.program, "reads", f"{self.program.place(i)} reads {name}, which no instruction has written")
             found.append(value)
         return found

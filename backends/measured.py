@@ -1,4 +1,4 @@
-"""What runs measured, over whatever they ran: one row a case, as text, CSV and JSON."""
+"""Results of measured runs over any runtime: one row for each case, as text, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collc.ir.diagnostic import CollcError, Diagnostic
 
 __all__ = ["Row", "RunResult", "csv_text"]
 
-#: what every rank's links carry at least, as a share of M with N ranks: (whole, per rank) M (whole - per rank / N)
+#: the least that the links of every rank carry, M (whole - per_rank / N) with N ranks, as (whole, per_rank)
 _BUS = {
     "allreduce": (2, 2), "allgather": (1, 1), "reduce-scatter": (1, 1), "alltoall": (1, 1), "gather": (1, 1),
     "scatter": (1, 1), "broadcast": (1, 0), "reduce": (1, 0),
@@ -24,10 +24,10 @@ _BUS = {
 class Row:
     """One case. ``bytes`` is M, the whole vector; times are seconds on the slowest rank, one for each repeat.
 
-    ``count`` is the call's argument. ``builtin_times`` are those of the library's own collective, by turns with the
-    others. ``detail`` says what was wrong first, and is empty where everything was right. ``model`` is the time that
-    the cost model predicts for the schedule, ``bound`` the least bandwidth time that any schedule could take on the
-    network (seconds; nothing where links have no numbers).
+    ``count`` is the argument of the call. ``builtin_times`` are those of the library's own collective, alternating with
+    the others. ``detail`` describes the first wrong element, and is empty if all are correct. ``model`` is the time
+    that the cost model predicts for the schedule. ``bound`` is the least bandwidth time of any schedule on the network.
+    Both are seconds, or None if links have no numbers.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Row:
 
     @property
     def correct(self) -> bool:
-        """Whether every element was right on every rank."""
+        """Whether every element was correct on every rank."""
         return not self.detail
 
     @property
@@ -76,7 +76,7 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """How many times as long the library's own took: more than 1 where it is slower."""
+        """The median time of the library's own collective over this one: above 1 if the library is slower."""
         return self.builtin_median / self.median if self.median and self.builtin_median is not None else None
 
     @property
@@ -86,12 +86,13 @@ class Row:
 
     @property
     def busbw(self) -> float | None:
-        """What a rank's links carry at least over the median time, in bytes per second: of an allreduce
-        2 M (N - 1) / N, of its halves and alltoall M (N - 1) / N, of a broadcast or reduce M. It compares collectives
-        of any kind and number of ranks with the same links.
+        """The least that a rank's links carry, over the median time, in bytes per second.
+
+        It is 2 M (N - 1) / N for an allreduce, M (N - 1) / N for its halves and alltoall, M for a broadcast or reduce.
+        It makes collectives of any kind and number of ranks on the same links comparable.
         """
-        whole, less = _BUS[self.kind]
-        return None if self.algbw is None else self.algbw * (whole - less / self.ranks)
+        whole, per_rank = _BUS[self.kind]
+        return None if self.algbw is None else self.algbw * (whole - per_rank / self.ranks)
 
     def as_dict(self) -> dict[str, object]:
         """Return the row for JSON and CSV: times in microseconds, bandwidths in GB/s."""
@@ -109,7 +110,7 @@ class Row:
 
 @attrs.frozen
 class RunResult:
-    """All rows of a run, on ``mpi``, which names itself in the table. ``code`` is the diagnostic of wrong results."""
+    """All rows of a run on ``mpi``, whose text names it in the table. ``code`` is the diagnostic of wrong results."""
 
     mpi: object
     ranks: int
@@ -118,11 +119,11 @@ class RunResult:
 
     @property
     def ok(self) -> bool:
-        """Whether all was right in every case."""
+        """Whether every case was correct."""
         return all(row.correct for row in self.rows)
 
     def require(self) -> None:
-        """Raise ``code`` with one diagnostic for every wrong row."""
+        """Raise ``code`` with one diagnostic for each wrong row."""
         wrong = [
             Diagnostic(
                 self.code,
@@ -136,7 +137,7 @@ class RunResult:
             raise CollcError(wrong)
 
     def table(self) -> str:
-        """Return the rows as text, aligned, times in microseconds; columns without a value are left out."""
+        """Return the rows as aligned text, times in microseconds, without columns that have no value."""
         named = len({row.name for row in self.rows}) > 1
         cells = [_cells(row) for row in self.rows]
         keep = [
@@ -156,7 +157,7 @@ _HEADER = (
     "builtin", "ratio", "model", "bound", "result",
 )  # fmt: skip
 _LEFT = frozenset({0, 3, 4, 5, 15})
-#: the first column that is left out where no row has a value
+#: the first column that is absent if no row has a value
 _OPTIONAL = 11
 
 
@@ -171,7 +172,7 @@ def _cells(row: Row) -> list[str]:
 
 
 def csv_text(results: Sequence[RunResult]) -> str:
-    """Return the rows of all results as CSV, with a line that names the columns (those of :meth:`Row.as_dict`)."""
+    """Return the rows of all results as CSV, with a header line (the keys of :meth:`Row.as_dict`)."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     rows = [{"on": str(result.mpi), **row.as_dict()} for result in results for row in result.rows]

@@ -1,4 +1,4 @@
-"""Commands that are run to their end, of which nothing stays behind where the wait for it is interrupted."""
+"""Runs commands to their end. If an exception interrupts the wait, no process and no file of them remains."""
 
 from __future__ import annotations
 
@@ -6,22 +6,29 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
-from typing import Any
+import tempfile
+from collections.abc import Mapping, Sequence
 
 __all__ = ["run"]
 
 _GRACE_SECONDS = 0.4
 
 
-def run(command: Sequence[str], timeout: float, **options: Any) -> subprocess.CompletedProcess[Any]:
-    """Return status and output of a command that reads nothing; raise what ``subprocess.run`` does.
+def run(
+    command: Sequence[str],
+    timeout: float,
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: str | os.PathLike[str] | None = None,
+) -> subprocess.CompletedProcess[bytes]:
+    """Return status and output of a command without input; raise what ``subprocess.run`` raises.
 
-    It leads a process group, which is ended when the wait ends with an exception: a compiler is a tree of processes.
+    The command leads a process group, because a compiler is a tree of processes. An exception ends the group. The
+    command's folder for temporary files is removed too, because a killed compiler leaves its files behind.
     """
-    with subprocess.Popen(
+    with tempfile.TemporaryDirectory(prefix="collc-tool-", ignore_cleanup_errors=True) as scratch, subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        start_new_session=os.name == "posix", **options,
+        start_new_session=os.name == "posix", env={**(env or os.environ), "TMPDIR": scratch}, cwd=cwd,
     ) as process:  # fmt: skip
         try:
             out, err = process.communicate(timeout=timeout)
@@ -31,8 +38,8 @@ def run(command: Sequence[str], timeout: float, **options: Any) -> subprocess.Co
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
-def _end(process: subprocess.Popen[Any]) -> None:
-    """End the group: a compiler that is asked to removes its own temporary files, one that is killed does not."""
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the group. A compiler removes its temporary files after SIGTERM, but not after SIGKILL."""
     with contextlib.suppress(OSError):
         if os.name != "posix":
             process.kill()

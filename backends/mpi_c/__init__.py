@@ -1,4 +1,4 @@
-"""Program -> C99 over MPI point-to-point, and the means to build and run it here."""
+"""Program -> C99 over MPI point-to-point; builds and runs it on this machine."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Is a C file what was to be emitted? Read it, decode its tables, compare and execute what they say."""
+"""Checks an emitted C file: reads it, decodes its tables, compares them with the program, and executes them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TypeVar
 
 import attrs
 import numpy as np
@@ -27,16 +27,16 @@ __all__ = ["checked", "checked_library"]
 
 
 def checked(listing: Listing, artifacts: Sequence[Artifact]) -> Report:
-    """Return what holds of the source and header of a listing's functions, as they were read back."""
+    """Return the report on the source and header of a listing's functions."""
     first = listing.functions[0].first.collective
     return Report("mpi-c", first.kind, first.num_ranks, tuple(_checks(listing, artifacts)))
 
 
 def _checks(listing: Listing, artifacts: Sequence[Artifact]) -> Iterator[Check]:
-    """Yield the checks in order, up to the one that makes the rest meaningless."""
+    """Yield the checks in order; a failure may end them."""
     names = [f"{listing.prefix}.c", f"{listing.prefix}.h"]
     if [artifact.filename for artifact in artifacts] != names:
-        yield Check("files", False, f"these are {', '.join(a.filename for a in artifacts)}, not {' and '.join(names)}")
+        yield Check("files", False, f"found {', '.join(a.filename for a in artifacts)}, needed {' and '.join(names)}")
         return
     try:
         source = read_source(artifacts[0].text, names[0])
@@ -45,20 +45,20 @@ def _checks(listing: Listing, artifacts: Sequence[Artifact]) -> Iterator[Check]:
     except Unreadable as problem:
         yield Check("reading", False, str(problem))
         return
-    yield Check("reading", True, f"all of the source and the header is understood; the engine is {source.engine}")
+    yield Check("reading", True, f"the reader understands all of source and header; the engine is {source.engine}")
     yield from _source_checks(listing, source, groups)
-    yield _check("header", _other_header(listing, header), "says what the source is")
+    yield _check("header", _other_header(listing, header), "describes the source")
 
 
 def checked_library(listing: Listing, served: Sequence[Served], artifacts: Sequence[Artifact]) -> Report:
-    """Return what holds of the one file of a library for LD_PRELOAD, as it was read back."""
+    """Return the report on the file of a library for LD_PRELOAD."""
     first = listing.functions[0].first.collective
     return Report("mpi-c", first.kind, first.num_ranks, tuple(_library_checks(listing, served, artifacts)))
 
 
 def _library_checks(listing: Listing, served: Sequence[Served], artifacts: Sequence[Artifact]) -> Iterator[Check]:
     if [artifact.filename for artifact in artifacts] != [f"{listing.prefix}.c"]:
-        yield Check("files", False, f"these are {', '.join(a.filename for a in artifacts)}, not {listing.prefix}.c")
+        yield Check("files", False, f"found {', '.join(a.filename for a in artifacts)}, needed {listing.prefix}.c")
         return
     try:
         library = read_library(artifacts[0].text, artifacts[0].filename)
@@ -66,47 +66,47 @@ def _library_checks(listing: Listing, served: Sequence[Served], artifacts: Seque
     except Unreadable as problem:
         yield Check("reading", False, str(problem))
         return
-    yield Check("reading", True, f"all of the source is understood; the engine is {library.source.engine}")
+    yield Check("reading", True, f"the reader understands all of the source; the engine is {library.source.engine}")
     yield from _source_checks(listing, library.source, groups)
-    yield _check("calls", _other_calls(library, served), "are served as they were to be")
+    yield _check("calls", _other_calls(library, served), "the library serves the requested calls")
 
 
 def _other_calls(library: LibraryText, served: Sequence[Served]) -> Iterator[str]:
-    wanted = []
+    expected = []
     for one in served:
         (kind, ranks, root), function = one.calls, one.function
         name, at = comment(function.first.name), -1 if root is None else root
-        wanted.append(ServedCall(kind, ranks, at, int(_twice(function)), *one.sizes, name, function.name))
-    yield from _differ("calls that are served", list(library.served), wanted)
-    yield from _differ("what the first comment says", library.lines, served_lines(wanted))
+        expected.append(ServedCall(kind, ranks, at, int(_twice(function)), *one.sizes, name, function.name))
+    yield from _differ("served calls", list(library.served), expected)
+    yield from _differ("first comment", library.lines, served_lines(expected))
 
 
 def _source_checks(listing: Listing, source: SourceText, groups: list[list[Decoded]]) -> Iterator[Check]:
-    """Yield what holds of a source that was read and decoded."""
-    yield _check("names", _other_names(listing, source, groups), "functions, plans and algorithms have theirs")
-    wanted = [[program for _, program in function.parts] for function in listing.functions]
-    if [len(group) for group in groups] != [len(group) for group in wanted]:
-        yield Check("programs", False, "there are more or fewer algorithms than were to be emitted")
+    """Yield the checks of a decoded source."""
+    yield _check("names", _other_names(listing, source, groups), "functions, plans and algorithms are named alike")
+    expected = [[program for _, program in function.parts] for function in listing.functions]
+    if [len(group) for group in groups] != [len(group) for group in expected]:
+        yield Check("programs", False, "the number of algorithms differs from the emitted one")
         return
-    for number, (one, program) in enumerate(zip(_flat(groups), _flat(wanted), strict=True)):
+    for number, (one, program) in enumerate(zip(_flat(groups), _flat(expected), strict=True)):
         yield from _program_checks(one, program, f"algorithm {number}: " if len(_flat(groups)) > 1 else "")
-    yield _check("tables", _other_numbers(listing.numbers, source.numbers), "have the numbers that were to be written")
+    yield _check("tables", _other_numbers(listing.numbers, source.numbers), "have the emitted numbers")
 
 
-def _program_checks(one: Decoded, wanted: Program, label: str) -> Iterator[Check]:
-    one = attrs.evolve(one, program=_named(one.program, wanted))
+def _program_checks(one: Decoded, expected: Program, label: str) -> Iterator[Check]:
+    one = attrs.evolve(one, program=_completed(one.program, expected))
     report = verify_program(one.program)
     yield from (attrs.evolve(check, name=label + check.name) for check in report.checks)
     if report.ok:
-        yield _check(f"{label}same program", differences(one, wanted), f"{one.program.num_instructions} steps")
+        yield _check(f"{label}same program", differences(one, expected), f"{one.program.num_instructions} steps")
         yield _check(f"{label}allowance", shortages(one), "every step has the slots and sends that it needs")
 
 
-def _named(program: Program, wanted: Program) -> Program:
-    """Return a decoded program with what no C file says of its collective, as far as the file agrees to it."""
-    said, due = program.collective, wanted.collective
-    op = due.op if due.idempotent == said.idempotent and not due.ordered else said.op
-    return attrs.evolve(program, collective=attrs.evolve(said, op=op, size=due.size, dtype=due.dtype))
+def _completed(program: Program, expected: Program) -> Program:
+    """Return a decoded program with the fields of the emitted collective that a C file does not have."""
+    found, due = program.collective, expected.collective
+    op = due.op if due.idempotent == found.idempotent and not due.ordered else found.op
+    return attrs.evolve(program, collective=attrs.evolve(found, op=op, size=due.size, dtype=due.dtype))
 
 
 def _check(name: str, problems: Iterator[str], detail: str) -> Check:
@@ -114,7 +114,10 @@ def _check(name: str, problems: Iterator[str], detail: str) -> Check:
     return Check(name, found is None, detail if found is None else found)
 
 
-def _flat(groups: Sequence[Sequence[Any]]) -> list[Any]:
+T = TypeVar("T")
+
+
+def _flat(groups: Sequence[Sequence[T]]) -> list[T]:
     return [one for group in groups for one in group]
 
 
@@ -126,7 +129,7 @@ def _other_names(listing: Listing, source: SourceText, groups: list[list[Decoded
     yield from _differ("prefix", source.prefix, listing.prefix)
     if source.title is not None:
         yield from _title(source.title, functions)
-    found = [(entry.name, entry.tells, entry.plan) for entry in source.entries]
+    found = [(entry.name, entry.has_algorithm, entry.plan) for entry in source.entries]
     yield from _differ("functions", found, [(f.name, bool(f.windows), n) for n, f in enumerate(functions)])
     yield from _differ("bindings", list(source.kinds), list(dict.fromkeys(plan.kind for plan in source.plans)))
     twice = [plan.twice for plan in source.plans]
@@ -142,19 +145,19 @@ def _twice(function: Function) -> bool:
 
 
 def _bytes_of_a_count(window: Window | None, program: Program) -> int:
-    """Return the bytes of a count, which is one block where MPI counts so, up to which an algorithm is used."""
+    """Return the largest bytes of a count (of a block, for collectives that count blocks) that an algorithm serves."""
     if window is None or window.high is None:
         return 0
     return window.high if is_whole(program.collective) else window.high // program.num_ranks
 
 
-def _differ(what: str, found: object, wanted: object) -> Iterator[str]:
-    if found != wanted:
-        yield f"{what}: found {found}, not {wanted}"
+def _differ(what: str, found: object, expected: object) -> Iterator[str]:
+    if found != expected:
+        yield f"{what}: found {found}, needed {expected}"
 
 
 def _title(title: str, functions: Sequence[Function]) -> Iterator[str]:
-    """Yield where the title of a file is not that of its functions."""
+    """Yield differences between the title of a file and its functions."""
     if len(functions) == 1:
         yield from _other_description(title, functions[0])
     else:
@@ -162,19 +165,19 @@ def _title(title: str, functions: Sequence[Function]) -> Iterator[str]:
 
 
 def _other_description(text: str, function: Function) -> Iterator[str]:
-    """Yield where a description of a function says anything else than what it is."""
-    collective, among, made = function.first.collective, len(function.parts), comment(function.first.scheduler)
-    wanted = {
+    """Yield differences between a description and its function."""
+    collective, among, scheduler = function.first.collective, len(function.parts), comment(function.first.scheduler)
+    expected = {
         "kind": collective.kind, "root": None if collective.root is None else str(collective.root),
         "ranks": str(collective.num_ranks), "among": str(among) if among > 1 else None,
-        "scheduler": made if made and among == 1 else None,
+        "scheduler": scheduler if scheduler and among == 1 else None,
     }  # fmt: skip
-    yield from _differ(f"what `{function.name}` is said to be", described(text), wanted)
+    yield from _differ(f"description of `{function.name}`", described(text), expected)
 
 
-def _other_numbers(wanted: Numbers, found: Numbers) -> Iterator[str]:
-    for name in {**wanted, **found}:
-        column, due = found.get(name), wanted.get(name)
+def _other_numbers(expected: Numbers, found: Numbers) -> Iterator[str]:
+    for name in {**expected, **found}:
+        column, due = found.get(name), expected.get(name)
         if column is None or due is None or len(column) != len(due):
             yield f"`{name}` has another size"
         elif not np.array_equal(column, due):
@@ -186,7 +189,7 @@ def _other_numbers(wanted: Numbers, found: Numbers) -> Iterator[str]:
 
 
 def _other_header(listing: Listing, header: HeaderText) -> Iterator[str]:
-    """Yield where a header says anything else than what the functions are."""
+    """Yield differences between a header and the functions."""
     functions = listing.functions
     yield from _differ("prefix", header.prefix, listing.prefix)
     yield from _title(header.title, functions)
@@ -200,7 +203,7 @@ def _other_header(listing: Listing, header: HeaderText) -> Iterator[str]:
         yield from _differ(f"buffers of `{function.name}`", found.kind, function.kind)
         yield from _differ(f"operations of `{function.name}`", found.op, _operations(function))
         yield from _differ(f"algorithms of `{function.name}`", list(found.algorithms), _sizes(function.windows))
-        yield from _differ(f"`{function.name}_algorithm`", found.tells, bool(function.windows))
+        yield from _differ(f"`{function.name}_algorithm`", found.has_algorithm, bool(function.windows))
 
 
 def _operations(function: Function) -> str | None:

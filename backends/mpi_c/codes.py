@@ -1,4 +1,4 @@
-"""The mistakes that this room reports, for ``collc explain``."""
+"""The paragraphs that ``collc explain`` prints for the codes of the target ``mpi-c``."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ __all__ = ["CODES"]
 CODES: dict[str, str] = {
     "C0701": """no MPI found
 
-Running needs an MPI: its compiler wrapper `mpicc` and its launcher `mpiexec`. They are looked for where `--mpi`
-says (a prefix that has bin/mpicc, or that bin folder), beside the Python that runs collc, and on PATH, in this
-order; both must come from one folder.
+A run needs an MPI: its compiler wrapper `mpicc` and its launcher `mpiexec`. collc looks for them in this order: at
+`--mpi` (a prefix that has bin/mpicc, or that bin folder), beside the Python that runs collc, and on PATH. Both must
+come from one folder.
 
     $ collc run pod.coll
     error: no MPI found: neither `mpicc` nor `mpiexec` is on PATH [C0701]
@@ -18,62 +18,63 @@ Remedy: `pip install 'collc[mpi]'` brings one from a wheel, without root rights;
 packages (Debian: `apt install mpich libmpich-dev`); or name it: `collc run --mpi /opt/openmpi pod.coll`.""",
     "C0702": """the C compiler did not run
 
-`mpicc` is a wrapper around the C compiler it was configured with, and could not start that one.
+`mpicc` is a wrapper around the C compiler of its configuration. It could not start that compiler.
 
-Remedy: install a C compiler (Debian: `apt install gcc`), or tell the wrapper which to use: MPICH_CC=clang for
+Remedy: install a C compiler (Debian: `apt install gcc`), or name one to the wrapper: MPICH_CC=clang for
 MPICH, OMPI_CC=clang for Open MPI, I_MPI_CC=clang for Intel MPI.""",
     "C0703": """the generated C did not compile
 
-`mpicc` refused the generated files; its first messages are shown. Generated C needs a C99 compiler and an MPI of
+`mpicc` refused the generated files. The notes show its first messages. Generated C needs a C99 compiler and an MPI of
 version 3.0 or later.
 
-Remedy: check that the MPI's own programs compile (`mpicc hello.c`). If they do, this is a mistake in collc.""",
+Remedy: check that other MPI programs compile (`mpicc hello.c`). If they do, this is a defect in collc.""",
     "C0704": """this program cannot become MPI-C
 
-The mpi-c target carries every program that verifies both in place and out of place. Refused are programs that
-write to their input (an MPI call must not touch its send buffer), that use more than 32767 channels (a channel is a
-message tag), that move data to a place where chunks have another size, and those that deadlock.
+The mpi-c target takes every program that verifies both in place and out of place. It refuses programs that deadlock,
+that write their input (an MPI call must not write its send buffer), that use more than 32767 channels (a channel is a
+message tag), and that move data to a place where chunks have another size.
 
 Remedy: `collc verify` the program; compile the same collective from a schedule instead of an imported file.""",
     "C0705": """a name that C cannot use
 
-The function's name must be a C identifier, and no keyword, no name of the C library, the system or MPI.
+The function's name must be a C identifier. It must not be a keyword, or a name of the C library, the system or MPI.
 
     $ collc pod.coll -t 'mpi-c{function=free}'
     error: `free` is a name of the C library [C0705]
 
-Remedy: choose another name, e.g. `pod_free`. (Names that collc takes from the collective are changed as needed.)""",
+Remedy: choose another name, e.g. `pod_free`. (collc changes names that it takes from the collective as needed.)""",
     "C0706": """a run did not finish
 
-The launcher reported that a rank died or returned an error, or its output ended early. What the ranks wrote is
-shown.
+The launcher reported that a rank died or returned an error, or its output ended early. The notes show the output of
+the ranks.
 
-Remedy: a rank that was killed may have run out of memory: try smaller sizes (`--size`). If `mpiexec -n 2 hostname`
-fails too, the MPI itself does not work here.""",
+Remedy: a killed rank may have run out of memory: try smaller sizes (`--size`). If `mpiexec -n 2 hostname` fails too,
+the MPI itself does not work here.""",
     "C0707": """a run took longer than its time limit
 
-All processes of the run were stopped. More ranks than cores, large sizes and many repeats take time.
+collc stopped all processes of the run. More ranks than cores, large sizes and many repeats take time.
 
 Remedy: raise `--timeout`, or run fewer sizes, types or operations.""",
     "C0708": """the results are wrong
 
-At least one element, on one rank, was not what the collective promises; the first one of each wrong call is shown.
+At least one element on one rank is not what the collective promises. The message shows the first one of each wrong
+call.
 
-Remedy: the schedule and the program were verified before they ran, so the fault is in the MPI, the compiler or
-collc: try another MPI (`--mpi`).""",
+Remedy: collc verified the schedule and the program before the run, so the fault is in the MPI, the compiler or collc.
+Try another MPI (`--mpi`).""",
     "C0709": """nothing to run
 
-A run needs at least one program, size, element type and operation, and operations that its element types have.
+A run needs at least one program, size, element type and operation. The element types must support the operations.
 
     $ collc run pod.coll --dtype int23
     error: unknown element type `int23` [C0709]
 
-Remedy: element types are int32, int64, float32, float64 and strided (a derived type); operations sum, max, min,
-prod and user (a user-defined one, the only one that strided has).""",
+Remedy: element types are int32, int64, float32, float64 and strided (a derived type). Operations are sum, max, min,
+prod and user (a user-defined one, the only operation of strided).""",
     "C0720": """a function's name and a library
 
-`mpi-c{library=NAME}` puts all collectives that are compiled together into one source and one header, and calls their
-functions NAME_COLLECTIVE. `function` names the one function of a source by itself; both together say two things.
+`mpi-c{library=NAME}` puts all collectives of a compilation into one source and one header, with functions
+NAME_COLLECTIVE. `function` names the only function of a source. The two options contradict each other.
 
     $ collc pod.coll -t 'mpi-c{library=pod,function=sum}'
     error: `function=sum` names the one function, `library=pod` holds several [C0720]
@@ -81,38 +82,34 @@ functions NAME_COLLECTIVE. `function` names the one function of a source by itse
 Remedy: leave one of them out; a collective called `sum` becomes `pod_sum`.""",
     "C0721": """a header that hides another
 
-mpi-c writes a header beside its source, with the same name. One called `string.h` or `mpi.h` would be included in
-place of the system's, by every program that looks for headers in its folder (`-I`); where names of files have no case,
-`String.h` would too.
+mpi-c writes a header beside its source, with the same name. Programs that look for headers in its folder (`-I`) would
+include a header `string.h` or `mpi.h` in place of the system's. On file systems that ignore case the same holds for
+`String.h`.
 
     $ collc pod.coll -t mpi-c -o string.c
 
-Remedy: name the file otherwise, or the collective that it is named after.""",
+Remedy: rename the file, or the collective that gives it its name.""",
     "C0730": """two algorithms for the same calls
 
-A library for unmodified programs chooses by the collective, the number of ranks, the root and the bytes of the
-whole vector.
-Two of its algorithms are for the same calls, so it could not tell which is meant.
+A library for unmodified programs chooses an algorithm by the collective, the number of ranks, the root and the bytes
+of the whole vector. Two of its algorithms serve the same calls, so the choice is ambiguous.
 
     collc compile pod.coll -t 'mpi-c{interpose=true}'
 
-Remedy: leave one out with `--collective`; or divide the sizes among them with the options `min-bytes` and
-`max-bytes` of
-their emits; or let `using auto { sizes: .. }` choose.""",
+Remedy: leave one out with `--collective`; or divide the sizes among them with the options `min-bytes` and `max-bytes`
+of their emits; or let `using auto { sizes: .. }` choose.""",
     "C0731": """options of a library for unmodified programs
 
-`interpose=true` makes a library whose functions are MPI's own, so it takes no `function`. `min-bytes` and
-`max-bytes` say
-which calls it serves, by the bytes of the whole vector, both included; without `interpose` they mean nothing.
+`interpose=true` makes a library whose functions are MPI's own, so it takes no `function`. `min-bytes` and `max-bytes`
+limit the calls that it serves, by the bytes of the whole vector, both included. They need `interpose`.
 
     collc pod.coll -t 'mpi-c{interpose=true,min-bytes=4096,max-bytes=1024}'
 
-Remedy: leave out what does not belong there, and give the smaller size first.""",
+Remedy: leave out the option that does not fit, and give the smaller size first.""",
     "C0732": """a library that could not be linked
 
-The library is compiled by `mpicc`, but linked by the compiler behind it (`mpicc -show` names it; otherwise CC,
-otherwise `cc`),
-so that it is bound to no MPI. That compiler did not run, or refused.
+`mpicc` compiles the library. The compiler behind it links it (`mpicc -show` names that compiler; otherwise CC,
+otherwise `cc`), so the library is bound to no MPI. That compiler did not run, or refused.
 
-Remedy: install it, or set CC. LD_PRELOAD is Linux's; other systems have no such library.""",
+Remedy: install it, or set CC. Only Linux has LD_PRELOAD.""",
 }

@@ -1,4 +1,4 @@
-"""Reading generated text from its beginning to its end: whatever does not stand where it must is refused."""
+"""Reads generated text from beginning to end, and refuses any deviation."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ _SHOWN = 60
 
 
 class Unreadable(Exception):
-    """A text that is not what collc writes; the message says where and what is due there."""
+    """A text that collc would not write. The message names the place and the expected text."""
 
 
 class Cursor:
-    """A place in a text. Everything before it was understood; ``name`` is the text's in messages."""
+    """A place in a text, behind everything understood so far. ``name`` is the name of the text in messages."""
 
     def __init__(self, text: str, name: str):
         self.text, self.name, self.at = text, name, 0
 
     def accept(self, literal: str) -> bool:
-        """Go on past a literal, where it stands here; return whether it does."""
+        """Skip a literal if it is next; return whether it was."""
         if not self.text.startswith(literal, self.at):
             return False
         self.at += len(literal)
         return True
 
     def expect(self, literal: str) -> None:
-        """Go on past a literal; raise Unreadable at the first character that differs."""
+        """Skip a literal; raise Unreadable at the first different character."""
         if not self.accept(literal):
             found = self.text[self.at : self.at + len(literal)]
             same = next((k for k, (a, b) in enumerate(zip(found, literal, strict=False)) if a != b), len(found))
@@ -36,7 +36,7 @@ class Cursor:
             raise self.fail(f"`{_shown(literal[same:])}`")
 
     def match(self, pattern: str, what: str) -> re.Match[str]:
-        """Go on past a match of a regular expression; raise Unreadable where none begins here."""
+        """Skip a match of a regular expression and return it; raise Unreadable if it does not match here."""
         found = _compiled(pattern).match(self.text, self.at)
         if found is None:
             raise self.fail(what)
@@ -44,9 +44,9 @@ class Cursor:
         return found
 
     def fill(self, template: str, holes: dict[str, str], what: str) -> dict[str, str]:
-        """Go on past a template and return what stands in its holes, each a word of it with its regular expression.
+        """Skip a template and return the text of its holes: words of the template with their regular expressions.
 
-        A hole that comes again holds the same again.
+        A repeated hole must have the same text again.
         """
         found = self.match(_filled(template, tuple(holes.items())), what)
         return {name: found[f"h{k}"] for k, name in enumerate(holes)}
@@ -57,10 +57,10 @@ class Cursor:
             raise self.fail("the end of the file")
 
     def fail(self, needed: str) -> Unreadable:
-        """Return the error for what stands here, ready to raise."""
+        """Return the error for the text here, ready to raise."""
         line = self.text.count("\n", 0, self.at) + 1
         found = f"`{_shown(self.text[self.at :][:_SHOWN])}`" if self.at < len(self.text) else "the end of the file"
-        return Unreadable(f"{self.name}, line {line}: {needed} must stand here, found {found}")
+        return Unreadable(f"{self.name}, line {line}: expected {needed}, found {found}")
 
 
 @cache

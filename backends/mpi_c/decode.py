@@ -1,15 +1,15 @@
-"""Tables -> the programs that the engine makes of them, as the engine reads them. Shares nothing with the writer."""
+"""Tables -> the programs that the engine executes. It shares no code with the writer."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import attrs
 import numpy as np
 
+from collc.ir.arrays import Array
 from collc.ir.collective import KINDS, Collective
 from collc.ir.diagnostic import CollcError
 from collc.ir.program import Opcode, Program
+from collc.ir.ragged import owners, starts
 
 from .cursor import Unreadable
 from .numbers import Numbers
@@ -18,19 +18,17 @@ from .scratch import is_whole
 
 __all__ = ["ALWAYS", "IN_PLACE", "Decoded", "decode"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
 #: the bits of a step's code: its opcode, and that it sends a copy, always or in calls in place
 _OPCODE, ALWAYS, IN_PLACE = 15, 16, 32
 
 
 @attrs.frozen(eq=False)
 class Decoded:
-    """One algorithm: what it does, with scratch counted in cells, and what the engine allows it.
+    """One algorithm: its program, with scratch counted in cells, and the allowances of the engine.
 
-    ``copied`` says of each instruction whether it sends a copy (``ALWAYS``, ``IN_PLACE``). The columns of blocks are
-    ``slots``, ``slot_chunks`` and ``sends``. ``first``, ``cell`` and ``held`` are the segments of scratch: where each
-    rank's begin, their first cell, and the chunk in it.
+    ``copied`` has for each instruction whether it sends a copy (``ALWAYS``, ``IN_PLACE``). The columns of blocks are
+    ``slots``, ``slot_chunks`` and ``sends``. ``first``, ``cell`` and ``held`` are the segments of scratch: the first
+    segment of each rank, the first cell of each segment, and the chunk in it.
     """
 
     program: Program
@@ -45,12 +43,12 @@ class Decoded:
 
 
 def decode(source: SourceText) -> list[list[Decoded]]:
-    """Return the algorithms of each collective of a source; raise Unreadable where tables do not fit together."""
+    """Return the algorithms of each collective of a source; raise Unreadable if the tables are inconsistent."""
     numbers = _sized(source)
     algorithm, found = 0, []
     for plan in source.plans:
         if plan.algorithm != algorithm or plan.algorithms < 1:
-            raise Unreadable(f"the algorithms of a plan are {plan.algorithm} and on, but {algorithm} is the next")
+            raise Unreadable(f"the first algorithm of a plan is {plan.algorithm}, needed {algorithm}")
         algorithm += plan.algorithms
         of = range(plan.algorithm, algorithm)
         found.append([_algorithm(numbers, plan, number) for number in of])
@@ -61,23 +59,23 @@ def decode(source: SourceText) -> list[list[Decoded]]:
 
 
 def _require_channels(source: SourceText, found: list[list[Decoded]]) -> None:
-    """Raise Unreadable unless CHANNELS is the number of channels: the tag after them is for copies."""
+    """Raise Unreadable unless CHANNELS is the number of channels: the next tag is for copies."""
     channels = max((one.program.num_channels for group in found for one in group), default=0)
     if channels != source.channels:
         raise Unreadable(f"CHANNELS is {source.channels}, but the blocks have {channels}")
 
 
-# ---- tables that fit together
+# ---- sizes of tables
 
 
 def _sized(source: SourceText) -> Numbers:
-    """Return the tables without the number that stands in an empty one; raise Unreadable for wrong sizes."""
+    """Return the tables, empty ones without their placeholder; raise Unreadable for wrong sizes."""
     ranks = [plan.ranks for plan in source.plans for _ in range(max(plan.algorithms, 0))]
     found = dict(source.numbers)
     rows = sum(ranks)
     algorithms = dict.fromkeys(("algorithm_chunks", "algorithm_bytes", "algorithm_row"), len(ranks))
     _trim(found, {**algorithms, "rank_blocks": rows + 1, "rank_scratch": rows, "rank_segments": rows + 1})
-    if found["algorithm_row"].tolist() != np.cumsum([0, *ranks])[:-1].tolist():
+    if found["algorithm_row"].tolist() != starts(ranks)[:-1].tolist():
         raise Unreadable("`algorithm_row` does not count the ranks of the algorithms")
     blocks = _last(found, "rank_blocks")
     columns = ("send_peer", "recv_peer", "channel", "slots", "slot_chunks", "sends")
@@ -91,7 +89,7 @@ def _sized(source: SourceText) -> Numbers:
 
 
 def _last(numbers: Numbers, name: str) -> int:
-    """Return how many rows a table of beginnings says there are."""
+    """Return the number of rows that a table of beginnings states."""
     column = numbers[name]
     if column[0] != 0 or (np.diff(column) < 0).any():
         raise Unreadable(f"`{name}` does not ascend from 0")
@@ -99,11 +97,11 @@ def _last(numbers: Numbers, name: str) -> int:
 
 
 def _trim(numbers: Numbers, sizes: dict[str, int]) -> None:
-    """Require tables of these sizes. An empty one holds one 0, for C has none without."""
+    """Require tables of these sizes. An empty table has one 0, because C has no empty arrays."""
     for name, size in sizes.items():
         column = numbers[name]
         if len(column) != max(size, 1) or (size == 0 and column[0] != 0):
-            raise Unreadable(f"`{name}` has {len(column)} numbers where {size} are needed")
+            raise Unreadable(f"`{name}` has {len(column)} numbers, needed {size}")
         numbers[name] = column[:size]
 
 
@@ -115,26 +113,26 @@ def _algorithm(numbers: Numbers, plan: PlanRow, number: int) -> Decoded:
     cut, row = int(numbers["algorithm_chunks"][number]), int(numbers["algorithm_row"][number])
     shards = collective.num_shards if is_whole(collective) else 1
     if cut < 1 or cut % shards:
-        raise Unreadable(f"algorithm {number} cuts a count in {cut} chunks, which {shards} shards cannot have")
+        raise Unreadable(f"algorithm {number} cuts a count in {cut} chunks, not a multiple of {shards} shards")
     ranks = slice(row, row + plan.ranks)
-    starts = numbers["rank_blocks"][row : row + plan.ranks + 1]
-    blocks = slice(int(starts[0]), int(starts[-1]))
+    first_blocks = numbers["rank_blocks"][row : row + plan.ranks + 1]
+    blocks = slice(int(first_blocks[0]), int(first_blocks[-1]))
     begin = numbers["block_steps"][blocks.start : blocks.stop + 1]
     steps = slice(int(begin[0]), int(begin[-1]))
-    wait = np.concatenate([[0], np.cumsum(numbers["step_waits"][steps])])
-    waited = numbers["block_waits"][blocks.start : blocks.stop + 1]
-    if (numbers["step_waits"][steps] < 0).any() or (waited - waited[0] != wait[begin - begin[0]]).any():
-        raise Unreadable("`block_waits` does not count the waits of the steps")
+    dep_start = starts(numbers["step_waits"][steps])
+    rows = numbers["block_waits"][blocks.start : blocks.stop + 1]
+    if (numbers["step_waits"][steps] < 0).any() or (rows - rows[0] != dep_start[begin - begin[0]]).any():
+        raise Unreadable("`block_waits` does not count the dependencies of the steps")
     code = numbers["step_code"][steps]
     opcode = code & _OPCODE
     if (code != (opcode | code & (ALWAYS | IN_PLACE))).any() or (opcode >= len(Opcode)).any():
-        raise Unreadable("`step_code` has a code that no step has")
+        raise Unreadable("`step_code` has an unknown code")
     program = Program(
-        collective, cut // shards, numbers["rank_scratch"][ranks], np.repeat(np.arange(plan.ranks), np.diff(starts)),
+        collective, cut // shards, numbers["rank_scratch"][ranks], owners(np.diff(first_blocks)),
         numbers["block_send_peer"][blocks], numbers["block_recv_peer"][blocks], numbers["block_channel"][blocks],
         begin - begin[0], opcode, numbers["step_src_buffer"][steps], numbers["step_src"][steps],
         numbers["step_dst_buffer"][steps], numbers["step_dst"][steps], numbers["step_count"][steps],
-        wait, _waits(numbers, starts, begin, wait, slice(int(waited[0]), int(waited[-1]))),
+        dep_start, _dependencies(numbers, first_blocks, begin, dep_start, slice(int(rows[0]), int(rows[-1]))),
     )  # fmt: skip
     first = numbers["rank_segments"][row : row + plan.ranks + 1]
     segments = slice(int(first[0]), int(first[-1]))
@@ -146,7 +144,7 @@ def _algorithm(numbers: Numbers, plan: PlanRow, number: int) -> Decoded:
 
 
 def _collective(plan: PlanRow) -> Collective:
-    """Return the collective of a plan, with an operation for which its programs are right."""
+    """Return the collective of a plan, with an operation for which its programs are correct."""
     kind = plan.kind.replace("_", "-")
     op = "max" if plan.twice else "sum"
     if kind not in KINDS or plan.ranks < 1 or not -1 <= plan.root < plan.ranks:
@@ -154,21 +152,22 @@ def _collective(plan: PlanRow) -> Collective:
     try:
         found = Collective(kind, plan.ranks, None if plan.root == -1 else plan.root, op=op)
     except CollcError as problem:
-        raise Unreadable(f"a plan is no collective: {problem}") from None
+        raise Unreadable(f"a plan has no collective: {problem}") from None
     if (plan.reduces, plan.twice) != (int(found.reduces), int(bool(plan.twice) and found.reduces)):
         raise Unreadable(f"the plan of {kind} says reduces {plan.reduces} and twice {plan.twice}")
     return found
 
 
-def _waits(numbers: Numbers, starts: Array, begin: Array, wait: Array, waits: slice) -> Array:
-    """Return the instructions that waits are for; ``starts`` are the first blocks of the ranks."""
-    block, step = numbers["wait_block"][waits], numbers["wait_step"][waits]
-    of = np.searchsorted(wait, np.arange(len(block)), side="right") - 1  # the instruction that waits
-    own = np.searchsorted(begin - begin[0], of, side="right") - 1  # its block
-    rank = np.searchsorted(starts - starts[0], own, side="right") - 1
-    named = starts[rank] - starts[0] + block
-    if (block < 0).any() or (named >= starts[rank + 1] - starts[0]).any():
+def _dependencies(numbers: Numbers, first_blocks: Array, begin: Array, dep_start: Array, rows: slice) -> Array:
+    """Return the column ``deps``; ``first_blocks`` are the first blocks of the ranks."""
+    block, step = numbers["wait_block"][rows], numbers["wait_step"][rows]
+    dependent = np.searchsorted(dep_start, np.arange(len(block)), side="right") - 1
+    own = np.searchsorted(begin - begin[0], dependent, side="right") - 1  # the block of the dependent instruction
+    rank = np.searchsorted(first_blocks - first_blocks[0], own, side="right") - 1
+    named = first_blocks[rank] - first_blocks[0] + block
+    if (block < 0).any() or (named >= first_blocks[rank + 1] - first_blocks[0]).any():
         raise Unreadable("`wait_block` names a block that its rank does not have")
     if (step < 0).any() or (step >= begin[named + 1] - begin[named]).any():
         raise Unreadable("`wait_step` names a step that its block does not have")
-    return begin[named] - begin[0] + step
+    place: Array = begin[named] - begin[0] + step
+    return place

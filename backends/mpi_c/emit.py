@@ -1,9 +1,9 @@
-"""The target: one C99 file with tables and engine, and one header; for one collective, or a library of several."""
+"""The target ``mpi-c``: a C99 file with tables and engine, and a header, for one collective or a library of several."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import attrs
 
@@ -28,8 +28,8 @@ class MpiC(Target):
 
     ``NAME.c`` is self-contained C99 (compile it with ``mpicc``), ``NAME.h`` declares the functions: ``NAME`` blocks,
     ``NAME_c`` takes large counts, ``NAME_begin`` and ``NAME_init`` make requests. They are named after the collective,
-    changed where C needs it, unless ``function`` says otherwise. With a ``library`` all collectives that are
-    compiled together become one source and one header of that name, and functions ``LIBRARY_NAME``.
+    changed if C needs it, unless ``function`` names another. With a ``library`` all collectives that are
+    compiled together go into one source and one header of that name, with functions ``LIBRARY_NAME``.
     """
 
     name: ClassVar[str] = "mpi-c"
@@ -38,12 +38,12 @@ class MpiC(Target):
     level: ClassVar[str] = "program"
     selects: ClassVar[bool] = True
 
-    function: str | None = attrs.field(default=None, metadata={"help": "the function's name in C"})
+    function: str | None = attrs.field(default=None, metadata={"help": "name of the C function"})
     library: str | None = attrs.field(
-        default=None, metadata={"help": "one source and header of all collectives, with this name"}
+        default=None, metadata={"help": "one source and one header for all collectives, with this name"}
     )
     interpose: bool = attrs.field(
-        default=False, metadata={"help": "one source for LD_PRELOAD, which serves programs that stay as they are"}
+        default=False, metadata={"help": "one source for LD_PRELOAD, for unmodified programs"}
     )
     min_bytes: int = attrs.field(default=0, metadata={"help": "interpose: the smallest vector served, in bytes"})
     max_bytes: int | None = attrs.field(
@@ -51,54 +51,55 @@ class MpiC(Target):
     )
 
     def emit(self, ir: Program) -> Sequence[Artifact]:
-        return self._written([((None, ir),)])
+        return self._files([((None, ir),)])
 
     def emit_selected(self, parts: Sequence[tuple[Window, Program]]) -> Sequence[Artifact]:
-        """Return one source and header of several algorithms: the function takes that of the call's bytes, the first
-        for smaller calls than any, the last for larger ones; ``NAME_algorithm`` tells which.
+        """Return one source and header of several algorithms. The function chooses one by the bytes of the call.
+
+        Smaller calls than all windows use the first, larger ones the last. ``NAME_algorithm`` returns the choice.
         """
-        return self._written([tuple(parts)])
+        return self._files([tuple(parts)])
 
     @property
     def shared(self) -> str | None:
-        """Return the name of the one source that all collectives of a compile go to, if they do. Raises C0720."""
+        """Return the stem of the source that all collectives share; None if there is none. Raises C0720."""
         if self._interposes():
             return chosen(self.library or INTERPOSED, taken() | interposing())
         if self.library is not None and self.function is not None:
             raise error(
                 "C0720",
-                f"`function={self.function}` names the one function, `library={self.library}` holds several",
-                hint="leave one of them out; functions of a library are called LIBRARY_COLLECTIVE",
+                f"`function={self.function}` names the only function, but `library={self.library}` has several",
+                hint="leave one of them out; the functions of a library have names LIBRARY_COLLECTIVE",
                 exit_status=2,
             )
         return None if self.library is None else chosen(self.library, taken())
 
-    def join(self, made: Sequence[Artifact]) -> Sequence[Artifact]:
-        """Return the library's files, of the main files of its collectives."""
-        return self._written([artifact.part for artifact in made])
+    def join(self, mains: Sequence[Artifact]) -> Sequence[Artifact]:
+        """Return the files of the library, given the main files of its collectives."""
+        return self._files([artifact.part for artifact in mains])
 
     def check(self, ir: Program, artifacts: Sequence[Artifact]) -> Report:
         """Read source and header, decode the tables, compare all with the program, and execute what was decoded.
 
-        A C file does not carry the size of a call, its operation (only whether contributions may count twice), its
-        element type, nor the program's own scratch, which it lays out anew, one cell for one chunk. Everything else
-        is the program's; all text of the file but names and numbers is what collc ships.
+        A C file does not have the size of a call, its operation (only whether contributions may count twice), its
+        element type, or the program's own scratch: it lays out scratch anew, one cell for each chunk. Everything else
+        is the program's. All text except names and numbers is what collc ships.
         """
         return self._checked([((None, ir),)], artifacts)
 
     def check_selected(self, parts: Sequence[tuple[Window, Program]], artifacts: Sequence[Artifact]) -> Report:
         return self._checked([tuple(parts)], artifacts)
 
-    def check_joined(self, made: Sequence[Artifact], artifacts: Sequence[Artifact]) -> Report:
-        return self._checked([artifact.part for artifact in made], artifacts)
+    def check_joined(self, mains: Sequence[Artifact], artifacts: Sequence[Artifact]) -> Report:
+        return self._checked([artifact.part for artifact in mains], artifacts)
 
     def require_stem(self, stem: str) -> None:
         if not self.interpose:
             require_stem(stem)
 
-    # ---- what is written
+    # ---- the files
 
-    def _written(self, collectives: Sequence[Parts]) -> Sequence[Artifact]:
+    def _files(self, collectives: Sequence[Parts]) -> Sequence[Artifact]:
         prefix, functions = self._named(collectives)
         if self.interpose:
             text, listing = listed(prefix, self._served(functions))
@@ -120,7 +121,7 @@ class MpiC(Target):
         return [Served(function, self.min_bytes, self.max_bytes) for function in functions]
 
     def _named(self, collectives: Sequence[Parts]) -> tuple[str, list[Function]]:
-        """Return what names begin with, and the functions of some collectives."""
+        """Return the prefix of names, and the functions of some collectives."""
         first = collectives[0][0][1]
         if self.shared is not None:
             used = taken() | interposing() if self.interpose else taken()
@@ -131,35 +132,36 @@ class MpiC(Target):
         return name, [Function(name, collectives[0])]
 
     def _interposes(self) -> bool:
-        """Whether a library for LD_PRELOAD is wanted; raise C0731 for options that do not fit."""
+        """Return whether the target makes a library for LD_PRELOAD; raise C0731 for options that do not fit."""
         if self.interpose:
             require_range(self.min_bytes, self.max_bytes)
         wrong = "function" if self.interpose and self.function is not None else None
         if not self.interpose and (self.min_bytes or self.max_bytes is not None):
             wrong = "min-bytes" if self.min_bytes else "max-bytes"
         if wrong is not None:
-            what = "has no use with" if self.interpose else "is for"
+            what = "has no use with" if self.interpose else "needs"
             hint = "leave one of them out" if self.interpose else "add `interpose=true`, or leave it out"
-            raise error("C0731", f"`{wrong}` {what} `interpose` of mpi-c", hint=hint, exit_status=2)
+            raise error("C0731", f"option `{wrong}` of mpi-c {what} `interpose`", hint=hint, exit_status=2)
         return self.interpose
 
 
-def _listing(prefix: str, functions: tuple[Function, ...], model: Any) -> Listing:
-    """Return what files of some functions are to be written from: what came along with them, if it is theirs."""
-    known = isinstance(model, Listing) and model.functions == functions
-    return Listing(prefix, functions, model.numbers if known else numbers_of(functions))
+def _listing(prefix: str, functions: tuple[Function, ...], model: object) -> Listing:
+    """Return the listing of some functions: the artifact's ``model`` if it is theirs, else a new one."""
+    if isinstance(model, Listing) and model.functions == functions:
+        return Listing(prefix, functions, model.numbers)
+    return Listing(prefix, functions, numbers_of(functions))
 
 
 def _distinct(prefix: str, names: Iterable[str], taken: frozenset[str] = frozenset()) -> list[str]:
-    """Return names of a library's functions, none of which is another's or one of its forms.
+    """Return distinct names for a library's functions; none is a form of another.
 
     >>> _distinct("pod", ["sum", "wait", "sum_c"])
     ['pod_sum', 'pod_wait_2', 'pod_sum_c_2']
     """
     used = {f"{prefix}_{name}" for name in REQUEST_FORMS}
     found = []
-    for wanted in names:
-        base = identifier(f"{prefix}_{wanted}", taken)
+    for requested in names:
+        base = identifier(f"{prefix}_{requested}", taken)
         name, number = base, 1
         while used & forms(name):
             number += 1

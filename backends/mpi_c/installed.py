@@ -1,8 +1,8 @@
-"""The MPIs that this machine has, and the one that is meant by a name.
+"""The MPIs of this machine, and the one that a name selects.
 
-Wheels put their programs into the environment of the Python that runs collc; where two of them share it, the later one
-has the plain names. Systems with several (Debian's alternatives) name the programs of each ``mpicc.mpich``,
-``mpiexec.openmpi`` and so on.
+Wheels put their programs into the environment of the Python that runs collc. If two wheels share it, the later one has
+the plain names. Systems with several MPIs (Debian's alternatives) have names such as ``mpicc.mpich`` and
+``mpiexec.openmpi``.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from .toolchain import INTEL, MPICH, OPEN_MPI, Mpi, find
 
 __all__ = ["NAMES", "choose", "installed"]
 
-#: names of `--mpi` -> what the launcher calls itself
+#: names of `--mpi` -> vendor that the launcher reports
 NAMES = {"mpich": MPICH, "openmpi": OPEN_MPI, "impi": INTEL}
-#: wheels that bring an MPI of each name
+#: the wheels of each MPI
 _WHEELS = {"mpich": ("mpich",), "openmpi": ("openmpi",), "impi": ("impi-rt", "impi_rt")}
-#: where systems put an MPI that is not on PATH
+#: folders of systems for an MPI that is not on PATH
 _FOLDERS = (
     "/usr/lib64/{name}/bin", "/usr/lib/{name}/bin", "/opt/{name}/bin", "/usr/local/{name}/bin",
     "/opt/intel/oneapi/mpi/latest/bin",
@@ -35,7 +35,7 @@ _FOLDERS = (
 
 @attrs.frozen
 class Suffixed(Mpi):
-    """One of several MPIs of a folder, whose programs have its name as suffix: ``mpicc.openmpi``."""
+    """One of several MPIs in a folder. Its programs have its name as suffix: ``mpicc.openmpi``."""
 
     suffix: str = ""
 
@@ -50,28 +50,30 @@ class Suffixed(Mpi):
         return self.folder / f"mpiexec{self.suffix}"
 
 
-def choose(asked: str | None, environ: Mapping[str, str] | None = None) -> Mpi:
-    """Return the MPI that ``--mpi`` means: a name of :data:`NAMES`, a folder, an ``mpicc``, or nothing (the nearest).
+def choose(requested: str | None, environ: Mapping[str, str] | None = None) -> Mpi:
+    """Return the MPI that ``--mpi`` names: one of :data:`NAMES`, a folder, an ``mpicc``, or None (the first found).
 
-    Plain ``mpicc`` is the nearest too. Raises C0701 where there is none of that name, with those that there are.
+    Plain ``mpicc`` is the first found too. Raises C0701 if there is no such MPI, with a list of those found.
     """
     environ = os.environ if environ is None else environ
-    if asked is None or asked == "mpicc":
+    if requested is None or requested == "mpicc":
         return find(None, environ)
-    if asked not in NAMES:
-        return find(asked, environ)
+    if requested not in NAMES:
+        return find(requested, environ)
     found = []
-    for mpi in installed(asked, environ):
-        if mpi.vendor == NAMES[asked]:
+    for mpi in installed(requested, environ):
+        if mpi.vendor == NAMES[requested]:
             return mpi
         found.append(mpi)
     notes = [f"found: {mpi} in {mpi.folder}" for mpi in found] or ["no other MPI was found either"]
-    hint = f"`pip install {_WHEELS[asked][0]}` brings one (into an environment without another), `--mpi DIR` names one"
-    raise error("C0701", f"no {NAMES[asked]} found beside this Python, on PATH or in /opt", notes=notes, hint=hint)
+    hint = (
+        f"`pip install {_WHEELS[requested][0]}` brings one (into an environment without another), `--mpi DIR` names one"
+    )
+    raise error("C0701", f"no {NAMES[requested]} found beside this Python, on PATH or in /opt", notes=notes, hint=hint)
 
 
 def installed(name: str = "", environ: Mapping[str, str] | None = None) -> Iterator[Mpi]:
-    """Yield the MPIs found, nearest first, those of the wheels and folders of ``name`` before others."""
+    """Yield the MPIs in the order of the search, with the wheels and folders of ``name`` first."""
     environ = os.environ if environ is None else environ
     seen: set[Path] = set()
     for folder in _folders(name, environ):
@@ -83,7 +85,7 @@ def installed(name: str = "", environ: Mapping[str, str] | None = None) -> Itera
 
 def _in_folder(folder: Path, environ: Mapping[str, str]) -> Iterator[Mpi]:
     if _has(folder, ""):
-        with contextlib.suppress(CollcError):  # one that does not run is none
+        with contextlib.suppress(CollcError):  # ignore one that does not run
             yield find(folder, environ)
     for name, vendor in NAMES.items():
         if _has(folder, f".{name}"):
@@ -105,7 +107,7 @@ def _folders(name: str, environ: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _wheel_folders(wheel: str) -> Iterator[Path]:
-    """Yield where an installed wheel put its launcher."""
+    """Yield the folder of the launcher of an installed wheel."""
     try:
         listed = files(wheel) or []
     except PackageNotFoundError:

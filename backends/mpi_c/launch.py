@@ -1,4 +1,4 @@
-"""Running a program under an MPI's launcher, with a limit on its time and its output."""
+"""Runs a program with an MPI's launcher, with limits on its time and its output."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .toolchain import Mpi
 
 __all__ = ["launch"]
 
-#: seconds that a launcher gets to end its ranks before it is killed
+#: seconds for a launcher to end its ranks before collc kills it
 _GRACE_SECONDS = 5.0
-#: the same where somebody waits for us to end
+#: the same after an interrupt
 _INTERRUPTED_SECONDS = 0.6
-#: what is kept of either stream
+#: bytes of each stream that collc keeps
 _MOST_BYTES = 1 << 26
 _SHOWN_LINES = 12
 
@@ -29,8 +29,8 @@ _SHOWN_LINES = 12
 def launch(mpi: Mpi, ranks: int, program: Sequence[str], timeout: float, cwd: Path) -> str:
     """Return what ``program`` printed, run on ``ranks`` ranks.
 
-    Raises C0707 when ``timeout`` seconds have passed, C0706 where a rank died or the launcher failed; whatever
-    happens (an interrupt too), no process of the run stays behind.
+    Raises C0707 after ``timeout`` seconds, C0706 if a rank died or the launcher failed. No process of the run remains,
+    not even after an interrupt.
     """
     command = mpi.command(ranks, program)
     with tempfile.TemporaryFile(dir=cwd) as out, tempfile.TemporaryFile(dir=cwd) as err:
@@ -56,7 +56,7 @@ def launch(mpi: Mpi, ranks: int, program: Sequence[str], timeout: float, cwd: Pa
 
 
 def _stop(process: subprocess.Popen[bytes], seconds: float = _GRACE_SECONDS) -> None:
-    """End the launcher, which ends its ranks; then kill whatever is left of its process group."""
+    """End the launcher, which ends its ranks; then kill the rest of its process group."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGTERM)
@@ -76,7 +76,7 @@ def _too_long(output: str, ranks: int, timeout: float) -> CollcError:
     return error(
         "C0707",
         f"the run on {ranks} ranks took longer than {timeout:g} s and was stopped",
-        notes=[f"{done} cases were finished by then"],
+        notes=[f"{done} cases had finished"],
         hint="raise the time limit, or run fewer sizes, types or repeats",
     )
 

@@ -1,4 +1,4 @@
-"""Names for C: what may be an identifier, and what may stand in a comment."""
+"""Names for C: valid identifiers, and text that is safe in a comment."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _RESERVED = {
     **dict.fromkeys(KEYWORDS, "a keyword of C or C++"),
 }
 
-#: what follows a function's name, and a file's, in the names that come of it
+#: suffixes of the names that follow from the name of a function, and of a file
 _FUNCTION_FORMS = ("c", "begin", "init", "algorithm")
 REQUEST_FORMS = ("request", "operation", "attach", "start", "test", "wait", "waitall", "free")
 
-#: characters of a name that are kept; file names are made of it
+#: the longest name, in characters; file names contain it
 _LONGEST = 100
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def _refusal(name: str, taken: frozenset[str]) -> str | None:
-    """Return why a C function cannot have this name, or nothing where it can."""
+    """Return why a C function cannot have this name, or None if it can."""
     if not _IDENTIFIER.fullmatch(name):
         return "not a C identifier"
     if name.startswith("_"):
@@ -42,7 +42,7 @@ def _refusal(name: str, taken: frozenset[str]) -> str | None:
         return "a name that the generated C uses itself"
     for form in sorted((forms(name) | {f"{name}_{form}" for form in REQUEST_FORMS}) - {name}):
         if form in _RESERVED or form in taken:
-            return f"a name of which `{form}` comes, {_RESERVED.get(form, 'which the generated C uses itself')}"
+            return f"a name that gives `{form}`, {_RESERVED.get(form, 'which the generated C uses itself')}"
     return None
 
 
@@ -52,18 +52,18 @@ def forms(name: str) -> set[str]:
 
 
 def require_stem(stem: str) -> None:
-    """Raise C0721 where a header of this name would be found in place of one of the system's."""
+    """Raise C0721 if a header of this name would hide one of the system's."""
     if stem.casefold() in HEADERS:
         raise error(
             "C0721",
             f"`{stem}.h` would hide the header <{stem.casefold()}.h> from programs that look for headers in its folder",
-            hint=f"name the file otherwise: -o collc_{stem}.c",
+            hint=f"rename the file: -o collc_{stem}.c",
             exit_status=2,
         )
 
 
 def identifier(name: str, taken: frozenset[str]) -> str:
-    """Return ``name`` as the C identifier nearest to it; ``taken`` are names that the generated file uses.
+    """Return the nearest C identifier to ``name``; ``taken`` are names that the generated file uses.
 
     >>> identifier("reduce-scatter", frozenset()), identifier("free", frozenset()), identifier("3d", frozenset())
     ('reduce_scatter', 'collc_free', 'collc_3d')
@@ -75,16 +75,16 @@ def identifier(name: str, taken: frozenset[str]) -> str:
 
 
 def chosen(name: str, taken: frozenset[str]) -> str:
-    """Return a name that the user chose for the function; raise C0705 where C cannot use it."""
+    """Return a name that the user chose for the function; raise C0705 if C cannot use it."""
     refusal = _refusal(name, taken)
     if refusal:
         near = identifier(name, taken)
-        raise error("C0705", f"`{name}` is {refusal}", hint=f"name the function otherwise, e.g. `{near}`")
+        raise error("C0705", f"`{name}` is {refusal}", hint=f"use another name, e.g. `{near}`")
     return name
 
 
 def comment(text: str) -> str:
-    """Return ``text`` as it may stand in a comment of C: printable, one line, nothing that ends the comment.
+    """Return ``text`` made safe for a comment of C: printable, one line, without the end of a comment.
 
     >>> comment("x */ #include")
     'x .. #include'

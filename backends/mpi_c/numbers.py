@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from collc.ir.arrays import fit
+from collc.ir.arrays import Array, fit
 
 from .cursor import Cursor
 
 __all__ = ["Numbers", "read_tables"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 #: tables by name, as 64-bit integers
 Numbers = dict[str, Array]
 
@@ -55,15 +51,15 @@ _GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 
 _NUMBER = "(?:0|-?[1-9][0-9]{0,18})"
 _ROWS = rf"(?:   (?: {_NUMBER},)++\n)++"
-#: numpy takes numbers too large for 64 bits for the largest that is not; from here on Python reads them
+#: numpy reads numbers of more than 64 bits as the largest 64-bit number; from here on Python reads them
 _LARGE = 10**18
 _MOST_IN_LINE = 100
 
 
 def read_tables(cursor: Cursor) -> tuple[int, Numbers]:
-    """Return the number of channels and all tables; raise Unreadable unless they stand as collc writes them.
+    """Return the number of channels and all tables; raise Unreadable unless the text is as collc writes it.
 
-    Types are the narrowest that hold what is in a table, lines as long as they may be.
+    Each type is the narrowest for its table, and each line is as long as the limit allows.
     """
     channels = cursor.match(
         rf"/\* Channels are message tags\. \*/\nenum {{ CHANNELS = ({_NUMBER}) }};\n", "the number of channels"
@@ -88,7 +84,7 @@ def _table(cursor: Cursor, name: str, kind: str) -> Array:
         raise cursor.fail(f"numbers of 64 bits in `{name}`")
     needed = kind or f"{np.dtype(fit(int(values.min()), int(values.max()))).name}_t"
     if declared != needed:
-        raise cursor.fail(f"numbers of type {declared}, which `{name}` says it has, and not of {needed},")
+        raise cursor.fail(f"type {needed} of `{name}`, not {declared},")
     if not _is_wrapped(body):
         raise cursor.fail(f"lines of `{name}` as long as {_MOST_IN_LINE} characters allow")
     cursor.at = after
@@ -96,7 +92,7 @@ def _table(cursor: Cursor, name: str, kind: str) -> Array:
 
 
 def _values(body: str) -> Array | None:
-    """Return the numbers of a table's text, nothing where one has more than 64 bits."""
+    """Return the numbers of a table's text; None if one has more than 64 bits."""
     text = body.rstrip(",\n")
     values = np.fromstring(text, dtype=np.int64, sep=",")
     if -_LARGE < values.min() and values.max() < _LARGE:
@@ -106,7 +102,7 @@ def _values(body: str) -> Array | None:
 
 
 def _is_wrapped(body: str) -> bool:
-    """Return whether no line is too long, and none could have taken the first number of the next."""
+    """Return whether no line is too long, and no line has room for the first number of the next."""
     data = np.frombuffer(body.encode("ascii"), dtype=np.uint8)
     ends = np.flatnonzero(data == ord("\n"))
     length = np.diff(np.concatenate([[-1], ends])) - 1

@@ -1,10 +1,10 @@
-"""What the C engine needs so that every program ends, whatever the MPI does with its sends.
+"""The allowances with which the C engine completes every program, whenever the MPI completes its sends.
 
-A program is right if connections buffer messages; an MPI may complete a send only after the matching receive was
-posted. The engine goes on past a send and only guards what is being sent against writes. Here one execution under
-those rules, with every send as late as the MPI may make it, finds what to allow: slots and sends in flight for each
-block, and the sends that must work on a copy, because the write that overwrites their data stands between them and the
-receive. One execution decides for all: blocks choose nothing by what is ready (see :mod:`collc.ir.machine`).
+A program is correct if connections buffer messages, but an MPI may complete a send only after the matching receive is
+posted. The engine continues after a send and only protects the data in flight against writes. This module executes the
+program once under those rules, with every send completed as late as possible. It finds the slots and the sends in
+flight that each block needs. It also finds the sends that need a copy, because a write of their data must come before
+the receive. One execution suffices: no choice of a block depends on timing (see :mod:`collc.ir.machine`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections import deque
 from collections.abc import Iterable
 
 import attrs
-import numpy as np
 
 from collc.ir.diagnostic import error
 from collc.ir.machine import connections
@@ -21,7 +20,7 @@ from collc.ir.program import Buffer, Opcode, Program
 
 __all__ = ["Allowance", "allowance"]
 
-#: sends in flight that a block may have before it waits; more where the program would not end otherwise
+#: sends in flight of a block before it waits; more only if the program does not end otherwise
 _SENDS = 8
 
 _READY, _RECEIVING, _ARRIVED = 0, 1, 2
@@ -29,7 +28,7 @@ _READY, _RECEIVING, _ARRIVED = 0, 1, 2
 
 @attrs.frozen
 class Allowance:
-    """What each block needs, and which instructions send a copy: always, or in calls in place."""
+    """The needs of each block, and the instructions that send a copy: always, or in calls in place."""
 
     slots: tuple[int, ...]
     slot_chunks: tuple[int, ...]
@@ -39,7 +38,7 @@ class Allowance:
 
 
 def allowance(program: Program) -> Allowance:
-    """Return what the engine must allow ``program``; raise C0704 where the program deadlocks regardless."""
+    """Return what the engine must allow ``program``; raise C0704 if the program deadlocks in any case."""
     plain = _Execution(program, False, frozenset()).run()
     if program.collective.kind not in ("allreduce", "allgather", "alltoall", "reduce", "broadcast"):
         return _combine([plain], plain.copied)
@@ -57,7 +56,7 @@ def _combine(runs: list[_Execution], copied: set[int]) -> Allowance:
 
 
 class _Execution:
-    """One execution with late sends. ``in_place`` lays input over output."""
+    """One execution with sends that complete as late as possible. ``in_place`` puts the input into the output."""
 
     def __init__(self, program: Program, in_place: bool, copied: frozenset[int]):
         self.program, self.copied = program, set(copied)
@@ -94,7 +93,7 @@ class _Execution:
     def _enlarge(self, i: int) -> None:
         self.slot_chunks[self.block[i]] = max(self.slot_chunks[self.block[i]], self.count[i])
 
-    # ---- what the engine decides from one call's buffers
+    # ---- the engine's choices for the buffers of a call
 
     def _leaves_slot(self, i: int) -> bool:
         return self.forwards[i] or i in self.copied
@@ -108,14 +107,14 @@ class _Execution:
     def _takes_slot(self, i: int) -> bool:
         return self._lands_in_slot(i) or (self.is_sent[i] and self._leaves_slot(i))
 
-    def _is_read(self, rank: int, place: tuple[int, int, int]) -> list[int]:
+    def _sends_reading(self, rank: int, place: tuple[int, int, int]) -> list[int]:
         """Return the sends in flight that read a place."""
         return [s for s, source in self.flying[rank].items() if _overlap(source, place)]
 
     # ---- execution
 
     def run(self) -> _Execution:
-        """Execute to the end, allowing more where nothing else can go on."""
+        """Execute to the end; allow more only if all blocks are stalled."""
         ready = list(range(self.program.num_blocks))
         while ready:
             while ready:
@@ -123,7 +122,7 @@ class _Execution:
             ready = self._allow_more()
         stuck = [b for b in range(self.program.num_blocks) if self.at[b] < self.end[b]]
         if stuck:
-            raise error("C0704", f"this program deadlocks: {self.program.place(self.at[stuck[0]])} waits for ever")
+            raise error("C0704", f"this program deadlocks: {self.program.place(self.at[stuck[0]])} waits forever")
         return self
 
     def _advance(self, b: int, woken: list[int]) -> None:
@@ -133,10 +132,10 @@ class _Execution:
                 return
 
     def _obstacle(self, i: int, b: int) -> str:
-        """Return what keeps an instruction from beginning, its dependencies being done."""
+        """Return why an instruction cannot begin although its dependencies are done, or ""."""
         if self.is_sent[i] and self.sending[b] == self.sends[b]:
             return "sends"
-        if self.writes[i] and not self._lands_in_slot(i) and self._is_read(self.rank[b], self.dst[i]):
+        if self.writes[i] and not self._lands_in_slot(i) and self._sends_reading(self.rank[b], self.dst[i]):
             return "read"
         return "slots" if self._takes_slot(i) and self.in_slot[b] == self.slots[b] else ""
 
@@ -158,15 +157,15 @@ class _Execution:
         return True
 
     def _complete(self, i: int, b: int, woken: list[int]) -> bool:
-        if self._write_waits(i, b):
+        if self._is_write_blocked(i, b):
             self.stalled[self.rank[b]].add(b)
             return False
         self._hand_over(i, b, woken)
         return True
 
-    def _write_waits(self, i: int, b: int) -> bool:
+    def _is_write_blocked(self, i: int, b: int) -> bool:
         writes = self.writes[i] and self._lands_in_slot(i)
-        return writes and bool(self._is_read(self.rank[b], self.dst[i]))
+        return writes and bool(self._sends_reading(self.rank[b], self.dst[i]))
 
     def _hand_over(self, i: int, b: int, woken: list[int]) -> None:
         if self._takes_slot(i) and not (self.is_sent[i] and self._leaves_slot(i)):
@@ -181,7 +180,7 @@ class _Execution:
             self._match(self.outward[b], woken)
 
     def _match(self, link: int, woken: list[int]) -> None:
-        """Complete the sends and receives of a connection that have met."""
+        """Complete the matched sends and receives of a connection."""
         while self.sent[link] and self.posted[link]:
             send, receive = self.sent[link].popleft(), self.posted[link].popleft()
             sender, receiver = self.block[send], self.block[receive]
@@ -194,7 +193,7 @@ class _Execution:
             self.stalled[self.rank[sender]].clear()
 
     def _allow_more(self) -> list[int]:
-        """Give stalled blocks what they lack, else free one write by copying what is sent; return who can go on."""
+        """Allow stalled blocks what they lack, else free one write with copies of sends; return what can go on."""
         stalled = sorted(set().union(*self.stalled))
         short = [(b, self._obstacle(self.at[b], b)) for b in stalled if self.phase[b] == _READY]
         limited = [(b, what) for b, what in short if what in ("slots", "sends")]
@@ -204,7 +203,7 @@ class _Execution:
         if limited or not stalled:
             return self._wake([b for b, _ in limited])
         b = stalled[0]
-        for send in self._is_read(self.rank[b], self.dst[self.at[b]]):
+        for send in self._sends_reading(self.rank[b], self.dst[self.at[b]]):
             self._copy_instead(send)
         return self._wake([x for x in stalled if self.rank[x] == self.rank[b]])
 
@@ -224,14 +223,13 @@ class _Execution:
 
 def _traits(program: Program) -> list[list[bool]]:
     """Return for each instruction whether it sends, receives, reads its src and writes its dst."""
-    table = [[op.sends, op.receives, op.reads_src, op.writes_dst] for op in Opcode]
-    return np.array(table)[program.opcode].T.tolist()
+    return [mask.tolist() for mask in (program.sends, program.receives, program.reads_src, program.writes_dst)]
 
 
 def _places(program: Program, in_place: bool, buffer: list[int], offset: list[int]) -> list[tuple[int, int, int]]:
-    """Return (buffer, first, end) for a location of every instruction; in place, input is where output is."""
+    """Return (buffer, first, end) for a location of every instruction; in place, the input is in the output."""
     shifted = program.collective.kind == "allgather"
-    shift = (program.block_rank[program.block].astype(np.int64) * (program.chunks if shifted else 0)).tolist()
+    shift = (program.rank * (program.chunks if shifted else 0)).tolist()
     places = []
     for b, first, s, count in zip(buffer, offset, shift, program.count.tolist(), strict=True):
         if b == Buffer.INPUT and in_place:

@@ -1,7 +1,7 @@
-"""Text -> what it says: the C file and the header that collc writes, and nothing else.
+"""Reads the C file and the header that collc writes, and nothing else.
 
-Tables, names and numbers are read; everything between them is compared with the files that collc ships, the engine by
-its hash. No character of a file is skipped.
+The reader returns tables, names and numbers. It compares all other text with the files that collc ships, the engine by
+its hash. It skips no character.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Documented", "Entry", "HeaderText", "PlanRow", "SourceText", "read_h
 
 _NAME = r"[A-Za-z]\w*"
 _INTEGER = r"(?:0|-?[1-9][0-9]*)"
-#: what :func:`.names.comment` leaves of a text
+#: texts that :func:`.names.comment` returns
 _PHRASE = r"[A-Za-z0-9 _.,:;=+<>(){}\[\]#-]*"
 _BUFFERS = "/* ---- The buffers of a call ---------------------------------------------------------------------- */\n"
 _FORMS = ("", "_c", "_begin", "_init")
@@ -30,7 +30,7 @@ _FORMS = ("", "_c", "_begin", "_init")
 
 @attrs.frozen
 class PlanRow:
-    """A row of the table ``plans``: what is the collective's, not an algorithm's."""
+    """A row of the table ``plans``: the data of a collective, without its algorithms."""
 
     ranks: int
     root: int
@@ -43,17 +43,19 @@ class PlanRow:
 
 @attrs.frozen
 class Entry:
-    """The functions of one collective: their name, whether one tells the algorithm, and the plan that they run."""
+    """The functions of one collective: their name, whether one returns the algorithm, and the plan that they run."""
 
     name: str
-    tells: bool
+    has_algorithm: bool
     plan: int
 
 
 @attrs.frozen(eq=False)
 class SourceText:
-    """What a C file says. ``title`` is of its first comment, where that has one; ``labels`` are the names of its
-    algorithms, where it tells them; ``engine`` is the beginning of the engine's hash.
+    """The contents of a C file.
+
+    ``title`` is that of its first comment, or None. ``labels`` are the names of its algorithms, if a function returns
+    them. ``engine`` is the beginning of the engine's hash.
     """
 
     prefix: str
@@ -69,19 +71,19 @@ class SourceText:
 
 @attrs.frozen
 class Documented:
-    """What a header says of one collective. ``op`` and ``algorithms`` are nothing where it is silent of them."""
+    """The description of one collective in a header. ``op`` is None and ``algorithms`` is empty if they are absent."""
 
     name: str
     description: str
     kind: str
     op: str | None
     algorithms: tuple[str, ...]
-    tells: bool
+    has_algorithm: bool
 
 
 @attrs.frozen
 class HeaderText:
-    """What a header says; ``contents`` are name and description of each of several collectives."""
+    """The contents of a header; ``contents`` has name and description of each of several collectives."""
 
     prefix: str
     title: str
@@ -89,11 +91,11 @@ class HeaderText:
     functions: tuple[Documented, ...]
 
 
-# ---- what is shipped
+# ---- shipped files
 
 
 def shipped(name: str, package: str | None = __package__) -> str:
-    """Return a file that ships with collc, as it is in the generated text: with one line break at its end."""
+    """Return a file that ships with collc, with exactly one line break at its end, as in the generated text."""
     assert package is not None
     return files(package).joinpath(name).read_text(encoding="utf-8").rstrip("\n") + "\n"
 
@@ -103,7 +105,7 @@ def digest(text: str) -> str:
 
 
 def expect_same(cursor: Cursor, text: str) -> None:
-    """Go on past a text of which the hash is compared; raise Unreadable at its first difference."""
+    """Skip a text and compare its hash; raise Unreadable at its first difference."""
     found = cursor.text[cursor.at : cursor.at + len(text)]
     if digest(found) != digest(text):
         cursor.expect(text)
@@ -111,7 +113,7 @@ def expect_same(cursor: Cursor, text: str) -> None:
 
 
 def _signatures(template: str) -> list[str]:
-    """Return the external functions that a C file defines, each on one line.
+    """Return the external functions of a C file, each on one line.
 
     >>> _signatures("static int x(void)\\n{\\n}\\nint NAME(int a,\\n         int b)\\n{\\n}\\n")
     ['int NAME(int a, int b)']
@@ -120,17 +122,20 @@ def _signatures(template: str) -> list[str]:
     return [re.sub(r"\s+", " ", text) for text in found]
 
 
-def declarations(name: str, prefix: str, tells: bool) -> str:
-    """Return the declarations of a collective's functions: those that the shipped files define, a line a half."""
+def declarations(name: str, prefix: str, has_algorithm: bool) -> str:
+    """Return the declarations of a collective's functions in the shipped files, each on two lines."""
     lines = []
-    for signature in [*_signatures(shipped("entry.c")), *(_signatures(shipped("algorithm.c")) if tells else ())]:
+    for signature in [
+        *_signatures(shipped("entry.c")),
+        *(_signatures(shipped("algorithm.c")) if has_algorithm else ()),
+    ]:
         text = signature.replace("NAME", name).replace("PREFIX", prefix)
         lines.append(text.replace("op, ", "op,\n" + " " * (text.index("(") + 1)) + ";")
     return "\n".join(lines)
 
 
 def request_declarations(prefix: str) -> str:
-    """Return the declarations of what all collectives of a file share."""
+    """Return the declarations that all collectives of a file share."""
     lines = [f"{text};".replace("PREFIX", prefix) for text in _signatures(shipped("requests.c"))]
     return "\n".join([f"typedef struct {prefix}_operation *{prefix}_request;", "", *lines])
 
@@ -139,7 +144,7 @@ def request_declarations(prefix: str) -> str:
 
 
 def read_source(text: str, name: str) -> SourceText:
-    """Return what a C file says; raise Unreadable where it is not one that collc writes."""
+    """Return the contents of a C file; raise Unreadable if collc would not write it."""
     cursor = Cursor(text, name)
     found = cursor.fill(shipped("head.c"), {"@NAME@": _NAME, "@WHAT@": _PHRASE}, "the head of the file")
     cursor.expect("\n")
@@ -149,8 +154,9 @@ def read_source(text: str, name: str) -> SourceText:
 
 
 def rest_of_source(cursor: Cursor, prefix: str | None, visibility: str) -> SourceText:
-    """Return what follows the head of a C file, which says the prefix or does not: declarations, tables, engine and
-    functions.
+    """Return the declarations, tables, engine and functions of a C file, after its head.
+
+    If ``prefix`` is None, the declarations give it.
     """
     cursor.expect(f"#if defined(__GNUC__)\n#pragma GCC visibility push({visibility})\n#endif\n")
     if prefix is None:
@@ -166,14 +172,14 @@ def rest_of_source(cursor: Cursor, prefix: str | None, visibility: str) -> Sourc
         kinds.append(found)
     plans, labels = _plans(cursor)
     expect_same(cursor, shipped("requests.c").replace("PREFIX", prefix))
-    entries = tuple(_entry(cursor, prefix, name, tells) for name, tells in declared)
+    entries = tuple(_entry(cursor, prefix, name, has_algorithm) for name, has_algorithm in declared)
     return SourceText(
         prefix, None, entries, channels, numbers, tuple(kinds), plans, labels, digest("\n".join(texts))[:12]
     )
 
 
 def _declared(cursor: Cursor, prefix: str) -> list[tuple[str, bool]]:
-    """Return the collectives that are declared, and whether each has a function that tells its algorithm."""
+    """Return the declared collectives, and whether each has a function that returns its algorithm."""
     cursor.expect(request_declarations(prefix) + "\n")
     found = []
     while not cursor.accept("#if defined(__GNUC__)\n#pragma GCC visibility pop\n#endif\n"):
@@ -185,7 +191,7 @@ def _declared(cursor: Cursor, prefix: str) -> list[tuple[str, bool]]:
 
 
 def _ahead(cursor: Cursor, pattern: str) -> str:
-    """Return the name that stands here, without going on."""
+    """Return the name here, and stay in place."""
     place = cursor.at
     name = cursor.match(pattern, "a declaration")[1]
     cursor.at = place
@@ -193,11 +199,11 @@ def _ahead(cursor: Cursor, pattern: str) -> str:
 
 
 def _declares(cursor: Cursor, name: str, prefix: str) -> bool:
-    """Go on past the declarations of a collective; return whether a function that tells its algorithm is there."""
-    tells = cursor.accept(declarations(name, prefix, True))
-    if not tells:
+    """Skip the declarations of a collective; return whether one of its functions returns its algorithm."""
+    has_algorithm = cursor.accept(declarations(name, prefix, True))
+    if not has_algorithm:
         cursor.expect(declarations(name, prefix, False))
-    return tells
+    return has_algorithm
 
 
 @cache
@@ -207,7 +213,7 @@ def _bindings() -> dict[str, str]:
 
 
 def _binding(cursor: Cursor) -> str | None:
-    """Return the kind of collective whose buffers are bound here, nothing where something else stands."""
+    """Return the kind of collective whose binding is next; None if there is none."""
     for kind, text in _bindings().items():
         if cursor.accept(text):
             cursor.expect("\n")
@@ -229,19 +235,19 @@ def _plans(cursor: Cursor) -> tuple[tuple[PlanRow, ...], tuple[str, ...]]:
     return tuple(rows), tuple(labels)
 
 
-def _entry(cursor: Cursor, prefix: str, name: str, tells: bool) -> Entry:
-    template = shipped("entry.c") + ("\n" + shipped("algorithm.c") if tells else "")
+def _entry(cursor: Cursor, prefix: str, name: str, has_algorithm: bool) -> Entry:
+    template = shipped("entry.c") + ("\n" + shipped("algorithm.c") if has_algorithm else "")
     template = template.replace("NAME", name).replace("PREFIX", prefix)
     cursor.expect("\n")
     found = cursor.fill(template, {"NUMBER": _INTEGER}, f"the functions of `{name}`")
-    return Entry(name, tells, int(found["NUMBER"]))
+    return Entry(name, has_algorithm, int(found["NUMBER"]))
 
 
 # ---- the header
 
 
 def read_header(text: str, name: str) -> HeaderText:
-    """Return what a header says; raise Unreadable where it is not one that collc writes."""
+    """Return the contents of a header; raise Unreadable if collc would not write it."""
     cursor = Cursor(text, name)
     template = shipped("header.h").replace("@AT_ONCE@", _at_once())
     before, after = template.split("@FUNCTIONS@")
@@ -254,7 +260,7 @@ def read_header(text: str, name: str) -> HeaderText:
     found = cursor.fill(before, holes, "the head of the header")
     prefix = found["@NAME@"]
     if found["@PREFIX@"] != prefix or found["@GUARD@"] != f"COLLC_{prefix.upper()}_H":
-        raise Unreadable(f"{name}: not all names of the header are made of `{prefix}`")
+        raise Unreadable(f"{name}: some names of the header do not begin with `{prefix}`")
     cursor.expect(request_declarations(prefix).rstrip("\n") + middle)
     functions = [_documented(cursor, prefix)]
     while not cursor.accept(after):
@@ -266,7 +272,7 @@ def read_header(text: str, name: str) -> HeaderText:
 
 
 def _at_once() -> str:
-    """Return how many calls are carried out at a time, in the word that the header has for the macro's number."""
+    """Return the number of calls that run at a time, as the word that the header has for the macro's number."""
     found = re.search(r"#define COLLC_AT_ONCE (\d+)", shipped("head.c"))
     words = ["none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
     return words[int(found[1])] if found is not None and int(found[1]) < len(words) else "@AT_ONCE@"
@@ -276,20 +282,20 @@ def _documented(cursor: Cursor, prefix: str) -> Documented:
     head = cursor.match(rf"/\* ({_NAME}): ({_PHRASE})\.\n \*\n", "the description of a function")
     name = head[1]
     kind = _described_buffers(cursor)
-    op, algorithms, tells = None, list[str](), False
+    op, algorithms, has_algorithm = None, list[str](), False
     if found := _optional(cursor, rf" \*\n \* op: ({_PHRASE})\.\n"):
         op = found[1]
     if cursor.accept(" *\n * The bytes of the whole vector (all ranks' blocks together) choose the algorithm:\n"):
-        tells = True
+        has_algorithm = True
         while found := _optional(cursor, rf" \*   ((?:up to {_INTEGER} bytes|larger calls):{_PHRASE})\n"):
             algorithms.append(found[1].rstrip())
-    says = ("blocking", "the same for counts of any size", "nonblocking: returns at once, see test and wait",
-            "persistent: start begins the call, as often as wanted")  # fmt: skip
-    cursor.expect(" *\n" + "".join(f" *   {name}{form}: {text}\n" for form, text in zip(_FORMS, says, strict=True)))
-    if tells:
+    forms = ("blocking", "the same for counts of any size", "nonblocking: returns at once, see test and wait",
+             "persistent: start begins the call, as often as wanted")  # fmt: skip
+    cursor.expect(" *\n" + "".join(f" *   {name}{form}: {text}\n" for form, text in zip(_FORMS, forms, strict=True)))
+    if has_algorithm:
         cursor.expect(f" *   {name}_algorithm: the one of a call, or NULL where the arguments make no sense\n")
-    cursor.expect(" */\n" + declarations(name, prefix, tells) + "\n")
-    return Documented(name, head[2], kind, op, tuple(algorithms), tells)
+    cursor.expect(" */\n" + declarations(name, prefix, has_algorithm) + "\n")
+    return Documented(name, head[2], kind, op, tuple(algorithms), has_algorithm)
 
 
 def _optional(cursor: Cursor, pattern: str) -> re.Match[str] | None:
@@ -299,13 +305,13 @@ def _optional(cursor: Cursor, pattern: str) -> re.Match[str] | None:
 
 
 def _described_buffers(cursor: Cursor) -> str:
-    """Return the kind of collective whose buffers are described here, as the comment of its binding does."""
+    """Return the kind of collective whose buffers are described here, in the words of its binding."""
     for kind, text in _bindings().items():
         comment = text[: text.index("*/")].removeprefix("/*")
         lines = [line.strip().removeprefix("*").strip() for line in comment.strip().splitlines()]
         if cursor.accept("".join(f" * {line}\n" for line in lines)):
             return kind
-    raise cursor.fail("what the buffers are")
+    raise cursor.fail("a description of the buffers")
 
 
 # ---- descriptions
@@ -318,7 +324,7 @@ _DESCRIPTION = re.compile(
 
 
 def described(text: str) -> dict[str, str | None]:
-    """Return what a description says: kind, root, ranks, number of algorithms or scheduler, as texts.
+    """Return the fields of a description as texts: kind, root, ranks, number of algorithms or scheduler.
 
     >>> described("reduce at rank 2 for communicators of 4 ranks, scheduled by bfb")["root"]
     '2'
@@ -328,5 +334,5 @@ def described(text: str) -> dict[str, str | None]:
 
 
 def title_of(descriptions: Sequence[str]) -> str:
-    """Return the title of a file of collectives that are described so."""
+    """Return the title of a file of collectives with these descriptions."""
     return descriptions[0] if len(descriptions) == 1 else f"{len(descriptions)} collectives"

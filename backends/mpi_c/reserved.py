@@ -1,4 +1,4 @@
-"""Names that C, C++, the C library, POSIX and MPI have: a file or function of that name would stand in for theirs.
+"""Names of C, C++, the C library, POSIX and MPI. A file or function with such a name would replace theirs.
 
 From the standards (C89 to C23, C++98 to C++23, POSIX.1-2024 with the names it removed) and the GNU C library's headers.
 """
@@ -17,13 +17,13 @@ throw true try typedef typeid typename typeof typeof_unqual union unsigned using
 xor xor_eq
 """
 
-#: Macros that compilers define by themselves.
+#: Macros that compilers define.
 _PREDEFINED = """
 linux unix i386 i486 i586 i686 sun sparc mips sgi hpux hppa vax m68k
 """
 
-# External names that a program may have linked: defining one of them would replace it for everybody, the MPI included.
-# Types and macros, which would make the header unreadable where theirs came first.
+# External names that a program may link: a definition would replace them in the whole program, also for the MPI.
+# Types and macros: with their headers first, ours would not compile.
 _LIBRARY = """
 a64l abort abs accept accept4 access acct acos acosf acosh acoshf acoshl acosl ACTION active_reg_t addmntent
 addseverity adjtime adjtimex advance AF_DECnet aio_cancel aio_cancel64 aio_error aio_error64 aio_fsync aio_fsync64
@@ -310,7 +310,7 @@ wctype_l wctype_t wcwidth WEOF WINT_MAX WINT_MIN wint_t WINT_WIDTH wmemchr wmemc
 wordexp wordexp_t wordfree wprintf write writev wscanf y0 y0f y0l y1 y1f y1l yield yn ynf ynl
 """
 
-#: Headers, without `.h`; where names of files have no case, `String.h` is `string.h`.
+#: Headers, without `.h`; file systems that ignore case read `String.h` as `string.h`.
 _HEADERS = """
 aio alloca assert byteswap complex cpio crypt ctype devctl dirent dlfcn elf endian err errno error execinfo fcntl
 features fenv float fmtmsg fnmatch ftw getopt glob grp iconv inttypes iso646 langinfo libgen libintl limits link

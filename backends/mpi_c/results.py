@@ -1,4 +1,4 @@
-"""What the driver prints, read: one row a case."""
+"""Reads the output of the driver: one row for each case."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .toolchain import Mpi
 
 __all__ = ["DTYPES", "OPS", "Row", "RunResult", "counts_for", "parse", "vector_elements"]
 
-#: element types that runs have, and their bytes; ``strided`` is a derived type with gaps
+#: element types of runs, and their bytes; ``strided`` is a derived type with gaps
 DTYPES = {"int32": 4, "int64": 8, "float32": 4, "float64": 8, "strided": 8}
-#: operations that runs have; ``user`` is a user-defined one, and the only one for ``strided``
+#: operations of runs; ``user`` is a user-defined one, and the only one of ``strided``
 OPS = ("sum", "max", "min", "prod", "user")
 
 _WHOLE = frozenset({"allreduce", "broadcast", "reduce"})
@@ -27,12 +27,12 @@ _ROW = re.compile(
 
 
 def vector_elements(collective: Collective, count: int) -> int:
-    """Return the elements of the whole vector (of all shards together) in a call with ``count``."""
+    """Return the elements of the whole vector (all shards together) in a call with ``count``."""
     return count if collective.kind in _WHOLE else count * collective.num_ranks
 
 
 def counts_for(collective: Collective, sizes: Iterable[int], dtype: str) -> list[int]:
-    """Return the count arguments for vectors of these many bytes (M), rounded down to what divides.
+    """Return the count arguments for vectors of these sizes (M, in bytes), rounded down.
 
     >>> counts_for(Collective("allgather", 4), [64], "float32"), counts_for(Collective("allreduce", 4), [64], "float32")
     ([4], [16])
@@ -42,7 +42,7 @@ def counts_for(collective: Collective, sizes: Iterable[int], dtype: str) -> list
 
 
 def parse(output: str, mpi: Mpi, collectives: Mapping[str, Collective]) -> RunResult:
-    """Return the rows that the driver printed, ``collectives`` by function name; raise C0706 where the end misses."""
+    """Return the driver's rows, with ``collectives`` by function name; raise C0706 if the output is incomplete."""
     rows = [_row(match, collectives) for match in map(_ROW.match, output.splitlines()) if match]
     end = re.search(r"^collc-end cases=(\d+)$", output, re.MULTILINE)
     if end is None or int(end[1]) != len(rows):

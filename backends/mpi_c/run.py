@@ -1,4 +1,4 @@
-"""Programs -> a checked, timed run on this machine's MPI."""
+"""Programs -> a checked and timed run on this machine's MPI."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .toolchain import Mpi, compile_c, find
 
 __all__ = ["Cases", "build", "emit_all", "execute", "run"]
 
-#: elements of the vector in the largest case of a run that names none
+#: elements of the vector in the largest default case
 _LARGE = 1_000_000
 
 _KINDS = {
@@ -35,7 +35,7 @@ _KINDS = {
 
 @attrs.frozen
 class Cases:
-    """What a run calls: every program with every count, type, operation (where it reduces) and placement."""
+    """The calls of a run: every program with every count, type, operation (if it reduces) and placement."""
 
     counts: tuple[int, ...]
     dtypes: tuple[str, ...] = ("float32",)
@@ -50,20 +50,20 @@ class Cases:
         _require_known(self.ops, OPS, "operation")
         wrong = [n for n in self.counts if not 0 <= n < 2**31]
         if wrong:
-            raise error("C0709", f"count {wrong[0]} is not one that MPI can take: 0 to {2**31 - 1}", exit_status=2)
+            raise error("C0709", f"a count of MPI must be 0 to {2**31 - 1}, found {wrong[0]}", exit_status=2)
         if self.repeats < 1:
             raise error("C0709", f"a run needs at least 1 repeat, found {self.repeats}", exit_status=2)
         if self.warmup < 0:
-            raise error("C0709", f"a run cannot warm up for {self.warmup} calls", exit_status=2)
+            raise error("C0709", f"the number of warm-up calls must be at least 0, found {self.warmup}", exit_status=2)
         if not (self.counts and self.dtypes and self.in_place):
             missing = "count" if not self.counts else "placement" if self.dtypes else "element type"
             raise error("C0709", f"nothing to run: no {missing} given", exit_status=2)
 
     def require_for(self, collectives: Iterable[Collective]) -> None:
-        """Raise C0709 where a collective that reduces has no operation for any of the types."""
+        """Raise C0709 if a collective that reduces has no operation for any of the types."""
         legal = any(d != "strided" or op == "user" for d in self.dtypes for op in self.ops)
         if not legal and any(c.reduces for c in collectives):
-            what = "the type `strided` has no operation but `user`" if self.ops else "no operation given"
+            what = "the only operation of the type `strided` is `user`" if self.ops else "no operation given"
             raise error("C0709", f"nothing to run: {what}", exit_status=2)
 
     def arguments(self, names: Iterable[str], seconds: float) -> list[str]:
@@ -97,13 +97,12 @@ def run(
     timeout: float = 300.0,
     flags: Sequence[str] = (),
 ) -> RunResult:
-    """Emit, compile and run programs of one number of ranks; every element on every rank is checked.
+    """Emit, compile and run programs with equal numbers of ranks, and check every element on every rank.
 
-    ``sizes`` are counts as the MPI calls define them (:func:`~.results.counts_for` has bytes); where none are given,
-    some from nothing to a vector of a million elements, and those where a function of several programs changes from
-    one to the next. ``warmup`` calls of each case are not timed. ``compare`` times the MPI's own
-    collective too, by turns with the one that is tried.
-    Wrong results are rows that are not ``correct``; everything that prevents a run is a CollcError (C0701 .. C0709).
+    ``sizes`` are counts as the MPI calls define them (:func:`~.results.counts_for` converts bytes). By default they
+    range from 0 to a vector of a million elements, and include those at which a function changes its program.
+    ``warmup`` calls of each case are not timed. ``compare`` also times the MPI's own collective, alternating.
+    Wrong results are rows that are not ``correct``. Everything that prevents a run is a CollcError (C0701 .. C0709).
     """
     programs = [programs] if isinstance(programs, (Program, Selected)) else list(programs)
     dtypes = tuple(dtypes)
@@ -118,7 +117,7 @@ def run(
 
 
 def _default_counts(programs: Sequence[Program | Selected], dtypes: Sequence[str]) -> tuple[int, ...]:
-    """Return counts from nothing, fewer than ranks and odd ones to one whose vector has a million elements."""
+    """Return counts from 0 to a vector of a million elements; some are odd, some smaller than the number of ranks."""
     most = max((vector_elements(p.collective, 1) for p in programs), default=1)
     edges = [count for p in programs if isinstance(p, Selected) for count in p.edges(dtypes)]
     return tuple(dict.fromkeys((0, 1, 7, 1000, _LARGE // most, *edges)))
@@ -130,13 +129,13 @@ def _source(program: Program | Selected, function: str | None = None) -> Artifac
 
 
 def emit_all(programs: Sequence[Program | Selected]) -> dict[str, tuple[Collective, Artifact]]:
-    """Return the C file of each program by the function's name, names made distinct."""
+    """Return the C file of each program by its function's name. The names are distinct."""
     if not programs:
         raise error("C0709", "nothing to run: no program given", exit_status=2)
     ranks = sorted({p.num_ranks for p in programs})
     if len(ranks) > 1:
         found = ", ".join(map(str, ranks))
-        raise error("C0709", f"one run has one number of ranks, found programs of {found}", exit_status=2)
+        raise error("C0709", f"all programs of a run need one number of ranks, found {found}", exit_status=2)
     if len(programs) > _MOST_PROGRAMS:
         raise error("C0709", f"one run has at most {_MOST_PROGRAMS} programs, found {len(programs)}", exit_status=2)
     result: dict[str, tuple[Collective, Artifact]] = {}
@@ -155,7 +154,7 @@ def emit_all(programs: Sequence[Program | Selected]) -> dict[str, tuple[Collecti
 
 _MOST_PROGRAMS = 256
 
-#: names of the driver's own that have external linkage or clash with what its table declares
+#: the driver's own names with external linkage, or used by its table
 _DRIVER_NAMES = frozenset({"collective", "algorithm", "algorithms"})
 
 
@@ -174,7 +173,7 @@ def build(
 
 
 def execute(mpi: Mpi, binary: Path, collectives: Mapping[str, Collective], cases: Cases, timeout: float) -> RunResult:
-    """Run a built driver once, for all or some of its programs (by function name), and return what it found."""
+    """Run a built driver once, for all or some of its programs (by function name), and return its rows."""
     ranks = next(iter(collectives.values())).num_ranks
     output = launch(mpi, ranks, [str(binary), *cases.arguments(collectives, timeout + 30)], timeout, binary.parent)
     return parse(output, mpi, collectives)

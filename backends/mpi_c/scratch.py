@@ -1,41 +1,39 @@
-"""Where scratch chunks lie when chunks differ in size.
+"""The layout of scratch for chunks of different sizes.
 
-A count of elements is cut in chunks that differ by at most one element, so a chunk's size depends on which chunk of
-the vector it is. Input and output are the vector itself; in scratch a program puts any chunk anywhere. Here every
-access to scratch learns which chunks it moves, and scratch is laid out anew in *segments*: chunks that follow each
-other in the vector and in scratch stay side by side, so every access is one contiguous run of elements for any count.
+The chunks of a count differ by at most one element, so the size of a chunk depends on its place in the vector. Input
+and output are the vector itself, but in scratch a program may put any chunk anywhere. This module finds the chunks of
+every access to scratch, and lays scratch out anew in *segments*. Chunks that are consecutive in the vector and in
+scratch stay side by side, so every access is one contiguous run of elements for any count.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import attrs
 import numpy as np
 
+from collc.ir.arrays import Array
 from collc.ir.collective import Collective
 from collc.ir.diagnostic import error
+from collc.ir.editing import cut, shifted
 from collc.ir.machine import execute, partners
-from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
+from collc.ir.program import Buffer, Program
+from collc.ir.ragged import first_of_group, group_starts, nth, nth_in_group, owners, starts
 
 __all__ = ["Segments", "is_whole", "lay_out", "span"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
-#: collectives whose count is that of the whole vector; the others count the elements of one rank's block
+#: collectives with the count of the whole vector; the others count one rank's block
 _WHOLE = frozenset({"allreduce", "broadcast", "reduce"})
-
-_READS = np.array([op.reads_src for op in Opcode])
-_WRITES = np.array([op.writes_dst for op in Opcode])
 
 
 def is_whole(collective: Collective) -> bool:
-    """Return whether the count of a call is that of the whole vector, not of one rank's block."""
+    """Return whether a call counts the whole vector, not one rank's block."""
     return collective.kind in _WHOLE
 
 
 def span(program: Program) -> int:
-    """Return into how many chunks ``count`` elements of the call are cut."""
+    """Return the number of chunks in the count of a call."""
     shards = program.collective.num_shards if program.collective.kind in _WHOLE else 1
     return shards * program.chunks
 
@@ -45,7 +43,7 @@ class Segments:
     """Runs of scratch cells that hold consecutive chunks, sorted by rank and ``cell``, the first cell of the run.
 
     Segments of rank r are rows ``first[r]`` .. ``first[r+1]``; ``chunk`` is the chunk (of ``span``) in the first cell;
-    ``cells[r]`` is how many cells rank r needs.
+    ``cells[r]`` is the number of cells of rank r.
     """
 
     first: Array
@@ -57,48 +55,48 @@ class Segments:
 def lay_out(program: Program) -> tuple[Program, Segments]:
     """Return the program with its scratch offsets renumbered to cells of the segments returned with it.
 
-    Instructions whose chunks do not follow each other in the vector are split where they do not, messages alike at
-    both ends. Raises C0704 where a message's chunks have other sizes at the receiver than at the sender.
+    It splits instructions between chunks that are not consecutive in the vector, and messages equally at both ends.
+    Raises C0704 if the chunks of a message have other sizes at the receiver than at the sender.
     """
     chunk, row = _contents(program)
     same = row[1:] == row[:-1]
     jump = same & (chunk[1:] != (chunk[:-1] + 1) % span(program))
     if jump.any():
         program = _split(program, row, np.concatenate([[False], jump]))
-        row = np.repeat(np.arange(program.num_instructions), program.count.astype(np.int64))
-    first = chunk[np.searchsorted(row, np.arange(program.num_instructions))] if len(chunk) else chunk
+        row = owners(program.count)
+    # a nop has no chunk; the last instruction may be one
+    first = np.append(chunk, 0)[group_starts(row, program.num_instructions)[:-1]]
     return _renumber(program, first)
 
 
-# ---- which chunks an instruction moves
+# ---- the chunks of an instruction
 
 
 def _contents(program: Program) -> tuple[Array, Array]:
-    """Return the chunk (of ``span``) of everything moved, and the instruction that moves it, in row order."""
+    """Return every moved chunk (of ``span``), and the instruction that moves it, in row order."""
     count = program.count.astype(np.int64)
-    row = np.repeat(np.arange(len(count)), count)
-    nth = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
-    reads = _READS[program.opcode] & (program.src_buffer != Buffer.SCRATCH)
-    writes = _WRITES[program.opcode] & (program.dst_buffer != Buffer.SCRATCH)
+    row, inside = owners(count), nth(count)
+    reads = program.reads_src & (program.src_buffer != Buffer.SCRATCH)
+    writes = program.writes_dst & (program.dst_buffer != Buffer.SCRATCH)
     src, dst = program.src_offset.astype(np.int64), program.dst_offset.astype(np.int64)
     offset = np.where(reads, src, np.where(writes, dst, -1))
-    chunk = np.where(offset[row] >= 0, (offset[row] + nth) % span(program), -1)
+    chunk = np.where(offset[row] >= 0, (offset[row] + inside) % span(program), -1)
     if (chunk < 0).any():
         chunk = _through_scratch(program, chunk)
     _check_messages(program, chunk)
     both = (reads & writes)[row]
-    _require(program, row[both & (chunk != (dst[row] + nth) % span(program))])
+    _require(program, row[both & (chunk != (dst[row] + inside) % span(program))])
     return chunk, row
 
 
 def _through_scratch(program: Program, chunk: Array) -> Array:
-    """Complete ``chunk`` for instructions that touch nothing but scratch: execute, remembering what lies where."""
+    """Complete ``chunk`` for instructions that use only scratch: execute the program and track what scratch holds."""
     known = chunk.tolist()
-    start = np.concatenate([[0], np.cumsum(program.count.astype(np.int64))]).tolist()
-    rank = program.block_rank[program.block].tolist()
+    start = starts(program.count).tolist()
+    rank = program.rank.tolist()
     cells = [[-1] * int(n) for n in program.scratch]
-    reads = (_READS[program.opcode] & (program.src_buffer == Buffer.SCRATCH)).tolist()
-    writes = (_WRITES[program.opcode] & (program.dst_buffer == Buffer.SCRATCH)).tolist()
+    reads = program.uses("src", Buffer.SCRATCH).tolist()
+    writes = program.uses("dst", Buffer.SCRATCH).tolist()
     src, dst, source = program.src_offset.tolist(), program.dst_offset.tolist(), partners(program).tolist()
     for i in execute(program).finished.tolist():
         a, b = start[i], start[i + 1]
@@ -116,61 +114,46 @@ def _through_scratch(program: Program, chunk: Array) -> Array:
 
 
 def _check_messages(program: Program, chunk: Array) -> None:
-    """Require that what arrives has the sizes of what was sent."""
+    """Require that received chunks have the sizes of the sent ones."""
     count = program.count.astype(np.int64)
-    start = np.cumsum(count) - count
+    start = starts(count)
     sender = partners(program)
     receives = np.flatnonzero(sender >= 0)
     _require(program, receives[count[receives] != count[sender[receives]]])
-    row = np.repeat(receives, count[receives])
-    nth = np.arange(len(row)) - np.repeat(np.cumsum(count[receives]) - count[receives], count[receives])
-    _require(program, row[chunk[start[row] + nth] != chunk[start[sender[row]] + nth]])
+    row, inside = np.repeat(receives, count[receives]), nth(count[receives])
+    _require(program, row[chunk[start[row] + inside] != chunk[start[sender[row]] + inside]])
 
 
-def _require(program: Program, wrong: Any) -> None:
+def _require(program: Program, wrong: Sequence[int] | Array) -> None:
     if len(wrong):
         raise error(
             "C0704",
             f"{program.place(int(wrong[0]))} puts a chunk where a chunk of another size belongs",
-            notes=["chunks of a vector differ in size where its count is not a multiple of their number"],
+            notes=["chunks of a vector differ in size if their number does not divide the count"],
         )
 
 
 # ---- splitting and renumbering
 
 
-def _split(program: Program, row: Array, cut: Array) -> Program:
-    """Cut instructions before the moved chunks that ``cut`` marks; waits for an instruction are for its last piece."""
-    fresh = cut | np.concatenate([[True], row[1:] != row[:-1]])
+def _split(program: Program, row: Array, apart: Array) -> Program:
+    """Split instructions before the moved chunks that ``apart`` marks. Dependents of one depend on its last part."""
+    fresh = apart | first_of_group(row)
     moving = np.flatnonzero(fresh)
-    pieces = np.bincount(row[moving], minlength=program.num_instructions)
-    pieces = np.maximum(pieces, 1)  # a nop moves nothing and stays
-    owner = np.repeat(np.arange(program.num_instructions), pieces)
-    last = np.cumsum(pieces) - 1
+    number = np.bincount(row[moving], minlength=program.num_instructions)
+    number = np.maximum(number, 1)  # a nop moves no chunk and stays
+    owner = owners(number)
     begin = np.zeros(len(owner), dtype=np.int64)
-    nth = np.arange(len(row)) - np.searchsorted(row, row)
-    begin[program.count[owner] > 0] = nth[moving]
-    begins = np.append(begin[1:], 0)
-    ends = np.where(np.isin(np.arange(len(owner)), last), program.count[owner].astype(np.int64), begins)
-    columns = {c: getattr(program, c)[owner].astype(np.int64) for c in INSTRUCTION_COLUMNS}
-    columns["src_offset"] += np.where(_READS[columns["opcode"]], begin, 0)
-    columns["dst_offset"] += np.where(_WRITES[columns["opcode"]], begin, 0)
-    columns["count"] = ends - begin
-    waits = np.zeros(len(owner) + 1, dtype=np.int64)
-    waits[1:][last - pieces + 1] = np.diff(program.dep_start.astype(np.int64))
-    return attrs.evolve(
-        program, block_start=np.concatenate([[0], last + 1])[program.block_start], dep_start=np.cumsum(waits),
-        deps=last[program.deps] if len(program.deps) else program.deps, **columns,
-    )  # fmt: skip
+    begin[program.count[owner] > 0] = nth_in_group(row)[moving]
+    ends = np.append(begin[1:], 0)
+    last = np.cumsum(number) - 1
+    ends[last] = program.count
+    return cut(program, number, count=ends - begin, **shifted(program, owner, begin))
 
 
 def _renumber(program: Program, chunk: Array) -> tuple[Program, Segments]:
     """Lay the accessed scratch out in segments; ``chunk`` is the first chunk of each instruction."""
-    code = program.opcode
-    used = {
-        "src": np.flatnonzero(_READS[code] & (program.src_buffer == Buffer.SCRATCH)),
-        "dst": np.flatnonzero(_WRITES[code] & (program.dst_buffer == Buffer.SCRATCH)),
-    }
+    used = {end: np.flatnonzero(program.uses(end, Buffer.SCRATCH)) for end in ("src", "dst")}
     table = _Accesses.of(program, chunk, used)
     columns = {}
     for name, rows in used.items():
@@ -183,10 +166,10 @@ def _renumber(program: Program, chunk: Array) -> tuple[Program, Segments]:
 
 @attrs.frozen(eq=False)
 class _Accesses:
-    """Every scratch chunk by what it holds: one row for each (rank, scratch offset minus chunk modulo span, offset).
+    """Every chunk in scratch: one row for each (rank, scratch offset minus chunk modulo span, offset).
 
-    Chunks that follow each other in scratch and in the vector have rows that follow each other; ``fresh`` marks rows
-    that do not follow the row before.
+    Chunks that are consecutive in scratch and in the vector have consecutive rows. ``fresh`` marks rows that do not
+    continue the row before.
     """
 
     keys: Array
@@ -198,21 +181,19 @@ class _Accesses:
 
     @classmethod
     def of(cls, program: Program, chunk: Array, used: dict[str, Array]) -> _Accesses:
-        """Return the cells that instructions touch; ``used`` has the rows that use each of their ends, by its name."""
+        """Return the accesses of instructions; ``used`` has the rows that use scratch as ``src`` and as ``dst``."""
         rows = np.concatenate(list(used.values())).astype(np.int64)
         first = np.concatenate([getattr(program, f"{n}_offset")[r].astype(np.int64) for n, r in used.items()])
         count = program.count[rows].astype(np.int64)
-        nth = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
-        keys = np.unique(_key(program, np.repeat(rows, count), np.repeat(first, count), chunk, nth))
+        keys = np.unique(_key(program, np.repeat(rows, count), np.repeat(first, count), chunk, nth(count)))
         room, cut = _room(program), span(program)
         rank, shift, offset = keys // room // cut, keys // room % cut, keys % room
-        fresh = np.ones(len(keys), dtype=bool)
-        fresh[1:] = keys[1:] != keys[:-1] + 1
+        fresh = first_of_group(keys - np.arange(len(keys)))
         return cls(keys, rank, shift, offset, fresh, cut)
 
     def _cell(self) -> Array:
         """Number the rows within their rank."""
-        return np.arange(len(self.keys)) - np.searchsorted(self.rank, self.rank)
+        return nth_in_group(self.rank)
 
     def cells(self, program: Program, chunk: Array, rows: Array, offset: Array) -> Array:
         """Return the cell where each access of ``rows`` at ``offset`` begins."""
@@ -220,19 +201,17 @@ class _Accesses:
 
     def segments(self, program: Program) -> Segments:
         start = np.flatnonzero(self.fresh)
-        ranks = np.arange(program.num_ranks + 1)
-        return Segments(
-            np.searchsorted(self.rank[start], ranks), self._cell()[start],
-            (self.offset[start] - self.shift[start]) % self.span,
-            np.diff(np.searchsorted(self.rank, ranks)),
-        )  # fmt: skip
+        first, cells = (group_starts(ranks, program.num_ranks) for ranks in (self.rank[start], self.rank))
+        chunk = (self.offset[start] - self.shift[start]) % self.span
+        return Segments(first, self._cell()[start], chunk, np.diff(cells))
 
 
 def _room(program: Program) -> int:
-    return int(program.scratch.max(initial=0)) + 2  # so that the last offset of a shift and the first of the next part
+    return int(program.scratch.max(initial=0)) + 2  # a gap between the last offset of a shift and the first of the next
 
 
 def _key(program: Program, rows: Array, offset: Array, chunk: Array, nth: Array) -> Array:
-    rank = program.block_rank[program.block[rows]].astype(np.int64)
+    rank = program.rank[rows]
     shift = (offset - chunk[rows]) % span(program)
-    return (rank * span(program) + shift) * _room(program) + offset + nth
+    key: Array = (rank * span(program) + shift) * _room(program) + offset + nth
+    return key

@@ -1,4 +1,4 @@
-"""Several programs of one collective behind one function, and the calls that try each of them."""
+"""Several programs of one collective behind one function, and the calls that reach each of them."""
 
 from __future__ import annotations
 
@@ -15,30 +15,33 @@ from .results import DTYPES, vector_elements
 
 __all__ = ["Selected"]
 
-#: bytes of all ranks' vectors together in the largest call that a run makes unless it is asked for
+#: bytes of all ranks' vectors together in the largest default call of a run
 _MOST_BYTES = 1 << 28
 
 
 @attrs.frozen(eq=False)
 class Selected:
-    """Programs with the windows of their calls, ascending: what one emitted function chooses from."""
+    """Programs with their windows, ascending: the choices of one emitted function."""
 
     parts: tuple[tuple[Window, Program], ...]
 
     @property
     def collective(self) -> Collective:
+        """The collective that all algorithms perform."""
         return self.parts[0][1].collective
 
     @property
     def name(self) -> str:
+        """The first algorithm's name, which is the function's."""
         return self.parts[0][1].name
 
     @property
     def num_ranks(self) -> int:
+        """Ranks of the collective."""
         return self.parts[0][1].num_ranks
 
     def edges(self, dtypes: Iterable[str]) -> list[int]:
-        """Return counts on both sides of every change of algorithm, for each element type, as far as they are small."""
+        """Return the counts on both sides of every change of algorithm, for each element type, if small enough."""
         found = []
         for (before, _), (_, _) in pairwise(self.parts):
             for dtype in dtypes:
@@ -49,7 +52,7 @@ class Selected:
         return list(dict.fromkeys(found))
 
     def untried(self) -> list[Program]:
-        """Return the programs that calls of :meth:`edges` do not reach, to be called on their own."""
+        """Return the programs that the counts of :meth:`edges` do not reach; they need calls of their own."""
         return [
             program
             for (before, _), (_, program) in pairwise(self.parts)

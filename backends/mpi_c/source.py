@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 import attrs
 
+from collc.ir.arrays import Array
 from collc.ir.collective import KINDS
 from collc.ir.program import Program
 from collc.ir.verify import adds_once
@@ -46,32 +46,34 @@ _FORMS = (
 
 @attrs.frozen
 class Function:
-    """One C function: a collective, its algorithms ascending in the sizes that they are for."""
+    """One C function: a collective, with its algorithms in ascending order of their sizes."""
 
     name: str
     parts: tuple[tuple[Window | None, Program], ...]
 
     @property
     def first(self) -> Program:
+        """The program for the smallest calls."""
         return self.parts[0][1]
 
     @property
     def windows(self) -> list[Window]:
-        """The windows of several algorithms, or nothing where one is for all calls."""
+        """The windows of several algorithms; empty if one serves all calls."""
         return [window for window, _ in self.parts if window is not None]
 
     @property
     def kind(self) -> str:
+        """The collective's kind as an identifier, with ``_`` for ``-``."""
         return self.first.collective.kind.replace("-", "_")
 
 
 @attrs.frozen(eq=False)
 class Listing:
-    """What a C file is written from: what names begin with, the functions, and the tables by name."""
+    """The contents of a C file: the prefix of names, the functions, and the tables by name."""
 
     prefix: str
     functions: tuple[Function, ...]
-    numbers: dict[str, Any]
+    numbers: dict[str, Array]
 
 
 @cache
@@ -82,7 +84,7 @@ def template(name: str) -> str:
 
 @cache
 def taken() -> frozenset[str]:
-    """Return every identifier that a generated file uses itself."""
+    """Return every identifier that a generated file uses."""
     bindings = [_binding_file(kind.replace("-", "_")) for kind in KINDS]
     text = "".join(template(f) for f in ("head.c", *ENGINE, *bindings, "requests.c", "entry.c", "algorithm.c"))
     fixed = "plans int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t"
@@ -90,7 +92,7 @@ def taken() -> frozenset[str]:
 
 
 def identifiers(text: str) -> frozenset[str]:
-    """Return all words of a C text but those in comments."""
+    """Return all words of a C text except those in comments."""
     return frozenset(re.findall(r"[A-Za-z_]\w*", re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)))
 
 
@@ -98,9 +100,9 @@ def identifiers(text: str) -> frozenset[str]:
 
 
 def source(prefix: str, functions: Sequence[Function]) -> tuple[str, Listing]:
-    """Return the C file of some functions, and what it was written from.
+    """Return the C file of some functions, and its listing.
 
-    The requests' functions have names that begin with ``prefix``.
+    The names of the functions for requests begin with ``prefix``.
     """
     data, plans, numbers = tables(_groups(functions))
     kinds = dict.fromkeys(f.kind for f in functions)
@@ -116,8 +118,8 @@ def source(prefix: str, functions: Sequence[Function]) -> tuple[str, Listing]:
     return text, Listing(prefix, tuple(functions), numbers)
 
 
-def numbers_of(functions: Sequence[Function]) -> dict[str, Any]:
-    """Return the tables that the C file of some functions has."""
+def numbers_of(functions: Sequence[Function]) -> dict[str, Array]:
+    """Return the tables of the C file of some functions."""
     return tables(_groups(functions))[2]
 
 
@@ -148,7 +150,7 @@ def _plans(functions: Sequence[Function], plans: Sequence[Plan]) -> str:
 def _entry(prefix: str, function: Function, number: int) -> str:
     text = template("entry.c") + ("\n" + template("algorithm.c") if function.windows else "")
     words = {"NAME": function.name, "PREFIX": prefix, "NUMBER": str(number)}
-    # At once: a name may hold one of these words.
+    # In one pass: a name may contain one of these words.
     return re.sub("NAME|PREFIX|NUMBER", lambda found: words[found[0]], text)
 
 
@@ -184,13 +186,13 @@ def _describe(function: Function) -> str:
     program, among = function.first, len(function.parts)
     c = program.collective
     at = f" at rank {c.root}" if c.root is not None else ""
-    made = f", scheduled by {comment(program.scheduler)}" if program.scheduler else ""
-    made = made if among == 1 else f", by one of {among} algorithms"
-    return f"{c.kind}{at} for communicators of {c.num_ranks} ranks{made}"
+    author = f", scheduled by {comment(program.scheduler)}" if program.scheduler else ""
+    author = author if among == 1 else f", by one of {among} algorithms"
+    return f"{c.kind}{at} for communicators of {c.num_ranks} ranks{author}"
 
 
 def _documented(prefix: str, function: Function) -> str:
-    """Return the functions of a collective with what is to be said of them."""
+    """Return the declarations of a collective with their comment."""
     once = all(adds_once(program) for _, program in function.parts)
     lines = [f"{function.name}: {_describe(function)}.", "", *_buffers(function)]
     if function.first.collective.reduces:
@@ -208,14 +210,14 @@ def _documented(prefix: str, function: Function) -> str:
 
 
 def _buffers(function: Function) -> list[str]:
-    """Return what the buffers are, as the binding's comment says it."""
+    """Return the description of the buffers, from the comment of the binding."""
     text = template(_binding_file(function.kind))
     lines = text[text.index("/*") + 3 : text.index("*/")].strip().splitlines()
     return [line.removeprefix(" *").strip() for line in lines]
 
 
 def _algorithms(windows: Sequence[Window]) -> list[str]:
-    """Return which calls an algorithm is for, by the bytes of the whole vector."""
+    """Return lines with the calls of each algorithm, by the bytes of the whole vector."""
     ends = [f"up to {window.high} bytes" for window in windows[:-1]] + ["larger calls"]
     lines = [f"  {end}: {comment(window.algorithm)}" for end, window in zip(ends, windows, strict=True)]
     return ["The bytes of the whole vector (all ranks' blocks together) choose the algorithm:", *lines]

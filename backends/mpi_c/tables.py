@@ -1,26 +1,28 @@
-"""The program as C tables: columns of the smallest integer types, all ranks in one file."""
+"""Programs as C tables: columns of the smallest integer types, all ranks in one file."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
-from collc.ir.arrays import fit
+from collc.ir.arrays import Array, Columns, fit
 from collc.ir.diagnostic import error
-from collc.ir.program import Buffer, Opcode, Program
+from collc.ir.program import Buffer, Program
+from collc.ir.ragged import starts
 from collc.ir.verify import adds_once
 
 from .progress import Allowance, allowance
 from .scratch import Segments, is_whole, lay_out, span
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 __all__ = ["Plan", "tables"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
-#: tags up to this are good everywhere; one more than the channels is needed, for copies of a rank to itself
+#: every MPI has this tag; collc needs one tag for each channel, and one for copies of a rank to itself
 _MAX_CHANNELS = 32767
 
 #: a step's code is its opcode, and whether it sends a copy: always, or in calls in place (engine_step.c)
@@ -31,7 +33,7 @@ _WIDTH = 100
 
 @attrs.frozen
 class Plan:
-    """What the engine must know of one collective beside its algorithms, which are rows of the tables."""
+    """The data of one collective for the engine, besides its algorithms, which are rows of the tables."""
 
     ranks: int
     root: int
@@ -42,27 +44,27 @@ class Plan:
 
 
 def tables(groups: Sequence[Sequence[tuple[Program, int | None]]]) -> tuple[str, list[Plan], dict[str, Array]]:
-    """Return the constants and tables that the engine runs, all programs one after the other, the plans, and what is
-    in the tables.
+    """Return the text of the constants and tables, the plans, and the numbers in the tables, of all programs in order.
 
-    A group is the programs of one collective, each with the most bytes of the whole vector that it is for, the last
-    one's of no account. Raises C0704 where the engine could not run a program.
+    A group has the programs of one collective, each with the largest whole vector (bytes) that it serves; that of the
+    last is ignored. Raises C0704 if the engine cannot run a program.
     """
-    sorted_out = [[_Ready.of(program) for program, _ in group] for group in groups]
-    plans, ready = list[Plan](), [one for group in sorted_out for one in group]
-    for group in sorted_out:
+    prepared = [[_Ready.of(program) for program, _ in group] for group in groups]
+    plans, ready = list[Plan](), [one for group in prepared for one in group]
+    for group in prepared:
         c, first = group[0].program.collective, sum(plan.algorithms for plan in plans)
         root = -1 if c.root is None else c.root
         plans.append(Plan(c.num_ranks, root, c.reduces, any(one.twice for one in group), first, len(group)))
     channels = max(one.program.num_channels for one in ready)
     parts = [f"/* Channels are message tags. */\nenum {{ CHANNELS = {channels} }};\n"]
     ranks = [one.program.num_ranks for one in ready]
-    algorithms = {
+    algorithms: dict[str, list[int]] = {
         "algorithm_chunks": [span(one.program) for one in ready],
         "algorithm_bytes": [_most(program, most) for group in groups for program, most in group],
     }
-    rows = np.cumsum([0, *ranks[:-1]])
-    numbers = {name: _listed(values) for name, values in (*algorithms.items(), ("algorithm_row", rows))}
+    rows = starts(ranks)[:-1]
+    whole: dict[str, ArrayLike] = {**algorithms, "algorithm_row": rows}
+    numbers = {name: _listed(values) for name, values in whole.items()}
     parts.append("/* Algorithms: chunks of a count, the bytes of a count up to which each is the one to use, and the\n"
                  " * first row of the tables of ranks. */\n"
                  + "".join(_column(name, values, "int64_t") for name, values in algorithms.items())
@@ -83,21 +85,21 @@ def tables(groups: Sequence[Sequence[tuple[Program, int | None]]]) -> tuple[str,
 
 
 def _most(program: Program, most: int | None) -> int:
-    """Return the bytes of a count for the bytes of the whole vector."""
+    """Return the bytes of a count, given those of the whole vector."""
     return 0 if most is None else most // (1 if is_whole(program.collective) else program.num_ranks)
 
 
-#: tables of where something begins in another table, the end of the last included
+#: tables of first rows in another table, with the end of the last
 _BEGINS = frozenset({"rank_blocks", "rank_segments", "block_steps", "block_waits"})
 
 
-def _joined(tables: Sequence[dict[str, Any]]) -> dict[str, Array]:
-    """Return the tables of several programs one after the other; where something begins moves on with what it is in."""
+def _joined(tables: Sequence[Columns]) -> dict[str, Array]:
+    """Return the tables of several programs one after the other; first rows move with their table."""
     joined = {}
     for name in tables[0]:
         columns = [np.asarray(one[name], dtype=np.int64) for one in tables]
         if name in _BEGINS:
-            ends = np.cumsum([0, *(int(column[-1]) for column in columns[:-1])]).tolist()
+            ends = starts([int(column[-1]) for column in columns])[:-1].tolist()
             moved = [column[:-1] + end for column, end in zip(columns, ends, strict=True)]
             joined[name] = np.concatenate([*moved, columns[-1][-1:] + ends[-1]])
         else:
@@ -107,7 +109,7 @@ def _joined(tables: Sequence[dict[str, Any]]) -> dict[str, Array]:
 
 @attrs.frozen(eq=False)
 class _Ready:
-    """A program with its scratch laid out, and what the engine allows it; ``twice`` where it adds something twice."""
+    """A program with a layout of scratch and the engine's allowances; ``twice``: it adds a contribution twice."""
 
     program: Program
     segments: Segments
@@ -116,34 +118,34 @@ class _Ready:
 
     @classmethod
     def of(cls, program: Program) -> _Ready:
-        _require_carried(program)
-        laid_out, segments = lay_out(program)
-        return cls(laid_out, segments, allowance(laid_out), not adds_once(program))
+        _require_supported(program)
+        renumbered, segments = lay_out(program)
+        return cls(renumbered, segments, allowance(renumbered), not adds_once(program))
 
 
-def _require_carried(program: Program) -> None:
-    writes = np.array([op.writes_dst for op in Opcode])[program.opcode]
+def _require_supported(program: Program) -> None:
+    writes = program.writes_dst
     bad = np.flatnonzero(writes & (program.dst_buffer == Buffer.INPUT))
     if len(bad):
         raise error(
             "C0704",
             f"{program.place(int(bad[0]))} writes to the input",
-            notes=["an MPI call leaves its send buffer as it was"],
+            notes=["an MPI call must not write its send buffer"],
         )
     if program.num_channels > _MAX_CHANNELS:
         raise error(
             "C0704",
-            f"this program uses {program.num_channels} channels; channels are message tags, of which every MPI "
-            f"has {_MAX_CHANNELS}",
+            f"this program uses {program.num_channels} channels, but the limit is {_MAX_CHANNELS}: each channel is "
+            f"a message tag",
         )
 
 
-def _ranks(one: _Ready) -> dict[str, Any]:
+def _ranks(one: _Ready) -> Columns:
     program, segments = one.program, one.segments
     return {"rank_blocks": program.rank_blocks, "rank_scratch": segments.cells, "rank_segments": segments.first}
 
 
-def _blocks(one: _Ready) -> dict[str, Any]:
+def _blocks(one: _Ready) -> Columns:
     program, allowed = one.program, one.allowed
     return {
         "block_send_peer": program.send_peer, "block_recv_peer": program.recv_peer, "block_channel": program.channel,
@@ -152,7 +154,7 @@ def _blocks(one: _Ready) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _steps(one: _Ready) -> dict[str, Any]:
+def _steps(one: _Ready) -> Columns:
     program, allowed = one.program, one.allowed
     code = program.opcode.astype(np.int64)
     code[sorted(allowed.copied)] |= _BUFFERED
@@ -160,27 +162,27 @@ def _steps(one: _Ready) -> dict[str, Any]:
     return {
         "step_code": code, "step_src_buffer": program.src_buffer, "step_src": program.src_offset,
         "step_dst_buffer": program.dst_buffer, "step_dst": program.dst_offset, "step_count": program.count,
-        "step_waits": np.diff(program.dep_start.astype(np.int64)),
+        "step_waits": program.num_dependencies,
     }  # fmt: skip
 
 
-def _waits(one: _Ready) -> dict[str, Any]:
+def _waits(one: _Ready) -> Columns:
     program = one.program
     return {"wait_block": program.block_id[program.block[program.deps]], "wait_step": program.step[program.deps]}
 
 
-def _segments(one: _Ready) -> dict[str, Any]:
+def _segments(one: _Ready) -> Columns:
     return {"segment_cell": one.segments.cell, "segment_chunk": one.segments.chunk}
 
 
-def _listed(values: Any) -> Array:
-    """Return what a table lists: an empty one has an entry, for C knows none without."""
+def _listed(values: ArrayLike) -> Array:
+    """Return the numbers of a table; an empty table gets one 0, because C has no empty arrays."""
     numbers = np.asarray(values, dtype=np.int64)
     return numbers if len(numbers) else np.zeros(1, dtype=np.int64)
 
 
-def _column(name: str, values: Any, kind: str | None = None) -> str:
-    """Return one table, wrapped, of a type or of the smallest."""
+def _column(name: str, values: ArrayLike, kind: str | None = None) -> str:
+    """Return the text of one table, wrapped, of ``kind`` or the smallest type."""
     numbers = _listed(values)
     kind = kind or f"{np.dtype(fit(int(numbers.min()), int(numbers.max()))).name}_t"
     lines, line = [], "   "

@@ -1,4 +1,4 @@
-"""The MPI on this machine: where it is, whose it is, and what it needs to run more ranks than cores."""
+"""The MPI on this machine: its folder, its vendor, and its settings for more ranks than cores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Mpi", "compile_c", "find"]
 
 INTEL, MPICH, OPEN_MPI, UNKNOWN = "Intel MPI", "MPICH", "Open MPI", "MPI"
 
-#: what `mpiexec --version` says, and where in it the version stands
+#: the output of `mpiexec --version`, with the version as a group
 _VENDORS = (
     (INTEL, r"Intel\(R\) MPI Library.*?Version ([\w.]+)"),
     (OPEN_MPI, r"(?:Open MPI|OpenRTE|Open RTE)\)? v?([\d.]+)"),
@@ -32,7 +32,7 @@ _COMPILING_SECONDS = 600.0
 
 @attrs.frozen
 class Mpi:
-    """One MPI: the folder of its ``mpicc`` and ``mpiexec``, and what it calls itself."""
+    """One MPI: the folder of its ``mpicc`` and ``mpiexec``, its vendor and version."""
 
     folder: Path
     vendor: str = UNKNOWN
@@ -43,10 +43,12 @@ class Mpi:
 
     @property
     def mpicc(self) -> Path:
+        """The path of its compiler command."""
         return self.folder / "mpicc"
 
     @property
     def mpiexec(self) -> Path:
+        """The path of its launcher."""
         return self.folder / "mpiexec"
 
     def command(self, ranks: int, program: Sequence[str]) -> list[str]:
@@ -54,9 +56,9 @@ class Mpi:
         return [str(self.mpiexec), "-n", str(ranks), *program]
 
     def environment(self, base: Mapping[str, str]) -> dict[str, str]:
-        """Return the environment to build and run in: ``base``, with what is missing for oversubscribed runs.
+        """Return the environment for builds and runs: ``base``, with settings for oversubscribed runs.
 
-        Nothing that ``base`` sets is changed.
+        It keeps every variable of ``base``.
         """
         return {**_additions(self), **base}
 
@@ -65,7 +67,7 @@ def _additions(mpi: Mpi) -> dict[str, str]:
     match mpi.vendor:
         case "MPICH":
             # Its shared-memory collectives spin without yielding: with more ranks than cores an allreduce of 4 MiB
-            # takes 20 seconds, and a barrier before each timing would drown what is timed.
+            # takes 20 seconds, and the barrier before each timing would exceed the timed call.
             return {"MPIR_CVAR_DEVICE_COLLECTIVES": "none", "MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}
         case "Open MPI":
             values = {
@@ -96,7 +98,7 @@ def find(prefix: str | os.PathLike[str] | None = None, environ: Mapping[str, str
         found = [name for name in ("mpicc", "mpiexec") if _is_program(folder / name)]
         if len(found) == 2:
             return _identify(folder, environ)
-        half += [f"{folder} has {name} alone" for name in found]
+        half += [f"{folder} has only {name}" for name in found]
     raise _not_found(prefix, half)
 
 
@@ -117,13 +119,13 @@ def _is_program(path: Path) -> bool:
 def _not_found(prefix: str | os.PathLike[str] | None, half: list[str]) -> CollcError:
     where = f"at `{os.fspath(prefix)}`" if prefix is not None else "beside this Python or on PATH"
     hint = "`pip install 'collc[mpi]'` brings one; `--mpi PREFIX` names another"
-    return error("C0701", f"no MPI found {where}: needed are `mpicc` and `mpiexec`", notes=half, hint=hint)
+    return error("C0701", f"no MPI found {where}: collc needs `mpicc` and `mpiexec`", notes=half, hint=hint)
 
 
 def _identify(folder: Path, environ: Mapping[str, str]) -> Mpi:
-    """Ask the launcher whose it is; one that does not say is used as it stands."""
+    """Ask the launcher for its vendor; if it does not report one, the vendor is unknown."""
     mpi = Mpi(folder)
-    # Some launchers do not even tell their version to root unless they may.
+    # As root, some launchers need a permission even to print their version.
     asking = {**_additions(Mpi(folder, OPEN_MPI)), **_additions(Mpi(folder, INTEL)), **environ}
     try:
         answer = subprocess.run(
@@ -146,7 +148,7 @@ def _identify(folder: Path, environ: Mapping[str, str]) -> Mpi:
 
 
 def compile_c(mpi: Mpi, sources: Sequence[Path], output: Path, flags: Sequence[str] = ()) -> None:
-    """Compile and link C files with ``mpicc``; raise C0702 where no compiler runs, C0703 where it refuses them."""
+    """Compile and link C files with ``mpicc``; raise C0702 if no compiler runs, C0703 if it refuses the files."""
     command = [str(mpi.mpicc), "-std=c99", "-O2", *flags, "-o", str(output), *map(str, sources)]
     try:
         done = run(command, _COMPILING_SECONDS, env=mpi.environment(os.environ), cwd=output.parent)

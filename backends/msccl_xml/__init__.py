@@ -1,8 +1,8 @@
-"""MSCCL-XML: what GPU runtimes of the NCCL family execute; written, read back, and executed here.
+"""MSCCL-XML, which GPU runtimes of the NCCL family execute. This package writes, reads and executes such files.
 
-Enters: a Program, or anyone's file. Leaves: one file for one runtime, or a Report of whether a file is what it
-says. The way out is Program -> :mod:`.document` -> :mod:`.writer`, the way in :mod:`.reader` -> :mod:`.program`;
-:mod:`.structure` and :mod:`.limits` stand in both. Nothing is believed for having been written here.
+Enters: a Program, or a file of any tool. Leaves: one file for one runtime, or a Report on a file. Writing goes from a
+Program through :mod:`.document` to :mod:`.writer`, reading from :mod:`.reader` to :mod:`.program`. Both use
+:mod:`.structure` and :mod:`.limits`. The reader and the checks do not trust the writer.
 """
 
 from __future__ import annotations

@@ -1,104 +1,90 @@
-"""Programs that are right in place only, or out of place only, made right both ways.
+"""Programs that are correct in place only, or out of place only, made correct in both uses.
 
-Many published files are for one use: they add up in their input, which an out-of-place call must leave alone, or write
-outputs over inputs still to be sent. Other targets ask for both uses. Here a rank first copies its input to where the
-program may do with it as it likes; everything else stays as it was.
+Many published files support one use. They reduce into their input, which an out-of-place call must not write, or they
+write outputs over inputs that are not sent yet. Other targets need both uses. Here every rank first copies its input to
+memory that the program may write. Everything else stays unchanged.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import attrs
 import numpy as np
 
+from collc.ir.arrays import Array, Columns
+from collc.ir.editing import add_blocks, insert, with_dependencies
 from collc.ir.layout import sizes
-from collc.ir.program import BLOCK_COLUMNS, INSTRUCTION_COLUMNS, Buffer, Opcode, Program
+from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
 
-__all__ = ["made_both_ways"]
+__all__ = ["with_both_uses"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
-#: an instruction without its waits, as columns of a Program: opcode, source, destination, count
+#: an instruction without its dependencies, as columns of a Program: opcode, source, destination, count
 _Row = tuple[int, int, int, int, int, int]
 
 
-def made_both_ways(program: Program, inplace: bool) -> Program:
-    """Return a program right in place and out of place, of one that is right in place (or, else, out of place).
+def with_both_uses(program: Program, inplace: bool) -> Program:
+    """Return a program that is correct in both uses. ``program`` is correct in place if ``inplace``, else out of place.
 
-    Right in place: what was input becomes the place of the output that aliases it, or scratch where the output is the
-    smaller of the two (with a copy to the output at the end). Right out of place: what was input becomes scratch. On
-    every rank an additional threadblock makes the copies; the others wait for the first and the last waits for them.
+    If it is correct in place, its input moves to the output that aliases it. If the output is smaller, the input moves
+    to scratch, and a copy to the output follows at the end. If it is correct out of place, its input moves to scratch.
+    An additional threadblock on every rank makes the copies. The other threadblocks depend on the first copy, and the
+    last copy depends on them.
     """
     size = sizes(program)
     own = np.arange(program.num_ranks) * program.chunks
     into, out = size[:, Buffer.INPUT], size[:, Buffer.OUTPUT]
-    within = inplace & (into > 0) & (out >= into)  # the output holds what the input does
-    aside = (into > 0) & ~within
-    # A rank's input begins here in the buffer it is moved to, and its output here in the input it aliased.
-    begin = np.where(within, np.where(out > into, own, 0), program.scratch)
+    to_output = inplace & (into > 0) & (out >= into)  # the output can hold the input
+    to_scratch = (into > 0) & ~to_output
+    # `begin` is the place of a rank's input in its new buffer, `inner` that of its output in the input it aliased.
+    begin = np.where(to_output, np.where(out > into, own, 0), program.scratch)
     inner = np.where(out < into, own, 0)
-    moved = _moved(program, inplace, within, aside, begin, inner)
+    moved = _moved(program, inplace, to_output, to_scratch, begin, inner)
     first: dict[int, _Row] = {}
     last: dict[int, _Row] = {}
     for rank in np.flatnonzero(into > 0).tolist():
-        place = int(Buffer.OUTPUT if within[rank] else Buffer.SCRATCH)
+        place = int(Buffer.OUTPUT if to_output[rank] else Buffer.SCRATCH)
         first[rank] = (int(Opcode.COPY), int(Buffer.INPUT), 0, place, int(begin[rank]), int(into[rank]))
-        if inplace and aside[rank] and out[rank]:
+        if inplace and to_scratch[rank] and out[rank]:
             where = int(begin[rank] + inner[rank])
             last[rank] = (int(Opcode.COPY), int(Buffer.SCRATCH), where, int(Buffer.OUTPUT), 0, int(out[rank]))
-    scratch = program.scratch + np.where(aside, into, 0)
+    scratch = program.scratch + np.where(to_scratch, into, 0)
     return _with_copies(attrs.evolve(program, scratch=scratch, **moved), first, last)
 
 
-def _moved(program: Program, inplace: bool, within: Array, aside: Array, begin: Array, inner: Array) -> dict[str, Any]:
-    """Return the columns of locations with inputs, and outputs that aliased them, where they are from now on."""
-    rank = program.block_rank[program.block]
+def _moved(program: Program, inplace: bool, to_output: Array, to_scratch: Array, begin: Array, inner: Array) -> Columns:
+    """Return the columns of locations, with inputs and the outputs that aliased them at their new places."""
+    rank = program.rank
     found = {}
     for side in ("src", "dst"):
         buffer = getattr(program, f"{side}_buffer").astype(np.int64)
         offset = getattr(program, f"{side}_offset").astype(np.int64)
-        used = np.isin(program.opcode, [int(op) for op in Opcode if (op.reads_src if side == "src" else op.writes_dst)])
-        taken = used & (buffer == Buffer.INPUT)
+        used = program.uses(side)
+        input_used = used & (buffer == Buffer.INPUT)
         result = np.where(
-            taken & within[rank], int(Buffer.OUTPUT), np.where(taken & aside[rank], int(Buffer.SCRATCH), buffer)
+            input_used & to_output[rank],
+            int(Buffer.OUTPUT),
+            np.where(input_used & to_scratch[rank], int(Buffer.SCRATCH), buffer),
         )
-        shifted = offset + np.where(taken & (within | aside)[rank], begin[rank], 0)
-        aliased = used & (buffer == Buffer.OUTPUT) & aside[rank] & inplace
+        shifted = offset + np.where(input_used & (to_output | to_scratch)[rank], begin[rank], 0)
+        aliased = used & (buffer == Buffer.OUTPUT) & to_scratch[rank] & inplace
         found[f"{side}_buffer"] = np.where(aliased, int(Buffer.SCRATCH), result)
         found[f"{side}_offset"] = np.where(aliased, offset + (begin + inner)[rank], shifted)
     return found
 
 
 def _with_copies(program: Program, first: dict[int, _Row], last: dict[int, _Row]) -> Program:
-    """Return the program with a further threadblock on each of these ranks, after the others, that makes the copies."""
-    ends = program.block_start.tolist()
-    waits = [program.waits(i) for i in range(program.num_instructions)]
-    before = program.rank_blocks.tolist()
-    blocks: list[tuple[int, int, int, int]] = []
-    rows: list[list[tuple[_Row, list[int]]]] = []
-    shift = 0  # instructions added so far
-    table = list(zip(*(getattr(program, c).tolist() for c in INSTRUCTION_COLUMNS), strict=True))
-    for rank in range(program.num_ranks):
-        mine = [b for b in range(before[rank], before[rank + 1]) if ends[b] < ends[b + 1]]
-        copy = ends[before[rank + 1]] + shift
-        for block in range(before[rank], before[rank + 1]):
-            blocks.append(tuple(int(getattr(program, c)[block]) for c in BLOCK_COLUMNS))  # type: ignore[arg-type]
-            listed = [(table[i], [d + shift for d in waits[i]]) for i in range(ends[block], ends[block + 1])]
-            if rank in first and listed:
-                listed[0] = (listed[0][0], [*listed[0][1], copy])
-            rows.append(listed)
-        if rank in first:
-            blocks.append((rank, -1, -1, 0))
-            made: list[tuple[_Row, list[int]]] = [(first[rank], [])]
-            if rank in last:
-                made.append((last[rank], [ends[b + 1] - 1 + shift for b in mine]))
-            rows.append(made)
-            shift += len(made)
-    flat = [row for listed in rows for row in listed]
-    columns: dict[str, Any] = {c: [row[i] for row in blocks] for i, c in enumerate(BLOCK_COLUMNS)}
-    columns |= {c: [row[i] for row, _ in flat] for i, c in enumerate(INSTRUCTION_COLUMNS)}
-    return attrs.evolve(
-        program, block_start=np.cumsum([0, *(len(listed) for listed in rows)]),
-        dep_start=np.cumsum([0, *(len(w) for _, w in flat)]), deps=[d for _, w in flat for d in w], **columns,
-    )  # fmt: skip
+    """Return the program with one more threadblock on each of these ranks, the last one, for the copies."""
+    ranks = np.array(sorted(first), dtype=np.int64)
+    copies = [[first[rank], last[rank]] if rank in last else [first[rank]] for rank in ranks.tolist()]
+    rows = np.array([row for listed in copies for row in listed], dtype=np.int64).reshape(-1, len(INSTRUCTION_COLUMNS))
+    result, added = add_blocks(program, ranks)
+    columns = dict(zip(INSTRUCTION_COLUMNS, rows.T, strict=True))
+    result, row_of, _ = insert(result, np.repeat(added, [len(listed) for listed in copies]), 0, columns)
+    start = program.block_start.astype(np.int64)
+    busy = np.flatnonzero(start[:-1] < start[1:])
+    busy = busy[np.isin(program.block_rank[busy], ranks)]
+    copier = added[np.searchsorted(ranks, program.block_rank[busy])]  # the new block of each block's rank
+    twice = np.diff(result.block_start.astype(np.int64))[copier] > 1
+    begin, end = result.block_start[copier].astype(np.int64), result.block_start[copier + 1].astype(np.int64) - 1
+    dependent = [result.dependent, row_of[start[busy]], end[twice]]
+    dependency = [result.deps, begin, row_of[start[busy + 1] - 1][twice]]
+    return with_dependencies(result, np.concatenate(dependent), np.concatenate(dependency))

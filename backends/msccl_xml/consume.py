@@ -1,58 +1,61 @@
-"""What the runtimes execute of a file's steps, which is not quite what the file says.
+"""The operations that the runtimes make of a file's steps. They differ from the steps.
 
-Their parser folds a `nop` into the instruction after it, merges runs of `re` into one reduction of many
-sources, and numbers the rest anew; threadblocks wait for those numbers, not for the file's. This module
-does the same, keeping one row for each step so that messages can name it.
+The runtimes' parser folds a `nop` into the instruction after it, and merges runs of `re` into one reduction of many
+sources. It numbers the result anew, and threadblocks wait for those numbers, not for the file's. This module does the
+same. It keeps one row for each step, so that messages can name the step.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-
-import attrs
+from typing import NamedTuple
 
 from .model import Step, Threadblock
 
-__all__ = ["Operation", "Wait", "operations", "target"]
+__all__ = ["Operation", "Wait", "ending_operation", "executed", "operations"]
 
 
-@attrs.frozen
-class Wait:
-    """Until threadblock ``block`` has flagged device step ``number``; ``row`` is the step that says so."""
+class Wait(NamedTuple):
+    """A wait until threadblock ``block`` has flagged device step ``number``; ``row`` is the step that states it."""
 
     block: int
     number: int
     row: int
 
 
-@attrs.frozen
-class Operation:
-    """One operation of the device: the ``rows`` (steps, in document order) it was made of; several only for `re`.
+class Operation(NamedTuple):
+    """One operation of the device, made of the steps ``rows`` in document order; only a `re` has several.
 
-    ``number`` is the device's step number when it is done, ``flagged`` whether it then sets the
-    threadblock's flag. ``late`` are waits that a merged run passed over: they are waited for only here.
-    ``refused`` marks waits gathered from `nop` steps in front of an instruction without a wait of its own,
-    which the parsers reject.
+    ``number`` is the device's step number after the operation. ``flagged`` says whether it then sets the threadblock's
+    flag. ``overtaken`` are waits that a merged run of `re` has passed: they take effect only here. ``refused`` marks an
+    instruction that has waits of `nop` steps and none of its own, which the parsers reject.
     """
 
     rows: tuple[int, ...]
     number: int
     flagged: bool
     waits: tuple[Wait, ...] = ()
-    late: tuple[Wait, ...] = ()
+    overtaken: tuple[Wait, ...] = ()
     refused: bool = False
+
+
+def executed(block: Threadblock) -> list[Operation]:
+    """Return the :func:`operations` of a threadblock, computed once. The caller must not change the list."""
+    if not block.executed:
+        block.executed.extend(operations(block))
+    return block.executed
 
 
 def operations(block: Threadblock, max_fused: int = 16) -> list[Operation]:
     """Return what the device runs of one threadblock, in order.
 
-    Steps with ``type`` nop become waits of the next operation; trailing ones vanish. A `re` joins the
-    operation before it when that is a `re` of the same destination and source buffer, unflagged, and it
-    waits for nothing itself: counts are not compared and `nop` steps between do not count. A run ends where
-    a threadblock's reductions number exactly ``max_fused``, and only there.
+    A `nop` becomes waits of the next operation; a `nop` at the end vanishes. A `re` without a wait joins the operation
+    before it, if that is an unflagged `re` of the same destination and source buffer. The parsers do not compare
+    counts, and ignore `nop` steps in between. The limit ``max_fused`` ends a run only at exactly that number of
+    reductions of the threadblock.
     """
-    made: list[Operation] = []
+    found: list[Operation] = []
     pending: list[Wait] = []
     run: tuple[str, int, str] | None = None
     reductions, number = 0, -1
@@ -65,41 +68,41 @@ def operations(block: Threadblock, max_fused: int = 16) -> list[Operation]:
         if step.type != "re":
             if pending:
                 number += len(pending) - 1
-                made.append(_operation(row, number, step, pending, made))
+                found.append(_operation(row, number, step, pending, found))
                 pending = []
             else:
-                made.append(Operation((row,), number, bool(step.hasdep)))
+                found.append(Operation((row,), number, bool(step.hasdep)))
             run = None
             continue
         key = (step.dstbuf, step.dstoff, step.srcbuf)
         if run == key and step.depid == -1:
-            last = made[-1]
-            made[-1] = attrs.evolve(last, rows=(*last.rows, row), number=number, flagged=bool(step.hasdep))
+            last = found[-1]
+            found[-1] = last._replace(rows=(*last.rows, row), number=number, flagged=bool(step.hasdep))
         else:
             number += max(len(pending) - 1, 0)
-            made.append(_operation(row, number, step, pending, made))
+            found.append(_operation(row, number, step, pending, found))
             pending = []
         reductions += 1
         run = key if not step.hasdep and reductions != max_fused else None
-    return made
+    return found
 
 
-def _operation(row: int, number: int, step: Step, pending: list[Wait], made: Sequence[Operation]) -> Operation:
-    passed_over = made[-1].rows[-1] if made else -1
-    return Operation(
-        (row,), number, bool(step.hasdep), tuple(pending),
-        late=tuple(wait for wait in pending if wait.row < passed_over), refused=bool(pending) and step.depid < 0,
-    )  # fmt: skip
+def _operation(row: int, number: int, step: Step, pending: list[Wait], before: Sequence[Operation]) -> Operation:
+    last_row = before[-1].rows[-1] if before else -1
+    overtaken: tuple[Wait, ...] = ()
+    if pending and pending[0].row < last_row:  # they are in the order of steps
+        overtaken = tuple(wait for wait in pending if wait.row < last_row)
+    return Operation((row,), number, bool(step.hasdep), tuple(pending), overtaken, bool(pending) and step.depid < 0)
 
 
 def _number(operation: Operation) -> int:
     return operation.number
 
 
-def target(flagged: Sequence[Operation], number: int) -> Operation | None:
-    """Return the operation that a wait for ``number`` ends with: the first flagged one so far along, or nothing.
+def ending_operation(flagged: Sequence[Operation], number: int) -> Operation | None:
+    """Return the operation that ends a wait for ``number``: the first flagged one with at least that number, or None.
 
-    ``flagged`` are the flagged operations of the threadblock waited for, in order.
+    ``flagged`` are the flagged operations of the other threadblock, in order.
     """
     position = bisect_left(flagged, number, key=_number)
     return flagged[position] if position < len(flagged) else None

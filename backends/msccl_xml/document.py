@@ -1,17 +1,15 @@
-"""A Program -> the document model: waits become flags and `nop` steps, places become letters and offsets.
+"""A Program -> the document model: dependencies become flags and `nop` steps, places become letters and offsets.
 
-Nothing is judged here; what a runtime cannot take is found in the result by :mod:`.structure` and
-:mod:`.limits`.
+This module checks nothing. :mod:`.structure` and :mod:`.limits` find in the result what a runtime cannot take.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from collc.ir.machine import partners
+from collc.ir.machine import partners, receivers
 from collc.ir.program import Opcode, Program
 
 from .model import TYPES, Algorithm, Gpu, Step, Threadblock
@@ -23,12 +21,11 @@ _MAX_RUN = 16
 
 
 def document(program: Program, *, coll: str, proto: str, name: str, nthreads: int | None = None) -> Algorithm:
-    """Return the algorithm that makes a runtime execute ``program``; for calls in place and out of place, of any size.
+    """Return the algorithm that makes a runtime execute ``program``: for calls in place and out of place, of any size.
 
-    Waits within a threadblock, for a step that an earlier instruction of it has waited for, or for several
-    steps of one threadblock (all but the latest) are left out: flags only ever advance. An instruction with
-    more than one wait gets `nop` steps before it. A rank without threadblocks gets one that does nothing,
-    so that there is something to launch.
+    Flags only advance. So the algorithm has no waits within a threadblock, for a step that an earlier instruction has
+    waited for, or for all but the last of several steps of one threadblock. An instruction with more than one wait gets
+    `nop` steps before it. A rank without threadblocks gets an empty one, because it must launch something.
     """
     waits = _waits(program)
     flagged = {row for rows in waits for row in rows} | _fences(program, waits)
@@ -68,10 +65,10 @@ def _gpu(program: Program, rank: int, steps: _Steps) -> Gpu:
 
 
 def _waits(program: Program) -> list[list[int]]:
-    """Return for each instruction the instructions of other threadblocks it must wait for, one a threadblock, by block.
+    """Return for each instruction those of other threadblocks that it must wait for: one for each block, by block.
 
-    A NOP is not one that can be waited for, nor does it stand alone: its waits pass to the next instruction
-    of its threadblock, and who waits for it waits for all it stands behind.
+    No step can wait for a NOP, and a NOP needs an instruction after it. So the next instruction of its threadblock
+    takes over its dependencies, and a dependency on a NOP becomes dependencies on all instructions before it.
     """
     block, opcode = program.block.tolist(), program.opcode.tolist()
     start, deps = program.dep_start.tolist(), program.deps.tolist()
@@ -82,7 +79,7 @@ def _waits(program: Program) -> list[list[int]]:
         if row and block[row] != block[row - 1]:
             pending, reached = set(), {}
         for dep in deps[start[row] : start[row + 1]] if start[row] < start[row + 1] else ():
-            pending.update([dep] if opcode[dep] != Opcode.NOP else _behind(dep, block, opcode, start, deps))
+            pending.update([dep] if opcode[dep] != Opcode.NOP else _before_nop(dep, block, opcode, start, deps))
         if kind == Opcode.NOP or not pending:
             continue
         latest: dict[int, int] = {}
@@ -94,8 +91,8 @@ def _waits(program: Program) -> list[list[int]]:
     return result
 
 
-def _behind(nop: int, block: list[int], opcode: list[int], start: list[int], deps: list[int]) -> set[int]:
-    """Return the real instructions that have finished when a NOP has."""
+def _before_nop(nop: int, block: list[int], opcode: list[int], start: list[int], deps: list[int]) -> set[int]:
+    """Return the instructions, no NOPs, that have finished when a NOP has."""
     found: set[int] = set()
     seen, stack = {nop}, [nop]
     while stack:
@@ -111,10 +108,10 @@ def _behind(nop: int, block: list[int], opcode: list[int], start: list[int], dep
 
 
 def _fences(program: Program, waits: Sequence[Sequence[int]]) -> set[int]:
-    """Return the reductions that must set a flag nobody waits for, lest the parsers merge them with the next one.
+    """Return the reductions that need a flag only to keep the parsers from merging them with the next one.
 
-    They merge consecutive reductions into one destination without comparing counts, read all sources before
-    they write, and overrun a buffer beyond 16 sources; a flag is what ends such a run.
+    The parsers merge consecutive reductions into one destination and do not compare counts. Merged reductions read all
+    sources before they write, and overrun a buffer beyond 16 sources. A flag ends such a run.
     """
     columns = ("opcode", "src_buffer", "src_offset", "dst_buffer", "dst_offset", "count")
     opcode, srcbuf, srcoff, dstbuf, dstoff, count = (getattr(program, c).tolist() for c in columns)
@@ -143,7 +140,7 @@ def _fences(program: Program, waits: Sequence[Sequence[int]]) -> set[int]:
 
 
 class _Steps:
-    """Makes the steps of threadblocks; all numbers of a program are turned into lists once."""
+    """Makes the steps of threadblocks; converts the columns of a program to lists once."""
 
     def __init__(self, program: Program, waits: list[list[int]], flagged: set[int]):
         self.waits, self.flagged = waits, flagged
@@ -151,11 +148,11 @@ class _Steps:
         self.block = program.block.tolist()
         self.number = program.block_id.tolist()
         self.type = [_NAMES[op] for op in program.opcode.tolist()]
-        self.columns = [*_shown(program), program.count.tolist()]
+        self.columns = [*_places(program), program.count.tolist()]
         self.step = self._numbers()
 
     def _numbers(self) -> list[int]:
-        """Return each instruction's step number, counting the `nop` steps before it."""
+        """Return the step number of each instruction, with the `nop` steps before it."""
         result = [0] * len(self.type)
         for first, end in zip(self.start, self.start[1:], strict=False):
             number = -1
@@ -167,7 +164,7 @@ class _Steps:
 
     def of(self, block: int) -> tuple[Step, ...]:
         """Return the steps of one threadblock."""
-        made: list[Step] = []
+        steps: list[Step] = []
         source, source_offset, target, target_offset, count = self.columns
         for row in range(self.start[block], self.start[block + 1]):
             if self.type[row] == "nop":
@@ -175,48 +172,39 @@ class _Steps:
             depid = deps = -1
             for dep in self.waits[row]:
                 if depid >= 0:
-                    made.append(Step(len(made), "nop", "i", -1, "o", -1, 0, depid, deps, 0))
+                    steps.append(Step(len(steps), "nop", "i", -1, "o", -1, 0, depid, deps, 0))
                 depid, deps = self.number[self.block[dep]], self.step[dep]
-            made.append(
+            steps.append(
                 Step(
-                    len(made), self.type[row], source[row], source_offset[row], target[row], target_offset[row],
+                    len(steps), self.type[row], source[row], source_offset[row], target[row], target_offset[row],
                     count[row], depid, deps, int(row in self.flagged),
                 )
             )  # fmt: skip
-        return tuple(made)
+        return tuple(steps)
 
 
 _NAMES = [TYPES[op] for op in Opcode]
-_READS = np.array([op.reads_src for op in Opcode])
-_WRITES = np.array([op.writes_dst for op in Opcode])
 
 
-def _shown(program: Program) -> tuple[list[str], list[int], list[str], list[int]]:
-    """Return what stands as source and as destination of each instruction: letters and offsets.
+def _places(program: Program) -> tuple[list[str], list[int], list[str], list[int]]:
+    """Return letters and offsets of the source and of the destination of each instruction.
 
-    Where data come in instead of being read, the source is where they lay on the sender; where they go out instead of
-    being written, the destination is their place on the receiver.
+    If an instruction receives data and does not read any, its source is their place on the sender. If it sends data and
+    does not write any, its destination is their place on the receiver.
     """
     rows, sender = np.arange(program.num_instructions), partners(program)
-    receiver = _inverse(sender)
-    reads, writes = _READS[program.opcode], _WRITES[program.opcode]
-    ends = (  # which instruction says it, and whether by its destination
+    receiver = receivers(sender)
+    reads, writes = program.reads_src, program.writes_dst
+    ends = (  # the instruction that has the place, and whether as its destination
         (np.where(reads, rows, sender), np.where(reads, False, writes[sender]), True),
         (np.where(writes, rows, receiver), np.where(writes, True, writes[receiver]), False),
     )
-    result: list[Any] = []
-    for who, by_target, otherwise in ends:
-        alone = who < 0
-        who, by_target = np.where(alone, rows, who), np.where(alone, otherwise, by_target)
-        letter = np.where(by_target, program.dst_buffer[who], program.src_buffer[who])
-        result.append([_LETTERS[b] for b in letter.tolist()])
-        result.append(np.where(by_target, program.dst_offset[who], program.src_offset[who]).tolist())
-    return tuple(result)
-
-
-def _inverse(partner: np.ndarray) -> np.ndarray:
-    """Return for each send the receive it pairs with, -1 for others."""
-    result = np.full(len(partner), -1, dtype=np.int64)
-    rows = np.flatnonzero(partner >= 0)
-    result[partner[rows]] = rows
-    return result
+    letters: list[list[str]] = []
+    offsets: list[list[int]] = []
+    for row, is_target, default in ends:
+        alone = row < 0
+        row, is_target = np.where(alone, rows, row), np.where(alone, default, is_target)
+        letter = np.where(is_target, program.dst_buffer[row], program.src_buffer[row])
+        letters.append([_LETTERS[b] for b in letter.tolist()])
+        offsets.append(np.where(is_target, program.dst_offset[row], program.src_offset[row]).tolist())
+    return letters[0], offsets[0], letters[1], offsets[1]

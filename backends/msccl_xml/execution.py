@@ -1,7 +1,7 @@
-"""Executing a file's program with room in every FIFO: what it computes, what is ordered before what.
+"""Executes a file's program with FIFOs that never fill: what it computes, and in which order.
 
-Both follow from program order, waits and messages alone. The size of messages and the depth of FIFOs decide only
-whether a run gets stuck, which is :mod:`.fifos`' question.
+Both depend only on program order, waits and messages. The size of messages and the depth of FIFOs only decide whether a
+run hangs, which :mod:`.fifos` finds.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from collc.ir.verify import Check, verify_program
 
 __all__ = ["data_checks", "mode_name"]
 
-_ROOMY = 1 << 40
+_UNLIMITED = 1 << 40
 
-#: what `verify_program` checks of the program as such, once for all uses -> what it is called here
-_SHARED = {"structure": "program", "bounds": "buffers", "matched": "messages", "deadlock": "deadlock"}
+#: checks of `verify_program` that do not depend on the use -> their names here
+_INDEPENDENT = {"structure": "program", "bounds": "buffers", "matched": "messages", "deadlock": "deadlock"}
 
 _OUT = "out-of-place "
 
 
 def mode_name(inplace: bool) -> str:
-    """Return what a use is called in reports.
+    """Return the name of a use in reports.
 
     >>> mode_name(True), mode_name(False)
     ('in place', 'out of place')
@@ -31,18 +31,20 @@ def mode_name(inplace: bool) -> str:
 
 
 def data_checks(program: Program, modes: Sequence[bool]) -> list[Check]:
-    """Return the checks of a program whose FIFOs never fill, those that depend on the use named after it."""
+    """Return the checks of a program whose FIFOs never fill. The use is in the name of a check that depends on it."""
     checks: dict[str, Check] = {}
-    # What all uses share is tried once where they all pass, as they mostly do; else each is told what fails in it.
-    both = verify_program(program, fifo_depth=_ROOMY) if len(set(modes)) > 1 else None
+    # Usually all uses pass, and one execution shows it. Otherwise each use is executed for its own failures.
+    both = verify_program(program, fifo_depth=_UNLIMITED) if len(set(modes)) > 1 else None
     for inplace in modes:
-        report = both if both is not None and both.ok else verify_program(program, inplace=inplace, fifo_depth=_ROOMY)
+        report = (
+            both if both is not None and both.ok else verify_program(program, inplace=inplace, fifo_depth=_UNLIMITED)
+        )
         for check in report.checks:
             if inplace and check.name.startswith(_OUT):
                 continue
             mode = mode_name(inplace)
-            name = _SHARED.get(check.name) or f"{mode}: {check.name.removeprefix(_OUT)}"
-            # The check's name says the mode, so each of the problems in the detail need not.
+            name = _INDEPENDENT.get(check.name) or f"{mode}: {check.name.removeprefix(_OUT)}"
+            # The name of the check has the mode, so the detail need not.
             executed = check.detail in (mode, "out of place and in place")
             checks.setdefault(
                 name, Check(name, check.ok, "executed" if executed else check.detail.replace(f"{mode}: ", ""))

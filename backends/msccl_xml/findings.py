@@ -1,12 +1,11 @@
-"""What is wrong with an algorithm, as values that become errors when writing and failed checks when verifying."""
+"""Faults of an algorithm as values. They become errors when collc writes, and failed checks when it verifies."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import attrs
-
-from collc.ir.diagnostic import CollcError, Diagnostic, Severity, warning
+from collc.ir.diagnostic import CollcError, Diagnostic, Excess, Kind, Severity, warning
+from collc.ir.frozen import frozen
 from collc.ir.verify import Check
 
 from .model import Gpu, Step, Threadblock
@@ -16,12 +15,13 @@ __all__ = ["Finding", "as_check", "as_warnings", "place", "refuse"]
 _SHOWN = 3
 
 
-@attrs.frozen
+@frozen
 class Finding:
-    """One violation: the check it belongs to, its code, where and what, and a way out.
+    """One violation: its check, its code, a message with the place, and a hint.
 
-    ``fatal`` marks what leaves nothing to execute: no program can be made of the file. ``mild`` marks what is not as
-    the file says: a warning where everything else is right, else as bad as any.
+    If a finding is ``fatal``, the file has no program to execute. A ``mild`` finding is a difference between the file
+    and its execution: a warning if everything else is correct, else a fault. ``kind`` and ``excess`` are the
+    diagnostic's.
     """
 
     check: str
@@ -30,12 +30,14 @@ class Finding:
     hint: str | None = None
     fatal: bool = False
     mild: bool = False
+    kind: Kind = Kind.MISTAKE
+    excess: Excess | None = None
 
 
 def place(gpu: Gpu, block: Threadblock | None = None, step: Step | int | None = None) -> str:
     """Return ``rank R, threadblock T, step S``, as far as given.
 
-    A step is named by its number ``s``, with its line where it was read from a text.
+    A step has its number ``s``, and its line if it comes from a text.
     """
     words = [f"rank {gpu.id}"]
     if block is not None:
@@ -48,7 +50,7 @@ def place(gpu: Gpu, block: Threadblock | None = None, step: Step | int | None = 
 
 
 def as_check(name: str, findings: Sequence[Finding], tried: str) -> Check:
-    """Return the check of this name: passed with what was tried, or failed with the first findings."""
+    """Return the check with this name: passed with the detail ``tried``, or failed with the first findings."""
     mine = [f for f in findings if f.check == name and not f.mild]
     if not mine:
         return Check(name, True, tried)
@@ -79,6 +81,7 @@ def refuse(findings: Sequence[Finding]) -> None:
             Diagnostic(
                 code, f.message, Severity.ERROR, None,
                 (f"and {count[code] - 1} more like it",) if count[code] > 1 else (), f.hint,
+                f.kind, f.excess,
             )
             for code, f in first.items()
         ]

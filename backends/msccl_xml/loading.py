@@ -1,7 +1,7 @@
-"""What a launcher must set so that a runtime loads files and uses them, and how one sees that it did.
+"""The variables that make a runtime load and use files, and the log lines that prove it.
 
-Nothing tells a user that a file was ignored: a folder that is not found, an algorithm that fits no call and a runtime
-that was built without MSCCL all end in the runtime's own collective, which is right too, only slower.
+A runtime ignores files without a message: if it does not find the folder, if an algorithm fits no call, or if it was
+built without MSCCL. It then runs its own collective, which is correct but slower.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import attrs
 
 from collc.ir.diagnostic import error
 
-from .bundle import Member, calls, gaps, uses
+from .bundle import Member, served_sizes, unserved_calls, uses
 from .model import KINDS
 from .profiles import PROFILES, Profile
 from .tokens import MAX_VALUE
@@ -25,7 +25,7 @@ __all__ = ["Environment", "as_shell", "config_text", "environment", "is_config"]
 
 @attrs.frozen
 class Environment:
-    """Variables to set (name, value, why), and what to look for in the runtime's output (a pattern, what it means)."""
+    """Variables to set (name, value, reason), and patterns to find in the runtime's output (pattern, meaning)."""
 
     runtime: str
     variables: tuple[tuple[str, str, str], ...]
@@ -34,11 +34,10 @@ class Environment:
 
 
 def environment(members: Sequence[Member], runtime: str, config: str | None = None) -> Environment:
-    """Return what makes ``runtime`` load these files; paths become absolute.
+    """Return the environment that makes ``runtime`` load these files; paths become absolute.
 
-    ``config`` is the file that :func:`config_text` went to, for msccl instead of a list of paths. Raises C0653 where
-    files cannot be named to the runtime: in several folders for the executor and RCCL, or with a colon in a path for
-    msccl.
+    ``config`` is the path of the :func:`config_text`, which msccl takes instead of a list of paths. Raises C0653 if the
+    runtime cannot take the paths: several folders for the executor and RCCL, or a colon in a path for msccl.
     """
     profile = PROFILES[runtime]
     return _folder(members, profile) if profile.reads_folder else _listed(members, profile, config)
@@ -52,28 +51,28 @@ def _listed(members: Sequence[Member], profile: Profile, config: str | None) -> 
         for path in paths:
             if ":" in path:
                 raise error(
-                    "C0653", f"`{path}` cannot be in MSCCL_XML_FILES, whose names end at a colon",
+                    "C0653", f"`{path}` cannot be in MSCCL_XML_FILES: a colon separates its paths",
                     hint="name the file that lists them: `--config FILE`",
                 )  # fmt: skip
         named = (
             "MSCCL_XML_FILES",
             ":".join(paths),
-            f"the files, at most {profile.max_algorithms}; of those that fit a call the first is used",
+            f"the files, at most {profile.max_algorithms}; msccl uses the first one that fits a call",
         )
     return Environment(
         profile.name,
         (
             named,
-            ("NCCL_ALGO", "MSCCL,RING,TREE", "without it files are loaded and never used"),
-            ("NCCL_DEBUG", "INFO", "says what was loaded"),
-            ("NCCL_DEBUG_SUBSYS", "INIT,ENV", "only that"),
+            ("NCCL_ALGO", "MSCCL,RING,TREE", "without it msccl loads the files and never uses them"),
+            ("NCCL_DEBUG", "INFO", "logs what was loaded"),
+            ("NCCL_DEBUG_SUBSYS", "INIT,ENV", "logs nothing else"),
         ),
         (
             (f"Parsed MSCCL Algorithm {paths[0]} successfully.", "once for each file and rank"),
-            (f"Connected {len(members)} MSCCL algorithms", "all of them can be used"),
-            ("failed to initialize. Will be ignored.", "must not appear: it names a file that is not used"),
+            (f"Connected {len(members)} MSCCL algorithms", "msccl can use all of them"),
+            ("failed to initialize. Will be ignored.", "must not appear: msccl does not use the file that it names"),
         ),
-        (*_about(members, profile), "calls in a group of several are made without files"),
+        (*_about(members, profile), "calls in a group of several do not use files"),
     )
 
 
@@ -85,28 +84,28 @@ def _folder(members: Sequence[Member], profile: Profile) -> Environment:
             notes=[f"`{folder}`" for folder in folders[:4]], hint="put the files into one folder",
         )  # fmt: skip
     common = (
-        ("MSCCL_ALGO_DIR", folders[0], "every file in it is loaded, whatever its name"),
-        ("NCCL_DEBUG", "INFO", "says what was loaded"),
+        ("MSCCL_ALGO_DIR", folders[0], "the runtime loads every file in it, whatever its name"),
+        ("NCCL_DEBUG", "INFO", "logs what was loaded"),
     )
     if profile.name == "rccl":
         return Environment(
             profile.name,
             (
                 ("RCCL_MSCCL_ENABLE", "1", "the default"),
-                ("RCCL_MSCCL_FORCE_ENABLE", "1", "on machines that RCCL does not know it uses no files"),
+                ("RCCL_MSCCL_FORCE_ENABLE", "1", "else RCCL uses no files on machines that it does not know"),
                 ("RCCL_MSCCL_ENABLE_SINGLE_PROCESS", "1", "the default: ranks may share a process"),
-                ("RCCL_MSCCLPP_ENABLE", "0", "it would take calls before files are looked at"),
+                ("RCCL_MSCCLPP_ENABLE", "0", "else MSCCL++ would serve calls before RCCL looks for files"),
                 *common,
-                ("NCCL_DEBUG_SUBSYS", "INIT,ENV,COLL", "calls too"),
+                ("NCCL_DEBUG_SUBSYS", "INIT,ENV,COLL", "logs calls too"),
             ),
             (
-                (f"Using MSCCL files from {folders[0]}", "the folder was found"),
-                ("MSCCL: Initialization finished", "its files were loaded"),
+                (f"Using MSCCL files from {folders[0]}", "RCCL found the folder"),
+                ("MSCCL: Initialization finished", "the runtime loaded its files"),
                 *((f"{name}: opCount", _FROM_FILE) for name in _functions(members)),
             ),
             (
                 *_about(members, profile),
-                "RCCL of 2026 has no MSCCL, and before it may have been built without: then no line names it",
+                "RCCL of 2026 has no MSCCL, and older builds can lack it: then no line names MSCCL",
             ),
         )
     return Environment(
@@ -114,26 +113,26 @@ def _folder(members: Sequence[Member], profile: Profile) -> Environment:
         (
             ("NCCL_MSCCL_ENABLE", "1", "the default"),
             *common,
-            ("NCCL_DEBUG_SUBSYS", "INIT,ENV", "only that"),
+            ("NCCL_DEBUG_SUBSYS", "INIT,ENV", "logs nothing else"),
         ),
         (
             (f"MSCCL_ALGO_DIR set by environment to {folders[0]}", "the variable reached the ranks"),
-            ("MSCCL: Initialization finished", "its files were loaded"),
+            ("MSCCL: Initialization finished", "the runtime loaded its files"),
         ),
         (
             *_about(members, profile),
-            "no line says which file a call ran from: time it with NCCL_MSCCL_ENABLE=0 too, or look for mscclKernel in "
-            "a profile",
-            "one GPU a process: otherwise no files are used",
+            "no line names the file of a call: time it with NCCL_MSCCL_ENABLE=0 too, or look for mscclKernel in a "
+            "profile",
+            "run one GPU a process: otherwise the executor uses no files",
         ),
     )
 
 
 def _about(members: Sequence[Member], profile: Profile) -> list[str]:
-    """Say for which calls each file is, and for which there is none."""
+    """Say which calls each file serves, and which calls no file serves."""
     found = []
     for member in members:
-        low, high = calls(member.algorithm, profile)
+        low, high = served_sizes(member.algorithm, profile)
         modes = uses(member.algorithm, profile)
         where = "in place and out of place" if len(modes) > 1 else "in place" if True in modes else "out of place"
         sizes = f"{low} byte{'' if low == 1 else 's'} and more" if high is None else f"{low} to {high} bytes"
@@ -142,10 +141,10 @@ def _about(members: Sequence[Member], profile: Profile) -> list[str]:
         even = f", elements{whose} a multiple of {chunks}" if chunks > 1 else ""
         what = f"{member.algorithm.coll} on {member.algorithm.ngpus} ranks, {where}, {sizes}{even}"
         found.append(f"{os.path.basename(member.path)}: {what}")
-    return [*found, *gaps(members, profile)]
+    return [*found, *unserved_calls(members, profile)]
 
 
-_FROM_FILE = "once for each such call that ran from a file, and for no other"
+_FROM_FILE = "once for each such call that used a file, and for no other call"
 _FUNCTIONS = {
     "allreduce": "AllReduce", "allgather": "AllGather", "reducescatter": "ReduceScatter", "alltoall": "AllToAll",
     "broadcast": "Broadcast", "reduce": "Reduce",
@@ -153,7 +152,7 @@ _FUNCTIONS = {
 
 
 def _functions(members: Sequence[Member]) -> list[str]:
-    """Return what RCCL calls the functions that run these files, in their order."""
+    """Return RCCL's names of the functions that run these files, in their order."""
     return list(dict.fromkeys(f"mscclFunc{_FUNCTIONS.get(member.algorithm.coll, '*')}" for member in members))
 
 
@@ -170,9 +169,11 @@ def config_text(members: Sequence[Member]) -> str:
     for member in members:
         path = os.path.abspath(member.path)
         if len(path.encode("utf-8", "surrogateescape")) > MAX_VALUE or any(c in path for c in '"\n\r'):
-            found = f"`{path}` cannot be in a configuration: at most {MAX_VALUE} bytes, no quotes, no line breaks"
+            found = (
+                f"`{path}` cannot be in a configuration: paths have at most {MAX_VALUE} bytes, no quotes or line breaks"
+            )
             raise error("C0653", found, hint="move the file")
-        low, high = calls(member.algorithm, profile)
+        low, high = served_sizes(member.algorithm, profile)
         most = f' maxbytes="{high + 1}"' if high is not None else ""
         lines.append(f'  <load path="{path}" minbytes="{low}"{most} proto="{member.algorithm.proto}"/>')
     return "\n".join([*lines, "</msccl_algos>", ""])
@@ -187,14 +188,14 @@ def is_config(text: str) -> bool:
     return text[:4096].lstrip("\ufeff").lstrip().startswith("<msccl_algos")
 
 
-# ---- as a shell reads it
+# ---- as shell commands
 
 
 def as_shell(found: Environment) -> str:
-    """Return assignments that any POSIX shell takes, what to look for as comments."""
+    """Return assignments for any POSIX shell, with the patterns to find as comments."""
     lines = [f"# {PROFILES[found.runtime].title}: set these for every rank"]
     lines += [f"export {name}={shlex.quote(value)}  # {why}" for name, value, why in found.variables]
-    lines += ["# then look for, in what every rank prints:"]
+    lines += ["# then look for these lines in the output of every rank:"]
     lines += [f"#   {_one_line(pattern)}  ({meaning})" for pattern, meaning in found.proofs]
     lines += ["# files:"] if found.remarks else []
     lines += [f"#   {_one_line(remark)}" for remark in found.remarks]
@@ -202,5 +203,5 @@ def as_shell(found: Environment) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Return a text that cannot end its comment."""
+    """Return a text without characters that could end its comment."""
     return "".join(c if c.isprintable() else "?" for c in text)

@@ -1,7 +1,7 @@
-"""Elements of a text that is no XML and that the runtimes read all the same.
+"""Elements of a text that is not XML but that the runtimes read.
 
-Their tokeniser knows nothing of entities, of attributes that must differ, or of hyphens in comments. What it gets
-through it hands on, so what an XML parser refuses may still run: this module reads such texts as the runtimes do.
+Their tokeniser has no rules for entities, for repeated attributes, or for hyphens in comments. So a text that an XML
+parser refuses can still run. This module reads such texts as the runtimes do.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from .tokens import MAX_ATTRIBUTES, Node, check_tokens, nodes
 __all__ = ["Element", "parse"]
 
 
-#: how deep elements may stand inside each other; an algorithm's are four deep
+#: the deepest nesting of elements; an algorithm has four levels
 MAX_DEPTH = 256
 
 
 @attrs.define
 class Element:
-    """One element: as much of an lxml element as the reader uses."""
+    """One element, with the part of lxml's interface that the reader uses."""
 
     tag: str
     attributes: dict[str, str]
@@ -30,7 +30,7 @@ class Element:
     comments: list[str] = attrs.Factory(list)
 
     def get(self, name: str) -> str | None:
-        """Return the value of an attribute, or nothing where it is not there."""
+        """Return the value of an attribute, or None if it is absent."""
         return self.attributes.get(name)
 
     def __len__(self) -> int:
@@ -45,7 +45,7 @@ class Element:
 
 
 def parse(text: str) -> Element | None:
-    """Return the first element that is not inside another, with all comments; nothing where the runtimes would stop."""
+    """Return the first top-level element, with all comments; None if the runtimes would stop in the text."""
     if check_tokens(text):
         return None
     top = Element("", {}, 0)
@@ -59,7 +59,7 @@ def parse(text: str) -> Element | None:
             if len(opened) == 1 or opened.pop().tag != node.name:
                 return None
         else:
-            element = Element(node.name, _first(node), line)
+            element = Element(node.name, _attributes(node), line)
             opened[-1].children.append(element)
             if node.kind == "open":
                 opened.append(element)
@@ -71,8 +71,8 @@ def parse(text: str) -> Element | None:
     return top.children[0]
 
 
-def _first(node: Node) -> dict[str, str]:
-    """Return the attributes that are looked at; of two of one name the first."""
+def _attributes(node: Node) -> dict[str, str]:
+    """Return the attributes that the runtimes look at; of two with the same name the first."""
     found: dict[str, str] = {}
     for name, value in node.attributes[:MAX_ATTRIBUTES]:
         found.setdefault(name, value)

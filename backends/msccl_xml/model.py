@@ -1,13 +1,19 @@
-"""An MSCCL-XML file as the runtimes consume it: attributes, ranks, threadblocks, steps in document order.
+"""An MSCCL-XML file as the runtimes read it: attributes, ranks, threadblocks, steps in document order.
 
-Both directions meet here: :mod:`.reader` makes it from text, :mod:`.document` from a Program;
-:mod:`.writer` prints it, :mod:`.structure` and :mod:`.limits` judge it, :mod:`.consume` says what the
-runtimes execute. Nothing is checked here.
+:mod:`.reader` makes it from text, :mod:`.document` from a Program. :mod:`.writer` prints it, :mod:`.structure` and
+:mod:`.limits` check it, and :mod:`.consume` computes what the runtimes execute. This module checks nothing.
 """
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import TYPE_CHECKING
+
 import attrs
+
+if TYPE_CHECKING:
+    from .consume import Operation
+    from .program import Loaded
 
 __all__ = ["KINDS", "MESSAGE_TYPES", "OPCODES", "TYPES", "Algorithm", "Gpu", "Step", "Threadblock"]
 
@@ -26,7 +32,7 @@ TYPES: dict[Opcode, str] = {opcode: name for name, opcode in OPCODES.items()}
 #: step types that use a connection
 MESSAGE_TYPES = frozenset(name for name, opcode in OPCODES.items() if opcode.sends or opcode.receives)
 
-#: what ``coll`` says -> the collective it names (the reduce-scatter has two spellings)
+#: value of ``coll`` -> collective (reduce-scatter has two spellings)
 KINDS: dict[str, str] = {
     "allreduce": "allreduce", "allgather": "allgather", "reduce_scatter": "reduce-scatter",
     "reducescatter": "reduce-scatter", "alltoall": "alltoall", "broadcast": "broadcast", "reduce": "reduce",
@@ -36,7 +42,7 @@ KINDS: dict[str, str] = {
 
 @attrs.frozen
 class Step:
-    """One ``<step>``. ``depid`` and ``deps`` are -1 where it waits for nobody; ``line`` is 0 where no text was read."""
+    """One ``<step>``. ``depid`` and ``deps`` are -1 if it has no dependency; ``line`` is 0 if it comes from no text."""
 
     s: int
     type: str
@@ -62,6 +68,11 @@ class Threadblock:
     steps: tuple[Step, ...]
     line: int = attrs.field(default=0, eq=False)
 
+    @cached_property
+    def executed(self) -> list[Operation]:
+        """The operations that the device runs; :func:`.consume.executed` keeps them here."""
+        return []
+
 
 @attrs.frozen
 class Gpu:
@@ -77,7 +88,7 @@ class Gpu:
 
 @attrs.frozen
 class Algorithm:
-    """One ``<algo>``. What some runtime does without is nothing (None) where the file does not say it."""
+    """One ``<algo>``. An attribute that not all runtimes need is None if the file does not have it."""
 
     proto: str
     nchannels: int
@@ -92,8 +103,15 @@ class Algorithm:
     max_bytes: int | None = None
     nthreads: int | None = None
     comments: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = attrs.field(default=(), eq=False)  # what was read otherwise than it is written
+    remarks: tuple[str, ...] = attrs.field(
+        default=(), eq=False
+    )  # values that the runtimes read differently from their text
     line: int = attrs.field(default=0, eq=False)
+
+    @cached_property
+    def loaded(self) -> dict[tuple[str, int, int | None], Loaded]:
+        """The programs of this algorithm, by kind, number of ranks and root of the collective."""
+        return {}
 
     @property
     def num_steps(self) -> int:

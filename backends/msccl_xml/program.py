@@ -1,47 +1,47 @@
-"""The document model -> the Program it makes the runtimes execute, one instruction for each step."""
+"""The document model -> the Program that the runtimes execute, one instruction for each step."""
 
 from __future__ import annotations
 
 from math import lcm
-from typing import Any
 
 import attrs
 import numpy as np
 
+from collc.ir.arrays import Columns
 from collc.ir.collective import ROOTED, Collective
 from collc.ir.diagnostic import error, nearest
+from collc.ir.frozen import frozen
+from collc.ir.opcodes import USES
 from collc.ir.program import BLOCK_COLUMNS, Buffer, Opcode, Program
 
-from .consume import Operation, operations, target
+from .consume import Operation, ending_operation, executed
 from .model import KINDS, OPCODES, Algorithm, Gpu, Threadblock
 
 __all__ = ["Loaded", "collective_of", "to_program"]
 
 _BUFFERS = {"i": Buffer.INPUT, "o": Buffer.OUTPUT, "s": Buffer.SCRATCH}
-_READS = np.array([op.reads_src for op in Opcode])
-_WRITES = np.array([op.writes_dst for op in Opcode])
 
 
-@attrs.frozen
+@frozen
 class Loaded:
-    """A program and how many of its chunks one chunk of the file is.
+    """A program, and the number of its chunks in one chunk of the file.
 
-    A Program cuts shards in whole chunks; a file may cut the whole buffer in any number, so each of its
-    chunks becomes ``scale`` of the program's, moved together.
+    A Program cuts shards in whole chunks, but a file can cut the whole buffer in any number. So each chunk of the file
+    becomes ``scale`` chunks of the program, which move together.
     """
 
     program: Program
     scale: int
 
 
-def collective_of(algorithm: Algorithm, told: str | None = None, root: int = 0) -> Collective:
-    """Return the collective the file's ``coll`` names, or the one ``told``; rooted ones with this root.
+def collective_of(algorithm: Algorithm, kind: str | None = None, root: int = 0) -> Collective:
+    """Return the collective of the file: ``kind``, or else that of its ``coll``, and ``root`` if it needs one.
 
-    Raises C0608 where there is nothing to verify against: ``custom`` and other names no collective has.
+    Raises C0608 if ``coll`` names no collective, such as ``custom``: then there is nothing to verify against.
     """
-    kind = told or KINDS.get(algorithm.coll)
+    kind = kind or KINDS.get(algorithm.coll)
     if kind is None:
-        hint = nearest(algorithm.coll, KINDS) or "name the collective it performs in `coll`, or say it when verifying"
+        hint = nearest(algorithm.coll, KINDS) or "set `coll` to the file's collective, or use `--collective`"
         raise error(
             "C0608", f"coll=\"{algorithm.coll}\" names no collective, so there is nothing to verify the file against",
             notes=[f"collectives: {', '.join(KINDS)}"], hint=hint,
@@ -50,16 +50,23 @@ def collective_of(algorithm: Algorithm, told: str | None = None, root: int = 0) 
 
 
 def to_program(algorithm: Algorithm, collective: Collective | None = None) -> Loaded:
-    """Return what the runtimes execute of a file without fatal findings (see :func:`.structure.check_structure`).
+    """Return the program that the runtimes execute, of a file without fatal findings of ``check_structure``.
 
-    Buffers ``i``, ``o``, ``s`` become input, output, scratch as they stand; a file for in-place use that
-    touches one of ``i`` and ``o`` only is right where the program is, with input and output at one address. In a
-    broadcast for calls in place only, whose ranks but the root have no input, ``i`` there is the output.
-    Instruction k of threadblock t is step k, in document order, of ``<tb id="t">``; folded `nop` steps stay
-    as such, without their waits. A wait that never ends is taken for a wait for the step it names
-    (``check_structure`` finds it).
+    Buffers ``i``, ``o``, ``s`` become input, output, scratch. A file for in-place use may name only one of ``i`` and
+    ``o``: the program has input and output at one address, so it is correct exactly if the file is. In a broadcast for
+    calls in place only, ranks other than the root have no input; there ``i`` is the output. Instruction k of
+    threadblock t is step k, in document order, of ``<tb id="t">``. Folded `nop` steps stay, without their waits. A wait
+    that never ends becomes a dependency on the step that it names (``check_structure`` finds it).
     """
     collective = collective or collective_of(algorithm)
+    key = collective.kind, collective.num_ranks, collective.root
+    if key not in algorithm.loaded:
+        algorithm.loaded[key] = _load(algorithm, collective)
+    found = algorithm.loaded[key]
+    return attrs.evolve(found, program=attrs.evolve(found.program, collective=collective))
+
+
+def _load(algorithm: Algorithm, collective: Collective) -> Loaded:
     shards = max(collective.input_shards, collective.output_shards)
     scale = lcm(algorithm.nchunksperloop, shards) // algorithm.nchunksperloop
     chunks = algorithm.nchunksperloop * scale // shards
@@ -67,8 +74,8 @@ def to_program(algorithm: Algorithm, collective: Collective | None = None) -> Lo
     blocks = [(gpu.id, block.send, block.recv, block.chan) for gpu, in_order in gpus for block in in_order]
     steps = [step for _, in_order in gpus for block in in_order for step in block.steps]
     count = [step.cnt for step in steps]
-    waits: dict[int, list[int]] = {}
-    shared: list[tuple[int, int]] = []
+    dependencies: dict[int, list[int]] = {}
+    output_only: list[tuple[int, int]] = []
     first, starts = 0, [0]
     for gpu, in_order in gpus:
         start = {}
@@ -76,25 +83,26 @@ def to_program(algorithm: Algorithm, collective: Collective | None = None) -> Lo
             start[block.id] = first
             first += len(block.steps)
             starts.append(first)
-        _take_over(gpu, start, count, waits)
+        _consume(gpu, start, count, dependencies)
         if collective.kind == "broadcast" and gpu.id != collective.root and _in_place_only(algorithm):
-            shared.append((starts[-1 - len(in_order)], first))
+            output_only.append((starts[-1 - len(in_order)], first))
     opcode = np.array([OPCODES[step.type] for step in steps], dtype=np.int64)
-    columns: dict[str, Any] = {"opcode": opcode, "count": np.array(count, dtype=np.int64) * scale}
+    columns: Columns = {"opcode": opcode, "count": np.array(count, dtype=np.int64) * scale}
     columns["count"][opcode == Opcode.NOP] = 0
-    for side, used in (("src", _READS[opcode]), ("dst", _WRITES[opcode])):
+    for side, table in USES.items():
+        used = table[opcode]
         buffer = np.array([_BUFFERS[getattr(step, f"{side}buf")] for step in steps], dtype=np.int64)
-        for low, high in shared:
+        for low, high in output_only:
             buffer[low:high][buffer[low:high] == Buffer.INPUT] = Buffer.OUTPUT
         offset = np.array([getattr(step, f"{side}off") for step in steps], dtype=np.int64) * scale
         columns[f"{side}_buffer"], columns[f"{side}_offset"] = np.where(used, buffer, 0), np.where(used, offset, 0)
     dep_start = np.zeros(len(steps) + 1, dtype=np.int64)
-    for row, found in waits.items():
+    for row, found in dependencies.items():
         dep_start[row + 1] = len(found)
     program = Program(
         collective, chunks, [gpu.s_chunks * scale for gpu, _ in gpus],
         **{name: [row[i] for row in blocks] for i, name in enumerate(BLOCK_COLUMNS)}, block_start=starts, **columns,
-        dep_start=np.cumsum(dep_start), deps=[dep for row in sorted(waits) for dep in waits[row]],
+        dep_start=np.cumsum(dep_start), deps=[dep for row in sorted(dependencies) for dep in dependencies[row]],
         name=algorithm.name or "collective", scheduler="msccl-xml",
     )  # fmt: skip
     return Loaded(program, scale)
@@ -108,27 +116,27 @@ def _in_place_only(algorithm: Algorithm) -> bool:
     return bool(algorithm.inplace) and not algorithm.outofplace
 
 
-def _take_over(gpu: Gpu, start: dict[int, int], count: list[int], waits: dict[int, list[int]]) -> None:
-    """Note what the device makes of a rank's steps: counts of merged ones, and for each row the rows it waits for."""
-    made = {block.id: operations(block) for block in gpu.threadblocks}
-    flagged = {number: [op for op in ops if op.flagged] for number, ops in made.items()}
+def _consume(gpu: Gpu, start: dict[int, int], count: list[int], dependencies: dict[int, list[int]]) -> None:
+    """Set the counts of a rank's merged steps, and the dependencies of its rows, as the device executes them."""
+    operations = {block.id: executed(block) for block in gpu.threadblocks}
+    flagged = {number: [op for op in ops if op.flagged] for number, ops in operations.items()}
     for block in gpu.threadblocks:
         first = start[block.id]
-        for operation in made[block.id]:
+        for operation in operations[block.id]:
             if operation.waits:
                 ends = {_end(gpu, flagged, wait.block, wait.number) for wait in operation.waits}
                 found = sorted(e for e in ends if e is not None and e[0] != block.id)
-                waits[first + operation.rows[0]] = [start[b] + row for b, row in found]
+                dependencies[first + operation.rows[0]] = [start[b] + row for b, row in found]
             if len(operation.rows) > 1:
                 for row in operation.rows:
                     count[first + row] = block.steps[operation.rows[-1]].cnt
 
 
 def _end(gpu: Gpu, flagged: dict[int, list[Operation]], block: int, number: int) -> tuple[int, int] | None:
-    """Return the (threadblock, row) a wait ends with."""
+    """Return the (threadblock, row) that ends a wait."""
     if block not in flagged:
         return None
-    reached = target(flagged[block], number)
+    reached = ending_operation(flagged[block], number)
     if reached is not None:
         return block, reached.rows[-1]
     steps = next(b.steps for b in gpu.threadblocks if b.id == block)

@@ -1,16 +1,16 @@
-"""Text -> the document model: anyone's MSCCL-XML file, ours included.
+"""Text -> the document model: MSCCL-XML files of any tool, including collc.
 
-Reads what the runtimes read (integers as C's ``strtol`` with base 0 takes them, unknown attributes and
-elements skipped, steps in document order) and stops at what no runtime could take: all mistakes of a file
-at once, each with its line. Whether the runtimes' own tokeniser, which is no XML parser, would get through
-the text is :mod:`.tokens`' question; what only it gets through is read as it reads it (:mod:`.markup`).
+The reader follows the runtimes: integers as C's ``strtol`` with base 0, unknown attributes and elements ignored, steps
+in document order. It refuses what no runtime could take, and reports all mistakes of a file at once, each with its
+line. :mod:`.tokens` finds out whether the runtimes' own tokeniser accepts the text. :mod:`.markup` reads texts that
+only this tokeniser accepts.
 """
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -28,24 +28,37 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_TEXT", "read"]
 
-#: The longest file read, in characters: a thousand ranks at a runtime's node budget are well below it.
+#: The longest file, in characters; a thousand ranks at a runtime's limit of elements are well below it.
 MAX_TEXT = 256 << 20
 
 _MAX_MISTAKES = 20
 _MAX_REMARKS = 8
 _PLACES = ("i", "o", "s")
-_PLAIN: dict[str | None, int] = {str(number): number for number in range(-1, 1 << 15)}
 _STEP_INTEGERS = ("s", "srcoff", "dstoff", "cnt", "depid", "deps", "hasdep")
 _PROLOG = re.compile(r"\s*(?:<!--.*?-->|<\?.*?\?>)", re.DOTALL)
 _NUMBER = re.compile(r"[ \t\n\r]*([+-]?)(0[xX][0-9a-fA-F]+|[0-9]+)")
 
 
+class _Plain(dict[str | None, int | None]):
+    """Numbers by their texts, of those written as most are; nothing of others, which are not kept."""
+
+    _WRITTEN = re.compile(r"-1|0|[1-9][0-9]{0,4}")
+
+    def __missing__(self, text: str | None) -> int | None:
+        if text is None or not self._WRITTEN.fullmatch(text):
+            return None
+        return self.setdefault(text, int(text))
+
+
+_plain = _Plain().__getitem__
+
+
 def read(text: str, path: str = "<xml>") -> Algorithm:
-    """Return the algorithm an MSCCL-XML text describes.
+    """Return the algorithm of an MSCCL-XML text.
 
     Raises C0601 (not XML), C0602 (not an algorithm), C0603 (an attribute missing or wrong), C0604 (too
     large, or with a document type, which could make a small text huge). ``path`` names the text in
-    messages. Reads nothing but ``text``.
+    messages. The reader opens no files.
 
     >>> gpu = '<gpu id="0" i_chunks="2" o_chunks="2" s_chunks="0"/>'
     >>> head = 'proto="LL" nchannels="1" nchunksperloop="2" ngpus="1" coll="allreduce" inplace="1"'
@@ -57,7 +70,7 @@ def read(text: str, path: str = "<xml>") -> Algorithm:
 
 
 def _parse(source: Source) -> _Node:
-    """Return the root element; comments stay, nothing is fetched or expanded."""
+    """Return the root element with its comments; fetch and expand nothing."""
     _refuse_unsafe(source)
     try:
         root: _Node | None = _parse_xml(source)
@@ -66,7 +79,7 @@ def _parse(source: Source) -> _Node:
         if root is None:
             raise problem from None
     if root is None or root.tag != "algo":
-        found = "nothing" if root is None else f"`{root.tag}`"
+        found = "no element" if root is None else f"`{root.tag}`"
         raise error(
             "C0602", f"an MSCCL-XML file holds one `algo` element, found {found}",
             span=_span(source, 1 if root is None else root.sourceline or 1),
@@ -89,7 +102,7 @@ def _parse_xml(source: Source) -> _Element | None:
         return etree.fromstring(source.text.encode("utf-8", "surrogatepass"), parser)
     except etree.XMLSyntaxError as problem:
         line, column = problem.position
-        # What libxml2 says ends with its own line and column and names the given bytes "<string>".
+        # The message of libxml2 ends with its own line and column, and calls the bytes "<string>".
         message = re.sub(r",? \(?(<string>, )?line \d+(, column \d+)?\)?", "", str(problem.msg)).strip()
         message = re.sub(r", (use|try) XML_PARSE_HUGE.*", "", message).rstrip(". ")
         raise error(
@@ -102,14 +115,14 @@ def _parse_xml(source: Source) -> _Element | None:
 def _refuse_unsafe(source: Source) -> None:
     if len(source.text) > MAX_TEXT:
         found = f"{len(source.text) >> 20} MiB"
-        raise error("C0604", f"file is too large: {found} where at most {MAX_TEXT >> 20} MiB are read")
+        raise error("C0604", f"the file is too large: found {found}, collc reads at most {MAX_TEXT >> 20} MiB")
     position = 0
     while skipped := _PROLOG.match(source.text, position):
         position = skipped.end()
     if source.text[position:].lstrip("\ufeff \t\r\n").startswith("<!DOCTYPE"):
         line = source.text.count("\n", 0, source.text.index("<!DOCTYPE", position)) + 1
         raise error(
-            "C0604", "document types are not read", span=_span(source, line),
+            "C0604", "collc does not read document types", span=_span(source, line),
             hint="remove the `<!DOCTYPE ...>`; no runtime reads past it either",
         )  # fmt: skip
 
@@ -118,12 +131,12 @@ def _span(source: Source, line: int, column: int = 1, width: int = 1) -> Span:
     return Span(source, line, column, line, column + width)
 
 
-#: step types that some parser takes and no kernel runs
-_LAPSED = {"ra": "the parser of microsoft/msccl takes `ra`, but no runtime has such an instruction"}
+#: step types that some parser accepts and no kernel runs
+_PARSED_ONLY = {"ra": "the parser of microsoft/msccl accepts `ra`, but no runtime has such an instruction"}
 
 
 class _Reader:
-    """Turns elements into the model, gathering mistakes with their places."""
+    """Turns elements into the model, and collects mistakes with their places."""
 
     def __init__(self, source: Source):
         self.source = source
@@ -132,12 +145,12 @@ class _Reader:
         self.remarked = 0
 
     def algorithm(self, root: _Node) -> Algorithm:
-        """Return what an ``algo`` element describes; raise all mistakes in it at once."""
-        numbers: dict[str, Any] = {
+        """Return the algorithm of an ``algo`` element; raise all its mistakes at once."""
+        numbers: dict[str, int] = {
             name: self.integer(root, name) for name in ("nchannels", "nchunksperloop", "ngpus", "inplace")
         }
         result = Algorithm(
-            **numbers,
+            **numbers,  # type: ignore[arg-type]  # all four are numbers
             proto=self.word(root, "proto", ("Simple", "LL", "LL128")),
             coll=self.word(root, "coll"),
             gpus=tuple(self.gpu(child) for child in self.children(root, "gpu")),
@@ -167,11 +180,13 @@ class _Reader:
         return Threadblock(number, send, recv, chan, steps, element.sourceline or 0)
 
     def step(self, element: _Node) -> Step:
-        """Return a step, quickly where it is written as most are."""
-        texts = [element.get(name) for name in _STEP_INTEGERS]
-        kind, srcbuf, dstbuf = element.get("type"), element.get("srcbuf"), element.get("dstbuf")
-        if all(map(_PLAIN.__contains__, texts)) and kind in OPCODES and srcbuf in _PLACES and dstbuf in _PLACES:
-            s, srcoff, dstoff, cnt, depid, deps, hasdep = [_PLAIN[text] for text in texts]
+        """Return a step; most steps take a fast path."""
+        get = element.get
+        numbers = [number for name in _STEP_INTEGERS if (number := _plain(get(name))) is not None]
+        kind, srcbuf, dstbuf = get("type"), get("srcbuf"), get("dstbuf")
+        plain = len(numbers) == len(_STEP_INTEGERS)
+        if plain and kind in OPCODES and srcbuf in _PLACES and dstbuf in _PLACES:
+            s, srcoff, dstoff, cnt, depid, deps, hasdep = numbers
             where = str(srcbuf), srcoff, str(dstbuf), dstoff
             return Step(s, str(kind), *where, cnt, depid, deps, hasdep, element.sourceline or 0)
         s, srcoff, dstoff, cnt, depid, deps, hasdep = [self.integer(element, name) for name in _STEP_INTEGERS]
@@ -180,19 +195,19 @@ class _Reader:
         return Step(s, kind, srcbuf, srcoff, dstbuf, dstoff, cnt, depid, deps, hasdep, element.sourceline or 0)
 
     def children(self, element: _Node, tag: str) -> list[_Node]:
-        """Return the children with this tag; of others remark that no runtime reads them where they stand."""
+        """Return the children with this tag; add a remark for others, which no runtime reads."""
         found: list[_Node] = [*element.iterchildren(tag)]
         if len(found) < len(element):
             for child in element:
                 if isinstance(child.tag, str) and child.tag != tag:
-                    what = f"`{_short(child.tag)}` in `{element.tag}` is skipped, as the runtimes do"
+                    what = f"`{_short(child.tag)}` in `{element.tag}` is ignored, as in the runtimes"
                     self.remark(f"line {child.sourceline}: {what}")
         return found
 
     # ---- attributes
 
     def integer(self, element: _Node, name: str, bits: int = 32) -> int:
-        """Return a whole number as the runtimes read it; 0, and a mistake noted, where it is missing or too large."""
+        """Return a whole number as the runtimes read it. If it is missing or too large, note a mistake and return 0."""
         text = element.get(name)
         if text is None:
             self.missing(element, name)
@@ -210,14 +225,14 @@ class _Reader:
         return None if element.get(name) is None else self.integer(element, name, bits)
 
     def word(self, element: _Node, name: str, known: tuple[str, ...] = ()) -> str:
-        """Return the value of an attribute, one of those ``known`` if there are any; else note a mistake."""
+        """Return the value of an attribute. If it is missing or not ``known``, note a mistake."""
         text = element.get(name)
         if text is None:
             self.missing(element, name)
             return known[0] if known else ""
         if known and text not in known:
-            message = f"`{name}` of `{element.tag}` is one of {', '.join(known)}, found `{_short(text)}`"
-            hint = _LAPSED.get(text) or nearest(text, known)
+            message = f"`{name}` of `{element.tag}` must be one of {', '.join(known)}, found `{_short(text)}`"
+            hint = _PARSED_ONLY.get(text) or nearest(text, known)
             self.mistake(element, name, message, hint)
             return known[0]
         return text
@@ -248,30 +263,30 @@ def _comments(root: _Node) -> list[str]:
 
 
 def _short(text: str) -> str:
-    """Return a value as messages show it: what a stranger's file holds may be long."""
+    """Return a value as messages show it, cut to 40 characters."""
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def _place(source: Source, element: _Node, name: str) -> Span:
-    """Return the span of an attribute, or of the element's tag, as far as its line shows it."""
+    """Return the span of an attribute, or of the element's tag, if its line contains it; else the line."""
     line = element.sourceline or 1
     text = source.line(line)
-    wanted = re.search(rf"\b{re.escape(name)}\s*=" if name else rf"<{re.escape(element.tag)}\b", text)
-    if wanted is None:
+    found = re.search(rf"\b{re.escape(name)}\s*=" if name else rf"<{re.escape(element.tag)}\b", text)
+    if found is None:
         return _span(source, line)
-    return _span(source, line, wanted.start() + 1, len(wanted[0].rstrip("= ")))
+    return _span(source, line, found.start() + 1, len(found[0].rstrip("= ")))
 
 
 @lru_cache(maxsize=4096)
 def _integer(text: str, bits: int) -> tuple[int | None, str]:
-    """Return what C's ``strtol(text, 0, 0)`` reads, nothing where that has too many bits, and what it leaves unread.
+    """Return the number that C's ``strtol(text, 0, 0)`` reads (None if it has too many bits), and the text after it.
 
     >>> _integer("-1", 32), _integer("0x10", 32), _integer("010", 32), _integer("2x", 32), _integer("x", 32)
     ((-1, ''), (16, ''), (8, ''), (2, 'x'), (0, 'x'))
     """
     match = _NUMBER.match(text)
     if match is None:
-        return 0, text or "nothing"
+        return 0, text or "no text"
     sign, digits = match.groups()
     rest = text[match.end() :]
     octal = re.match(r"0[0-7]+", digits) if digits[:2] not in ("0x", "0X") else None

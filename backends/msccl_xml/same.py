@@ -1,17 +1,17 @@
-"""Is what a file makes a runtime execute the program that was to be emitted?
+"""Compares the program that a runtime executes of a file with the emitted program.
 
-A file names no operation, type or size, and no `nop` of the program: what those wait for is waited for by others. So
-instructions are compared one by one, and waits by what they come to: which instructions of its rank each one knows to
-be finished.
+A file has no operation, type or size, and no `nop` of the program: other steps take over its dependencies. So this
+module compares instructions one by one, and dependencies by their effect: which instructions of its rank have finished
+before each instruction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
+from collc.ir.arrays import Array, Columns
 from collc.ir.program import BLOCK_COLUMNS, INSTRUCTION_COLUMNS, Opcode, Program
 
 from .model import Algorithm
@@ -19,55 +19,71 @@ from .program import collective_of, to_program
 
 __all__ = ["differences"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
 
-
-def differences(algorithm: Algorithm, wanted: Program) -> Iterator[str]:
-    """Yield what a file that is right in itself does otherwise than ``wanted``."""
-    collective = wanted.collective
+def differences(algorithm: Algorithm, emitted: Program) -> Iterator[str]:
+    """Yield the differences between a correct file and the ``emitted`` program."""
+    collective = emitted.collective
     found = to_program(algorithm, collective).program
     named = collective_of(algorithm, None, collective.root or 0)
     for name in ("kind", "num_ranks"):
         if getattr(named, name) != getattr(collective, name):
             yield f"{name} is {getattr(named, name)}, not {getattr(collective, name)}"
             return
-    if found.chunks != wanted.chunks or not np.array_equal(found.scratch, wanted.scratch):
+    if found.chunks != emitted.chunks or not np.array_equal(found.scratch, emitted.scratch):
         yield "shards or scratch have another number of chunks"
-    blocks, steps = _blocks(wanted)
+    blocks, steps = _blocks(emitted)
     if any(not np.array_equal(getattr(found, name), blocks[name]) for name in BLOCK_COLUMNS):
-        yield "the threadblocks are others"
+        yield "the threadblocks differ"
         return
-    rows = [np.flatnonzero(one.opcode != Opcode.NOP) for one in (found, wanted)]
+    rows = [np.flatnonzero(one.opcode != Opcode.NOP) for one in (found, emitted)]
     if not np.array_equal(np.bincount(found.block[rows[0]], minlength=found.num_blocks), steps):
         yield "the threadblocks have more or fewer instructions"
         return
     for name in INSTRUCTION_COLUMNS:
-        wrong = np.flatnonzero(getattr(found, name)[rows[0]] != getattr(wanted, name)[rows[1]])
+        wrong = np.flatnonzero(getattr(found, name)[rows[0]] != getattr(emitted, name)[rows[1]])
         if len(wrong):
             yield f"{found.place(int(rows[0][wrong[0]]))} has another {name.replace('_', ' ')}"
-    for row, before, due in zip(rows[0].tolist(), _finished(found), _finished(wanted), strict=True):
+    if _has_same_dependencies(found, emitted, *rows):
+        return
+    for row, before, due in zip(rows[0].tolist(), _finished(found), _finished(emitted), strict=True):
         if before != due:
-            yield f"{found.place(row)} does not wait for the same instructions"
+            yield f"{found.place(row)} has dependencies with another effect"
             return
 
 
 def _blocks(program: Program) -> tuple[dict[str, Array], Array]:
-    """Return the columns of blocks, and how many instructions that are no NOP each has.
+    """Return the columns of blocks, and the number of instructions of each, without NOPs.
 
-    A rank without blocks has one that does nothing.
+    A rank without blocks gets an empty one.
     """
     steps = np.bincount(program.block[program.opcode != Opcode.NOP], minlength=program.num_blocks)
     idle = np.flatnonzero(np.diff(program.rank_blocks) == 0)
     at = program.rank_blocks[idle]
-    fill: dict[str, Any] = {"block_rank": idle, "send_peer": -1, "recv_peer": -1, "channel": 0}
+    fill: Columns = {"block_rank": idle, "send_peer": -1, "recv_peer": -1, "channel": 0}
     columns = {name: np.insert(getattr(program, name).astype(np.int64), at, fill[name]) for name in BLOCK_COLUMNS}
     return columns, np.insert(steps, at, 0)
 
 
-def _finished(program: Program) -> list[tuple[tuple[int, int], ...]]:
-    """Return for each instruction that is no NOP how many such of each other block of its rank are finished before it.
+def _has_same_dependencies(found: Program, emitted: Program, kept: Array, due: Array) -> bool:
+    """Return whether both have identical dependencies, so that their effects need no computation.
 
-    Blocks of which none is are left out.
+    ``kept`` and ``due`` are the instructions of both, without NOPs.
+    """
+    if len(due) < emitted.num_instructions or not np.isin(found.deps, kept).all():
+        return False
+    count = np.diff(found.dep_start.astype(np.int64))
+    deps = np.searchsorted(kept, found.deps)
+    return (
+        int(count.sum()) == int(count[kept].sum())
+        and np.array_equal(count[kept], np.diff(emitted.dep_start.astype(np.int64)))
+        and np.array_equal(deps, emitted.deps)
+    )
+
+
+def _finished(program: Program) -> list[tuple[tuple[int, int], ...]]:
+    """Return for each instruction how many of each other block of its rank have finished before it, without NOPs.
+
+    Blocks with 0 are absent.
     """
     block, real = program.block.tolist(), (program.opcode != Opcode.NOP).tolist()
     start, ends = program.block_start.tolist(), program.block_start[1:].tolist()
@@ -75,7 +91,7 @@ def _finished(program: Program) -> list[tuple[tuple[int, int], ...]]:
     at, done = start[:-1], [0] * program.num_blocks
     known: list[dict[int, int]] = [{} for _ in range(program.num_blocks)]
     after: dict[int, dict[int, int]] = {}
-    awaited = set(deps)
+    named = set(deps)
     found: list[tuple[tuple[int, int], ...]] = [()] * program.num_instructions
     waiting: dict[int, list[int]] = {}
     ready = list(range(program.num_blocks))
@@ -83,9 +99,9 @@ def _finished(program: Program) -> list[tuple[tuple[int, int], ...]]:
         b = ready.pop()
         while at[b] < ends[b]:
             i = at[b]
-            late = next((d for d in deps[first[i] : first[i + 1]] if d not in after), None)
-            if late is not None:
-                waiting.setdefault(late, []).append(b)
+            missing = next((d for d in deps[first[i] : first[i + 1]] if d not in after), None)
+            if missing is not None:
+                waiting.setdefault(missing, []).append(b)
                 break
             for d in deps[first[i] : first[i + 1]]:
                 for other, number in after[d].items():
@@ -93,7 +109,7 @@ def _finished(program: Program) -> list[tuple[tuple[int, int], ...]]:
             found[i] = tuple(sorted((other, number) for other, number in known[b].items() if other != b and number))
             done[b] += real[i]
             at[b] += 1
-            if i in awaited:
+            if i in named:
                 after[i] = {**known[b], b: done[b]}
                 ready += waiting.pop(i, ())
     return [found[i] for i in range(len(block)) if real[i]]

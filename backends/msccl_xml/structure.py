@@ -1,7 +1,7 @@
-"""The rules every runtime has in common: numbering, peers, connections, steps, waits, merged reductions, bounds.
+"""The rules of all runtimes: numbering, peers, connections, steps, waits, merged reductions, bounds.
 
-Some the runtimes' parsers check, most they do not: what passes them unnoticed ends as a wrong result, a
-hang or overwritten memory, so here all of it is refused.
+The runtimes' parsers check few of them. An unnoticed violation causes a wrong result, a hang or overwritten memory, so
+collc refuses all of them.
 """
 
 from __future__ import annotations
@@ -9,38 +9,38 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from .consume import Operation, operations, target
+from .consume import Operation, ending_operation, executed
 from .findings import Finding, place
 from .model import OPCODES, Algorithm, Gpu, Step, Threadblock
 
 __all__ = ["STRUCTURE_CHECKS", "check_structure"]
 
-#: check -> what it tried, for reports
+#: check -> its detail in reports
 STRUCTURE_CHECKS: dict[str, str] = {
     "numbering": "ranks and threadblocks are numbered 0, 1, 2, ...",
     "connections": "peers are ranks, channels are connected, each end of a connection has one threadblock",
-    "steps": "steps are what the parsers take, counts are 1 to 71 chunks",
-    "dependencies": "every wait is for a step that sets its threadblock's flag, by the number the device gives it",
-    "reductions": "runs of `re` that the parsers merge agree in count, honour their waits and are 16 at most",
-    "bounds": "every location lies within the declared chunks of its buffer, over its whole count",
+    "steps": "the parsers accept every step, counts are 1 to 71 chunks",
+    "dependencies": "every dependency names a step that sets its threadblock's flag, by the device's number",
+    "reductions": "merged runs of `re` have equal counts, keep their dependencies, and have at most 16 steps",
+    "bounds": "every step stays inside its buffers over its whole count",
 }
 
 
-#: the form in which nothing was found last, until it is asked for: what is written is read back and is the same
-_flawless: list[tuple[int, int, int, tuple[Gpu, ...]]] = []
+#: the last form without findings: the read-back of a written file has the same form, once
+_last_valid: list[tuple[int, int, int, tuple[Gpu, ...]]] = []
 
 
 def check_structure(algorithm: Algorithm) -> list[Finding]:
-    """Return what breaks a rule all runtimes share; where a finding is ``fatal`` there is nothing to execute."""
+    """Return the violations of the common rules. With a ``fatal`` finding there is no program to execute."""
     form = (algorithm.nchannels, algorithm.nchunksperloop, algorithm.ngpus, algorithm.gpus)
-    if _flawless and _flawless.pop() == form:
+    if _last_valid and _last_valid.pop() == form:
         return []
     found = list(_numbering(algorithm))
-    if any(finding.fatal for finding in found):  # nothing below could name its place
+    if any(finding.fatal for finding in found):  # the checks below could not name a place
         return found
     found += [*_connections(algorithm), *_ends(algorithm), *_steps(algorithm), *_runs_and_waits(algorithm)]
     if not found:
-        _flawless.append(form)
+        _last_valid.append(form)
     return found
 
 
@@ -58,7 +58,7 @@ def _numbering(algorithm: Algorithm) -> Iterator[Finding]:
         if sorted(ids) != list(range(len(ids))):
             yield _numbered(f"{place(gpu)}: {_numbering_problem('tb', ids, len(ids))}")
         elif not ids:
-            yield Finding("numbering", "C0609", f"{place(gpu)} has no threadblock: nothing can be launched there")
+            yield Finding("numbering", "C0609", f"{place(gpu)} has no threadblock, so the runtime cannot launch it")
         for name in ("i_chunks", "o_chunks", "s_chunks"):
             if getattr(gpu, name) < 0:
                 yield _numbered(f"{place(gpu)}: `{name}` cannot be negative, found {getattr(gpu, name)}")
@@ -85,11 +85,11 @@ def _connections(algorithm: Algorithm) -> Iterator[Finding]:
         owners: dict[tuple[str, int, int], Threadblock] = {}
         for block in gpu.threadblocks:
             if not 0 <= block.chan < algorithm.nchannels:
-                there = f"only 0 to {algorithm.nchannels - 1} are connected (nchannels)"
+                there = f"the runtimes connect only 0 to {algorithm.nchannels - 1} (nchannels)"
                 yield _connection(f"{place(gpu, block)} uses channel {block.chan}, but {there}", fatal=block.chan < 0)
             for side, peer in (("send", block.send), ("recv", block.recv)):
                 if peer == gpu.id:
-                    yield _connection(f"{place(gpu, block)}: its {side} peer is its own rank")
+                    yield _connection(f"{place(gpu, block)}: the {side} peer is its own rank")
                 elif not -1 <= peer < algorithm.ngpus:
                     ranks = f"ranks are 0 to {algorithm.ngpus - 1}"
                     yield _connection(f"{place(gpu, block)}: {side} peer {peer} is out of range, {ranks}")
@@ -100,20 +100,17 @@ def _connections(algorithm: Algorithm) -> Iterator[Finding]:
 
 
 def _ends(algorithm: Algorithm) -> Iterator[Finding]:
-    """Find connections that one rank names and the other does not: ranks set up both ends together, or wait for ever.
-
-    Whether anything is sent does not matter.
-    """
+    """Find connections that only one rank names: the rank waits forever for the other end, even if it sends nothing."""
     blocks = [(gpu, block) for gpu in algorithm.gpus for block in gpu.threadblocks]
     sending = {(gpu.id, block.send, block.chan) for gpu, block in blocks}
     receiving = {(block.recv, gpu.id, block.chan) for gpu, block in blocks}
     for gpu, block in blocks:
-        there = f"on channel {block.chan}: setting up that connection hangs"
+        there = f"on channel {block.chan}: the ranks hang when they connect"
         if 0 <= block.send < algorithm.ngpus and (gpu.id, block.send, block.chan) not in receiving:
-            found = f"sends to rank {block.send}, of which no threadblock receives from rank {gpu.id} {there}"
+            found = f"sends to rank {block.send}, but no threadblock there receives from rank {gpu.id} {there}"
             yield _connection(f"{place(gpu, block)} {found}", fatal=False)
         if 0 <= block.recv < algorithm.ngpus and (block.recv, gpu.id, block.chan) not in sending:
-            found = f"receives from rank {block.recv}, of which no threadblock sends to rank {gpu.id} {there}"
+            found = f"receives from rank {block.recv}, but no threadblock there sends to rank {gpu.id} {there}"
             yield _connection(f"{place(gpu, block)} {found}", fatal=False)
 
 
@@ -121,12 +118,12 @@ def _owned_twice(gpu: Gpu, first: Threadblock, second: Threadblock, side: str, p
     word = "sends to" if side == "send" else "receives from"
     return (
         f"{place(gpu, second)} {word} rank {peer} on channel {second.chan}, "
-        f"a connection that threadblock {first.id} owns already"
+        f"but threadblock {first.id} already owns that connection"
     )
 
 
 def _connection(message: str, *, fatal: bool = True) -> Finding:
-    hint = "give one of them another channel" if "owns already" in message else None
+    hint = "give one of them another channel" if "already owns" in message else None
     return Finding("connections", "C0610", message, hint, fatal)
 
 
@@ -151,7 +148,7 @@ _USES = {name: (op.sends, op.receives, op.reads_src, op.writes_dst) for name, op
 def _step_problem(block: Threadblock, step: Step) -> str:
     sends, receives, _, _ = _USES[step.type]
     if step.s < 0:
-        return "steps are numbered from 0"
+        return "step numbers begin at 0"
     if step.type == "nop":
         return ""
     if sends and block.send < 0:
@@ -159,21 +156,21 @@ def _step_problem(block: Threadblock, step: Step) -> str:
     if receives and block.recv < 0:
         return f"`{step.type}` receives, but its threadblock has no receive peer"
     if step.cnt < 1:
-        return f"`{step.type}` of {step.cnt} chunks: counts are at least 1"
+        return f"`{step.type}` needs a count of at least 1, found {step.cnt}"
     if step.hasdep not in (0, 1):
-        return f"hasdep is 0 or 1, found {step.hasdep}"
+        return f"hasdep must be 0 or 1, found {step.hasdep}"
     return ""
 
 
 def _bounds_problems(chunks: dict[str, int], step: Step) -> Iterator[tuple[str, bool]]:
-    """Yield which sides of a step leave their buffer's declared chunks; the parsers look at the first chunk only."""
+    """Yield the sides of a step that leave their buffer; the parsers check the first chunk only."""
     _, _, reads, writes = _USES[step.type]
     for used, side, buffer, offset in (
         (reads, "src", step.srcbuf, step.srcoff),
         (writes, "dst", step.dstbuf, step.dstoff),
     ):
         if used and offset < 0:
-            yield f"{side} offset {offset} of `{step.type}` is no chunk", True
+            yield f"{side} offset {offset} of `{step.type}` is negative", True
         elif used and offset + step.cnt > chunks[buffer]:
             last = offset + step.cnt - 1
             yield (
@@ -187,47 +184,48 @@ def _bounds_problems(chunks: dict[str, int], step: Step) -> Iterator[tuple[str, 
 
 def _runs_and_waits(algorithm: Algorithm) -> Iterator[Finding]:
     for gpu in algorithm.gpus:
-        made = {block.id: operations(block) for block in gpu.threadblocks}
-        flagged = {number: [op for op in ops if op.flagged] for number, ops in made.items()}
+        operations = {block.id: executed(block) for block in gpu.threadblocks}
+        flagged = {number: [op for op in ops if op.flagged] for number, ops in operations.items()}
         blocks = {block.id: block for block in gpu.threadblocks}
         rows = {block.id: _first_rows(block) for block in gpu.threadblocks}
         for block in gpu.threadblocks:
-            for operation in made[block.id]:
+            for operation in operations[block.id]:
                 if operation.refused:
                     step = block.steps[operation.rows[0]]
-                    yield Finding("steps", "C0611", f"{place(gpu, block, step)}: {_UNCARRIED}", fatal=True)
-                for problem in _run_problems(block, operation) if operation.late or len(operation.rows) > 1 else ():
+                    yield Finding("steps", "C0611", f"{place(gpu, block, step)}: {_NOP_NEEDS_WAIT}", fatal=True)
+                merged = operation.overtaken or len(operation.rows) > 1
+                for problem in _run_problems(block, operation) if merged else ():
                     where = place(gpu, block, block.steps[operation.rows[0]])
                     yield Finding("reductions", "C0614", f"{where}: {problem}")
                 for wait in operation.waits:
-                    problem, mild = _wait_problem(blocks, rows, made, flagged, block, operation, wait.row)
+                    problem, mild = _wait_problem(blocks, rows, operations, flagged, block, operation, wait.row)
                     if problem:
                         where = place(gpu, block, block.steps[wait.row])
                         yield Finding("dependencies", "C0612", f"{where}: {problem}", mild=mild)
 
 
-_UNCARRIED = "an instruction after `nop` steps must wait for something itself, or the parsers reject the file"
+_NOP_NEEDS_WAIT = "a step after `nop` steps needs a dependency of its own, or the parsers reject the file"
 
 
 def _run_problems(block: Threadblock, operation: Operation) -> Iterator[str]:
-    """Yield what is wrong with a run of `re` that the parsers make one reduction of."""
-    for wait in operation.late:
+    """Yield the faults of a run of `re` that the parsers merge into one reduction."""
+    for wait in operation.overtaken:
         yield (
-            f"the wait of step {block.steps[wait.row].s} comes too late: the `re` steps around it become one reduction "
-            f"that does not wait for it"
+            f"the dependency of step {block.steps[wait.row].s} has no effect: the parsers merge the `re` steps around "
+            f"it into one reduction"
         )
     steps = [block.steps[row] for row in operation.rows]
     if len(steps) == 1:
         return
     last = steps[-1]
     if len(steps) > 16:
-        yield f"a run of {len(steps)} `re` steps becomes one reduction of more than 16 sources, which overruns a buffer"
+        yield f"the parsers merge {len(steps)} `re` steps into one reduction; more than 16 sources overrun a buffer"
     if any(step.cnt != last.cnt for step in steps):
-        yield f"a run of `re` steps with different counts becomes one reduction of {last.cnt} chunks each"
+        yield f"the parsers merge `re` steps with different counts into one reduction of {last.cnt} chunks each"
     for step in steps[1:]:
         apart = abs(step.srcoff - step.dstoff) >= max(step.cnt, last.cnt)
         if step.srcbuf == step.dstbuf and not apart:
-            yield f"in a run of `re` steps, the source of step {step.s} overlaps the destination it adds to"
+            yield f"in a run of `re` steps, the source of step {step.s} overlaps its destination"
 
 
 def _first_rows(block: Threadblock) -> dict[int, int]:
@@ -241,32 +239,33 @@ def _first_rows(block: Threadblock) -> dict[int, int]:
 def _wait_problem(
     blocks: dict[int, Threadblock],
     rows: dict[int, dict[int, int]],
-    made: dict[int, list[Operation]],
+    operations: dict[int, list[Operation]],
     flagged: dict[int, list[Operation]],
     block: Threadblock,
     operation: Operation,
     row: int,
 ) -> tuple[str, bool]:
-    """Return what is wrong with waiting as the step in this row says, or nothing; and whether the wait is over no
-    sooner than it says, so that the execution shows whether that does any harm.
+    """Return the fault of the wait that the step in this row states ("" for none), and whether it is mild.
+
+    A wait that ends no sooner than stated is mild: the execution shows whether it does harm.
     """
     step = block.steps[row]
     if step.depid not in blocks:
-        return f"waits for threadblock {step.depid}, which this rank has not", False
+        return f"depends on threadblock {step.depid}, which this rank does not have", False
     other = blocks[step.depid]
     named = rows[other.id].get(step.deps)
     if named is None:
-        return f"waits for step {step.deps} of threadblock {other.id}, which it has not", False
-    reached = target(flagged[other.id], step.deps)
-    what = f"waits for step {step.deps} of threadblock {other.id}"
+        return f"depends on step {step.deps} of threadblock {other.id}, which does not exist", False
+    reached = ending_operation(flagged[other.id], step.deps)
+    what = f"depends on step {step.deps} of threadblock {other.id}"
     if other is block and (reached is None or reached.number >= operation.number):
-        return f"{what}, its own, which comes no earlier: hangs", False
+        return f"{what}, its own, which does not come before it: it hangs", False
     if reached is None:
-        return f"{what}, which sets no flag (hasdep), nor does a later one: hangs", False
+        return f"{what}, but neither that step nor a later one sets a flag (hasdep): it hangs", False
     if named in reached.rows and reached.number == step.deps:
         return "", False
-    actual = next((op for op in made[other.id] if named in op.rows), None)
+    actual = next((op for op in operations[other.id] if named in op.rows), None)
     ends = other.steps[reached.rows[-1]].s
     if actual is not None and actual.number != step.deps:
         return f"{what}, but the device numbers that step {actual.number}, so the wait ends with step {ends}", False
-    return f"{what}, which sets no flag (hasdep), so the wait ends with step {ends} only", reached.rows[-1] >= named
+    return f"{what}, which sets no flag (hasdep), so the wait ends with step {ends}", reached.rows[-1] >= named

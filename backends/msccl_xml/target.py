@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import ClassVar, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import attrs
 
-from collc.ir.diagnostic import CollcError, error
+from collc.ir.diagnostic import CollcError, Excess, error
+from collc.ir.frozen import frozen
 from collc.ir.program import Program
 from collc.ir.verify import Check, Report, adds_once
 
@@ -28,39 +29,43 @@ from .verify import verify_read
 from .windows import splits
 from .writer import write
 
+if TYPE_CHECKING:
+    from .published import Published
+
 __all__ = ["MscclXml"]
 
 _MOST_BYTES = 2**62  # the parsers read sizes as signed 64-bit numbers
 _NAME = re.compile(r"[A-Za-z0-9_.+-]{1,63}")
 
 
-@attrs.frozen
+@frozen
 class MscclXml(Target):
-    """MSCCL-XML for one runtime, checked against its limits before anything is written.
+    """MSCCL-XML for one runtime. The target checks the runtime's limits before it writes.
 
-    The default runtime is ``executor``, the last of the three that is kept up. Sizes are in bytes as the runtimes count
-    them: of the whole vector (for allgather, reduce-scatter and alltoall: of all ranks' parts).
+    The default runtime is ``executor``, the only maintained one. Sizes are bytes of the whole vector, as the runtimes
+    count them (for allgather, reduce-scatter and alltoall: of the data of all ranks together).
     """
 
     name: ClassVar[str] = "msccl-xml"
     summary: ClassVar[str] = "MSCCL-XML for GPU runtimes: msccl, executor (NCCL), rccl"
     suffix: ClassVar[str] = ".xml"
+    says_use: ClassVar[bool] = True
 
     runtime: Literal["executor", "msccl", "rccl"] = attrs.field(
-        default="executor", metadata={"help": "who is to run the file: msccl-executor-nccl, microsoft/msccl, RCCL"}
+        default="executor", metadata={"help": "the runtime: msccl-executor-nccl, microsoft/msccl, RCCL"}
     )
     proto: Literal["Simple", "LL", "LL128"] = attrs.field(
         default="Simple", metadata={"help": "NCCL protocol: Simple for large calls, LL and LL128 for small ones"}
     )
-    channels: int | None = attrs.field(default=None, metadata={"help": "use at most so many channels"})
+    channels: int | None = attrs.field(default=None, metadata={"help": "maximum number of channels"})
     threadblocks: int | None = attrs.field(
         default=None, metadata={"help": "threadblocks of a rank that run at once (default: 108; rccl 64)"}
     )
     inplace: bool | None = attrs.field(
-        default=None, metadata={"help": "for calls in place (default: where the program is right so)"}
+        default=None, metadata={"help": "serve calls in place (default: if the program is correct in place)"}
     )
     outofplace: bool | None = attrs.field(
-        default=None, metadata={"help": "for calls out of place (default: where the program is right so)"}
+        default=None, metadata={"help": "serve calls out of place (default: if the program is correct out of place)"}
     )
     min_bytes: int = attrs.field(default=0, metadata={"help": "smallest call, in bytes"})
     max_bytes: int | None = attrs.field(
@@ -70,8 +75,8 @@ class MscclXml(Target):
         default=None, metadata={"help": "name of the algorithm (default: the collective's)"}
     )
     nthreads: int | None = attrs.field(default=None, metadata={"help": "threads of a threadblock (msccl only)"})
-    _label: str = ""  # what follows the name of one of several algorithms
-    _scale: int = 1  # of the program's chunks, how many make one of the file's where its steps allow that
+    _label: str = ""  # suffix of the name of one of several algorithms
+    _scale: int = 1  # chunks of the program in one chunk of the file, if the steps allow that
 
     def __attrs_post_init__(self) -> None:
         for option, known in (("runtime", PROFILES), ("proto", PROTOCOLS)):
@@ -88,18 +93,35 @@ class MscclXml(Target):
         if self.algorithm is not None and not _NAME.fullmatch(self.algorithm):
             raise _option("algorithm", "1 to 63 letters, digits and _ . + -", self.algorithm)
         if self.nthreads is not None and self.profile.max_threads is None:
-            raise _option("nthreads", f"left out: runtime {self.runtime} does not read it", self.nthreads)
+            raise _option("nthreads", f"to be absent: runtime {self.runtime} does not read it", self.nthreads)
         if self.inplace is False and self.outofplace is False:
-            raise _option("outofplace", "true where inplace is false: else no call would use the file", "false")
+            raise _option("outofplace", "true if inplace is false: else no call would use the file", "false")
+
+    @classmethod
+    def options_of(cls, published: Published, name: str, given: Mapping[str, object]) -> Mapping[str, object]:
+        """Return protocol, sizes, uses and name of a published file, and its threads where the runtime reads them."""
+        kept = dict(published.options)
+        if published.largest is not None and published.largest < max(published.smallest, 1):
+            del kept["max_bytes"]
+        for several in (("inplace", "outofplace"), ("min_bytes", "max_bytes")):
+            if not given.keys().isdisjoint(several):
+                kept = {option: value for option, value in kept.items() if option not in several}
+        runtime, threads = PROFILES.get(str(given.get("runtime"))), published.algorithm.nthreads
+        if threads is not None and runtime is not None and runtime.max_threads is not None:
+            kept["nthreads"] = threads
+        return {**kept, "algorithm": name[:63]}
+
+    def in_chunks_of(self, published: Published) -> MscclXml:
+        return attrs.evolve(self, scale=published.scale)
 
     @property
     def profile(self) -> Profile:
-        """What the runtime takes."""
+        """The runtime's limits and spellings."""
         return PROFILES[self.runtime]
 
     @property
     def limits(self) -> Limits:
-        """What passes may use up: of the runtime's limits, as far as options do not set lower ones."""
+        """The limits for passes: the runtime's, or lower ones of options."""
         return Limits(
             max_threadblocks=self.threadblocks or self.profile.resident,
             max_steps=self.profile.max_steps,
@@ -110,8 +132,12 @@ class MscclXml(Target):
             fused=self.profile.fused,
         )
 
+    @property
+    def reader(self) -> str:
+        return self.runtime
+
     def within(self, window: Window) -> MscclXml | None:
-        """Return the target for calls of a window, as far as they are of the sizes that its options name."""
+        """Return the target for the calls of a window inside its own sizes; None if there are none."""
         low = max(self.min_bytes, window.low)
         ends = [end for end in (self.max_bytes, window.high) if end is not None]
         high = min(ends, default=None)
@@ -120,45 +146,45 @@ class MscclXml(Target):
         return attrs.evolve(self, min_bytes=low, max_bytes=high, label=f"-{window.label}")
 
     def emit(self, ir: Program) -> Sequence[Artifact]:
-        """Return one file; raise C0607 to C0633 where the runtime cannot carry the program, before anything is
-        written."""
-        algorithm = self._algorithm(ir)
+        """Return one file. Raises C0607 to C0633 if the runtime cannot run the program."""
+        algorithm, sizes = self._algorithm(ir)
         text = write(algorithm)
-        return [Artifact(f"{ir.name}.xml", text, self.name, model=(self, ir, algorithm, text))]
+        return [Artifact(f"{ir.name}.xml", text, self.name, model=(self, ir, algorithm, text), hangs=sizes.hangs)]
 
-    def _algorithm(self, ir: Program) -> Algorithm:
+    def _algorithm(self, ir: Program) -> tuple[Algorithm, Sizes]:
+        """Return the algorithm of a program with all its attributes, and the sizes that it serves."""
         spelling = self._spelling(ir)
         if not adds_once(ir):
             raise error(
-                "C0607", f"{self.profile.title} cannot carry a program that is right for `op: {ir.collective.op}` only",
-                notes=["calls with any operation use its files, and this one adds some contributions twice"],
+                "C0607", f"{self.profile.title} cannot run a program that is correct only for `op: {ir.collective.op}`",
+                notes=["its files serve calls with any operation, and this program adds some contributions twice"],
                 hint="let the scheduler fold (`fold: true`), or use the target `mpi-c`, which refuses other operations",
             )  # fmt: skip
         modes = find_modes(ir, (self.inplace, self.outofplace))
         draft, scale = self._draft(ir, spelling)
-        refuse([*check_structure(draft), *check_limits(draft, self._sizeless, self.limits.max_threadblocks)])
+        refuse([*check_structure(draft), *check_limits(draft, self._without_sizes, self.limits.max_threadblocks)])
         if draft.nchannels > (self.channels or draft.nchannels):
             raise error(
-                "C0623", f"the program uses {draft.nchannels} channels where option `channels` allows {self.channels}",
+                "C0623", f"the program uses {draft.nchannels} channels, but option `channels` allows {self.channels}",
                 hint="let `balance-threadblocks` place its messages",
+                excess=Excess("channels", draft.nchannels, self.channels or draft.nchannels),
             )  # fmt: skip
         sizes = find_sizes(ir, draft, self.profile, self.min_bytes, self.max_bytes, scale)
-        algorithm = self._stated(ir, draft, modes, sizes)
+        algorithm = self._complete(ir, draft, modes, sizes)
         refuse(check_limits(algorithm, self.profile))
-        return algorithm
+        return algorithm, sizes
 
     def check(self, ir: Program, artifacts: Sequence[Artifact]) -> Report:
         """Read the file back, execute it as the runtime would, and compare it with the program.
 
-        A file does not carry the operation, the element type or the size of a call, nor the root, nor instructions that
-        do nothing; waits may be others as long as they come to the same. All its numbers, comments included, are those
-        that were to be written.
+        A file does not have the operation, the element type, the size or the root of a call, or instructions that do
+        nothing. Its dependencies may differ if their effect is the same. All its numbers and comments are compared.
         """
         return Report("msccl-xml", ir.collective.kind, ir.num_ranks, tuple(self._checks(ir, artifacts)))
 
     def _checks(self, ir: Program, artifacts: Sequence[Artifact]) -> Iterator[Check]:
         if [a.filename for a in artifacts] != [f"{ir.name}.xml"]:
-            yield Check("files", False, f"these are {', '.join(a.filename for a in artifacts)}, not {ir.name}.xml")
+            yield Check("files", False, f"found {', '.join(a.filename for a in artifacts)}, needed {ir.name}.xml")
             return
         text = artifacts[0].text
         try:
@@ -170,23 +196,25 @@ class MscclXml(Target):
         yield from report.checks
         if report.ok:
             other = next(differences(found, ir), "")
-            yield Check("same program", not other, other or "instruction by instruction, waits by what they come to")
-        due, wanted = self._written(ir, artifacts[0])
-        wrong = first_difference(text, wanted) if text != wanted else "" if found == due else "it is read otherwise"
-        yield Check("as written", not wrong, wrong or "byte for byte what was to be written")
+            yield Check("same program", not other, other or "equal instructions; dependencies have the same effect")
+        expected, expected_text = self._expected(ir, artifacts[0])
+        wrong = first_difference(text, expected_text) if text != expected_text else ""
+        if not wrong and found != expected:
+            wrong = "the reader finds another algorithm"
+        yield Check("as written", not wrong, wrong or "byte for byte the emitted text")
 
-    def _written(self, ir: Program, artifact: Artifact) -> tuple[Algorithm, str]:
-        """Return what was to be written: what came along with the file, if it is this program's, else made again."""
+    def _expected(self, ir: Program, artifact: Artifact) -> tuple[Algorithm, str]:
+        """Return the algorithm and the text of a program: the artifact's if it is this program's, else new ones."""
         if isinstance(artifact.model, tuple) and artifact.model[:2] == (self, ir):
             return artifact.model[2], artifact.model[3]
-        made = self._algorithm(ir)
-        return made, write(made)
+        algorithm, _ = self._algorithm(ir)
+        return algorithm, write(algorithm)
 
     # ---- parts of emit
 
     @property
-    def _sizeless(self) -> Profile:
-        """The runtime as far as it does not concern sizes, which are settled last."""
+    def _without_sizes(self) -> Profile:
+        """The runtime without its rules for sizes, which the target checks last."""
         return attrs.evolve(self.profile, exclusive_max_bytes=False)
 
     def _spelling(self, program: Program) -> str:
@@ -194,24 +222,24 @@ class MscclXml(Target):
         if kind not in self.profile.spellings:
             carried = ", ".join(self.profile.spellings)
             raise error(
-                "C0607", f"{self.profile.title} cannot carry the collective `{kind}`; it takes {carried}",
-                hint="the target `mpi-c` carries every collective",
+                "C0607", f"{self.profile.title} cannot run the collective `{kind}`; it runs {carried}",
+                hint="the target `mpi-c` takes every collective",
             )  # fmt: skip
         return self.profile.spellings[kind]
 
     def _draft(self, program: Program, spelling: str) -> tuple[Algorithm, int]:
-        """Return the algorithm of a program, and how many of the program's chunks are one of its own."""
-        made = document(program, coll=spelling, proto=self.proto, name=self._title(program), nthreads=self.nthreads)
-        larger = in_larger_chunks(made, self._scale) if self._scale > 1 else None
-        return (made, 1) if larger is None else (larger, self._scale)
+        """Return the algorithm of a program, and the number of the program's chunks in one of its chunks."""
+        draft = document(program, coll=spelling, proto=self.proto, name=self._title(program), nthreads=self.nthreads)
+        larger = in_larger_chunks(draft, self._scale) if self._scale > 1 else None
+        return (draft, 1) if larger is None else (larger, self._scale)
 
     def _title(self, program: Program) -> str:
-        """Return the name of the algorithm: as given, or the program's as far as it fits."""
+        """Return the name of the algorithm: the option's, or the program's, cut to fit."""
         name = self.algorithm or re.sub(r"[^A-Za-z0-9_.+-]", "_", program.name) or "collective"
         return name[: max(63 - len(self._label), 1)] + self._label[:62]
 
-    def _stated(self, program: Program, draft: Algorithm, modes: tuple[bool, bool], sizes: Sizes) -> Algorithm:
-        """Return the algorithm with its flags, its sizes and the comments that say what they are."""
+    def _complete(self, program: Program, draft: Algorithm, modes: tuple[bool, bool], sizes: Sizes) -> Algorithm:
+        """Return the algorithm with its flags, its sizes and the comments about them."""
         beyond = int(self.profile.exclusive_max_bytes)
         return attrs.evolve(
             draft,

@@ -1,8 +1,7 @@
-"""Would the runtimes' tokeniser get through a text?
+"""A model of the runtimes' tokeniser: where it would stop in a text, or write past a buffer.
 
-It is not an XML parser: no declaration, no tab between nodes, one space between attributes, double quotes
-only, fixed buffers. A model of it, node by node; where it would stop, or write past a buffer, is what this
-module finds.
+It is not an XML parser: it takes no declaration, no tab between nodes, exactly one space between attributes, and double
+quotes only. Its buffers have a fixed size.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ MAX_ATTRIBUTES = 16
 MAX_NAME = 254
 MAX_VALUE = 255
 
-#: what runtimes look for in some element; other attributes may hold anything and stand beyond the last looked at
+#: attributes that runtimes look for; others may have any value, and may come after the last one looked at
 NEEDED = frozenset({
     "proto", "nchannels", "nchunksperloop", "ngpus", "coll", "inplace", "outofplace", "minBytes", "maxBytes", "name",
     "nthreads", "id", "i_chunks", "o_chunks", "s_chunks", "send", "recv", "chan", "s", "type", "srcbuf", "srcoff",
@@ -31,7 +30,7 @@ _COMMENT_HEAD = re.compile(r"<!--[^ =>/\n\r]*")
 _CLOSE = re.compile(r"</([^ =>/\n\r\t]*)>")
 _OPEN = re.compile(r"<([^ =>/\n\r\t!?][^ =>/\n\r\t]*)")
 _ATTRIBUTE = re.compile(r' ([^ =>/\n\r\t]*)(?:="([^"]*)"(?=[ />])|(?=[ />]))')
-#: a tag as most are, of which nothing more needs to be asked: short names and values, not too many of them
+#: most tags: short names and values, and few of them; they need no further checks
 _PLAIN = re.compile(r'<[a-z]{1,9}(?: [A-Za-z_]{1,32}="[^"&]{0,63}"){0,15}+ ?(/?)>')
 _PAIR = re.compile(r' [^ =>/\n\r]*="[^"]*"')
 _SINGLE_QUOTED = re.compile(r" [^ =>/\n\r]*='")
@@ -48,7 +47,7 @@ class Node(NamedTuple):
 
 
 def nodes(text: str) -> Iterator[Node]:
-    """Yield the nodes of a text that the tokeniser gets through (see :func:`check_tokens`)."""
+    """Yield the nodes of a text that the tokeniser accepts (see :func:`check_tokens`)."""
     position = _match(_GAP, text, 0).end()
     while position < len(text):
         start = position
@@ -71,7 +70,7 @@ def nodes(text: str) -> Iterator[Node]:
 
 
 def check_tokens(text: str) -> list[Finding]:
-    """Return where the tokeniser of every runtime would stop or overrun; the first place only, nothing if it passes.
+    """Return the first place where the tokeniser of every runtime would stop or overrun; empty if it accepts the text.
 
     >>> check_tokens('<algo name="a" ><gpu id="0"/></algo>')
     []
@@ -102,10 +101,10 @@ def _match(pattern: re.Pattern[str], text: str, position: int) -> re.Match[str]:
 
 
 def _comment(text: str, position: int) -> tuple[int, str]:
-    """Return where a comment ends, or what in it stops the tokeniser: it reads on to the first space as a name."""
+    """Return where a comment ends, or why the tokeniser stops: it takes the text up to the first space for a name."""
     head = _match(_COMMENT_HEAD, text, position)
     if text[head.end() : head.end() + 1] == "=":
-        return head.end(), "a comment may hold no `=` before its first space"
+        return head.end(), "a comment must not have `=` before its first space"
     if len(head[0]) - 1 > MAX_NAME:
         return position, f"a comment needs a space within its first {MAX_NAME} characters"
     end = text.find("-->", position + 4)
@@ -118,18 +117,18 @@ def _tag(text: str, position: int) -> tuple[int, str, bool]:
         return plain.end(), "", plain[1] == "/"
     opening = _OPEN.match(text, position)
     if opening is None:
-        return position, _stranger(text, position), False
+        return position, _not_a_tag(text, position), False
     place, count = opening.end(), 0
     while attribute := _ATTRIBUTE.match(text, place):
         name, value = attribute.groups()
         count += 1
         if len(name) > MAX_NAME or len((value or "").encode("utf-8", "replace")) > MAX_VALUE:
-            longest = f"a name has at most {MAX_NAME} bytes, a value {MAX_VALUE}"
+            longest = f"names have at most {MAX_NAME} bytes, values {MAX_VALUE}"
             return place + 1, f"attribute `{name[:40]}` overruns a buffer: {longest}", False
         if "&" in (value or "") and name in NEEDED and name != "name":
             return place + 1, "the runtimes do not expand `&...;`", False
         if count > MAX_ATTRIBUTES and name in NEEDED:
-            found = f"attribute `{name}` is the {count}th of its element where {MAX_ATTRIBUTES} are looked at"
+            found = f"attribute `{name}` is number {count} of its element, but the runtimes read {MAX_ATTRIBUTES}"
             return place + 1, found, False
         place = attribute.end()
     end = _END.match(text, place)
@@ -139,29 +138,29 @@ def _tag(text: str, position: int) -> tuple[int, str, bool]:
     return end.end(), "", end[0].startswith("/")
 
 
-def _stranger(text: str, position: int) -> str:
-    """Return what is wrong with something that is no tag."""
+def _not_a_tag(text: str, position: int) -> str:
+    """Return why a text is not a tag."""
     for start, what in (
         ("\t", "a tab between elements stops the runtimes"),
         ("<?xml", "an XML declaration stops the runtimes"),
         ("<?", "a processing instruction stops the runtimes"),
-        ("<!", "only elements and comments are read"),
-        ("</", "a closing tag holds its name alone"),
+        ("<!", "the runtimes read only elements and comments"),
+        ("</", "a closing tag has only its name"),
         ("\ufeff", "a byte order mark stops the runtimes"),
     ):
         if text.startswith(start, position):
             return what
-    return "an element or comment must stand here"
+    return "expected an element or a comment"
 
 
 def _misplaced(text: str, start: int, place: int) -> tuple[int, str]:
-    """Return where between the attributes of a tag the tokeniser stops, and what stands there."""
+    """Return where the tokeniser stops between the attributes of a tag, and why."""
     pair = _PAIR.match(text, place)
     stop = pair.end() if pair else place
     found = text[stop : stop + 1]
     if found in ("\n", "\r", "\t") or "\t" in text[start:stop]:
         word = "line break" if found in ("\n", "\r") else "tab"
-        return start, f"a {word} inside a tag stops the runtimes: one space between attributes"
+        return start, f"a {word} inside a tag stops the runtimes: use one space between attributes"
     if _SINGLE_QUOTED.match(text, place):
         return place + 1, "values need double quotes"
     return stop, 'a tag is name="value" pairs with one space before each'

@@ -1,8 +1,8 @@
-"""How a call's size decides what one message holds, and which sizes a file is used for.
+"""How the size of a call determines the chunks in one message, and which sizes a file serves.
 
-A runtime cuts chunks in tiles and moves up to A chunks in one primitive operation, A being what fits a
-tile: many small chunks at once, large ones one by one. A step of c chunks is ceil(c/A) operations, each a
-slot of its connection, so a program may pass for small calls and deadlock for large ones.
+A runtime cuts chunks in tiles, and one primitive operation moves up to A chunks, as many as fit into a tile: many small
+chunks at once, large ones one by one. A step of c chunks is ceil(c/A) operations, each with a slot of its connection.
+So a program can complete in small calls and deadlock in large ones.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .model import KINDS, MESSAGE_TYPES, Algorithm
 from .profiles import MAX_SPLIT, Profile
 
 __all__ = [
-    "ENDLESS",
+    "UNBOUNDED",
     "WHOLE",
     "behaviours",
     "first_size",
@@ -28,15 +28,15 @@ __all__ = [
     "tile_limit",
 ]
 
-#: No GPU has such a buffer (128 GiB): a limit beyond it is none.
-ENDLESS = 1 << 37
+#: Upper end of an unbounded size range: 128 GiB, more than any GPU has.
+UNBOUNDED = 1 << 37
 
-#: collectives whose size counts the parts of all ranks
+#: collectives whose size counts the data of all ranks
 WHOLE = frozenset({"allgather", "reduce-scatter", "alltoall", "gather", "scatter"})
 
 
 def size_limit(algorithm: Algorithm, profile: Profile) -> int | None:
-    """Return the largest call, in bytes, that a runtime uses the file for; nothing where there is no limit."""
+    """Return the largest call (bytes) for which a runtime uses the file; None if there is no limit."""
     stated = profile.default_max_bytes if algorithm.max_bytes is None else algorithm.max_bytes
     if profile.exclusive_max_bytes:
         return stated - 1
@@ -46,7 +46,7 @@ def size_limit(algorithm: Algorithm, profile: Profile) -> int | None:
 def splits(chunks: int, smallest: int, largest: int | None, tile: int) -> tuple[int, int]:
     """Return the least and the greatest A over calls of ``smallest`` to ``largest`` bytes cut in ``chunks`` chunks.
 
-    Only calls that can be cut so evenly are considered, as the runtimes use a file for no others. All A between
+    Only calls that the chunks divide evenly count, because the runtimes use a file for no others. All A in between
     occur too.
 
     >>> splits(8, 0, None, 1 << 21), splits(8, 8 << 20, (8 << 20) + 7, 1 << 21)
@@ -61,29 +61,29 @@ def splits(chunks: int, smallest: int, largest: int | None, tile: int) -> tuple[
 
 
 def largest_size(chunks: int, tile: int, split: int) -> int:
-    """Return the largest call, in bytes, for which messages still hold ``split`` chunks."""
+    """Return the largest call (bytes) with ``split`` chunks in a message."""
     return chunks * (tile // split)
 
 
 def size_unit(algorithm: Algorithm) -> int:
-    """Return what the sizes of all calls a file is used for are multiples of: its chunks, and every rank's part.
+    """Return the number that divides the sizes of all calls that a file serves: of its chunks, and of its ranks' data.
 
-    Elements are of one byte, the smallest there are.
+    Elements have one byte, the smallest size.
     """
     parts = algorithm.ngpus if KINDS.get(algorithm.coll) in WHOLE else 1
     return lcm(max(algorithm.nchunksperloop, 1), max(parts, 1))
 
 
 def smallest_call(algorithm: Algorithm) -> int:
-    """Return the smallest call, in bytes, that a file is used for as far as ``minBytes`` says."""
+    """Return the smallest call (bytes) that a file serves by its ``minBytes``."""
     unit = size_unit(algorithm)
     return max(-(-max(algorithm.min_bytes or 0, 1) // unit), 1) * unit
 
 
 def first_size(algorithm: Algorithm, tile: int, split: int) -> int:
-    """Return the smallest call, in bytes, of which a message holds no more than ``split`` chunks.
+    """Return the smallest call (bytes) with at most ``split`` chunks in a message.
 
-    All larger calls hold no more either.
+    The same holds for all larger calls.
     """
     if split >= MAX_SPLIT:
         return smallest_call(algorithm)
@@ -93,17 +93,17 @@ def first_size(algorithm: Algorithm, tile: int, split: int) -> int:
 
 
 def stated_limit(largest: int, profile: Profile) -> int:
-    """Return what ``maxBytes`` must say for a runtime to use a file for calls of up to ``largest`` bytes."""
+    """Return the ``maxBytes`` with which a runtime uses a file for calls of up to ``largest`` bytes."""
     return largest + int(profile.exclusive_max_bytes)
 
 
 def tile_limit(chunks: int, profile: Profile, proto: str) -> int:
-    """Return the largest call, in bytes, that takes no more tiles than a launch can count."""
+    """Return the largest call (bytes) whose tiles one launch can count."""
     return chunks * profile.tile[proto] * profile.max_tiles
 
 
 def behaviours(counts: Iterable[int], low: int, high: int) -> list[int]:
-    """Return one A of ``low`` to ``high`` for each way of cutting steps of these counts, ascending.
+    """Return one A of ``low`` to ``high`` for each different split of steps with these counts, ascending.
 
     >>> behaviours([4], 1, 71), behaviours([1], 1, 71)
     ([1, 2, 4], [1])

@@ -1,8 +1,8 @@
-"""The document model -> text that the runtimes' tokeniser reads: one element a line, no declaration, no tabs."""
+"""The document model -> text for the runtimes' tokeniser: one element a line, no declaration, no tabs."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 from .model import Algorithm, Gpu, Threadblock
 
@@ -25,11 +25,11 @@ _STEP = (
 
 
 def write(algorithm: Algorithm) -> str:
-    """Return the text of an algorithm; equal algorithms give equal bytes. :func:`.reader.read` gives it back.
+    """Return the text of an algorithm; equal algorithms give equal bytes. :func:`.reader.read` is the inverse.
 
-    Attributes that are nothing (None) are left out. Comments come first, one a line.
+    The text has no attributes that are None. Comments come first, one a line.
     """
-    # A comment must start with a space and hold no double hyphen.
+    # A comment must begin with a space, and must not have a double hyphen.
     lines = [f"<!-- {comment.replace('--', '- -')} -->" for comment in algorithm.comments]
     lines += _element(0, "algo", _head(algorithm), [line for gpu in algorithm.gpus for line in _gpu(gpu)])
     return "\n".join(lines) + "\n"
@@ -50,8 +50,8 @@ def _threadblock(block: Threadblock) -> list[str]:
     return _element(2, "tb", ends, steps)
 
 
-def _element(depth: int, tag: str, values: dict[str, Any], inside: list[str]) -> list[str]:
-    """Return the lines of an element, ``inside`` those of its children; what is nothing is left out."""
+def _element(depth: int, tag: str, values: Mapping[str, object], inside: list[str]) -> list[str]:
+    """Return the lines of an element with the lines ``inside`` of its children; values that are None are absent."""
     given = "".join(f' {name}="{_escaped(str(value))}"' for name, value in values.items() if value is not None)
     gap = "  " * depth
     return [f"{gap}<{tag}{given}>", *inside, f"{gap}</{tag}>"] if inside else [f"{gap}<{tag}{given}/>"]
@@ -63,7 +63,7 @@ def _escaped(text: str) -> str:
     return text
 
 
-def _head(algorithm: Algorithm) -> dict[str, Any]:
+def _head(algorithm: Algorithm) -> dict[str, object]:
     return {
         "name": algorithm.name,
         "proto": algorithm.proto,

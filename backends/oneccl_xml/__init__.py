@@ -1,4 +1,4 @@
-"""Program -> oneCCL-XML, and back; with a reference executor in C++ on the real oneCCL."""
+"""Program -> oneCCL-XML and back, with a reference executor in C++ on the real oneCCL."""
 
 from __future__ import annotations
 

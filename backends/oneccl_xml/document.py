@@ -1,4 +1,4 @@
-"""Program -> document: rounds become steps of threads, and waits between threads become syncs."""
+"""Program -> document: rounds become steps of threads, and dependencies between threads become syncs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def document(program: Program, threads: int, *, name: str, inplace: bool, outofp
 
 
 def label(name: str) -> str:
-    """Return a name as the schema takes it.
+    """Return a name that the schema allows.
 
     >>> label("grads é")
     'grads__'
@@ -64,14 +64,14 @@ def _segments(pieces: Pieces, rank: int) -> tuple[Segment, ...]:
 
 
 class _Steps:
-    """The steps of every thread, made of what was planned."""
+    """The steps of every thread, from the planned pieces."""
 
     def __init__(self, pieces: Pieces, thread: list[int], planned: list[Planned], ended: list[int]):
         self.pieces, self.thread, self.ended = pieces, thread, ended
         self.program = pieces.program
         self.rank: list[int] = self.program.block_rank.tolist()
         self.block_of: list[int] = self.program.block.tolist()
-        #: (rank, thread) -> round -> what is done in it, in order
+        #: (rank, thread) -> round -> its pieces, in order
         self.rounds: dict[tuple[int, int], dict[int, list[Planned]]] = defaultdict(dict)
         for one in planned:
             key = self.rank[one.block], thread[one.block]
@@ -79,21 +79,21 @@ class _Steps:
         self.kept = {key: self._kept(rounds) for key, rounds in self.rounds.items()}
 
     def threads(self, rank: int) -> tuple[Thread, ...]:
-        """Return the threads of a rank that do anything, numbered anew."""
+        """Return the threads of a rank that have steps, with new numbers."""
         used = sorted(t for r, t in self.rounds if r == rank and self.kept[r, t])
         number = {t: k for k, t in enumerate(used)}
         return tuple(self._thread((rank, t), number) for t in used)
 
     def _kept(self, rounds: dict[int, list[Planned]]) -> list[int]:
-        """Return the rounds of a thread in which it does, or waits for, anything."""
-        return [r for r in sorted(rounds) if any(not _idle(one) or self._waits(one) for one in rounds[r])]
+        """Return the rounds of a thread that have work or dependencies."""
+        return [r for r in sorted(rounds) if any(not _is_nop(one) or self._dependencies(one) for one in rounds[r])]
 
-    def _waits(self, one: Planned) -> list[int]:
-        """Return the instructions of other threads that a piece waits for."""
+    def _dependencies(self, one: Planned) -> list[int]:
+        """Return the instructions of other threads that a piece depends on."""
         if not one.piece.waits:
             return []
         own = self.thread[one.block]
-        return [d for d in self.program.waits(one.piece.instruction) if self.thread[self.block_of[d]] != own]
+        return [d for d in self.program.dependencies(one.piece.instruction) if self.thread[self.block_of[d]] != own]
 
     def _thread(self, key: tuple[int, int], number: dict[int, int]) -> Thread:
         seen: dict[int, int] = {}
@@ -103,9 +103,9 @@ class _Steps:
         return Thread(tuple(outs), tuple(ins), tuple(steps))
 
     def _step(self, planned: list[Planned], rank: int, number: dict[int, int], seen: dict[int, int]) -> Step:
-        """Return one step; ``seen`` is the last step of each other thread that this one has waited for."""
+        """Return one step; ``seen`` is the last step of each other thread that this thread has synced on."""
         needed: dict[int, int] = {}
-        for d in (d for one in planned for d in self._waits(one)):
+        for d in (d for one in planned for d in self._dependencies(one)):
             other = self.thread[self.block_of[d]]
             step = sum(r <= self.ended[d] for r in self.kept[rank, other]) - 1
             if step > seen.get(other, -1):
@@ -113,7 +113,7 @@ class _Steps:
         seen.update(needed)
         syncs = tuple(sorted((number[other], step) for other, step in needed.items()))
         messages = sorted((self._message(one) for one in planned if one.piece.kind != LOCAL), key=_order)
-        local = [self._local(one) for one in planned if one.piece.kind == LOCAL and not _idle(one)]
+        local = [self._local(one) for one in planned if one.piece.kind == LOCAL and not _is_nop(one)]
         return Step(syncs, tuple(messages), tuple(local))
 
     def _message(self, one: Planned) -> Message:
@@ -131,7 +131,7 @@ class _Steps:
         return Local(piece.src, piece.dst, self.pieces.chunk[i], self.pieces.count[i], piece.second)
 
 
-def _idle(one: Planned) -> bool:
+def _is_nop(one: Planned) -> bool:
     return one.piece.kind == LOCAL and one.piece.src is None
 
 

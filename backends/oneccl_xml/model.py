@@ -1,4 +1,4 @@
-"""What an oneCCL-XML file says, element by element; ``oneccl.xsd`` says what it means."""
+"""The elements of an oneCCL-XML file; ``oneccl.xsd`` defines their meaning."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ DTYPES = (
 )  # fmt: skip
 OPS = ("sum", "prod", "min", "max")
 
-#: where data lie: a buffer and an offset in chunks
+#: a place of data: a buffer and an offset in chunks
 Place = tuple[Buffer, int]
 
 
 @attrs.frozen
 class Message:
-    """One send or receive of ``count`` chunks, the first of which is ``chunk`` of the vector."""
+    """One send or receive of ``count`` chunks; the first is ``chunk`` of the vector."""
 
     sends: bool
     peer: int
@@ -61,7 +61,7 @@ class Local:
 
 @attrs.frozen
 class Step:
-    """Waits for ``syncs`` (thread, step), then all messages at once, then the rest in order."""
+    """A step waits for ``syncs`` (thread, step), then does all messages at once, then ``locals`` in order."""
 
     syncs: tuple[tuple[int, int], ...] = ()
     messages: tuple[Message, ...] = ()
@@ -80,7 +80,7 @@ class End:
 
 @attrs.frozen
 class Thread:
-    """Steps, done one after the other, and the ends of connections that no other thread uses."""
+    """Steps in sequence, and the ends of connections that only this thread uses."""
 
     outs: tuple[End, ...]
     ins: tuple[End, ...]
@@ -90,7 +90,7 @@ class Thread:
 
 @attrs.frozen
 class Segment:
-    """``count`` chunks of scratch: those from ``chunk`` on, or (nothing) any run from its beginning on."""
+    """``count`` chunks of scratch: those from ``chunk`` on. If ``chunk`` is None, it holds any run of chunks."""
 
     chunk: int | None
     count: int
@@ -99,7 +99,7 @@ class Segment:
 
 @attrs.frozen
 class Rank:
-    """What one rank does. ``input`` and ``output`` are the chunks in the buffers of a call."""
+    """The work of one rank. ``input`` and ``output`` are the chunks in the buffers of a call."""
 
     input: int
     output: int
@@ -110,7 +110,7 @@ class Rank:
 
 @attrs.frozen
 class Document:
-    """A file. The numbers of ranks, threads and steps are their places; ``chunks`` are those of a call's count."""
+    """A file. Ranks, threads and steps are numbered by position; ``chunks`` are those of a call's count."""
 
     name: str
     collective: Collective

@@ -1,18 +1,18 @@
-"""What an instruction is made of: at most a message that comes in, one thing done locally, a message that goes out.
+"""The parts of an instruction: at most one incoming message, one local operation and one outgoing message.
 
-Fused instructions become such pieces here. What must be added to data of the rank arrives in a *landing*, memory of its
-block that nobody else touches, so it may come before what the instruction waits for has happened.
+This module divides fused instructions into such pieces. Data that a rank must add arrive in a *landing*, private memory
+of the block. So they may arrive before the dependencies of the instruction have finished.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import attrs
 import numpy as np
 
+from collc.ir.arrays import Array
 from collc.ir.diagnostic import CollcError, error
 from collc.ir.program import Buffer, Opcode, Program
+from collc.ir.ragged import owners
 
 from ..mpi_c.scratch import Segments, lay_out, span
 from .model import Place
@@ -20,13 +20,14 @@ from .model import Place
 __all__ = ["IN", "LOCAL", "OUT", "Piece", "Pieces"]
 
 IN, LOCAL, OUT = range(3)
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @attrs.frozen
 class Piece:
-    """One piece. ``src`` is read, ``dst`` written; of a local one ``second`` is the other operand, and both may miss
-    (a nop). ``waits`` says whether the dependencies of its instruction must have finished, ``last`` whether it ends it.
+    """One piece. It reads ``src`` and writes ``dst``; a local piece may have a ``second`` operand.
+
+    A nop has neither ``src`` nor ``dst``. If ``waits``, the dependencies of the instruction must finish before the
+    piece. ``last`` marks the last piece of its instruction.
     """
 
     kind: int
@@ -39,24 +40,25 @@ class Piece:
 
 
 class Pieces:
-    """A program whose scratch is laid out in segments, and the pieces of each of its blocks.
+    """A program with scratch in segments, and the pieces of each of its blocks.
 
-    ``segments[r]`` are rank r's as (first chunk or nothing, chunks); landings come after the program's own, at most
-    ``landings`` a block, which it uses in turn. ``chunk`` is the first chunk of the vector that each instruction moves.
+    ``segments[r]`` are those of rank r as (first chunk or None, chunks). Landings follow the program's own segments. A
+    block uses at most ``landings`` of them, in rotation. ``chunk`` is the first chunk of the vector of each
+    instruction.
     """
 
     def __init__(self, program: Program, landings: int = 1):
         self.landings = landings
-        self.program, made = _laid_out(program)
+        self.program, layout = _lay_out(program)
         self.span = span(self.program)
-        self.segments = _segments(self.program, made)
+        self.segments = _segments(self.program, layout)
         self.room = [sum(count for _, count in listed) for listed in self.segments]
-        self.chunk = _first_chunks(self.program, made, self.span).tolist()
+        self.chunk = _first_chunks(self.program, layout, self.span).tolist()
         self.count: list[int] = self.program.count.tolist()
         self.blocks = [self._block(b) for b in range(self.program.num_blocks)]
 
     def reserve(self, rank: int, chunks: int) -> Place:
-        """Return a new segment of a rank that may hold any ``chunks`` chunks."""
+        """Return a new segment of a rank for any ``chunks`` chunks."""
         self.segments[rank].append((None, chunks))
         self.room[rank] += chunks
         return Buffer.SCRATCH, self.room[rank] - chunks
@@ -65,30 +67,30 @@ class Pieces:
         program = self.program
         rows = range(int(program.block_start[b]), int(program.block_start[b + 1]))
         landed = [i for i in rows if Opcode(int(program.opcode[i])) in _LANDING]
-        rank, turns = int(program.block_rank[b]), self.landings
+        rank, number = int(program.block_rank[b]), self.landings
         reserved = [
-            self.reserve(rank, max(self.count[i] for i in landed[k::turns])) for k in range(min(turns, len(landed)))
+            self.reserve(rank, max(self.count[i] for i in landed[k::number])) for k in range(min(number, len(landed)))
         ]
-        into = {i: reserved[k % turns] for k, i in enumerate(landed)}
-        return [piece for i in rows for piece in self._pieces(i, into.get(i))]
+        landing = {i: reserved[k % number] for k, i in enumerate(landed)}
+        return [piece for i in rows for piece in self._pieces(i, landing.get(i))]
 
     def _pieces(self, i: int, landing: Place | None) -> list[Piece]:
         program = self.program
         op = Opcode(int(program.opcode[i]))
         src = (Buffer(int(program.src_buffer[i])), int(program.src_offset[i])) if op.reads_src else None
         dst = (Buffer(int(program.dst_buffer[i])), int(program.dst_offset[i])) if op.writes_dst else None
-        made: list[Piece] = []
+        pieces: list[Piece] = []
         if op in _LANDING:
             assert landing is not None
             into = dst or landing
-            made = [
+            pieces = [
                 Piece(IN, i, None, landing, None, False, False),
                 Piece(LOCAL, i, src, into, landing, True, not op.sends),
             ]
-            return [*made, Piece(OUT, i, into, None, None, False, True)] if op.sends else made
+            return [*pieces, Piece(OUT, i, into, None, None, False, True)] if op.sends else pieces
         if op.receives:
-            made = [Piece(IN, i, None, dst, None, True, not op.sends)]
-            return [*made, Piece(OUT, i, dst, None, None, False, True)] if op.sends else made
+            pieces = [Piece(IN, i, None, dst, None, True, not op.sends)]
+            return [*pieces, Piece(OUT, i, dst, None, None, False, True)] if op.sends else pieces
         if op.sends:
             return [Piece(OUT, i, src, None, None, True, True)]
         return [Piece(LOCAL, i, src, dst, dst if op is Opcode.REDUCE else None, True, True)]
@@ -97,7 +99,7 @@ class Pieces:
 _LANDING = frozenset({Opcode.RECV_REDUCE_COPY, Opcode.RECV_REDUCE_SEND, Opcode.RECV_REDUCE_COPY_SEND})
 
 
-def _laid_out(program: Program) -> tuple[Program, Segments]:
+def _lay_out(program: Program) -> tuple[Program, Segments]:
     try:
         return lay_out(program)
     except CollcError as problem:
@@ -105,27 +107,27 @@ def _laid_out(program: Program) -> tuple[Program, Segments]:
         raise error("C0750", first.message, notes=first.notes) from None
 
 
-def _segments(program: Program, made: Segments) -> list[list[tuple[int | None, int]]]:
+def _segments(program: Program, layout: Segments) -> list[list[tuple[int | None, int]]]:
     found: list[list[tuple[int | None, int]]] = []
     for rank in range(program.num_ranks):
-        rows = slice(int(made.first[rank]), int(made.first[rank + 1]))
-        ends = np.append(made.cell[rows], made.cells[rank]).astype(np.int64)
-        found.append(list(zip(made.chunk[rows].tolist(), np.diff(ends).tolist(), strict=True)))
+        rows = slice(int(layout.first[rank]), int(layout.first[rank + 1]))
+        ends = np.append(layout.cell[rows], layout.cells[rank]).astype(np.int64)
+        found.append(list(zip(layout.chunk[rows].tolist(), np.diff(ends).tolist(), strict=True)))
     return found
 
 
-def _first_chunks(program: Program, made: Segments, cut: int) -> Array:
+def _first_chunks(program: Program, layout: Segments, cut: int) -> Array:
     """Return the first chunk of the vector that each instruction moves (0 for a nop)."""
-    reads = np.array([op.reads_src for op in Opcode])[program.opcode]
-    writes = np.array([op.writes_dst for op in Opcode])[program.opcode]
+    reads = program.reads_src
+    writes = program.writes_dst
     buffer = np.where(reads, program.src_buffer, program.dst_buffer)
     offset = np.where(reads, program.src_offset, program.dst_offset).astype(np.int64)
     chunk = offset % cut
     inside = np.flatnonzero((reads | writes) & (buffer == Buffer.SCRATCH))
     if len(inside):
-        rank = program.block_rank[program.block[inside]].astype(np.int64)
-        room = int(made.cells.max(initial=0)) + 1
-        keys = np.repeat(np.arange(program.num_ranks), np.diff(made.first)) * room + made.cell
+        rank = program.rank[inside]
+        room = int(layout.cells.max(initial=0)) + 1
+        keys = owners(np.diff(layout.first)) * room + layout.cell
         row = np.searchsorted(keys, rank * room + offset[inside], side="right") - 1
-        chunk[inside] = (made.chunk[row] + offset[inside] - made.cell[row]) % cut
+        chunk[inside] = (layout.chunk[row] + offset[inside] - layout.cell[row]) % cut
     return np.where(reads | writes, chunk, 0)

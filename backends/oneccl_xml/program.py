@@ -1,4 +1,4 @@
-"""Document -> the Program that the executor performs, with places named as the file names them."""
+"""Document -> the Program that the executor performs, with the places of the file."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .model import Document, Local, Message, Step, Thread
 __all__ = ["Located", "located", "to_program"]
 
 _NOWHERE = (Buffer.INPUT, 0)
-#: an instruction as Program.build takes it, what it waits for still (block, row) of its rank
+#: an instruction for Program.build, with its dependencies as (block, row) of its rank
 _Row = tuple[Opcode, Buffer, int, Buffer, int, int, list[tuple[int, int]]]
 
 
 @attrs.frozen(eq=False)
 class Located(Program):
-    """A program to be verified, whose instructions stand in a file: instruction i in ``places[i]``."""
+    """A program to verify. ``places[i]`` is the place of instruction i in a file."""
 
     places: tuple[str, ...] = ()
 
@@ -30,25 +30,25 @@ class Located(Program):
 
 
 def to_program(document: Document) -> Program:
-    """Return what executing a document is, for passes and targets (see :func:`located`)."""
+    """Return the program of a document, for passes and targets (see :func:`located`)."""
     found = located(document)
     return Program(**{f.name: getattr(found, f.name) for f in attrs.fields(Program)})
 
 
 def located(document: Document) -> Located:
-    """Return what executing a document is; its rules (:func:`.rules.broken_rules`) must hold.
+    """Return the program of a document; its rules (:func:`.rules.broken_rules`) must hold.
 
-    A thread is a block that begins and ends steps and does what is local, and a block for each end it owns, whose
-    messages wait for the step to begin. A reduction is a copy and a reduction where its operands are apart from what
-    it writes. A Program cuts shards in whole chunks; each chunk of a file that cuts the whole vector in any number
-    becomes several, moved together.
+    A thread becomes a block for the local operations and the limits of its steps, and a block for each end that it
+    owns. Messages depend on the begin of their step. A reduction whose operands both differ from its destination
+    becomes a copy and a reduction. A Program cuts shards in whole chunks, but a file can cut the whole vector in any
+    number. So each chunk of the file becomes several, which move together.
     """
     collective = document.collective
     shards = collective.num_shards if is_whole(collective) else 1
     scale = lcm(document.chunks, shards) // document.chunks
-    made = [_RankRows(r, document, scale) for r in range(len(document.ranks))]
+    ranks = [_RankRows(r, document, scale) for r in range(len(document.ranks))]
     blocks, rows, places, first = [], [], [], 0
-    for one in made:
+    for one in ranks:
         starts = []
         for listed in one.rows:
             starts.append(first)
@@ -72,13 +72,13 @@ class _RankRows:
         self.blocks: list[tuple[int, int, int, int]] = []
         self.rows: list[list[_Row]] = []
         self.places: list[list[str]] = []
-        #: (thread, step) -> (block, row) that ends it, once it is made; syncs may be on later threads' steps
+        #: (thread, step) -> (block, row) that ends it; a sync may name a step of a later thread
         self.ends: dict[tuple[int, int], tuple[int, int]] = {}
         self.pending: list[tuple[list[tuple[int, int]], tuple[tuple[int, int], ...]]] = []
         for t, thread in enumerate(document.ranks[number].threads):
             self._thread(t, thread)
-        for waits, syncs in self.pending:
-            waits += [self.ends[sync] for sync in syncs]
+        for dependencies, syncs in self.pending:
+            dependencies += [self.ends[sync] for sync in syncs]
 
     def _open(self, send: int, recv: int, channel: int) -> int:
         self.blocks.append((self.number, send, recv, channel))
@@ -105,9 +105,9 @@ class _RankRows:
     ) -> tuple[int, int]:
         """Add a step; return the instruction that ends it."""
         if step.syncs:
-            waits: list[tuple[int, int]] = []
-            self.pending.append((waits, step.syncs))
-            last = [self._add(own, (Opcode.NOP, *_NOWHERE, *_NOWHERE, 0, waits), f"{name}, line {step.line}")]
+            dependencies: list[tuple[int, int]] = []
+            self.pending.append((dependencies, step.syncs))
+            last = [self._add(own, (Opcode.NOP, *_NOWHERE, *_NOWHERE, 0, dependencies), f"{name}, line {step.line}")]
         sent = [
             self._add(ends[m.sends, m.peer, m.channel], self._message(m, list(last)), f"{name}, line {m.line}")
             for m in step.messages
@@ -119,11 +119,11 @@ class _RankRows:
                 last = [self._add(own, row, f"{name}, line {local.line}")]
         return last[0]
 
-    def _message(self, m: Message, waits: list[tuple[int, int]]) -> _Row:
+    def _message(self, m: Message, dependencies: list[tuple[int, int]]) -> _Row:
         place, count = (m.place[0], m.place[1] * self.scale), m.count * self.scale
         if m.sends:
-            return Opcode.SEND, *place, *_NOWHERE, count, waits
-        return Opcode.RECV, *_NOWHERE, *place, count, waits
+            return Opcode.SEND, *place, *_NOWHERE, count, dependencies
+        return Opcode.RECV, *_NOWHERE, *place, count, dependencies
 
     def _local(self, local: Local) -> list[_Row]:
         count = local.count * self.scale

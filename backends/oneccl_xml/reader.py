@@ -1,4 +1,4 @@
-"""Text -> document: anyone's oneCCL-XML file. Valid against the schema, or all that is not said with its place."""
+"""Text -> document, for oneCCL-XML files of any tool. The reader reports all violations of the schema with lines."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collc.ir.collective import Collective
 from collc.ir.diagnostic import CollcError, Diagnostic, Severity, Source, Span, error
 from collc.ir.program import Buffer
 
+from ..markup import prolog, root_of
 from .model import DTYPES, OPS, ROOT_TAG, Document, End, Local, Message, Rank, Segment, Step, Thread
 
 if TYPE_CHECKING:
@@ -17,11 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_TEXT", "is_oneccl", "read", "schema_text"]
 
-#: the longest file read, in characters
+#: the longest file, in characters
 MAX_TEXT = 256 << 20
 _MAX_MISTAKES = 20
 _BUFFERS = {buffer.name.lower(): buffer for buffer in Buffer}
-_PROLOG = re.compile(r"\s*(?:<!--.*?-->|<\?.*?\?>)", re.DOTALL)
 
 
 def is_oneccl(text: str) -> bool:
@@ -30,7 +30,7 @@ def is_oneccl(text: str) -> bool:
     >>> is_oneccl('<?xml version="1.0"?><!-- mine --><oneccl/>'), is_oneccl("<algo/>")
     (True, False)
     """
-    return re.match(rf"<{ROOT_TAG}[\s/>]", text[_prolog(text) :].lstrip("\ufeff \t\r\n")) is not None
+    return root_of(text) == ROOT_TAG
 
 
 def schema_text() -> str:
@@ -39,10 +39,10 @@ def schema_text() -> str:
 
 
 def read(text: str, path: str = "<xml>") -> Document:
-    """Return what an oneCCL-XML text says.
+    """Return the document of an oneCCL-XML text.
 
     Raises C0752 (not XML), C0753 (not valid against the schema) and C0754 (too large, or with a document type, which
-    could make a small text huge). ``path`` names the text in messages. Reads nothing but ``text``.
+    could make a small text huge). ``path`` names the text in messages. The reader opens no files.
     """
     source = Source(path, text)
     _refuse_unsafe(source)
@@ -53,22 +53,15 @@ def read(text: str, path: str = "<xml>") -> Document:
     return _document(root)
 
 
-def _prolog(text: str) -> int:
-    position = 1 if text.startswith("\ufeff") else 0
-    while skipped := _PROLOG.match(text, position):
-        position = skipped.end()
-    return position
-
-
 def _refuse_unsafe(source: Source) -> None:
     if len(source.text) > MAX_TEXT:
         found = f"{len(source.text) >> 20} MiB"
-        raise error("C0754", f"file is too large: {found} where at most {MAX_TEXT >> 20} MiB are read")
-    position = _prolog(source.text)
+        raise error("C0754", f"the file is too large: found {found}, collc reads at most {MAX_TEXT >> 20} MiB")
+    position = prolog(source.text)
     if source.text[position:].lstrip().startswith("<!DOCTYPE"):
         line = source.text.count("\n", 0, source.text.index("<!DOCTYPE", position)) + 1
         raise error(
-            "C0754", "document types are not read", span=_span(source, line), hint="remove the `<!DOCTYPE ...>`"
+            "C0754", "collc does not read document types", span=_span(source, line), hint="remove the `<!DOCTYPE ...>`"
         )
 
 
@@ -92,7 +85,7 @@ def _parse(source: Source) -> _Element:
 def _validate(root: _Element, source: Source) -> None:
     from lxml import etree
 
-    # One of its own for every call: a schema keeps the log of its last use.
+    # A new schema for every call, because a schema keeps the log of its last use.
     schema = etree.XMLSchema(etree.fromstring(schema_text().encode()))
     if schema.validate(root):
         return
@@ -108,7 +101,7 @@ def _validate(root: _Element, source: Source) -> None:
     raise CollcError(mistakes[:_MAX_MISTAKES])
 
 
-#: what the schema's keys are for, as messages say it
+#: the rule of each key of the schema, for messages
 _KEYS = {
     "oneSend": "a step sends one message to a peer on a channel",
     "oneRecv": "a step receives one message from a peer on a channel",
@@ -124,7 +117,7 @@ _KEYS = {
 
 
 def _worded(message: str) -> str:
-    """Return a message of the schema's with what its key is for.
+    """Return a message of the schema with the rule of its key.
 
     >>> _worded("Element 'rank': Duplicate key-sequence ['0'] in key identity-constraint 'rankKey'")
     "element `rank`: ['0'] twice, but ranks have different numbers (rankKey)"
@@ -142,7 +135,7 @@ def _worded(message: str) -> str:
 
 
 def _trim(root: _Element) -> None:
-    """Take the blanks off values, as the schema does before it looks at them."""
+    """Strip the blanks of values, as the schema does before it validates them."""
     for element in root.iter():
         for name, value in element.attrib.items():
             if value != value.strip():
@@ -155,7 +148,7 @@ def _require_order(root: _Element, source: Source) -> None:
 
     def require(element: _Element, what: str, need: str) -> None:
         if element.get("id") != need and len(mistakes) < _MAX_MISTAKES:
-            found = f"{what} {need} is due here, found id `{element.get('id')}`"
+            found = f"needed {what} {need} here, found id `{element.get('id')}`"
             span = _span(source, element.sourceline or 1)
             hint = "number them 0, 1, 2, ... in document order (R1)"
             mistakes.append(Diagnostic("C0755", found, Severity.ERROR, span, (), hint))
@@ -168,7 +161,7 @@ def _require_order(root: _Element, source: Source) -> None:
             for s, step in enumerate(thread.iterchildren("step")):
                 require(step, "step", f"{t}.{s}")
     if not mistakes and len(ranks) != _number(root, "ranks"):
-        found = f"`ranks` says {root.get('ranks')}, but {len(ranks)} are there"
+        found = f"`ranks` is {root.get('ranks')}, but the file has {len(ranks)} ranks"
         mistakes.append(Diagnostic("C0755", found, Severity.ERROR, _span(source, root.sourceline or 1), (), None))
     if mistakes:
         raise CollcError(mistakes)
@@ -178,7 +171,7 @@ def _span(source: Source, line: int, column: int = 1) -> Span:
     return Span(source, line, column, line, column + 1)
 
 
-# ---- elements, valid
+# ---- valid elements
 
 
 def _document(root: _Element) -> Document:
@@ -186,7 +179,7 @@ def _document(root: _Element) -> Document:
     name = kind.tag
     at = kind.get("root")
     ops = tuple(op for op in OPS if op in (kind.get("ops") or "").split())
-    # An operation to which a contribution that comes twice makes no difference is enough where no other is claimed.
+    # If the file claims only idempotent operations, a contribution may come twice.
     op = "sum" if not ops or {"sum", "prod"} & set(ops) else ops[0]
     collective = Collective(name, len(ranks), None if at is None else int(at), op=op)
     given = (root.get("dtypes") or " ".join(DTYPES)).split()

@@ -1,4 +1,4 @@
-"""Does every step end, even if no send completes before its receive was posted? (Rule R11.)"""
+"""Checks rule R11: every step ends even if no send completes before its receive is posted."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from collections import deque
 from .model import Document, Step
 from .rules import pairs
 
-__all__ = ["stuck"]
+__all__ = ["blocked_steps"]
 
 _SHOWN = 3
 _At = tuple[int, int, int]  # rank, thread, step
 
 
-def stuck(document: Document) -> str:
-    """Return what steps wait for that never end (nothing: an empty text). The messages must have passed rule R7."""
+def blocked_steps(document: Document) -> str:
+    """Return the waits of the steps that never end, or "". The messages must obey rule R7."""
     return _Run(document).run()
 
 
 class _Run:
-    """Steps begin when those before them and those they sync on are done; they are done when the steps with the other
-    ends of their messages have begun.
+    """A step begins when the steps before it and the steps of its syncs are done.
+
+    It is done when the steps with the other ends of its messages have begun.
     """
 
     def __init__(self, document: Document):
@@ -36,7 +37,7 @@ class _Run:
         self.waiting: dict[tuple[str, _At], list[tuple[int, int]]] = {}
 
     def run(self) -> str:
-        """Let every thread go on as far as it can; return what those that are not at their end wait for."""
+        """Advance every thread as far as possible; return the waits of the threads that did not end."""
         queue = deque(self.done)
         while queue:
             thread = queue.popleft()
@@ -50,7 +51,7 @@ class _Run:
                     break
                 self.done[thread] += 1
                 queue.extend(self.waiting.pop(("done", at), ()))
-        return self._left()
+        return self._blocked()
 
     def _next(self, thread: tuple[int, int]) -> _At | None:
         r, t = thread
@@ -73,7 +74,7 @@ class _Run:
             self.waiting.setdefault((kind, missing), []).append(thread)
         return missing is not None
 
-    def _left(self) -> str:
+    def _blocked(self) -> str:
         waits = []
         for kind, at in self.waiting:
             for thread in self.waiting[kind, at]:

@@ -1,16 +1,16 @@
-"""Which round each piece of a program belongs to.
+"""Assigns each piece of a program to a round.
 
-In round L a thread posts all its messages of the round, waits for them, and then does what is local. Both ends of a
-message have it in one round, and what a piece waits for was done in earlier rounds (or earlier in this one, by the same
-thread). So by induction every round ends although no message is buffered: all that a thread waits for in round L is
-posted by ranks that have ended the rounds before.
+In round L a thread posts all its messages of the round, waits for them, and then does its local operations. Both ends
+of a message are in the same round. The dependencies of a piece finish in earlier rounds, or earlier in this round on
+the same thread. So every round ends, by induction, although no message is buffered: the ranks that have ended the
+earlier rounds post everything that a thread waits for in round L.
 
-A connection may have several messages in a round, each on a channel of its own, its *lane*: those that follow each
-other in a block and have nothing to do with the data of other messages of the thread, nor with what it does between
-them, which comes later in the round. Input and output count as one where they are one in place.
+A connection may have several messages in a round, each on a channel of its own, its *lane*. They are consecutive
+messages of a block. They do not use the data of other messages of the thread, or of the local operations between them,
+which come later in the round. Input and output count as one buffer if they are one in place.
 
-A program that counts on buffers (each of two ranks sends before it receives, in one block) has messages that no round
-can take. Their senders then put the data aside and go on; the data leave when the receiver is ready.
+A program that relies on buffers (two ranks both send before they receive, in one block) has messages that fit no round.
+Their senders copy the data aside and go on; the data leave when the receiver is ready.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class Planned:
 
 
 def plan(pieces: Pieces, thread: list[int], lanes: int = 1) -> tuple[list[Planned], list[int]]:
-    """Return all pieces by round, in the order in which they are done, and the round in which each instruction ended.
+    """Return all pieces by round, in execution order, and the round in which each instruction ends.
 
-    ``thread`` is each block's number among the threads of its rank, ``lanes`` the most messages of a connection in a
-    round. Data put aside get segments of ``pieces``. Raises C0751 where the program deadlocks.
+    ``thread`` is the thread of each block in its rank. ``lanes`` is the maximum number of messages of a connection in a
+    round. Data put aside get segments of ``pieces``. Raises C0751 if the program deadlocks.
     """
     run = _Run(pieces, thread, lanes)
     return list(run.rounds()), run.ended
@@ -64,18 +64,18 @@ class _Run:
         self.ended = [-1] * program.num_instructions
         self.waiting: dict[int, list[int]] = {}  # instruction -> blocks that wait for it
         self.sends: list[deque[tuple[int, Piece, bool]]] = [deque() for _ in range(len(links))]  # True: put aside
-        self.recvs: list[int] = [-1] * len(links)  # the block that stands ready to receive
+        self.recvs: list[int] = [-1] * len(links)  # the block that is ready to receive
         self.touched: set[int] = set()  # connections with a new arrival
-        self.standing: set[int] = set()  # blocks whose next message stands at its connection
-        self.busy: dict[int, list[Piece]] = {}  # block -> messages of this round, and what it does after them
-        self.later: list[tuple[int, Piece]] = []  # (block, what it does locally after the messages of this round)
-        self.soon: set[int] = set()  # instructions that these end
+        self.posted: set[int] = set()  # blocks whose next message is at its connection
+        self.busy: dict[int, list[Piece]] = {}  # block -> messages of this round, and the local pieces after them
+        self.later: list[tuple[int, Piece]] = []  # (block, local piece after the messages of this round)
+        self.ending: set[int] = set()  # instructions that these pieces end
         self.round = 0
         self.next = list(range(program.num_blocks))  # blocks to look at when a round begins
         self.queue: deque[int] = deque()  # blocks to look at in this round's local part
 
     def rounds(self) -> Iterator[Planned]:
-        """Yield the pieces, round by round, until all blocks are at their end."""
+        """Yield the pieces, round by round, until all blocks have ended."""
         while True:
             blocks, self.next = sorted(set(self.next)), []
             for block in blocks:
@@ -92,17 +92,17 @@ class _Run:
         return self.listed[block][self.at[block]] if self.at[block] < len(self.listed[block]) else None
 
     def _begin(self, block: int) -> None:
-        """Let a block's message stand at its connection, if its turn has come."""
+        """Post a block's next message at its connection, if it may begin."""
         piece = self._head(block)
-        if block in self.standing:
+        if block in self.posted:
             return
         if piece is None or piece.kind == LOCAL:
             self.queue.append(block)
-        elif self._may(block, piece):
-            self._stand(block, piece)
+        elif self._can_begin(block, piece):
+            self._post(block, piece)
 
-    def _stand(self, block: int, piece: Piece) -> None:
-        self.standing.add(block)
+    def _post(self, block: int, piece: Piece) -> None:
+        self.posted.add(block)
         if piece.kind == OUT:
             self.sends[self.outward[block]].append((block, piece, False))
             self.touched.add(self.outward[block])
@@ -111,10 +111,10 @@ class _Run:
             self.touched.add(self.inward[block])
 
     def _messages(self) -> Iterator[Planned]:
-        """Yield the messages of which both ends stand ready; those that follow may stand ready then."""
+        """Yield the messages with both ends ready; these may make the next ones ready."""
         used: dict[int, int] = {}
         full: set[int] = set()
-        self.busy, self.later, self.soon = {}, [], set()
+        self.busy, self.later, self.ending = {}, [], set()
         while self.touched or self._more():
             links, self.touched = sorted(self.touched), set()
             for link in links:
@@ -128,7 +128,7 @@ class _Run:
         self.touched = full
 
     def _more(self) -> bool:
-        """Look at all blocks with messages in this round again: return whether any has another now."""
+        """Look again at all blocks with messages in this round; return whether one has another message."""
         known = -1
         while known < len(self.later) and not self.touched:
             known = len(self.later)
@@ -145,43 +145,44 @@ class _Run:
         yield Planned(self.round, receiver, arriving, lane)
         self._pass(receiver, arriving)
         if aside:
-            self.touched.add(link)  # others of the same sender may stand behind it
+            self.touched.add(link)  # other messages of the same sender may be behind it
         else:
             self._pass(sender, piece)
 
     def _pass(self, block: int, piece: Piece) -> None:
-        """End a message, and let the next stand at its connection if it may be under way at the same time."""
-        self.standing.discard(block)
+        """End a message, and post the next one if both may be in flight at the same time."""
+        self.posted.discard(block)
         self.at[block] += 1
         self._end(block, piece)
         self.busy.setdefault(block, []).append(piece)
         self._look_ahead(block)
 
     def _look_ahead(self, block: int) -> None:
-        """Let the next message of a block that has had one in this round stand ready, if nothing keeps it."""
-        if self.lanes == 1 or block in self.standing:
+        """Post the next message of a block that has one in this round, if it has no conflict."""
+        if self.lanes == 1 or block in self.posted:
             return
         busy = self.busy[block]
         while (following := self._head(block)) is not None and self._can_follow(block, following):
             if following.kind != LOCAL:
                 if not any(self._conflict(block, one, following) for mate in self._mates(block) for one in mate):
-                    self._stand(block, following)
+                    self._post(block, following)
                 return
             busy.append(following)
             self.later.append((block, following))
             if following.last:
-                self.soon.add(following.instruction)
+                self.ending.add(following.instruction)
             self.at[block] += 1
 
     def _can_follow(self, block: int, piece: Piece) -> bool:
-        """Return whether what a piece waits for was done before this round began; what is local may also wait for what
-        its thread does before it in this round.
+        """Return whether the dependencies of a piece finished before this round.
+
+        A local piece may also depend on what its thread does before it in this round.
         """
         for d in self.deps[self.start[piece.instruction] : self.start[piece.instruction + 1]] if piece.waits else ():
             if 0 <= self.ended[d] < self.round:
                 continue
             mine = self.thread[self.block_of[d]] == self.thread[block]
-            if not (piece.kind == LOCAL and mine and (self.ended[d] >= 0 or d in self.soon)):
+            if not (piece.kind == LOCAL and mine and (self.ended[d] >= 0 or d in self.ending)):
                 return False
         return True
 
@@ -191,18 +192,18 @@ class _Run:
             self._end(block, after)
         while self.queue:
             block = self.queue.popleft()
-            while block not in self.standing and (piece := self._head(block)) is not None:
+            while block not in self.posted and (piece := self._head(block)) is not None:
                 if piece.kind != LOCAL:
                     self.next.append(block)
                     break
-                if not self._may(block, piece):
+                if not self._can_begin(block, piece):
                     break
                 yield Planned(self.round, block, piece)
                 self.at[block] += 1
                 self._end(block, piece)
 
-    def _may(self, block: int, piece: Piece) -> bool:
-        """Return whether what a piece waits for is done; else see to it that its block is looked at again."""
+    def _can_begin(self, block: int, piece: Piece) -> bool:
+        """Return whether the dependencies of a piece have finished; if not, schedule its block for another look."""
         if not piece.waits:
             return True
         for d in self.deps[self.start[piece.instruction] : self.start[piece.instruction + 1]]:
@@ -221,18 +222,18 @@ class _Run:
             self.queue.extend(self.waiting.pop(piece.instruction, ()))
 
     def _mates(self, block: int) -> Iterator[list[Piece]]:
-        """Yield what each block of a block's thread does in this round so far.
+        """Yield the pieces so far in this round of each block of a block's thread.
 
-        A message that overtakes what its block does locally does not wait for what that waits for.
+        A message that overtakes a local piece of its block does not take over the dependencies of that piece.
         """
         for other, busy in self.busy.items():
             if self.rank[other] == self.rank[block] and self.thread[other] == self.thread[block]:
                 yield busy
 
     def _conflict(self, block: int, before: Piece, after: Piece) -> bool:
-        """Return whether a message touches data of what its thread does in the same round: messages, or after them.
+        """Return whether a message uses data of another piece of its thread in the same round.
 
-        Input and output lie as they do in place. Only what a copy of a place onto itself names counts out of place.
+        Input and output overlap as in place. For a copy of a place onto itself, only the buffer that it names counts.
         """
         base, count = self.base[self.rank[block]], self.pieces.count
         reads = [p for p in (before.src, before.second) if p is not None]
@@ -245,10 +246,10 @@ class _Run:
         first, size, other = base[place[0]] + place[1], count[after.instruction], count[before.instruction]
         return any(first < base[b] + at + other and base[b] + at < first + size for b, at in touched)
 
-    # ---- messages that no round can take
+    # ---- messages that fit no round
 
     def _put_aside(self) -> Iterator[Planned]:
-        """Copy what stands ready to be sent, and let its senders go on."""
+        """Copy the data of posted sends aside, and let their senders go on."""
         stuck = False
         for sends in self.sends:
             for k, (block, piece, aside) in enumerate(sends):
@@ -259,12 +260,12 @@ class _Run:
                 place = self.pieces.reserve(self.rank[block], self.pieces.count[i])
                 yield Planned(self.round, block, Piece(LOCAL, i, piece.src, place, None, piece.waits, False))
                 sends[k] = (block, attrs.evolve(piece, src=place, waits=False), True)
-                self.standing.discard(block)
+                self.posted.discard(block)
                 self.at[block] += 1
                 self._end(block, piece)
         if not stuck:
             program = self.pieces.program
             block = next(b for b, pieces in enumerate(self.listed) if self.at[b] < len(pieces))
             where = program.place(self.listed[block][self.at[block]].instruction)
-            raise error("C0751", f"this program deadlocks: {where} waits for ever")
+            raise error("C0751", f"this program deadlocks: {where} waits forever")
         self.next, self.queue = [*self.next, *self.queue], deque()

@@ -1,4 +1,4 @@
-"""The rules that a schema cannot state: R2 to R14 of ``oneccl.xsd``, but R11, which takes an execution."""
+"""The rules that a schema cannot state: R2 to R14 of ``oneccl.xsd``, except R11, which needs an execution."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .model import Document, End, Local, Message, Place, Rank
 
 __all__ = ["Finding", "broken_rules", "pairs"]
 
-#: findings that are worked out
+#: the maximum number of findings
 _MOST = 100
 
 #: a message by (rank, thread, step, number in the step)
@@ -26,7 +26,7 @@ Where = tuple[int, int, int, int]
 
 @attrs.frozen
 class Finding:
-    """A rule that does not hold, and where."""
+    """A broken rule, and its line."""
 
     rule: str
     line: int
@@ -37,7 +37,7 @@ class Finding:
 
 
 def broken_rules(document: Document) -> list[Finding]:
-    """Return what is wrong with a document that is valid against the schema, in document order; messages last."""
+    """Return the violations in a document that is valid against the schema, in document order; messages last."""
     found = list(islice(_Rules(document).all(), _MOST))
     if not found:
         found = list(islice(_unmatched(document), _MOST))
@@ -48,16 +48,16 @@ class _Rules:
     def __init__(self, document: Document):
         self.document = document
         shape = Program.build(document.collective, 1, [0] * len(document.ranks), [], [])
-        # buffers of a call in chunks of the file: blocks of it, or parts of one where the whole vector is cut
+        # the buffers of a call in chunks of the file: of whole blocks, or of one whole vector
         held = sizes(shape)[:, :2]
         parts = held > 0 if is_whole(document.collective) else held
         self.held = parts * document.chunks
 
     def all(self) -> Iterator[Finding]:
-        """Yield what breaks R2 to R6, R8 to R10 and R12 to R14, in document order but for what the whole file says."""
+        """Yield the violations of R2 to R6, R8 to R10 and R12 to R14: of the whole file, then in document order."""
         document = self.document
         if not (document.inplace or document.outofplace):
-            yield Finding("R13", document.line, "the file is neither for calls in place nor for calls out of place")
+            yield Finding("R13", document.line, "the file serves neither calls in place nor calls out of place")
         if document.max_bytes is not None and document.max_bytes < document.min_bytes:
             found = f"maxBytes {document.max_bytes} is less than minBytes {document.min_bytes}"
             yield Finding("R14", document.line, found)
@@ -70,7 +70,7 @@ class _Rules:
             ("input", "output"), (rank.input, rank.output), self.held[r].tolist(), strict=True
         ):
             if found != need:
-                what = f"rank {r} has {name} {found}, but {self.document.collective.kind} gives it {need} chunks"
+                what = f"rank {r} needs {name} {need} for {self.document.collective.kind}, found {found}"
                 yield Finding("R12", rank.line, what)
         for segment in rank.segments:
             if segment.chunk is not None and segment.chunk >= chunks:
@@ -109,7 +109,7 @@ class _Rules:
         if isinstance(one, Message):
             return
         if one.second is not None and not self.document.collective.reduces:
-            yield Finding("R9", one.line, f"nothing is added in {self.document.collective.kind}")
+            yield Finding("R9", one.line, f"{self.document.collective.kind} has no reductions")
         for k, a in enumerate(at):
             for b in at[k + 1 :]:
                 if a[0] is b[0] and a[1] != b[1] and abs(a[1] - b[1]) < one.count:
@@ -118,7 +118,7 @@ class _Rules:
 
 
 class _Places:
-    """Where the buffers of a rank hold which chunks."""
+    """The chunks in the buffers of a rank."""
 
     def __init__(self, rank: Rank, chunks: int):
         self.chunks, self.segments = chunks, rank.segments
@@ -126,7 +126,7 @@ class _Places:
         self.size = {Buffer.INPUT: rank.input, Buffer.OUTPUT: rank.output, Buffer.SCRATCH: self.starts[-1]}
 
     def wrong(self, place: Place, chunk: int, count: int) -> str:
-        """Return what is wrong with moving chunks to or from a place (nothing: an empty text)."""
+        """Return the fault of an access to chunks at a place, or ""."""
         buffer, offset = place
         name, end = buffer.name.lower(), offset + count
         if end > self.size[buffer]:

@@ -1,4 +1,4 @@
-"""oneCCL-XML -> a checked, timed run on this machine's oneCCL, one process a rank."""
+"""oneCCL-XML -> a checked and timed run on this machine's oneCCL, one process for each rank."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _SHOWN_LINES = 8
 
 @attrs.frozen
 class Row:
-    """One case of the file ``name``, and whether every element was right.
+    """One case of the file ``name``; ``exact`` says whether every element was correct.
 
     ``micros`` is the median over its calls of the slowest rank's time (microseconds), ``times`` are all (seconds), and
-    ``builtin_times`` those of oneCCL's own collective, where they were asked for and there is one.
+    ``builtin_times`` those of oneCCL's own collective, if it exists and ``compare`` was set.
     """
 
     name: str
@@ -56,12 +56,12 @@ def run(
     oneccl: str | os.PathLike[str] | OneCcl | None = None,
     timeout: float = 120.0,
 ) -> list[Row]:
-    """Build the executor and run the text of a file: every element on every rank is checked.
+    """Build the executor, run the text of a file, and check every element on every rank.
 
-    ``counts`` are as oneCCL's own calls count; operations and places are, where none are named, a sum and those the
-    file is for. ``repeats`` calls of each case are timed, after ``warmup`` others; ``compare`` times oneCCL's own
-    collective too, by turns. The file is verified first. Raises what :func:`.verify.load` raises, C0760 and C0761
-    where there is nothing to run with, and what :func:`execute` raises.
+    ``counts`` are those of oneCCL's own calls. The default operation is a sum, and the default places are those of the
+    file. The run times ``repeats`` calls of each case after ``warmup`` others. ``compare`` also times oneCCL's own
+    collective, alternating. The file is verified first. Raises what :func:`.verify.load` and :func:`execute` raise, and
+    C0760 and C0761 if there is no oneCCL or no executor.
     """
     load(text)
     found = oneccl if isinstance(oneccl, OneCcl) else find(oneccl)
@@ -90,8 +90,8 @@ def execute(
 ) -> list[Row]:
     """Run a built executor on files for one number of ranks.
 
-    Raises C0764 for no counts or types, C0763 where an element is wrong, and C0762 for everything else that keeps the
-    run from ending: a file it refuses, a rank that dies, the time limit (seconds). No process of it stays behind.
+    Raises C0764 for no counts or types, C0763 if an element is wrong, and C0762 for every other failure: a refused
+    file, a dead rank, the time limit (seconds). No process of it remains.
     """
     cases = {"--count": [str(n) for n in counts], "--dtype": list(dtypes)}
     if ops is not None:
@@ -106,13 +106,13 @@ def execute(
     limit += ["--compare"] * compare
     status, out, err = _launch([str(program), *map(str, algorithms), *words, *limit], timeout + _GRACE_SECONDS)
     rows = [_row(line.split(), algorithms) for line in out.splitlines() if line.startswith("row ")]
-    said = [line for line in err.splitlines() if line.startswith("collc-oneccl: ")]
+    messages = [line for line in err.splitlines() if line.startswith("collc-oneccl: ")]
     if any(not row.exact for row in rows):
-        notes = [line.removeprefix("collc-oneccl: ") for line in said]
+        notes = [line.removeprefix("collc-oneccl: ") for line in messages]
         names = ", ".join(dict.fromkeys(f"`{row.name}`" for row in rows if not row.exact))
         raise error("C0763", f"{names} gave wrong results over oneCCL", notes=notes[:_SHOWN_LINES])
     if status != 0:
-        notes = [line.removeprefix("collc-oneccl: ") for line in said] or (err + out).splitlines()
+        notes = [line.removeprefix("collc-oneccl: ") for line in messages] or (err + out).splitlines()
         raise error("C0762", f"the run over oneCCL ended with status {status}", notes=notes[:_SHOWN_LINES])
     return rows
 
@@ -137,7 +137,7 @@ def _seconds(listed: str) -> tuple[float, ...]:
 
 
 def _launch(command: Sequence[str], seconds: float) -> tuple[int, str, str]:
-    """Return status and output of the executor, which ends its ranks with itself."""
+    """Return status and output of the executor, which ends its ranks when it ends."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         try:
             process = subprocess.Popen(

@@ -1,8 +1,8 @@
-"""Is what a file makes ranks execute the program that was to be emitted?
+"""Compares a file with the emitted program.
 
-A file orders a program's instructions anew, in steps, and has memory of its own to put data aside, so what is compared
-is what the program does to the outside: which chunks every connection carries, in which order, and what the ranks hold
-at the end, which the verifier finds by executing the file.
+A file orders the instructions of a program anew, in steps, and has scratch of its own. So this module compares the
+messages: the chunks of every connection, in order. The verifier executes the file and checks what the ranks hold at the
+end.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from collc.ir.program import Buffer, Opcode, Program
+from collc.ir.program import Buffer, Program
 from collc.ir.verify import adds_once
 
 from ..mpi_c.scratch import span
@@ -22,23 +22,21 @@ __all__ = ["differences"]
 
 #: connections (from, to, channel) and the chunks of a count that they carry, in order; -1 where unknown
 _Carried = dict[tuple[int, int, int], list[int]]
-_READS = np.array([op.reads_src for op in Opcode])
-_WRITES = np.array([op.writes_dst for op in Opcode])
 
 
-def differences(document: Document, wanted: Program) -> Iterator[str]:
-    """Yield what a file that is right in itself does otherwise than ``wanted``."""
-    collective = wanted.collective
+def differences(document: Document, emitted: Program) -> Iterator[str]:
+    """Yield the differences between a correct file and the emitted program."""
+    collective = emitted.collective
     for name in ("kind", "num_ranks", "root", "reduces"):
         found, due = getattr(document.collective, name), getattr(collective, name)
         if found != due:
             yield f"{name} is {found}, not {due}"
-    if document.chunks != span(wanted):
-        yield f"a count is cut in {document.chunks} chunks, not {span(wanted)}"
+    if document.chunks != span(emitted):
+        yield f"a count is cut in {document.chunks} chunks, not {span(emitted)}"
         return
-    if collective.reduces and ("sum" in document.ops) != adds_once(wanted):
-        yield f"it is for {' '.join(document.ops)}, which is not what the program is for"
-    sent, due = _sent(document, wanted.num_channels), _to_send(wanted)
+    if collective.reduces and ("sum" in document.ops) != adds_once(emitted):
+        yield f"its operations are {' '.join(document.ops)}, which are not those of the program"
+    sent, due = _sent(document, emitted.num_channels), _to_send(emitted)
     for link in sorted({*sent, *due}):
         source, target, channel = link
         here, there = sent.get(link, []), due.get(link, [])
@@ -50,7 +48,7 @@ def differences(document: Document, wanted: Program) -> Iterator[str]:
 
 
 def _sent(document: Document, channels: int) -> _Carried:
-    """Return what is sent: a connection's messages of one step have channels of their own, its lanes."""
+    """Return the chunks that a file sends; the messages of a connection in one step have a channel each, its lanes."""
     carried: _Carried = defaultdict(list)
     for r, rank in enumerate(document.ranks):
         for thread in rank.threads:
@@ -62,15 +60,14 @@ def _sent(document: Document, channels: int) -> _Carried:
 
 
 def _to_send(program: Program) -> _Carried:
-    """Return what a program sends; which chunk lies in scratch it does not say."""
+    """Return the chunks that a program sends; those in scratch are unknown."""
     cut = span(program)
     carried: _Carried = defaultdict(list)
-    sends = np.flatnonzero(np.array([op.sends for op in Opcode])[program.opcode])
+    sends = np.flatnonzero(program.sends)
     block = program.block[sends]
-    opcode = program.opcode[sends]
     offset = np.full(len(sends), -1, dtype=np.int64)
-    for side, used in (("dst", _WRITES), ("src", _READS)):
-        known = used[opcode] & (getattr(program, f"{side}_buffer")[sends] != Buffer.SCRATCH)
+    for side in ("dst", "src"):
+        known = program.uses(side)[sends] & (getattr(program, f"{side}_buffer")[sends] != Buffer.SCRATCH)
         offset = np.where(known, getattr(program, f"{side}_offset")[sends], offset)
     columns = program.block_rank[block], program.send_peer[block], program.channel[block], offset, program.count[sends]
     for r, peer, channel, first, count in zip(*(column.tolist() for column in columns), strict=True):

@@ -1,4 +1,4 @@
-"""The target ``oneccl-xml``: a Program as a file for CPU ranks that talk through oneCCL."""
+"""The target ``oneccl-xml``: a Program as a file for CPU ranks that communicate through oneCCL."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import ClassVar
 import attrs
 
 from collc.ir.collective import Collective
-from collc.ir.diagnostic import CollcError, error
+from collc.ir.diagnostic import CollcError, Excess, error
 from collc.ir.program import Program
 from collc.ir.verify import Check, Report, verify_program
 
@@ -32,30 +32,30 @@ _MOST_LANES = 64
 class OneCclXml(Target):
     """Threads of instructions for every rank; each step posts its messages and waits for them.
 
-    With one thread, a rank waits for all messages of a step before it goes on. With more, its connections are divided
-    among them, and they wait for each other only where data say so.
+    With one thread, a rank waits for all messages of a step before it goes on. With more threads, the connections are
+    divided among them, and they wait for each other only for dependencies of data.
     """
 
     name: ClassVar[str] = "oneccl-xml"
-    summary: ClassVar[str] = "oneCCL-XML: threads of steps for CPU ranks over oneCCL send and recv"
+    summary: ClassVar[str] = "oneCCL-XML: threads of steps for CPU ranks over oneCCL"
     suffix: ClassVar[str] = ".xml"
 
-    threads: int = attrs.field(default=1, metadata={"help": "most threads of a rank (1 to 64)"})
+    threads: int = attrs.field(default=1, metadata={"help": "maximum threads of a rank (1 to 64)"})
     lanes: int = attrs.field(
-        default=8, metadata={"help": "most messages of a connection in a step, each on a channel of its own (1 to 64)"}
+        default=8, metadata={"help": "maximum messages of a connection in a step, each on its own channel (1 to 64)"}
     )
     inplace: bool | None = attrs.field(
-        default=None, metadata={"help": "for calls in place (default: where the program is right so)"}
+        default=None, metadata={"help": "serve calls in place (default: if the program is correct in place)"}
     )
     outofplace: bool | None = attrs.field(
-        default=None, metadata={"help": "for calls out of place (default: where the program is right so)"}
+        default=None, metadata={"help": "serve calls out of place (default: if the program is correct out of place)"}
     )
     min_bytes: int = attrs.field(default=0, metadata={"help": "smallest call, in bytes of the whole vector"})
     max_bytes: int | None = attrs.field(default=None, metadata={"help": "largest call, in bytes of the whole vector"})
     algorithm: str | None = attrs.field(
         default=None, metadata={"help": "name of the algorithm (default: the collective's)"}
     )
-    _label: str = ""  # what follows the name of one of several algorithms
+    _label: str = ""  # suffix of the name of one of several algorithms
 
     def __attrs_post_init__(self) -> None:
         if not 1 <= self.threads <= _MOST_THREADS:
@@ -69,10 +69,10 @@ class OneCclXml(Target):
         if self.algorithm is not None and label(self.algorithm) != self.algorithm:
             raise _option("algorithm", "1 to 63 letters, digits and _ . + -", self.algorithm)
         if self.inplace is False and self.outofplace is False:
-            raise _option("outofplace", "true where inplace is false: else no call would use the file", "false")
+            raise _option("outofplace", "true if inplace is false: else no call would use the file", "false")
 
     def within(self, window: Window) -> OneCclXml | None:
-        """Return the target for calls of a window, as far as they are of the sizes that its options name."""
+        """Return the target for the calls of a window inside its own sizes; None if there are none."""
         low = max(self.min_bytes, window.low)
         high = min((end for end in (self.max_bytes, window.high) if end is not None), default=None)
         if high is not None and high < low:
@@ -80,19 +80,20 @@ class OneCclXml(Target):
         return attrs.evolve(self, min_bytes=low, max_bytes=high, label=f"-{window.label}")
 
     def emit(self, ir: Program) -> Sequence[Artifact]:
-        """Return one file, valid against the schema; raise C0750, C0751 or C0758 where there is none."""
-        made = self._document(ir)
-        text = write(made)
+        """Return one file, valid against the schema; raise C0750, C0751 or C0758 if that is impossible."""
+        emitted = self._document(ir)
+        text = write(emitted)
         read(text, f"{ir.name}.xml")
         label = self._label.removeprefix("-")
-        return [Artifact(f"{ir.name}.xml", text, self.name, label, model=(self, ir, made, text))]
+        return [Artifact(f"{ir.name}.xml", text, self.name, label, model=(self, ir, emitted, text))]
 
     def _document(self, ir: Program) -> Document:
         if ir.num_channels > _MOST_CHANNELS:
             found = (
-                f"this program uses {ir.num_channels} channels, and a rank has {_MOST_CHANNELS} communicators at most"
+                f"this program uses {ir.num_channels} channels, but a rank has at most {_MOST_CHANNELS} communicators"
             )
-            raise error("C0750", found, hint="let `balance-threadblocks` place its messages")
+            hint = "let `balance-threadblocks` place its messages"
+            raise error("C0750", found, hint=hint, excess=Excess("channels", ir.num_channels, _MOST_CHANNELS))
         inplace, outofplace = self._uses(ir)
         name = label(self.algorithm or ir.name)
         name = name[: max(63 - len(self._label), 1)] + self._label[:62]
@@ -103,15 +104,15 @@ class OneCclXml(Target):
     def check(self, ir: Program, artifacts: Sequence[Artifact]) -> Report:
         """Read the file back, execute it, and compare it with the program.
 
-        A file does not carry the element type or the size of a call, and of the operation only which ones it is for. It
-        has the program's messages, connection by connection and in order, in steps of its own, and scratch laid out
-        anew. All its numbers are those that were to be written.
+        A file does not have the element type or the size of a call, and only a list of its operations. It has the
+        program's messages, connection by connection and in order, in steps of its own, with a new layout of scratch.
+        All its numbers are compared.
         """
         return Report("oneccl-xml", ir.collective.kind, ir.num_ranks, tuple(self._checks(ir, artifacts)))
 
     def _checks(self, ir: Program, artifacts: Sequence[Artifact]) -> Iterator[Check]:
         if [a.filename for a in artifacts] != [f"{ir.name}.xml"]:
-            yield Check("files", False, f"these are {', '.join(a.filename for a in artifacts)}, not {ir.name}.xml")
+            yield Check("files", False, f"found {', '.join(a.filename for a in artifacts)}, needed {ir.name}.xml")
             return
         try:
             found = read(artifacts[0].text, artifacts[0].filename)
@@ -125,31 +126,37 @@ class OneCclXml(Target):
             yield Check(
                 "same program", not other, other or "every connection carries the same chunks in the same order"
             )
-        due, wanted = self._written(ir, artifacts[0])
+        expected, expected_text = self._expected(ir, artifacts[0])
         text = artifacts[0].text
-        same = found == attrs.evolve(due, collective=_carried(due.collective, found.collective))
-        wrong = first_difference(text, wanted) if text != wanted else "" if same else "it is read otherwise"
-        yield Check("as written", not wrong, wrong or "byte for byte what was to be written")
+        wrong = first_difference(text, expected_text) if text != expected_text else ""
+        collective = _in_file(expected.collective, found.collective)
+        if not wrong and found != attrs.evolve(expected, collective=collective):
+            wrong = "the reader finds another document"
+        yield Check("as written", not wrong, wrong or "byte for byte the emitted text")
 
-    def _written(self, ir: Program, artifact: Artifact) -> tuple[Document, str]:
-        """Return what was to be written: what came along with the file, if it is this program's, else made again."""
+    def _expected(self, ir: Program, artifact: Artifact) -> tuple[Document, str]:
+        """Return the document and the text of a program: the artifact's if it is this program's, else new ones."""
         if isinstance(artifact.model, tuple) and artifact.model[:2] == (self, ir):
             return artifact.model[2], artifact.model[3]
         made = self._document(ir)
         return made, write(made)
 
     def _uses(self, ir: Program) -> tuple[bool, bool]:
-        """Return whether the file is for calls in place and out of place: those wanted and those it is right for."""
+        """Return whether the file serves calls in place, and whether it serves calls out of place."""
         found = []
-        for name, wanted, inplace in (("inplace", self.inplace, True), ("outofplace", self.outofplace, False)):
-            report = None if wanted is False else verify_program(ir, inplace=inplace)
-            if wanted and report is not None and not report.ok:
+        for name, requested, inplace in (("inplace", self.inplace, True), ("outofplace", self.outofplace, False)):
+            report = None if requested is False else verify_program(ir, inplace=inplace)
+            if requested and report is not None and not report.ok:
                 notes = [f"{check.name}: {check.detail}" for check in report.failed]
-                raise error("C0758", f"option `{name}`: the program is not right so", notes=notes)
+                raise error(
+                    "C0758",
+                    f"option `{name}`: the program is wrong {'in place' if inplace else 'out of place'}",
+                    notes=notes,
+                )
             found.append((report is not None and report.ok, report))
-        if not any(right for right, _ in found):
+        if not any(correct for correct, _ in found):
             notes = [f"{c.name}: {c.detail}" for _, report in found if report is not None for c in report.failed]
-            raise error("C0758", "the program is right neither in place nor out of place", notes=notes[:4])
+            raise error("C0758", "the program is wrong both in place and out of place", notes=notes[:4])
         return found[0][0], found[1][0]
 
 
@@ -165,6 +172,6 @@ def _option(name: str, need: str, found: object) -> Exception:
     return error("C0759", f"option `{name}` of target `oneccl-xml` needs {need}, found {found}", exit_status=2)
 
 
-def _carried(due: Collective, found: Collective) -> Collective:
-    """Return a collective without what a file does not carry: a reader takes one of the operations, and no size."""
+def _in_file(due: Collective, found: Collective) -> Collective:
+    """Return a collective with the reader's operation, type and size, which a file does not have."""
     return attrs.evolve(due, op=found.op, dtype=found.dtype, size=found.size)

@@ -1,4 +1,4 @@
-"""Is a file right? Read it, hold it to the schema's rules, execute it."""
+"""Verifies a file: reads it, checks its rules, and executes it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collc.ir.verify import Check, Report, verify_program
 from .model import Document
 from .program import located, to_program
 from .reader import read
-from .rendezvous import stuck
+from .rendezvous import blocked_steps
 from .rules import broken_rules
 
 __all__ = ["load", "verify_document", "verify_text"]
@@ -18,23 +18,23 @@ _SHOWN = 3
 
 
 def verify_text(text: str, path: str = "<xml>") -> Report:
-    """Return what holds of an oneCCL-XML text.
+    """Return the report on an oneCCL-XML text.
 
     Checks ``rules`` and ``rendezvous``, then those of :func:`collc.ir.verify.verify_program` for the uses that the
-    flags name, in place and out of place. Raises CollcError where the text is not valid (see :func:`.reader.read`).
+    flags name, in place and out of place. Raises CollcError if the text is not valid (see :func:`.reader.read`).
     """
     return verify_document(read(text, path))
 
 
 def verify_document(document: Document) -> Report:
-    """Return what holds of a document that is valid against the schema."""
+    """Return the report on a document that is valid against the schema."""
     kind, ranks = document.collective.kind, len(document.ranks)
     if found := broken_rules(document):
         more = [f"and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
         detail = "; ".join([*map(str, found[:_SHOWN]), *more])
         return Report("oneccl-xml", kind, ranks, (Check("rules", False, detail),))
     checks = [Check("rules", True, "R1 to R10 and R12 to R14 hold")]
-    waits = stuck(document)
+    waits = blocked_steps(document)
     checks.append(Check("rendezvous", not waits, waits or "every step ends although no message is buffered (R11)"))
     modes = [mode for mode, used in ((True, document.inplace), (False, document.outofplace)) if used]
     report = verify_program(located(document), inplace=modes[0] if len(modes) == 1 else None)
@@ -42,9 +42,9 @@ def verify_document(document: Document) -> Report:
 
 
 def load(text: str, path: str = "<xml>") -> tuple[Document, Program]:
-    """Return a file that is right in the uses it names, and its program.
+    """Return a file that is correct in the uses it names, and its program.
 
-    Raises what :func:`.reader.read` raises, C0756 where a rule does not hold and C0757 where the file is wrong.
+    Raises what :func:`.reader.read` raises, C0756 for a broken rule and C0757 if the file is wrong.
     """
     document = read(text, path)
     if found := broken_rules(document):
@@ -54,5 +54,5 @@ def load(text: str, path: str = "<xml>") -> tuple[Document, Program]:
     report = verify_document(document)
     if not report.ok:
         notes = [f"{check.name}: {check.detail}" for check in report.failed]
-        raise error("C0757", f"the algorithm in `{path}` is not right", notes=notes)
+        raise error("C0757", f"the algorithm in `{path}` is wrong", notes=notes)
     return document, to_program(document)

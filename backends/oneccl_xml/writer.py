@@ -1,9 +1,9 @@
-"""Document -> text: the same bytes for the same document."""
+"""Document -> text; equal documents give equal bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
 
 from collc.ir.collective import ROOTED
 
@@ -20,12 +20,12 @@ def write(document: Document) -> str:
     return "\n".join([*lines, ""])
 
 
-#: an element: its tag, its attributes, what it holds
-_Element = tuple[str, dict[str, str], Iterator[Any]]
+#: an element: its tag, its attributes, its children
+_Element: TypeAlias = "tuple[str, dict[str, str], Iterator[_Element]]"
 
 
 def _element(indent: str, element: _Element) -> Iterator[str]:
-    """Yield the lines of an element. Values are numbers and words of the schema: nothing in them needs an escape."""
+    """Yield the lines of an element. Its values are numbers and words of the schema, which need no escapes."""
     tag, attributes, held = element
     head = " ".join([tag, *(f'{name}="{value}"' for name, value in attributes.items())])
     inside = [line for child in held for line in _element(indent + "  ", child)]
@@ -38,7 +38,7 @@ def _element(indent: str, element: _Element) -> Iterator[str]:
 
 
 def _safe(comment: str) -> str:
-    """Return a text that cannot end its comment."""
+    """Return a text without characters that could end its comment."""
     printable = "".join(c if c.isprintable() else "?" for c in comment)
     return printable.replace("--", "- -").removesuffix("-")
 
@@ -57,17 +57,17 @@ def _head(document: Document) -> dict[str, str]:
     return _text(values)
 
 
-def _text(values: dict[str, Any]) -> dict[str, str]:
+def _text(values: Mapping[str, object]) -> dict[str, str]:
     return {name: str(value) for name, value in values.items()}
 
 
 def _ranks(document: Document) -> Iterator[_Element]:
-    collective, says = document.collective, {}
+    collective, attributes = document.collective, {}
     if collective.kind in ROOTED:
-        says["root"] = str(collective.root)
+        attributes["root"] = str(collective.root)
     if collective.reduces:
-        says["ops"] = " ".join(document.ops)
-    yield collective.kind, says, iter(())
+        attributes["ops"] = " ".join(document.ops)
+    yield collective.kind, attributes, iter(())
     for r, rank in enumerate(document.ranks):
         yield "rank", _text({"id": r, "input": rank.input, "output": rank.output}), _rank(rank)
 
@@ -111,5 +111,5 @@ def _local(local: Local) -> _Element:
     return tag, _text({**places, "chunk": local.chunk, "count": local.count}), iter(())
 
 
-def _place(name: str, place: Place) -> dict[str, Any]:
+def _place(name: str, place: Place) -> dict[str, object]:
     return {name: place[0].name.lower(), f"{name}off": place[1]}

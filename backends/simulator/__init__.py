@@ -1,7 +1,7 @@
-"""The simulator: how long a schedule takes on the links of a network, message by message, without sending anything.
+"""The simulator computes how long a schedule takes on the links of a network, message by message.
 
-A flow model: messages of a step share the links on their ways, and a step lasts until its slowest message is there. It
-knows neither packets nor headers, so it shows what congestion and distance cost, not what a router's queues do.
+It is a flow model. The messages of a step share the links of their routes, and a step ends when its slowest message has
+arrived. The model has no packets and no headers, so it shows the cost of congestion and distance, not of queues.
 """
 
 from __future__ import annotations

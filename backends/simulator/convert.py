@@ -1,14 +1,14 @@
-"""Schedules, templates, forests, messages -> traffic: all rows of a step that share their way are one message."""
+"""Schedules, templates, forests, messages -> traffic: all rows of a step on one route are one message."""
 
 from __future__ import annotations
 
 from functools import singledispatch
-from typing import Any
 
 import numpy as np
 
-from collc.ir.arrays import as_column
-from collc.ir.messages import Messages
+from collc.ir.arrays import Array, as_column
+from collc.ir.costs.messages import Messages
+from collc.ir.levels import Scheduled
 from collc.ir.schedule import Forest, Routes, Schedule
 from collc.ir.symmetric import SymmetricSchedule
 
@@ -17,14 +17,12 @@ from .repeats import repeated
 from .traffic import Traffic
 
 __all__ = ["Level", "traffic_of"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
-Level = Schedule | SymmetricSchedule | Forest | Messages | Traffic
+Level = Scheduled | Messages | Traffic
 
 
 @singledispatch
 def traffic_of(level: Level) -> Traffic:
-    """Return what a level sends, steps alike as one that is repeated; a forest in its pipelined steps."""
+    """Return what a level sends. Equal consecutive steps are one repeated step; a forest is pipelined."""
     raise TypeError(f"a {type(level).__name__} sends nothing")
 
 
@@ -49,11 +47,11 @@ def _(level: Forest) -> Traffic:
 @traffic_of.register
 def _(level: Schedule) -> Traffic:
     step, route = level.step.astype(np.int64), level.route.astype(np.int64)
-    key = step * max(len(level.routes), 1) + route
-    found, place = np.unique(key, return_inverse=True)
-    amount = np.zeros(len(found), dtype=np.int64)
+    row_key = step * max(len(level.routes), 1) + route
+    key, place = np.unique(row_key, return_inverse=True)
+    amount = np.zeros(len(key), dtype=np.int64)
     np.add.at(amount, place, level.hi.astype(np.int64) - level.lo)
-    return _table(level, level.routes, found, amount)
+    return _from_keys(level, level.routes, key, amount)
 
 
 @traffic_of.register
@@ -65,14 +63,14 @@ def _(level: SymmetricSchedule) -> Traffic:
     for a, b in level.step_ranges():
         load = np.zeros(degree, dtype=np.int64)
         np.add.at(load, level.place[a:b], seed.hi[a:b].astype(np.int64) - seed.lo[a:b])
-        moved = np.tile(load, level.topology.num_ranks)
-        keys.append(int(seed.step[a]) * links + np.flatnonzero(moved))
-        amounts.append(moved[moved > 0])
-    return _table(level, Routes.direct(links), np.concatenate(keys), np.concatenate(amounts))
+        link_load = np.tile(load, level.topology.num_ranks)
+        keys.append(int(seed.step[a]) * links + np.flatnonzero(link_load))
+        amounts.append(link_load[link_load > 0])
+    return _from_keys(level, Routes.direct(links), np.concatenate(keys), np.concatenate(amounts))
 
 
-def _table(level: Schedule | SymmetricSchedule, routes: Routes, key: Array, amount: Array) -> Traffic:
-    """Return the messages with these keys (step times the number of routes, and the route), ascending."""
+def _from_keys(level: Schedule | SymmetricSchedule, routes: Routes, key: Array, amount: Array) -> Traffic:
+    """Return the messages with these ascending keys: step times the number of routes, plus the route."""
     step, route = np.divmod(key, max(len(routes), 1))
     tails, heads = routes.tails(level.topology), routes.heads(level.topology)
     return repeated(Traffic(

@@ -14,7 +14,7 @@ __all__ = ["Crossover", "crossovers"]
 
 @attrs.frozen
 class Crossover:
-    """From ``size`` bytes on, schedule number ``to`` takes the least time, where ``before`` took it until then."""
+    """From ``size`` bytes on, schedule number ``to`` is the fastest; below, schedule number ``before`` is."""
 
     size: int
     before: int
@@ -24,22 +24,22 @@ class Crossover:
 def crossovers(simulations: Sequence[Simulation], sizes: Sequence[int]) -> tuple[Crossover, ...]:
     """Return where the fastest schedule changes between the least and the greatest of ``sizes``, to the byte.
 
-    Between two neighbouring sizes with different fastest schedules the change is found by halving; one that is fastest
-    only somewhere between two sizes may be missed. Of equally fast schedules the first counts. Schedules of different
-    collectives, or of different numbers of ranks, are not compared: there are no crossovers then.
+    Bisection finds the change between two neighbouring sizes with different fastest schedules. It can miss a schedule
+    that is fastest only somewhere between two sizes. Of equally fast schedules the first counts. Schedules of different
+    collectives or numbers of ranks have no crossovers.
     """
     if len({(one.traffic.collective.kind, one.traffic.collective.num_ranks) for one in simulations}) > 1:
         return ()
     found, ends = list[Crossover](), sorted(set(sizes))
     for low, high in pairwise(ends):
-        at, last = low, _fastest(simulations, high)
-        while (now := _fastest(simulations, at)) != last:
+        size, last = low, _fastest(simulations, high)
+        while (fastest := _fastest(simulations, size)) != last:
             end = high
-            while end - at > 1:
-                middle = (at + end) // 2
-                at, end = (middle, end) if _fastest(simulations, middle) == now else (at, middle)
-            at = end
-            found.append(Crossover(at, now, _fastest(simulations, at)))
+            while end - size > 1:
+                middle = (size + end) // 2
+                size, end = (middle, end) if _fastest(simulations, middle) == fastest else (size, middle)
+            size = end
+            found.append(Crossover(size, fastest, _fastest(simulations, size)))
     return tuple(found)
 
 

@@ -1,4 +1,4 @@
-"""How late a message is, besides the time its bytes take: by the links and routers on its way."""
+"""Latency of a message, without the time for its bytes: the links and routers of its route."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import attrs
 
-from collc.ir.cost import DEFAULT_ALPHA
+from collc.ir.costs.cost import DEFAULT_ALPHA
 from collc.ir.topology import Topology
 
 __all__ = ["LATENCIES", "Latency", "ranks_route"]
@@ -16,14 +16,14 @@ _NS = Fraction(1, 10**9)
 
 @attrs.frozen
 class Latency:
-    """A message over h hops, c of its links at a switch, is ``base + per_hop*h + overhead*(h + 2) + cable*c`` late.
+    """``base + per_hop*h + overhead*(h + 2) + cable*c`` for a message over h hops, with c links at a switch.
 
-    All are seconds, exact. Without a ``base`` it is the sum of the links' own latencies, and 10 us on a network whose
-    links have none: what :mod:`collc.ir.cost` assumes, so that both agree on schedules over single links.
+    All are exact seconds. If ``base`` is None, it is the sum of the links' own latencies, or 10 us if no link has a
+    latency. :mod:`collc.ir.costs.cost` assumes the same, so both agree on schedules over single links.
 
-    Hops are links between routers. Where links join ranks, ranks are routers with a network card behind them: h is the
-    number of links of the way. Where ranks hang from switches alone, the first and the last link lead to cards and are
-    no hops; ``overhead`` counts them in both cases.
+    Hops are links between routers. If links join ranks, a rank is a router with a network card, and h is the number of
+    links of the route. If all ranks are at switches, the first and the last link lead to cards and are not hops.
+    ``overhead`` counts them in both cases.
     """
 
     name: str = "links"
@@ -33,7 +33,7 @@ class Latency:
     cable: Fraction = Fraction(0)
 
     def of(self, topology: Topology, links: int, cables: int, own: Fraction) -> Fraction:
-        """Return the seconds for a way of so many links, ``cables`` of them at a switch, ``own`` late themselves."""
+        """Return the seconds for a route of ``links`` links, ``cables`` of them at a switch, with ``own`` latencies."""
         hops = links if ranks_route(topology) else max(links - 2, 0)
         base = self.base
         if base is None:
@@ -42,9 +42,9 @@ class Latency:
 
     @property
     def lengths(self) -> tuple[int, int]:
-        """How long links between ranks and links at a switch are when shortest ways are looked for.
+        """The lengths of a link between ranks and of a link at a switch, for shortest routes.
 
-        All links are alike unless cables to switches cost extra: then the shortest way is the least late.
+        All links have equal length unless cables to switches cost extra. Then the shortest route has the least latency.
         """
         hop = self.per_hop + self.overhead
         if not (self.cable and hop):
@@ -54,13 +54,13 @@ class Latency:
 
 
 def ranks_route(topology: Topology) -> bool:
-    """Return whether ranks pass messages on: some link joins two of them."""
+    """Return whether ranks forward messages: some link joins two ranks."""
     return bool(((topology.src < topology.num_ranks) & (topology.dst < topology.num_ranks)).any())
 
 
-#: The latencies by name. ``swing``: routers of 300 ns and cables of 100 ns, the network card's counted, and 4.7 ns a
-#: link, of the Swing paper's simulations. ``hammingmesh``: routers of 150 ns, cables to switches of 125 ns, traces on
-#: a board of none, 15 ns a message: what the paper's times for its HammingMesh networks imply.
+#: The latencies by name. ``swing`` is that of the Swing paper's simulations: routers of 300 ns, cables of 100 ns
+#: (also to the network card), 4.7 ns a link. ``hammingmesh`` follows from the paper's times for its HammingMesh
+#: networks: routers of 150 ns, cables to switches of 125 ns, no latency of traces on a board, 15 ns a message.
 LATENCIES: dict[str, Latency] = {
     "links": Latency(),
     "swing": Latency("swing", 500 * _NS, 400 * _NS, Fraction(47, 10) * _NS),

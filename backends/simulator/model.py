@@ -1,4 +1,4 @@
-"""Time by congestion and distance: what every step puts on every link, and how long its slowest message takes."""
+"""Time by congestion and distance: the load of every link in every step, and the time of the slowest message."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from fractions import Fraction
 from functools import cached_property
 from math import log2
-from typing import Any
 
 import attrs
 import numpy as np
 
-from collc.ir.cost import DEFAULT_BANDWIDTH, Point
+from collc.ir.arrays import Array
+from collc.ir.costs.cost import DEFAULT_BANDWIDTH, Point
 from collc.ir.topology import Topology
 
 from .convert import Level, traffic_of
@@ -23,36 +23,35 @@ from .traffic import Traffic
 
 __all__ = ["ROUTINGS", "Simulation", "simulate"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
-#: How messages find their ways: as the schedule says, or by shortest ones whatever it says.
+#: The routes of messages: those of the schedule, or shortest routes.
 ROUTINGS = ("as-scheduled", "minimal")
 
 
 @attrs.frozen(eq=False)
 class Simulation:
-    """How long what a schedule sends takes on a network: exact but for the predicted ``points``.
+    """The time that a schedule takes on a network. All numbers are exact except the predicted ``points``.
 
-    ``seconds_per_unit`` is how long a byte over a unit of the topology's bandwidth takes.
+    ``seconds_per_unit`` is the time of one byte over one unit of the topology's bandwidth.
 
-    The deficiencies are those of section 2 of the Swing paper, whose networks have 2D ports a rank: an allreduce takes
-    log2(p) alpha Lambda + n/D beta Psi Xi. Psi Xi is :attr:`congestion`, in which every step's most loaded link counts;
-    Psi is the same where every rank had a port for each other, so where a step takes as long as what is most from one
-    rank to another; Lambda counts steps. All are of this collective as it is, over the figures of an allreduce.
+    The deficiencies are those of the Swing paper, section 2, whose networks have 2D ports a rank. An allreduce takes
+    log2(p) alpha Lambda + n/D beta Psi Xi. Psi Xi is :attr:`congestion`: it counts the most loaded link of every step.
+    Psi is the congestion if every rank had a port for each other rank: a step then takes as long as the most data from
+    one rank to another. Lambda counts steps. All describe this collective, relative to the figures of an allreduce.
 
-    ``reference`` is D/beta in the topology's unit: half the bandwidth out of a rank (the largest, where ranks differ),
-    unless D is given. Of a HyperX, whose ranks have more links than they have use for, D is the number of dimensions,
-    as in the paper.
+    ``reference`` is D/beta in the topology's unit: half the bandwidth out of a rank (the largest, if ranks differ),
+    unless the caller gives D. The ranks of a HyperX have more links than they can use; there D is the number of
+    dimensions, as in the paper.
 
-    With ``run_ahead`` ranks do not wait for all others between repetitions of a step, as in a ring, where a message
-    waits for the one before it alone: but for the last repetition, the mean of the messages' latencies counts and not
-    the greatest. That is exact for rings, whose messages meet all latencies in turn, and too little for exchanges.
+    With ``run_ahead`` ranks do not wait for all others between repetitions of a step. In a ring, for example, a message
+    waits only for the one before it. Then the mean latency of the messages counts instead of the greatest, except in
+    the last repetition. That is exact for rings, whose messages meet all latencies in turn. It is too little for
+    exchanges.
 
-    ``others`` may be done instead, as the same trees with the data in other pieces.
+    ``others`` are alternatives, such as the same trees with another number of pieces.
     """
 
     traffic: Traffic = attrs.field(repr=False)
-    ways: Routed = attrs.field(repr=False)
+    routed: Routed = attrs.field(repr=False)
     steps: tuple[StepLoad, ...] = attrs.field(repr=False)
     routing: str
     latency: Latency
@@ -63,10 +62,12 @@ class Simulation:
 
     @property
     def topology(self) -> Topology:
+        """The network that carries the messages."""
         return self.traffic.topology
 
     @property
     def num_steps(self) -> int:
+        """Steps of the schedule, with every repetition."""
         return self.traffic.num_steps
 
     @cached_property
@@ -81,26 +82,26 @@ class Simulation:
 
     @cached_property
     def bandwidth_deficiency(self) -> Fraction:
-        """Psi: what the congestion would be if messages to different ranks did not meet, nor divided on their way."""
+        """Psi: the congestion if messages to different ranks shared no link, and did not divide among routes."""
         return sum((step.times * step.largest for step in self.steps), Fraction(0)) * self.reference
 
     @property
     def congestion_deficiency(self) -> Fraction | None:
-        """Xi: how much longer messages take because they share links; nothing where there are none.
+        """Xi: how much longer messages take because they share links. None if there are no messages.
 
-        It may be less than 1 where messages divide among links.
+        It can be less than 1 if messages divide among links.
         """
         return self.congestion / self.bandwidth_deficiency if self.bandwidth_deficiency else None
 
     @property
     def latency_deficiency(self) -> float | None:
-        """Lambda: steps over log2 of the ranks; nothing for one rank. See :attr:`exact_latency_deficiency`."""
+        """Lambda: steps over log2 of the ranks; None for one rank. See :attr:`exact_latency_deficiency`."""
         ranks = self.traffic.collective.num_ranks
         return self.num_steps / log2(ranks) if ranks > 1 else None
 
     @property
     def exact_latency_deficiency(self) -> Fraction | None:
-        """Lambda where the number of ranks is a power of two, so that it is rational."""
+        """Lambda as a rational number, if the number of ranks is a power of two; else None."""
         ranks = self.traffic.collective.num_ranks
         return Fraction(self.num_steps, ranks.bit_length() - 1) if ranks > 1 and ranks & (ranks - 1) == 0 else None
 
@@ -119,25 +120,25 @@ class Simulation:
         return Fraction(int(total.max(initial=0)), m.whole)
 
     def time(self, size: int) -> Fraction:
-        """Return the exact seconds for M of so many bytes, or those of one of the ``others`` if that is faster."""
+        """Return the exact seconds for M of ``size`` bytes: those of the fastest of this and the ``others``."""
         seconds = self.seconds_per_unit * size
-        own = sum((self._lasts(step, seconds) for step in self.steps), Fraction(0))
-        return min([own, *(other.time(size) for other in self.others)])
+        own_time = sum((self._duration(step, seconds) for step in self.steps), Fraction(0))
+        return min([own_time, *(other.time(size) for other in self.others)])
 
-    def _lasts(self, step: StepLoad, seconds: Fraction) -> Fraction:
-        """Return what all repetitions of a step take."""
+    def _duration(self, step: StepLoad, seconds: Fraction) -> Fraction:
+        """Return the time of all repetitions of a step."""
         if not self.run_ahead or step.times == 1:
             return step.times * step.time(seconds)
         return step.time(seconds) + (step.times - 1) * step.time_ahead(seconds)
 
     def loads(self, step: int) -> tuple[Array, int]:
-        """Return what every link carries in a step, as numerators of shares of M, and their denominator."""
-        one = Step(self.traffic, self.ways, self.latency, step)
+        """Return the load of every link in a step: numerators of shares of M, and their denominator."""
+        one = Step(self.traffic, self.routed, self.latency, step)
         return one.loads, one.whole
 
     def arrivals(self, step: int, rows: Array, size: int) -> list[Fraction]:
-        """Return the exact seconds from the beginning of a step to when each of some of its messages is there."""
-        one = Step(self.traffic, self.ways, self.latency, step)
+        """Return the exact seconds from the beginning of a step to the arrival of each of the messages ``rows``."""
+        one = Step(self.traffic, self.routed, self.latency, step)
         return one.arrivals(rows, self.seconds_per_unit * size)
 
     def points(self, sizes: Iterable[int]) -> tuple[Point, ...]:
@@ -159,31 +160,30 @@ def simulate(
     dimensions: Fraction | None = None,
     run_ahead: bool = False,
 ) -> Simulation:
-    """Return what a schedule costs on the links of its own topology, or of another ``network`` of as many ranks.
+    """Return the cost of a schedule on the links of its own topology, or of another ``network`` with as many ranks.
 
-    All messages of a step start together; each is as late as ``latency`` says of its way, and then takes as long as the
-    link of it that has most to carry in the step. The step lasts until the last message is there, and the next begins.
-    ``routing`` is one of :data:`ROUTINGS`; on another network, ways are always ``minimal``. ``bandwidth`` is B, the
-    total out of a rank (bytes per second), as :func:`collc.ir.cost.predict` takes it; ``dimensions`` is the D of the
-    deficiencies and ``run_ahead`` says that repetitions of a step do not wait for each other, see :class:`Simulation`.
-    Raises C0301 where a message has no way, and ValueError for a network of another number of ranks or a routing that
-    is not known.
+    All messages of a step start together. A message takes the ``latency`` of its route plus the time of its busiest
+    link in the step. The next step begins when the last message has arrived. ``routing`` is one of :data:`ROUTINGS`; on
+    another network, routes are always ``minimal``. ``bandwidth`` is B, the total out of a rank (bytes per second), as
+    in :func:`collc.ir.costs.cost.predict`. ``dimensions`` is the D of the deficiencies. With ``run_ahead``, repetitions
+    of a step do not wait for each other, see :class:`Simulation`. Raises C0301 if a message has no route. Raises
+    ValueError for a network of another number of ranks or an unknown routing.
     """
     if routing not in ROUTINGS:
-        raise ValueError(f"routing is one of {', '.join(ROUTINGS)}")
+        raise ValueError(f"routing must be one of {', '.join(ROUTINGS)}")
     traffic = traffic_of(level) if network is None else traffic_of(level).on(network)
     if traffic.routes is None:
         routing = "minimal"
     latency = latency or Latency()
-    ways = route(traffic, routing, latency.lengths)
+    routed = route(traffic, routing, latency.lengths)
     return Simulation(
-        traffic, ways, step_loads(traffic, ways, latency), routing, latency,
+        traffic, routed, step_loads(traffic, routed, latency), routing, latency,
         seconds_per_unit(traffic.topology, bandwidth), _reference(traffic.topology, dimensions), run_ahead,
     )  # fmt: skip
 
 
 def seconds_per_unit(topology: Topology, bandwidth: Fraction | None) -> Fraction:
-    """Return how long a byte over a unit of bandwidth takes, by the rules of :func:`collc.ir.cost.predict`."""
+    """Return the time of a byte over a unit of bandwidth, by the rules of :func:`collc.ir.costs.cost.predict`."""
     total = topology.node_bandwidth if topology.is_direct else None
     if topology.unit == "B/s" and (bandwidth is None or total is None):
         return Fraction(1)
@@ -191,17 +191,17 @@ def seconds_per_unit(topology: Topology, bandwidth: Fraction | None) -> Fraction
 
 
 def _reference(topology: Topology, dimensions: Fraction | None) -> Fraction:
-    """Return D/beta: D times the bandwidth of a link, by default half of what leaves a rank."""
+    """Return D/beta: D times the bandwidth of a link, by default half the bandwidth out of a rank."""
     origin = topology.origin
     if dimensions is None and origin is not None and origin.name == "hyperx":
-        dimensions = Fraction(sum(size > 1 for size in origin.arguments))
+        dimensions = Fraction(sum(isinstance(size, int) and size > 1 for size in origin.arguments))
     if dimensions is not None:
         return dimensions * max(kind.bandwidth for kind in topology.classes)
     if topology.node_bandwidth is not None:
         return topology.node_bandwidth / 2
-    table = np.zeros((topology.num_nodes, len(topology.classes)), dtype=np.int64)
-    np.add.at(table, (topology.src, topology.link_class), 1)
-    rows = np.unique(table[: topology.num_ranks], axis=0)
+    count = np.zeros((topology.num_nodes, len(topology.classes)), dtype=np.int64)
+    np.add.at(count, (topology.src, topology.link_class), 1)
+    rows = np.unique(count[: topology.num_ranks], axis=0)
     widths = [kind.bandwidth for kind in topology.classes]
     totals = (sum((w * int(n) for w, n in zip(widths, row, strict=True)), Fraction(0)) for row in rows)
     return max(totals, default=Fraction(0)) / 2

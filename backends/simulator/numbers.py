@@ -1,27 +1,25 @@
-"""Exact sums in columns: 64 bits where they suffice, Python's integers beyond."""
+"""Exact sums in columns: 64 bits if they suffice, else Python's integers."""
 
 from __future__ import annotations
 
 from math import gcd, lcm
-from typing import Any
 
 import numpy as np
 
+from collc.ir.arrays import Array
 from collc.ir.topology import Topology
 
 __all__ = ["common_unit", "latency_numbers", "roomy", "total"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _ROOM = 1 << 62
 
 
 def roomy(column: Array, factor: int) -> Array:
-    """Return a column whose sum times ``factor`` can be taken: int64, or Python's integers where that is too narrow."""
+    """Return a column that can hold its sum times ``factor``: int64, or Python's integers if that is too narrow."""
     wide = column.astype(np.int64)
-    # A float is enough to tell: it is off by far less than the room that is left.
-    most = float(np.abs(wide).sum(dtype=np.float64)) * float(factor)
-    return wide if most < _ROOM else wide.astype(object)
+    # A float suffices here: its error is far below the unused bit.
+    limit = float(np.abs(wide).sum(dtype=np.float64)) * float(factor)
+    return wide if limit < _ROOM else wide.astype(object)
 
 
 def total(place: Array, amount: Array, size: int) -> Array:
@@ -40,7 +38,7 @@ def latency_numbers(topology: Topology) -> tuple[Array, int]:
 
 
 def common_unit(parts: Array, unit: int) -> tuple[Array, int]:
-    """Return fractions of one denominator in lowest terms."""
+    """Return fractions with one denominator, in lowest terms."""
     shared = gcd(unit, int(np.gcd.reduce(parts)) if len(parts) else unit)
     parts, unit = parts // shared, unit // shared
     return parts, unit

@@ -1,33 +1,30 @@
-"""Forests as traffic: their trees' edges piece by piece, with as many different steps as the trees are high."""
+"""Forests as traffic: the edges of their trees, piece by piece, in as many different steps as the trees are high."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from collc.ir.arrays import Array
 from collc.ir.schedule import Forest
 
 from .traffic import Traffic
 
 __all__ = ["forest_traffic"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
 
 def forest_traffic(forest: Forest, pieces: int | None = None) -> Traffic:
-    """Return what a forest sends with the data cut in so many pieces (its own number unless given).
+    """Return what a forest sends with the data divided into ``pieces`` (default: the forest's own number).
 
-    It is what :meth:`Forest.to_steps` writes out, but for the steps in which all edges are busy: they are one step that
-    is repeated, so any number of pieces costs the same.
+    The messages are those of :meth:`Forest.to_steps`. The steps in which all edges are busy are one repeated step, so
+    the work does not depend on the number of pieces.
     """
     count = forest.pieces if pieces is None else pieces
     first = _first_steps(forest)
     last = int(first.max(initial=-1))
-    kept = min(count, last + 1)
-    step, route, amount = _together(forest, first, kept)
-    times = np.ones(last + kept, dtype=np.int64) if last >= 0 else np.zeros(0, dtype=np.int64)
-    times[last : last + 1] += count - kept
+    listed = min(count, last + 1)
+    step, route, amount = _messages(forest, first, listed)
+    times = np.ones(last + listed, dtype=np.int64) if last >= 0 else np.zeros(0, dtype=np.int64)
+    times[last : last + 1] += count - listed
     tails, heads = forest.routes.tails(forest.topology), forest.routes.heads(forest.topology)
     shards = 1 if forest.whole else forest.collective.num_ranks
     return Traffic(
@@ -43,12 +40,12 @@ def _first_steps(forest: Forest) -> Array:
     return np.where(inward, high - forest.depth, high + forest.depth - 1)
 
 
-def _together(forest: Forest, first: Array, pieces: int) -> tuple[Array, Array, Array]:
-    """Return (step, route, amount): what the pieces of all trees send over a route in a step, added up, by step."""
+def _messages(forest: Forest, first: Array, pieces: int) -> tuple[Array, Array, Array]:
+    """Return (step, route, amount) by step: the sum that the pieces of all trees send over a route in a step."""
     routes = max(len(forest.routes), 1)
     weight = forest.weight[forest.tree].astype(np.int64)
     key = ((first[:, None] + np.arange(pieces)) * routes + forest.route.astype(np.int64)[:, None]).ravel()
-    known, place = np.unique(key, return_inverse=True)
-    amount = np.zeros(len(known), dtype=np.int64)
+    message, place = np.unique(key, return_inverse=True)
+    amount = np.zeros(len(message), dtype=np.int64)
     np.add.at(amount, place, np.repeat(weight, pieces))
-    return known // routes, known % routes, amount
+    return message // routes, message % routes, amount

@@ -1,8 +1,6 @@
-"""Steps that do what the one before does, as repetitions of it: a ring's many steps are few."""
+"""Equal consecutive steps as one repeated step: the many steps of a ring become few."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import attrs
 import numpy as np
@@ -11,16 +9,14 @@ from .traffic import Traffic
 
 __all__ = ["repeated"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
 
 def repeated(traffic: Traffic) -> Traffic:
-    """Return the same messages, with consecutive steps of equal ones, in whatever order, as one that is repeated."""
+    """Return the same messages. Consecutive steps with equal messages, in any order, become one repeated step."""
     start = traffic.step_start.tolist()
     first = np.ones(len(traffic.times), dtype=bool)
     for step in range(1, len(first)):
         before, after = slice(*start[step - 1 : step + 1]), slice(*start[step : step + 2])
-        first[step] = not _alike(traffic, before, after)
+        first[step] = not _is_equal(traffic, before, after)
     if first.all():
         return traffic
     kept = first[traffic.step]
@@ -31,8 +27,8 @@ def repeated(traffic: Traffic) -> Traffic:
     )  # fmt: skip
 
 
-def _alike(traffic: Traffic, one: slice, other: slice) -> bool:
-    """Return whether two steps' rows are the same messages on the same ways."""
+def _is_equal(traffic: Traffic, one: slice, other: slice) -> bool:
+    """Return whether the rows of two steps are the same messages on the same routes."""
     columns = [traffic.amount, traffic.src, traffic.dst, *([traffic.route] if traffic.routes is not None else [])]
     if one.stop - one.start != other.stop - other.start or any(
         column[one].sum(dtype=np.int64) != column[other].sum(dtype=np.int64) for column in columns

@@ -1,49 +1,63 @@
-"""A simulation as a Chrome trace, which Perfetto and chrome://tracing show: when every message was under way.
+"""A simulation as a Chrome trace for Perfetto and chrome://tracing: when every message is under way.
 
-A process is a rank, its threads the messages that it sends at the same time; a slice is a message. Counter tracks show
-what every link carries in a step.
+A process is a rank. Its threads are the messages that it sends at the same time. A slice is a message. Counter tracks
+show the load of every link in a step.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from fractions import Fraction
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
+
+from collc.ir.arrays import Array
+from collc.ir.ragged import nth_in_group
 
 from .model import Simulation
 
 __all__ = ["MOST_EVENTS", "count_events", "trace_events", "trace_json"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-Event = dict[str, Any]
 
-#: Events of a trace that viewers still open with ease; some 40 MB of text.
+class Event(TypedDict, total=False):
+    """One event of a trace; times are microseconds."""
+
+    name: str
+    cat: str
+    ph: str
+    pid: int
+    tid: int
+    ts: float
+    dur: float
+    args: Mapping[str, object]
+
+
+#: The most events of a trace that viewers open easily; about 40 MB of text.
 MOST_EVENTS = 200_000
 
 _PICOSECONDS = 10**12
 
 
 def count_events(simulation: Simulation, ranks: Collection[int] | None = None) -> int:
-    """Return how many slices and counter values the trace of these ranks (all unless given) has at most."""
+    """Return an upper limit on the slices and counter values in the trace of these ranks (default: all)."""
     traffic, topology = simulation.traffic, simulation.topology
     times = traffic.times.astype(np.int64)
     chosen = _chosen(traffic.src, ranks)
     slices = np.bincount(traffic.step[chosen], minlength=len(times))
     links = int(np.count_nonzero(_chosen(topology.src, ranks)))
-    return int((times * (slices + np.minimum(links, _links_at_most(simulation)))).sum())
+    return int((times * (slices + np.minimum(links, _most_links(simulation)))).sum())
 
 
-def _links_at_most(simulation: Simulation) -> Array:
-    """Return a bound on the counter values of every step: links that messages use, and those that fall idle again."""
+def _most_links(simulation: Simulation) -> Array:
+    """Return an upper limit on the counter values of every step: links in use, and links that become idle."""
     used = np.array([step.messages * max(step.hops, 1) for step in simulation.steps], dtype=np.int64)
-    return 2 * used * (simulation.ways.unit if simulation.routing == "minimal" else 1)
+    return 2 * used * (simulation.routed.unit if simulation.routing == "minimal" else 1)
 
 
 def trace_json(simulation: Simulation, size: int, ranks: Collection[int] | None = None) -> str:
-    """Return the trace for M of ``size`` bytes as JSON text, an event a line; the same input is the same text."""
+    """Return the trace for M of ``size`` bytes as JSON text, an event a line; the same input gives the same text."""
     lines = ",\n".join(json.dumps(event, ensure_ascii=False) for event in trace_events(simulation, size, ranks))
     return f'{{"displayTimeUnit": "ns", "traceEvents": [\n{lines}\n]}}\n'
 
@@ -51,7 +65,7 @@ def trace_json(simulation: Simulation, size: int, ranks: Collection[int] | None 
 def trace_events(simulation: Simulation, size: int, ranks: Collection[int] | None = None) -> Iterator[Event]:
     """Yield the events: names of tracks, then step by step its slices and the counters that change.
 
-    Of ``ranks`` (all unless given) the messages they send are shown, and the links out of them. Times are microseconds.
+    The trace shows the messages that ``ranks`` (default: all) send, and the links out of them. Times are microseconds.
     """
     topology, traffic = simulation.topology, simulation.traffic
     chosen = _chosen(traffic.src, ranks)
@@ -66,9 +80,9 @@ def trace_events(simulation: Simulation, size: int, ranks: Collection[int] | Non
         carried = _carried(simulation, number, size)[links]
         for _ in range(step.times):
             start = _ticks(begin)
-            for event, late in slices:
-                lasting = (_ticks(begin + late) - start) / 10**6
-                yield {**event, "args": {"step": done, **event["args"]}, "ts": start / 10**6, "dur": lasting}
+            for event, arrival in slices:
+                duration = (_ticks(begin + arrival) - start) / 10**6
+                yield {**event, "args": {"step": done, **event["args"]}, "ts": start / 10**6, "dur": duration}
             for i in np.flatnonzero(carried != shown).tolist():
                 yield _counter(names[i], topology.num_ranks, start, float(carried[i]))
             shown, begin, done = carried, begin + step.time(seconds), done + 1
@@ -77,7 +91,7 @@ def trace_events(simulation: Simulation, size: int, ranks: Collection[int] | Non
 
 
 def _chosen(column: Array, ranks: Collection[int] | None) -> Array:
-    """Return which entries are of the ranks that are shown."""
+    """Return which entries belong to the shown ranks."""
     return np.ones(len(column), dtype=bool) if ranks is None else np.isin(column, sorted(ranks))
 
 
@@ -106,31 +120,30 @@ def _named(kind: str, pid: int, tid: int, key: str, value: str | int) -> Event:
 
 
 def _lanes(simulation: Simulation) -> Array:
-    """Return a number for every message among those its rank sends in the same step, in the order of rows."""
+    """Return the number of every message among those that its rank sends in the same step, in row order."""
     traffic = simulation.traffic
     key = traffic.step.astype(np.int64) * simulation.topology.num_nodes + traffic.src
     order = np.argsort(key, kind="stable")
-    first = np.searchsorted(key[order], key[order])
     lanes = np.empty(len(key), dtype=np.int64)
-    lanes[order] = np.arange(len(key)) - first
+    lanes[order] = nth_in_group(key[order])
     return lanes
 
 
 def _slices(
     simulation: Simulation, number: int, size: int, chosen: Array, lanes: Array
 ) -> list[tuple[Event, Fraction]]:
-    """Return the slices of a step with what they last, without the times they begin at."""
+    """Return the slices of a step, without begin and duration, and the arrival of each (seconds)."""
     traffic = simulation.traffic
     a, b = traffic.step_start[number : number + 2].tolist()
     rows = a + np.flatnonzero(chosen[a:b])
-    lane_of, hops = lanes[rows].tolist(), simulation.ways.way(slice(a, b))[rows - a, 0].tolist()
-    arrivals, found = simulation.arrivals(number, rows, size), []
-    for row, lane, far, late in zip(rows.tolist(), lane_of, hops, arrivals, strict=True):
+    lane_of, hops = lanes[rows].tolist(), simulation.routed.latency_terms(slice(a, b))[rows - a, 0].tolist()
+    arrivals, found = simulation.arrivals(number, rows, size), list[tuple[Event, Fraction]]()
+    for row, lane, links, arrival in zip(rows.tolist(), lane_of, hops, arrivals, strict=True):
         to = simulation.topology.names[int(traffic.dst[row])]
         share = float(Fraction(int(traffic.amount[row]) * size, traffic.whole))
-        arguments = {"to": to, "bytes": share, "links": far}
-        event = {"name": f"to {to}", "cat": "message", "ph": "X", "pid": int(traffic.src[row]), "tid": lane}
-        found.append(({**event, "args": arguments}, late))
+        arguments = {"to": to, "bytes": share, "links": links}
+        event: Event = {"name": f"to {to}", "cat": "message", "ph": "X", "pid": int(traffic.src[row]), "tid": lane}
+        found.append(({**event, "args": arguments}, arrival))
     return found
 
 
@@ -141,12 +154,12 @@ def _carried(simulation: Simulation, number: int, size: int) -> Array:
 
 
 def _link_names(simulation: Simulation, links: Array) -> list[str]:
-    """Return ``a -> b`` for every link, numbered where there are several from a to b."""
+    """Return ``a -> b`` for every link, numbered if there are several from a to b."""
     topology, seen, found = simulation.topology, dict[tuple[int, int], int](), list[str]()
     for ends in zip(topology.src[links].tolist(), topology.dst[links].tolist(), strict=True):
         seen[ends] = seen.get(ends, 0) + 1
-        again = f" #{seen[ends]}" if seen[ends] > 1 else ""
-        found.append(f"{topology.names[ends[0]]} -> {topology.names[ends[1]]}{again}")
+        number = f" #{seen[ends]}" if seen[ends] > 1 else ""
+        found.append(f"{topology.names[ends[0]]} -> {topology.names[ends[1]]}{number}")
     return found
 
 

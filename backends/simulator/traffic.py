@@ -1,31 +1,29 @@
-"""What is sent from rank to rank, step by step, whichever way it goes: what the simulator works on."""
+"""The input of the simulator: what each rank sends to each other, step by step, with or without routes."""
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Columnar, as_column
+from collc.ir.arrays import Array, Columnar, as_column
 from collc.ir.collective import Collective
+from collc.ir.ragged import group_starts
 from collc.ir.schedule import Routes
 from collc.ir.topology import Topology
 
 __all__ = ["Traffic"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @attrs.frozen(eq=False)
 class Traffic(Columnar):
     """Row i sends ``amount[i]/whole`` of M from rank ``src[i]`` to another, ``dst[i]``, at ``step[i]``, in step order.
 
-    M is the collective's whole vector (of an alltoall: what one rank sends). Messages of a step start together; step s
-    is done ``times[s]`` times, one after the other. ``route[i]`` numbers one of ``routes`` where messages have ways of
-    their own (both are left out together); without routes the network finds them. Raises ValueError for columns that
-    do not fit each other.
+    M is the collective's whole vector (of an alltoall: what one rank sends). Messages of a step start together. Step s
+    is done ``times[s]`` times, one after the other. ``route[i]`` is a number in ``routes``, if messages have routes of
+    their own (``route`` and ``routes`` are both given or both absent). Otherwise the simulator takes shortest routes.
+    Raises ValueError for columns that do not fit each other.
     """
 
     topology: Topology
@@ -48,7 +46,7 @@ class Traffic(Columnar):
         if len({len(column) for column in columns}) > 1:
             raise ValueError("the columns of messages differ in length")
         if len(self.step) and (int(self.step[-1]) >= len(self.times) or (self.step[1:] < self.step[:-1]).any()):
-            raise ValueError("steps decrease, or are more than those that are done")
+            raise ValueError("steps decrease, or `times` has too few entries")
         if len(self.step) and bool((self.src == self.dst).any()):
             raise ValueError("a message goes from a rank to itself")
 
@@ -57,16 +55,16 @@ class Traffic(Columnar):
 
     @property
     def num_steps(self) -> int:
-        """Steps, those that repeat counted as often as they are done."""
+        """Steps, with every repetition."""
         return int(self.times.sum(dtype=np.int64))
 
     @cached_property
     def step_start(self) -> Array:
         """The first row of each different step, then the number of rows."""
-        return np.searchsorted(self.step, np.arange(len(self.times) + 1))
+        return group_starts(self.step, len(self.times))
 
     def on(self, network: Topology) -> Traffic:
-        """Return the same messages on another network of as many ranks, on which they have no ways yet."""
+        """Return the same messages on another network of as many ranks, without routes."""
         if network.num_ranks != self.topology.num_ranks:
             raise ValueError(f"the network has {network.num_ranks} ranks, not {self.topology.num_ranks}")
         return attrs.evolve(self, topology=network, route=(), routes=None)

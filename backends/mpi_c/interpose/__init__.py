@@ -1,6 +1,7 @@
-"""MPI-C for programs that stay as they are: a library to be preloaded, which takes over their collectives.
+"""MPI-C for unmodified programs: a preloaded library that serves their collective calls.
 
-``source`` writes its text, ``build`` compiles it, ``report`` reads what its ranks say. Only the first is loaded here.
+``source`` writes its text, ``build`` compiles it, ``report`` reads the reports of its ranks. This module imports only
+``source``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the ranks of a run said of their calls: the lines that ``statistics.c`` adds to a file."""
+"""The reports of the ranks of a run on their calls: lines that ``statistics.c`` adds to a file."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ __all__ = ["Report", "read_report"]
 
 _RANK = re.compile(r"rank (-?\d+) of (\d+), (on|off), last size (\d+)")
 
-#: how ``registry.c`` calls what was carried out by the library, and what was not for the size of its communicator
+#: words of ``registry.c`` for served calls, and for calls refused for the size of their communicator
 SERVED, OTHER_SIZE = "served", "communicator of another size"
 
 
 @attrs.frozen
 class Report:
-    """Sums over the ranks that were heard: calls by function and what became of them.
+    """Sums over the ranks that reported: calls by function and outcome.
 
-    ``refused`` of them had a library that refused their MPI; ``sizes`` are those of communicators that were not served.
+    In ``refused`` ranks the library refused the MPI. ``sizes`` are those of communicators that it did not serve.
     """
 
     ranks: int = 0
@@ -29,14 +29,16 @@ class Report:
 
     @property
     def served(self) -> int:
+        """Calls that a compiled collective performed."""
         return sum(n for (_, end), n in self.calls.items() if end == SERVED)
 
     @property
     def left(self) -> int:
+        """Calls that the MPI executed."""
         return sum(self.calls.values()) - self.served
 
     def reasons(self) -> list[tuple[str, int]]:
-        """Return why calls were left to the MPI, the most frequent reason first."""
+        """Return why the MPI executed calls, the most frequent reason first."""
         counts: Counter[str] = Counter()
         for (_, end), number in self.calls.items():
             if end != SERVED:
@@ -44,7 +46,7 @@ class Report:
         return counts.most_common()
 
     def table(self) -> str:
-        """Return the numbers as text, a line a function."""
+        """Return the numbers as text, one line for each function."""
         lines = [f"{self.served} calls served, {self.left} left to the MPI (sums over {self.ranks} ranks)"]
         for function in dict.fromkeys(name for name, _ in self.calls):
             ends = {end: n for (name, end), n in self.calls.items() if name == function}
@@ -54,15 +56,15 @@ class Report:
 
 
 def read_report(text: str) -> Report:
-    """Return the sums of what ranks wrote; a line that was cut off does not count."""
+    """Return the sums of the ranks' reports; an incomplete line does not count."""
     ranks, refused, sizes = 0, 0, set[int]()
     calls: Counter[tuple[str, str]] = Counter()
     for line in text.splitlines():
-        heard = _RANK.fullmatch(line)
-        if heard:
+        rank = _RANK.fullmatch(line)
+        if rank:
             ranks += 1
-            refused += heard[3] == "off"
-            sizes |= {int(heard[4])} - {0}
+            refused += rank[3] == "off"
+            sizes |= {int(rank[4])} - {0}
             continue
         name, _, rest = line.partition("\t")
         end, _, number = rest.partition("\t")

@@ -1,7 +1,7 @@
-"""The text of a library for LD_PRELOAD: the engine and its tables, and what stands between a program and its MPI.
+"""The text of a library for LD_PRELOAD: the engine with its tables, and the layer between a program and its MPI.
 
-The library links no MPI. Every function of the MPI that the text calls becomes a pointer, which is looked for under
-its name in the profiling interface when the first call comes; handles that are variables (Open MPI's) likewise.
+The library links no MPI. Every function of the MPI that the text calls becomes a pointer. At the first call the library
+looks it up by its name in the profiling interface, and also handles that are variables (Open MPI's).
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ __all__ = [
     "require_range",
 ]  # fmt: skip
 
-#: the library's name where none is chosen
+#: the default name of the library
 INTERPOSED = "collc_interpose"
 
-#: what the text includes, and what follows the engine, in order
+#: the files before the engine and after it, in order
 BEFORE = "symbols.c"
 AFTER = ("registry.c", "private.c", "judge.c", "carry.c", "statistics.c", "wrappers.c")
 
@@ -49,9 +49,9 @@ _HEAD = """\
 
 @attrs.frozen
 class Served:
-    """A function and the calls that it is to serve: ``low`` to ``high`` bytes of the whole vector, both included.
+    """A function and the calls that it serves: ``low`` to ``high`` bytes of the whole vector, both included.
 
-    Several algorithms for a range of sizes serve that range; what ``low`` and ``high`` say narrows it.
+    If the function has windows of its own, ``low`` and ``high`` narrow their range.
     """
 
     function: Function
@@ -60,6 +60,7 @@ class Served:
 
     @property
     def sizes(self) -> tuple[int, int | None]:
+        """The smallest and the largest served vector (bytes, inclusive); None if there is no upper limit."""
         windows = self.function.windows
         low = max([self.low, *(window.low for window in windows[:1])])
         ends = [end for end in (self.high, *(window.high for window in windows[-1:])) if end is not None]
@@ -67,7 +68,7 @@ class Served:
 
     @property
     def calls(self) -> tuple[str, int, int | None]:
-        """Which calls it is for but for their sizes: kind, number of ranks, root."""
+        """The served calls without their sizes: kind, number of ranks, root."""
         collective = self.function.first.collective
         return collective.kind, collective.num_ranks, collective.root
 
@@ -84,11 +85,11 @@ def _range(low: int, high: int | None) -> str:
 
 
 def require_distinct(served: Iterable[Served]) -> None:
-    """Raise C0730 where two functions would be for the same call, for the library could not tell which is meant."""
+    """Raise C0730 if two functions would serve the same call."""
     wrong = [
         Diagnostic(
             "C0730",
-            f"`{a.function.first.name}` and `{b.function.first.name}` are both for {a.calls[0]} of {a.calls[1]} ranks",
+            f"`{a.function.first.name}` and `{b.function.first.name}` both serve {a.calls[0]} of {a.calls[1]} ranks",
             notes=(f"`{a.function.first.name}`: {a}", f"`{b.function.first.name}`: {b}"),
             hint="leave one out (--collective NAME), or give both ranges of sizes: `min-bytes`, `max-bytes` of mpi-c",
         )
@@ -100,14 +101,16 @@ def require_distinct(served: Iterable[Served]) -> None:
 
 
 def require_range(low: int, high: int | None) -> None:
-    """Raise C0731 for a range of sizes that is none."""
+    """Raise C0731 for an invalid range of sizes."""
     if not 0 <= low < _MOST or (high is not None and not low <= high < _MOST):
         found = f"{low} to {'any' if high is None else high}"
         hint = "sizes are bytes of the whole vector, the smallest first"
-        raise error("C0731", f"`min-bytes` to `max-bytes` is no range of sizes: {found}", hint=hint, exit_status=2)
+        raise error(
+            "C0731", f"`min-bytes` to `max-bytes` must be a range of sizes, found {found}", hint=hint, exit_status=2
+        )
 
 
-#: bytes that a 64-bit count can have
+#: one more than the largest 64-bit count of bytes
 _MOST = 2**63
 
 
@@ -116,12 +119,12 @@ def _overlap(a: tuple[int, int | None], b: tuple[int, int | None]) -> bool:
 
 
 def interposed(name: str, served: Sequence[Served]) -> str:
-    """Return the C file of a library that serves some calls of unmodified programs. Raises C0730 as above."""
+    """Return the C file of a library that serves some calls of unmodified programs. Raises C0730."""
     return listed(name, served)[0]
 
 
 def listed(name: str, served: Sequence[Served]) -> tuple[str, Listing]:
-    """Return the C file as :func:`interposed` does, and what its engine was written from."""
+    """Return the C file as :func:`interposed` does, and the listing of its engine."""
     require_distinct(served)
     text, listing = source(name, [one.function for one in served])
     text = text.replace("visibility push(default)", "visibility push(hidden)")
@@ -143,12 +146,12 @@ def template(name: str) -> str:
 
 @cache
 def interposing() -> frozenset[str]:
-    """Return every identifier that the text uses besides those of its engine."""
+    """Return every identifier of the text except those of its engine."""
     return identifiers(_HEAD + "".join(map(template, (BEFORE, *AFTER, "entry.c"))))
 
 
 def _title(head: str, served: Sequence[Served]) -> str:
-    """Return the file's first comment, with how to build and use it."""
+    """Return the first comment of the file, with instructions to build and use it."""
     lines = "".join(f" *   {comment(one.function.first.name)}: {one}\n" for one in served)
     body = head[head.index("*/") :]
     return f"""\
@@ -162,7 +165,7 @@ def _title(head: str, served: Sequence[Served]) -> str:
 
 
 def _pointers(called: Sequence[str]) -> str:
-    """Return a pointer for every function of the MPI that is called, and the function that sets them."""
+    """Return a pointer for every called function of the MPI, and the function that sets the pointers."""
     declared, found = [], []
     for name in called:
         lines = [
