@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         convert,
         find,
         topology,
+        topology_from_networkx,
         verify,
     )
 
@@ -49,11 +50,12 @@ __all__ = [
     "convert",
     "find",
     "topology",
+    "topology_from_networkx",
     "verify",
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> Any:  # Any: whichever name is asked for
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from . import api

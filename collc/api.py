@@ -1,7 +1,6 @@
-"""The Python API: what the command does, without files, signals or printing.
+"""The Python API: the command without files, signals and printing.
 
-Every mistake is a :class:`CollcError` with ``.diagnostics``. Nothing is global: calls from several threads do
-not meet.
+Every mistake is a :class:`CollcError` with ``.diagnostics``. There is no global state: several threads can call it.
 """
 
 from __future__ import annotations
@@ -11,35 +10,60 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 
 from collc.backends.base import Artifact
-from collc.ir.cost import Cost
+from collc.ir.costs.cost import Cost
 from collc.ir.diagnostic import CollcError, Diagnostic, error
+from collc.ir.levels import Executable, Scheduled
 from collc.ir.program import Program
-from collc.ir.schedule import Forest, Schedule
+from collc.ir.registry import consulting
 from collc.ir.spec import Spec
-from collc.ir.symmetric import SymmetricSchedule
 from collc.ir.topology import Topology
 from collc.ir.verify import Report
 
-from .compilation import Loading, Progress, load_spec, make_jobs, read_ir, run_jobs, sniff
-from .driver import CollectiveResult, Settings
-from .elements import Element, parse_elements
-from .files import Output, check_writable, read_text, write_all
-from .internal import InternalError, memory_error
-from .naming import name_files
-from .pipeline import LEVELS, Recipe
-from .verification import verify_text
+from .driver.compilation import Progress, make_jobs, run_jobs
+from .driver.pipeline import LEVELS
+from .driver.plan import Recipe
+from .driver.result import CollectiveResult, Settings
+from .files.naming import name_files
+from .files.texts import Output, check_writable, read_text, write_all
+from .messages.internal import InternalError, memory_error
+from .reading import load
+from .reading.base import ReadOptions
+from .reading.loading import Loading
+from .registry.elements import Element, parse_elements
+from .tools.verification import verify_text
 
 if TYPE_CHECKING:
-    from .finding import Frontier
+    from typing import TypedDict, Unpack
+
+    import networkx
+
+    from .tools.finding import Frontier
+
+    class Options(TypedDict, total=False):
+        """The options of :func:`compile_source`."""
+
+        target: str | Sequence[str] | None
+        params: Mapping[str, Param] | None
+        topologies: Mapping[str, Topology | networkx.Graph] | None
+        include_path: Sequence[Path]
+        collective: str | Sequence[str]
+        level: int
+        passes: str | None
+        disable_passes: Iterable[str]
+        verify: str
+        node_limit: int
+        executor: Executor | None
+        progress: Progress | None
+
 
 __all__ = [
     "CollcError", "CollectiveResult", "Diagnostic", "InternalError", "Result", "compile", "compile_source", "convert",
-    "find", "topology", "verify",
+    "find", "topology", "topology_from_networkx", "verify",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -49,10 +73,10 @@ Param = int | Fraction | str | bool | tuple[int, ...]
 
 @attrs.frozen(eq=False)
 class Result:
-    """What a compilation made: one :class:`CollectiveResult` for every collective, by name.
+    """The result of a compilation: one :class:`CollectiveResult` per collective, by name.
 
-    ``diagnostics`` are the warnings. ``schedule``, ``program`` and ``cost`` are those of the one collective;
-    where there are several, ask ``collectives[name]``.
+    ``diagnostics`` are the warnings. ``schedule``, ``program`` and ``cost`` are those of an only collective; of
+    several, use ``collectives[name]``.
     """
 
     spec: Spec
@@ -60,7 +84,7 @@ class Result:
     diagnostics: tuple[Diagnostic, ...] = ()
 
     @property
-    def schedule(self) -> Schedule | SymmetricSchedule | Forest:
+    def schedule(self) -> Scheduled:
         """The schedule of the one collective; of a large symmetric network its template."""
         found = self._only("schedule").schedule
         if found is None:
@@ -69,7 +93,7 @@ class Result:
 
     @property
     def program(self) -> Program:
-        """The program of the one collective, as its first target was given it."""
+        """The program of the one collective for its first target."""
         found = self._only("program").program
         if found is None:
             raise error("C0019", "there is no program: the compilation ended with a schedule")
@@ -87,16 +111,18 @@ class Result:
 
     @cached_property
     def files(self) -> dict[str, Artifact]:
-        """Every file by the name :meth:`write` gives it."""
-        emitted = [(one.name, target, made) for one in self.collectives.values() for target, made in one.emitted]
+        """Every file, by its name for :meth:`write`."""
+        emitted = [(one.name, target, files) for one in self.collectives.values() for target, files in one.emitted]
         verify = all(one.settings.verify != "off" for one in self.collectives.values())
         return {os.path.basename(file.path): file.artifact for file in name_files(emitted, "", "./", verify=verify)}
 
     def write(self, directory: Path = ".") -> list[str]:
-        """Write every file into ``directory``, made if it is not there, or none; return their paths."""
+        """Write every file into ``directory``, created if missing, or none; return their paths."""
         folder = os.fspath(directory)
         if not self.files:
-            raise error("C0019", "there is nothing to write: no target was asked for", hint='give target="msccl-xml"')
+            raise error(
+                "C0019", "there is nothing to write: the compilation had no target", hint='give target="msccl-xml"'
+            )
         try:
             os.makedirs(folder, exist_ok=True)
         except OSError as problem:
@@ -113,12 +139,12 @@ class Result:
             raise error(
                 "C0019",
                 f"there are {len(self.collectives)} collectives ({names}), each with its own {what}",
-                hint=f"ask for `result.collectives[NAME].{what}`",
+                hint=f"use `result.collectives[NAME].{what}`",
             )
         return next(iter(self.collectives.values()))
 
 
-def compile(path: Path, **options: Any) -> Result:
+def compile(path: Path, **options: Unpack[Options]) -> Result:
     """Compile a ``.coll`` file (or a printed schedule or program); options are those of :func:`compile_source`."""
     name = os.fspath(path)
     return compile_source(read_text(name), path=name, **options)
@@ -130,6 +156,7 @@ def compile_source(
     path: str = "<string>",
     target: str | Sequence[str] | None = None,
     params: Mapping[str, Param] | None = None,
+    topologies: Mapping[str, Topology | networkx.Graph] | None = None,
     include_path: Sequence[Path] = (),
     collective: str | Sequence[str] = (),
     level: int = 2,
@@ -142,15 +169,17 @@ def compile_source(
 ) -> Result:
     """Compile a text and return schedules, programs and files, all verified.
 
-    ``target`` is as ``-t`` (``"msccl-xml{runtime=rccl}"``), several in a list; without one the text's own
-    emits are made, and without those the program alone. ``params`` set the text's parameters, ``collective``
+    ``target`` is as ``-t`` (``"msccl-xml{runtime=rccl}"``), several in a list. Without one, the emits of the text
+    apply; without those, the result is only the program. ``params`` set the text's parameters. ``topologies``, each a
+    topology or a networkx graph, are topologies that the text uses without declaring them. ``collective``
     chooses among its collectives, ``level``, ``passes``, ``disable_passes``, ``verify`` and ``node_limit``
-    are as on the command line. Collectives are compiled in ``executor``'s workers where one is given.
+    are as on the command line. Collectives are compiled in the workers of ``executor``, if given.
     ``progress(what, done, total)`` is called from this thread. Raises CollcError.
     """
 
     def work() -> Result:
-        loading = Loading(dict(params or {}), tuple(os.fspath(p) for p in include_path), node_limit)
+        given = {name: _network(found) for name, found in (topologies or {}).items()}
+        loading = Loading(dict(params or {}), tuple(os.fspath(p) for p in include_path), node_limit, given)
         only = (collective,) if isinstance(collective, str) else tuple(collective)
         settings = Settings(_recipe(level, passes, disable_passes), _verify_mode(verify))
         return _compile(text, path, loading, _targets(target), only, settings, executor, progress)
@@ -167,41 +196,41 @@ def convert(
     collective: str | None = None,
     root: int | None = None,
 ) -> Result:
-    """Make files for other targets of an MSCCL-XML file, anyone's, or of a printed IR.
+    """Convert an MSCCL-XML or oneCCL-XML file from any tool, or a printed IR, to other targets.
 
-    The algorithm is executed first, and refused where it is wrong. Its arrangement is kept where the target takes it,
-    its protocol, sizes, uses and name where ``target`` does not say otherwise; what could not be kept is in
-    ``diagnostics``. ``passes`` run instead of those that are needed. ``collective`` says what a file performs that does
-    not name it, ``root`` for which root it must be right. Raises CollcError.
+    The algorithm is executed first, and refused if it is wrong. Its arrangement is kept if the target allows it; its
+    protocol, sizes, uses and name are kept unless ``target`` replaces them. ``diagnostics`` lists the changes.
+    ``passes`` replace the default ones. ``collective`` is that of a file with coll="custom", ``root`` its root. Raises
+    CollcError.
     """
 
     def work() -> Result:
-        from .conversion import convert_text
+        from .tools.conversion import convert_text
 
         name = os.fspath(path)
         settings = Settings(_recipe(2, passes, ()), _verify_mode(verify))
-        made = convert_text(
+        converted = convert_text(
             read_text(name), name, _targets(target), settings=settings, collective=collective, root=root
         )  # fmt: skip
-        return Result(made.spec, {made.result.name: made.result}, made.warnings)
+        return Result(converted.spec, {converted.result.name: converted.result}, converted.warnings)
 
     return _shielded("convert", work)
 
 
 def verify(
-    what: Path | Schedule | SymmetricSchedule | Forest | Program,
+    what: Path | Executable,
     *,
     runtime: str | None = None,
     multiprocessors: int | None = None,
 ) -> Report:
-    """Execute a file (``.coll``, printed IR, MSCCL-XML) or an IR symbolically and return what was found.
+    """Execute a file (``.coll``, printed IR, MSCCL-XML) or an IR symbolically and return the report.
 
-    The report's ``ok`` says whether all is right.
+    The report's ``ok`` is true if all checks hold.
 
-    ``runtime`` names the runtime whose rules an MSCCL-XML file is judged by, ``multiprocessors`` how many
-    threadblocks of a rank such a file, or a printed program, may have. Raises CollcError for what cannot be read.
+    ``runtime`` names the runtime whose rules apply to an MSCCL-XML file. ``multiprocessors`` is the number of
+    threadblocks that a rank runs at once, of such a file or a printed program. Raises CollcError for unreadable texts.
     """
-    if isinstance(what, (Schedule, SymmetricSchedule, Forest, Program)):
+    if isinstance(what, Executable):
         from collc.ir.verify import verify as verify_level
 
         return _shielded("verify", lambda: verify_level(what))
@@ -222,6 +251,19 @@ def topology(expression: str) -> Topology:
     return _shielded("topology", lambda: coll.topology(expression))
 
 
+def topology_from_networkx(graph: networkx.Graph, name: str | None = None) -> Topology:
+    """Return the topology of a networkx graph, directed or not; its ``to_networkx()`` is the inverse.
+
+    See :meth:`collc.ir.topology.Topology.from_networkx` for its attributes. Raises CollcError: C0302 for a
+    wrong bandwidth or latency, C0303 for a graph that is no network.
+
+    >>> import networkx
+    >>> topology_from_networkx(networkx.petersen_graph(), "petersen").diameter
+    2
+    """
+    return _shielded("topology_from_networkx", lambda: Topology.from_networkx(graph, name))
+
+
 def find(
     *,
     nodes: int,
@@ -237,19 +279,19 @@ def find(
     executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> Frontier:
-    """Find the best topologies of so many nodes and this degree: ``.frontier`` (rows), ``.best``, ``.bound``.
+    """Find the best topologies of a number of nodes and a degree: ``.frontier`` (rows), ``.best``, ``.bound``.
 
-    Looked up in the database that comes with collc; what it does not have, or everything with ``refresh``, is searched
-    with ``effort`` evaluations, in ``executor``'s workers where one is given. ``alpha`` (seconds, or ``"10us"``),
-    ``size`` (bytes, or ``"1MiB"``) and ``bandwidth`` (bytes per second out of a node, or ``"100Gbps"``) say for what
-    the best is the best. ``progress(what, done, total)`` is called from this thread. Raises CollcError.
+    The rows come from collc's own database. Missing sizes, or all with ``refresh``, are searched with ``effort``
+    evaluations, in the workers of ``executor``, if given. ``alpha`` (seconds, or ``"10us"``), ``size`` (bytes, or
+    ``"1MiB"``) and ``bandwidth`` (bytes per second out of a node, or ``"100Gbps"``) determine the best.
+    ``progress(what, done, total)`` is called from this thread. Raises CollcError.
 
     >>> found = find(nodes=9, degree=4)
     >>> found.best.T_L, str(found.best.T_B), found.bound
     (2, '8/9', (2, Fraction(8, 9)))
     """
-    from . import finding as finder
-    from .workers import Work
+    from .processes.workers import Work
+    from .tools import finding as finder
 
     def work() -> Frontier:
         wanted = finder.wanted(nodes, degree, bidirectional, objective, alpha, size, bandwidth)
@@ -265,17 +307,17 @@ def _compile(
     text: str, path: str, loading: Loading, targets: tuple[Element, ...], only: tuple[str, ...], settings: Settings,
     executor: Executor | None, progress: Progress | None,
 ) -> Result:  # fmt: skip
-    start = None
-    if sniff(text) == "ir":
-        spec, start = read_ir(text, path)
-    else:
-        spec = load_spec(text, path, loading)
+    spec, start = load(text, path, "compile", ReadOptions(loading))
     jobs, warnings = make_jobs(spec, targets, only, start)
     if any(job.targets for job in jobs):
         jobs = [job for job in jobs if job.targets]
     results = run_jobs(jobs, settings, executor=executor, progress=progress)
     found = [*spec.warnings, *warnings, *(warning for result in results for warning in result.warnings)]
     return Result(spec, {result.name: result for result in results}, tuple(found))
+
+
+def _network(found: Topology | networkx.Graph) -> Topology:
+    return found if isinstance(found, Topology) else Topology.from_networkx(found)
 
 
 def _targets(target: str | Sequence[str] | None) -> tuple[Element, ...]:
@@ -297,10 +339,21 @@ def _verify_mode(mode: str) -> str:
 
 
 def _shielded(what: str, work: Callable[[], T]) -> T:
-    """Return what ``work`` does; whatever else than a CollcError it raises becomes one."""
+    """Return the result of ``work``; other exceptions become a CollcError.
+
+    Diagnostics of plugins are added.
+    """
     try:
-        return work()
-    except CollcError:
+        with consulting() as plugin_diagnostics:
+            result = work()
+            if plugin_diagnostics and isinstance(result, Result):
+                return attrs.evolve(result, diagnostics=(*result.diagnostics, *plugin_diagnostics))
+            return result
+    except InternalError:
+        raise
+    except CollcError as mistake:
+        if plugin_diagnostics:
+            raise CollcError([*mistake.diagnostics, *plugin_diagnostics], mistake.exit_status) from mistake.__cause__
         raise
     except MemoryError:
         raise memory_error(f"`{what}`") from None

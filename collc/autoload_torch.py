@@ -1,6 +1,6 @@
-"""What ``import torch`` calls (entry point group ``torch.backends``): nothing, unless ``COLLC_SPEC`` is set.
+"""Called by ``import torch`` (entry point group ``torch.backends``); it does nothing unless ``COLLC_SPEC`` is set.
 
-Apart from :mod:`collc.torch`, so that those who have both installed and want neither pay for nothing.
+It is separate from :mod:`collc.torch`, so that other programs do not import that package.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ __all__ = ["start"]
 
 
 def start() -> None:
-    """Register the backend where the environment names a specification. Never raises: torch would not load."""
+    """Register the backend if the environment names a specification. Never raises: torch would not load."""
     if not os.environ.get("COLLC_SPEC"):
         return
     try:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 
 __all__ = ["main"]
+
+#: objects made before garbage is collected: a run makes many that stay to its end, and hardly any circles
+_GARBAGE = 100_000
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -16,9 +20,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         print(f"collc {__version__}")
         return 0
+    if argv is None:
+        gc.set_threshold(_GARBAGE)
     try:
         from .app import run
 
-        return run(arguments, alone=argv is None)
+        status = run(arguments, alone=argv is None)
     except KeyboardInterrupt:
         return 130
+    if argv is None:
+        gc.freeze()  # the end of the process would look for garbage among all that is left
+    return status

@@ -1,4 +1,4 @@
-"""One run of the command: dispatch, signals, and what becomes of every kind of failure."""
+"""One run of the command: dispatch, signals, and the report of every kind of failure."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 
 from collc.ir.progress import watched
+from collc.ir.registry import consulting
 
 from .arguments import expand_response_files, help_text, parse, usage_error
 from .console import Console
@@ -18,16 +19,20 @@ from .verbs import LATER, VERBS, overview
 
 __all__ = ["run"]
 
+_THREADS = "OPENBLAS_NUM_THREADS"
 _BROKEN_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
 
 
 def run(arguments: Sequence[str], *, alone: bool = False) -> int:
-    """Run one command line and return its exit status; ``alone`` says that the process does nothing else."""
+    """Run one command line and return its exit status; ``alone``: the process does nothing else."""
     console = Console()
     console.guess(arguments)
     try:
         with console.signals.caught(alone=alone), watched(console.follow):
-            status = _guarded(arguments, console)
+            with consulting() as told:
+                status = _guarded(arguments, console)
+            # A fault of another package is no fault of the input, so -Werror does not apply.
+            console.diagnostics += [] if console.warnings_off else told
             console.signals.check()
             status = max(status, _flush(console))
             console.finish()
@@ -45,8 +50,8 @@ def run(arguments: Sequence[str], *, alone: bool = False) -> int:
 
 
 def _end_what_is_left(status: int) -> None:
-    """End child processes that nobody knows of, and the process itself where a solver would not let it."""
-    from ..children import end_children
+    """End unknown child processes, and the process itself if a solver blocks its end."""
+    from ..processes.children import end_children
 
     end_children()
     if any(thread.name == "solver" for thread in threading.enumerate()):
@@ -61,10 +66,10 @@ def _guarded(arguments: Sequence[str], console: Console) -> int:
         raise
     except Exception as problem:
         console.signals.check()
-        # Imported only now: listing names loads none of what diagnostics need.
+        # Imported only now: listings do not need diagnostics.
         from collc.ir.diagnostic import CollcError
 
-        from ..internal import INTERNAL_STATUS, memory_error
+        from ..messages.internal import INTERNAL_STATUS, memory_error
 
         if isinstance(problem, CollcError) and problem.exit_status != INTERNAL_STATUS:
             console.fail(problem.diagnostics)
@@ -79,7 +84,7 @@ def _guarded(arguments: Sequence[str], console: Console) -> int:
 
 
 def _dispatch(arguments: list[str], console: Console) -> int:
-    """Find the verb, parse its options, carry it out."""
+    """Find the verb, parse its options, run it."""
     if not arguments:
         console.err(overview())
         return 2
@@ -109,8 +114,26 @@ def _dispatch(arguments: list[str], console: Console) -> int:
     if options.help:
         console.out(help_text(verb))
         return 0
-    carry_out = getattr(import_module(f"collc.cli.{verb.module}"), verb.name.replace("-", "_"))
-    return int(carry_out(options, console))
+    with _without_threads():
+        module = import_module(f"collc.cli.{verb.module}")
+    run_verb = getattr(module, verb.name.replace("-", "_"))
+    return int(run_verb(options, console))
+
+
+@contextlib.contextmanager
+def _without_threads() -> Iterator[None]:
+    """Let numpy's OpenBLAS start no threads if it is loaded now: collc multiplies no large matrices.
+
+    What is started later, such as programs that `collc launch` runs, sees the variable as it was.
+    """
+    if _THREADS in os.environ:
+        yield
+        return
+    os.environ[_THREADS] = "1"
+    try:
+        yield
+    finally:
+        os.environ.pop(_THREADS, None)
 
 
 def _help(rest: list[str], console: Console) -> int:
@@ -120,7 +143,7 @@ def _help(rest: list[str], console: Console) -> int:
 
 
 def _require_file(word: str) -> None:
-    """Raise C0001 where the first word of the bare form looks like a verb that was mistyped."""
+    """Raise C0001 if the first word of the bare form looks like a mistyped verb."""
     if word.startswith("-") or os.path.exists(word) or "." in word or "/" in word:
         return
     from collc.ir.diagnostic import nearest
@@ -150,6 +173,6 @@ def _flush(console: Console) -> int:
 
 
 def _forget_output() -> None:
-    """Point standard output nowhere, so that the interpreter's own flush at the end says nothing."""
+    """Redirect standard output to /dev/null, so that the interpreter's final flush does not fail."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,7 +1,7 @@
 """Command lines: options before or after the file, as compilers take them.
 
 Written by hand because argparse accepts abbreviations of options with one dash, has no options whose value
-can only be joined (``--dump-ir[=PASS]``), and words its messages differently from one Python to the next.
+can only be joined (``--dump-ir[=PASS]``), and its messages differ between versions of Python.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Opt(NamedTuple):
     help: str
     kind: str = "flag"
     metavar: str = ""
-    default: Any = None
+    default: object = None
     choices: tuple[str, ...] = ()
-    convert: Callable[[str, str], Any] | None = None
+    convert: Callable[[str, str], object] | None = None
     shown_as: str = ""
 
     @property
@@ -47,9 +47,9 @@ class Opt(NamedTuple):
 
 
 class Verb(NamedTuple):
-    """One verb: who carries it out, its positional arguments (``FILE``, ``FILE...``, ``[CODE]``), its options.
+    """One verb: its module, its positional arguments (``FILE``, ``FILE...``, ``[CODE]``), its options.
 
-    What follows ``--`` is a command of its own where that is among the positional arguments.
+    If ``--`` is among the positional arguments, a command follows it.
     """
 
     name: str
@@ -84,7 +84,7 @@ def expand_response_files(arguments: Sequence[str], depth: int = 0) -> list[str]
 
 
 def _from_file(path: str, depth: int) -> list[str]:
-    from ..files import read_text
+    from ..files.texts import read_text
 
     if depth >= _MAX_NESTING:
         raise usage_error(f"response files nest deeper than {_MAX_NESTING}: `@{path}`")
@@ -99,9 +99,9 @@ def _from_file(path: str, depth: int) -> list[str]:
 
 
 def parse(verb: Verb, arguments: Sequence[str]) -> SimpleNamespace:
-    """Return the options by name and the positional arguments as ``files``; raise C0001 for what is wrong with them."""
+    """Return the options by name and the positional arguments as ``files``; raise C0001 for errors in them."""
     options = {name: opt for _, group in verb.groups for opt in group for name in opt.names}
-    values: dict[str, Any] = {}
+    values: dict[str, Any] = {}  # Any: results of the options' conversions
     for opt in options.values():
         values[opt.dest] = [] if opt.kind == "list" else False if opt.kind == "flag" else opt.default
     positional: list[str] = []
@@ -139,7 +139,7 @@ def _option(argument: str, options: dict[str, Opt]) -> tuple[Opt, str, str | Non
     raise usage_error(f"unknown option `{name}`", nearest(name, options))
 
 
-def _value(opt: Opt, name: str, value: str | None, rest: list[str]) -> Any:
+def _value(opt: Opt, name: str, value: str | None, rest: list[str]) -> object:
     if opt.kind == "flag":
         if value is not None:
             raise usage_error(f"option `{name}` takes no value, found `{value}`")
@@ -159,7 +159,8 @@ def _value(opt: Opt, name: str, value: str | None, rest: list[str]) -> Any:
     return opt.convert(text, name) if opt.convert else text
 
 
-def _store(values: dict[str, Any], opt: Opt, name: str, value: Any) -> None:
+# Any: as in parse
+def _store(values: dict[str, Any], opt: Opt, name: str, value: object) -> None:
     if opt.kind in ("list", "joined"):
         values[opt.dest] = [*(values[opt.dest] or []), value]
     else:

@@ -1,12 +1,12 @@
-"""Why ``auto`` chose what it chose: for ``cost`` and for ``compile``, as text and as JSON."""
+"""The report on a choice of ``auto``, for ``cost`` and ``compile``, as text and as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ..quantities import show_size, show_time
+from ..messages.quantities import show_size, show_time
 from .table import table
 
 if TYPE_CHECKING:
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 __all__ = ["choice_object", "choice_text"]
 
 
-def choice_object(choice: Choice | None) -> dict[str, Any]:
-    """Return ``{"auto": ..}`` with the ranges, the candidates' times at their ends, and who was left out; or nothing.
+def choice_object(choice: Choice | None) -> dict[str, object]:
+    """Return ``{"auto": ..}``: the ranges, the candidates' times at their ends, the skipped schedulers; empty for None.
 
     Sizes are bytes, both ends included; ``max_bytes`` is null where there is no end. ``crossing`` is the exact size, a
     rational string, at which a range's algorithm takes as long as the one before.
@@ -41,7 +41,7 @@ def choice_object(choice: Choice | None) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _interval_object(one: Interval) -> dict[str, Any]:
+def _interval_object(one: Interval) -> dict[str, object]:
     return {
         "min_bytes": one.low, "max_bytes": one.high, "algorithm": one.algorithm.name, "using": one.algorithm.text,
         "crossing": None if one.crossing is None else str(one.crossing),
@@ -50,17 +50,17 @@ def _interval_object(one: Interval) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _point(one: Measured, size: int) -> dict[str, Any]:
+def _point(one: Measured, size: int) -> dict[str, object]:
     time = one.times.at(size)
     return {"size_bytes": size, "time_us": float(time * 10**6), "time_s": str(time)}
 
 
 def choice_text(choice: Choice, detailed: bool) -> str:
-    """Return the lines of a report: what was chosen for which sizes, and if ``detailed`` what all others take."""
+    """Return the report as text: the choice for each size and, if ``detailed``, the times of the others."""
     text = _ranges(choice) if choice.ranged else _one(choice)
     if detailed:
         text += _candidates(choice)
-        text += "".join(f"    not {one.name}: {one.reason}\n" for one in choice.skipped)
+        text += "".join(f"    skipped {one.name}: {one.reason}\n" for one in choice.skipped)
     return text
 
 
@@ -70,15 +70,15 @@ def _one(choice: Choice) -> str:
     count = len(choice.candidates)
     if count == 1:
         return f"  auto: {interval.algorithm.name}, the only candidate, for {size}\n"
-    beaten, ratio = min(_behind(choice), key=lambda pair: pair[1])
+    beaten, ratio = min(_slower(choice), key=lambda pair: pair[1])
     return (
         f"  auto: {interval.algorithm.name}, the fastest of {count} at {size}; "
         f"{beaten.algorithm.name} takes {_times(ratio)}\n"
     )
 
 
-def _behind(choice: Choice) -> Iterator[tuple[Measured, Fraction]]:
-    """Yield candidates that are nowhere chosen, and how many times the best's time they take where that is least."""
+def _slower(choice: Choice) -> Iterator[tuple[Measured, Fraction]]:
+    """Yield the candidates chosen for no size, each with its smallest time relative to the best."""
     best = {one.best for one in choice.intervals}
     for one in choice.candidates:
         if one not in best:
@@ -116,9 +116,9 @@ def _exact(size: Fraction) -> str:
 
 
 def _candidates(choice: Choice) -> str:
-    """Return what the best of every other scheduler takes; JSON has all."""
+    """Return the relative time of the best candidate of every other scheduler; JSON has all."""
     seen, rows = {one.best.algorithm.scheduler for one in choice.intervals}, list[Sequence[str]]()
-    for one, ratio in sorted(_behind(choice), key=lambda pair: pair[1]):
+    for one, ratio in sorted(_slower(choice), key=lambda pair: pair[1]):
         if one.algorithm.scheduler not in seen:
             seen.add(one.algorithm.scheduler)
             at_best = f"{_times(ratio)}{' at best' if choice.ranged else ''}"

@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 from fractions import Fraction
 from types import SimpleNamespace
-from typing import Any
 
 from collc.ir.diagnostic import warning
 
-from ..attributes import attribute_file, require_name
-from ..calibration import Calibration, Fitted
-from ..calibration import calibrate as fit
-from ..compilation import Job, load_spec, make_jobs, run_jobs
-from ..driver import Settings
-from ..files import STDIN, Output, check_writable, read_text, write_all
-from ..measurements import Measured, Work, read_measurements
-from ..pipeline import Recipe
-from ..quantities import show_size, show_time
+from ..driver.compilation import Job, make_jobs, run_jobs
+from ..driver.plan import Recipe
+from ..driver.result import Settings
+from ..files.texts import STDIN, Output, check_writable, read_text, write_all
+from ..messages.quantities import show_size, show_time
+from ..reading.coll import load_spec
+from ..tools.attributes import attribute_file, require_name
+from ..tools.calibration import Calibration, Fitted
+from ..tools.calibration import calibrate as fit
+from ..tools.measurements import Measured, Work, read_measurements
 from .arguments import usage_error
 from .console import Console
 from .inputs import loading, read
@@ -26,11 +26,11 @@ from .table import table
 __all__ = ["calibrate"]
 
 #: points that the table shows; JSON has all
-_MOST_SHOWN = 40
+_MAX_SHOWN = 40
 
 
 def calibrate(options: SimpleNamespace, console: Console) -> int:
-    """Fit alpha and bandwidth to measured times, print them and write a file that gives them to links."""
+    """Fit alpha and bandwidth to measured times, print them, and write them as attributes of links."""
     require_name(options.name)
     if options.o:
         check_writable([options.o], [*options.files, *([options.schedules] if options.schedules else [])])
@@ -55,7 +55,7 @@ def calibrate(options: SimpleNamespace, console: Console) -> int:
 
 
 def _work(options: SimpleNamespace, console: Console) -> Work:
-    """Return steps and load of the collectives of a ``.coll`` file, by name; of its only one, by any name."""
+    """Return a function from names to steps and load; an only collective matches any name."""
     text, name = read_text(options.schedules), options.schedules
     console.inputs[name] = text
     spec = load_spec(text, name, loading(options))
@@ -63,7 +63,7 @@ def _work(options: SimpleNamespace, console: Console) -> Work:
     results = run_jobs([Job(job.request, (), job.start) for job in jobs], Settings(Recipe("0", None, ()), "off"))
     costs = {result.name: result.cost for result in results if result.schedule is not None}
     if not costs:
-        raise usage_error(f"`{name}` has no schedule whose steps and load could be told")
+        raise usage_error(f"`{name}` has no schedule with steps and load")
 
     def work(row: str, ranks: int | None) -> tuple[int, Fraction] | None:
         found = costs.get(row) or next((c for n, c in costs.items() if row.replace("_", "-") == n), None)
@@ -99,10 +99,10 @@ def _range(lower: float | None, limit: float | None) -> str:
 
 
 def _points(found: Calibration) -> str:
-    """Return the measurements with the largest deviations first where there are many."""
+    """Return the table of measurements; of many, those with the largest deviations."""
     points = found.points
-    if len(points) > _MOST_SHOWN:
-        points = tuple(sorted(points, key=lambda p: -abs(p.deviation))[:_MOST_SHOWN])
+    if len(points) > _MAX_SHOWN:
+        points = tuple(sorted(points, key=lambda p: -abs(p.deviation))[:_MAX_SHOWN])
     rows = [
         (
             p.measured.name, show_size(p.measured.bytes), str(p.measured.steps), f"{p.measured.load:.4g}",
@@ -120,7 +120,7 @@ def _points(found: Calibration) -> str:
 # ---- JSON
 
 
-def _object(found: Calibration) -> dict[str, Any]:
+def _object(found: Calibration) -> dict[str, object]:
     return {
         "bandwidth_Bps": found.bandwidth,
         "alphas": [{"most_message_bytes": limit, "alpha_us": alpha * 1e6} for limit, alpha in found.alphas],
@@ -131,7 +131,7 @@ def _object(found: Calibration) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _point(point: Fitted) -> dict[str, Any]:
+def _point(point: Fitted) -> dict[str, object]:
     one = point.measured
     return {
         "name": one.name, "bytes": one.bytes, "steps": one.steps, "load": one.load, "seconds": one.seconds,

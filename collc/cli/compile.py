@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any
 
 from collc.ir.diagnostic import CollcError, error
 from collc.ir.program import Program
 from collc.ir.spec import Spec
 
-from ..compilation import Job, make_jobs, run_jobs
-from ..depfile import depfile
-from ..driver import CollectiveResult
-from ..files import STDIN, STDOUT, Output, check_writable, is_direct, output_folder, write_all
-from ..naming import NamedFile, main_paths, name_files, stem_of
-from .auto_report import choice_object, choice_text
+from ..driver.compilation import Job, make_jobs, run_jobs
+from ..driver.result import CollectiveResult
+from ..files.naming import NamedFile, main_paths, name_files, stem_of
+from ..files.texts import STDIN, STDOUT, Output, check_writable, is_direct, output_folder, write_all
+from ..registry.elements import element_text
 from .console import Console
-from .cost import cost_object
 from .inputs import load, settings, targets
 from .watcher import Watcher, time_table
 
@@ -27,7 +23,7 @@ __all__ = ["compile", "outputs_object"]
 
 
 def compile(options: SimpleNamespace, console: Console) -> int:
-    """Compile one file and write what comes of it; return the exit status."""
+    """Compile one file and write its outputs; return the exit status."""
     _check_options(options)
     spec, start = load(options, console)
     jobs, warnings = make_jobs(spec, targets(options), options.collective, start)
@@ -46,7 +42,7 @@ def compile(options: SimpleNamespace, console: Console) -> int:
         results = run_jobs(jobs, settings(options), observer=watcher)
         watcher.ends()
         console.warn(warning for result in results for warning in result.warnings)
-        emitted = [(r.name, t, made) for r in results for t, made in r.emitted]
+        emitted = [(r.name, t, artifacts) for r in results for t, artifacts in r.emitted]
         files = name_files(emitted, _stem(options), options.o, verify=options.verify != "off")
         _write(files, rule, spec, options, console)
     if options.time_passes:
@@ -54,22 +50,25 @@ def compile(options: SimpleNamespace, console: Console) -> int:
     if console.verbose:
         for result in results:
             if result.choice is not None:
+                from .auto_report import choice_text
+
                 console.err(f"collc: {result.name}:\n{choice_text(result.choice, True)}")
             for text in result.remarks:
                 console.say(f"{result.name}: {text}")
     if options.json:
-        console.json(outputs_object(files, results))
+        pipelines = {"pipelines": _pipelines(results)} if options.print_pipeline else {}
+        console.json(outputs_object(files, results) | pipelines)
     return 0
 
 
 def _check_options(options: SimpleNamespace) -> None:
     """Raise C0903 or C0001 for options that do not fit together."""
-    asked = [name for name, value in (("-MF", options.MF), ("-MT", options.MT), ("-MP", options.MP)) if value]
-    if asked and not (options.M or options.MD):
+    given = [name for name, value in (("-MF", options.MF), ("-MT", options.MT), ("-MP", options.MP)) if value]
+    if given and not (options.M or options.MD):
         hint = "add -MD to compile and write the rule"
         raise error(
             "C0903",
-            f"{asked[0]} says how dependencies are written, but nothing asks for them",
+            f"{given[0]} sets the form of the make rule, but no option asks for the rule",
             hint=hint,
             exit_status=2,
         )
@@ -87,16 +86,16 @@ def _stem(options: SimpleNamespace) -> str:
 
 
 def _places(jobs: Sequence[Job], options: SimpleNamespace) -> list[str]:
-    """Return the path of every main file to come."""
-    wanted = [(job.request.name, target) for job in jobs for target in job.targets]
-    return main_paths(wanted, _stem(options), options.o if not options.M else None)
+    """Return the path of every main file."""
+    outputs = [(job.request.name, target) for job in jobs for target in job.targets]
+    return main_paths(outputs, _stem(options), options.o if not options.M else None)
 
 
 def _no_target(jobs: Sequence[Job]) -> CollcError:
     name = jobs[0].request.name
     return error(
         "C0025",
-        f"nothing says what to make of `{name}`: there is no emit and no -t",
+        f"`{name}` has no target: no emit and no -t",
         span=jobs[0].request.span,
         hint=f"add `-t msccl-xml`, or write `emit {name} as msccl-xml;`; `collc targets` lists the targets",
         exit_status=2,
@@ -107,7 +106,7 @@ def _no_target(jobs: Sequence[Job]) -> CollcError:
 
 
 def _require_names(jobs: Sequence[Job], options: SimpleNamespace) -> None:
-    """Raise C0048 where outputs have names that only compiling finds: a file for every range that `auto` finds."""
+    """Raise C0048 if only compilation finds the names of outputs: `auto` writes one file per range."""
     for job in jobs:
         ranged = job.request.schedule.scheduler == "auto" and any(
             option.name == "sizes" for option in job.request.schedule.options
@@ -115,7 +114,7 @@ def _require_names(jobs: Sequence[Job], options: SimpleNamespace) -> None:
         if ranged and not options.MT and any(not target.selects for target in job.targets):
             raise error(
                 "C0048",
-                f"how many files `{job.request.name}` becomes is known when it is compiled, which -M does not do",
+                f"the number of files of `{job.request.name}` is known only after compilation, which -M does not do",
                 span=job.request.schedule.span,
                 hint="write -MD to compile and list them, or name the target of the rule with -MT",
                 exit_status=2,
@@ -123,13 +122,18 @@ def _require_names(jobs: Sequence[Job], options: SimpleNamespace) -> None:
 
 
 def _rule_path(places: Sequence[str], options: SimpleNamespace) -> str | None:
-    """Return where ``-MD`` writes: the output's name with ``.d``, beside it."""
+    """Return the path of the rule of ``-MD``: the output's name with ``.d``."""
     if not options.MD:
         return None
     if options.MF:
         path = str(options.MF)
     elif is_direct(places[0]):
-        raise error("C0903", "-MD has no output to stand beside", hint="name the rule's file with -MF", exit_status=2)
+        raise error(
+            "C0903",
+            "-MD has no output to write the rule beside",
+            hint="name a file with -MF",
+            exit_status=2,
+        )
     elif len(places) == 1:
         path = os.path.splitext(places[0])[0] + ".d"
     else:
@@ -145,7 +149,7 @@ def _rule_path(places: Sequence[str], options: SimpleNamespace) -> str | None:
 
 
 def _rule(paths: Sequence[str], spec: Spec, options: SimpleNamespace, console: Console) -> str:
-    """Return the make rule: outputs (or ``-MT``), and what was read."""
+    """Return the make rule: outputs (or ``-MT``), and the files read."""
     if not options.MT and STDOUT in paths:
         raise error(
             "C0903",
@@ -153,6 +157,8 @@ def _rule(paths: Sequence[str], spec: Spec, options: SimpleNamespace, console: C
             hint="name the target with -MT",
             exit_status=2,
         )
+    from ..files.depfile import depfile
+
     text, warnings = depfile(
         paths, [f for f in spec.files if f not in (STDIN, "<stdin>")], words=options.MT or (),
         phony=options.MP, absolute=options.fdepfile_absolute,
@@ -181,7 +187,7 @@ def _write(
     outputs = [Output(file.path, file.artifact.text) for file in files]
     if rule is not None:
         outputs.append(Output(rule, _rule([file.path for file in files], spec, options, console)))
-    # Main files after what stands beside them: a build system that looks at those runs again after any interruption.
+    # Main files come last: a build system that checks them runs again after any interruption.
     order = [*reversed(outputs)]
     check_writable([output.path for output in outputs], spec.files)
     console.signals.check()
@@ -190,8 +196,12 @@ def _write(
         console.say(f"wrote {output.path} ({len(output.data)} bytes)")
 
 
-def outputs_object(files: Sequence[NamedFile], results: Sequence[CollectiveResult]) -> dict[str, Any]:
-    """Return what ``--json`` prints; ``program`` and ``cost`` are the first collective's, ``collectives`` has all."""
+def outputs_object(files: Sequence[NamedFile], results: Sequence[CollectiveResult]) -> dict[str, object]:
+    """Return the object of ``--json``; ``program`` and ``cost`` are of the first of ``collectives``."""
+    from hashlib import sha256
+
+    from .auto_report import choice_object
+
     collectives = [
         {
             **_one_object(r), **choice_object(r.choice),
@@ -204,7 +214,7 @@ def outputs_object(files: Sequence[NamedFile], results: Sequence[CollectiveResul
             {
                 "path": file.path, "target": file.target, "collective": file.collective,
                 "bytes": len(file.artifact.text.encode()),
-                "sha256": hashlib.sha256(file.artifact.text.encode()).hexdigest(),
+                "sha256": sha256(file.artifact.text.encode()).hexdigest(),
             }
             for file in files
         ],
@@ -214,11 +224,28 @@ def outputs_object(files: Sequence[NamedFile], results: Sequence[CollectiveResul
     }  # fmt: skip
 
 
-def _one_object(result: CollectiveResult) -> dict[str, Any]:
+def _one_object(result: CollectiveResult) -> dict[str, object]:
+    from .cost import cost_object
+
     window = result.window
     which = {} if window is None else {"algorithm": window.algorithm, "label": window.label}
-    said = {"remarks": list(result.remarks)} if result.remarks else {}
-    return {"name": result.name, **which, "program": _program_object(result.made), "cost": cost_object(result), **said}
+    remarks = {"remarks": list(result.remarks)} if result.remarks else {}
+    program, cost = _program_object(result.made), cost_object(result)
+    return {"name": result.name, **which, "program": program, "cost": cost, **remarks}
+
+
+def _pipelines(results: Sequence[CollectiveResult]) -> list[dict[str, object]]:
+    """Return the passes that ran for every collective, algorithm and target, with the reason for each added one."""
+    return [
+        {
+            "collective": result.name, "target": chain.target.name if chain.target else None,
+            "passes": [
+                {"pass": element_text(this), "why": why or None}
+                for this, why in zip(chain.passes, chain.reasons, strict=True)
+            ],
+        }
+        for result in results for one in result.each for chain in one.plans
+    ]  # fmt: skip
 
 
 def _program_object(program: Program | None) -> dict[str, int] | None:

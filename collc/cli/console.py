@@ -1,4 +1,4 @@
-"""Standard output and standard error: who prints what, in which form and color."""
+"""Standard output and standard error: form, color and progress."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from ..stdout import write_stdout
+from ..files.stdout import write_stdout
 from .signals import Signals
 
 if TYPE_CHECKING:
+    from types import SimpleNamespace
+
     from collc.ir.diagnostic import Diagnostic
 
 __all__ = ["Console", "wants_color"]
@@ -35,7 +37,7 @@ _SECONDS_SHOWN = 0.2  # between two counts of one line of progress
 
 
 class Console:
-    """Collects diagnostics until the end and knows how they are to be shown.
+    """Collects diagnostics until the end, and prints them in the chosen form.
 
     Diagnostics, dumps and timings go to standard error; standard output holds only what was asked for.
     """
@@ -45,10 +47,10 @@ class Console:
         self.errors_only, self.warnings_off, self.warnings_fatal, self.verbose = False, False, False, False
         self.signals = Signals(self.last_words)
         self.diagnostics: list[Diagnostic] = []
-        self.inputs: dict[str, str] = {}  # name -> text of what was read, for a reproducer
+        self.inputs: dict[str, str] = {}  # name -> text of each input, for a reproducer
         self.progress_shown, self.doing, self.shown_at = False, "", 0.0
 
-    def configure(self, options: Any) -> None:
+    def configure(self, options: SimpleNamespace) -> None:
         """Take over the options of the group General."""
         self.format, self.color, self.limit = options.diagnostics_format, options.color, options.error_limit
         self.errors_only, self.verbose = options.quiet, options.verbose
@@ -79,7 +81,7 @@ class Console:
                 "C0004", f"cannot write standard output: {(problem.strerror or str(problem)).lower()}"
             ) from None
 
-    def json(self, value: Any) -> None:
+    def json(self, value: object) -> None:
         """Write one JSON object to standard output."""
         import json
 
@@ -95,17 +97,22 @@ class Console:
             sys.stderr.flush()
 
     def say(self, text: str) -> None:
-        """Write one line to standard error where the user wants to know what is done."""
+        """Write one line to standard error if -v is given."""
         if self.verbose:
             self.err(f"collc: {text}\n")
 
     def progress(self, text: str) -> None:
-        """Show what is being done, on a terminal only; the next output takes its place."""
+        """Show the current work, on a terminal only; the next output replaces it."""
         self.doing, self.shown_at = text, 0.0
         self._show(text)
 
+    def count(self, what: str, done: int, total: int) -> None:
+        """Show the current one of ``total`` parts, as :meth:`progress` does; end if a signal asks for it."""
+        self.signals.check()
+        self.progress(f"{done} of {total}: {what}" if total else what)
+
     def follow(self, what: str, done: int = 0, total: int = 0) -> None:
-        """Show how far a part of what is being done is, a few times a second; end where a signal asks for it."""
+        """Show the progress of a part a few times a second; end if a signal asks for it."""
         self.signals.check()
         now = time.monotonic()
         if now - self.shown_at < _SECONDS_SHOWN:
@@ -123,7 +130,7 @@ class Console:
             self.progress_shown = True
 
     def clear_progress(self) -> None:
-        """Clear the line of progress; what follows is not a part of what it said."""
+        """Clear the line of progress, before other output."""
         self.doing = ""
         if self.progress_shown and sys.stderr is not None:
             sys.stderr.write("\r\x1b[K")
@@ -138,7 +145,7 @@ class Console:
     # ---- diagnostics
 
     def warn(self, warnings: Iterable[Diagnostic]) -> None:
-        """Keep warnings for the end; where they are errors, raise them as such."""
+        """Keep warnings for the end; with -Werror, raise them as errors."""
         import attrs
 
         from collc.ir.diagnostic import CollcError, Severity
@@ -160,17 +167,17 @@ class Console:
             if self.errors_only:
                 shown = [d for d in shown if str(d.severity) == "error"]
             if shown:
-                from ..render import as_text
+                from ..messages.render import as_text
 
                 color = wants_color(self.color, sys.stderr, os.environ)
                 self.err(as_text(shown, color=color, limit=self.limit))
         elif self.format == "json":
-            from ..render import as_json
+            from ..messages.render import as_json
 
             self.err(as_json(shown))
         else:
             from collc import __version__
 
-            from ..render import as_sarif
+            from ..messages.render import as_sarif
 
             self.err(as_sarif(shown, __version__))

@@ -11,9 +11,9 @@ import attrs
 from collc.backends.base import Artifact, Target
 from collc.ir.diagnostic import error
 
-from ..conversion import Converted, convert_text
-from ..files import STDOUT, Output, check_writable, output_folder, write_all
-from ..naming import NamedFile, is_folder, name_files, stem_of
+from ..files.naming import NamedFile, is_folder, name_files, stem_of
+from ..files.texts import STDOUT, Output, check_writable, output_folder, write_all
+from ..tools.conversion import Converted, convert_text
 from .compile import outputs_object
 from .console import Console
 from .inputs import read, settings, targets
@@ -23,17 +23,17 @@ __all__ = ["convert"]
 
 
 def convert(options: SimpleNamespace, console: Console) -> int:
-    """Make files for other targets of every input, all of them or none; return the exit status."""
+    """Convert every input to other targets; write all files or none; return the exit status."""
     _check(options)
-    options.O = "2"  # for schedules; programs stay as they are arranged where that fits
-    wanted, watcher = targets(options), Watcher(options, console)
+    options.O = "2"  # for schedules; programs keep their arrangement if it fits
+    elements, watcher = targets(options), Watcher(options, console)
     with output_folder(options.o):
         done: list[Converted] = []
         files: list[NamedFile] = []
         for path in options.files:
             text, name = read(path, console)
             converted = convert_text(
-                text, name, wanted, settings=settings(options), collective=options.collective, root=options.root,
+                text, name, elements, settings=settings(options), collective=options.collective, root=options.root,
                 observer=watcher,
             )  # fmt: skip
             console.warn(converted.warnings)
@@ -54,16 +54,16 @@ def _check(options: SimpleNamespace) -> None:
         raise error("C0001", "--json and -o - would both write to standard output", exit_status=2)
     several = len(options.files) > 1 and options.o is not None and not is_folder(options.o)
     if several:
-        found = f"what is made of {len(options.files)} files cannot go to one `{options.o}`"
+        found = f"the outputs of {len(options.files)} files cannot go to one `{options.o}`"
         raise error("C0021", found, hint="name a folder (`-o DIR/`)", exit_status=2)
 
 
 def _named(converted: Converted, path: str, options: SimpleNamespace) -> list[NamedFile]:
-    """Return the files with their places: named after the input, and the runtime where they would replace it."""
-    emitted = [(converted.result.name, target, made) for target, made in converted.result.emitted]
+    """Return the files with their paths, named after the input, and after the runtime if they would replace it."""
+    emitted = [(converted.result.name, target, artifacts) for target, artifacts in converted.result.emitted]
     stem, out = stem_of(path), options.o
     if out is not None and is_folder(out):
-        emitted = [(stem, target, made) for _, target, made in emitted]
+        emitted = [(stem, target, artifacts) for _, target, artifacts in emitted]
     found = name_files(emitted, stem, out, verify=converted.result.settings.verify != "off")
     if out is not None and not is_folder(out):
         return found
@@ -71,10 +71,10 @@ def _named(converted: Converted, path: str, options: SimpleNamespace) -> list[Na
 
 
 def _beside(file: NamedFile, emitted: Sequence[tuple[str, Target, Sequence[Artifact]]]) -> NamedFile:
-    """Return a file that would replace the input, named after its runtime too."""
-    target = next(target for _, target, made in emitted if file.artifact in made)
+    """Return a file that would replace the input with its runtime in the name."""
+    target = next(target for _, target, artifacts in emitted if file.artifact in artifacts)
     stem, suffix = os.path.splitext(file.path)
-    return attrs.evolve(file, path=f"{stem}-{getattr(target, 'runtime', target.name)}{suffix}")
+    return attrs.evolve(file, path=f"{stem}-{target.reader or target.name}{suffix}")
 
 
 def _write(files: Sequence[NamedFile], options: SimpleNamespace, console: Console) -> None:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from collc.ir.cost import Cost, Point, assumptions, predict
+from collc.ir.costs.cost import Cost, Point, assumptions, predict
 from collc.ir.diagnostic import error
 from collc.ir.program import Program
 from collc.ir.schedule import Schedule
-from collc.passes.synthesis.chunked import Unchunked, unchunked
 
-from ..compilation import Job, make_jobs, run_jobs
-from ..driver import CollectiveResult
-from ..quantities import show_bandwidth, show_size, show_time
+from ..driver.compilation import Job, make_jobs, run_jobs
+from ..driver.result import CollectiveResult
+from ..messages.quantities import show_bandwidth, show_size, show_time
 from .auto_report import choice_object, choice_text
 from .console import Console
 from .cost_bounds import bandwidth_rows, bound_object, steps_bound_text
@@ -26,16 +25,19 @@ from .table import table
 from .watcher import Watcher, time_table
 
 if TYPE_CHECKING:
+    from collc.passes.synthesis.breadth_first.unchunked import Unchunked
     from collc.passes.synthesis.forest.report import ForestReport
+
+    from ..driver.result import Settings
 
 __all__ = ["cost", "cost_object"]
 
-#: Sizes of the predictions where neither the command line nor the file names one.
+#: Sizes (bytes) of the predictions if neither the command line nor the file names one.
 DEFAULT_SIZES = (1 << 10, 1 << 20, 1 << 30)
 
 
 def cost(options: SimpleNamespace, console: Console) -> int:
-    """Print what the schedule of every collective costs; return the exit status."""
+    """Print the cost of every collective's schedule; return the exit status."""
     spec, start = load(options, console)
     if isinstance(start, Program):
         raise error(
@@ -45,7 +47,7 @@ def cost(options: SimpleNamespace, console: Console) -> int:
         )
     jobs, _ = make_jobs(spec, (), options.collective, start)
     console.warn(spec.warnings)
-    # What a schedule costs does not depend on the target.
+    # The cost of a schedule does not depend on the target.
     jobs = [Job(job.request, (), job.start) for job in jobs]
     watcher = Watcher(options, console)
     results = run_jobs(jobs, _exact(options), observer=watcher)
@@ -63,14 +65,14 @@ def cost(options: SimpleNamespace, console: Console) -> int:
     return 0
 
 
-def _whole_object(result: CollectiveResult, options: SimpleNamespace) -> dict[str, Any]:
-    """Return the object of a collective: of its schedule, or of the first of several with all in ``algorithms``."""
+def _whole_object(result: CollectiveResult, options: SimpleNamespace) -> dict[str, object]:
+    """Return the object of a collective: its only schedule, or the first with all in ``algorithms``."""
     objects = [_one_object(one, options) for one in result.each]
     found = {**objects[0], **choice_object(result.choice)}
     return {**found, "algorithms": objects} if result.algorithms else found
 
 
-def _one_object(result: CollectiveResult, options: SimpleNamespace) -> dict[str, Any]:
+def _one_object(result: CollectiveResult, options: SimpleNamespace) -> dict[str, object]:
     c = result.cost
     return {
         "name": result.name,
@@ -94,11 +96,11 @@ def _whole_text(result: CollectiveResult, options: SimpleNamespace, console: Con
     return text
 
 
-def _exact(options: SimpleNamespace) -> Any:
-    """Return settings that stop at the schedule, before it is cut in chunks unless ``-p`` says so: costs stay exact."""
+def _exact(options: SimpleNamespace) -> Settings:
+    """Return settings that stop at the schedule; only ``-p`` can cut it into chunks, so costs are exact."""
     import attrs
 
-    from ..elements import Element
+    from ..registry.elements import Element
 
     chosen = settings(options, Schedule)
     if chosen.recipe.elements is None:
@@ -107,19 +109,21 @@ def _exact(options: SimpleNamespace) -> Any:
     return chosen
 
 
-def _points(result: Any, options: SimpleNamespace) -> tuple[Point, ...]:
-    asked = result.request.problem.collective.size if result.request else None
-    sizes = options.size or ([asked] if asked is not None else DEFAULT_SIZES)
+def _points(result: CollectiveResult, options: SimpleNamespace) -> tuple[Point, ...]:
+    own_size = result.request.problem.collective.size if result.request else None
+    sizes = options.size or ([own_size] if own_size is not None else DEFAULT_SIZES)
     return predict(result.cost, sizes, options.alpha, options.bandwidth)
 
 
-def _fluid(result: Any) -> Unchunked | None:
-    """Return what the schedule would cost without a number of chunks, where the scheduler was given one."""
+def _fluid(result: CollectiveResult) -> Unchunked | None:
+    """Return the cost without a limit on chunks if the scheduler has one, else None."""
+    from collc.passes.synthesis.breadth_first.unchunked import unchunked
+
     passes = result.plans[0].passes if result.plans and result.request else ()
     return unchunked(passes[0], result.request.problem) if passes else None
 
 
-def _fluid_object(fluid: Unchunked | None) -> dict[str, Any]:
+def _fluid_object(fluid: Unchunked | None) -> dict[str, object]:
     if fluid is None:
         return {}
     return {
@@ -132,16 +136,16 @@ def _assumed(c: Cost, options: SimpleNamespace) -> list[str]:
     return list(assumptions(c, options.alpha, options.bandwidth))
 
 
-def cost_object(result: CollectiveResult) -> dict[str, Any] | None:
-    """Return the JSON object of what a result's schedule costs, or nothing without a schedule."""
+def cost_object(result: CollectiveResult) -> dict[str, object] | None:
+    """Return the JSON object of the cost of a result's schedule, or None without a schedule."""
     return None if result.schedule is None else _object(result.cost, (), None, forest_report(result))
 
 
 def _object(
-    c: Cost, points: Sequence[Point], bandwidth: Fraction | None = None, told: ForestReport | None = None
-) -> dict[str, Any]:
+    c: Cost, points: Sequence[Point], bandwidth: Fraction | None = None, report: ForestReport | None = None
+) -> dict[str, object]:
     """Rationals are strings beside floats."""
-    found: dict[str, Any] = {
+    found: dict[str, object] = {
         "ranks": c.ranks, "degree": c.degree, "collective": c.collective, "scheduler": c.scheduler,
         "chunks_per_shard": c.parts, "transfers": c.transfers, "steps": c.T_L, "T_L": c.T_L,
         **_rational("T_B", c.T_B), **_rational("T_B_bound", c.T_B_bound), "T_L_bound": c.T_L_bound,
@@ -149,21 +153,21 @@ def _object(
         **_rational("time_per_byte", c.time_per_byte), **_rational("time_per_byte_bound", c.time_per_byte_bound),
         "bottleneck_cut": c.bottleneck_cut, **bound_object(c), "unit": c.unit, "same_everywhere": c.same_everywhere,
     }  # fmt: skip
-    found |= forest_object(c, told, bandwidth)
+    found |= forest_object(c, report, bandwidth)
     found["points"] = [{"size_bytes": p.size, "time_us": p.time * 1e6, "algbw_GBps": p.bandwidth / 1e9} for p in points]
     return found
 
 
 def _text(
     name: str, c: Cost, points: Sequence[Point], assumed: Sequence[str], fluid: Unchunked | None = None,
-    bandwidth: Fraction | None = None, told: ForestReport | None = None,
+    bandwidth: Fraction | None = None, report: ForestReport | None = None,
 ) -> str:  # fmt: skip
     degree = f"degree {c.degree}" if c.degree is not None else "no common degree"
     rows = [
         ("T_L", f"{c.T_L} steps", steps_bound_text(c)),
         *bandwidth_rows(c),
         *_fluid_rows(c, fluid),
-        *forest_rows(c, told, bandwidth),
+        *forest_rows(c, report, bandwidth),
         ("chunks", f"{c.parts} a shard", ""),
         ("transfers", str(c.transfers), ""),
         *([("results", "may differ in their last bits", _DIFFER)] if c.same_everywhere is False else []),
@@ -177,7 +181,7 @@ def _text(
 _DIFFER = "ranks bracket floating-point sums differently"
 
 
-#: a bound of more is no news
+#: a larger bound is not printed
 _VACUOUS = 1000
 
 

@@ -1,13 +1,12 @@
-"""What ``collc cost`` says of bounds: of what kind they are, what proves them, whether they are met. Text and JSON."""
+"""The bounds in ``collc cost``: their kind, their proof, whether they are met. Text and JSON."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 from math import ceil
-from typing import Any
 
-from collc.ir.certificate import Bound
-from collc.ir.cost import Cost
+from collc.ir.costs.certificate import Bound
+from collc.ir.costs.cost import Cost
 
 from .cost_forest import rational
 
@@ -15,13 +14,13 @@ __all__ = ["bandwidth_rows", "bound_object", "steps_bound_text"]
 
 Row = tuple[str, str, str]
 
-#: a denominator of more digits is told in decimals
+#: a denominator of more digits is printed as a decimal
 _LONG = 10**6
 _MET = {"tree-schedules": "met among tree schedules"}
 
 
 def steps_bound_text(c: Cost) -> str:
-    """Return what the Moore bound says of the steps; nothing where there is none."""
+    """Return the Moore bound on the steps; empty without one."""
     if c.T_L_bound is None:
         return ""
     both = " in two phases" if c.phases == 2 else ""
@@ -29,7 +28,7 @@ def steps_bound_text(c: Cost) -> str:
 
 
 def bandwidth_rows(c: Cost) -> list[Row]:
-    """Return the rows of the table on bandwidth time: all bounds, tightest last, and whether that is met."""
+    """Return the rows on bandwidth time: all bounds, the tightest last, and whether it is met."""
     reached = f"{c.T_B} M/B ({float(c.T_B):.4f})" if c.T_B is not None else _per_byte(c, c.time_per_byte)
     rows = [("T_B" if c.T_B is not None else "time per byte", reached, f"bound {_bound(c, c.bound)}")]
     if c.tightest is not c.bound:
@@ -73,13 +72,13 @@ def _per_byte(c: Cost, value: Fraction) -> str:
     return f"{float(value):.4g} {'s/B' if c.unit == 'B/s' else 'per link unit'}"
 
 
-def bound_object(c: Cost) -> dict[str, Any]:
+def bound_object(c: Cost) -> dict[str, object]:
     """Return the JSON keys of the tightest bound; of both, in ``bounds``, where there is one of trees.
 
     The ``above`` of an all-to-all is what some schedule is known to reach: the other end of the bracket around LP (3).
     """
     best = c.tightest
-    found: dict[str, Any] = {"bound_kind": best.kind, "bound_met": c.bound_met, "certificate": best.to_json()}
+    found: dict[str, object] = {"bound_kind": best.kind, "bound_met": c.bound_met, "certificate": best.to_json()}
     if best.kind == "multi-commodity-flow":
         above = None if best.above is None else _rounded_up(best.above)
         found |= rational("time_per_byte_bound_above", above)
@@ -102,7 +101,7 @@ def _scale(c: Cost) -> Fraction:
     return c.node_bandwidth or Fraction(1)
 
 
-def _one(bound: Bound) -> dict[str, Any]:
+def _one(bound: Bound) -> dict[str, object]:
     return {
         "bound_kind": bound.kind, **rational("time_per_byte_bound", bound.value), "by": bound.name,
         "certificate": bound.to_json(),

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from collc.ir.cost import Cost, algbw
+from collc.ir.costs.cost import Cost, algbw
 
-from ..quantities import show_bandwidth
+from ..messages.quantities import show_bandwidth
 
 if TYPE_CHECKING:
     from collc.passes.synthesis.forest.report import ForestReport
 
-    from ..driver import CollectiveResult
+    from ..driver.result import CollectiveResult
 
 __all__ = ["forest_object", "forest_report", "forest_rows", "rational"]
 
@@ -21,16 +21,16 @@ Row = tuple[str, str, str]
 
 
 def forest_report(result: CollectiveResult) -> ForestReport | None:
-    """Return what the scheduler has to say of its trees, where it was the one of forests."""
+    """Return what the scheduler of forests says of its trees; None for other schedulers."""
     passes = result.plans[0].passes if result.plans else ()
-    if result.forest is None or not passes or passes[0].name != "forest":
+    if result.forest is None or not passes:
         return None
     from collc.passes.synthesis.forest.report import report
 
     return report(passes[0], result.request.problem, result.allreduce_bound)
 
 
-def forest_rows(c: Cost, told: ForestReport | None, bandwidth: Fraction | None) -> list[Row]:
+def forest_rows(c: Cost, report: ForestReport | None, bandwidth: Fraction | None) -> list[Row]:
     """Return the rows of the table; none where there are no trees."""
     if c.forest is None:
         return []
@@ -39,22 +39,22 @@ def forest_rows(c: Cost, told: ForestReport | None, bandwidth: Fraction | None) 
     reached = "" if most is None else f"algbw {show_bandwidth(float(most))} at large sizes"
     return [
         ("1/x", f"{f.one_over_x} {per} ({float(f.one_over_x):.4g})", reached),
-        *_choice_rows(c, told),
+        *_choice_rows(c, report),
         ("trees", f"{f.k} a root, {f.trees} distinct in all", f"of height {f.max_height} at most"),
-        *_allreduce_rows(c, told),
+        *_allreduce_rows(c, report),
         ("pieces", str(f.pieces), ""),
     ]
 
 
-def _choice_rows(c: Cost, told: ForestReport | None) -> list[Row]:
-    if told is None or told.one_over_x is None or _part(c, told) == 1:
+def _choice_rows(c: Cost, report: ForestReport | None) -> list[Row]:
+    if report is None or report.one_over_x is None or _part(c, report) == 1:
         return []
     best = "what equal shards allow" if c.collective == "allreduce" else "the best bandwidth"
-    row = ("", f"{_percent(_part(c, told))} of {best}", f"reached by {told.k} trees a root: k: optimal")
-    if len(told.tried) == 1:
+    row = ("", f"{_percent(_part(c, report))} of {best}", f"reached by {report.k} trees a root: k: optimal")
+    if len(report.tried) == 1:
         return [row]
-    tried = ", ".join(f"{k}: {_percent(part)}" for k, part in _best(told.tried))
-    return [row, ("k tried", f"1 to {max(k for k, _ in told.tried)}", tried)]
+    tried = ", ".join(f"{k}: {_percent(part)}" for k, part in _best(report.tried))
+    return [row, ("k tried", f"1 to {max(k for k, _ in report.tried)}", tried)]
 
 
 def _best(tried: Sequence[tuple[int, Fraction]], most: int = 4) -> list[tuple[int, Fraction]]:
@@ -62,10 +62,10 @@ def _best(tried: Sequence[tuple[int, Fraction]], most: int = 4) -> list[tuple[in
     return sorted(tried, key=lambda one: (-one[1], one[0]))[:most]
 
 
-def _allreduce_rows(c: Cost, told: ForestReport | None) -> list[Row]:
-    if told is None or told.allreduce is None:
+def _allreduce_rows(c: Cost, report: ForestReport | None) -> list[Row]:
+    if report is None or report.allreduce is None:
         return []
-    found = told.allreduce
+    found = report.allreduce
     if found.value == found.composed:
         return [
             ("allreduce", f"at most {_bandwidth(c, found.value)} by trees", "reduce-scatter and allgather reach it")
@@ -78,7 +78,7 @@ def _allreduce_rows(c: Cost, told: ForestReport | None) -> list[Row]:
     return [("allreduce", f"at most {_bandwidth(c, found.value)} by trees", reach)]
 
 
-def forest_object(c: Cost, told: ForestReport | None, bandwidth: Fraction | None = None) -> dict[str, Any]:
+def forest_object(c: Cost, report: ForestReport | None, bandwidth: Fraction | None = None) -> dict[str, object]:
     """Return the JSON keys of forests; none where there are no trees.
 
     Bandwidths of an allreduce are in GB/s, or in link units where bandwidths are relative.
@@ -86,24 +86,25 @@ def forest_object(c: Cost, told: ForestReport | None, bandwidth: Fraction | None
     if c.forest is None:
         return {}
     f, most = c.forest, algbw(c, bandwidth)
-    found: dict[str, Any] = {
+    found: dict[str, object] = {
         **rational("one_over_x", f.one_over_x), "k": f.k, "trees": f.trees, "max_height": f.max_height,
         "pieces": f.pieces, "algbw_GBps": None if most is None else float(most / 10**9),
     }  # fmt: skip
-    if told is not None:
+    if report is not None:
         found |= {
-            **rational("one_over_x_optimal", told.one_over_x and told.one_over_x * _scale(c)), "k_optimal": told.k,
-            **rational("given_up", 1 - _part(c, told)),
-            "k_tried": [{"k": k, **rational("part", part)} for k, part in told.tried],
+            **rational("one_over_x_optimal", report.one_over_x and report.one_over_x * _scale(c)),
+            "k_optimal": report.k,
+            **rational("given_up", 1 - _part(c, report)),
+            "k_tried": [{"k": k, **rational("part", part)} for k, part in report.tried],
         }  # fmt: skip
-    if told is not None and told.allreduce is not None:
+    if report is not None and report.allreduce is not None:
         for name in ("value", "reached", "composed"):
             key = "allreduce_bound" if name == "value" else f"allreduce_{name}"
-            found |= rational(key, getattr(told.allreduce, name) / _scale(c))
+            found |= rational(key, getattr(report.allreduce, name) / _scale(c))
     return found
 
 
-def rational(name: str, value: Fraction | None) -> dict[str, Any]:
+def rational(name: str, value: Fraction | None) -> dict[str, object]:
     """Return an exact value as a string beside a float."""
     if value is None:
         return {name: None, f"{name}_float": None}
@@ -114,11 +115,11 @@ def _scale(c: Cost) -> int:
     return 10**9 if c.unit == "B/s" else 1
 
 
-def _part(c: Cost, told: ForestReport) -> Fraction:
+def _part(c: Cost, report: ForestReport) -> Fraction:
     """Return the part of the best bandwidth that the trees have."""
-    if c.forest is None or not c.forest.one_over_x or told.one_over_x is None:
+    if c.forest is None or not c.forest.one_over_x or report.one_over_x is None:
         return Fraction(1)
-    return min(told.one_over_x * _scale(c) / c.forest.one_over_x, Fraction(1))
+    return min(report.one_over_x * _scale(c) / c.forest.one_over_x, Fraction(1))
 
 
 def _percent(part: Fraction) -> str:

@@ -15,13 +15,13 @@ from collections.abc import Sequence
 import attrs
 
 from collc import __version__
-from collc.ir.diagnostic import Diagnostic
+from collc.ir.diagnostic import Diagnostic, Kind
 from collc.ir.spec import Problem
 
-from ..elements import parse_elements
-from ..files import Output, write_all
-from ..internal import INTERNAL_STATUS, InternalError
-from ..pipeline import LEGALIZING
+from ..driver.pipeline import LEGALIZING
+from ..files.texts import Output, write_all
+from ..messages.internal import INTERNAL_STATUS, InternalError, fault
+from ..registry.elements import parse_elements
 from .console import Console
 
 __all__ = ["report_crash"]
@@ -43,15 +43,15 @@ def report_crash(problem: Exception, arguments: Sequence[str], console: Console)
     reproducer = _reproducer(problem, arguments, console)
     path = _write(reproducer, problem)
     message = str(problem.diagnostics[0].message) if isinstance(problem, InternalError) else _message(problem)
-    notes = ["this is a mistake in collc, not in the input"]
-    if isinstance(problem, InternalError):
-        notes = list(problem.diagnostics[0].notes)
+    package = problem.package if isinstance(problem, InternalError) else None
+    notes = list(problem.diagnostics[0].notes) if isinstance(problem, InternalError) else [fault()]
     if path is None:
         notes.append(f"the command was: {shlex.join(['collc', *arguments])}")
     else:
         command = shlex.join([path if word == "{}" else word for word in reproducer.command])
         notes += [f"what is needed to see it again is in {path}", f"run: {command}"]
-    console.fail([Diagnostic("C0070", message, notes=tuple(notes), hint="report it with that file")])
+    hint = "report it with that file" if package is None else f"report it to the authors of `{package}`, with that file"
+    console.fail([Diagnostic("C0070", message, notes=tuple(notes), hint=hint, kind=Kind.INTERNAL)])
     return INTERNAL_STATUS
 
 

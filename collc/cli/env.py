@@ -1,17 +1,17 @@
-"""``collc env``: what a launcher sets so that a runtime loads files, and how to see that it did."""
+"""``collc env``: the environment that makes a runtime load files, and how to prove that it did."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
 from collc.ir.diagnostic import CollcError, Diagnostic, error, nearest
 
-from ..files import STDIN, Output, check_writable, write_all
+from ..files.texts import STDIN, Output, check_writable, write_all
 from .console import Console
 from .inputs import read
 
@@ -24,11 +24,11 @@ __all__ = ["env"]
 
 @attrs.define
 class _Found:
-    """The algorithms found, their texts by path, and files of folders that hold none, with what is wrong with them."""
+    """The algorithms, their texts by path, and the other files of folders with the errors in them."""
 
     members: list[Member] = attrs.Factory(list)
     texts: dict[str, str] = attrs.Factory(dict)
-    strangers: dict[str, str] = attrs.Factory(dict)
+    others: dict[str, str] = attrs.Factory(dict)
 
 
 def env(options: SimpleNamespace, console: Console) -> int:
@@ -38,17 +38,17 @@ def env(options: SimpleNamespace, console: Console) -> int:
     found = _read(options.files, console)
     runtime = _runtime(options.runtime, found.members)
     if options.config is not None and runtime != "msccl":
-        message = f"--config makes the list of files that msccl reads; runtime {runtime} reads a folder"
+        message = f"--config writes the list of files for msccl, but runtime {runtime} reads a folder"
         raise error("C0001", message, exit_status=2)
     _require_loadable(found, runtime)
-    made = environment(found.members, runtime, options.config)
+    needed = environment(found.members, runtime, options.config)
     if options.config is not None:
         check_writable([options.config], [member.path for member in found.members])
         write_all([Output(options.config, config_text(found.members))])
     if options.shell == "json":
-        console.json(_object(found.members, made))
+        console.json(_object(found.members, needed))
     else:
-        console.out(as_shell(made))
+        console.out(as_shell(needed))
     return 0
 
 
@@ -56,7 +56,7 @@ def env(options: SimpleNamespace, console: Console) -> int:
 
 
 def _read(paths: Sequence[str], console: Console) -> _Found:
-    """Return the algorithms in the files named, and in all files of the folders named."""
+    """Return the algorithms in files, and in all files of folders."""
     from collc.backends.msccl_xml.bundle import Member
     from collc.backends.msccl_xml.loading import is_config
     from collc.backends.msccl_xml.reader import read as read_algorithm
@@ -74,15 +74,15 @@ def _read(paths: Sequence[str], console: Console) -> _Found:
             except CollcError as problem:
                 if name == path:
                     raise
-                found.strangers[name] = problem.diagnostics[0].message
+                found.others[name] = problem.diagnostics[0].message
     if not found.members:
-        notes = [f"{name}: {why}" for name, why in found.strangers.items()]
+        notes = [f"{name}: {why}" for name, why in found.others.items()]
         raise error("C0654", f"there is no algorithm in {', '.join(f'`{p}`' for p in paths)}", notes=notes[:3])
     return found
 
 
 def _files(path: str) -> list[str]:
-    """Return a file, or all files of a folder in the order of their names; folders in it are no files."""
+    """Return a file, or all files of a folder in the order of their names, without its folders."""
     if not os.path.isdir(path):
         return [path]
     try:
@@ -93,7 +93,7 @@ def _files(path: str) -> list[str]:
 
 
 def _beside(members: Sequence[Member]) -> list[str]:
-    """Return the files that stand in the members' folders and are none of them."""
+    """Return the other files in the folders of the members."""
     mine = {os.path.realpath(member.path) for member in members}
     folders = sorted({os.path.dirname(os.path.abspath(member.path)) for member in members})
     return [name for folder in folders for name in _files(folder) if os.path.realpath(name) not in mine]
@@ -102,26 +102,26 @@ def _beside(members: Sequence[Member]) -> list[str]:
 # ---- checks
 
 
-def _runtime(asked: str | None, members: Sequence[Member]) -> str:
-    """Return the runtime asked for; without one, the first that takes all files."""
-    from collc.backends.msccl_xml.bundle import takers
+def _runtime(named: str | None, members: Sequence[Member]) -> str:
+    """Return the named runtime, or the first that accepts all files."""
+    from collc.backends.msccl_xml.bundle import accepting_runtimes
     from collc.backends.msccl_xml.profiles import PROFILES
 
-    if asked is not None:
-        if asked not in PROFILES:
-            hint = nearest(asked, PROFILES) or f"runtimes are {', '.join(PROFILES)}"
-            raise error("C0606", f"unknown runtime `{asked}`", hint=hint, exit_status=2)
-        return asked
-    fitting = [profile.name for profile in takers(members)]
+    if named is not None:
+        if named not in PROFILES:
+            hint = nearest(named, PROFILES) or f"runtimes are {', '.join(PROFILES)}"
+            raise error("C0606", f"unknown runtime `{named}`", hint=hint, exit_status=2)
+        return named
+    fitting = [profile.name for profile in accepting_runtimes(members)]
     if not fitting:
-        hint = "say which is meant, `--runtime NAME`, to see why"
-        raise error("C0654", f"no runtime takes all {len(members)} files", hint=hint)
+        hint = "name one, `--runtime NAME`, to see the reasons"
+        raise error("C0654", f"no runtime accepts all {len(members)} files", hint=hint)
     return fitting[0]
 
 
 def _require_loadable(found: _Found, runtime: str) -> None:
-    """Raise C0654 for files that the runtime would not load or run, C0650 to C0652 for what is wrong between them, and
-    C0655 for what else it would load."""
+    """Raise C0654 for files that the runtime would not load or run, C0650 to C0652 for conflicts between them, and
+    C0655 for other files that it would load."""
     from collc.backends.msccl_xml.bundle import check_together
     from collc.backends.msccl_xml.limits import check_limits
     from collc.backends.msccl_xml.profiles import PROFILES
@@ -136,30 +136,30 @@ def _require_loadable(found: _Found, runtime: str) -> None:
         ]  # fmt: skip
         if findings:
             notes = tuple(f.message for f in findings[:3])
-            hint = f"`collc verify {member.path} --runtime {runtime}` says more, `collc convert` may make one that fits"
+            hint = f"`collc verify {member.path} --runtime {runtime}` gives details, `collc convert` may adapt it"
             wrong.append(Diagnostic("C0654", f"{profile.title} would not run `{member.path}`", notes=notes, hint=hint))
     codes = {"windows": "C0650", "names": "C0651", "number": "C0652"}
     wrong += [Diagnostic(codes[c.name], c.detail) for c in check_together(found.members, runtime) if not c.ok]
     if profile.reads_folder and (others := _beside(found.members)):
         shown = ", ".join(f"`{os.path.basename(name)}`" for name in others[:4]) + (", ..." if len(others) > 4 else "")
-        what = f"{profile.title} loads every file of a folder, and these are not meant: {shown}"
-        note = "a file that is no algorithm keeps communicators from being made"
+        what = f"{profile.title} loads every file of a folder, also these: {shown}"
+        note = "a file without an algorithm prevents the creation of communicators"
         hint = "put the algorithms into a folder of their own"
-        if any(name not in found.strangers for name in others):
-            hint = f"name the folder where they are meant too, or {hint}"
+        if any(name not in found.others for name in others):
+            hint = f"name the folder to use these too, or {hint}"
         wrong.append(Diagnostic("C0655", what, notes=(note,), hint=hint))
     if wrong:
         raise CollcError(wrong)
 
 
-def _object(members: Sequence[Member], made: Environment) -> dict[str, Any]:
-    from collc.backends.msccl_xml.bundle import calls, uses
+def _object(members: Sequence[Member], needed: Environment) -> dict[str, object]:
+    from collc.backends.msccl_xml.bundle import served_sizes, uses
     from collc.backends.msccl_xml.profiles import PROFILES
 
-    profile = PROFILES[made.runtime]
+    profile = PROFILES[needed.runtime]
     files = []
     for member in members:
-        low, high = calls(member.algorithm, profile)
+        low, high = served_sizes(member.algorithm, profile)
         modes = uses(member.algorithm, profile)
         files.append(
             {
@@ -170,9 +170,9 @@ def _object(members: Sequence[Member], made: Environment) -> dict[str, Any]:
             }
         )  # fmt: skip
     return {
-        "runtime": made.runtime,
-        "variables": {name: value for name, value, _ in made.variables},
-        "look_for": [{"pattern": pattern, "meaning": meaning} for pattern, meaning in made.proofs],
+        "runtime": needed.runtime,
+        "variables": {name: value for name, value, _ in needed.variables},
+        "look_for": [{"pattern": pattern, "meaning": meaning} for pattern, meaning in needed.proofs],
         "files": files,
-        "remarks": list(made.remarks),
+        "remarks": list(needed.remarks),
     }

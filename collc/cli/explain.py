@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from ..explain import all_codes, explanation
+from ..messages.explain import all_codes, explanation
 from .arguments import usage_error
 from .console import Console
 from .table import table

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from types import SimpleNamespace
-from typing import Any
 
-from collc.ir.cost import DEFAULT_ALPHA, DEFAULT_BANDWIDTH
+from collc.ir.costs.cost import DEFAULT_ALPHA, DEFAULT_BANDWIDTH
 from collc.passes.finder.database import Row
 from collc.passes.finder.tasks import EVALUATIONS
 
-from ..files import Output, check_writable, read_text, write_all
-from ..finding import DEFAULT_SIZE, Frontier, Wanted
-from ..finding import find as find_topologies
-from ..quantities import show_size, show_time
-from ..workers import Work, cores, pool
+from ..files.texts import Output, check_writable, read_text, write_all
+from ..messages.quantities import show_size, show_time
+from ..processes.workers import Work, cores, pool
+from ..tools.finding import DEFAULT_SIZE, Frontier, Wanted
+from ..tools.finding import find as find_topologies
 from .arguments import usage_error
 from .console import Console
 from .table import table
@@ -23,7 +21,7 @@ __all__ = ["find"]
 
 
 def find(options: SimpleNamespace, console: Console) -> int:
-    """Print the frontier of a size and degree; with ``--check`` and ``--refresh --database`` work on databases."""
+    """Print the frontier of a size and degree, or work on databases (``--check``, ``--refresh --database``)."""
     if options.check or (options.refresh and options.database):
         from .find_database import build, check
 
@@ -33,7 +31,7 @@ def find(options: SimpleNamespace, console: Console) -> int:
         check_writable([options.svg], [options.database] if options.database else [])
     found = _found(wanted, options, console)
     if options.svg:
-        from ..svg import pareto_svg
+        from ..pictures.frontier import pareto_svg
 
         console.signals.check()
         write_all([Output(options.svg, pareto_svg(found))])
@@ -50,7 +48,8 @@ def _wanted(options: SimpleNamespace) -> Wanted:
             raise usage_error(f"`collc find` needs {name}", "write `collc find -n NODES -d DEGREE`")
         if len(value) != 1:
             raise usage_error(
-                f"`collc find` takes one {name}, found {len(value)}", "several are for --refresh --database and --check"
+                f"`collc find` takes one {name}, found {len(value)}",
+                "databases (--database, --check) take several",
             )
     return Wanted(
         options.n[0], options.d[0], options.bidirectional, options.objective or "allreduce",
@@ -60,31 +59,20 @@ def _wanted(options: SimpleNamespace) -> Wanted:
     )  # fmt: skip
 
 
+def _database(path: str, degree: int) -> tuple[str, str]:
+    from ..tools.finding_database import file_of
+
+    path = file_of(path, degree)
+    return read_text(path), path
+
+
 def _found(wanted: Wanted, options: SimpleNamespace, console: Console) -> Frontier:
-    path = database_path(options.database, wanted.degree) if options.database else None
-    database = (read_text(path), path) if path else None
+    database = _database(options.database, wanted.degree) if options.database else None
     with pool(options.jobs or cores()) if options.refresh else pool(1) as executor:
         return find_topologies(
             wanted, database=database, refresh=options.refresh, evaluations=options.effort or EVALUATIONS,
-            seed=options.seed, work=Work(executor, progress(console)),
+            seed=options.seed, work=Work(executor, console.count),
         )  # fmt: skip
-
-
-def database_path(path: str, degree: int) -> str:
-    """Return the file of a degree: ``path`` itself, or in it, where it is a folder, ``degree-4.txt``."""
-    if path.endswith("/") or os.path.isdir(path):
-        return os.path.join(path, f"degree-{degree}.txt")
-    return path
-
-
-def progress(console: Console) -> Any:
-    """Return a progress callback that shows what is done on a terminal, and ends where a signal asks for it."""
-
-    def shows(what: str, done: int, total: int) -> None:
-        console.signals.check()
-        console.progress(f"{done} of {total}: {what}" if total else what)
-
-    return shows
 
 
 # ---- text
@@ -98,7 +86,7 @@ def _text(found: Frontier, options: SimpleNamespace) -> str:
     rows += [_row(row, wanted.time(row)) for row in found.both_ways if row not in found.frontier]
     head: tuple[str, ...] = ("", "T_L", "T_B", "", "reduce-scatter", "links", "time", "topology")
     lines: list[tuple[str, ...]] = list(rows)
-    if not any(row[4] for row in rows):  # as a rule a reduce-scatter takes as long as an allgather
+    if not any(row[4] for row in rows):  # usually a reduce-scatter takes as long as an allgather
         head, lines = (*head[:4], *head[5:]), [(*row[:4], *row[5:]) for row in rows]
     kind = "bidirectional topologies" if wanted.bidirectional else "topologies"
     text = f"{kind} of {wanted.nodes} nodes and degree {wanted.degree}: T_L in steps, T_B in M/B\n"
@@ -123,7 +111,7 @@ def _footer(found: Frontier, options: SimpleNamespace) -> str:
         return "no time is known: all-to-all rates are missing\n"
     gbps = float(wanted.bandwidth * 8 / 10**9)
     latency = f"{show_time(float(wanted.alpha))} a step and " if wanted.objective != "alltoall" else ""
-    text = f"  * takes the least time for an {wanted.objective} of {show_size(wanted.size)}"
+    text = f"  * fastest for an {wanted.objective} of {show_size(wanted.size)}"
     text += f" at {latency}{gbps:g} Gbps out of a node"
     text += "" if options.alpha or options.size or options.bandwidth else " (--size, --alpha, --bandwidth)"
     lines = [text, "", f"  topology t = {best.expression};"]
@@ -136,7 +124,7 @@ def _footer(found: Frontier, options: SimpleNamespace) -> str:
 # ---- JSON
 
 
-def frontier_object(found: Frontier) -> dict[str, Any]:
+def frontier_object(found: Frontier) -> dict[str, object]:
     """Return the object of ``--json``; rationals are strings beside floats, times in microseconds."""
     wanted, (steps, bandwidth) = found.wanted, found.bound
     return {
@@ -149,7 +137,7 @@ def frontier_object(found: Frontier) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _object(row: Row, wanted: Wanted) -> dict[str, Any]:
+def _object(row: Row, wanted: Wanted) -> dict[str, object]:
     time, rate = wanted.time(row), row.alltoall_rate
     return {
         "expression": row.expression, "T_L": row.T_L, "T_B": str(row.T_B), "T_B_float": float(row.T_B),

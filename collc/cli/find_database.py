@@ -1,30 +1,32 @@
-"""``collc find`` on databases: ``--refresh --database`` builds and extends them, ``--check`` computes them anew."""
+"""``collc find`` on databases: ``--refresh --database`` builds and extends them, ``--check`` recomputes them."""
 
 from __future__ import annotations
 
 import os
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from collc.passes.finder.database import DEGREES, LARGEST, parse_rows, shipped
 
-from ..files import Output, check_writable, read_text, write_all
-from ..finding import check_sizes
-from ..finding_database import EVALUATIONS, Searched
-from ..finding_database import build as build_database
-from ..finding_database import check as check_rows
-from ..workers import Work, cores, pool
+from ..files.texts import Output, check_writable, read_text, write_all
+from ..processes.workers import Work, cores, pool
+from ..tools.finding import check_sizes
+from ..tools.finding_database import EVALUATIONS, Searched, file_of
+from ..tools.finding_database import build as build_database
+from ..tools.finding_database import check as check_rows
 from .arguments import usage_error
 from .console import Console
-from .find import database_path, progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = ["build", "check"]
 
 
 def build(options: SimpleNamespace, console: Console) -> int:
-    """Search many sizes and write what is found; return the exit status."""
+    """Search many sizes and write the results; return the exit status."""
     degrees = _degrees(options)
-    paths = {degree: database_path(options.database, degree) for degree in degrees}
+    paths = {degree: file_of(options.database, degree) for degree in degrees}
     if len(set(paths.values())) < len(degrees):
         raise usage_error("a database file holds one degree", "give a folder: `--database DIR/`")
     for degree in degrees:
@@ -32,13 +34,13 @@ def build(options: SimpleNamespace, console: Console) -> int:
     check_writable(paths.values())
     how = Searched(options.effort or EVALUATIONS, options.seed)
     with pool(options.jobs or cores()) as executor:
-        work = Work(executor, progress(console))
+        work = Work(executor, console.count)
         for degree, path in paths.items():
             text = read_text(path) if os.path.exists(path) else ""
 
-            def store(made: str, path: str = path) -> None:
+            def store(new_text: str, path: str = path) -> None:
                 console.signals.check()
-                write_all([Output(path, made)])
+                write_all([Output(path, new_text)])
 
             text = build_database(degree, _sizes(options, degree), text, path, how, work, store)
             console.clear_progress()
@@ -50,9 +52,9 @@ def build(options: SimpleNamespace, console: Console) -> int:
 
 
 def check(options: SimpleNamespace, console: Console) -> int:
-    """Compute the rows of databases anew; return 0 where all are right, else raise C0033 with those that are not."""
+    """Recompute the rows of databases; return 0 if all are right, else raise C0033 with the wrong ones."""
     with pool(options.jobs or cores()) as executor:
-        work = Work(executor, progress(console))
+        work = Work(executor, console.count)
         for degree in _degrees(options):
             text, path = _text(options, degree)
             rows = parse_rows(text, degree, path)
@@ -61,7 +63,7 @@ def check(options: SimpleNamespace, console: Console) -> int:
                 rows = [row for row in rows if row.nodes in sizes]
             count = check_rows(rows, work)
             console.clear_progress()
-            console.out(f"{path}: {count} topologies of degree {degree} cost what they should\n")
+            console.out(f"{path}: {count} topologies of degree {degree} have the costs of their rows\n")
     return 0
 
 
@@ -73,12 +75,12 @@ def _degrees(options: SimpleNamespace) -> list[int]:
 
 
 def _sizes(options: SimpleNamespace, degree: int) -> list[int]:
-    found: Any = options.n or range(degree + 1, LARGEST + 1)
+    found: Iterable[int] = options.n or range(degree + 1, LARGEST + 1)
     return sorted(found)
 
 
 def _text(options: SimpleNamespace, degree: int) -> tuple[str, str]:
     if options.database:
-        path = database_path(options.database, degree)
+        path = file_of(options.database, degree)
         return read_text(path), path
     return shipped(degree) or "", f"degree-{degree}.txt"

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 from collc.ir.diagnostic import CollcError, Diagnostic
 
-from ..files import STDIN, Output, check_writable, write_all
+from ..files.texts import STDIN, Output, check_writable, write_all
 from .arguments import usage_error
 from .console import Console
 from .inputs import read
@@ -15,11 +15,11 @@ __all__ = ["format"]
 
 
 def format(options: SimpleNamespace, console: Console) -> int:
-    """Print files in canonical form, rewrite them (``-i``), or say which are not canonical (``--check``)."""
+    """Print files in canonical form, rewrite them (``-i``), or list those that are not canonical (``--check``)."""
     if options.in_place and STDIN in options.files:
         raise usage_error("standard input cannot be rewritten in place", "leave out -i")
     if options.in_place and options.check:
-        raise usage_error("-i rewrites files, --check leaves them alone", "give one of the two")
+        raise usage_error("-i rewrites files, --check does not change them", "give only one of the two")
     printed, changed, wrong = list[Output](), list[Output](), list[Diagnostic]()
     for path in options.files:
         try:

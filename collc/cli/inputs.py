@@ -1,21 +1,24 @@
-"""What several verbs do alike: read the input, make settings of options."""
+"""Shared by verbs: reading the input, settings from options."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
 
+from collc.ir.diagnostic import error
+from collc.ir.levels import Executable
 from collc.ir.program import Program
 from collc.ir.spec import Spec
 
-from ..compilation import Level, Loading, load_spec, read_ir, sniff
-from ..driver import Settings
-from ..elements import Element, parse_elements
-from ..files import STDIN, read_text
-from ..pipeline import Recipe
+from ..driver.plan import Recipe
+from ..driver.result import Settings
+from ..files.texts import STDIN, read_text
+from ..reading import reader_of
+from ..reading.base import ReadOptions
+from ..reading.loading import Loading
+from ..registry.elements import Element, parse_elements
 from .console import Console
 
-__all__ = ["load", "load_text", "loading", "read", "settings", "targets"]
+__all__ = ["load", "load_text", "loading", "read", "require_ranks", "settings", "targets"]
 
 
 def read(path: str, console: Console) -> tuple[str, str]:
@@ -28,39 +31,42 @@ def read(path: str, console: Console) -> tuple[str, str]:
 
 
 def loading(options: SimpleNamespace) -> Loading:
-    """Return how ``.coll`` files are to be read: ``-D``, ``-I``, ``--node-limit``."""
+    """Return the options for reading ``.coll`` files: ``-D``, ``-I``, ``--node-limit``."""
     return Loading(dict(options.D), tuple(options.I), options.node_limit)
 
 
-def load(options: SimpleNamespace, console: Console, *, published: bool = False) -> tuple[Spec, Level | None]:
-    """Return the specification in the one input file, and the IR it holds if it is a printed one.
+def load(options: SimpleNamespace, console: Console, verb: str = "compile") -> tuple[Spec, Executable | None]:
+    """Return the specification in the one input file, and the IR it holds if it holds one.
 
-    With ``published`` an MSCCL-XML file may be given too; its program is right in place and out of place, and
-    ``--collective`` says what it performs where it does not itself.
+    The IR of a file that somebody published is right in place and out of place, and ``--collective`` says what it
+    performs where it does not itself. Raises C0018 for a format that the verb does not take.
     """
     text, name = read(options.files[0], console)
-    return load_text(text, name, options, published=published)
+    return load_text(text, name, options, verb)
 
 
-def load_text(text: str, name: str, options: SimpleNamespace, *, published: bool = False) -> tuple[Spec, Level | None]:
+def load_text(text: str, name: str, options: SimpleNamespace, verb: str = "compile") -> tuple[Spec, Executable | None]:
     """Return what :func:`load` does of a text that was read."""
-    if published and sniff(text) == "xml":
-        from ..conversion import load_published
-
-        told, options.collective = next(iter(options.collective), None), []
-        return load_published(text, name, told)
-    if sniff(text) == "ir":
-        return read_ir(text, name)
-    return load_spec(text, name, loading(options)), None
+    reader = reader_of(text, name, verb)
+    read_options = ReadOptions(loading(options), tuple(options.collective))
+    if not reader.names_collective:
+        options.collective = []
+    return reader.load(text, name, read_options)
 
 
 def settings(options: SimpleNamespace, until: type = Program) -> Settings:
-    """Return what the options say of passes and verification."""
+    """Return the settings of passes and verification."""
     elements = None if options.passes is None else parse_elements(options.passes, "-p")
     return Settings(Recipe(options.O, elements, tuple(options.disable_pass)), options.verify, until)
 
 
+def require_ranks(options: SimpleNamespace, name: str, ranks: int) -> None:
+    """Raise C0765 if ``--ranks`` differs from the number of ranks of a collective."""
+    if options.ranks is not None and options.ranks != ranks:
+        hint = "compile it for that many ranks, or leave `--ranks` out"
+        raise error("C0765", f"`{name}` is for {ranks} ranks, --ranks needs {options.ranks}", hint=hint)
+
+
 def targets(options: SimpleNamespace) -> tuple[Element, ...]:
-    """Return the targets that ``-t`` names."""
-    found: list[Any] = [element for text in options.target for element in parse_elements(text, "-t")]
-    return tuple(found)
+    """Return the targets of ``-t``."""
+    return tuple(element for text in options.target for element in parse_elements(text, "-t"))

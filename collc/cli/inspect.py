@@ -1,15 +1,16 @@
-"""``collc check`` and ``collc verify``: say whether a file is right, make nothing."""
+"""``collc check`` and ``collc verify``: check a file, without outputs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
-from typing import Any
 
 from collc.ir.verify import Report
 
-from ..compilation import load_spec, make_jobs, read_ir, sniff
-from ..verification import verify_spec, verify_text
+from ..driver.compilation import make_jobs
+from ..reading import load as load_file
+from ..reading import reader, sniff
+from ..reading.base import ReadOptions
 from .console import Console
 from .inputs import loading, read
 from .table import table
@@ -18,9 +19,9 @@ __all__ = ["check", "verify"]
 
 
 def check(options: SimpleNamespace, console: Console) -> int:
-    """Parse and elaborate a file; say what it declares."""
+    """Parse and elaborate a file; with -v, list its declarations."""
     text, name = read(options.files[0], console)
-    spec = read_ir(text, name)[0] if sniff(text) == "ir" else load_spec(text, name, loading(options))
+    spec, _ = load_file(text, name, "check", ReadOptions(loading(options)))
     if spec.collectives:
         make_jobs(spec)  # names of targets and their options are part of the file
     console.warn(spec.warnings)
@@ -52,15 +53,14 @@ def check(options: SimpleNamespace, console: Console) -> int:
 
 
 def verify(options: SimpleNamespace, console: Console) -> int:
-    """Execute files symbolically and print every check; return 0 where all hold, else 1.
+    """Execute files symbolically and print every check; return 0 if all hold, else 1.
 
     Several MSCCL-XML files are held against each other too.
     """
     texts = [read(path, console) for path in options.files]
     console.progress("verifying")
     found = [(name, *one) for text, name in texts for one in _verify(text, name, options, console)]
-    if len(texts) > 1 and (together := _together(texts, options.runtime)):
-        found.append(("together", "", together))
+    found += [("together", "", together) for together in _together(texts, options.runtime)]
     ok = all(report.ok for _, _, report in found)
     if options.json:
         objects = [_object(n, report) for _, n, report in found]
@@ -76,35 +76,27 @@ def verify(options: SimpleNamespace, console: Console) -> int:
 
 
 def _verify(text: str, name: str, options: SimpleNamespace, console: Console) -> list[tuple[str, Report]]:
-    """Return the reports on one file, each with the name of its collective where the file has names for them."""
-    if sniff(text) == "coll" and options.runtime is None and options.multiprocessors is None:
-        spec = load_spec(text, name, loading(options))
-        console.warn(spec.warnings)
-        only = options.collective
-        names = [n for n in spec.collectives if not only or n in only]
-        return list(zip(names, verify_spec(spec, only), strict=False))
-    told, runtime, places = next(iter(options.collective), None), options.runtime, options.multiprocessors
-    return [("", verify_text(text, name, runtime=runtime, multiprocessors=places, collective=told))]
+    """Return the reports on one file, each with the name of its collective if the file has names."""
+    from ..tools.verification import verify_file
+
+    only, runtime, places = tuple(options.collective), options.runtime, options.multiprocessors
+    found = verify_file(text, name, ReadOptions(loading(options), only, None, runtime, places))
+    console.warn(found.warnings)
+    return list(found.named)
 
 
-def _together(texts: Sequence[tuple[str, str]], runtime: str | None) -> Report | None:
-    """Return what holds of the MSCCL-XML files among several as files for one loader; of one, nothing."""
-    from collc.backends.oneccl_xml import is_oneccl
-
-    xml = [(text, name) for text, name in texts if sniff(text) == "xml" and not is_oneccl(text)]
-    if len(xml) < 2:
-        return None
-    from collc.backends.msccl_xml.bundle import Member, check_together
-    from collc.backends.msccl_xml.reader import read as read_algorithm
-
-    members = [Member(name, read_algorithm(text, name)) for text, name in xml]
-    kinds = ", ".join(dict.fromkeys(member.algorithm.coll for member in members))
-    ranks = max(member.algorithm.ngpus for member in members)
-    return Report("msccl-xml", kinds, ranks, tuple(check_together(members, runtime)))
+def _together(texts: Sequence[tuple[str, str]], runtime: str | None) -> Iterator[Report]:
+    """Yield a report for each format with several files, which one runtime would load together."""
+    alike: dict[str, list[tuple[str, str]]] = {}
+    for text, path in texts if len(texts) > 1 else ():
+        alike.setdefault(sniff(text), []).append((text, path))
+    for name, listed in alike.items():
+        if len(listed) > 1 and (report := reader(name).together(listed, runtime)):
+            yield report
 
 
-def _object(name: str, report: Report) -> dict[str, Any]:
-    checks: Sequence[dict[str, Any]] = [{"name": c.name, "ok": c.ok, "detail": c.detail} for c in report.checks]
+def _object(name: str, report: Report) -> dict[str, object]:
+    checks: Sequence[dict[str, object]] = [{"name": c.name, "ok": c.ok, "detail": c.detail} for c in report.checks]
     warnings = [{"code": w.code, "message": w.message} for w in report.warnings]
     return {
         "ok": report.ok, "kind": report.kind, "collective": report.collective, "ranks": report.ranks,

@@ -1,4 +1,4 @@
-"""``collc launch``: run a program that stays as it is on compiled collectives."""
+"""``collc launch``: run an unmodified program on compiled collectives."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
 from collc.ir.diagnostic import CollcError, Diagnostic, error, warning
 
-from ..compilation import load_spec, make_jobs, run_jobs, sniff
-from ..driver import CollectiveResult
-from ..elements import Element, parse_elements
+from ..driver.compilation import make_jobs, run_jobs
+from ..driver.result import CollectiveResult
+from ..reading import load
+from ..reading.base import ReadOptions
+from ..registry.elements import Element, parse_elements
 from .arguments import usage_error
 from .console import Console
 from .inputs import loading, read, settings
@@ -28,18 +30,20 @@ if TYPE_CHECKING:
     from collc.backends.base import Target
     from collc.backends.mpi_c.interpose import Served
     from collc.backends.mpi_c.interpose.report import Report
+    from collc.ir.levels import Executable
+    from collc.ir.spec import Spec
 
-    from ..launching import Plan
+    from ..tools.launching import Plan
 
 __all__ = ["launch"]
 
-#: for whom files are compiled, by the target of -t
+#: target of -t -> kind of program
 _KINDS = {"mpi-c": "mpi", "msccl-xml": "msccl"}
 
 
 def launch(options: SimpleNamespace, console: Console) -> int:
     """Compile, build, set the environment, run the command; return its exit status."""
-    from ..launching import cache_folder, kind_of
+    from ..tools.launching import cache_folder, kind_of
 
     if not options.command:
         raise usage_error("`collc launch` needs a command after `--`", "collc launch FILE.coll -- mpiexec -n 4 ./app")
@@ -57,9 +61,9 @@ def launch(options: SimpleNamespace, console: Console) -> int:
 
 
 def _element(options: SimpleNamespace) -> Element | None:
-    """Return the target that the options name, or nothing where the command decides."""
+    """Return the target of the options, or None if the command decides."""
     if options.target and options.runtime:
-        raise usage_error("-t and --runtime both say for whom to compile", "leave one of them out")
+        raise usage_error("-t and --runtime both name the target", "leave out one of them")
     if options.runtime:
         return next(iter(parse_elements(f"msccl-xml{{runtime={options.runtime}}}", "--runtime")))
     if options.target is None:
@@ -73,7 +77,7 @@ def _element(options: SimpleNamespace) -> Element | None:
 # ---- compiling
 
 
-def _compiled(element: Element, options: SimpleNamespace, console: Console) -> list[CollectiveResult]:
+def _compile(element: Element, options: SimpleNamespace, console: Console) -> list[CollectiveResult]:
     """Compile the collectives of every file, with every value of --each."""
     results = []
     for path in options.files:
@@ -100,16 +104,12 @@ def _choices(options: SimpleNamespace) -> Iterator[dict[str, str]]:
         yield {**dict(options.D), **dict(zip(names, values, strict=True))}
 
 
-def _loaded(text: str, name: str, options: SimpleNamespace, params: dict[str, str]) -> Any:
-    if sniff(text) == "ir":
-        from ..compilation import read_ir
-
-        return read_ir(text, name)
-    return load_spec(text, name, attrs.evolve(loading(options), params=params)), None
+def _loaded(text: str, name: str, options: SimpleNamespace, params: dict[str, str]) -> tuple[Spec, Executable | None]:
+    return load(text, name, "launch", ReadOptions(attrs.evolve(loading(options), params=params)))
 
 
 def _prepared(target: Target) -> Target:
-    """Return the target as it serves programs; a function's name is of no use there."""
+    """Return the target for a preloaded library, without a function name."""
     from collc.backends.mpi_c import MpiC
 
     return attrs.evolve(target, interpose=True, function=None) if isinstance(target, MpiC) else target
@@ -122,13 +122,13 @@ def _run_mpi(element: Element, cache: Path, options: SimpleNamespace, console: C
     from collc.backends.mpi_c.installed import choose
     from collc.backends.mpi_c.interpose.report import read_report
 
-    from .. import launching
+    from ..tools import launching
 
     command = list(options.command)
     mpi = choose(options.mpi) if options.mpi else launching.mpi_of(command[0], os.environ)
-    results = _compiled(element, options, console)
+    results = _compile(element, options, console)
     served = _served(results)
-    console.warn(_unequal(results))
+    console.warn(_unequal_sums(results))
     console.say(f"MPI: {mpi}, {mpi.folder}")
     for one in served:
         console.say(f"serves {one}")
@@ -144,16 +144,16 @@ def _run_mpi(element: Element, cache: Path, options: SimpleNamespace, console: C
         if options.dry_run:
             return _show(launching.preloaded(command, mpi, shared, {}), console)
         status = _run(plan, options, console)
-        heard = read_report(report.read_text(encoding="utf-8", errors="replace"))
+        report_of_ranks = read_report(report.read_text(encoding="utf-8", errors="replace"))
     if options.stats:
-        console.err(heard.table())
-    if status == 0 or heard.ranks:
-        console.warn(_judged(heard, served))
+        console.err(report_of_ranks.table())
+    if status == 0 or report_of_ranks.ranks:
+        console.warn(_no_calls_served(report_of_ranks, served))
     return status
 
 
 def _served(results: Sequence[CollectiveResult]) -> list[Served]:
-    """Return every collective as a function of the library, several algorithms as one."""
+    """Return one function of the library per collective, which may hold several algorithms."""
     from collc.backends.mpi_c import MpiC
     from collc.backends.mpi_c.interpose import Served, require_distinct
     from collc.backends.mpi_c.source import Function
@@ -169,57 +169,58 @@ def _served(results: Sequence[CollectiveResult]) -> list[Served]:
     return found
 
 
-def _unequal(results: Sequence[CollectiveResult]) -> list[Diagnostic]:
-    """Return warnings for allreduces whose ranks may end with different bits."""
+def _unequal_sums(results: Sequence[CollectiveResult]) -> list[Diagnostic]:
+    """Return a warning for each allreduce after which ranks may hold different bits."""
     found = []
     for result in (one for each in results for one in each.each):
         collective = result.request.problem.collective
         if collective.kind != "allreduce" or result.schedule is None:
             continue
         if result.plain_cost.same_everywhere is False:
-            text = f"ranks may end `{result.name}` with sums that differ in their last bits"
-            note = "each rank adds in an order of its own; programs that compare such results of ranks may notice"
+            text = f"after `{result.name}`, sums may differ between ranks in their last bits"
+            note = "each rank adds in its own order; a program that compares results of ranks may notice"
             found.append(warning("C0084", text, span=result.request.span, notes=[note]))
     return found
 
 
-def _judged(heard: Report, served: Sequence[Served]) -> list[Diagnostic]:
-    """Return a warning where the library did nothing, with what is known of the reason."""
+def _no_calls_served(report: Report, served: Sequence[Served]) -> list[Diagnostic]:
+    """Return a warning with the known reasons if the library served no call."""
     from collc.backends.mpi_c.interpose.report import OTHER_SIZE
 
-    if not heard.ranks:
+    if not report.ranks:
         notes = [
-            "no process that ended called MPI with the library in it: the program uses no MPI, has it linked "
-            "statically, or ran on other hosts, which cannot reach this one's temporary folder"
+            "no finished process called MPI with the library: the program uses no MPI, links it statically, "
+            "or ran on other hosts that cannot reach the temporary folder of this one"
         ]
-        return [warning("C0082", "nothing was heard from the library", notes=notes)]
-    if heard.refused == heard.ranks:
-        notes = ["see its message above", "name the MPI that the program runs on: --mpi DIR"]
+        return [warning("C0082", "the preloaded library reported nothing", notes=notes)]
+    if report.refused == report.ranks:
+        notes = ["see its message above", "name the MPI of the program: --mpi DIR"]
         return [warning("C0087", "the library refused the program's MPI", notes=notes)]
-    if heard.served:
+    if report.served:
         return []
     notes = []
-    for reason, number in heard.reasons():
-        seen = f" ({', '.join(map(str, heard.sizes))} ranks)" if reason == OTHER_SIZE else ""
+    for reason, number in report.reasons():
+        seen = f" ({', '.join(map(str, report.sizes))} ranks)" if reason == OTHER_SIZE else ""
         notes.append(f"{number} calls: {reason}{seen}")
-    notes += [f"served is {one}" for one in served[:8]]
-    if not heard.reasons():
-        notes.insert(0, "the program made no call of a blocking collective that the library knows")
-    return [warning("C0083", "no call was served, all went to the MPI", notes=notes)]
+    notes += [f"the library serves {one}" for one in served[:8]]
+    if not report.reasons():
+        notes.insert(0, "the program called no blocking collective that the library knows")
+    message = "no collective call used a compiled schedule; the MPI library executed all of them"
+    return [warning("C0083", message, notes=notes)]
 
 
 # ---- PyTorch, MSCCL
 
 
 def _run_torch(options: SimpleNamespace, console: Console) -> int:
-    from .. import launching
+    from ..tools import launching
 
     if len(options.files) != 1 or options.each:
         raise error(
-            "C0088", "a PyTorch program takes one specification, with one value of every parameter",
+            "C0088", "a PyTorch program takes one specification, with one value for every parameter",
             hint="compile several sizes from one file, with one collective for each", exit_status=2,
         )  # fmt: skip
-    _compiled(Element("ir"), options, console)  # mistakes are shown here, not by every rank
+    _compile(Element("ir"), options, console)  # shows mistakes once, not on every rank
     variables = {"COLLC_SPEC": os.path.abspath(options.files[0])}
     if options.D:
         variables["COLLC_DEFINES"] = json.dumps(dict(options.D))
@@ -236,26 +237,26 @@ def _run_msccl(element: Element, cache: Path, options: SimpleNamespace, console:
     from collc.backends.msccl_xml.loading import environment
     from collc.backends.msccl_xml.reader import read as read_algorithm
 
-    from .. import launching
-    from ..naming import name_files
+    from ..files.naming import name_files
+    from ..tools import launching
 
-    results = _compiled(element, options, console)
-    emitted = [(r.name, target, made) for r in results for target, made in r.emitted]
-    runtime = str(getattr(emitted[0][1], "runtime", "")) if emitted else ""
+    results = _compile(element, options, console)
+    emitted = [(r.name, target, artifacts) for r in results for target, artifacts in r.emitted]
+    runtime = emitted[0][1].reader or "" if emitted else ""
     files = [(file.path, file.artifact.text) for file in name_files(emitted, "", "/")]
     places = launching.keep_files([(os.path.basename(path), text) for path, text in files], cache)
     members = [
         Member(str(place), read_algorithm(text, str(place))) for place, (_, text) in zip(places, files, strict=True)
     ]
-    wrong = [
+    conflicts = [
         Diagnostic({"windows": "C0650", "names": "C0651", "number": "C0652"}[check.name], check.detail)
         for check in check_together(members, runtime) if not check.ok
     ]  # fmt: skip
-    if wrong:
-        raise CollcError(wrong)
-    made = environment(members, runtime)
-    variables = [(name, value) for name, value, _ in made.variables if name not in os.environ or name != "NCCL_DEBUG"]
-    for pattern, meaning in made.proofs:
+    if conflicts:
+        raise CollcError(conflicts)
+    needed = environment(members, runtime)
+    variables = [(name, value) for name, value, _ in needed.variables if name not in os.environ or name != "NCCL_DEBUG"]
+    for pattern, meaning in needed.proofs:
         console.say(f"look for `{pattern}`: {meaning}")
     plan = launching.Plan(tuple(options.command), tuple(variables))
     return _show(plan, console) if options.dry_run else _run(plan, options, console)
@@ -265,17 +266,17 @@ def _run_msccl(element: Element, cache: Path, options: SimpleNamespace, console:
 
 
 def _show(plan: Plan, console: Console) -> int:
-    """Print what would be run, as a line for a shell."""
+    """Print the command as a line for a shell."""
     words = [f"{name}={value}" for name, value in plan.variables]
     console.out(shlex.join(["env", *words, *plan.command] if words else plan.command) + "\n")
     return 0
 
 
 def _run(plan: Plan, options: SimpleNamespace, console: Console) -> int:
-    from ..launching import GRACE_SECONDS, run_command
+    from ..tools.launching import GRACE_SECONDS, run_command
 
     console.say(shlex.join(plan.command))
-    console.signals.grace = GRACE_SECONDS + 1  # a command that ends in an orderly way may take a while
+    console.signals.grace = GRACE_SECONDS + 1  # an orderly end may take a while
     status = run_command(plan, os.environ, options.timeout)
     if status != 0 and not console.errors_only:
         how = f"was ended by signal {status - 128}" if status > 128 else f"ended with status {status}"

@@ -1,19 +1,25 @@
-"""``collc targets``, ``passes``, ``topologies``, ``schedulers``: names from the registries, which load nothing."""
+"""``collc targets``, ``passes``, ``topologies``, ``schedulers``, ``formats``: names of tables, which load nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from collc.backends import TARGETS
 from collc.passes import PASSES, SCHEDULERS
 
+from ..reading import FORMATS
 from .arguments import usage_error
 from .console import Console
 from .table import table
 
-__all__ = ["passes", "schedulers", "targets", "topologies"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..registry.options import OptionHelp
+
+__all__ = ["formats", "passes", "schedulers", "targets", "topologies"]
 
 
 def targets(options: SimpleNamespace, console: Console) -> int:
@@ -36,24 +42,41 @@ def passes(options: SimpleNamespace, console: Console) -> int:
 
 def schedulers(options: SimpleNamespace, console: Console) -> int:
     """List the schedulers, or the options of one: those of the pass that synthesizes."""
-    names = {name: entry[1] for name, entry in SCHEDULERS.items()}
+    names = {name: one.summary for name, one in SCHEDULERS.items()}
     if options.files:
         name = _known(options.files[0], names, "scheduler")
-        described = _auto() if name == "auto" else _described(SCHEDULERS[name][0], "pass")
-        return _one("scheduler", name, names[name], described, options, console)
+        one = SCHEDULERS[name]
+        described = _described(name, "pass") if name in PASSES else _auto()
+        more = {"collectives": list(one.collectives), "networks": one.networks}
+        return _one("scheduler", name, names[name], described, options, console, more)
     return _all("schedulers", names, options, console)
+
+
+def formats(options: SimpleNamespace, console: Console) -> int:
+    """List the formats of files that verbs read, or the verbs of one."""
+    names = {name: one.summary for name, one in FORMATS.items()}
+    if not options.files:
+        return _all("formats", names, options, console)
+    name = _known(options.files[0], names, "format")
+    verbs = list(FORMATS[name].verbs)
+    if options.json:
+        console.json({"name": name, "summary": names[name], "verbs": verbs})
+    else:
+        console.out(f"{name}: {names[name]}\n\nread by: {', '.join(f'collc {verb}' for verb in verbs)}\n")
+    return 0
 
 
 def topologies(options: SimpleNamespace, console: Console) -> int:
     """List the graph families and the operators on topologies with their parameters, or one of them."""
-    from collc.frontends.coll import FAMILIES, OPERATORS
+    from collc.frontends.coll import FAMILIES, OPERATORS, brought
 
+    families = {**FAMILIES, **brought()}
     if options.files:
-        both = {**FAMILIES, **OPERATORS}
+        both = {**families, **OPERATORS}
         name = _known(options.files[0], both, "graph family")
         groups, more = {"topologies": {name: both[name]}}, _more(name) if name in FAMILIES else {}
     else:
-        groups, more = {"topologies": FAMILIES, "operators": OPERATORS}, {}
+        groups, more = {"topologies": families, "operators": OPERATORS}, {}
     if options.json:
         listed = {
             title: [{"name": n, "signature": s, "summary": text} for n, (s, text) in known.items()]
@@ -75,26 +98,28 @@ def _more(name: str) -> dict[str, list[str]]:
     return details(name)
 
 
-def _known(name: str, names: Mapping[str, Any], what: str) -> str:
+def _known(name: str, names: Iterable[str], what: str) -> str:
     """Return ``name`` if it is one of ``names``, else raise the error of its kind."""
     if name in names:
         return name
     from collc.ir.diagnostic import nearest
 
     code = {"target": "C0007", "pass": "C0008", "scheduler": "C0015"}.get(what, "C0001")
-    raise usage_error(f"there is no {what} `{name}`", nearest(name, names) or f"known: {', '.join(names)}", code)
+    renamed = PASSES.hint(name) if what == "pass" and name in PASSES.renamed else None
+    hint = renamed or nearest(name, names) or f"known: {', '.join(names)}"
+    raise usage_error(f"there is no {what} `{name}`", hint, code)
 
 
-def _described(name: str, what: str) -> Sequence[Any]:
-    from ..options import describe
-    from ..registry import pass_class, target_class
+def _described(name: str, what: str) -> Sequence[OptionHelp]:
+    from ..registry.classes import pass_class, target_class
+    from ..registry.options import describe
 
     return describe(target_class(name) if what == "target" else pass_class(name))
 
 
-def _auto() -> Sequence[Any]:
+def _auto() -> Sequence[OptionHelp]:
     """Return the options of the one scheduler that is no pass."""
-    from ..options import describe
+    from ..registry.options import describe
     from ..selection import Auto
 
     return describe(Auto)
@@ -109,16 +134,20 @@ def _all(key: str, names: Mapping[str, str], options: SimpleNamespace, console: 
 
 
 def _one(
-    what: str, name: str, summary: str, described: Sequence[Any], options: SimpleNamespace, console: Console
-) -> int:
+    what: str, name: str, summary: str, described: Sequence[OptionHelp], options: SimpleNamespace, console: Console,
+    more: Mapping[str, str | Sequence[str]] | None = None,
+) -> int:  # fmt: skip
+    """Print one of a kind with its options, and what else is known of it (``more``)."""
     if options.json:
         listed = [{"name": o.name, "type": o.kind, "default": o.default, "help": o.help} for o in described]
-        console.json({"name": name, "summary": summary, "options": listed})
+        console.json({"name": name, "summary": summary, "options": listed, **(more or {})})
         return 0
     rows = [
         (o.name, o.kind, f"default {o.default}" if o.default != "required" else "required", o.help) for o in described
     ]
     text = f"{name}: {summary}\n"
+    for key, value in (more or {}).items():
+        text += f"{key}: {value if isinstance(value, str) else ', '.join(value)}\n"
     text += f"\noptions:\n{table(rows, indent='  ')}" if rows else f"\nThis {what} has no options.\n"
     console.out(text)
     return 0

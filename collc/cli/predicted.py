@@ -1,4 +1,4 @@
-"""What the cost model says of the calls of a run, where the links have numbers."""
+"""Predictions of the cost model for the calls of a run, for links with bandwidths."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from fractions import Fraction
 import attrs
 
 from collc.backends.measured import Row
-from collc.ir.cost import Cost, predicted_time, seconds_per_unit
+from collc.ir.costs.cost import Cost, predicted_time, seconds_per_unit
 from collc.ir.topology import Topology
 
-from ..driver import CollectiveResult
+from ..driver.result import CollectiveResult
 
 __all__ = ["Model", "with_model"]
 
 
 @attrs.frozen
 class _Part:
-    """One algorithm: what it costs, for sizes from ``low`` on."""
+    """One algorithm: its cost, for sizes (bytes) from ``low`` on."""
 
     low: int
     cost: Cost
@@ -26,7 +26,7 @@ class _Part:
 
 @attrs.frozen
 class Model:
-    """The predictions for one collective: the algorithm of each size, and what its links are.
+    """The predictions for one collective: the algorithm of each size, and its links.
 
     ``alpha`` is the latency of a step (seconds; nothing: the links' own, which are 0 where they have none), ``rate``
     the bytes per second of a unit of the topology's bandwidth (for links in B/s: how fast they are here).
@@ -44,7 +44,7 @@ class Model:
         bandwidth: Fraction | None = None,
         widest: Fraction | None = None,
     ) -> Model | None:
-        """Return the model for a result, or nothing where it has no schedule or its links have no bandwidth.
+        """Return the model for a result; None without a schedule or without bandwidths of links.
 
         ``bandwidth`` is B, the total bandwidth out of a node, as predictions take it (bytes per second; of a link unit
         where nodes differ); ``widest`` that of the widest link, to which others are scaled.
@@ -71,14 +71,14 @@ class Model:
         cost = next((part.cost for part in reversed(self.parts) if part.low <= size), self.parts[0].cost)
         alpha = Fraction(0) if self.alpha is None and not cost.timed else self.alpha
         assert self.rate is not None
-        # The model counts in units: what takes a second at one byte a second and unit takes 1 / rate here.
+        # The model counts in units of bandwidth: one second at one byte a second and unit is 1 / rate here.
         scaled = Fraction(size) / self.rate
         time = predicted_time(cost, scaled, alpha, _unit(cost))  # type: ignore[arg-type]
         return float(time), float(cost.bound.value * scaled)
 
 
 def _unit(cost: Cost) -> Fraction | None:
-    """Return the bandwidth out of a node with which a byte takes its time over links of one byte a second and unit."""
+    """Return the bandwidth out of a node for links of one byte a second and unit."""
     return None if cost.unit == "B/s" else Fraction(cost.node_bandwidth or 1)
 
 
@@ -87,11 +87,11 @@ def _widest(topology: Topology) -> Fraction:
 
 
 def with_model(rows: Sequence[Row], model: Model | None) -> tuple[Row, ...]:
-    """Return rows with what the model says of each."""
+    """Return rows with the prediction for each."""
     if model is None:
         return tuple(rows)
-    made = []
+    predicted = []
     for row in rows:
         time, bound = model.at(row.bytes)
-        made.append(attrs.evolve(row, model=time, bound=bound))
-    return tuple(made)
+        predicted.append(attrs.evolve(row, model=time, bound=bound))
+    return tuple(predicted)

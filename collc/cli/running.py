@@ -6,13 +6,13 @@ import contextlib
 import os
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from collc.ir.diagnostic import error, nearest
+from collc.ir.diagnostic import nearest
 
-from ..compilation import sniff
-from ..elements import Element, parse_elements
-from ..files import STDIN, Output, write_all
+from ..files.texts import STDIN, Output, write_all
+from ..reading import FORMATS, sniff
+from ..registry.elements import Element, parse_elements
 from .arguments import usage_error
 from .console import Console
 from .inputs import read
@@ -20,21 +20,21 @@ from .inputs import read
 if TYPE_CHECKING:
     from collc.backends.measured import RunResult
 
-__all__ = ["require_ranks", "run"]
+__all__ = ["run"]
 
-#: what can be run, and the options that are for the other one
+#: target -> the options that belong to the other one
 _TARGETS = {"mpi-c": ("oneccl",), "oneccl-xml": ("mpi", "mpi_env", "testbed", "delay")}
 
 
 def run(options: SimpleNamespace, console: Console) -> int:
-    """Compile every collective, run it, print what each call took; return 0 where every element was right."""
+    """Compile every collective, run it, print the times of its calls; return 0 if every element was right."""
     text, name = read(options.files[0], console)
     target = _target(options, text)
     _require_fitting(options, target.name)
     with _environment(options.mpi_env):
         results = _results(target, text, name, options, console)
     _show(results, options, console)
-    # One diagnostic for every wrong case; the table above has them too.
+    # One diagnostic for every wrong case, which the table shows too.
     for result in results:
         result.require()
     return 0
@@ -50,33 +50,18 @@ def _results(target: Element, text: str, name: str, options: SimpleNamespace, co
     return run_oneccl(target, text, name, options, console)
 
 
-def require_ranks(options: SimpleNamespace, name: str, ranks: int) -> None:
-    """Raise C0765 where ``--ranks`` says another number than a collective has."""
-    if options.ranks is not None and options.ranks != ranks:
-        hint = "compile it for that many ranks, or leave `--ranks` out"
-        raise error("C0765", f"`{name}` is for {ranks} ranks, and {options.ranks} were asked for", hint=hint)
-
-
 def _target(options: SimpleNamespace, text: str) -> Element:
-    """Return what to run: what ``-t`` says, else what an oneCCL-XML file is for, else MPI-C."""
+    """Return the target of ``-t``, else the default of the file's format."""
     if options.target is None:
-        return Element("oneccl-xml" if sniff(text) == "xml" and _is_oneccl(text) else "mpi-c")
-    wanted = parse_elements(options.target, "-t")
+        return Element(FORMATS[sniff(text)].runs)
+    elements = parse_elements(options.target, "-t")
     known = ", ".join(_TARGETS)
-    if len(wanted) != 1 or wanted[0].name not in _TARGETS:
-        found = wanted[0].name if len(wanted) == 1 else options.target
+    if len(elements) != 1 or elements[0].name not in _TARGETS:
+        found = elements[0].name if len(elements) == 1 else options.target
         raise usage_error(f"`collc run` runs {known}, found `{found}`", nearest(found, _TARGETS))
-    if wanted[0].name == "mpi-c" and wanted[0].options:
-        raise usage_error(
-            "`collc run` takes mpi-c without options: what it builds is one program that calls everything"
-        )
-    return wanted[0]
-
-
-def _is_oneccl(text: str) -> bool:
-    from collc.backends.oneccl_xml import is_oneccl
-
-    return is_oneccl(text)
+    if elements[0].name == "mpi-c" and elements[0].options:
+        raise usage_error("`collc run` takes mpi-c without options: it builds one program that calls all collectives")
+    return elements[0]
 
 
 def _require_fitting(options: SimpleNamespace, target: str) -> None:
@@ -91,7 +76,7 @@ def _require_fitting(options: SimpleNamespace, target: str) -> None:
 
 @contextlib.contextmanager
 def _environment(settings: list[tuple[str, str]]) -> Iterator[None]:
-    """Set variables for the programs that are run; what was set is set again at the end."""
+    """Set variables for the programs; restore the old values at the end."""
     before = {name: os.environ.get(name) for name, _ in settings}
     os.environ.update(settings)
     try:
@@ -121,7 +106,7 @@ def _show(results: list[RunResult], options: SimpleNamespace, console: Console) 
         console.out("\n".join(result.table() + "\n" for result in results))
 
 
-def _object(results: list[RunResult]) -> dict[str, Any]:
+def _object(results: list[RunResult]) -> dict[str, object]:
     return {
         "ok": all(result.ok for result in results),
         "ranks": results[0].ranks if results else None,

@@ -12,14 +12,13 @@ import attrs
 
 from collc.ir.program import Program
 
-from ..compilation import Level, make_jobs, run_jobs
-from ..driver import CollectiveResult, Settings
-from ..elements import Element
+from ..driver.compilation import make_jobs, run_jobs
+from ..driver.result import CollectiveResult, Settings
+from ..registry.elements import Element
 from .arguments import usage_error
 from .console import Console
-from .inputs import load_text, settings
+from .inputs import load_text, require_ranks, settings
 from .predicted import Model, with_model
-from .running import require_ranks
 from .watcher import Watcher, time_table
 
 if TYPE_CHECKING:
@@ -27,18 +26,19 @@ if TYPE_CHECKING:
     from collc.backends.mpi_c.selected import Selected
     from collc.backends.mpi_c.toolchain import Mpi
     from collc.ir.collective import Collective
+    from collc.ir.levels import Executable
 
 __all__ = ["run_mpi"]
 
 
 def run_mpi(text: str, name: str, options: SimpleNamespace, console: Console) -> list[RunResult]:
-    """Compile every collective to C, build it, run it; return what was measured.
+    """Compile every collective to C, build it and run it; return the measured rows.
 
-    Raises C0701 to C0709 for what keeps it from running, C0765 for another number of ranks, C0074 without a testbed.
+    Raises C0701 to C0709 if it does not run, C0765 for another number of ranks, C0074 without a testbed.
     """
     from collc.backends.mpi_c.installed import choose
 
-    spec, start = load_text(text, name, options, published=True)
+    spec, start = load_text(text, name, options, "run")
     jobs, _ = make_jobs(spec, (Element("mpi-c"),), options.collective, start)
     for job in jobs:
         require_ranks(options, job.request.name, job.request.problem.collective.num_ranks)
@@ -59,7 +59,7 @@ def run_mpi(text: str, name: str, options: SimpleNamespace, console: Console) ->
 
 @contextlib.contextmanager
 def _place(result: CollectiveResult, mpi: Mpi, options: SimpleNamespace) -> Iterator[tuple[Mpi, Model | None]]:
-    """Give the MPI to run on, this machine's or inside a testbed of the topology, and what its links take."""
+    """Yield the MPI, of this machine or of a testbed of the topology, and the model of its links or None."""
     if not options.testbed:
         yield mpi, Model.of(result, options.alpha, options.bandwidth)
         return
@@ -67,13 +67,13 @@ def _place(result: CollectiveResult, mpi: Mpi, options: SimpleNamespace) -> Iter
 
     topology = result.request.problem.topology
     if topology.num_links == 0:
-        raise usage_error(f"`{result.name}` has no topology to build a testbed of", "run a .coll file")
+        raise usage_error(f"`{result.name}` has no topology for a testbed", "run a .coll file")
     rate, delay = options.testbed[-1], options.delay or Fraction(0)
     with network(topology, rate, delay) as built:
         yield built.mpi(mpi), Model.of(result, Fraction(delay), None, widest=Fraction(rate))
 
 
-def _settings(options: SimpleNamespace, start: Level | None) -> Settings:
+def _settings(options: SimpleNamespace, start: Executable | None) -> Settings:
     """Return what the options say; a program that was read runs as it is arranged unless they say otherwise."""
     chosen = settings(options)
     if isinstance(start, Program) and chosen.recipe.elements is None:
@@ -82,7 +82,7 @@ def _settings(options: SimpleNamespace, start: Level | None) -> Settings:
 
 
 def _programs(result: CollectiveResult) -> list[Program | Selected]:
-    """Return what to run of a collective: its program, or the function of several, and what that would not reach."""
+    """Return the programs of a collective: its only one, or the function of several and those it never calls."""
     from collc.backends.mpi_c.selected import Selected
 
     if not result.algorithms:
@@ -95,31 +95,33 @@ def _programs(result: CollectiveResult) -> list[Program | Selected]:
 def _run(
     program: Program | Selected, mpi: Mpi, model: Model | None, options: SimpleNamespace, console: Console
 ) -> RunResult:
-    """Run one program with the cases that the options name, else with those its collective asks for."""
+    """Run one program with the cases of the options, else with the default cases of its collective."""
     from collc.backends.mpi_c.results import DTYPES, OPS
     from collc.backends.mpi_c.run import run as run_program
 
-    asked = program.collective
-    dtypes = options.dtype or [asked.dtype if asked.dtype in DTYPES else "float32"]
+    collective = program.collective
+    dtypes = options.dtype or [collective.dtype if collective.dtype in DTYPES else "float32"]
     if dtypes == ["all"]:
-        dtypes = [name for name in DTYPES if name != "strided" or not asked.reduces or "user" in (options.op or [])]
-    ops = options.op or [asked.op if asked.op in OPS else "max" if asked.idempotent else "sum"]
+        with_strided = not collective.reduces or "user" in (options.op or [])
+        dtypes = [name for name in DTYPES if name != "strided" or with_strided]
+    ops = options.op or [collective.op if collective.op in OPS else "max" if collective.idempotent else "sum"]
     console.progress(f"{program.name}: building and running on {program.num_ranks} ranks")
+    # Any: named arguments of run_program
     chosen: dict[str, Any] = {"dtypes": dtypes, "ops": ops, "compare": options.compare, "mpi": mpi}
     chosen |= {"timeout": float(options.timeout), "repeats": options.repeat, "warmup": options.warmup}
     if options.place:
         chosen["in_place"] = [place == "in" for place in options.place]
-    counts = _counts(asked, dtypes, options)
+    counts = _counts(collective, dtypes, options)
     if counts:
         chosen["sizes"] = counts
     result = run_program(program, **chosen)
     console.clear_progress()
-    rows = [attrs.evolve(row, name=program.name) for row in result.rows]  # the function's name may be another
+    rows = [attrs.evolve(row, name=program.name) for row in result.rows]  # the name of the function may differ
     return attrs.evolve(result, rows=with_model(rows, model))
 
 
 def _counts(collective: Collective, dtypes: list[str], options: SimpleNamespace) -> list[int]:
-    """Return the count arguments of ``--count``, and of ``--size`` for the widest type; none where neither is given."""
+    """Return the count arguments of ``--count``, and of ``--size`` for the widest type; empty without both."""
     from collc.backends.mpi_c.results import DTYPES, counts_for
 
     counts = list(options.count or [])

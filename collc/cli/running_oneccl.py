@@ -1,4 +1,4 @@
-"""``collc run`` over oneCCL: files of the target ``oneccl-xml``, or anyone's."""
+"""``collc run`` over oneCCL: files of the target ``oneccl-xml``, from any tool."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import attrs
 
 from collc.backends.measured import Row, RunResult
 
-from ..compilation import make_jobs, run_jobs, sniff
-from ..elements import Element
-from ..naming import identifier, stem_of
+from ..driver.compilation import make_jobs, run_jobs
+from ..files.naming import identifier, stem_of
+from ..reading import sniff
+from ..registry.elements import Element
 from .console import Console
-from .inputs import load_text, settings
+from .inputs import load_text, require_ranks, settings
 from .predicted import Model, with_model
-from .running import require_ranks
 from .watcher import Watcher, time_table
 
 if TYPE_CHECKING:
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 __all__ = ["run_oneccl"]
 
-#: elements of the vector in the largest call of a run that names none
+#: elements of the vector in the largest default call
 _LARGE = 100_000
 _WIDTHS = {"8": 1, "16": 2, "32": 4, "64": 8}
 
 
 @attrs.frozen
 class _File:
-    """One file to run: what it says, and what the cost model says of it."""
+    """One file to run, with its cost model or None."""
 
     name: str
     text: str = attrs.field(repr=False)
@@ -44,7 +44,7 @@ class _File:
 
 @attrs.frozen
 class _Cases:
-    """What one file is called with: the same for files that are run together."""
+    """The cases of a file; files with the same cases run together."""
 
     ranks: int
     counts: tuple[int, ...]
@@ -54,7 +54,7 @@ class _Cases:
 
 
 def run_oneccl(target: Element, text: str, name: str, options: SimpleNamespace, console: Console) -> list[RunResult]:
-    """Run files over the oneCCL of this machine, as many processes as ranks; return what was measured.
+    """Run files over the oneCCL of this machine, one process per rank; return the measured rows.
 
     Raises C0752 to C0757 for a file that is not right, before anything is started, C0760 to C0764 for what keeps it
     from running, and C0765 for another number of ranks than asked for.
@@ -67,7 +67,7 @@ def run_oneccl(target: Element, text: str, name: str, options: SimpleNamespace, 
         for cases in _cases(file, options):
             together.setdefault(cases, []).append(file)
     if not together:
-        raise _nothing("no call that the options name is one that the files are for")
+        raise _nothing_to_run("the files are for none of the calls that the options name")
     oneccl = find(options.oneccl)
     console.progress("building the executor")
     program = built(oneccl)
@@ -80,15 +80,15 @@ def run_oneccl(target: Element, text: str, name: str, options: SimpleNamespace, 
 
 
 def _files(target: Element, text: str, name: str, options: SimpleNamespace, console: Console) -> Iterator[_File]:
-    """Yield what to run: the file as it stands where nothing else is asked for, else what each collective becomes."""
-    from collc.backends.oneccl_xml import is_oneccl, load, read
+    """Yield the files to run: the unchanged input if it is oneCCL-XML, else the files of each collective."""
+    from collc.backends.oneccl_xml import load, read
 
-    if sniff(text) == "xml" and is_oneccl(text) and not target.options:
+    if sniff(text) == target.name and not target.options:
         document, _ = load(text, name)
         require_ranks(options, name, len(document.ranks))
         yield _File(identifier(stem_of(name)), text, document)
         return
-    spec, start = load_text(text, name, options, published=True)
+    spec, start = load_text(text, name, options, "run")
     jobs, _ = make_jobs(spec, (target,), options.collective, start)
     for job in jobs:
         require_ranks(options, job.request.name, job.request.problem.collective.num_ranks)
@@ -109,7 +109,7 @@ def _files(target: Element, text: str, name: str, options: SimpleNamespace, cons
 
 
 def _cases(file: _File, options: SimpleNamespace) -> Iterator[_Cases]:
-    """Yield the calls of a file: element types that can be called with the same counts together."""
+    """Yield the cases of a file; element types with the same counts share one."""
     from collc.backends.oneccl_xml.model import DTYPES
 
     document, kind = file.document, file.document.collective
@@ -133,7 +133,7 @@ def _is_for(document: Document, in_place: bool) -> bool:
 
 
 def _counts(document: Document, dtype: str, options: SimpleNamespace) -> tuple[int, ...]:
-    """Return the counts to call with, as far as the file is for such sizes."""
+    """Return the counts of the calls that the file is for."""
     unit = _unit(document, dtype)
     counts = list(options.count or [])
     counts += [size // unit for size in options.size or []]
@@ -155,7 +155,7 @@ def _width(dtype: str) -> int:
     return next((size for bits, size in _WIDTHS.items() if dtype.endswith(bits)), 1)
 
 
-def _nothing(what: str) -> Exception:
+def _nothing_to_run(what: str) -> Exception:
     from collc.ir.diagnostic import error
 
     return error("C0764", f"nothing to run: {what}", exit_status=2)
@@ -188,5 +188,5 @@ def _rows(program: Path, cases: _Cases, files: list[_File], options: SimpleNames
 
 def _result(oneccl: OneCcl, ranks: int, rows: list[Row], files: list[_File]) -> RunResult:
     models = {file.name: file.model for file in files}
-    made = tuple(one for row in rows for one in with_model([row], models[row.name]))
-    return RunResult(oneccl, ranks, made, "C0763")
+    predicted = tuple(one for row in rows for one in with_model([row], models[row.name]))
+    return RunResult(oneccl, ranks, predicted, "C0763")

@@ -44,6 +44,7 @@ class Signals:
 
     def __init__(self, last_words: Callable[[], None] = lambda: None) -> None:
         self.pending: int | None = None
+        self.raises = True  # until the handlers are given back: nothing interrupts that halfway
         self.grace, self.last_words = GRACE_SECONDS, last_words
 
     @contextlib.contextmanager
@@ -56,21 +57,24 @@ class Signals:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        wanted = [n for n in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", None)) if n is not None]
+        numbers = [n for n in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", None)) if n is not None]
         usual = (signal.SIG_DFL, signal.default_int_handler)
-        before = {n: signal.getsignal(n) for n in wanted if signal.getsignal(n) in usual}
+        before = {n: signal.getsignal(n) for n in numbers if signal.getsignal(n) in usual}
         if alone and os.name == "posix":
             self._guard(before)
         shown = sys.unraisablehook
-        sys.unraisablehook = partial(_unless_terminated, shown)
-        for number in before:
-            signal.signal(number, self._arrived)
         try:
+            sys.unraisablehook = partial(_unless_terminated, shown)
+            for number in before:
+                signal.signal(number, self._arrived)
             yield
         finally:
-            sys.unraisablehook = shown
+            self.raises, earlier = False, self.pending
             for number, handler in before.items():
                 signal.signal(number, signal.SIG_IGN if alone else handler)
+            sys.unraisablehook = shown
+            if self.pending is not None and earlier is None and not alone:
+                signal.raise_signal(self.pending)
 
     def check(self) -> None:
         """Raise Terminated if a signal has arrived, whatever became of the exception it raised."""
@@ -80,7 +84,8 @@ class Signals:
     def _arrived(self, number: int, frame: FrameType | None) -> None:
         if self.pending is None:
             self.pending = number
-            raise Terminated(number)
+            if self.raises:
+                raise Terminated(number)
 
     # ---- the thread that guards
 
@@ -89,25 +94,25 @@ class Signals:
         hears, tells = os.pipe()
         os.set_blocking(tells, False)
         signal.set_wakeup_fd(tells, warn_on_full_buffer=False)
-        wanted = {int(number) for number in numbers}
-        threading.Thread(target=self._listen, args=(hears, wanted), name="signals", daemon=True).start()
+        watched = {int(number) for number in numbers}
+        threading.Thread(target=self._listen, args=(hears, watched), name="signals", daemon=True).start()
 
-    def _listen(self, hears: int, wanted: set[int]) -> None:
-        number = next(n for n in iter(lambda: os.read(hears, 1)[0], None) if n in wanted)
+    def _listen(self, hears: int, watched: set[int]) -> None:
+        number = next(n for n in iter(lambda: os.read(hears, 1)[0], None) if n in watched)
         first = time.monotonic()
         while (left := first + self.grace - time.monotonic()) > 0:
             ready, _, _ = select.select([hears], [], [], min(left, 0.1))
-            again = bool(ready) and os.read(hears, 1)[0] in wanted
+            again = bool(ready) and os.read(hears, 1)[0] in watched
             if again and time.monotonic() - first > _SAME_SECONDS:
                 break
         self._end(number)
 
     def _end(self, number: int) -> None:
         """End the process from here, with nothing left behind: the main thread has not come back."""
-        from ..children import end_children
+        from ..processes.children import end_children
 
         # Not imported here, lest this thread wait for an import: without the module nothing was written.
-        if (files := sys.modules.get("collc.files")) is not None:
+        if (files := sys.modules.get("collc.files.texts")) is not None:
             files.discard_temporaries()
         end_children()
         words = threading.Thread(target=self.last_words, daemon=True)  # a terminal may be stopped

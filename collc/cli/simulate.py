@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -16,10 +16,10 @@ from collc.ir.schedule import Forest, Schedule
 from collc.ir.spec import Problem
 from collc.ir.topology import Topology
 
-from ..compilation import Job, make_jobs, run_jobs
-from ..files import Output, check_writable, write_all
-from ..pipeline import plan
-from ..quantities import show_size, show_time
+from ..driver.compilation import Job, make_jobs, run_jobs
+from ..driver.pipeline import plan
+from ..files.texts import Output, check_writable, write_all
+from ..messages.quantities import show_size, show_size_about, show_time
 from .console import Console
 from .inputs import load, settings
 from .table import table
@@ -27,25 +27,27 @@ from .watcher import Watcher, time_table
 
 if TYPE_CHECKING:
     from collc.backends.simulator import Crossover, Simulation, Traffic
-    from collc.ir.messages import Messages
+    from collc.backends.simulator import Level as Simulable
+    from collc.ir.costs.messages import Messages
 
-    from ..driver import CollectiveResult
+    from ..driver.result import CollectiveResult, Settings
 
 __all__ = ["simulate"]
 
-#: Sizes where neither the command line nor the file names one; the points of a curve.
+#: Sizes (bytes) if neither the command line nor the file names one.
 DEFAULT_SIZES = (1 << 10, 1 << 20, 1 << 30)
-#: Numbers of pieces of which `--pieces=best` takes the fastest.
-CUTS = tuple(1 << power for power in range(13))
-#: Ranks up to which schedules are written out and executed before they are simulated, whatever their scheduler.
-WRITTEN_OUT = 256
+#: Numbers of pieces that `--pieces=best` compares.
+PIECES = tuple(1 << power for power in range(13))
+#: Up to this number of ranks, every schedule is written out and executed before it is simulated.
+MAX_EXPANDED_RANKS = 256
 
+#: Sizes (bytes) of the points of a curve.
 CURVE_SIZES = tuple(1 << power for power in range(5, 30))
 
 
 @attrs.frozen(eq=False)
 class _Entry:
-    """One collective: its name, what was simulated, and at which sizes (bytes)."""
+    """One collective: its name, its simulation, and the sizes to print (bytes)."""
 
     name: str
     simulation: Simulation
@@ -54,14 +56,14 @@ class _Entry:
 
 def simulate(options: SimpleNamespace, console: Console) -> int:
     """Print how long the schedule of every collective takes on the links; write pictures; return the exit status."""
-    spec, start = load(options, console, published=True)
+    spec, start = load(options, console, "simulate")
     jobs, _ = make_jobs(spec, (), options.collective, start)
     jobs = [Job(job.request, (), job.start) for job in jobs]
     _check(options, jobs, spec.files)
     network = _network(options)
     console.warn(spec.warnings)
     if isinstance(start, Program):
-        levels = {jobs[0].request.name: _program(start, network, options)}
+        levels: dict[str, Simulable] = {jobs[0].request.name: _program(start, network, options)}
     else:
         levels = _levels(jobs, options, console)
     console.progress("simulating")
@@ -75,7 +77,7 @@ def simulate(options: SimpleNamespace, console: Console) -> int:
 
 
 def _check(options: SimpleNamespace, jobs: Sequence[Job], inputs: Sequence[str]) -> None:
-    """Raise what is wrong with the options before anything is compiled."""
+    """Raise C0042, C0043 or C0060 for wrong options before anything is compiled."""
     if options.trace and len(jobs) > 1:
         names = ", ".join(job.request.name for job in jobs)
         raise error(
@@ -85,20 +87,20 @@ def _check(options: SimpleNamespace, jobs: Sequence[Job], inputs: Sequence[str])
             exit_status=2,
         )
     if options.trace and options.run_ahead:
-        message = "a trace shows steps one after the other, but with `--run-ahead` ranks do not wait for them"
-        raise error("C0060", message, hint="leave `--run-ahead` or `--trace` out", exit_status=2)
+        message = "a trace shows steps one after the other, but `--run-ahead` overlaps them"
+        raise error("C0060", message, hint="leave out `--run-ahead` or `--trace`", exit_status=2)
     if options.svg and options.size and len(set(options.size) - {0}) < 2:
         raise error(
             "C0042",
-            f"a curve takes two sizes or more, found {', '.join(show_size(size) for size in options.size)}",
-            hint="name several, or leave --size out for 32 B to 512 MiB",
+            f"a curve needs at least two sizes, found {', '.join(show_size(size) for size in options.size)}",
+            hint="name several sizes, or leave out --size for 32 B to 512 MiB",
             exit_status=2,
         )
     check_writable([path for path in (options.trace, options.svg) if path], inputs)
 
 
 def _network(options: SimpleNamespace) -> Topology | None:
-    """Return the topology that ``--network`` writes, if it is given."""
+    """Return the topology of ``--network``, or None without the option."""
     if not options.network:
         return None
     from collc.frontends import coll
@@ -107,56 +109,61 @@ def _network(options: SimpleNamespace) -> Topology | None:
 
 
 def _program(program: Program, network: Topology | None, options: SimpleNamespace) -> Traffic:
-    """Return what a program sends, over the network named or, where none is, links from every rank to every other."""
+    """Return the traffic of a program over ``network``; without one, every rank has a link to every other."""
     from collc.backends.simulator import program_traffic
     from collc.frontends import coll
     from collc.ir.verify import verify
 
     if options.verify != "off":
         verify(program).require()
-    if network is None or network.num_ranks != program.num_ranks:  # of another size: refused later
+    if network is None or network.num_ranks != program.num_ranks:  # the simulator refuses another size later
         network = coll.topology(f"complete({program.num_ranks})", node_limit=options.node_limit)
     return program_traffic(program, network)
 
 
-def _exact(options: SimpleNamespace) -> Any:
-    """Return settings that stop at the schedule, before it is cut in chunks unless ``-p`` says so."""
+def _exact(options: SimpleNamespace) -> Settings:
+    """Return settings that stop at the schedule; only ``-p`` can cut it into chunks."""
     chosen = settings(options, Schedule)
     if chosen.recipe.elements is None:
         chosen = attrs.evolve(chosen, recipe=attrs.evolve(chosen.recipe, elements=()))
     return chosen
 
 
-def _levels(jobs: Sequence[Job], options: SimpleNamespace, console: Console) -> dict[str, Any]:
-    """Return what every collective sends, by name: its schedule, or where that is too large, its messages alone."""
-    found: dict[str, Any] = {job.request.name: _messages(job, options) for job in jobs}
+def _levels(jobs: Sequence[Job], options: SimpleNamespace, console: Console) -> dict[str, Simulable]:
+    """Return by name the schedule of every collective, or only its messages if the schedule is too large."""
+    found: dict[str, Messages | None] = {job.request.name: _messages(job, options) for job in jobs}
     watcher = Watcher(options, console)
     results = run_jobs([job for job in jobs if found[job.request.name] is None], _exact(options), observer=watcher)
     watcher.ends()
     if options.time_passes:
         console.err(time_table(results))
     compiled = {result.name: {_name(one): one.schedule for one in result.each} for result in results}
-    return {label: level for name, sent in found.items() for label, level in compiled.get(name, {name: sent}).items()}
+    levels: dict[str, Simulable] = {}
+    for name, sent in found.items():
+        for label, level in compiled.get(name, {name: sent}).items():
+            assert level is not None, "a collective without messages of its own was compiled to a schedule"
+            levels[label] = level
+    return levels
 
 
 def _name(result: CollectiveResult) -> str:
-    """Return a collective's name, with its sizes where it is one algorithm of several."""
+    """Return a collective's name, followed by its sizes if it is one algorithm of several."""
     return result.name if result.window is None else f"{result.name}-{result.window.label}"
 
 
 def _messages(job: Job, options: SimpleNamespace) -> Messages | None:
-    """Return the messages of a large collective whose scheduler knows them without its transfers; else nothing."""
+    """Return the messages of a large collective whose scheduler knows them without its transfers, else None."""
     request = job.request
-    if job.start is not None or options.passes is not None or request.problem.collective.num_ranks <= WRITTEN_OUT:
+    is_small = request.problem.collective.num_ranks <= MAX_EXPANDED_RANKS
+    if job.start is not None or options.passes is not None or is_small:
         return None
     if request.schedule.scheduler == "auto":
         return None
     chain = plan(_exact(options).recipe, request.schedule, None, start=Problem, until=Schedule).passes
-    messages = getattr(chain[0], "messages", None) if len(chain) == 1 else None
-    return None if messages is None else messages(request.problem)
+    return chain[0].messages(request.problem) if len(chain) == 1 else None
 
 
-def _entry(name: str, level: Any, network: Topology | None, options: SimpleNamespace) -> _Entry:
+def _entry(name: str, level: Simulable, network: Topology | None, options: SimpleNamespace) -> _Entry:
     from collc.backends import simulator
 
     if network is not None and network.num_ranks != level.topology.num_ranks:
@@ -177,11 +184,11 @@ def _entry(name: str, level: Any, network: Topology | None, options: SimpleNames
     )  # fmt: skip
     simulation = one(level)
     if isinstance(level, Forest) and options.pieces is not None:
-        cuts = CUTS if options.pieces == "best" else (options.pieces,)
-        simulation, *others = (one(simulator.forest_traffic(level, pieces)) for pieces in cuts)
+        counts = PIECES if options.pieces == "best" else (options.pieces,)
+        simulation, *others = (one(simulator.forest_traffic(level, pieces)) for pieces in counts)
         simulation = attrs.evolve(simulation, others=tuple(others))
-    asked = level.collective.size
-    sizes = options.size or (CURVE_SIZES if options.svg else [asked] if asked is not None else DEFAULT_SIZES)
+    own_size = level.collective.size
+    sizes = options.size or (CURVE_SIZES if options.svg else [own_size] if own_size is not None else DEFAULT_SIZES)
     return _Entry(name, simulation, tuple(sizes))
 
 
@@ -193,7 +200,7 @@ def _write_pictures(entries: Sequence[_Entry], options: SimpleNamespace, console
     if options.trace:
         outputs.append(Output(options.trace, _trace(entries[0], options)))
     if options.svg:
-        from ..curves import Curve, goodput_svg
+        from ..pictures.goodput import Curve, goodput_svg
 
         curves = [Curve(e.name, e.simulation.traffic.scheduler, e.simulation) for e in entries]
         outputs.append(Output(options.svg, goodput_svg(curves, entries[0].sizes)))
@@ -216,7 +223,7 @@ def _trace(entry: _Entry, options: SimpleNamespace) -> str:
     if events > MOST_EVENTS:
         raise error(
             "C0041",
-            f"the trace of `{entry.name}` may have {events} events, at most {MOST_EVENTS} are written",
+            f"the trace of `{entry.name}` may have {events} events, the limit is {MOST_EVENTS}",
             hint="choose ranks: --trace-ranks 0..8",
         )
     return trace_json(entry.simulation, entry.sizes[0], ranks)
@@ -225,8 +232,8 @@ def _trace(entry: _Entry, options: SimpleNamespace) -> str:
 # ---- JSON
 
 
-def _document(entries: Sequence[_Entry], options: SimpleNamespace) -> dict[str, Any]:
-    """Return the object of ``--json``: of one collective, or the first's with all in ``collectives``."""
+def _document(entries: Sequence[_Entry], options: SimpleNamespace) -> dict[str, object]:
+    """Return the object of ``--json``: the only collective, or the first with all in ``collectives``."""
     objects = [_object(entry, options) for entry in entries]
     if len(objects) == 1:
         return objects[0]
@@ -237,7 +244,7 @@ def _document(entries: Sequence[_Entry], options: SimpleNamespace) -> dict[str, 
     return {**objects[0], "collectives": objects, "crossovers": changes}
 
 
-def _object(entry: _Entry, options: SimpleNamespace) -> dict[str, Any]:
+def _object(entry: _Entry, options: SimpleNamespace) -> dict[str, object]:
     """Rationals are strings beside floats; loads are shares of M, the whole vector."""
     s = entry.simulation
     collective = s.traffic.collective
@@ -267,7 +274,7 @@ def _object(entry: _Entry, options: SimpleNamespace) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _rational(name: str, value: Fraction | None) -> dict[str, Any]:
+def _rational(name: str, value: Fraction | None) -> dict[str, object]:
     return {name: None if value is None else str(value), f"{name}_float": None if value is None else float(value)}
 
 
@@ -277,8 +284,8 @@ def _link(simulation: Simulation, link: int) -> str:
 
 
 def _assumed(s: Simulation, options: SimpleNamespace) -> list[str]:
-    """Return what the times assume because neither the topology nor the options say it."""
-    from collc.ir.cost import DEFAULT_ALPHA, DEFAULT_BANDWIDTH
+    """Return the values that neither the topology nor the options give."""
+    from collc.ir.costs.cost import DEFAULT_ALPHA, DEFAULT_BANDWIDTH
 
     found = []
     if s.latency.base is None and not any(kind.latency for kind in s.topology.classes):
@@ -299,23 +306,22 @@ def _crossovers(entries: Sequence[_Entry]) -> Sequence[Crossover]:
 
 
 def _text(entries: Sequence[_Entry], options: SimpleNamespace) -> str:
-    from ..curves import about
-
     text = "\n".join(_one(entry, options) for entry in entries)
     names, changes = [entry.name for entry in entries], _crossovers(entries)
     if changes:
         text += "\nfastest:\n"
     for change in changes:
-        text += f"  {names[change.before]} until {about(change.size)} ({change.size} B), then {names[change.to]}\n"
+        size = f"{show_size_about(change.size)} ({change.size} B)"
+        text += f"  {names[change.before]} until {size}, then {names[change.to]}\n"
     return text
 
 
 def _one(entry: _Entry, options: SimpleNamespace) -> str:
     s = entry.simulation
     kind = s.traffic.collective
-    ways = "over shortest ways" if s.routing == "minimal" else "as scheduled"
+    routes = "over shortest routes" if s.routing == "minimal" else "as scheduled"
     text = (
-        f"{entry.name}: {kind.kind} on {kind.num_ranks} ranks of {s.topology.name} by {s.traffic.scheduler}, {ways}\n"
+        f"{entry.name}: {kind.kind} on {kind.num_ranks} ranks of {s.topology.name} by {s.traffic.scheduler}, {routes}\n"
     )
     text += table(_figures(s), indent="  ")
     if options.steps:
@@ -330,7 +336,7 @@ def _one(entry: _Entry, options: SimpleNamespace) -> str:
 
 
 def _steps(s: Simulation) -> list[tuple[str, ...]]:
-    """Return a line for every different step, numbered as they are done: a ring's repetitions are one."""
+    """Return one row per different step; the repetitions of a ring share a row."""
     rows: list[tuple[str, ...]] = []
     first = 0
     for step in s.steps:
@@ -345,10 +351,10 @@ def _figures(s: Simulation) -> list[tuple[str, str, str]]:
     """Return the lines above the table of sizes: name, value, remark."""
     busiest = max(s.steps, key=lambda step: step.load, default=None)
     hops = max((step.hops for step in s.steps), default=0)
-    late = s.latency_deficiency
+    latency = s.latency_deficiency
     rows = [
-        ("steps", str(s.num_steps), f"ways of {hops} link{'s' * (hops != 1)} at most"),
-        ("latency deficiency", "" if late is None else f"{late:.4g}", "Lambda: steps over log2 of the ranks"),
+        ("steps", str(s.num_steps), f"longest route {hops} link{'s' * (hops != 1)}"),
+        ("latency deficiency", "" if latency is None else f"{latency:.4g}", "Lambda: steps over log2 of the ranks"),
         ("congestion", f"{s.congestion} ({float(s.congestion):.4f})", "Psi Xi: bandwidth term over n/D beta"),
         ("bandwidth deficiency", f"{s.bandwidth_deficiency} ({float(s.bandwidth_deficiency):.4f})", "Psi"),
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..width import width
+from ..messages.width import width
 
 __all__ = ["table"]
 
@@ -12,7 +12,7 @@ __all__ = ["table"]
 def table(
     rows: Sequence[Sequence[str]], *, head: Sequence[str] = (), right: Sequence[int] = (), indent: str = ""
 ) -> str:
-    """Return rows in columns two blanks apart; columns numbered in ``right`` stand at their right edge."""
+    """Return rows in columns two blanks apart; columns numbered in ``right`` are right-aligned."""
     lines = [list(head), *map(list, rows)] if head else [list(row) for row in rows]
     if not lines:
         return ""

@@ -1,4 +1,4 @@
-"""The verbs: what each takes, what help says of it, and which module carries it out."""
+"""The verbs: their arguments, their help, and the module that runs each."""
 
 from __future__ import annotations
 
@@ -37,65 +37,63 @@ _COMPILING: Groups = (*_READING, ("Passes", PASSES))
 _JSON: Groups = (("Output", (JSON,)),)
 
 _COMPILE_DETAILS = """
-`-` is standard input, `@file` stands for the arguments in a file, separated as in a shell.
+`-` is standard input. `@file` inserts the arguments in a file, separated as in a shell.
 Exit status: 0 done, 1 errors in the input, 2 wrong usage, 3 no schedule within the limits, 70 internal error."""
 
 _IN_PLACE = Opt(("-i", "--in-place"), "rewrite the files")
 _CHECK = Opt(("--check",), "change nothing; exit 1 if a file is not canonical")
-_RUNTIME = Opt(("--runtime",), "judge MSCCL-XML by the rules of this runtime", "value", "NAME")
+_RUNTIME = Opt(("--runtime",), "check MSCCL-XML against the rules of this runtime", "value", "NAME")
 _SVG = Opt(("--svg",), "draw the frontier into FILE", "value", "FILE")
 _FIND_DETAILS = """
-Rows are the frontier: none is beaten in both T_L and T_B. Each is an expression of the language.
-`collc find -n 1024 -d 4` looks up; --refresh searches from scratch; `--refresh --database best.txt -d 4 -n 5..2001`
-builds or extends a database; --check computes a database anew."""
+Rows form the frontier: no topology is better in both T_L and T_B. Each row is an expression of the language.
+`collc find -n 1024 -d 4` looks the size up. --refresh searches from scratch. --check recomputes a database.
+`collc find --refresh --database best.txt -d 4 -n 5..2001` builds or extends a database."""
 
 _SIMULATE_DETAILS = """
-All messages of a step start together and share the links on their ways; the step lasts until the last one is there.
-A message is as late as its way is long, and takes as long as the link on it with most to carry. There are no packets
-and no queues: what those cost is not shown. Without --latency and --routing, schedules over single links take the
-time that `collc cost` predicts."""
+All messages of a step start together and share the links of their routes. The next step starts when the last one has
+arrived. A message takes its route's latency plus the time of its busiest link. The model has no packets and no queues.
+Without --latency and --routing, a schedule over single links takes the time that `collc cost` predicts."""
 
 _VERIFY_DETAILS = """
-Several MSCCL-XML files are also held against each other: whether two are for the same call, and more than are loaded.
+For several MSCCL-XML files, verify also reports overlapping calls, and more files than the runtime loads.
 Exit status: 0 verified, 1 not."""
 _CONVERT_DETAILS = """
-An MSCCL-XML file is executed first; one that is wrong is refused. Its threadblocks, channels and steps are kept where
-the target takes them, its protocol, sizes, uses and name where -t does not say otherwise.
+An MSCCL-XML file is executed first and refused if it is wrong. Its threadblocks, channels and steps are kept if the
+target allows them. Its protocol, sizes, uses and name are kept unless -t replaces them.
 `collc convert ring.xml -t 'msccl-xml{runtime=rccl}'` writes ring-rccl.xml."""
 
 _CALIBRATE_DETAILS = """
-FILE is CSV or JSON of `collc run` or the testbed, or any table with the columns bytes, seconds (or time_us), steps and
-load: how much of the vector the busiest links carry over all steps, for links of bandwidth 1."""
+FILE is CSV or JSON, from `collc run`, the testbed or another program. The columns are bytes, seconds (or time_us),
+steps and load: the share of the vector that the busiest links carry over all steps, for links of bandwidth 1."""
 _ENV_DETAILS = """
-`eval "$(collc env out/ --runtime rccl)"` sets it in a shell. Files that the runtime would refuse, or two that are for
-the same call, are errors."""
+`eval "$(collc env out/ --runtime rccl)"` sets them in a shell. It is an error if the runtime would refuse a file, or if
+two files are for the same call."""
 
 _RUN_DETAILS = """
-Rows are a collective, type, count and place each: median, least and quartiles of the slowest rank's time, bus bandwidth
-(what a rank's links carry at least), with --compare the library's own median and how many times as long it takes, and
-where links have bandwidths what the cost model predicts and the least any schedule could take.
-Exit status: 0 every element was right, 1 not, or the run did not end."""
+One row per collective, type, count and place: median, minimum and quartiles of the slowest rank's time, and the bus
+bandwidth. --compare adds the library's median and its ratio to ours. Links with bandwidths add prediction and bound.
+Exit status: 0 every element was right, 1 an element was wrong or the run did not end."""
 
 _LAUNCH_DETAILS = """
-An MPI program's blocking collectives go to the compiled ones where communicator, data and operation fit, all others to
-its MPI. `collc launch sums.coll -- mpiexec -n 8 ./app` returns what mpiexec does; --stats says what was served."""
+Blocking collectives of an MPI program use compiled schedules if communicator, data and operation match. The MPI library
+executes the others. `collc launch sums.coll -- mpiexec -n 8 ./app` returns the exit status of mpiexec."""
 
 _VERBS = (
     Verb(
-        "compile", "compile", "Compile FILE: a .coll file, a printed schedule or program. `collc FILE` does the same.",
+        "compile", "compile", "Compile FILE: a .coll file or a printed IR. `collc FILE` does the same.",
         ("FILE",), (("Output", OUTPUT), *_COMPILING, ("Dependencies", DEPENDENCIES), *_GENERAL), _COMPILE_DETAILS,
     ),
-    Verb("check", "inspect", "Parse and elaborate FILE only.", ("FILE",), (*_JSON, ("Input", INPUT), *_GENERAL)),
+    Verb("check", "inspect", "Check FILE without scheduling it.", ("FILE",), (*_JSON, ("Input", INPUT), *_GENERAL)),
     Verb(
         "format", "formatting", "Print .coll files in canonical form.",
         ("FILE...",), (("Output", (_IN_PLACE, _CHECK)), *_GENERAL),
     ),
     Verb(
-        "verify", "inspect", "Execute FILE symbolically: a .coll file, a printed IR or an MSCCL-XML file, anyone's.",
+        "verify", "inspect", "Execute FILE symbolically: .coll, printed IR, MSCCL-XML or oneCCL-XML from any tool.",
         ("FILE...",), (("Output", (JSON, _RUNTIME, MULTIPROCESSORS)), *_READING, *_GENERAL), _VERIFY_DETAILS,
     ),
     Verb(
-        "cost", "cost", "Print steps, bandwidth time, their bounds and predicted times of FILE's schedules.",
+        "cost", "cost", "Print steps, bandwidth time, bounds and predicted times of FILE's schedules.",
         ("FILE",), (*_JSON, ("Prediction", PREDICTION), *_COMPILING, *_GENERAL),
     ),
     Verb(
@@ -103,38 +101,40 @@ _VERBS = (
         ("FILE",), (("Model", SIMULATION), ("Output", (JSON, *PICTURES)), *_COMPILING, *_GENERAL), _SIMULATE_DETAILS,
     ),
     Verb(
-        "convert", "convert", "Make files for another runtime or target of FILE: MSCCL-XML, anyone's, or a printed IR.",
+        "convert", "convert", "Convert FILE (MSCCL-XML, oneCCL-XML or printed IR) to another runtime or target.",
         ("FILE...",), (("Input", CONVERSION), ("Output", OUTPUT), ("Passes", PASSES[1:]), *_GENERAL), _CONVERT_DETAILS,
     ),
     Verb(
-        "env", "env", "Print what a launcher sets so that a runtime loads FILES (or a folder's), and how to see it.",
+        "env", "env", "Print the environment that makes a runtime load FILES or folders, and how to prove it.",
         ("FILE...",), (("Output", ENVIRONMENT), *_GENERAL), _ENV_DETAILS,
     ),
     Verb(
-        "run", "running", "Compile FILE, build it, run it over MPI or oneCCL, check every element and time it.",
+        "run", "running", "Compile FILE, build it, run it over MPI or oneCCL, check every element, time it.",
         ("FILE",), (("Run", RUN), *_JSON, *_COMPILING, *_GENERAL), _RUN_DETAILS,
     ),
     Verb(
-        "calibrate", "calibrate", "Fit alpha and bandwidth to measured times, and write them for `with` to take.",
+        "calibrate", "calibrate", "Fit latency and bandwidth to measured times, and write them as .coll attributes.",
         ("FILE...",),
         (("Fit", CALIBRATION), *_JSON, ("Input", INPUT), *_GENERAL), _CALIBRATE_DETAILS,
     ),
     Verb(
-        "launch", "launch", "Compile FILES, and run a program that stays as it is on what they become.",
+        "launch", "launch", "Compile FILES and run an unmodified program with them.",
         ("FILE...", "--", "COMMAND..."), (("Launch", LAUNCH), *_COMPILING, *_GENERAL), _LAUNCH_DETAILS,
     ),
     Verb(
-        "find", "find", "Find the best topologies of N nodes and degree D, and what they cost.", (),
+        "find", "find", "Find the best topologies of N nodes and degree D; print their cost.", (),
         (("Topology", FIND), ("Search", SEARCH), ("Output", (JSON, _SVG)), *_GENERAL), _FIND_DETAILS,
     ),
-    Verb("explain", "explain", "Explain a diagnostic code; without one, list all.", ("[CODE]",), (*_JSON, *_GENERAL)),
-    Verb("targets", "listing", "List the targets; of one, its options.", ("[NAME]",), (*_JSON, *_GENERAL)),
-    Verb("passes", "listing", "List the passes; of one, its options.", ("[NAME]",), (*_JSON, *_GENERAL)),
+    Verb("explain", "explain", "Explain a diagnostic code, or list all codes.", ("[CODE]",), (*_JSON, *_GENERAL)),
+    Verb("targets", "listing", "List the targets, or the options of one.", ("[NAME]",), (*_JSON, *_GENERAL)),
+    Verb("passes", "listing", "List the passes, or the options of one.", ("[NAME]",), (*_JSON, *_GENERAL)),
     Verb(
         "topologies", "listing", "List the graph families and operators of the language.", ("[NAME]",),
         (*_JSON, *_GENERAL),
     ),
-    Verb("schedulers", "listing", "List the schedulers of the language.", ("[NAME]",), (*_JSON, *_GENERAL)),
+    Verb("schedulers", "listing", "List the schedulers, or the options of one.", ("[NAME]",), (*_JSON, *_GENERAL)),
+    Verb("formats", "listing", "List the file formats, or the verbs that read one.", ("[NAME]",),
+         (*_JSON, *_GENERAL)),
 )  # fmt: skip
 
 VERBS: dict[str, Verb] = {verb.name: verb for verb in _VERBS}
@@ -144,6 +144,6 @@ def overview() -> str:
     """Return what ``collc --help`` prints."""
     lines = ["usage: collc FILE.coll [-t TARGET] [-o OUT] [OPTIONS]", "       collc VERB ...", "", "verbs:"]
     lines += [f"  {verb.name:12}{verb.summary}" for verb in _VERBS]
-    lines += ["", "`collc VERB --help` lists the options of a verb, `collc --version` prints the version,",
-              "`collc --cmake-dir` the folder of collc.cmake and collc.mk."]  # fmt: skip
+    lines += ["", "`collc VERB --help` lists the options of a verb. `collc --version` prints the version.",
+              "`collc --cmake-dir` prints the folder of collc.cmake and collc.mk."]  # fmt: skip
     return "\n".join(lines) + "\n"

@@ -1,7 +1,7 @@
-"""The scheduler ``auto``: which algorithm is fastest at which sizes, by what the simulator predicts, and why.
+"""The scheduler ``auto``: the fastest algorithm for each size, as the simulator predicts, with the reasons.
 
-Candidates are measured once: what their schedules take on the links is piecewise affine in the size, so which is the
-fastest at every size, and where another becomes so, is known exactly and without trying sizes.
+Candidates are measured once. The time of a schedule is piecewise affine in the size. So the fastest algorithm for every
+size, and the sizes at which it changes, follow exactly.
 """
 
 from __future__ import annotations

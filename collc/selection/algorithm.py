@@ -1,36 +1,32 @@
-"""A scheduler with the options that fix its schedule, and the algorithms worth comparing for a collective."""
+"""A scheduler with the options that determine its schedule, and the algorithms to compare for a collective."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import attrs
 
 from collc.ir.spec import Option, OptionValue, Problem
 from collc.ir.topology import Topology
+from collc.passes.schedulers import SCHEDULERS, Candidate
 
-from ..registry import pass_class
+from ..registry.classes import pass_class
 
-__all__ = ["Algorithm", "plain", "planned_sizes", "varied"]
+if TYPE_CHECKING:
+    from collc.passes.base import Pass
 
-#: the options that a name mentions by value alone
-_MIRRORED = ((), (("mirrored", "neg"),), (("mirrored", "reflect"),))
-_VARIANTS = ((("variant", "bandwidth"),), (("variant", "latency"),))
-_VARIED: dict[str, Sequence[tuple[tuple[str, OptionValue], ...]]] = {
-    "swing": _VARIANTS, "bine": _VARIANTS, "trivance": _VARIANTS,
-    "recursive-doubling": _MIRRORED, "rabenseifner": _MIRRORED,
-}  # fmt: skip
+__all__ = ["Algorithm", "candidate_of", "plain", "planned_sizes", "variants_of"]
 
-#: sizes at which schedules that depend on the size are planned lie so far apart, from the least to the greatest
-_STRIDE = 4
-#: schedules are planned for no larger sizes where a range has no end
-_LARGE = 1 << 30
+#: ratio of neighboring sizes at which size-dependent schedules are planned
+_RATIO = 4
+#: largest planned size (bytes) of an unbounded range
+_LARGEST_SIZE = 1 << 30
 
 
 @attrs.frozen
 class Algorithm:
-    """A scheduler and its options: one schedule, whatever the size.
+    """A scheduler and its options, which give one schedule for all sizes.
 
     >>> Algorithm("swing", (("variant", "latency"),)).name
     'swing-latency'
@@ -41,12 +37,12 @@ class Algorithm:
 
     @property
     def name(self) -> str:
-        """What it is called in reports and names of files."""
+        """Its name in reports and in names of files."""
         return "-".join([self.scheduler, *(str(value) for _, value in self.options)])
 
     @property
     def text(self) -> str:
-        """What would be written after ``using``."""
+        """Its text after ``using`` in a specification."""
         inside = ", ".join(f"{name}: {value}" for name, value in self.options)
         return f"{self.scheduler} {{ {inside} }}" if inside else self.scheduler
 
@@ -54,11 +50,11 @@ class Algorithm:
         """Return the options as a specification gives them."""
         return tuple(Option(name, value) for name, value in self.options)
 
-    def made(self) -> Any:
-        """Return its pass."""
+    def scheduler_pass(self) -> Pass:
+        """Return the pass that computes its schedule."""
         return pass_class(self.scheduler)(**{name.replace("-", "_"): value for name, value in self.options})
 
-    def such(self, **options: OptionValue) -> Algorithm:
+    def with_options(self, **options: OptionValue) -> Algorithm:
         """Return the same with more options."""
         return attrs.evolve(self, options=(*self.options, *options.items()))
 
@@ -68,32 +64,38 @@ def plain(scheduler: str) -> Algorithm:
     return Algorithm(scheduler)
 
 
-def varied(scheduler: str, problem: Problem, sizes: Sequence[int]) -> Iterator[Algorithm]:
-    """Yield the algorithms of a scheduler that are worth comparing; pieces of trees are added by who grows them.
+def variants_of(scheduler: str, problem: Problem, sizes: Sequence[int]) -> Iterator[Algorithm]:
+    """Yield the algorithms of a scheduler to compare; :class:`.selector.Selector` adds numbers of pieces.
 
-    ``sizes`` are those to plan for where a schedule depends on the size; none: what the scheduler does without one.
+    ``sizes`` (bytes) are the sizes to plan for if a schedule depends on the size; without any, the scheduler's default.
     """
-    kind = problem.collective.kind
-    if scheduler in _VARIED and (kind == "allreduce" or _VARIED[scheduler] is _MIRRORED):
-        yield from (Algorithm(scheduler, options) for options in _VARIED[scheduler])
-    elif scheduler == "bfb" and _plans_by_size(problem.topology):
-        yield Algorithm("bfb")
-        own = problem.collective.size
-        yield from (Algorithm("bfb", (("size", size),)) for size in sizes if size > 0 and size != own)
+    how = candidate_of(scheduler)
+    if how.varied is None or problem.collective.kind in how.varied:
+        yield from (Algorithm(scheduler, options) for options in how.variants)
     else:
         yield Algorithm(scheduler)
+    if how.planned == "size" and _plans_by_size(problem.topology):
+        own = problem.collective.size
+        yield from (Algorithm(scheduler, (("size", size),)) for size in sizes if size > 0 and size != own)
+
+
+def candidate_of(scheduler: str) -> Candidate:
+    """Return how ``auto`` compares a scheduler."""
+    found = SCHEDULERS[scheduler].candidate
+    assert found is not None
+    return found
 
 
 def _plans_by_size(topology: Topology) -> bool:
-    """Return whether links differ in latency, so that how they are balanced depends on the size."""
+    """Return whether links differ in latency; then the best balance depends on the size."""
     return len({kind.latency for kind in topology.classes}) > 1
 
 
 def planned_sizes(low: int, high: int | None) -> list[int]:
-    """Return the sizes that trees are cut for and links balanced for, where a schedule serves a range of sizes."""
-    end = max(low, _LARGE) if high is None else high
+    """Return the sizes (bytes) to plan schedules for, given a range of sizes."""
+    end = max(low, _LARGEST_SIZE) if high is None else high
     found = [size := max(low, 1)]
     while size < end:
-        size = min(size * _STRIDE, end)
+        size = min(size * _RATIO, end)
         found.append(size)
     return found

@@ -1,4 +1,4 @@
-"""What was chosen, and why: plain data that reports are made of."""
+"""The choice of ``auto`` with its reasons, as plain data for reports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Choice", "Interval", "Measured", "Skipped"]
 
 @attrs.frozen
 class Measured:
-    """A candidate and how long it takes at every size; ``steps`` one after the other."""
+    """A candidate, its time for every size, and its number of steps."""
 
     algorithm: Algorithm
     times: Times
@@ -23,7 +23,7 @@ class Measured:
 
 @attrs.frozen
 class Skipped:
-    """A candidate that was not compared, or cannot be used, and why."""
+    """A candidate that was not compared or cannot be used, with the reason."""
 
     name: str
     reason: str
@@ -31,9 +31,9 @@ class Skipped:
 
 @attrs.frozen
 class Interval:
-    """From ``low`` to ``high`` bytes (both included; nothing: without end) an algorithm is the fastest.
+    """From ``low`` to ``high`` bytes (both included; None: no limit) an algorithm is the fastest.
 
-    ``crossing`` is the exact size, between ``low - 1`` and ``low``, at which it takes as long as the one before.
+    ``crossing`` is the exact size, between ``low - 1`` and ``low``, at which it takes as long as the algorithm before.
     """
 
     low: int
@@ -43,11 +43,12 @@ class Interval:
 
     @property
     def algorithm(self) -> Algorithm:
+        """The algorithm that is the fastest in the interval."""
         return self.best.algorithm
 
     @property
     def label(self) -> str:
-        """What tells the interval from others in names of files: the algorithm and its sizes."""
+        """Its part of the names of files: the algorithm and its sizes."""
         high = "up" if self.high is None else show(self.high)
         return f"{self.algorithm.name}-{show(self.low)}-{high}"
 
@@ -56,7 +57,7 @@ class Interval:
 class Choice:
     """The fastest of ``candidates`` at each size of ``intervals``, which follow each other.
 
-    ``reason`` says where the sizes come from. ``ranged`` where a range was asked for: then there is a file an interval.
+    ``reason`` says where the sizes come from. With ``ranged``, the user gave a range, and every interval gets a file.
     """
 
     ranged: bool

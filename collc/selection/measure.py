@@ -1,17 +1,18 @@
-"""How long each algorithm takes: what its schedule, or its messages alone, do to the links in the simulator."""
+"""The time of each algorithm: the simulator runs its schedule or only its messages."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING
 
 import attrs
 
 from collc.backends.simulator import LATENCIES, Latency, simulate
-from collc.ir.cost import DEFAULT_ALPHA, DEFAULT_BANDWIDTH, seconds_per_unit
-from collc.ir.pieces import best_pieces
-from collc.ir.rounds import Loads, loads
+from collc.ir.costs.cost import DEFAULT_ALPHA, DEFAULT_BANDWIDTH, seconds_per_unit
+from collc.ir.costs.pieces import best_pieces
+from collc.ir.costs.rounds import Loads, loads
+from collc.ir.program import Program
 from collc.ir.schedule import Forest, Schedule
 from collc.ir.spec import Problem
 from collc.ir.symmetric import SymmetricSchedule
@@ -20,35 +21,41 @@ from collc.ir.topology import Topology
 from .options import Auto
 from .times import Line, Times
 
-__all__ = ["Grown", "Model", "Result"]
+if TYPE_CHECKING:
+    from collc.backends.simulator import Level as Simulable
+    from collc.ir.levels import Scheduled
+    from collc.passes.base import Pass
 
-#: the most chunks that pieces of trees make of a shard
-_MOST_CHUNKS = 1 << 12
+__all__ = ["MeasuredForest", "Model", "Result"]
+
+#: the largest number of chunks per shard of a forest
+_MAX_CHUNKS = 1 << 12
 
 
 @attrs.frozen(eq=False)
 class Result:
-    """What was measured: the function, the steps, and the schedule itself where it was made."""
+    """The times of an algorithm, its number of steps, and its schedule if one was computed."""
 
     times: Times
     steps: int
-    level: Any = None
+    level: Scheduled | None = None
 
 
 @attrs.frozen
 class Model:
-    """What messages take: latency by the way they go, and bandwidth, as :func:`~collc.backends.simulator.simulate`."""
+    """The latency model and the bandwidth of :func:`~collc.backends.simulator.simulate`."""
 
     latency: Latency
     bandwidth: Fraction | None
 
     @classmethod
     def of(cls, auto: Auto) -> Model:
+        """Return the model that the options of ``auto`` describe."""
         latency = LATENCIES[auto.latency]
         return cls(latency if auto.alpha is None else attrs.evolve(latency, base=auto.alpha), auto.bandwidth)
 
     def assumed(self, topology: Topology) -> tuple[str, ...]:
-        """Return what neither the topology nor an option says."""
+        """Return the values that neither the topology nor an option gives."""
         found = []
         if self.latency.base is None and not any(kind.latency for kind in topology.classes):
             found.append(f"{DEFAULT_ALPHA * 10**6} us a message")
@@ -57,23 +64,25 @@ class Model:
             found.append(f"{DEFAULT_BANDWIDTH * 8 / 10**9} Gbps {of}")
         return tuple(found)
 
-    def measure(self, algorithm: Any, problem: Problem) -> Result:
-        """Return what an algorithm's schedule takes; raise what the algorithm raises where it does not apply."""
-        if hasattr(algorithm, "messages"):
-            return self.simulated(algorithm.messages(problem))
+    def measure(self, algorithm: Pass, problem: Problem) -> Result:
+        """Return the times of an algorithm's schedule; raise its error if it does not apply."""
+        sent = algorithm.messages(problem)
+        if sent is not None:
+            return self.simulated(sent)
         level = algorithm.run(problem)
+        assert not isinstance(level, Program), "a scheduler returns a schedule"
         return attrs.evolve(self.simulated(level), level=level)
 
-    def simulated(self, level: Any) -> Result:
-        """Return what a level takes in the simulator."""
+    def simulated(self, level: Simulable) -> Result:
+        """Return the times of a schedule in the simulator."""
         found = simulate(level, latency=self.latency, bandwidth=self.bandwidth)
         scale = found.seconds_per_unit
-        steps = [(one.times, [(wait, share * scale) for wait, share in one.slowest]) for one in found.steps]
+        steps = [(one.times, [(latency, share * scale) for latency, share in one.slowest]) for one in found.steps]
         return Result(Times.of_steps(steps), found.num_steps)
 
-    def meets_bound(self, level: Any, times: Times) -> bool:
-        """Return whether no schedule moves the data in less bandwidth time, by the links of every single rank."""
-        from collc.ir.bounds import bandwidth_bound
+    def meets_bound(self, level: Scheduled, times: Times) -> bool:
+        """Return whether the bandwidth time meets the lower bound from the links of every single rank."""
+        from collc.ir.costs.bounds import bandwidth_bound
 
         topology = level.topology
         floor = bandwidth_bound(topology, level.collective) if topology.is_direct else None
@@ -84,26 +93,27 @@ class Model:
 
 
 @attrs.frozen(eq=False)
-class Grown:
-    """A forest, and what its trees take in any number of pieces."""
+class MeasuredForest:
+    """A forest with its times for any number of pieces."""
 
     forest: Forest
     model: Model
     amount: Loads
 
     @classmethod
-    def of(cls, forest: Forest, model: Model) -> Grown:
+    def of(cls, forest: Forest, model: Model) -> MeasuredForest:
+        """Return a forest with the loads of its trees on the links."""
         return cls(forest, model, loads(forest))
 
     def pieces(self, sizes: Sequence[int]) -> list[int]:
-        """Return the numbers of pieces that are best at these sizes, each once."""
-        most = max(_MOST_CHUNKS // self.forest.parts, 1)
+        """Return the best numbers of pieces for these sizes (bytes), each once."""
+        most = max(_MAX_CHUNKS // self.forest.parts, 1)
         alpha = self._alpha
         found = [best_pieces(self.forest, size, alpha, self.model.bandwidth, most) for size in sizes]
         return sorted(set(found))
 
     def measure(self, pieces: int) -> Result:
-        """Return what that many pieces take."""
+        """Return the times with this number of pieces."""
         forest = attrs.evolve(self.forest, pieces=pieces)
         if not self._by_rounds:
             return attrs.evolve(self.model.simulated(forest), level=forest)
@@ -117,9 +127,9 @@ class Grown:
 
     @property
     def _by_rounds(self) -> bool:
-        """Whether messages are late by their links' own latencies or all alike, as rounds have it."""
-        late = self.model.latency
-        return not (late.per_hop or late.overhead or late.cable)
+        """Whether latencies are those of the links, or all equal, as rounds need."""
+        latency = self.model.latency
+        return not (latency.per_hop or latency.overhead or latency.cable)
 
     @property
     def _alpha(self) -> Fraction | None:
@@ -129,4 +139,4 @@ class Grown:
 
     def _lines(self, pairs: Sequence[Line], scale: Fraction) -> list[Line]:
         alpha = self._alpha
-        return [(wait if alpha is None else alpha, per * scale) for wait, per in pairs]
+        return [(latency if alpha is None else alpha, per_byte * scale) for latency, per_byte in pairs]

@@ -1,7 +1,7 @@
-"""How long something takes, as an exact function of the size; which of several is the least, at every whole size.
+"""Times as exact functions of the size, and which of several is the least at every whole size.
 
-A step lasts until its slowest message is there: the maximum of affine functions. A schedule is a sum of steps. So its
-time is piecewise affine and convex, and all comparisons are of lines between breakpoints.
+The time of a step is that of its slowest message: a maximum of affine functions. A schedule is a sum of steps. So its
+time is piecewise affine and convex, and all comparisons are between lines.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class Times:
 
     @classmethod
     def of_steps(cls, steps: Iterable[tuple[int, Sequence[Line]]]) -> Times:
-        """Return the time of steps, each (how often, (latency, seconds a byte) of what may be the slowest in it).
+        """Return the time of steps: (repetitions, (latency, seconds a byte) of each message that may be the slowest).
 
         >>> Times.of_steps([(2, [(Fraction(3), Fraction(1)), (Fraction(1), Fraction(2))])]).at(5)
         Fraction(22, 1)
         """
         base, slope = Fraction(0), Fraction(0)
-        turns: dict[Fraction, list[Fraction]] = {}
+        changes: dict[Fraction, list[Fraction]] = {}
         for times, pairs in steps:
             upper = _upper(pairs)
             if not upper:
@@ -58,15 +58,15 @@ class Times:
             (_, (a, b)), *rest = upper
             base, slope = base + times * a, slope + times * b
             for where, (next_a, next_b) in rest:
-                change = turns.setdefault(where, [Fraction(0), Fraction(0)])
+                change = changes.setdefault(where, [Fraction(0), Fraction(0)])
                 change[0] += times * (next_a - a)
                 change[1] += times * (next_b - b)
                 a, b = next_a, next_b
         starts, bases, slopes = [Fraction(0)], [base], [slope]
-        for where in sorted(turns):
+        for where in sorted(changes):
             starts.append(where)
-            bases.append(bases[-1] + turns[where][0])
-            slopes.append(slopes[-1] + turns[where][1])
+            bases.append(bases[-1] + changes[where][0])
+            slopes.append(slopes[-1] + changes[where][1])
         return cls(tuple(starts), tuple(bases), tuple(slopes))
 
 
@@ -99,9 +99,9 @@ class Change:
 
 
 def least(times: Sequence[Times], low: int, high: int | None) -> tuple[Change, ...]:
-    """Return which function is the least at every whole size of ``low`` to ``high`` (nothing: without end).
+    """Return which function is the least at every whole size of ``low`` to ``high`` (None: no limit).
 
-    Of equals the first counts. Between two changes the winner stays the same; the first change is at ``low``.
+    The first of equal functions wins. Between two changes the winner stays the same; the first change is at ``low``.
     """
     winner = _winner(times, low)
     found = [Change(low, winner)]
@@ -125,7 +125,7 @@ def _winner(times: Sequence[Times], size: int) -> int:
 
 
 def _stretch(times: Sequence[Times], size: int) -> Fraction | None:
-    """Return up to where all functions stay on the line that they have at a size."""
+    """Return the end of the lines that all functions have at a size; None: no end."""
     ends = [end for one in times if (end := one.after(size)) is not None]
     return min(ends, default=None)
 

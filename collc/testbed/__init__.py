@@ -1,4 +1,4 @@
-"""The testbed: a direct-connect network of network namespaces with rate-limited links, for MPI programs to run on."""
+"""The testbed: network namespaces with rate-limited links, as a direct-connect network for MPI programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a testbed can be had on this machine."""
+"""Whether this machine can run a testbed."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from functools import cache
 
 __all__ = ["entering", "obstacle", "unsharing"]
 
-#: programs that build the network, all of util-linux and iproute2
+#: programs that build the network, from util-linux and iproute2
 _PROGRAMS = ("unshare", "nsenter", "mount", "ip", "tc")
 _PROBE_SECONDS = 20.0
 
-#: a small network of what the real one is made of
+#: a small network with all elements of a real one
 _PROBE = """set -e
 mount -t tmpfs none /run; mkdir /run/netns
 ip netns add other
@@ -26,9 +26,9 @@ tc qdisc add dev left0 root tbf rate 40mbit burst 16kb limit 4mb
 
 
 def unsharing() -> list[str]:
-    """Return the command that runs another in namespaces of its own, which all end with it.
+    """Return the command that runs another in new namespaces, which all end with it.
 
-    As root plainly; otherwise in a user namespace too, in which the caller is root.
+    Users other than root also get a user namespace in which they are root.
     """
     user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
     return [
@@ -46,7 +46,7 @@ def entering(pid: int) -> list[str]:
 
 @cache
 def obstacle(delayed: bool = False) -> str | None:
-    """Return why no testbed can be built here, or nothing where one can; it is tried, and leaves nothing behind.
+    """Return why no testbed can be built here, or None, after a trial that leaves nothing behind.
 
     ``delayed``: links with a delay, which need TUN devices.
     """
@@ -66,6 +66,6 @@ def obstacle(delayed: bool = False) -> str | None:
         return f"network namespaces cannot be tried: {reason}"
     if done.returncode == 0:
         return None
-    said = done.stderr.strip().splitlines()
-    who = "root" if os.geteuid() == 0 else "this user, who is not root,"
-    return f"{who} may not build network namespaces here: {said[0] if said else f'status {done.returncode}'}"
+    lines = done.stderr.strip().splitlines()
+    user = "root" if os.geteuid() == 0 else "this user, without root,"
+    return f"{user} may not build network namespaces here: {lines[0] if lines else f'status {done.returncode}'}"

@@ -1,4 +1,4 @@
-"""Timing compiled allreduces and the MPI's own on a network, in turn in one run."""
+"""Times of compiled allreduces and the MPI's own on a network, alternating in one run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .network import Network
 
 __all__ = ["BUILTIN", "Timing", "build", "measure"]
 
-#: the name that stands for the MPI's own allreduce
+#: the name of the MPI's own allreduce
 BUILTIN = "builtin"
 
 _LINE = re.compile(
@@ -30,25 +30,26 @@ _LINE = re.compile(
 
 @attrs.frozen
 class Timing:
-    """How long calls of ``bytes`` took: seconds from a moment agreed on until the last rank was done.
+    """Times of calls of ``bytes``: seconds from a common start until the last rank was done.
 
-    ``late`` is the most that a rank began after that moment, call by call: what the machine's scheduler did.
-    ``processor`` is what all ranks together had of the machine's processors meanwhile, in seconds.
+    ``start_delays`` are the seconds between the common start and the start of the last rank, call by call; the
+    machine's scheduler causes them. ``processor`` are the seconds of processor time of all ranks together.
     """
 
     name: str
     bytes: int
     seconds: tuple[float, ...]
-    late: tuple[float, ...] = ()
+    start_delays: tuple[float, ...] = ()
     processor: tuple[float, ...] = ()
 
     @property
     def median(self) -> float:
+        """The median of the seconds that calls took."""
         return median(self.seconds)
 
     @property
     def spread(self) -> float:
-        """The middle half of the times, over the median: 0 where all are alike."""
+        """The middle half of the times, over the median: 0 if all are equal."""
         ordered = sorted(self.seconds)
         quarter = len(ordered) // 4
         return (ordered[len(ordered) - 1 - quarter] - ordered[quarter]) / self.median if self.median else 0.0
@@ -85,8 +86,8 @@ def measure(
 ) -> list[Timing]:  # fmt: skip
     """Return the timings of every program, and of the MPI's own allreduce, at every size (bytes of the whole vector).
 
-    Programs are allreduces by any names without blanks and commas. They take turns, so that what else the machine does
-    meets all; every result is checked. Raises C0706 where a run fails or a result is wrong.
+    Programs are allreduces by any names without blanks and commas. They alternate, so that other load of the machine
+    affects all; every result is checked. Raises C0706 if a run fails or a result is wrong.
     """
     plain = find() if mpi is None else mpi
     binary = build(programs, plain, net.folder)
@@ -97,13 +98,13 @@ def measure(
 
 
 def _settle(net: Network) -> str:
-    """Return the nanoseconds in which all ranks have surely heard when a call begins."""
+    """Return the nanoseconds after which all ranks know the start of a call."""
     ranks, hops = net.plan.num_ranks, int(net.plan.network.distances.max())
     return str(30_000_000 + round(3 * ranks.bit_length() * hops * net.plan.delay * 10**9))
 
 
 def parse(output: str, names: Sequence[str], sizes: Sequence[int], repeats: int) -> list[Timing]:
-    """Return what the driver printed, in the order of sizes and names; raise C0706 where something is missing."""
+    """Return the timings of the driver's output, by sizes and names; raise C0706 for missing ones."""
     found: dict[tuple[str, int], list[tuple[float, float, float]]] = {}
     for line in output.splitlines():
         match = _LINE.fullmatch(line)
@@ -117,6 +118,6 @@ def parse(output: str, names: Sequence[str], sizes: Sequence[int], repeats: int)
             if len(rows) < repeats:
                 message = f"the run's output ended early: {len(rows)} of {repeats} times of `{name}` at {size} bytes"
                 raise error("C0706", message)
-            seconds, late, processor = zip(*rows, strict=True)
-            timings.append(Timing(name, size - size % 4, seconds, late, processor))
+            seconds, start_delays, processor = zip(*rows, strict=True)
+            timings.append(Timing(name, size - size % 4, seconds, start_delays, processor))
     return timings

@@ -1,4 +1,4 @@
-"""Running MPI programs inside: each rank in its own namespace, messages on the wires and nothing else there."""
+"""MPI programs inside a testbed: each rank in its own namespace, and only messages on the wires."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ __all__ = ["Inside", "launcher_script", "urgent"]
 class Inside(Mpi):
     """An MPI whose launcher puts rank r in the r-th of ``hosts``, like the nodes of a cluster.
 
-    ``entering`` leads into the namespaces of the network, ``script`` takes the place of ssh, ``settings`` are set for
-    all ranks and ``shim`` is preloaded by them.
+    ``entering`` is the command that enters the namespaces of the network, ``script`` replaces ssh, ``settings`` are
+    variables of all ranks, and all ranks preload ``shim``.
     """
 
     entering: tuple[str, ...] = ()
@@ -34,11 +34,11 @@ class Inside(Mpi):
     def command(self, ranks: int, program: Sequence[str]) -> list[str]:
         """Return the command line that runs ``program`` on ``ranks`` ranks."""
         by_vendor = self._open_mpi if self.vendor == "Open MPI" else self._hydra
-        first = urgent() if self.shim else ()  # ranks that do not sleep while they wait would leave others nothing
+        first = urgent() if self.shim else ()  # without the shim, waiting ranks would take all processors
         return [*first, *self.entering, str(self.mpiexec), *by_vendor(self.hosts[:ranks]), *program]
 
     def environment(self, base: Mapping[str, str]) -> dict[str, str]:
-        """Return the environment to build and run in."""
+        """Return the environment of builds and runs."""
         return {**super().environment(base), **(_TRANSPORT if self.vendor != "Open MPI" else {}), **dict(self.settings)}
 
     def _hydra(self, hosts: Sequence[str]) -> list[str]:
@@ -50,8 +50,8 @@ class Inside(Mpi):
 
     def _open_mpi(self, hosts: Sequence[str]) -> list[str]:
         settings = [part for name, value in _OPEN_MPI for part in ("--mca", name, value)]
-        wanted = [*self.settings, *([("LD_PRELOAD", str(self.shim))] if self.shim else [])]
-        passed = [part for name, value in wanted for part in ("-x", f"{name}={value}")]
+        variables = [*self.settings, *([("LD_PRELOAD", str(self.shim))] if self.shim else [])]
+        passed = [part for name, value in variables for part in ("-x", f"{name}={value}")]
         return [
             "--prtemca", "plm_ssh_agent", str(self.script), "--prtemca", "prte_if_include", "10.99.0.0/16",
             "--bind-to", "none", *settings, *passed, "-H", ",".join(f"{host}:1" for host in hosts), "-n",
@@ -61,9 +61,9 @@ class Inside(Mpi):
 
 @cache
 def urgent() -> tuple[str, ...]:
-    """Return what runs a command before others that want the processors too, if the user may.
+    """Return a command prefix for a high priority, if the user may set it.
 
-    Ranks sleep most of the time. What is timed is how long links take, not who else waits for a processor.
+    Ranks sleep most of the time. The times should be those of links, not of other processes.
     """
     for command in (("chrt", "-r", "1"), ("nice", "-n", "-15")):
         with contextlib.suppress(OSError):
@@ -73,7 +73,7 @@ def urgent() -> tuple[str, ...]:
     return ()
 
 
-#: what MPICH is told: libfabric over TCP, from the address that lies on no wire
+#: settings of MPICH: libfabric over TCP, from the address that is on no wire
 _TRANSPORT = {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "rid0"}
 
 #: Its rendezvous would wait for an answer that queues behind a step's data on the same connection: twice the time.
@@ -83,7 +83,7 @@ _OPEN_MPI = (
     ("btl_tcp_max_send_size", "4194304"),
 )  # fmt: skip
 
-#: called as ssh is: options, host, command. Open MPI wants a host to know its own name.
+#: called like ssh: options, host, command. Open MPI needs hosts that know their own names.
 _LAUNCHER = """#!/bin/sh
 while [ "${1#-}" != "$1" ]; do shift; done
 host=$1; shift
@@ -92,6 +92,6 @@ exec nsenter --net=/run/netns/$host unshare --uts sh -c "hostname $host; $*"
 
 
 def launcher_script(path: Path) -> None:
-    """Write the script that takes the place of ssh."""
+    """Write the script that replaces ssh."""
     path.write_text(_LAUNCHER, encoding="utf-8")
     path.chmod(0o755)

@@ -32,17 +32,17 @@ _PREFIX = "collc-testbed-"
 
 @attrs.frozen(eq=False)
 class Network:
-    """A network that has been built: ``plan`` says what it is, ``folder`` is scratch space that goes with it."""
+    """A network built from ``plan``; ``folder`` is its temporary folder."""
 
     plan: Plan
     folder: Path
     holder: int = attrs.field(repr=False)
 
     def mpi(self, mpi: Mpi | None = None, shim: bool = True) -> Inside:
-        """Return an MPI whose ``command`` runs rank r in namespace r, to be used wherever an Mpi is.
+        """Return an MPI whose ``command`` runs rank r in namespace r, for use as any other Mpi.
 
-        ``shim``: with a library that makes ranks which wait sleep for some microseconds instead of handing the
-        processor round. Raises C0701 where there is no MPI.
+        ``shim``: with a library that lets waiting ranks sleep for some microseconds instead of yielding the
+        processor. Raises C0701 without an MPI.
         """
         found = find() if mpi is None else mpi
         return Inside(
@@ -54,9 +54,9 @@ class Network:
         self, program: Sequence[str], mpi: Mpi | None = None, env: Mapping[str, str] | None = None,
         timeout: float = 120.0,
     ) -> str:  # fmt: skip
-        """Run a program with a rank in every rank's namespace and return what it printed.
+        """Run a program with a rank in every rank's namespace and return its output.
 
-        ``env`` is set for the ranks too. Raises C0706 where it failed and C0707 after ``timeout`` seconds.
+        ``env`` are also variables of the ranks. Raises C0706 if it failed and C0707 after ``timeout`` seconds.
         """
         inside = self.mpi(mpi)
         if env:
@@ -64,7 +64,7 @@ class Network:
         return launch(inside, self.plan.num_ranks, list(program), timeout, self.folder)
 
     def run(self, node: int, command: Sequence[str], timeout: float = 60.0) -> str:
-        """Run a command in one node's namespace and return what it printed; raise C0074 where it failed."""
+        """Run a command in one node's namespace and return its output; raise C0074 if it failed."""
         return _run([*self.entering(node), *command], timeout=timeout)
 
     def entering(self, node: int) -> list[str]:
@@ -81,7 +81,7 @@ class Network:
         }
 
     def carried_by_control(self) -> int:
-        """Return the bytes that ranks have sent over the control bridge: what launchers say, and no messages."""
+        """Return the bytes that ranks have sent over the control bridge, which carries no messages of programs."""
         return sum(self._counter(rank, "control") for rank in range(self.plan.num_ranks))
 
     def _counter(self, node: int, device: str) -> int:
@@ -90,42 +90,42 @@ class Network:
 
     def _shim(self) -> Path | None:
         """Build the library, once; without a C compiler there is none."""
-        made = self.folder / "shim.so"
-        if not made.exists():
+        shim = self.folder / "shim.so"
+        if not shim.exists():
             with contextlib.suppress(CollcError):
-                eager = ["-DPATIENT=0"] if self.plan.delay else []  # few packets: what counts is to see them soon
-                compile_source(self.folder, "shim.c", made, "-shared", "-fPIC", *eager)
-        return made if made.exists() else None
+                eager = ["-DPATIENT=0"] if self.plan.delay else []  # few packets, which ranks must see soon
+                compile_source(self.folder, "shim.c", shim, "-shared", "-fPIC", *eager)
+        return shim if shim.exists() else None
 
 
 @contextlib.contextmanager
 def network(
     topology: Topology | Plan, rate: Fraction | int = 5_000_000, delay: Fraction | int = 0
 ) -> Iterator[Network]:
-    """Build the network of a topology and take it down at the end of the block, whatever ends it.
+    """Build the network of a topology and remove it at the end of the block.
 
     ``rate`` are bytes per second of the topology's widest link, to which others are scaled (5,000,000 are 40 Mbit/s),
-    ``delay`` seconds on every link. All lives in namespaces of one process that ends when this one does, even if it is
-    killed: nothing of it can be seen, or remain, outside. Raises C0074 where no such network can be built here and
-    C0075 for a topology or rate that it cannot have.
+    ``delay`` seconds on every link. Everything is in namespaces of one process, which ends with this one, even if it is
+    killed: nothing is visible outside, and nothing remains. Raises C0074 if this machine cannot build the network, and
+    C0075 for an impossible topology or rate.
     """
-    wanted = topology if isinstance(topology, Plan) else plan(topology, rate, delay)
-    reason = obstacle(bool(wanted.delay))
+    planned = topology if isinstance(topology, Plan) else plan(topology, rate, delay)
+    reason = obstacle(bool(planned.delay))
     if reason:
         raise error("C0074", f"no testbed can be built here: {reason}")
     with _folder() as folder, _held() as holder:
         launcher_script(folder / "launcher")
-        output = _run([*entering(holder), "sh", "-s"], build_script(wanted))
+        output = _run([*entering(holder), "sh", "-s"], build_script(planned))
         if not output.endswith("built\n"):
-            raise error("C0074", "the testbed was not built to its end", notes=output.splitlines()[-3:])
-        with _delayed(wanted, folder, holder):
-            yield Network(wanted, folder, holder)
+            raise error("C0074", "the testbed was not completed", notes=output.splitlines()[-3:])
+        with _delayed(planned, folder, holder):
+            yield Network(planned, folder, holder)
 
 
 @contextlib.contextmanager
 def _folder() -> Iterator[Path]:
-    """Make scratch space, and remove what runs that were killed have left: folders whose lock nobody has."""
-    import fcntl  # Unix alone has it, and the obstacle elsewhere is to be told
+    """Make a temporary folder, and remove those of killed runs, whose locks are free."""
+    import fcntl  # only Unix has it; elsewhere `obstacle` reports why
 
     for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError), open(left / "lock", "rb") as lock:
@@ -140,9 +140,9 @@ def _folder() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _held() -> Iterator[int]:
-    """Hold new namespaces by a process that reads from us: when we are gone it ends, and with it all in them.
+    """Hold new namespaces by a process that reads from this one and ends with it.
 
-    It is the first process of its PID namespace, so that the kernel kills whatever runs in there.
+    It is the first process of its PID namespace, so the kernel then kills all processes there.
     """
     process = subprocess.Popen(
         [*unsharing(), "sh", "-c", "echo held; exec cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -151,7 +151,9 @@ def _held() -> Iterator[int]:
     try:
         assert process.stdout is not None and process.stderr is not None
         if process.stdout.readline() != b"held\n":
-            raise error("C0074", "no namespaces were made", notes=[process.stderr.read(500).decode(errors="replace")])
+            raise error(
+                "C0074", "no namespaces were created", notes=[process.stderr.read(500).decode(errors="replace")]
+            )
         yield process.pid
     finally:
         process.kill()
@@ -159,14 +161,14 @@ def _held() -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def _delayed(wanted: Plan, folder: Path, holder: int) -> Iterator[None]:
-    """Carry packets between TUN devices by a program of our own where links have a delay."""
-    if not wanted.delay:
+def _delayed(planned: Plan, folder: Path, holder: int) -> Iterator[None]:
+    """Run our program that carries packets between TUN devices, for links with a delay."""
+    if not planned.delay:
         yield
         return
     compile_source(folder, "wires.c", folder / "wires")
     table = folder / "wires.txt"
-    table.write_text("".join(f"{line}\n" for line in _table(wanted)))
+    table.write_text("".join(f"{line}\n" for line in _table(planned)))
     process = subprocess.Popen(
         [*urgent(), *entering(holder), str(folder / "wires"), str(table)], stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
@@ -176,10 +178,10 @@ def _delayed(wanted: Plan, folder: Path, holder: int) -> Iterator[None]:
         if process.stdout.readline() != b"ready\n":
             notes = process.stderr.read(500).decode(errors="replace").splitlines()
             raise error("C0074", "wires with a delay could not be made", notes=notes)
-        _run([*entering(holder), "sh", "-s"], limit_script(wanted))
+        _run([*entering(holder), "sh", "-s"], limit_script(planned))
         yield
     finally:
-        # What it started in the holder's PID namespace ends with that, and keeps the pipes open until then.
+        # Its children end with the holder's PID namespace, and keep the pipes open until then.
         process.kill()
         process.wait()
         for stream in (process.stdout, process.stderr):
@@ -187,12 +189,12 @@ def _delayed(wanted: Plan, folder: Path, holder: int) -> Iterator[None]:
                 stream.close()
 
 
-def _table(wanted: Plan) -> Iterator[str]:
+def _table(planned: Plan) -> Iterator[str]:
     """Write the wires for the program that carries packets: nodes, ns a byte each way, ns of delay."""
-    for wire in wanted.wires:
-        a, b = wanted.namespace(wire.a), wanted.namespace(wire.b)
+    for wire in planned.wires:
+        a, b = planned.namespace(wire.a), planned.namespace(wire.b)
         costs = [round(10**9 / rate) for rate in (wire.a_to_b, wire.b_to_a)]
-        yield f"{a} to{wire.b} {b} to{wire.a} {costs[0]} {costs[1]} {round(wanted.delay * 10**9)}"
+        yield f"{a} to{wire.b} {b} to{wire.a} {costs[0]} {costs[1]} {round(planned.delay * 10**9)}"
 
 
 def compile_source(folder: Path, source: str, output: Path, *flags: str) -> None:

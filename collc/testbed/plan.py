@@ -1,4 +1,4 @@
-"""Topology -> the wires, rates, addresses and routes of the namespaces that stand for it: nothing is built here."""
+"""Topology -> wires, rates, addresses and routes of the namespaces of a testbed, which are not built here."""
 
 from __future__ import annotations
 
@@ -6,23 +6,21 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import attrs
 import numpy as np
 
+from collc.ir.arrays import Array
 from collc.ir.diagnostic import error
 from collc.ir.topology import LinkClass, Topology
 
 __all__ = ["MOST_NODES", "Plan", "Wire", "plan"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
 #: namespaces of a testbed: MPI processes and their switches share this machine's processors
 MOST_NODES = 128
-#: bytes per second that a wire may have: tc counts in bits, and beyond a Gbit/s processors are slower than wires
+#: limits of a wire in bytes per second: tc counts in bits, and above a Gbit/s processors are slower than wires
 SLOWEST, FASTEST = Fraction(1000), Fraction(10**9, 8)
-#: the most that a bit may be under way, in seconds
+#: the largest delay of a wire, in seconds
 LONGEST_DELAY = Fraction(1)
 
 #: share of a one-way link's rate that its other direction has, for acknowledgements
@@ -31,10 +29,10 @@ _BACK_CHANNEL = Fraction(1, 20)
 
 @attrs.frozen
 class Wire:
-    """What joins nodes ``a`` < ``b``: one pair of devices for all links between them, bytes per second each way.
+    """The wire between nodes ``a`` < ``b``: one pair of devices for all links, in bytes per second each way.
 
-    ``a_to_b`` and ``b_to_a`` sum up parallel links. Where the topology has no link one way, ``one_way`` holds and that
-    direction has a twentieth of the other, since no TCP does without acknowledgements.
+    ``a_to_b`` and ``b_to_a`` sum up parallel links. Without a link in one direction, ``one_way`` is true, and that
+    direction has a twentieth of the other, for the acknowledgements of TCP.
     """
 
     a: int
@@ -54,12 +52,11 @@ class Wire:
 
 @attrs.frozen(eq=False)
 class Plan:
-    """What is to be built for a topology: a namespace for each node, a wire for each pair of nodes with links.
+    """The plan of a testbed for a topology: a namespace for each node, a wire for each pair of nodes with links.
 
-    ``rate`` is that of the topology's widest link (bytes per second), other links are scaled to it; ``delay`` is how
-    long (seconds) bits are under way on every wire. ``toward[v, t]`` is whom v hands on to what is meant for t, along a
-    shortest path of links; ties go round by v + t. What v itself sends to the other end of a wire goes over it even
-    where the topology has no link that way.
+    ``rate`` is that of the topology's widest link (bytes per second), and other links are scaled to it; ``delay`` is
+    that of every wire (seconds). ``toward[v, t]`` is the next node from v to t on a shortest path of links; v + t
+    breaks ties. Packets from v to the other end of a wire always use it, even without a link in that direction.
     """
 
     topology: Topology
@@ -70,10 +67,12 @@ class Plan:
 
     @property
     def num_nodes(self) -> int:
+        """Namespaces of the testbed: ranks and switches."""
         return self.topology.num_nodes
 
     @property
     def num_ranks(self) -> int:
+        """Namespaces that run a process."""
         return self.topology.num_ranks
 
     @property
@@ -82,7 +81,7 @@ class Plan:
         return [self.namespace(rank) for rank in range(self.num_ranks)]
 
     def namespace(self, node: int) -> str:
-        """Return the name of a node's namespace, which no other namespace of the network's own folder has."""
+        """Return the name of a node's namespace, unique in the folder of the network."""
         return f"n{node}"
 
     def address(self, node: int) -> str:
@@ -90,11 +89,11 @@ class Plan:
         return f"10.77.{(node + 1) >> 8}.{(node + 1) & 255}"
 
     def control_address(self, node: int) -> str:
-        """Return the address on the bridge over which launchers start ranks; nothing else goes that way."""
+        """Return the address on the bridge over which launchers start ranks; it carries nothing else."""
         return f"10.99.{(node + 1) >> 8}.{(node + 1) & 255}"
 
     def hardware_address(self, node: int, peer: int) -> str:
-        """Return the address of the device in ``node`` toward ``peer``, fixed so that nobody has to ask for it."""
+        """Return the address of the device in ``node`` toward ``peer``, fixed, so that no node has to ask for it."""
         return f"02:cc:{node >> 8:02x}:{node & 255:02x}:{peer >> 8:02x}:{peer & 255:02x}"
 
     @cached_property
@@ -115,7 +114,7 @@ class Plan:
 
     @cached_property
     def network(self) -> Topology:
-        """The wires as a topology in bytes per second, two links each, in the order of ``wires``: what is built."""
+        """The wires as a topology in bytes per second, two links each, in the order of ``wires``."""
         kinds = sorted({w.a_to_b for w in self.wires} | {w.b_to_a for w in self.wires})
         ends = [(w.a, w.b, w.a_to_b) for w in self.wires], [(w.b, w.a, w.b_to_a) for w in self.wires]
         links = [link for both in zip(*ends, strict=True) for link in both]
@@ -139,8 +138,8 @@ class Plan:
 def plan(topology: Topology, rate: Fraction | int, delay: Fraction | int = 0) -> Plan:
     """Return the plan of a topology whose widest link has ``rate`` bytes per second, with ``delay`` seconds a wire.
 
-    Raises C0075 for a network of too many nodes or too few ranks, rates that no wire can have, and C0301 where a rank
-    cannot reach another.
+    Raises C0075 for a network of too many nodes or too few ranks, impossible rates, and C0301 if a rank cannot
+    reach another.
     """
     rate, delay = Fraction(rate), Fraction(delay)
     if not 2 <= topology.num_ranks <= topology.num_nodes <= MOST_NODES:
@@ -157,7 +156,7 @@ def plan(topology: Topology, rate: Fraction | int, delay: Fraction | int = 0) ->
             raise error(
                 "C0075", f"a wire of {float(value) * 8 / 1e6:g} Mbit/s is not one that can be limited: "
                 f"{float(SLOWEST) * 8 / 1e6:g} to {float(FASTEST) * 8 / 1e6:g} Mbit/s",
-                hint="20 to 40 Mbit/s a link is where this machine's processors do not count",
+                hint="at 20 to 40 Mbit/s a link, processors are fast enough",
             )  # fmt: skip
     return Plan(topology, rate, delay, wires, _toward(topology))
 
@@ -177,7 +176,7 @@ def _wires(topology: Topology, rate: Fraction) -> Iterator[Wire]:
 
 
 def _toward(topology: Topology) -> Array:
-    """Return the next node on a shortest way at ``[from, to]``; -1 from a node to itself and where there is none."""
+    """Return the next node on a shortest route at ``[from, to]``; -1 for a node itself and without a route."""
     n, hops = topology.num_nodes, topology.distances
     near: list[set[int]] = [set() for _ in range(n)]
     for a, b in zip(topology.src.tolist(), topology.dst.tolist(), strict=True):
@@ -187,6 +186,6 @@ def _toward(topology: Topology) -> Array:
     for v in range(n):
         for t in range(n):
             if v != t and hops[v, t] > 0:
-                ways = [w for w in sorted(near[v]) if hops[w, t] == hops[v, t] - 1]
-                result[v, t] = ways[(v + t) % len(ways)]
+                neighbors = [w for w in sorted(near[v]) if hops[w, t] == hops[v, t] - 1]
+                result[v, t] = neighbors[(v + t) % len(neighbors)]
     return result

@@ -1,4 +1,4 @@
-"""Plan -> the shell script that builds it, to be run as root of namespaces of its own."""
+"""Plan -> the shell script that builds it, for root in new namespaces."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ __all__ = ["BURST", "CONTROL_HOST", "build_script", "limit_script"]
 #: address of the launcher's side of the control bridge
 CONTROL_HOST = "10.99.255.254"
 _MTU = 9000
-#: bytes that a wire may send at once after it was idle; a packet must fit
+#: bytes that an idle wire may send at once; a packet must fit
 BURST = 10000
 _QUEUE = 4 << 20
 #: routes of what a node itself sends
 _OWN_TABLE = 100
 
-#: of every node; what a kernel does not have is left as it is
+#: settings of every node; the script skips those that the kernel lacks
 _SETTINGS = (
     ("net/ipv4/ip_forward", "1"),
     ("net/ipv4/conf/all/rp_filter", "0"),
     ("net/ipv4/conf/default/rp_filter", "0"),
     ("net/ipv6/conf/all/disable_ipv6", "1"),
     ("net/ipv6/conf/default/disable_ipv6", "1"),
-    # Steps come with pauses between them, and what is idle for a moment must not begin slowly again.
+    # Steps have pauses between them, and a connection must not start slowly after each.
     ("net/ipv4/tcp_slow_start_after_idle", "0"),
     ("net/ipv4/tcp_no_metrics_save", "1"),
-    # The queues below never drop, so nothing is to be probed; BBR would, and drain its window every ten seconds.
+    # The queues below never drop, so probing is useless; BBR would probe, and drain its window every ten seconds.
     ("net/ipv4/tcp_congestion_control", "reno"),
 )
 
 
 def build_script(plan: Plan) -> str:
-    """Return the script that makes the namespaces and, unless links have a delay, their wires.
+    """Return the script that creates the namespaces and, unless links have a delay, their wires.
 
     It ends with the line ``built`` on standard output.
     """
@@ -52,7 +52,7 @@ def build_script(plan: Plan) -> str:
 
 
 def limit_script(plan: Plan) -> str:
-    """Return the script that gives addresses and routes to wires that are TUN devices, once those are there."""
+    """Return the script that gives addresses and routes to wires that are TUN devices, once those exist."""
     lines = ["set -e"]
     for node in range(plan.num_nodes):
         lines += [f"nsenter --net=/run/netns/{plan.namespace(node)} sh -e <<'NODE'"]
@@ -103,12 +103,12 @@ def _limits(plan: Plan, node: int) -> Iterator[str]:
 
 
 def bits(rate: Fraction) -> int:
-    """Return bits per second as tc takes them, whole."""
+    """Return whole bits per second for tc."""
     return round(rate * 8)
 
 
 def _routes(plan: Plan, node: int) -> Iterator[str]:
-    """Route to every node over the wire toward it. Neighbours' hardware addresses are known, so that nobody asks."""
+    """Route to every node over the wire toward it. Neighbors' hardware addresses are fixed, without queries."""
     own = plan.address(node)
     for wire in plan.wires_of[node]:
         peer = wire.other(node)
@@ -118,7 +118,7 @@ def _routes(plan: Plan, node: int) -> Iterator[str]:
     backward = [
         wire.other(node) for wire in plan.wires_of[node] if int(plan.toward[node, wire.other(node)]) != wire.other(node)
     ]
-    if backward:  # what others send the same way takes links
+    if backward:  # forwarded packets in this direction use links
         yield f"rule add iif lo lookup {_OWN_TABLE} priority {_OWN_TABLE}"
     for peer in backward:
         yield f"route add {plan.address(peer)}/32 dev to{peer} src {own} table {_OWN_TABLE}"

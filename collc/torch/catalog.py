@@ -1,4 +1,4 @@
-"""The programs that a specification gives, and which of them performs a call."""
+"""The programs of a specification, and the choice among them for a call."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collc.ir.program import Program
 from collc.ir.text import parse_ir, print_ir
 from collc.ir.verify import adds_once
 
-from .moves import Laid
+from .moves import ProgramLayout
 from .settings import Settings
 
 __all__ = ["Algorithm", "Entry", "compiled", "load", "printed"]
@@ -20,13 +20,13 @@ __all__ = ["Algorithm", "Entry", "compiled", "load", "printed"]
 class Algorithm:
     """One program, for calls of up to ``most`` bytes of the whole vector (None: no limit)."""
 
-    laid: Laid
+    layout: ProgramLayout
     most: int | None
 
 
 @attrs.frozen(eq=False)
 class Entry:
-    """One collective of the specification; ``once`` says whether it adds contributions once, as sums need it."""
+    """One collective of the specification; ``once``: it adds every contribution once, as sums need."""
 
     name: str
     kind: str
@@ -36,7 +36,7 @@ class Entry:
     algorithms: tuple[Algorithm, ...]
 
     def choose(self, size: int) -> int:
-        """Return which algorithm is for a whole vector of so many bytes."""
+        """Return the index of the algorithm for a whole vector of ``size`` bytes."""
         last = len(self.algorithms) - 1
         return next((k for k, a in enumerate(self.algorithms) if a.most is None or size <= a.most), last)
 
@@ -53,18 +53,18 @@ def compiled(settings: Settings) -> list[Printed]:
     found: list[Printed] = []
     for name, one in result.collectives.items():
         for each in one.each:
-            assert each.program is not None  # the target asks for programs
+            assert each.program is not None  # the target needs programs
             found.append((name, each.window.high if each.window else None, print_ir(each.program)))
     return found
 
 
 def printed(rows: Sequence[Sequence[object]]) -> list[Printed]:
-    """Return what came as JSON."""
+    """Return printed programs from JSON."""
     return [(str(name), None if most is None else int(str(most)), str(text)) for name, most, text in rows]
 
 
 def load(rows: Sequence[Printed]) -> list[Entry]:
-    """Return the collectives of printed programs, in the order given, ready to be planned; raises C0704."""
+    """Return the collectives of printed programs, in order, ready for planning; raises C0704."""
     found: dict[str, list[tuple[int | None, Program]]] = {}
     for name, most, text in rows:
         program = parse_ir(text, f"{name}.ir")
@@ -76,5 +76,5 @@ def load(rows: Sequence[Printed]) -> list[Entry]:
 def _entry(name: str, programs: Sequence[tuple[int | None, Program]]) -> Entry:
     collective = programs[0][1].collective
     once = all(adds_once(program) for _, program in programs)
-    algorithms = tuple(Algorithm(Laid.of(program), most) for most, program in programs)
+    algorithms = tuple(Algorithm(ProgramLayout.of(program), most) for most, program in programs)
     return Entry(name, collective.kind, collective.num_ranks, collective.root, once, algorithms)

@@ -1,7 +1,7 @@
-"""The process group that torch is given: compiled schedules where the specification has one, gloo for all else.
+"""The process group for torch: compiled schedules for the collectives of the specification, gloo for all others.
 
-Whether a call is served follows from what all ranks pass alike (kind, root, operation, element type, sizes), never from
-what one rank alone sees, since ranks that decide differently would wait for each other.
+The choice depends only on arguments that are equal on all ranks: kind, root, operation, element type, sizes. Ranks with
+different choices would wait for each other.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
 import torch
@@ -24,14 +24,19 @@ from .work import CollcWork, Worker
 
 __all__ = ["CollcGroup"]
 
-#: calls of up to so many bytes (of the whole vector) send one message to a peer where larger ones send several, of
-#: which the first can be used before the last has come
+#: largest whole vector (bytes) with one packed message per peer and level; larger calls send several, which overlap
 PACKED = 1 << 18
+
+
+#: Any: one of torch's classes of options, of which each kind of call has its own
+Options: TypeAlias = Any
+#: Any: a tensor or several, as torch gives them
+Tensors: TypeAlias = Any
 
 
 @attrs.frozen(eq=False)
 class _Served:
-    """How a call is performed: a collective of the specification and the operation, if it has one."""
+    """A served call: a collective of the specification, and its operation or None."""
 
     entry: Entry
     combine: Combine | None
@@ -41,7 +46,14 @@ class CollcGroup(dist.ProcessGroup):
     """One rank's view of a group. ``inner`` is gloo, ``wire`` a second gloo for the messages of schedules."""
 
     def __init__(
-        self, rank: int, size: int, timeout: timedelta, inner: Any, wire: Any, entries: Sequence[Entry], name: str
+        self,
+        rank: int,
+        size: int,
+        timeout: timedelta,
+        inner: dist.ProcessGroup,
+        wire: dist.ProcessGroup | None,
+        entries: Sequence[Entry],
+        name: str,
     ):
         super().__init__(rank, size)
         self._inner, self._timeout, self._label = inner, timeout, name
@@ -56,10 +68,10 @@ class CollcGroup(dist.ProcessGroup):
     def getBackendName(self) -> str:
         return "collc"
 
-    # ---- which calls are served
+    # ---- choice
 
-    def _find(self, kind: str, tensors: Sequence[Any], opts: Any, rooted: bool = False) -> _Served | None:
-        """Return how a call on these tensors is performed, or nothing."""
+    def _find(self, kind: str, tensors: Sequence[torch.Tensor], opts: Options, rooted: bool = False) -> _Served | None:
+        """Return the collective for a call on these tensors, or None."""
         first = tensors[0]
         if not all(_is_plain(t) and t.dtype == first.dtype for t in tensors):
             return None
@@ -72,54 +84,57 @@ class CollcGroup(dist.ProcessGroup):
                 return _Served(entry, op[0] if op else None)
         return None
 
-    # ---- how they are performed
+    # ---- execution
 
-    def _play(self, served: _Served, given: Any, result: Any, elements: int, size: int, timeout: timedelta) -> None:
-        """Perform a call on flat tensors: of so many elements (as plans count them), ``size`` bytes in all."""
+    def _play(
+        self, served: _Served, given: torch.Tensor, result: torch.Tensor, elements: int, size: int, timeout: timedelta
+    ) -> None:
+        """Perform a call on flat tensors; ``elements`` is the count for the plan, ``size`` the bytes of the vector."""
         assert self._wire is not None
         which = served.entry.choose(size)
         key = id(served.entry), which
         if key not in self._planners:
-            self._planners[key] = Planner(served.entry.algorithms[which].laid, self.rank())
+            self._planners[key] = Planner(served.entry.algorithms[which].layout, self.rank())
         plan = self._planners[key].plan(elements, size <= PACKED)
         with torch.inference_mode():
             self._wire.play(served.entry.name, plan, given, result, served.combine, timeout)
 
-    def _serve(self, kind: str, opts: Any, work: Callable[[timedelta], list[Any]]) -> CollcWork:
+    def _serve(self, kind: str, opts: Options, work: Callable[[timedelta], list[torch.Tensor]]) -> CollcWork:
         self.served[kind] += 1
         limit = self._limit(opts)
         now = not getattr(opts, "asyncOp", True)
         return self._worker.submit(CollcWork(lambda: work(limit)), now)
 
-    def _limit(self, opts: Any) -> timedelta:
-        given = getattr(opts, "timeout", None)
+    def _limit(self, opts: Options) -> timedelta:
+        given: timedelta | None = getattr(opts, "timeout", None)
         if given is not None and given > timedelta(0):
             return given
-        # gloo's, which torch changes where it changes the group's
-        return getattr(getattr(self._inner, "options", None), "_timeout", self._timeout)
+        # torch sets gloo's limit together with the group's
+        usual: timedelta = getattr(getattr(self._inner, "options", None), "_timeout", self._timeout)
+        return usual
 
-    def _delegate(self, kind: str, names: Sequence[str], *args: Any) -> Any:
-        """Let gloo perform a call, by the first of its names that this torch has."""
+    def _delegate(self, kind: str, names: Sequence[str], *args: object) -> dist.Work:
+        """Pass a call to gloo, by the first of its names in this version of torch."""
         self.delegated[kind] += 1
         name = next((name for name in names if hasattr(self._inner, name)), names[0])
         return getattr(self._inner, name)(*args)
 
     # ---- one tensor
 
-    def allreduce(self, tensors: Any, opts: Any = None, timeout: Any = None) -> Any:
+    def allreduce(self, tensors: Tensors, opts: Options = None, timeout: timedelta | None = None) -> dist.Work:
         tensors, opts = _listed(tensors), _options(c10d.AllreduceOptions, opts, timeout)
         served = self._find("allreduce", tensors, opts) if len(tensors) == 1 else None
         if served is None:
             return self._delegate("allreduce", ["allreduce"], tensors, opts)
         return self._serve("allreduce", opts, lambda limit: self._on_one(served, tensors[0], limit))
 
-    def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> Any:
+    def allreduce_coalesced(self, tensors: Tensors, opts: Options = None) -> dist.Work:
         tensors, opts = _listed(tensors), _options(c10d.AllreduceCoalescedOptions, opts)
         served = self._find("allreduce", tensors, opts) if tensors else None
         if served is None:
             return self._delegate("allreduce", ["allreduce_coalesced"], tensors, opts)
 
-        def work(limit: timedelta) -> list[Any]:
+        def work(limit: timedelta) -> list[torch.Tensor]:
             if len(tensors) == 1:
                 return self._on_one(served, tensors[0], limit)
             flat = _flattened(tensors)
@@ -129,7 +144,7 @@ class CollcGroup(dist.ProcessGroup):
 
         return self._serve("allreduce", opts, work)
 
-    def broadcast(self, tensors: Any, opts: Any = None, timeout: Any = None) -> Any:
+    def broadcast(self, tensors: Tensors, opts: Options = None, timeout: timedelta | None = None) -> dist.Work:
         tensors = _listed(tensors)
         if isinstance(opts, int):
             opts, root = None, opts
@@ -141,14 +156,14 @@ class CollcGroup(dist.ProcessGroup):
             return self._delegate("broadcast", ["broadcast"], tensors, opts)
         return self._serve("broadcast", opts, lambda limit: self._on_one(served, tensors[0], limit))
 
-    def reduce(self, tensors: Any, opts: Any = None) -> Any:
+    def reduce(self, tensors: Tensors, opts: Options = None) -> dist.Work:
         tensors, opts = _listed(tensors), _options(c10d.ReduceOptions, opts)
         served = self._find("reduce", tensors, opts, rooted=True) if len(tensors) == 1 else None
         if served is None:
             return self._delegate("reduce", ["reduce"], tensors, opts)
         return self._serve("reduce", opts, lambda limit: self._on_one(served, tensors[0], limit))
 
-    def _on_one(self, served: _Served, tensor: Any, limit: timedelta) -> list[Any]:
+    def _on_one(self, served: _Served, tensor: torch.Tensor, limit: timedelta) -> list[torch.Tensor]:
         flat = _flat(tensor)
         count = flat.numel()
         self._play(served, flat, flat, count, count * flat.element_size(), limit)
@@ -158,7 +173,7 @@ class CollcGroup(dist.ProcessGroup):
 
     # ---- a block for every rank
 
-    def _blocks(self, served: _Served, given: Any, result: Any, limit: timedelta) -> None:
+    def _blocks(self, served: _Served, given: torch.Tensor, result: torch.Tensor, limit: timedelta) -> None:
         """Perform a call whose input or output, or both, has a block for every rank; both are flat."""
         larger, smaller = (given, result) if len(given) > len(result) else (result, given)
         if served.entry.kind in ("gather", "scatter"):
@@ -167,7 +182,7 @@ class CollcGroup(dist.ProcessGroup):
             count = len(larger) // self.size() if served.entry.kind == "alltoall" else len(smaller)
         self._play(served, given, result, count, count * self.size() * given.element_size(), limit)
 
-    def all_gather_single(self, output: Any, input: Any, opts: Any = None) -> Any:
+    def all_gather_single(self, output: torch.Tensor, input: torch.Tensor, opts: Options = None) -> dist.Work:
         opts = _options(c10d.AllgatherOptions, opts)
         served = self._find("allgather", [input, output], opts) if self._are_blocks([output], [input]) else None
         if served is None:
@@ -176,7 +191,9 @@ class CollcGroup(dist.ProcessGroup):
 
     _allgather_base = all_gather_single
 
-    def all_gather_single_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+    def all_gather_single_coalesced(
+        self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], opts: Options = None
+    ) -> dist.Work:
         opts = _options(c10d.AllgatherOptions, opts)
         fits = len(outputs) > 0 and self._are_blocks(outputs, inputs)
         served = self._find("allgather", [*outputs, *inputs], opts) if fits else None
@@ -187,7 +204,9 @@ class CollcGroup(dist.ProcessGroup):
 
     allgather_into_tensor_coalesced = all_gather_single_coalesced
 
-    def _gathered(self, served: _Served, outputs: Sequence[Any], inputs: Sequence[Any], limit: timedelta) -> list[Any]:
+    def _gathered(
+        self, served: _Served, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], limit: timedelta
+    ) -> list[torch.Tensor]:
         for output, input in zip(outputs, inputs, strict=True):
             result = _flat_result(output)
             self._blocks(served, _apart(_flat(input), result), result, limit)
@@ -195,7 +214,13 @@ class CollcGroup(dist.ProcessGroup):
                 _write(output, result)
         return list(outputs)
 
-    def allgather(self, outputs: Any, inputs: Any, opts: Any = None, timeout: Any = None) -> Any:
+    def allgather(
+        self,
+        outputs: Sequence[Sequence[torch.Tensor]],
+        inputs: Sequence[torch.Tensor],
+        opts: Options = None,
+        timeout: timedelta | None = None,
+    ) -> dist.Work:
         if isinstance(inputs, torch.Tensor):
             outputs, inputs = [outputs], [inputs]
         opts = _options(c10d.AllgatherOptions, opts, timeout)
@@ -204,7 +229,7 @@ class CollcGroup(dist.ProcessGroup):
         if served is None:
             return self._delegate("allgather", ["allgather"], outputs, inputs, opts)
 
-        def work(limit: timedelta) -> list[Any]:
+        def work(limit: timedelta) -> list[torch.Tensor]:
             flat = _flat(inputs[0])
             result = flat.new_empty(flat.numel() * self.size())
             self._blocks(served, flat, result, limit)
@@ -213,11 +238,13 @@ class CollcGroup(dist.ProcessGroup):
 
         return self._serve("allgather", opts, work)
 
-    def allgather_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+    def allgather_coalesced(
+        self, outputs: Sequence[Sequence[torch.Tensor]], inputs: Sequence[torch.Tensor], opts: Options = None
+    ) -> dist.Work:
         opts = _options(c10d.AllgatherOptions, opts)
         return self._delegate("allgather", ["allgather_coalesced"], outputs, inputs, opts)
 
-    def reduce_scatter_single(self, output: Any, input: Any, opts: Any = None) -> Any:
+    def reduce_scatter_single(self, output: torch.Tensor, input: torch.Tensor, opts: Options = None) -> dist.Work:
         opts = _options(c10d.ReduceScatterOptions, opts)
         served = self._find("reduce-scatter", [input, output], opts) if self._are_blocks([input], [output]) else None
         if served is None:
@@ -227,7 +254,9 @@ class CollcGroup(dist.ProcessGroup):
 
     _reduce_scatter_base = reduce_scatter_single
 
-    def reduce_scatter_single_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+    def reduce_scatter_single_coalesced(
+        self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], opts: Options = None
+    ) -> dist.Work:
         opts = _options(c10d.ReduceScatterOptions, opts)
         fits = len(outputs) > 0 and self._are_blocks(inputs, outputs)
         served = self._find("reduce-scatter", [*outputs, *inputs], opts) if fits else None
@@ -238,7 +267,13 @@ class CollcGroup(dist.ProcessGroup):
 
     reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
 
-    def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any = None, timeout: Any = None) -> Any:
+    def reduce_scatter(
+        self,
+        outputs: Sequence[torch.Tensor],
+        inputs: Sequence[Sequence[torch.Tensor]],
+        opts: Options = None,
+        timeout: timedelta | None = None,
+    ) -> dist.Work:
         if isinstance(outputs, torch.Tensor):
             outputs, inputs = [outputs], [inputs]
         opts = _options(c10d.ReduceScatterOptions, opts, timeout)
@@ -247,7 +282,7 @@ class CollcGroup(dist.ProcessGroup):
         if served is None:
             return self._delegate("reduce-scatter", ["reduce_scatter"], outputs, inputs, opts)
 
-        def work(limit: timedelta) -> list[Any]:
+        def work(limit: timedelta) -> list[torch.Tensor]:
             return self._gathered(served, outputs, [_flattened(inputs[0])], limit)
 
         return self._serve("reduce-scatter", opts, work)
@@ -255,8 +290,13 @@ class CollcGroup(dist.ProcessGroup):
     # ---- a block from every rank to every rank
 
     def all_to_all_single(
-        self, output: Any, input: Any, output_sizes: Any = None, input_sizes: Any = None, opts: Any = None
-    ) -> Any:
+        self,
+        output: torch.Tensor,
+        input: torch.Tensor,
+        output_sizes: Sequence[int] | None = None,
+        input_sizes: Sequence[int] | None = None,
+        opts: Options = None,
+    ) -> dist.Work:
         opts, splits = _options(c10d.AllToAllOptions, opts), (list(output_sizes or ()), list(input_sizes or ()))
         even = output.numel() == input.numel() and input.dim() > 0 and input.size(0) % self.size() == 0
         served = self._find("alltoall", [input, output], opts)
@@ -272,7 +312,9 @@ class CollcGroup(dist.ProcessGroup):
 
     alltoall_base = all_to_all_single
 
-    def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+    def alltoall(
+        self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], opts: Options = None
+    ) -> dist.Work:
         opts = _options(c10d.AllToAllOptions, opts)
         served = self._find("alltoall", [*inputs, *outputs], opts) if inputs and outputs else None
         if served is not None:
@@ -281,7 +323,7 @@ class CollcGroup(dist.ProcessGroup):
         if served is None:
             return self._delegate("alltoall", ["alltoall"], outputs, inputs, opts)
 
-        def work(limit: timedelta) -> list[Any]:
+        def work(limit: timedelta) -> list[torch.Tensor]:
             given = _flattened(inputs)
             result = torch.empty_like(given)
             self._blocks(served, given, result, limit)
@@ -301,14 +343,16 @@ class CollcGroup(dist.ProcessGroup):
 
     # ---- between one rank and all
 
-    def gather(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+    def gather(
+        self, outputs: Sequence[Sequence[torch.Tensor]], inputs: Sequence[torch.Tensor], opts: Options = None
+    ) -> dist.Work:
         opts = _options(c10d.GatherOptions, opts)
         served = self._find("gather", inputs, opts, rooted=True) if len(inputs) == 1 else None
         at_root = served is not None and self.rank() == served.entry.root
         if served is None or (at_root and not self._are_equal(outputs[0] if outputs else [], inputs[0])):
             return self._delegate("gather", ["gather"], outputs, inputs, opts)
 
-        def work(limit: timedelta) -> list[Any]:
+        def work(limit: timedelta) -> list[torch.Tensor]:
             flat = _flat(inputs[0])
             result = flat.new_empty(flat.numel() * self.size() if at_root else 0)
             self._blocks(served, flat, result, limit)
@@ -318,14 +362,16 @@ class CollcGroup(dist.ProcessGroup):
 
         return self._serve("gather", opts, work)
 
-    def scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+    def scatter(
+        self, outputs: Sequence[torch.Tensor], inputs: Sequence[Sequence[torch.Tensor]], opts: Options = None
+    ) -> dist.Work:
         opts = _options(c10d.ScatterOptions, opts)
         served = self._find("scatter", outputs, opts, rooted=True) if len(outputs) == 1 else None
         at_root = served is not None and self.rank() == served.entry.root
         if served is None or (at_root and not self._are_equal(inputs[0] if inputs else [], outputs[0])):
             return self._delegate("scatter", ["scatter"], outputs, inputs, opts)
 
-        def work(limit: timedelta) -> list[Any]:
+        def work(limit: timedelta) -> list[torch.Tensor]:
             result = _flat_result(outputs[0])
             given = _flattened(inputs[0]) if at_root else result.new_empty(0)
             self._blocks(served, given, result, limit)
@@ -337,7 +383,7 @@ class CollcGroup(dist.ProcessGroup):
 
     # ---- all else
 
-    def barrier(self, opts: Any = None, timeout: Any = None) -> Any:
+    def barrier(self, opts: Options = None, timeout: timedelta | None = None) -> dist.Work:
         """All that was called before has ended on all ranks when a barrier has.
 
         Waited for here and not in the worker, so that gloo is called in the same order on all ranks.
@@ -345,13 +391,13 @@ class CollcGroup(dist.ProcessGroup):
         self._worker.drain()
         return self._delegate("barrier", ["barrier"], _options(c10d.BarrierOptions, opts, timeout))
 
-    def send(self, tensors: Any, dst: int, tag: int = 0) -> Any:
+    def send(self, tensors: Tensors, dst: int, tag: int = 0) -> dist.Work:
         return self._delegate("send", ["send"], tensors, dst, tag)
 
-    def recv(self, tensors: Any, src: int, tag: int = 0) -> Any:
+    def recv(self, tensors: Tensors, src: int, tag: int = 0) -> dist.Work:
         return self._delegate("recv", ["recv"], tensors, src, tag)
 
-    def recv_anysource(self, tensors: Any, tag: int = 0) -> Any:
+    def recv_anysource(self, tensors: Tensors, tag: int = 0) -> dist.Work:
         return self._delegate("recv", ["recv_anysource"], tensors, tag)
 
     def shutdown(self) -> None:
@@ -359,66 +405,66 @@ class CollcGroup(dist.ProcessGroup):
 
     # ---- sizes
 
-    def _are_blocks(self, larger: Sequence[Any], smaller: Sequence[Any]) -> bool:
+    def _are_blocks(self, larger: Sequence[torch.Tensor], smaller: Sequence[torch.Tensor]) -> bool:
         """Whether each of the larger tensors holds as many of the smaller ones as there are ranks."""
         pairs = zip(larger, smaller, strict=False)
         return len(larger) == len(smaller) and all(a.numel() == b.numel() * self.size() for a, b in pairs)
 
-    def _are_equal(self, tensors: Sequence[Any], one: Any) -> bool:
+    def _are_equal(self, tensors: Sequence[torch.Tensor], one: torch.Tensor) -> bool:
         """Whether there is a tensor for every rank, each with as many elements as one."""
         return len(tensors) == self.size() and all(t.numel() == one.numel() for t in tensors)
 
 
-def _is_plain(tensor: Any) -> bool:
+def _is_plain(tensor: torch.Tensor) -> bool:
     """Whether a tensor is memory of the CPU, all of it."""
     return tensor.device.type == "cpu" and tensor.layout == torch.strided and not tensor.is_quantized
 
 
-def _listed(tensors: Any) -> list[Any]:
+def _listed(tensors: Tensors) -> list[torch.Tensor]:
     return [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
 
 
-def _options(kind: Any, given: Any, timeout: Any = None) -> Any:
+def _options(kind: Options, given: Options, timeout: timedelta | None = None) -> Options:
     """Return options of a kind: those given, or the defaults with an operation and a time limit given apart."""
     if given is not None and hasattr(given, "timeout"):
         return given
-    made = kind()
+    options = kind()
     if given is not None:
-        made.reduceOp = given
+        options.reduceOp = given
     if timeout is not None:
-        made.timeout = timeout
-    return made
+        options.timeout = timeout
+    return options
 
 
-def _flat(tensor: Any) -> Any:
+def _flat(tensor: torch.Tensor) -> torch.Tensor:
     """Return the elements one after the other: the tensor's own memory where they lie so."""
     tensor = tensor.detach()
     return (tensor if tensor.is_contiguous() else tensor.contiguous()).view(-1)
 
 
-def _flat_result(tensor: Any) -> Any:
+def _flat_result(tensor: torch.Tensor) -> torch.Tensor:
     """Return memory for a result: the tensor's own where its elements lie one after the other."""
     tensor = tensor.detach()
     return tensor.view(-1) if tensor.is_contiguous() else tensor.new_empty(tensor.numel())
 
 
-def _flattened(tensors: Sequence[Any]) -> Any:
+def _flattened(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     return torch.cat([t.detach().reshape(-1) for t in tensors])
 
 
-def _write(tensor: Any, flat: Any) -> None:
+def _write(tensor: torch.Tensor, flat: torch.Tensor) -> None:
     with torch.inference_mode():
         tensor.detach().copy_(flat.view(tensor.shape))
 
 
-def _spread(flat: Any, tensors: Sequence[Any]) -> None:
+def _spread(flat: torch.Tensor, tensors: Sequence[torch.Tensor]) -> None:
     at = 0
     for tensor in tensors:
         _write(tensor, flat[at : at + tensor.numel()])
         at += tensor.numel()
 
 
-def _apart(given: Any, result: Any) -> Any:
+def _apart(given: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
     """Return an input, copied where the result would overwrite it."""
     width = given.element_size()
     low, high = given.data_ptr(), given.data_ptr() + given.numel() * width

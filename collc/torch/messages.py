@@ -1,4 +1,4 @@
-"""Diagnostics where nobody renders them: in tracebacks of programs that know nothing of collc."""
+"""Diagnostics in tracebacks of programs that do not use collc's own rendering."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ __all__ = ["details"]
 def details(diagnostic: Diagnostic) -> list[str]:
     """Return the lines that follow a diagnostic's message: its notes and its hint."""
     hint = [f"hint: {diagnostic.hint}"] if diagnostic.hint else []
-    explained = f"`collc explain {diagnostic.code}` says more"
+    explained = f"`collc explain {diagnostic.code}` explains the code"
     return [*(f"note: {note}" for note in diagnostic.notes), *hint, explained]

@@ -1,8 +1,8 @@
-"""Which operations and element types are served, and how two tensors are combined."""
+"""The served operations and element types, and functions that combine two tensors."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import torch
 import torch.distributed as dist
@@ -18,8 +18,8 @@ _TRUTH = frozenset({torch.bool})
 Operation = tuple[Combine, bool]
 
 _Op = dist.ReduceOp
-#: operation, how torch does it, element types, whether contributions may be added twice
-_OPERATIONS: tuple[tuple[Any, Any, frozenset[Any], bool], ...] = (
+#: operation, torch's function, element types, whether it is idempotent
+_OPERATIONS: tuple[tuple[dist.ReduceOp, Callable[..., torch.Tensor], frozenset[torch.dtype], bool], ...] = (
     (_Op.SUM, torch.add, _FLOATS | _INTEGERS, False),
     (_Op.PRODUCT, torch.mul, _FLOATS | _INTEGERS, False),
     (_Op.MIN, torch.minimum, _FLOATS | _INTEGERS | _TRUTH, True),
@@ -30,16 +30,16 @@ _OPERATIONS: tuple[tuple[Any, Any, frozenset[Any], bool], ...] = (
 )
 
 
-def operation(op: Any, dtype: Any) -> Operation | None:
-    """Return how an operation combines two tensors into a third, and whether it is idempotent; None: not served."""
+def operation(op: dist.ReduceOp, dtype: torch.dtype) -> Operation | None:
+    """Return the function that combines two tensors into a third, and whether it is idempotent; None: not served."""
     for known, function, dtypes, idempotent in _OPERATIONS:
         if op == known:  # torch's operations compare with ==, but are not found by `in`
             return (_into(function), idempotent) if dtype in dtypes else None
     return None
 
 
-def _into(function: Any) -> Combine:
-    def combine(one: Any, other: Any, to: Any) -> None:
+def _into(function: Callable[..., torch.Tensor]) -> Combine:
+    def combine(one: torch.Tensor, other: torch.Tensor, to: torch.Tensor) -> None:
         function(one, other, out=to)
 
     return combine

@@ -1,7 +1,7 @@
-"""An outline for calls of one size: messages and moves with the elements they are about.
+"""An outline for calls of one size: messages and moves with their ranges of elements.
 
-Buffers are the call's input, its output and scratch. What messages need besides lies in a fourth, ``OWN``: what arrives
-has its place from when it is posted until it is used, what leaves from when it is put together until the end.
+Buffers are the call's input, its output and scratch. The fourth, ``OWN``, is the own memory of messages. A received
+message has its place there from its post to its last use, a sent one from its packing to the end.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ import attrs
 
 from collc.ir.program import Buffer
 
-from .moves import Kind, Laid, Message, Move, Outline, Place, outline
+from .moves import Kind, Message, Move, Outline, Place, ProgramLayout, outline
 
-__all__ = ["OWN", "Act", "Plan", "Planner"]
+__all__ = ["OWN", "Action", "Plan", "Planner"]
 
 OWN = 3
 
 #: (buffer, first element, end)
 Span: TypeAlias = tuple[int, int, int]
-#: (kind, peer, number, message, span): something about a message; (kind, to, one, other): something done here
-Act: TypeAlias = tuple[Any, ...]
+#: (kind, peer, number, message, span): an action on a message; (kind, to, one, other): a local action
+Action: TypeAlias = tuple[Any, ...]  # Any: the kind distinguishes the two forms
 
-#: calls whose sizes are remembered
+#: number of sizes whose plans are kept
 _SIZES = 64
 
 
 @attrs.frozen
 class Plan:
-    """What a rank does in one call: ``acts`` in order, and how many elements of ``scratch`` and ``own`` it needs."""
+    """The ``actions`` of a rank in one call, in order; ``scratch`` and ``own`` are memory in elements."""
 
-    acts: tuple[Act, ...]
+    actions: tuple[Action, ...]
     scratch: int
     own: int
 
@@ -41,30 +41,30 @@ class Plan:
 class Planner:
     """The plans of one rank for one program."""
 
-    def __init__(self, laid: Laid, rank: int):
-        self.laid, self.rank = laid, rank
+    def __init__(self, layout: ProgramLayout, rank: int):
+        self.layout, self.rank = layout, rank
         self.outlines: dict[bool, Outline] = {}
         self.plan = lru_cache(_SIZES)(self._plan)
 
     def _plan(self, elements: int, packed: bool) -> Plan:
-        """Return the plan for so many elements (of the whole vector, or of one rank's block)."""
+        """Return the plan for a number of elements (of the whole vector, or of one rank's block)."""
         if packed not in self.outlines:
-            self.outlines[packed] = outline(self.laid, self.rank, packed)
-        return _Binding(self.laid, self.rank, self.outlines[packed], elements).plan()
+            self.outlines[packed] = outline(self.layout, self.rank, packed)
+        return _Binding(self.layout, self.rank, self.outlines[packed], elements).plan()
 
 
 class _Binding:
-    def __init__(self, laid: Laid, rank: int, outlined: Outline, elements: int):
-        self.laid, self.outline, self.elements = laid, outlined, elements
-        self.cells, self.scratch = _cells(laid, rank, elements)
-        self.sizes = [[self._size(part) for part in m.parts] for m in outlined.messages]
+    def __init__(self, layout: ProgramLayout, rank: int, outline_of_rank: Outline, elements: int):
+        self.layout, self.outline, self.elements = layout, outline_of_rank, elements
+        self.cells, self.scratch = _cells(layout, rank, elements)
+        self.sizes = [[self._size(part) for part in m.parts] for m in outline_of_rank.messages]
         self.base, self.own = self._own()
 
     def plan(self) -> Plan:
-        acts = [act for move in self.outline.moves for act in self._act(move)]
-        return Plan(tuple(_joined(acts)), self.scratch, self.own)
+        actions = [action for move in self.outline.moves for action in self._actions(move)]
+        return Plan(tuple(_joined(actions)), self.scratch, self.own)
 
-    # ---- where things are
+    # ---- places
 
     def _span(self, place: Place) -> Span:
         buffer, first, end = place
@@ -74,7 +74,7 @@ class _Binding:
             return OWN, low, low + self.sizes[m][first]
         if buffer == Buffer.SCRATCH:
             return buffer, self.cells[first], self.cells[end]
-        return buffer, position(self.laid.span, self.elements, first), position(self.laid.span, self.elements, end)
+        return buffer, position(self.layout.span, self.elements, first), position(self.layout.span, self.elements, end)
 
     def _size(self, place: Place) -> int:
         _, low, high = self._span(place)
@@ -89,24 +89,24 @@ class _Binding:
         return buffer, low, low + size
 
     def _own(self) -> tuple[dict[int, int], int]:
-        """Return where each message's own memory begins, and how much there is."""
+        """Return the begin of each message's own memory, and the size of all, in elements."""
         base: dict[int, int] = {}
         live: dict[int, tuple[int, int]] = {}
         top = 0
-        lives = _lives(self.outline)
+        lives = _last_uses(self.outline)
         for at, move in enumerate(self.outline.moves):
             for m in _used(move):
                 one = self.outline.messages[m]
                 if m not in base and not one.direct:
                     live = {k: held for k, held in live.items() if lives[k] >= at}
-                    base[m] = _room(sorted(live.values()), sum(self.sizes[m]))
+                    base[m] = _first_gap(sorted(live.values()), sum(self.sizes[m]))
                     live[m] = base[m], base[m] + sum(self.sizes[m])
                     top = max(top, live[m][1])
         return base, top
 
-    # ---- what is done
+    # ---- actions
 
-    def _act(self, move: Move) -> Iterator[Act]:
+    def _actions(self, move: Move) -> Iterator[Action]:
         if move.message >= 0:
             if sum(self.sizes[move.message]):
                 one: Message = self.outline.messages[move.message]
@@ -124,19 +124,19 @@ def position(span: int, elements: int, chunk: int) -> int:
     return block * elements + nth * elements // span
 
 
-def _cells(laid: Laid, rank: int, elements: int) -> tuple[list[int], int]:
+def _cells(layout: ProgramLayout, rank: int, elements: int) -> tuple[list[int], int]:
     """Return the element at which each cell of a rank's scratch begins, and the end of the last."""
-    segments = laid.segments
+    segments = layout.segments
     first, end = segments.first[rank : rank + 2].tolist()
     total = int(segments.cells[rank])
     begins = [*segments.cell[first:end].tolist(), total]
     cells: list[int] = []
     at = 0
     for k, chunk in enumerate(segments.chunk[first:end].tolist()):
-        zero = position(laid.span, elements, chunk)
+        zero = position(layout.span, elements, chunk)
         count = begins[k + 1] - begins[k]
-        cells += [at + position(laid.span, elements, chunk + i) - zero for i in range(count)]
-        at += position(laid.span, elements, chunk + count) - zero
+        cells += [at + position(layout.span, elements, chunk + i) - zero for i in range(count)]
+        at += position(layout.span, elements, chunk + count) - zero
     return [*cells, at], at
 
 
@@ -146,13 +146,13 @@ def _used(move: Move) -> list[int]:
     return [move.message] * (move.message >= 0) + [-1 - buffer for buffer, _, _ in places if buffer < 0]
 
 
-def _lives(outlined: Outline) -> dict[int, int]:
-    """Return the last move that uses each message's own memory; a send's is used until its end."""
-    return {m: at for at, move in enumerate(outlined.moves) for m in _used(move)}
+def _last_uses(outline_of_rank: Outline) -> dict[int, int]:
+    """Return the last move that uses each message's own memory; a send uses it until its end."""
+    return {m: at for at, move in enumerate(outline_of_rank.moves) for m in _used(move)}
 
 
-def _room(held: list[tuple[int, int]], size: int) -> int:
-    """Return the first place where so many elements fit between what is held (sorted)."""
+def _first_gap(held: list[tuple[int, int]], size: int) -> int:
+    """Return the first gap of ``size`` elements between the ranges of ``held`` (sorted)."""
     at = 0
     for low, high in held:
         if low - at >= size:
@@ -161,23 +161,23 @@ def _room(held: list[tuple[int, int]], size: int) -> int:
     return at
 
 
-def _joined(acts: list[Act]) -> Iterator[Act]:
-    """Yield acts, those that follow each other here and in memory as one."""
-    last: Act | None = None
-    for act in acts:
-        if last is not None and act[0] == last[0] and act[0] >= Kind.COPY and _follows(last, act):
-            last = (act[0], *((a[0], a[1], b[2]) for a, b in zip(last[1:], act[1:], strict=True)))
+def _joined(actions: list[Action]) -> Iterator[Action]:
+    """Yield actions; join successive ones that are adjacent in memory."""
+    last: Action | None = None
+    for action in actions:
+        if last is not None and action[0] == last[0] and action[0] >= Kind.COPY and _follows(last, action):
+            last = (action[0], *((a[0], a[1], b[2]) for a, b in zip(last[1:], action[1:], strict=True)))
             continue
         if last is not None:
             yield last
-        last = act
+        last = action
     if last is not None:
         yield last
 
 
-def _follows(last: Act, act: Act) -> bool:
-    """Whether all places of an act continue those of the one before, and nothing it reads was written there."""
-    runs = list(zip(last[1:], act[1:], strict=True))
+def _follows(last: Action, action: Action) -> bool:
+    """Whether an action continues the one before in all places, and reads nothing that it wrote."""
+    runs = list(zip(last[1:], action[1:], strict=True))
     if not all(a[0] == b[0] and a[2] == b[1] for a, b in runs):
         return False
     to = last[1]

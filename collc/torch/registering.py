@@ -1,4 +1,4 @@
-"""Telling torch of the backend, and making a group when torch asks for one."""
+"""Registration of the backend with torch, and creation of groups."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import sys
 import warnings
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import torch.distributed as dist
@@ -24,7 +25,7 @@ __all__ = ["register", "replace"]
 NAME = "collc"
 
 #: groups that have not been reported yet
-_open: weakref.WeakSet[Any] = weakref.WeakSet()
+_open: weakref.WeakSet[CollcGroup] = weakref.WeakSet()
 
 
 def register() -> None:
@@ -34,13 +35,13 @@ def register() -> None:
         atexit.register(_report_all)
 
 
-def _create(options: Any, _backend_options: Any = None) -> CollcGroup:
-    """Return a rank's group; raises CollcError on every rank where the specification is none."""
+def _create(options: dist.distributed_c10d._DistributedBackendOptions, _backend_options: object = None) -> CollcGroup:
+    """Return a rank's group; raises CollcError on every rank for a wrong specification."""
     store, rank, size, limit = options.store, options.group_rank, options.group_size, options.timeout
     try:
         entries = share(dist.PrefixStore("collc", store), rank, size)
     except CollcError as mistake:
-        for diagnostic in mistake.diagnostics:  # what a traceback shows below the message
+        for diagnostic in mistake.diagnostics:  # a traceback shows notes below the message
             for note in details(diagnostic):
                 mistake.add_note(note)
         raise
@@ -50,7 +51,7 @@ def _create(options: Any, _backend_options: Any = None) -> CollcGroup:
         known = ", ".join(map(str, sorted({entry.ranks for entry in entries})))
         found = warning(
             "C0094",
-            f"nothing in the specification is for {size} ranks, only for {known}; groups of this size use gloo",
+            f"the specification has no collective for {size} ranks, only for {known}; groups of this size use gloo",
         )
         warnings.warn(f"collc: {found.message} [{found.code}]", RuntimeWarning, stacklevel=6)
     inner = dist.ProcessGroupGloo(dist.PrefixStore("gloo", store), rank, size, timeout=limit)
@@ -61,7 +62,7 @@ def _create(options: Any, _backend_options: Any = None) -> CollcGroup:
 
 
 class _Reporting(CollcGroup):
-    """A group that says at its end what it has done, where the environment asks for it."""
+    """A group that reports its calls at its end if the environment asks for it."""
 
     def shutdown(self) -> None:
         super().shutdown()
@@ -79,7 +80,7 @@ def _report(group: CollcGroup) -> None:
     text = ", ".join(f"{word} {sum(by.values())}{_listed(by)}" for word, by in counts)
     line = f"collc: torch group {group._label} of {group.size()} ranks: {text}\n"
     if where == "1":
-        sys.stderr.write(line)  # in one piece: all ranks write there
+        sys.stderr.write(line)  # in one piece, since all ranks write there
         sys.stderr.flush()
     else:
         with contextlib.suppress(OSError), open(where, "a", encoding="utf-8") as file:
@@ -96,21 +97,22 @@ def _report_all() -> None:
 
 
 def replace() -> None:
-    """Give programs this backend where they ask for the one that ``COLLC_TORCH_REPLACE`` names, or for none."""
-    wanted = os.environ.get(REPLACE, "")
-    if not wanted or getattr(dist, "_collc_replaced", False):
+    """Give programs this backend if they ask for the backend in ``COLLC_TORCH_REPLACE``, or for none."""
+    replaced = os.environ.get(REPLACE, "")
+    if not replaced or getattr(dist, "_collc_replaced", False):
         return
     from torch.distributed import distributed_c10d
 
-    def instead(original: Any) -> Any:
+    # Any, to the end: whatever torch's function takes and returns
+    def with_this_backend(original: Callable[..., Any]) -> Callable[..., Any]:
         from functools import wraps
 
         @wraps(original)
-        def call(*args: Any, **named: Any) -> Any:
+        def call(*args: Any, **named: Any) -> Any:  # Any: as above
             position = _BACKEND[original.__name__]
-            given = args[position] if len(args) > position else named.get("backend")
-            unnamed = given is None and original.__name__ == "init_process_group"
-            if unnamed or (given is not None and str(given).lower() == wanted.lower()):
+            backend = args[position] if len(args) > position else named.get("backend")
+            unnamed = backend is None and original.__name__ == "init_process_group"
+            if unnamed or (backend is not None and str(backend).lower() == replaced.lower()):
                 if len(args) > position:
                     args = (*args[:position], NAME, *args[position + 1 :])
                 else:
@@ -120,11 +122,11 @@ def replace() -> None:
         return call
 
     for name in _BACKEND:
-        made = instead(getattr(distributed_c10d, name))
+        replacement = with_this_backend(getattr(distributed_c10d, name))
         for module in (distributed_c10d, dist):
-            setattr(module, name, made)
+            setattr(module, name, replacement)
     dist._collc_replaced = True
 
 
-#: functions that take a backend, and at which position
+#: functions with a backend argument -> its position
 _BACKEND = {"init_process_group": 0, "new_group": 2}

@@ -1,4 +1,4 @@
-"""Which specification a process runs: what was configured, else what the environment says."""
+"""The specification of a process: the configured one, else that of the environment."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
 
 import attrs
 
@@ -18,9 +17,9 @@ __all__ = ["DEFINES", "REPLACE", "SPEC", "STATS", "Settings", "configure", "sett
 SPEC = "COLLC_SPEC"
 #: its parameters, a JSON object
 DEFINES = "COLLC_DEFINES"
-#: 1: say at the end what was served
+#: 1: print the served calls at the end
 STATS = "COLLC_STATS"
-#: the backend that is replaced where a program asks for it
+#: the backend that collc replaces in programs
 REPLACE = "COLLC_TORCH_REPLACE"
 
 Param = int | Fraction | str | bool | tuple[int, ...]
@@ -37,18 +36,18 @@ class Settings:
 _configured: Settings | None = None
 
 
-def configure(spec: str | os.PathLike[str] | None, defines: Mapping[str, Any] | None = None) -> None:
-    """Let process groups that are made from now on run a specification; None returns to the environment's.
+def configure(spec: str | os.PathLike[str] | None, defines: Mapping[str, object] | None = None) -> None:
+    """Set the specification of new process groups; None returns to that of the environment.
 
-    ``spec`` is a ``.coll`` file or a printed schedule or program, ``defines`` the values of its parameters. It is read
-    when the first group is made. Raises CollcError for values that no parameter can have (C0091).
+    ``spec`` is a ``.coll`` file or a printed schedule or program, ``defines`` the values of its parameters. The first
+    group reads it. Raises CollcError (C0091) for impossible values.
     """
     global _configured
     _configured = None if spec is None else Settings(os.path.abspath(spec), _checked(defines or {}, "defines"))
 
 
 def settings() -> Settings:
-    """Return what was configured, else what the environment names; raises C0090, C0091."""
+    """Return the configured settings, else those of the environment; raises C0090, C0091."""
     if _configured is not None:
         return _configured
     spec = os.environ.get(SPEC, "")
@@ -73,7 +72,7 @@ def _from_environment() -> tuple[tuple[str, Param], ...]:
     return _checked(found, DEFINES)
 
 
-def _checked(defines: Mapping[str, Any], where: str) -> tuple[tuple[str, Param], ...]:
+def _checked(defines: Mapping[str, object], where: str) -> tuple[tuple[str, Param], ...]:
     pairs = []
     for name, value in sorted(defines.items()):
         if isinstance(value, (list, tuple)) and all(type(v) is int for v in value):

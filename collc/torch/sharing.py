@@ -10,14 +10,18 @@ import contextlib
 import hashlib
 import json
 import zlib
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 
 from collc.ir.diagnostic import CollcError, error
 from collc.ir.ranges import runs
 
 from .catalog import Entry, compiled, load, printed
 from .settings import Settings, settings
+
+if TYPE_CHECKING:
+    import torch.distributed as dist
 
 __all__ = ["share"]
 
@@ -26,33 +30,42 @@ _loaded: dict[str, list[Entry]] = {}
 _compiled: dict[str, bytes] = {}
 
 _UNREAD = "-"
-#: how long rank 0, with which the store ends, stays for ranks that have still to hear of a failure
+#: time limit of rank 0 for telling all ranks of a failure: the store ends with rank 0
 _PATIENCE = timedelta(seconds=60)
 
 
-def share(store: Any, rank: int, size: int) -> list[Entry]:
+class Verdict(TypedDict, total=False):
+    """The answer of rank 0 to the others: the digest of the programs, or the failure."""
+
+    programs: str
+    failed: str
+    code: str
+    notes: Sequence[str]
+
+
+def share(store: dist.Store, rank: int, size: int) -> list[Entry]:
     """Return the collectives that all ranks of a group have.
 
-    Raises CollcError on every rank: what compiling raised on rank 0 there, and a pointer to it elsewhere (C0092);
-    C0093 where ranks were configured differently.
+    Raises CollcError on every rank: the error of compilation on rank 0, C0092 on the others; C0093 if ranks have
+    different settings.
     """
     try:
-        mine: Settings | None = settings()
+        own: Settings | None = settings()
         problem: CollcError | None = None
     except CollcError as mistake:
-        mine, problem = None, mistake
+        own, problem = None, mistake
     if rank:
-        store.set(f"spec/{rank}", _digest(mine))
-        verdict = json.loads(bytes(store.get("verdict")))
+        store.set(f"spec/{rank}", _digest(own))
+        verdict: Verdict = json.loads(bytes(store.get("verdict")))
         if "failed" in verdict:
             store.set(f"heard/{rank}", "")
-        return _told(verdict, store, problem)
+        return _entries_of_rank_0(verdict, store, problem)
     try:
         if problem is not None:
             raise problem
-        assert mine is not None
-        _compare(store, size, _digest(mine))
-        body = _body(mine)
+        assert own is not None
+        _compare(store, size, _digest(own))
+        body = _body(own)
     except CollcError as mistake:
         first = mistake.diagnostics[0]
         _fail(store, size, {"failed": str(mistake), "code": first.code, "notes": first.notes})
@@ -66,15 +79,15 @@ def share(store: Any, rank: int, size: int) -> list[Entry]:
     return _load(digest, body)
 
 
-def _fail(store: Any, size: int, verdict: dict[str, Any]) -> None:
-    """Tell all ranks, and stay until they know: most jobs end after this, and the store with rank 0."""
+def _fail(store: dist.Store, size: int, verdict: Verdict) -> None:
+    """Tell all ranks, and wait until they know: the store ends with rank 0."""
     store.set("verdict", json.dumps(verdict))
-    with contextlib.suppress(RuntimeError):  # one that never comes
+    with contextlib.suppress(RuntimeError):  # a rank that never answers
         store.wait([f"heard/{rank}" for rank in range(1, size)], _PATIENCE)
 
 
-def _told(verdict: dict[str, Any], store: Any, problem: CollcError | None) -> list[Entry]:
-    """Return what rank 0 offers, or raise what it found."""
+def _entries_of_rank_0(verdict: Verdict, store: dist.Store, problem: CollcError | None) -> list[Entry]:
+    """Return the collectives from rank 0, or raise its error."""
     if "failed" not in verdict:
         digest = verdict["programs"]
         return _loaded.get(digest) or _load(digest, bytes(store.get("programs")))
@@ -83,13 +96,13 @@ def _told(verdict: dict[str, Any], store: Any, problem: CollcError | None) -> li
     if verdict["code"] == "C0093":
         raise error("C0093", _DIFFER, notes=verdict["notes"])
     first = verdict["failed"].splitlines()[0]
-    raise error("C0092", "rank 0 could not compile the specification", notes=[f"rank 0 says: {first}"])
+    raise error("C0092", "rank 0 could not compile the specification", notes=[f"rank 0: {first}"])
 
 
-def _body(mine: Settings) -> bytes:
-    key = _digest(mine)
+def _body(own: Settings) -> bytes:
+    key = _digest(own)
     if key not in _compiled:
-        _compiled[key] = zlib.compress(json.dumps(compiled(mine)).encode())
+        _compiled[key] = zlib.compress(json.dumps(compiled(own)).encode())
     return _compiled[key]
 
 
@@ -102,26 +115,26 @@ def _load(digest: str, body: bytes) -> list[Entry]:
 _DIFFER = "ranks of a group were configured with different specifications"
 
 
-def _compare(store: Any, size: int, mine: str) -> None:
-    """Raise C0093 where a rank has another specification; one that cannot read it, or has none, takes rank 0's."""
-    theirs = {rank: bytes(store.get(f"spec/{rank}")).decode() for rank in range(1, size)}
-    other = [rank for rank, digest in theirs.items() if digest not in (mine, _UNREAD)]
-    if other and mine != _UNREAD:
+def _compare(store: dist.Store, size: int, own: str) -> None:
+    """Raise C0093 if a rank has another specification; a rank without a readable one uses that of rank 0."""
+    digests = {rank: bytes(store.get(f"spec/{rank}")).decode() for rank in range(1, size)}
+    other = [rank for rank, digest in digests.items() if digest not in (own, _UNREAD)]
+    if other and own != _UNREAD:
         one, listed = ("rank", "has") if len(other) == 1 else ("ranks", "have")
         raise error(
             "C0093",
             _DIFFER,
-            notes=[f"{one} {', '.join(runs(other))} {listed} not what rank 0 has"],
+            notes=[f"{one} {', '.join(runs(other))} {listed} another one than rank 0"],
             hint="the file and its parameters must be the same on all machines",
         )
 
 
-def _digest(mine: Settings | None) -> str:
-    if mine is None:
+def _digest(own: Settings | None) -> str:
+    if own is None:
         return _UNREAD
     try:
-        with open(mine.spec, "rb") as file:
+        with open(own.spec, "rb") as file:
             text = file.read()
     except OSError:
         return _UNREAD
-    return hashlib.sha256(text + b"\0" + repr(mine.defines).encode()).hexdigest()
+    return hashlib.sha256(text + b"\0" + repr(own.defines).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Collectives under way: one thread a group performs them in the order they were called."""
+"""Running collectives: one thread per group performs them in the order of the calls."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -17,18 +16,18 @@ _FOREVER = timedelta(0)
 
 
 class CollcWork(dist.Work):
-    """What torch is given for a call. Its future holds the tensors that ``work`` returns."""
+    """The handle of a call for torch. Its future holds the tensors that ``work`` returns."""
 
-    def __init__(self, work: Callable[[], list[Any]]):
+    def __init__(self, work: Callable[[], list[torch.Tensor]]):
         super().__init__()
         self._work = work
-        self._future: torch.futures.Future = torch.futures.Future()
+        self._future: torch.futures.Future[list[torch.Tensor]] = torch.futures.Future()
         self._done = threading.Event()
         self._problem: Exception | None = None
-        self._tensors: list[Any] = []
+        self._tensors: list[torch.Tensor] = []
 
     def perform(self) -> None:
-        """Do it. Errors are kept for those who wait."""
+        """Execute the call; waiters get its errors."""
         try:
             self._tensors = self._work()
         except Exception as problem:
@@ -41,7 +40,7 @@ class CollcWork(dist.Work):
             self._future.set_exception(self._problem)
 
     def wait(self, timeout: timedelta = _FOREVER) -> bool:
-        """Wait until it is done, at most as long as given (0: as long as the call itself may take)."""
+        """Wait until it is done, for at most ``timeout`` (0: the time limit of the call itself)."""
         seconds = timeout.total_seconds()
         if not self._done.wait(seconds if seconds > 0 else None):
             raise dist.DistBackendError(f"collc: not done after {seconds} s")
@@ -61,19 +60,19 @@ class CollcWork(dist.Work):
     def exception(self) -> Exception | None:
         return self._problem
 
-    def result(self) -> list[Any]:
+    def result(self) -> list[torch.Tensor]:
         self.wait()
         return self._tensors
 
     def source_rank(self) -> int:
         return -1
 
-    def get_future(self) -> Any:
+    def get_future(self) -> torch.futures.Future[list[torch.Tensor]]:
         return self._future
 
 
 class Worker:
-    """The thread of a group, started when first needed. Calls that are waited for at once need none."""
+    """The thread of a group, started on first use. Calls that are awaited at once need none."""
 
     def __init__(self, name: str):
         self.name = name
@@ -84,17 +83,16 @@ class Worker:
         self.closed = False
         self.thread: threading.Thread | None = None
 
-    def submit(self, work: CollcWork, wanted_now: bool) -> CollcWork:
-        """Perform work after all that was submitted before: here if it is wanted now and nothing else is under way.
+    def submit(self, work: CollcWork, is_awaited: bool) -> CollcWork:
+        """Perform work after all earlier work: in this thread if it ``is_awaited`` and the queue is empty.
 
-        What a future's callback calls is performed at once: the callback may wait for it, and its thread is the one
-        that would do it.
+        A call from a future's callback is performed at once: the callback may wait for it in the worker's thread.
         """
         if self.performing == threading.get_ident():
             work.perform()
             return work
         with self.ready:
-            here = wanted_now and not self.queue and not self.busy
+            here = is_awaited and not self.queue and not self.busy
             if here:
                 self.busy = True
             else:
@@ -106,13 +104,13 @@ class Worker:
         return work
 
     def drain(self) -> None:
-        """Wait until all that was submitted has been performed."""
+        """Wait until all submitted work is done."""
         with self.ready:
             while (self.queue or self.busy) and self.performing != threading.get_ident():
                 self.ready.wait()
 
     def close(self) -> None:
-        """Finish what was submitted, and end."""
+        """Finish all submitted work, and end."""
         with self.ready:
             self.closed = True
             self.ready.notify_all()

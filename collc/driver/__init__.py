@@ -1,0 +1,1 @@
+"""The driver: compile a request to files by the passes of a plan."""

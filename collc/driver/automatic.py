@@ -1,0 +1,169 @@
+"""Compiling with the scheduler ``auto``: choose an algorithm, compile it, and take the next best if it does not fit.
+
+The limits of a runtime apply to programs, so they show only after the choice. The driver excludes a candidate that
+exceeds them, notes the reason, and chooses again. It emits the fastest candidate that can run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+from collc.backends.base import Target, Window
+from collc.ir.diagnostic import CollcError, Diagnostic, Kind, Severity
+from collc.ir.spec import CollectiveRequest, Problem, ScheduleRequest
+from collc.passes.schedulers import usual
+
+from ..messages.internal import InternalError
+from ..registry.classes import pass_class
+from ..registry.options import build
+from .decided import compile_decided, emit_selected
+from .result import CollectiveResult, Observer, Settings, Timing
+
+if TYPE_CHECKING:
+    from ..selection import Algorithm, Choice, Interval, Selector
+
+__all__ = ["compile_automatic"]
+
+#: diagnostics of a target that refuses one schedule and may take another
+_UNFIT = (Kind.LIMIT, Kind.MISFIT, Kind.SIZE)
+
+
+def compile_automatic(
+    request: CollectiveRequest, targets: Sequence[Target], settings: Settings, observer: Observer | None
+) -> CollectiveResult:
+    """Compile a collective by its fastest candidate; for a range of sizes, by all that are the fastest at some size.
+
+    Raises C0045, C0046 (wrong options of `auto`), and if no candidate fits, what compiling the best one raises.
+    """
+    if _has_scheduler(settings):
+        return compile_decided(_with_schedule(request, _usual(request.problem)), targets, settings, observer)
+    from ..selection import Auto, Selector
+
+    auto = build(Auto, "scheduler `auto`", request.schedule.options, span=request.schedule.span)
+    if observer:
+        observer.begins(request.name, "auto")
+    begin = time.perf_counter()
+    try:
+        selector = Selector(request.problem, auto, request.name)
+    except CollcError as mistake:
+        raise _placed(mistake, request) from mistake.__cause__
+    selection = Timing(request.name, "auto", time.perf_counter() - begin)
+    result = _Attempts(request, targets, settings, observer, selector).first_that_fits()
+    return attrs.evolve(result, timings=(selection, *result.timings))
+
+
+def _has_scheduler(settings: Settings) -> bool:
+    """Return whether the pipeline of the command line begins with a scheduler."""
+    elements = settings.recipe.elements
+    return bool(elements) and elements is not None and pass_class(elements[0].name, elements[0].span).takes is Problem
+
+
+def _usual(problem: Problem) -> ScheduleRequest:
+    return ScheduleRequest(usual(problem.collective.kind))
+
+
+def _with_schedule(request: CollectiveRequest, schedule: ScheduleRequest) -> CollectiveRequest:
+    return attrs.evolve(request, schedule=attrs.evolve(schedule, span=request.schedule.span))
+
+
+def _placed(mistake: CollcError, request: CollectiveRequest) -> CollcError:
+    """Return a mistake with the collective's place where it has none; an internal error unchanged."""
+    if isinstance(mistake, InternalError):
+        return mistake
+    found = [d if d.span else attrs.evolve(d, span=request.span) for d in mistake.diagnostics]
+    return CollcError(found, mistake.exit_status)
+
+
+class _Unfit(Exception):
+    """A target refuses an algorithm, or its number of pieces."""
+
+    def __init__(self, algorithm: Algorithm, reason: str, mistake: CollcError | None = None) -> None:
+        super().__init__()
+        self.algorithm, self.reason, self.mistake = algorithm, reason, mistake
+
+
+class _Attempts:
+    """Compilations of one collective by the algorithms that its selector chooses, each run once."""
+
+    def __init__(
+        self, request: CollectiveRequest, targets: Sequence[Target], settings: Settings, observer: Observer | None,
+        selector: Selector,
+    ):  # fmt: skip
+        self.request, self.targets, self.settings, self.observer = request, targets, settings, observer
+        self.selector = selector
+        self.results: dict[tuple[Algorithm, Window | None], CollectiveResult] = {}
+
+    def first_that_fits(self) -> CollectiveResult:
+        """Return the result of the best choice that all targets take; if there is none, raise the error of the best."""
+        excluded: dict[Algorithm, str] = {}
+        first: CollcError | None = None
+        while True:
+            choice = self.selector.choose(excluded)
+            try:
+                return self.compile(choice)
+            except _Unfit as unfit:
+                first = first or unfit.mistake
+                if first is not None and self.selector.is_last(excluded):
+                    raise first from None
+                excluded[unfit.algorithm] = unfit.reason
+
+    def compile(self, choice: Choice) -> CollectiveResult:
+        if not choice.ranged:
+            return attrs.evolve(self.compile_one(choice.intervals[0], None), choice=choice)
+        found = [self.compile_one(interval, _window(interval)) for interval in choice.intervals]
+        return self.joined(choice, found)
+
+    def compile_one(self, interval: Interval, window: Window | None) -> CollectiveResult:
+        """Return the result of one algorithm, for calls of a window or for all calls; raise _Unfit."""
+        from ..selection.selector import reason_of
+
+        algorithm = interval.algorithm
+        key = algorithm, window
+        if key not in self.results:
+            request = _with_schedule(self.request, ScheduleRequest(algorithm.scheduler, algorithm.requested()))
+            try:
+                self.results[key] = compile_decided(
+                    request, self.targets, self.settings, self.observer, ready=self.selector.ready, window=window
+                )
+            except CollcError as mistake:
+                if mistake.is_only(*_UNFIT):
+                    raise _Unfit(algorithm, reason_of(mistake), mistake) from None
+                raise
+        self.require_as_measured(algorithm, self.results[key])
+        return self.results[key]
+
+    def require_as_measured(self, algorithm: Algorithm, result: CollectiveResult) -> None:
+        """Raise _Unfit if the trees fit only in fewer pieces, and add those as a candidate."""
+        measured = self.selector.pieces.get(algorithm)
+        if result.forest is None or measured is None or result.forest.pieces >= measured:
+            return
+        self.selector.add_pieces(result.forest.pieces)
+        raise _Unfit(algorithm, f"more pieces than fit, which are {result.forest.pieces}")
+
+    def joined(self, choice: Choice, found: Sequence[CollectiveResult]) -> CollectiveResult:
+        """Return one result for all sizes: the first algorithm's, with the files and reports of all."""
+        warnings: dict[Diagnostic, None] = dict.fromkeys(w for one in found for w in one.warnings)
+        result = attrs.evolve(
+            found[0], emitted=(), choice=choice, warnings=tuple(warnings), window=None, selected=(),
+            algorithms=tuple(attrs.evolve(one, selected=()) for one in found),
+            remarks=tuple(dict.fromkeys(text for one in found for text in one.remarks)),
+            reports=tuple(r for one in found for r in one.reports),
+            timings=tuple(t for one in found for t in one.timings),
+        )  # fmt: skip
+        for target in self.targets:
+            if target.selects:
+                parts = [(one.window, ir) for one in found for t, ir in one.selected if t is target and one.window]
+                result = emit_selected(target, parts, result, self.observer)
+            elif files := tuple(a for one in found for t, made in one.emitted if t is target for a in made):
+                result = attrs.evolve(result, emitted=(*result.emitted, (target, files)))
+        if self.targets and not result.emitted:
+            raise CollcError([attrs.evolve(w, severity=Severity.ERROR) for w in warnings], 3)
+        return result
+
+
+def _window(interval: Interval) -> Window:
+    return Window(interval.algorithm.name, interval.low, interval.high, interval.label)

@@ -1,0 +1,170 @@
+"""From a specification to results, for the command and the API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from collc.backends.base import Target
+from collc.ir.diagnostic import CollcError, Diagnostic, error, nearest, warning
+from collc.ir.frozen import frozen
+from collc.ir.levels import Executable
+from collc.ir.spec import CollectiveRequest, EmitRequest, Option, Spec
+
+from ..messages.internal import InternalError
+from ..registry.classes import target_class
+from ..registry.elements import Element
+from ..registry.options import build
+from .compile import compile_collective
+from .result import CollectiveResult, Observer, Settings
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
+
+__all__ = [
+    "Job", "Progress", "make_jobs", "run_jobs",
+]  # fmt: skip
+
+#: ``progress(what, done, total)``: called when a step begins and when a collective is compiled
+Progress = Callable[[str, int, int], None]
+
+
+@frozen(eq=False)
+class Job:
+    """One collective to compile for some targets; ``start`` is an IR to begin with instead of synthesis."""
+
+    request: CollectiveRequest
+    targets: tuple[Target, ...]
+    start: Executable | None = None
+
+
+def make_jobs(
+    spec: Spec, targets: Sequence[Element] = (), only: Sequence[str] = (), start: Executable | None = None
+) -> tuple[list[Job], list[Diagnostic]]:
+    """Return a job for every collective that has a target, and warnings about those that have none.
+
+    ``targets`` replace the specification's emits; options that only the specification gives for the same
+    target stay. Raises C0016 where there is no collective and C0007, C0009, C0010 for targets, all at once.
+    """
+    requests = _selected(spec, only)
+    jobs, warnings, wrong = list[Job](), list[Diagnostic](), list[CollcError]()
+    for request in requests:
+        elements = [_merged(request, element) for element in targets] or [
+            Element(emit.target, emit.options, emit.span) for emit in request.emits
+        ]
+        try:
+            jobs.append(Job(request, tuple(_target(element) for element in elements), start))
+        except CollcError as mistake:
+            wrong.append(mistake)
+    if wrong:
+        unique = dict.fromkeys(d for mistake in wrong for d in mistake.diagnostics)
+        raise CollcError(list(unique), max(mistake.exit_status for mistake in wrong))
+    for job in jobs:
+        if not job.targets and any(other.targets for other in jobs):
+            name = job.request.name
+            message = f"collective `{name}` has no `emit`, so collc writes no file for it"
+            warnings.append(warning("C0017", message, span=job.request.span, notes=[f"write `emit {name} as TARGET;`"]))
+    return jobs, warnings
+
+
+def _selected(spec: Spec, only: Sequence[str]) -> list[CollectiveRequest]:
+    if not spec.collectives:
+        raise error(
+            "C0016",
+            "there is no collective to compile",
+            notes=[f"in {spec.files[0]}"] if spec.files else [],
+            hint="declare one: `collective NAME = allreduce on TOPOLOGY;`",
+        )
+    for name in only:
+        if name not in spec.collectives:
+            hint = nearest(name, spec.collectives) or f"there are {', '.join(spec.collectives)}"
+            raise error("C0016", f"there is no collective `{name}`", hint=hint, exit_status=2)
+    return [request for name, request in spec.collectives.items() if not only or name in only]
+
+
+def _merged(request: CollectiveRequest, element: Element) -> Element:
+    """Return a target of the command line with the options of the specification's one emit for the same target."""
+    same = [emit for emit in request.emits if emit.target == element.name]
+    if len(same) != 1:
+        return element
+    given = {option.name.replace("_", "-") for option in element.options}
+    return Element(element.name, (*_without(same[0], given), *element.options), element.span)
+
+
+def _without(emit: EmitRequest, given: set[str]) -> list[Option]:
+    return [option for option in emit.options if option.name.replace("_", "-") not in given]
+
+
+def _target(element: Element) -> Target:
+    cls = target_class(element.name, element.span)
+    return build(cls, f"target `{element.name}`", element.options, span=element.span)
+
+
+def run_jobs(
+    jobs: Sequence[Job],
+    settings: Settings,
+    *,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+    observer: Observer | None = None,
+) -> list[CollectiveResult]:
+    """Compile every job, in an executor's workers where one is given; results keep the order of jobs.
+
+    All jobs' mistakes are raised together; an InternalError is raised alone.
+    """
+    outcomes: list[CollectiveResult | CollcError | None] = [None] * len(jobs)
+    tasks = _inline(jobs, settings, observer) if executor is None else _submitted(jobs, settings, executor)
+    for done, (place, task) in enumerate(tasks):
+        if progress:
+            progress(jobs[place].request.name, done, len(jobs))
+        try:
+            outcomes[place] = task()
+        except CollcError as mistake:
+            outcomes[place] = mistake
+    if progress:
+        progress("done", len(jobs), len(jobs))
+    _raise([outcome for outcome in outcomes if isinstance(outcome, CollcError)])
+    return [outcome for outcome in outcomes if isinstance(outcome, CollectiveResult)]
+
+
+Task = tuple[int, Callable[[], CollectiveResult]]
+
+
+def _inline(jobs: Sequence[Job], settings: Settings, observer: Observer | None) -> Iterator[Task]:
+    for place, job in enumerate(jobs):
+        yield place, partial(compile_collective, job.request, job.targets, settings, observer, job.start)
+
+
+def _submitted(jobs: Sequence[Job], settings: Settings, executor: Executor) -> Iterator[Task]:
+    """Submit every job and yield each when it is finished."""
+    from concurrent.futures import as_completed
+
+    pending = {
+        executor.submit(compile_collective, job.request, job.targets, settings, None, job.start): place
+        for place, job in enumerate(jobs)
+    }
+    for future in as_completed(pending):
+        place = pending[future]
+        yield place, partial(_outcome, future, jobs[place].request.name)
+
+
+def _outcome(future: Future[CollectiveResult], name: str) -> CollectiveResult:
+    from concurrent.futures import BrokenExecutor
+
+    try:
+        return future.result()
+    except BrokenExecutor as problem:
+        message = f"a worker ended before `{name}` was compiled"
+        raise error("C0024", message, notes=[str(problem) or type(problem).__name__]) from None
+
+
+def _raise(wrong: Sequence[CollcError]) -> None:
+    """Raise all mistakes as one with the highest exit status; an internal error alone."""
+    if not wrong:
+        return
+    for mistake in wrong:
+        if isinstance(mistake, InternalError):
+            raise mistake
+    unique = dict.fromkeys(d for mistake in wrong for d in mistake.diagnostics)
+    raise (CollcError(list(unique), max(mistake.exit_status for mistake in wrong)) if len(wrong) > 1 else wrong[0])

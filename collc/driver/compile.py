@@ -1,0 +1,33 @@
+"""Compiling a collective by the scheduler it names, or by the fastest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from collc.backends.base import Target
+from collc.ir.levels import Executable
+from collc.ir.spec import CollectiveRequest
+
+from .decided import compile_decided
+from .result import CollectiveResult, Observer, Settings
+
+__all__ = ["compile_collective"]
+
+
+def compile_collective(
+    request: CollectiveRequest,
+    targets: Sequence[Target],
+    settings: Settings,
+    observer: Observer | None = None,
+    start: Executable | None = None,
+) -> CollectiveResult:
+    """Compile one collective for every target, sharing the passes that the targets' pipelines have in common.
+
+    Without a target it makes the schedule, and the program on first use. ``start`` is an IR that was read; it replaces
+    synthesis. Raises CollcError for the user's mistakes, InternalError for collc's.
+    """
+    if request.schedule.scheduler != "auto" or start is not None:
+        return compile_decided(request, targets, settings, observer, start)
+    from .automatic import compile_automatic
+
+    return compile_automatic(request, targets, settings, observer)

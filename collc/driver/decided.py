@@ -1,0 +1,115 @@
+"""Compiling a collective by a given scheduler, for every target, and adding files of several algorithms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import attrs
+
+from collc.backends.base import Target, Window
+from collc.ir.diagnostic import CollcError
+from collc.ir.levels import Executable, Scheduled
+from collc.ir.program import Program
+from collc.ir.schedule import Schedule
+from collc.ir.spec import CollectiveRequest
+from collc.passes.base import Pass
+
+from .bounding import ScheduleCosts
+from .fitting import Fitted, fit
+from .maker import Maker, program_of
+from .pipeline import plan
+from .plan import Plan
+from .result import CollectiveResult, Deferred, Observer, Settings
+from .session import Session
+
+__all__ = ["compile_decided", "emit_selected", "level_of"]
+
+
+def level_of(target: Target | None, until: type) -> type:
+    """Return the IR level at which a target's pipeline ends, no later than ``until``."""
+    return Schedule if until is Schedule or (target is not None and target.level == "schedule") else Program
+
+
+def compile_decided(
+    request: CollectiveRequest,
+    targets: Sequence[Target],
+    settings: Settings,
+    observer: Observer | None = None,
+    start: Executable | None = None,
+    ready: Mapping[Pass, Scheduled] | None = None,
+    window: Window | None = None,
+) -> CollectiveResult:
+    """Compile one collective by a given scheduler.
+
+    ``ready`` are schedules that `auto` made already, by the pass that makes them; if it is given, the user set none of
+    the scheduler's options. With a ``window``, files are for calls of these sizes; the caller writes the files of
+    targets that hold several algorithms.
+    """
+    session = Session(request, settings, observer, start, ready, window)
+    each = targets or (None,)
+    plans = _plans(session, each)
+    maker = Maker(session, share=len(plans) > 1)
+    for chain in plans:
+        maker.announce(chain)
+    if start is not None:
+        maker.runner.accept(start)
+    rest = None
+    if not targets:
+        plans[0], rest = plans[0].split()
+    try:
+        fitted = [fit(maker, session.first, chain, target) for target, chain in zip(each, plans, strict=True)]
+    except CollcError as mistake:
+        raise maker.culprits.reconsider(mistake) from mistake.__cause__
+    return _result(maker, each, fitted, rest)
+
+
+def _plans(session: Session, targets: Sequence[Target | None]) -> list[Plan]:
+    request, settings, start = session.request, session.settings, type(session.first)
+    return [
+        plan(settings.recipe, request.schedule, t, start=start, until=level_of(t, settings.until)) for t in targets
+    ]  # fmt: skip
+
+
+def _result(
+    maker: Maker, targets: Sequence[Target | None], fitted: Sequence[Fitted], rest: Plan | None
+) -> CollectiveResult:
+    """Return the result for all targets; ``rest`` leads from the schedule to the program if no target asks for it."""
+    session, schedule, forest = maker.session, maker.runner.schedule, maker.runner.forest
+    programs = [ir for _, ir, _ in fitted if isinstance(ir, Program)]
+    program = None
+    if rest is not None and schedule is not None:
+        program = Deferred(partial(program_of, Session(session.request, session.settings, start=schedule), rest))
+    return CollectiveResult(
+        session.request.name, session.request, session.settings, schedule, programs[0] if programs else None,
+        later=program, costs=None if schedule is None else ScheduleCosts(schedule, forest),
+        emitted=tuple(files for _, _, files in fitted if files is not None),
+        reports=tuple(session.reports), timings=tuple(session.timings), plans=tuple(chain for chain, _, _ in fitted),
+        forest=forest, window=session.window, warnings=tuple(session.warnings),
+        remarks=tuple(dict.fromkeys(session.remarks)), selected=_selected(session, targets, fitted),
+    )  # fmt: skip
+
+
+def _selected(
+    session: Session, targets: Sequence[Target | None], fitted: Sequence[Fitted]
+) -> tuple[tuple[Target, Executable], ...]:
+    """Return the IRs for targets that hold several algorithms, of which this is one."""
+    pairs = zip(targets, fitted, strict=True)
+    return tuple(
+        (target, ir) for target, (_, ir, _) in pairs
+        if session.window is not None and target is not None and target.selects
+    )  # fmt: skip
+
+
+def emit_selected(
+    target: Target, parts: Sequence[tuple[Window, Executable]], result: CollectiveResult, observer: Observer | None
+) -> CollectiveResult:
+    """Return a result with the files of a target that holds several algorithms, read back."""
+    session = Session(result.request, result.settings, observer)
+    files = Maker(session).emission.emit(
+        target, None, lambda: target.emit_selected(parts), check=lambda files: target.check_selected(parts, files)
+    )
+    return attrs.evolve(
+        result, emitted=(*result.emitted, files), reports=(*result.reports, *session.reports),
+        timings=(*result.timings, *session.timings),
+    )  # fmt: skip

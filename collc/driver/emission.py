@@ -1,0 +1,113 @@
+"""Writing a target's files and reading them back; with a window, files for calls of some sizes only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import attrs
+
+from collc.backends.base import Artifact, Target, Window
+from collc.ir.diagnostic import CollcError, Kind, error, warning
+from collc.ir.frozen import frozen
+from collc.ir.levels import Executable
+from collc.ir.verify import Report
+
+from ..messages.internal import is_fatal, memory_error
+from .culprits import Culprits
+from .judging import failures
+from .plan import Plan
+from .requested import describe
+from .result import Emitted
+from .session import Session
+
+__all__ = ["Emission"]
+
+
+@frozen(eq=False)
+class Emission:
+    """Emits the IRs that the plans of a session left."""
+
+    session: Session
+    culprits: Culprits
+
+    def finish(self, chain: Plan, ir: Executable) -> Emitted | None:
+        """Return the files of an IR for the plan's target; None if there is no target."""
+        window = self.session.window
+        if self.session.start is None:
+            self._require_requested(ir)
+        target = chain.target
+        if target is None or (window is not None and target.selects):
+            return None
+        if window is None:
+            return self.emit(target, ir, chain=chain)
+        return self._emit_within(chain, target, ir, window)
+
+    def emit(
+        self, target: Target, ir: Executable | None, write: Callable[[], Sequence[Artifact]] | None = None,
+        check: Callable[[Sequence[Artifact]], Report] | None = None, chain: Plan | None = None,
+    ) -> Emitted:  # fmt: skip
+        """Return a target's files, read back; ``write`` and ``check`` replace the target's ``emit`` and ``check``."""
+        session, report = self.session, None
+        try:
+            files = tuple(session.timed(f"emit {target.name}", write or (lambda: target.emit(ir))))
+            if session.settings.verify != "off":
+                judge = check or (lambda files: target.check(ir, files))
+                report = session.timed(f"read back {target.name}", lambda: judge(files))
+        except CollcError as mistake:
+            raise session.placed(mistake) from None
+        except MemoryError:
+            raise memory_error(f"target `{target.name}`", session.request.span) from None
+        except Exception as problem:
+            what = f"failed: {type(problem).__name__}: {problem}"
+            raise self.culprits.target_error(chain, target, ir, what) from problem
+        if report is not None:
+            session.reports.append(report)
+            if not report.ok:
+                raise self.culprits.target_error(chain, target, ir, f"wrote a wrong file: {failures(report)}")
+        return target, tuple(attrs.evolve(file, model=None) for file in files)
+
+    def _require_requested(self, ir: Executable) -> None:
+        """Raise C0013 unless the pipeline ended with the requested collective.
+
+        Each pass was checked against its own declaration, so here the pipeline as a whole is wrong.
+        """
+        request = self.session.request
+        requested, found = request.problem.collective, ir.collective
+        if requested != found:
+            raise error(
+                "C0013",
+                f"`{request.name}` is to be {describe(requested, found)}, "
+                f"but the pipeline ends with {describe(found, requested)}",
+                span=request.span,
+                hint="leave out -p, or add the pass that leads to it (`reverse`, `compose`)",
+                exit_status=2,
+            )
+
+    def _emit_within(self, chain: Plan, target: Target, ir: Executable, window: Window) -> Emitted | None:
+        """Return the target's files for calls of some sizes, or for those of them that its runtime can run."""
+        narrowed = target.within(window)
+        if narrowed is None:
+            return None
+        try:
+            _, files = self.emit(narrowed, ir, chain=chain)
+        except CollcError as mistake:
+            if mistake.is_only(Kind.UNUSED):
+                return None  # no call has a size of this window
+            if not mistake.is_only(Kind.SIZE):
+                raise
+            self._warn_of_sizes(window, mistake)
+            try:
+                unbounded = target.within(attrs.evolve(window, high=None))
+                _, files = self.emit(unbounded or narrowed, ir, chain=chain)
+            except CollcError as beyond:
+                if is_fatal(beyond):
+                    raise
+                return None
+        return target, tuple(attrs.evolve(file, label=window.label) for file in files)
+
+    def _warn_of_sizes(self, window: Window, mistake: CollcError) -> None:
+        first, request = mistake.diagnostics[0], self.session.request
+        message = f"no file of `{request.name}` is for all calls of {window.label}"
+        self.session.warnings.append(
+            warning("C0049", message, span=request.span, notes=[first.message, *first.notes])
+        )  # fmt: skip

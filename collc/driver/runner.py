@@ -1,0 +1,177 @@
+"""Running a plan: the runner gives each pass its input, times it, and checks its result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+import attrs
+
+from collc.ir.diagnostic import CollcError, Diagnostic, error
+from collc.ir.levels import Executable, Level, Scheduled
+from collc.ir.program import Program
+from collc.ir.schedule import Forest
+from collc.ir.verify import Report, verify
+from collc.passes.base import FACTS, Pass, remarks
+
+from ..messages.internal import memory_error
+from .culprits import Culprits
+from .judging import failures, flaw
+from .plan import Plan
+from .resolving import unfolded_for
+from .session import Session
+
+__all__ = ["Runner"]
+
+T = TypeVar("T")
+
+
+class Runner:
+    """Runs the plans of a session; with ``share``, passes that two plans begin with run once."""
+
+    def __init__(self, session: Session, culprits: Culprits, share: bool = False):
+        self.session, self.culprits, self.share = session, culprits, share
+        self.known: list[tuple[tuple[Pass, ...], Executable]] = []
+        self.schedule: Scheduled | None = None
+        self.forest: Forest | None = None
+
+    # ---- passes
+
+    def accept(self, start: Executable) -> None:
+        """Verify an IR that was read; raise what is wrong with it."""
+        if isinstance(start, Scheduled):
+            self.keep(start)
+        if self.session.settings.verify != "off":
+            self.report("input", start).require()
+
+    def run(self, ir: Level, chain: Plan, begin: int = 0, end: int | None = None) -> Level:
+        """Return the IR after all passes of a plan, or those from ``begin`` to ``end`` (exclusive)."""
+        for count in range(begin, len(chain.passes) if end is None else end):
+            prefix = chain.passes[: count + 1]
+            known = next((found for passes, found in self.known if passes == prefix), None)
+            if known is None:
+                known = self.step(ir, chain, count)
+                if self.share:
+                    self.known.append((prefix, known))
+            ir = known
+        return ir
+
+    def step(self, ir: Level, chain: Plan, count: int) -> Executable:
+        """Run one pass and check its result."""
+        this, session = chain.passes[count], self.session
+        _require_facts(this, ir)
+        work = partial(self.apply, chain, count, ir)
+        with remarks() as texts:
+            given, after = session.timed(this.name, partial(self.guarded, chain, count, ir, work))
+        session.remarks += texts
+        if isinstance(after, Scheduled):
+            self.keep(after, ir, this)
+        if session.observer:
+            session.observer.made(session.request.name, this.name, after)
+        self.judge(ir, given, after, chain, count)
+        return after
+
+    def apply(self, chain: Plan, count: int, ir: Level) -> tuple[Level, Executable]:
+        """Return the input of a pass, which may be the IR unfolded, and its result."""
+        given = unfolded_for(chain.passes[count], ir)
+        return given, self.session.apply(chain.passes, count, given)
+
+    def keep(self, level: Scheduled, of: Level | None = None, by: Pass | None = None) -> None:
+        """Remember the last schedule, and the forest that it came from in the number of pieces that was sent."""
+        self.schedule = level
+        if isinstance(level, Forest):
+            self.forest = level
+        elif isinstance(of, Forest):
+            self.forest = attrs.evolve(of, pieces=_pieces(by, of, level))
+
+    def guarded(self, chain: Plan, count: int, ir: Level, work: Callable[[], T]) -> T:
+        """Return what ``work`` returns; raise an internal error for any exception but a CollcError."""
+        try:
+            return work()
+        except CollcError as mistake:
+            self.culprits.refused = chain, count, ir
+            raise self.session.placed(mistake) from None
+        except MemoryError:
+            raise memory_error(f"pass `{chain.passes[count].name}`", self.session.request.span) from None
+        except Exception as problem:
+            what = f"{type(problem).__name__}: {problem}"
+            raise self.culprits.pass_error(chain, count, ir, what) from problem
+
+    # ---- verification
+
+    def judge(self, before: Level, given: Level, after: Executable, chain: Plan, count: int) -> None:
+        """Check the result of a pass: its form always, its data by execution if the verify mode says so.
+
+        ``given`` is ``before``, unfolded if the pass takes no templates.
+        """
+        this, mode = chain.passes[count], self.session.settings.verify
+        formed = mode != "off"
+
+        def look() -> str:
+            return flaw(this, given, after, self.session.network, formed)
+
+        found = self.checked(chain, count, before, (lambda: self.session.timed("structure", look)) if formed else look)
+        if found:
+            raise self.culprits.pass_error(chain, count, before, found)
+        last = _ends_level(chain, count)
+        if mode == "off" or not (this.by_hand or last or mode == "full"):
+            return
+        report = self.checked(chain, count, before, lambda: self.report(this.name, after, keep=this.by_hand or last))
+        if this.by_hand:
+            self.require_by_hand(report)
+        elif not report.ok:
+            raise self.culprits.pass_error(chain, count, before, f"what it left is wrong: {failures(report)}")
+        self.culprits.note_executed(chain, count, after)
+
+    def checked(self, chain: Plan, count: int, before: Level, work: Callable[[], T]) -> T:
+        """Return what a check of a pass finds; raise an internal error if the check itself fails."""
+        try:
+            return work()
+        except CollcError:
+            raise
+        except MemoryError:
+            what = f"checking what pass `{chain.passes[count].name}` left"
+            raise memory_error(what, self.session.request.span) from None
+        except Exception as problem:
+            what = f"what it left cannot be checked: {type(problem).__name__}: {problem}"
+            raise self.culprits.pass_error(chain, count, before, what) from problem
+
+    def report(self, step: str, ir: Executable, keep: bool = True) -> Report:
+        """Return the report of executing an IR; keep it for the result if ``keep``."""
+        report = self.session.timed(f"verify {step}", lambda: verify(ir))
+        if keep:
+            self.session.reports.append(report)
+        return report
+
+    def require_by_hand(self, report: Report) -> None:
+        """Raise C0401 if a schedule written by hand is wrong."""
+        request = self.session.request
+        span = request.schedule.span or request.span
+        wrong = [
+            Diagnostic("C0401", f"the schedule of `{request.name}` is wrong: {c.name}: {c.detail}", span=span)
+            for c in report.failed
+        ]
+        if wrong:
+            raise CollcError(wrong)
+
+
+def _pieces(by: Pass | None, of: Forest, level: Scheduled) -> int:
+    """Return the number of pieces in which a pass sent the data of a forest."""
+    knob = next((knob for knob in by.varies if knob.counts == "pieces"), None) if by is not None else None
+    return of.pieces if knob is None else knob.taken(by, of, lambda: level)
+
+
+def _require_facts(this: Pass, ir: Level) -> None:
+    """Raise C0012 if a fact that a pass requires does not hold for the IR."""
+    for fact in this.requires:
+        if not FACTS[fact](ir):
+            hint = {"discrete": "run `discretize` before it"}.get(fact)
+            raise error("C0012", f"pass `{this.name}` needs a {fact} schedule", hint=hint, exit_status=2)
+
+
+def _ends_level(chain: Plan, count: int) -> bool:
+    """Return whether a pass is the last of its level of the IR."""
+    rest = chain.passes[count + 1 :]
+    here = isinstance(chain.passes[count].gives, type) and issubclass(chain.passes[count].gives, Program)
+    return not rest or (rest[0].gives is Program) != here

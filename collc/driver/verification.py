@@ -1,0 +1,39 @@
+"""Verifying a specification: compile every collective, and execute every level of its IR symbolically."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from collc.ir.program import Program
+from collc.ir.schedule import Schedule
+from collc.ir.spec import Spec
+from collc.ir.verify import Report, verify
+
+from .compilation import Job, make_jobs, run_jobs
+from .plan import Recipe
+from .result import Settings
+
+__all__ = ["verify_spec"]
+
+
+def verify_spec(spec: Spec, only: Sequence[str] = ()) -> list[Report]:
+    """Return one report for every collective of a specification, of its schedule and its files."""
+    return [_verify_job(job) for job in make_jobs(spec, only=only)[0]]
+
+
+def _verify_job(job: Job) -> Report:
+    by_hand = job.request.schedule.schedule
+    if by_hand is not None and not (report := verify(by_hand)).ok:
+        return _report(job, [report])
+    settings = Settings(Recipe(), "each", Program if job.targets else Schedule)
+    return _report(job, run_jobs([job], settings)[0].reports)
+
+
+def _report(job: Job, reports: Sequence[Report]) -> Report:
+    """Return one report with the checks of every level."""
+    checks = [attrs.evolve(c, name=f"{report.kind}: {c.name}") for report in reports for c in report.checks]
+    collective = job.request.problem.collective
+    # Levels that several targets share were executed for each; each check is listed once.
+    return Report("coll", collective.kind, collective.num_ranks, tuple(dict.fromkeys(checks)))

@@ -1,0 +1,1 @@
+"""Reading and writing: all outputs or none, their names, dependencies for make."""

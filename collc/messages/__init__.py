@@ -1,0 +1,1 @@
+"""Diagnostics as text, the codes and their explanations, quantities as people write them."""

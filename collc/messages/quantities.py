@@ -1,0 +1,133 @@
+"""Sizes, times and bandwidths of the command line: ``1MiB``, ``10us``, ``100Gbps``. Exact."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from collc.ir.diagnostic import error, nearest
+
+__all__ = [
+    "bandwidth", "show_bandwidth", "show_bits", "show_size", "show_size_about", "show_time", "size", "sizes", "time",
+]  # fmt: skip
+
+SIZES = {
+    "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40,
+}  # fmt: skip
+TIMES = {"ns": Fraction(1, 10**9), "us": Fraction(1, 10**6), "ms": Fraction(1, 10**3), "s": Fraction(1)}
+BANDWIDTHS: dict[str, Fraction] = {
+    **{f"{name}/s": Fraction(value) for name, value in SIZES.items()},
+    **{f"{p}bps": Fraction(10 ** (3 * i), 8) for i, p in enumerate(("", "K", "M", "G", "T"))},
+}
+
+_NUMBER = re.compile(r"\s*(\d{1,30}(?:\.\d{1,30})?(?:[eE][+-]?\d{1,2})?)\s*([A-Za-z/]*)\s*", re.ASCII)
+
+
+def size(text: str, option: str) -> int:
+    """Return bytes. A bare number is bytes.
+
+    >>> size("1MiB", "--size")
+    1048576
+    """
+    value = _quantity(text, option, "a size such as 64MiB", {"": 1, **SIZES})
+    if value.denominator != 1:
+        raise error("C0020", f"{option} `{text}` is not a whole number of bytes", exit_status=2)
+    return int(value)
+
+
+def sizes(text: str, option: str) -> list[int]:
+    """Return the bytes of sizes separated by commas."""
+    return [size(part, option) for part in text.split(",")]
+
+
+def time(text: str, option: str) -> Fraction:
+    """Return seconds.
+
+    >>> time("10us", "--alpha")
+    Fraction(1, 100000)
+    """
+    return _quantity(text, option, "a time such as 10us", TIMES)
+
+
+def bandwidth(text: str, option: str) -> Fraction:
+    """Return bytes per second, more than 0.
+
+    >>> bandwidth("100Gbps", "--bandwidth")
+    Fraction(12500000000, 1)
+    """
+    value = _quantity(text, option, "a bandwidth such as 100Gbps or 25GB/s", BANDWIDTHS)
+    if value == 0:
+        raise error("C0020", f"{option} must be more than 0, found `{text}`", exit_status=2)
+    return value
+
+
+def _quantity(text: str, option: str, need: str, units: dict[str, Fraction] | dict[str, int]) -> Fraction:
+    match = _NUMBER.fullmatch(text)
+    if match and match[2] in units:
+        return Fraction(match[1]) * units[match[2]]
+    hint = _nearest_unit(match[2], units) if match and match[2] else None
+    raise error(
+        "C0020",
+        f"{option} needs {need}, found `{text}`",
+        hint=hint or f"units are {_listed(units)}",
+        exit_status=2,
+    )
+
+
+def _nearest_unit(found: str, units: dict[str, Fraction] | dict[str, int]) -> str | None:
+    """Return a hint: the unit with the same letters in any case, else the nearest."""
+    same = [unit for unit in units if unit.lower() == found.lower()]
+    return f"did you mean `{same[0]}`?" if same else nearest(found, units)
+
+
+def _listed(units: dict[str, Fraction] | dict[str, int]) -> str:
+    return ", ".join(unit for unit in units if unit)
+
+
+# ---- for tables
+
+
+def show_size(value: int) -> str:
+    """Return bytes in the largest binary unit that divides them.
+
+    >>> show_size(1048576), show_size(1500)
+    ('1 MiB', '1500 B')
+    """
+    for unit in ("TiB", "GiB", "MiB", "KiB"):
+        if value and value % SIZES[unit] == 0:
+            return f"{value // SIZES[unit]} {unit}"
+    return f"{value} B"
+
+
+def show_size_about(value: int) -> str:
+    """Return bytes in three digits of a binary unit.
+
+    >>> show_size_about(98266), show_size_about(500)
+    ('96 KiB', '500 B')
+    """
+    for unit in ("GiB", "MiB", "KiB"):
+        if value >= SIZES[unit]:
+            return f"{value / SIZES[unit]:.3g} {unit}"
+    return f"{value} B"
+
+
+def show_time(seconds: float) -> str:
+    """Return seconds with four digits in a suitable unit.
+
+    >>> show_time(0.00012345)
+    '123.5 us'
+    """
+    for unit, factor in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= factor:
+            return f"{seconds / factor:.4g} {unit}"
+    return f"{seconds / 1e-9:.4g} ns"
+
+
+def show_bandwidth(value: float) -> str:
+    """Return bytes per second in GB/s."""
+    return f"{value / 1e9:.4g} GB/s"
+
+
+def show_bits(value: float) -> str:
+    """Return bytes per second in Gb/s."""
+    return f"{value * 8 / 1e9:.4g} Gb/s"

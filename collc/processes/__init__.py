@@ -1,0 +1,1 @@
+"""Processes that this one starts: pools of workers, and ending all children."""

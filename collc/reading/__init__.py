@@ -1,0 +1,150 @@
+"""The formats of files: one entry each says how to recognize a text, and which verbs read it.
+
+This table decides which files a verb reads and refuses, which options of ``collc verify`` judge a file, by which target
+``collc run`` runs it, and which formats messages list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from collc.ir.registry import Registry
+
+if TYPE_CHECKING:
+    from collc.ir.diagnostic import CollcError
+    from collc.ir.levels import Executable
+    from collc.ir.spec import Spec
+
+    from .base import Reader, ReadOptions
+
+__all__ = ["FORMATS", "Format", "judged", "load", "reader", "reader_of", "refused", "sniff"]
+
+_PRINTED = ("compile", "check", "verify", "cost", "simulate", "convert", "run", "launch")
+_PUBLISHED = ("verify", "convert", "run", "simulate")
+
+
+class Format(NamedTuple):
+    """A format: its :class:`~collc.reading.base.Reader`, a summary, and the verbs that read its files.
+
+    Messages call the format ``title`` and one of its files ``noun``. The reader sees only texts that begin with
+    ``begins`` (after blanks); ``otherwise`` makes such a text this format if no reader recognizes it. ``verbs`` are in
+    the order of messages. ``judged`` are the options of ``collc verify`` that judge the format, each with the files it
+    applies to; ``collc run`` runs a file by the target ``runs``.
+    """
+
+    module: str
+    attribute: str
+    summary: str
+    title: str
+    noun: str
+    begins: str = ""
+    otherwise: bool = False
+    verbs: tuple[str, ...] = _PRINTED
+    judged: tuple[tuple[str, str], ...] = ()
+    runs: str = "mpi-c"
+
+
+#: format -> how its files are recognized and read
+FORMATS: Registry[Format] = Registry("format", ("formats",), {
+    "coll": Format(
+        "collc.reading.coll", "CollReader", "the language: topologies, collectives, schedules, targets",
+        "`.coll`", "a `.coll` file", otherwise=True,
+        verbs=("compile", "check", "verify", "cost", "simulate", "run", "launch"),
+    ),
+    "ir": Format(
+        "collc.reading.printed", "IrReader", "a printed schedule, forest or program",
+        "a printed IR", "a printed IR", "collc-ir", judged=(("multiprocessors", "programs"),),
+    ),
+    "msccl-xml": Format(
+        "collc.reading.msccl", "MscclReader", "an algorithm for MSCCL runtimes, from any tool",
+        "MSCCL-XML", "XML", "<", True, _PUBLISHED,
+        (("runtime", "MSCCL-XML files"), ("multiprocessors", "MSCCL-XML files")),
+    ),
+    "oneccl-xml": Format(
+        "collc.reading.oneccl", "OneCclReader", "an algorithm for CPU ranks over oneCCL",
+        "oneCCL-XML", "XML", "<", False, _PUBLISHED, runs="oneccl-xml",
+    ),
+}, of=Format)  # fmt: skip
+
+
+def sniff(text: str) -> str:
+    """Return the format of a text. Plugins are consulted only if no reader of collc recognizes it.
+
+    >>> sniff("collc-ir 1"), sniff("<algo/>"), sniff("topology t = torus(3);"), sniff("")
+    ('ir', 'msccl-xml', 'coll', 'coll')
+    """
+    head = text[:65536].lstrip("\ufeff").lstrip()
+    for name in _names():
+        if head.startswith(FORMATS[name].begins) and _recognizes(name, text):
+            return name
+    usual = [name for name, one in FORMATS.own.items() if one.otherwise and head.startswith(one.begins)]
+    return max(usual, key=lambda name: len(FORMATS[name].begins))
+
+
+def _names() -> Iterator[str]:
+    """Yield collc's own formats, then those of plugins, which are loaded only then."""
+    yield from FORMATS.own
+    yield from FORMATS.brought()
+
+
+def _recognizes(name: str, text: str) -> bool:
+    """Return whether a reader recognizes a text; False if a plugin's reader fails."""
+    if name in FORMATS.own:
+        return reader(name).sniff(text)
+    try:
+        return bool(reader(name).sniff(text))
+    except MemoryError:
+        raise
+    except Exception as problem:
+        FORMATS.complain(name, problem)
+        return False
+
+
+def reader(name: str) -> Reader:
+    """Return the reader of a format."""
+    if name in FORMATS.own:
+        found: Reader = FORMATS.load(name)()
+        return found
+    from ..registry.classes import plugin_class
+    from .base import Reader
+
+    brought: Reader = plugin_class(FORMATS, name, Reader)()
+    return brought
+
+
+def reader_of(text: str, path: str, verb: str) -> Reader:
+    """Return the reader of a text; raise C0018 if the verb does not read its format."""
+    name = sniff(text)
+    if verb not in FORMATS[name].verbs:
+        raise refused(name, path, verb)
+    return reader(name)
+
+
+def load(text: str, path: str, verb: str, options: ReadOptions) -> tuple[Spec, Executable | None]:
+    """Return the specification of a text, and its IR or None; raise C0018 as :func:`reader_of`."""
+    return reader_of(text, path, verb).load(text, path, options)
+
+
+def refused(name: str, path: str, verb: str) -> CollcError:
+    """Return the error for a file of a format that a verb does not read."""
+    from collc.ir.diagnostic import error
+
+    one = FORMATS[name]
+    if "compile" in one.verbs:
+        *most, last = [other.title for other in FORMATS.values() if verb in other.verbs]
+        hint = f"`collc compile` takes {one.title} files"
+        return error("C0018", f"`{path}` is neither {', '.join(most)} nor {last}", hint=hint)
+    verbs = [f"`{'' if number else 'collc '}{v}`" for number, v in enumerate(one.verbs)]
+    several = f"{', '.join(verbs[:-1])} and {verbs[-1]} read" if len(verbs) > 1 else f"{verbs[0]} reads"
+    hint = f"{several} {one.title} files"
+    return error("C0018", f"`{path}` is {one.noun}, not a `.coll` file", hint=hint)
+
+
+def judged(option: str, path: str) -> CollcError:
+    """Return the error for an option of ``collc verify`` that does not judge a file's format."""
+    from collc.ir.diagnostic import error
+
+    kinds = [what for one in FORMATS.values() for given, what in one.judged if given == option]
+    listed = " and ".join(sorted(dict.fromkeys(kinds)))
+    return error("C0018", f"--{option} applies to {listed}, which `{path}` is not", exit_status=2)

@@ -1,0 +1,1 @@
+"""From names and options to passes, targets and schedulers."""

@@ -1,0 +1,1 @@
+"""What stands behind verbs other than compile: verifying, converting, finding, calibrating, launching."""

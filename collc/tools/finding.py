@@ -1,0 +1,228 @@
+"""The topology finder: the frontier of topologies for a number of nodes and a degree, and the best for an objective.
+
+Rows come from the shipped database, or from a search for sizes that it lacks. A search is a list of tasks, run here, by
+a pool of processes, or by any executor, always with the same result.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import SupportsIndex
+
+import attrs
+
+from collc.frontends import coll
+from collc.ir.costs.bounds import moore_steps
+from collc.ir.costs.cost import DEFAULT_ALPHA, DEFAULT_BANDWIDTH
+from collc.ir.costs.pieces import USUAL_SIZE
+from collc.ir.diagnostic import error, nearest
+from collc.passes.finder.bases import in_pairs
+from collc.passes.finder.database import Row, frontier, rows_for
+from collc.passes.finder.measure import rated
+from collc.passes.finder.tasks import EVALUATIONS, Task, assemble, plan
+
+from ..processes.workers import Work
+
+__all__ = [
+    "DEFAULT_SIZE", "EVALUATIONS", "MOST_NODES", "OBJECTIVES", "Frontier", "Wanted", "check_sizes", "find", "search",
+    "wanted", "whole",
+]  # fmt: skip
+
+OBJECTIVES = ("allreduce", "allgather", "alltoall")
+#: default of M, in bytes
+DEFAULT_SIZE = USUAL_SIZE
+#: the largest search; measuring a row of this size takes seconds
+MOST_NODES = 4096
+_MAX_DEGREE = 64
+#: up to this number of nodes, all-to-all rates are computed for any topology
+_MAX_RATED_NODES = 256
+
+
+@attrs.frozen
+class Wanted:
+    """The goal of a search: number of nodes, degree, and the best for an objective at a size.
+
+    ``alpha`` is the latency of a step (seconds), ``size`` is M (bytes), ``bandwidth`` is B, the total bandwidth out of
+    a node (bytes per second). Raises C0030 to C0032 for impossible goals.
+    """
+
+    nodes: int
+    degree: int
+    bidirectional: bool = False
+    objective: str = "allreduce"
+    alpha: Fraction = DEFAULT_ALPHA
+    size: int = DEFAULT_SIZE
+    bandwidth: Fraction = DEFAULT_BANDWIDTH
+
+    def __attrs_post_init__(self) -> None:
+        check_sizes(self.nodes, self.degree)
+        if self.bidirectional and not in_pairs(self.nodes, self.degree):
+            raise error(
+                "C0031",
+                f"no topology of {self.nodes} nodes and degree {self.degree} has a reverse for every link",
+                notes=[f"{self.nodes} * {self.degree} links are an odd number, which makes no pairs"],
+                hint="take an even degree or an even number of nodes, or leave out --bidirectional",
+            )
+        if self.objective not in OBJECTIVES:
+            raise error(
+                "C0032",
+                f"there is no objective `{self.objective}`",
+                hint=nearest(self.objective, OBJECTIVES) or f"objectives are {', '.join(OBJECTIVES)}",
+                exit_status=2,
+            )
+
+    def time(self, row: Row) -> float | None:
+        """Return the predicted time in seconds; None if it needs an unknown all-to-all rate.
+
+        Section A.2 for allreduce (both halves) and allgather; section A.5 for all-to-all, whose rate is of links of
+        bandwidth B/d, and of which every node sends M/N to every other.
+        """
+        if self.objective == "alltoall":
+            if not row.alltoall_rate:
+                return None
+            return float(Fraction(self.size, self.nodes) / (row.alltoall_rate * self.bandwidth / self.degree))
+        steps, bandwidth = (2 * row.T_L, row.both_halves) if self.objective == "allreduce" else (row.T_L, row.T_B)
+        return float(steps * self.alpha + bandwidth * self.size / self.bandwidth)
+
+
+def wanted(
+    nodes: object, degree: object, bidirectional: bool = False, objective: str = "allreduce", alpha: object = None,
+    size: object = None, bandwidth: object = None,
+) -> Wanted:  # fmt: skip
+    """Return the goal for arguments of the API; raise C0030 for wrong whole numbers, C0020 for wrong quantities."""
+    from ..messages import quantities as q
+
+    return Wanted(
+        whole("nodes", nodes), whole("degree", degree), bool(bidirectional), str(objective),
+        DEFAULT_ALPHA if alpha is None
+        else q.time(alpha, "alpha") if isinstance(alpha, str) else _exact("alpha", alpha),
+        DEFAULT_SIZE if size is None else q.size(size, "size") if isinstance(size, str) else whole("size", size),
+        DEFAULT_BANDWIDTH if bandwidth is None
+        else q.bandwidth(bandwidth, "bandwidth") if isinstance(bandwidth, str) else _exact("bandwidth", bandwidth, 1),
+    )  # fmt: skip
+
+
+def whole(name: str, value: object) -> int:
+    """Return an argument as a whole number of at least 0; raise C0030 for other values."""
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex) or value.__index__() < 0:
+        raise error("C0030", f"found {name} {value!r}, needed a whole number", exit_status=2)
+    return int(value.__index__())
+
+
+def _exact(name: str, value: object, least: int = 0) -> Fraction:
+    """Return an argument as a rational; raise C0020 for other values and for values below ``least``."""
+    number: Fraction
+    try:
+        number = Fraction(value)  # type: ignore[call-overload]  # it refuses other types
+    except (TypeError, ValueError, OverflowError):
+        number = Fraction(-1)
+    if number < 0 or (least and not number):
+        need = "more than 0" if least else "at least 0"
+        raise error("C0020", f"{name} is {value!r}, needed a number {need}, or a text with its unit", exit_status=2)
+    return number
+
+
+def check_sizes(nodes: int, degree: int) -> None:
+    """Raise C0030 for a size or degree without topologies."""
+    hint = None
+    if degree < 1:
+        message, need = f"degree {degree}", "a degree of at least 1"
+    elif degree > _MAX_DEGREE:
+        message, need = f"degree {degree}", f"a degree of at most {_MAX_DEGREE}"
+    elif nodes < degree + 1:
+        message, need = f"{nodes} nodes of degree {degree}", f"at least {degree + 1} nodes, d + 1"
+        hint = f"on fewer nodes links are parallel: write `uniring({max(nodes, 2)}, {degree})`" if nodes > 1 else None
+    elif nodes > MOST_NODES:
+        message, need = f"{nodes} nodes", f"at most {MOST_NODES}"
+        hint = "find a smaller topology and expand it: `line(G)` has d times the nodes, `power(G, 2)` their square"
+    else:
+        return
+    raise error("C0030", f"found {message}, needed {need}", hint=hint)
+
+
+@attrs.frozen
+class Frontier:
+    """The frontier: rows by T_L, none worse than another in all criteria.
+
+    ``bound`` is Moore's bound on T_L (for ``bidirectional`` the bound of graphs) and Theorem 4's bound on T_B.
+
+    ``both_ways`` is the frontier of the topologies in which every link has a reverse: duplex cables.
+    """
+
+    wanted: Wanted
+    frontier: tuple[Row, ...]
+    both_ways: tuple[Row, ...] = ()
+
+    @property
+    def times(self) -> tuple[float | None, ...]:
+        """The predicted seconds of each row of the frontier; None if a rate is unknown."""
+        return tuple(self.wanted.time(row) for row in self.frontier)
+
+    @property
+    def best(self) -> Row | None:
+        """The row that takes the least time; of equals the one of fewer steps; None without a known time."""
+        known = [(time, i) for i, time in enumerate(self.times) if time is not None]
+        return self.frontier[min(known)[1]] if known else None
+
+    @property
+    def bound(self) -> tuple[int, Fraction]:
+        """T_L and T_B that no topology of this size and degree can go below."""
+        n, d = self.wanted.nodes, self.wanted.degree
+        steps = _graph_steps(n, d) if self.wanted.bidirectional else moore_steps(n, d)
+        return steps, Fraction(n - 1, n)
+
+
+def _graph_steps(nodes: int, degree: int) -> int:
+    """Return Moore's bound for graphs, T_L**: the reverse of the link that reaches a node reaches no new node."""
+    if degree < 3:
+        return nodes // 2 if degree == 2 else nodes - 1
+    steps, layer, reached = 0, degree, 1
+    while reached < nodes:
+        steps, reached, layer = steps + 1, reached + layer, layer * (degree - 1)
+    return steps
+
+
+def find(
+    wanted: Wanted, *, database: tuple[str, str] | None = None, refresh: bool = False, evaluations: int = EVALUATIONS,
+    seed: int = 0, work: Work | None = None,
+) -> Frontier:  # fmt: skip
+    """Return the frontier from the database, or from a search with ``refresh`` or for a size that it lacks.
+
+    ``database`` is the text and the path of a database other than the shipped one. Raises C0034 without a result.
+    """
+    rows = [] if refresh else list(rows_for(wanted.nodes, wanted.degree, *(database or ())))
+    work = work or Work()
+    if not frontier(rows, bidirectional=wanted.bidirectional):
+        rows = search(wanted.nodes, wanted.degree, evaluations, seed, work)
+    if wanted.objective == "alltoall":
+        rows = work.run(
+            rated, [(row, coll.topology, _MAX_RATED_NODES) for row in rows], [row.expression for row in rows]
+        )
+    found = frontier(rows, bidirectional=wanted.bidirectional, objective=wanted.objective)
+    if not found:
+        raise error(
+            "C0034",
+            f"no topology was found of {wanted.nodes} nodes and degree {wanted.degree}"
+            + (" with a reverse for every link" if wanted.bidirectional else ""),
+            hint="search longer: --effort 100000",
+            exit_status=3,
+        )
+    both_ways = frontier(rows, bidirectional=True, objective=wanted.objective)
+    return Frontier(wanted, tuple(found), tuple(both_ways))
+
+
+def search(nodes: int, degree: int, evaluations: int, seed: int, work: Work) -> list[Row]:
+    """Search one size from scratch: Cayley digraphs of the sizes that expand to it, then all expansions."""
+    tasks = plan(nodes, degree, evaluations=evaluations, seed=seed)
+    results = work.run(Task.run, [(task,) for task in tasks], [_shown(task) for task in tasks])
+    rows: list[Row] = []
+    for size in sorted({task.nodes for task in tasks}):
+        mine = [row for task, found in zip(tasks, results, strict=True) if task.nodes == size for row in found]
+        work.report(f"{size} nodes: expansions")
+        rows = assemble(size, degree, [*rows, *mine], coll.topology)
+    return rows
+
+
+def _shown(task: Task) -> str:
+    what = "line graphs" if task.lines else "Cayley graphs" if task.bidirectional else "Cayley digraphs"
+    return f"{task.nodes} nodes: {what}"

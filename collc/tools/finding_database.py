@@ -1,0 +1,159 @@
+"""Building, extending and checking databases of topologies: many sizes, block by block.
+
+Only better rows replace rows. The sizes of a block do not depend on each other. So its searches run in any order on any
+number of processes, with the same text as result. The text lists the searched sizes, so that an interrupted build
+continues.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+import attrs
+
+from collc.frontends import coll
+from collc.ir.diagnostic import CollcError, Diagnostic, error
+from collc.passes.finder.database import Row, merged, parse_rows, print_rows
+from collc.passes.finder.measure import mistakes
+from collc.passes.finder.tasks import search_one
+
+from ..processes.workers import Work
+
+__all__ = ["EVALUATIONS", "Searched", "build", "check", "evaluations_for", "file_of"]
+
+#: default number of evaluations of each search of a database
+EVALUATIONS = 400
+_BLOCK = 64  # sizes between two writes
+_MAX_NODES = 2**20  # the largest size in a database
+
+
+@attrs.frozen
+class Searched:
+    """The settings of a search: number of evaluations, and seed."""
+
+    evaluations: int = EVALUATIONS
+    seed: int = 0
+
+
+def file_of(path: str, degree: int) -> str:
+    """Return the file that holds a degree: ``path``, or ``degree-4.txt`` in it if it is a folder or ends in a slash."""
+    if path.endswith("/") or os.path.isdir(path):
+        return os.path.join(path, f"degree-{degree}.txt")
+    return path
+
+
+def evaluations_for(nodes: int, evaluations: int) -> int:
+    """Return the evaluations for one size: about the same time for all sizes, more for common machine sizes.
+
+    >>> evaluations_for(1000, 100), evaluations_for(1001, 100), evaluations_for(1024, 100), evaluations_for(32, 100)
+    (200, 100, 2000, 32000)
+    """
+    usual = evaluations * min(max(1000 // nodes, 1), 16)
+    if nodes & (nodes - 1) == 0:
+        return 20 * usual
+    return 2 * usual if nodes % 8 == 0 else usual
+
+
+def build(
+    degree: int, sizes: Sequence[int], text: str, path: str, how: Searched, work: Work, store: Callable[[str], None]
+) -> str:  # fmt: skip
+    """Search the sizes that ``text`` does not list, and merge the rows; ``store`` gets the text after every block.
+
+    Returns the text. Raises C0570 for a text that is no database.
+    """
+    rows, done = _read(text, degree, path)
+    todo = [n for n in sorted(sizes) if n > degree and n not in done.get(how, ())]
+    for number, block in enumerate(_blocks(todo, degree)):
+        bases = [rows.get(n // degree, []) if n % degree == 0 and degree > 1 else [] for n in block]
+        calls = [
+            (n, degree, base, evaluations_for(n, how.evaluations), how.seed, coll.topology)
+            for n, base in zip(block, bases, strict=True)
+        ]
+        names = [f"degree {degree}, {n} nodes" for n in block]
+        for n, found in zip(block, work.run(search_one, calls, names), strict=True):
+            rows[n] = merged([*rows.get(n, []), *found])
+        done.setdefault(how, set()).update(block)
+        text = _written(degree, rows, done)
+        store(text)
+        work.report(f"degree {degree}: block {number + 1} written")
+    return text
+
+
+def _blocks(sizes: Sequence[int], degree: int) -> Iterator[list[int]]:
+    """Split sizes so that no block has a size and that of its line graph."""
+    block: list[int] = []
+    for n in sizes:
+        if block and (len(block) == _BLOCK or n >= block[0] * max(degree, 2)):
+            yield block
+            block = []
+        block.append(n)
+    if block:
+        yield block
+
+
+# ---- the text
+
+
+def _read(text: str, degree: int, path: str) -> tuple[dict[int, list[Row]], dict[Searched, set[int]]]:
+    rows: dict[int, list[Row]] = {}
+    for row in parse_rows(text, degree, path):
+        rows.setdefault(row.nodes, []).append(row)
+    done: dict[Searched, set[int]] = {}
+    for line in text.splitlines():
+        if line.startswith("# searched "):
+            words, _, how = line[len("# searched ") :].partition(" with effort ")
+            match = re.fullmatch(r"(\d{1,18}), seed (\d{1,18})", how)
+            spans = [re.fullmatch(r"(\d{1,18})(?:\.\.(\d{1,18}))?", word) for word in words.split(",")]
+            if not match or not all(spans):
+                raise error("C0570", f"{path}: `{line[:80]}` is no list of searched sizes")
+            sizes = done.setdefault(Searched(int(match[1]), int(match[2])), set())
+            for span in filter(None, spans):
+                first, end = int(span[1]), int(span[2] or int(span[1]) + 1)
+                if end > _MAX_NODES:
+                    raise error("C0570", f"{path}: `{line[:80]}` lists more than {_MAX_NODES} nodes")
+                sizes.update(range(first, end))
+    return rows, done
+
+
+def _written(degree: int, rows: dict[int, list[Row]], done: dict[Searched, set[int]]) -> str:
+    text = print_rows(degree, [row for n in sorted(rows) for row in rows[n]])
+    head, _, rest = text.partition("\n")
+    lines = [
+        f"# searched {_spans(sizes)} with effort {how.evaluations}, seed {how.seed}"
+        for how, sizes in sorted(done.items(), key=lambda item: (item[0].evaluations, item[0].seed))
+    ]
+    return "\n".join([head, *lines, rest])
+
+
+def _spans(sizes: set[int]) -> str:
+    """Return sizes as ranges of the language, without their ends: ``5..9,12``."""
+    found: list[list[int]] = []
+    for n in sorted(sizes):
+        if found and found[-1][1] == n:
+            found[-1][1] = n + 1
+        else:
+            found.append([n, n + 1])
+    return ",".join(f"{a}..{b}" if b > a + 1 else str(a) for a, b in found)
+
+
+# ---- checking
+
+
+def check(rows: Sequence[Row], work: Work) -> int:
+    """Recompute all rows; return their number. Raises C0033 with all errors."""
+    found = work.run(mistakes, [(row, coll.topology) for row in rows], [_shown(row) for row in rows])
+    wrong: list[Diagnostic] = []
+    for row, texts in zip(rows, found, strict=True):
+        for text in texts:
+            wrong += error(
+                "C0033", f"{_shown(row)}: {text}", hint="search again: `collc find --refresh --database`"
+            ).diagnostics
+    if wrong:
+        raise CollcError(wrong)
+    return len(rows)
+
+
+def _shown(row: Row) -> str:
+    return f"{row.nodes} nodes, `{row.expression}`"
