@@ -18,17 +18,17 @@ import time
 from fractions import Fraction
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
 from lp import jobs, least_load
 
 import collc
 from collc.ir.collective import Collective
-from collc.ir.cost import cost
+from collc.ir.costs.cost import cost
 from collc.ir.spec import Problem
 from collc.ir.topology import Topology
 from collc.ir.verify import verify_schedule
-from collc.passes.synthesis.bfb import BFB
+from collc.passes.synthesis.breadth_first.bfb import BFB
 
 #: expression -> (seconds that Table 6 gives for BFB, for SCCL with one chunk)
 TABLE_6 = {

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 _HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(_HERE), str(_HERE.parent / "tests")]
+sys.path[:0] = [str(_HERE), str(_HERE.parent / "tests" / "support")]
 
 from hostile import faults, fuzzing  # noqa: E402
 from hostile.findings import Finding, Part  # noqa: E402

@@ -37,12 +37,11 @@ import argparse
 import time
 from itertools import combinations
 from math import comb, gcd
-from typing import Any
 
 import attrs
 import numpy as np
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from collc.ir.arrays import Array
 
 _BLOCK = 1 << 19  # nodes of circulants handled together
 

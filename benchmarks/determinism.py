@@ -5,7 +5,7 @@
 Each process has another hash seed, and by turns another working directory, locale, time zone, terminal width, number
 of cores and of threads of libraries. It runs all cases in an order of its own and prints a digest of each: files,
 their names, standard output and the exit status. Prints a line for each group of cases, and what differs; returns 1
-where anything does. ``tests/test_determinism.py`` tries the ``--quick`` cases with few seeds.
+where anything does. ``tests/whole/test_determinism.py`` tries the ``--quick`` cases with few seeds.
 """
 
 from __future__ import annotations

@@ -14,20 +14,18 @@ import time
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import count
-from typing import Any
 
 import numpy as np
 
 import collc
+from collc.ir.arrays import Array
 from collc.ir.collective import Collective
-from collc.ir.cost import cost, predict
-from collc.ir.regularity import intersection_array
+from collc.ir.costs.cost import cost, predict
+from collc.ir.graph.regularity import intersection_array
 from collc.ir.spec import Problem
 from collc.ir.topology import Topology
-from collc.passes.synthesis.bfb import BFB
-from collc.passes.synthesis.double_binary_tree import DoubleBinaryTree
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from collc.passes.synthesis.breadth_first.bfb import BFB
+from collc.passes.synthesis.trees.double_binary_tree import DoubleBinaryTree
 
 #: name -> (ranks, T_L) of Table 8
 TABLE_8 = {

@@ -12,22 +12,20 @@ from __future__ import annotations
 
 import argparse
 import csv
-import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from svg import Curve, plot
-
 import collc
-from collc.ir.bounds import moore_steps
+from collc.ir.costs.bounds import moore_steps
 from collc.passes.finder.database import Row, parse_rows, shipped
 from collc.passes.finder.evaluate import bfb_cost
 from collc.passes.finder.lines import line_cost
 from collc.passes.finder.wide import wide_cost
+from collc.pictures.axes import Axis
+from collc.pictures.charts import Chart, Series
+from collc.pictures.style import BOUND, look
 
 Table = tuple[list[str], list[list[str]]]
 
@@ -61,16 +59,26 @@ def line_points(expression: str, most: int) -> list[tuple[int, int, Fraction]]:
 
 def figure_3(most: int) -> tuple[Table, str]:
     """Line graphs stay Moore optimal; T_B grows by 1/N each time, so towards a constant."""
-    rows, curves = [], []
+    rows: list[list[str]] = []
+    curves: list[Series] = []
     for name, expression in BASES_3.items():
         points = line_points(expression, most)
         for k, (nodes, steps, bandwidth) in enumerate(points):
             moore = moore_steps(nodes, 4)
             rows.append([name, str(k), str(nodes), str(steps), str(moore), str(bandwidth),
                          f"{float(over_optimum(bandwidth, nodes)):.6f}"])  # fmt: skip
-        curves.append(Curve(name, tuple((n, float(over_optimum(b, n))) for n, _, b in points), dots=True))
+        curves.append(_curve(name, len(curves), points, dots=True))
     head = ["base", "k", "N", "T_L", "T_L_bound", "T_B", "T_B_over_optimum"]
-    return (head, rows), plot("Line graphs of optimal bases, d = 4", "N", "T_B / T_B*", curves, log=True)
+    return (head, rows), _draw("Line graphs of optimal bases, d = 4", "T_B / T_B*", curves, base=2)
+
+
+def _curve(name: str, index: int, points: Iterable[tuple[int, int, Fraction]], dots: bool = False) -> Series:
+    """Return T_B over its optimum against N."""
+    return Series(name, [(n, over_optimum(bandwidth, n)) for n, _, bandwidth in points], look(index), dots=dots)
+
+
+def _draw(title: str, up: str, curves: Sequence[Series], base: int = 0) -> str:
+    return Chart(title, Axis("N", base), Axis(up, margin=Fraction(1, 20)), curves).picture().file()
 
 
 # ---- Figure 15
@@ -99,20 +107,22 @@ def figure_15(most: int, size: int) -> tuple[Table, str]:
     """The best of the database for one size; empty (ValueError) where there is no database for degree 4."""
     text = shipped(4)
     known = [row for row in parse_rows(text, 4, "database") if row.nodes <= most] if text else []
-    rows, curves = [], []
+    rows: list[list[str]] = []
+    curves: list[Series] = []
     for name, chosen in (("any", known), ("both ways", [row for row in known if row.bidirectional])):
         best = best_rows(chosen, size)
         for nodes, row in best.items():
             rows.append([name, str(nodes), str(row.T_L), str(row.T_B), f"{float(_seconds(row, size)) * 1e6:.1f}",
                          row.expression])  # fmt: skip
-        points = ((nodes, float(_seconds(row, size)) * 1e6) for nodes, row in best.items())
-        curves.append(Curve(f"best, links {name}", tuple(points)))
-    bound = (
-        (n, allreduce_seconds(moore_steps(n, 4), Fraction(n - 1, n), size)) for n in sorted({r.nodes for r in known})
-    )
-    curves.append(Curve("bound", tuple((n, float(t) * 1e6) for n, t in bound), dashed=True))
+        points = [(nodes, _seconds(row, size) * 10**6) for nodes, row in best.items()]
+        curves.append(Series(f"best, links {name}", points, look(len(curves))))
+    if not known:
+        raise ValueError("there is nothing to draw")
+    sizes = sorted({row.nodes for row in known})
+    bound = [(n, allreduce_seconds(moore_steps(n, 4), Fraction(n - 1, n), size) * 10**6) for n in sizes]
+    curves.append(Series("bound", bound, BOUND))
     title = f"Best allreduce, d = 4, {size // MB} MB, 10 us, 100 Gbps"
-    return (["links", "N", "T_L", "T_B", "us", "expression"], rows), plot(title, "N", "us", curves)
+    return (["links", "N", "T_L", "T_B", "us", "expression"], rows), _draw(title, "us", curves)
 
 
 # ---- Figure 18
@@ -126,16 +136,17 @@ def kautz_points(degree: int, sizes: Sequence[int]) -> list[tuple[int, int, Frac
 
 def figure_18(most: int, step: int, show: Callable[[str], None] = lambda text: None) -> tuple[Table, str]:
     """T_B of generalized Kautz digraphs is at most twice the optimum, and nearer for higher degrees."""
-    rows, curves = [], []
+    rows: list[list[str]] = []
+    curves: list[Series] = []
     for degree in DEGREES_18:
         start = time.perf_counter()
         points = kautz_points(degree, [n for n in range(step, most + 1, step) if n > degree])
         rows += [[str(degree), str(n), str(steps), str(moore_steps(n, degree)), str(bandwidth),
                   f"{float(over_optimum(bandwidth, n)):.6f}"] for n, steps, bandwidth in points]  # fmt: skip
-        curves.append(Curve(f"d = {degree}", tuple((n, float(over_optimum(b, n))) for n, _, b in points)))
+        curves.append(_curve(f"d = {degree}", len(curves), points))
         show(f"Figure 18, d = {degree}: {time.perf_counter() - start:.1f} s")
     head = ["d", "N", "T_L", "T_L_bound", "T_B", "T_B_over_optimum"]
-    return (head, rows), plot("Generalized Kautz digraphs", "N", "T_B / T_B*", curves)
+    return (head, rows), _draw("Generalized Kautz digraphs", "T_B / T_B*", curves)
 
 
 # ---- files

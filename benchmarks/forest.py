@@ -24,7 +24,7 @@ import attrs
 import collc
 from collc.frontends.coll import load
 from collc.ir.collective import Collective
-from collc.ir.cost import cost
+from collc.ir.costs.cost import cost
 from collc.ir.spec import Problem
 from collc.ir.topology import Topology
 from collc.ir.verify import verify

@@ -5,9 +5,10 @@
 Plants one fault at a time (an offset, a count, a peer, the order of two steps, a wait or flag, a step's type, a
 channel; with ``--more`` also others, and two at once) in files that collc makes of rings, recursive doubling, all
 pairs, breadth-first broadcast, forests and swing, for every runtime and for two protocols, and in files arranged as
-those of others are. Verification judges each; so does brute force (tests/msccl_judge.py), which knows nothing of the
-verifier: it moves numbers through finite FIFOs in random orders, at several sizes. An accepted file is run ``--runs``
-times. A fault that brute force shows to be harmful and that verification accepts is *missed*: there must be none.
+those of others are. Verification judges each; so does brute force (tests/support/msccl_judge.py), which knows nothing
+of the verifier: it moves numbers through finite FIFOs in random orders, at several sizes. An accepted file is run
+``--runs`` times. A fault that brute force shows to be harmful and that verification accepts is *missed*: there must be
+none.
 *Strict* are faults refused although no run went wrong: what the runtimes' parsers or documents do not promise, and
 what only rare timing brings out. *Harmless* are accepted: attributes nobody reads, such as the other end's place in a
 send.
@@ -23,7 +24,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
 import attrs
 import programs

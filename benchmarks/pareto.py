@@ -13,11 +13,11 @@ import time
 
 import collc
 from collc.ir.collective import Collective
-from collc.ir.cost import cost
+from collc.ir.costs.cost import cost
 from collc.ir.diagnostic import CollcError
 from collc.ir.spec import Problem
 from collc.ir.verify import verify_schedule
-from collc.passes.synthesis.bfb import BFB
+from collc.passes.synthesis.breadth_first.bfb import BFB
 from collc.passes.synthesis.exact.scheduler import pareto
 
 TOPOLOGIES = (

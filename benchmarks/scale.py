@@ -30,18 +30,18 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
 from lp import least_load
 
 import collc
 from collc.ir.collective import Collective
-from collc.ir.cost import cost
+from collc.ir.costs.cost import cost
 from collc.ir.spec import Problem
 from collc.ir.symmetric import SymmetricSchedule
 from collc.ir.topology import Topology
 from collc.ir.verify import verify_schedule
-from collc.passes.synthesis.bfb import BFB
+from collc.passes.synthesis.breadth_first.bfb import BFB
 
 #: expression -> nodes whose programs are solved, nothing for all of them
 LARGE: dict[str, int | None] = {

@@ -16,17 +16,22 @@ import argparse
 import sys
 import time
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-import svg
 from swing_paper import tables
 from swing_paper.checks import Check, fastest, gain
 from swing_paper.figures import FIGURES, Figure
 from swing_paper.networks import Curve
 
-from collc import curves
+from collc.pictures.axes import Axis
+from collc.pictures.charts import Chart, Series
+from collc.pictures.goodput import Curve as Drawn
+from collc.pictures.goodput import goodput_svg
+from collc.pictures.style import look
+from collc.pictures.units import BYTES
 
 NAMES = ("table2", "congestion", *FIGURES)
 #: below this size times are printed, from it on goodput
@@ -98,17 +103,17 @@ def bytes_text(size: int) -> str:
 def draw(folder: Path, name: str, title: str, figure: Figure, found: list[Lines]) -> None:
     """Write the goodput on every network, and the gain on all, as SVG."""
     folder.mkdir(parents=True, exist_ok=True)
-    gains = []
+    gains: list[Series] = []
     for lines in found:
         net = lines["S"].network
         place = net.name.replace(" ", "_").replace("/", "")
-        drawn = [curves.Curve(one.algorithm.name, one.algorithm.letter, one) for one in lines.values()]  # type: ignore[arg-type]
-        (folder / f"swing_{name}_{place}.svg").write_text(curves.goodput_svg(drawn, figure.sizes), encoding="utf-8")
-        points = tuple((size, 100 * float(gain(lines, size))) for size in figure.sizes)
-        gains.append(svg.Curve(net.name, points, dots=True))
-    up = "gain of Swing over the best other (%)"
-    picture = svg.plot(title, "size of the vector", up, gains, log=True, tick=lambda size: bytes_text(int(size)))
-    (folder / f"swing_{name}_gain.svg").write_text(picture, encoding="utf-8")
+        drawn = [Drawn(one.algorithm.name, one.algorithm.letter, one) for one in lines.values()]  # type: ignore[arg-type]
+        (folder / f"swing_{name}_{place}.svg").write_text(goodput_svg(drawn, figure.sizes), encoding="utf-8")
+        points = [(size, 100 * gain(lines, size)) for size in figure.sizes]
+        gains.append(Series(net.name, points, look(len(gains)), dots=True))
+    up = Axis("gain of Swing over the best other (%)", margin=Fraction(1, 20))
+    picture = Chart(title, Axis("size of the vector", 2, BYTES), up, gains).picture()
+    (folder / f"swing_{name}_gain.svg").write_text(picture.file(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -22,17 +22,17 @@ from functools import cache
 import attrs
 
 import collc
-from collc.ir.bounds import moore_steps
 from collc.ir.collective import Collective
-from collc.ir.cost import cost, predicted_time
+from collc.ir.costs.bounds import moore_steps
+from collc.ir.costs.cost import cost, predicted_time
 from collc.ir.diagnostic import CollcError
 from collc.ir.spec import Problem
 from collc.ir.topology import Topology
 from collc.passes.base import Pass
 from collc.passes.expansion.expansion import Expansion
-from collc.passes.synthesis.bfb import BFB
-from collc.passes.synthesis.double_binary_tree import DoubleBinaryTree
-from collc.passes.synthesis.rate import Rate, alltoall_rate, rate_bound
+from collc.passes.synthesis.breadth_first.bfb import BFB
+from collc.passes.synthesis.flow.rate import Rate, alltoall_rate, rate_bound
+from collc.passes.synthesis.trees.double_binary_tree import DoubleBinaryTree
 
 ALPHA, SIZE, BANDWIDTH = Fraction(10, 10**6), 2**20, Fraction(100 * 10**9, 8)
 
@@ -201,7 +201,7 @@ def rate_of(expression: str) -> Rate:
     return alltoall_rate(collc.topology(expression))
 
 
-def _cost(topology: Topology, scheduler: Pass, kind: str) -> collc.ir.cost.Cost:
+def _cost(topology: Topology, scheduler: Pass, kind: str) -> collc.ir.costs.cost.Cost:
     return cost(scheduler.run(Problem(topology, Collective(kind, topology.num_ranks))))
 
 

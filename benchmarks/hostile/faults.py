@@ -103,8 +103,8 @@ def _column_case(seed: int, number: int) -> str:
 def _pass_case(seed: int, number: int) -> str:
     """Let one pass return a faulty result; return what is wrong with how the driver answers."""
     import collc
-    from collc.internal import InternalError
-    from collc.registry import pass_class
+    from collc.messages.internal import InternalError
+    from collc.registry.classes import pass_class
 
     luck = random.Random(f"passes {seed} {number}")
     case, target = luck.randrange(len(_CASES)), luck.choice(_TARGETS)

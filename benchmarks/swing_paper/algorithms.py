@@ -10,8 +10,7 @@ from collc.backends.simulator import Level
 from collc.ir.collective import Collective
 from collc.ir.spec import Problem
 from collc.ir.topology import Topology
-from collc.passes.synthesis.bfb import BFB
-from collc.passes.synthesis.double_binary_tree import DoubleBinaryTree
+from collc.passes.synthesis.breadth_first.bfb import BFB
 from collc.passes.synthesis.torus.base import TorusPass
 from collc.passes.synthesis.torus.bine import Bine
 from collc.passes.synthesis.torus.bucket import Bucket
@@ -20,6 +19,7 @@ from collc.passes.synthesis.torus.pat import PAT
 from collc.passes.synthesis.torus.ring import Ring
 from collc.passes.synthesis.torus.swing import Swing
 from collc.passes.synthesis.torus.trivance import Trivance
+from collc.passes.synthesis.trees.double_binary_tree import DoubleBinaryTree
 
 __all__ = ["BUCKET", "DOUBLING", "EVERY", "MIRRORED", "PAPER", "RING", "SWING", "Algorithm", "allreduce"]
 

@@ -11,7 +11,7 @@ import attrs
 
 import collc
 from collc.backends.simulator import LATENCIES, Simulation, Traffic, simulate
-from collc.ir.cost import Point
+from collc.ir.costs.cost import Point
 from collc.ir.topology import Topology
 
 from .algorithms import Algorithm

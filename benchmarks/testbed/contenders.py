@@ -10,7 +10,7 @@ import numpy as np
 import collc
 from collc.backends.simulator import Traffic, simulate
 from collc.ir.collective import Collective
-from collc.ir.cost import Cost
+from collc.ir.costs.cost import Cost
 from collc.ir.program import Program
 from collc.ir.schedule import Routes
 from collc.ir.topology import Topology

@@ -22,6 +22,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from math import floor, log10
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +31,15 @@ import attrs
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from contenders import ALGORITHMS, SHORT, breadth_first, builtin_time, plain_ring
-from picture import picture
 
 import collc
 from collc.backends.mpi_c.toolchain import find
-from collc.ir.cost import Cost
-from collc.quantities import bandwidth, show_size, size
-from collc.quantities import time as duration
+from collc.ir.costs.cost import Cost
+from collc.messages.quantities import bandwidth, show_size, size
+from collc.messages.quantities import time as duration
+from collc.pictures import timelines
+from collc.pictures.axes import Axis
+from collc.pictures.units import SECONDS
 from collc.testbed import network, obstacle, plan
 from collc.testbed.measuring import BUILTIN, Timing, measure
 from collc.testbed.plan import Plan
@@ -148,7 +151,7 @@ def _row(name: str, timing: Timing, cost: Cost | None, best: Cost, wires: Plan, 
     return Row(
         name, timing.name, wires.num_ranks, timing.bytes, cost.T_L if cost else None,
         cost.time_per_byte if cost else None, timing.median, timing.spread, predicted,
-        seconds((best.T_L_bound or 0) // best.phases, best.bound.value), max(timing.late),
+        seconds((best.T_L_bound or 0) // best.phases, best.bound.value), max(timing.start_delays),
         sum(timing.processor) / sum(timing.seconds), timing.seconds,
     )  # fmt: skip
 
@@ -195,8 +198,24 @@ def _write(options: argparse.Namespace, rows: Sequence[Row]) -> None:
         options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     if options.svg:
         title = f"Allreduce on links of {float(options.rate) * 8 / 1e6:g} Mbit/s: measured, and predicted"
-        bars = [(f"{r.topology}, {show_size(r.bytes)}", r.name, r.seconds, r.predicted) for r in rows]
-        options.svg.write_text(picture(title, bars), encoding="utf-8")
+        options.svg.write_text(picture(title, rows), encoding="utf-8")
+
+
+def picture(title: str, rows: Sequence[Row]) -> str:
+    """Return the measured times as bars, on a logarithmic axis, with posts where the predictions are."""
+    start = Fraction(10) ** floor(log10(min(min(row.seconds, row.predicted) for row in rows)))
+    groups: dict[str, list[timelines.Lane]] = {}
+    for row in rows:
+        note = f"{row.seconds * 1e3:.0f} ms, {row.over * 100:+.1f} %"
+        bar = timelines.Bar(start, row.seconds, row.name, label=row.name, tip=f"{row.name}: {note}")
+        lane = timelines.Lane([bar], [row.predicted], note)
+        groups.setdefault(f"{row.topology}, {show_size(row.bytes)}", []).append(lane)
+    shown = [timelines.Row(name, lanes) for name, lanes in groups.items()]
+    timeline = timelines.Timeline(
+        title, Axis("time", 10, SECONDS), shown, "predicted",
+        "beside each bar: the measured time, and how much more than predicted it is",
+    )  # fmt: skip
+    return timeline.picture().file()
 
 
 _COLUMNS = (
