@@ -11,23 +11,23 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import sampling
 from commands import RING, Ran
 from hypothesis import HealthCheck, settings
-from sampling import examples
 
 from collc.cli import main
 
 pytest_plugins = ["mpi_fixtures"]
 
-# Machines are shared and noisy: no test fails for being slow, and a run repeats what the last one tried.
-settings.register_profile(
-    "collc",
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow],
-    max_examples=examples(60),
-)
-settings.load_profile("collc")
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Machines are shared and noisy: no test fails for being slow, and a run repeats what the last one tried."""
+    sampling.QUICK = config.option.markexpr == "quick"
+    settings.register_profile(
+        "collc", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow],
+        max_examples=sampling.examples(60),
+    )  # fmt: skip
+    settings.load_profile("collc")
 
 
 # Background jobs of some shells ignore signals, and so would all processes that tests start.
@@ -41,6 +41,39 @@ if threading.current_thread() is threading.main_thread():
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the .expect files of tests/cases")
+
+
+#: cases of one test that are quick; the others run in the whole suite only
+MOST_QUICK_CASES = 6
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the quick tests, and make those with the same need one group of xdist.
+
+    Quick are tests without another mark; of a test with many cases, the same few every time.
+    """
+    grouped = getattr(config.option, "loadgroup", False)
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        for need in item.iter_markers("needs"):
+            item.add_marker(pytest.mark.xdist_group(*need.args))
+            if grouped:
+                _name_group(item, *need.args)
+        if not any(item.get_closest_marker(name) for name in ("needs", "slow", "xdist_group")):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for unmarked in cases.values():
+        for item in unmarked[:: -(-len(unmarked) // MOST_QUICK_CASES)]:
+            item.add_marker("quick")
+
+
+def _name_group(item: pytest.Item, group: str) -> None:
+    """Write a group behind a test's name, where xdist looks for it.
+
+    Since pytest 9.2 names are objects, and what xdist 3.8 writes does not arrive: its groups are no groups.
+    """
+    if hasattr(item, "_id"):
+        item._id = type(item._id).parse(f"{item.nodeid}@{group}")
 
 
 @contextlib.contextmanager

@@ -1,0 +1,57 @@
+"""What a run loads: modules that compiling an example does not use, threads that nothing needs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from places import ROOT
+
+from collc.cli import app
+
+EXAMPLE = ROOT / "examples" / "torus_3x3x2_allreduce.coll"
+
+#: What the run below does without; the first names are other packages'.
+UNUSED = (
+    "difflib", "concurrent.futures", "logging", "lark", "networkx", "highspy",
+    "collc.ir.text", "collc.ir.costs.bounds", "collc.frontends.coll.slips", "collc.frontends.coll.steps",
+    "collc.driver.automatic", "collc.driver.blame", "collc.files.depfile", "collc.cli.cost",
+    "collc.passes.synthesis.forest.allreduce_program",
+)  # fmt: skip
+
+_RUN = """
+import os, sys
+from collc.cli import main
+status = main([sys.argv[1], "-o", sys.argv[2]])
+threads = len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 1
+print(status, threads, os.environ.get("OPENBLAS_NUM_THREADS"), *sys.modules)
+"""
+
+
+def test_an_example_loads_what_it_uses_and_starts_no_thread(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _RUN, str(EXAMPLE), str(tmp_path / "a.xml")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    status, threads, variable, *loaded = done.stdout.split()
+    assert (status, threads, variable) == ("0", "1", "None")
+    assert [name for name in UNUSED if name in loaded] == []
+    # a module that was renamed would be missing for ever
+    assert "collc.driver.decided" in loaded
+
+
+@pytest.mark.parametrize("name", [name for name in UNUSED if name.startswith("collc.")])
+def test_what_is_not_loaded_exists(name: str) -> None:
+    __import__(name)
+
+
+@pytest.mark.parametrize("given", [None, "7"])
+def test_the_variable_is_left_as_it_was(given: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "OPENBLAS_NUM_THREADS"
+    if given is None:
+        monkeypatch.delenv(name, raising=False)
+    else:
+        monkeypatch.setenv(name, given)
+    with app._without_threads():
+        assert app.os.environ[name] == (given or "1")
+    assert app.os.environ.get(name) == given

@@ -1,0 +1,188 @@
+"""The backend of torch.distributed on a real torch: against gloo under torchrun, and where things go wrong.
+
+Torch is installed into a folder of its own, once; without it these are skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from places import HELPERS, ROOT
+from torch_runs import Torch, torch
+
+from collc.ir.diagnostic import CollcError
+from collc.torch import configure
+from collc.torch.settings import Settings, settings
+
+__all__ = ["torch"]
+
+# Jobs of several processes: they have the cores while they run.
+pytestmark = pytest.mark.needs("torch")
+
+FOUR = """
+param side = 3;
+topology square = torus(side, 2);
+topology pair = torus(2);
+collective grads   = allreduce on square;             schedule grads using bfb;
+collective shards  = allgather on square;             schedule shards using bfb;
+collective pieces  = reduce-scatter on square;        schedule pieces using bfb;
+collective weights = broadcast on square { root: 0 }; schedule weights using bfb;
+collective loss    = reduce on square { root: 1 };    schedule loss using bfb;
+collective parts   = gather on square { root: 1 };    schedule parts using exact;
+collective batch   = scatter on square { root: 1 };   schedule batch using exact;
+collective tokens  = alltoall on square;              schedule tokens using flow;
+collective both    = allreduce on pair;               schedule both using bfb;
+"""
+THREE = """
+param chunks = 3;
+topology ring = torus(3);
+collective grads = allreduce on ring; schedule grads using bfb;
+"""
+
+
+def installed(folder: Path) -> str:
+    """Return a path with collc's entry point as an installation writes it; this environment's may be older."""
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
+    info = folder / "collc_entry-0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: collc-entry\nVersion: 0\n")
+    lines = [f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in points.items()) for group, points in groups.items()]
+    (info / "entry_points.txt").write_text("\n".join(lines))
+    return str(folder)
+
+
+def test_every_collective_and_training_as_under_gloo(torch: Torch, tmp_path: Path) -> None:
+    """A program that does not import collc, under plain torchrun."""
+    (tmp_path / "four.coll").write_text(FOUR)
+    path = os.pathsep.join([str(torch.folder), installed(tmp_path)])
+    status, written = torch.torchrun(
+        4, [str(HELPERS / "torch_checks.py"), "--autoload"], COLLC_SPEC=str(tmp_path / "four.coll"),
+        COLLC_DEFINES='{"side": 2}', COLLC_STATS="1", PYTHONPATH=path,
+    )  # fmt: skip
+    assert status == 0, written
+    served = json.loads(written.split("\nserved ")[1].splitlines()[0])
+    kinds = ("allreduce", "allgather", "reduce-scatter", "broadcast", "alltoall", "reduce", "gather", "scatter")
+    assert all(served[kind] > 0 for kind in kinds), served
+    assert served["allreduce"] > 150
+    found = re.search(r"collc: torch group \S+ of 4 ranks: served (\d+) \(.*allreduce (\d+).*delegated \d+", written)
+    assert found and int(found[1]) == sum(served.values()) and int(found[2]) == served["allreduce"]
+
+
+@pytest.fixture(scope="module")
+def trouble(torch: Torch, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[int, str]]]:
+    """What each rank of each scenario ended with and wrote."""
+    folder = tmp_path_factory.mktemp("specs")
+    (folder / "four.coll").write_text(FOUR.replace("side = 3", "side = 2"))
+    (folder / "three.coll").write_text(THREE)
+    (folder / "bad.coll").write_text("topology t = torus(3);\ncollective g = allreduce on u;\n")
+    scenarios = re.findall(r"^def (\w+)\(\) ", (HELPERS / "torch_trouble.py").read_text(), re.MULTILINE)
+    scenarios = [name for name in scenarios if name not in ("begin", "end", "summed")]
+    status, written = torch.ranks(3, HELPERS / "torch_trouble.py", scenarios, COLLC_CHECK_SPECS=str(folder))
+    assert status == 0, written
+    found = {}
+    for part in written.split("scenario ")[1:]:
+        name, rest = part.split("\n", 1)
+        ranks = re.split(r"^rank \d ended with (-?\d+)\n", rest, flags=re.MULTILINE)[1:]
+        found[name] = [(int(s), text) for s, text in zip(ranks[::2], ranks[1::2], strict=True)]
+    return found
+
+
+Trouble = dict[str, list[tuple[int, str]]]
+
+
+def test_other_sizes_use_gloo_with_one_warning(trouble: Trouble) -> None:
+    ranks = trouble["other_size"]
+    assert [status for status, _ in ranks] == [0, 0, 0], ranks
+    assert ["C0094" in text for _, text in ranks] == [True, False, False]
+    assert "collc: the specification has no collective for 3 ranks, only for 2, 4; groups" in ranks[0][1]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "code", "says"),
+    [
+        ("no_spec", "C0090", "no specification"),
+        ("bad_defines", "C0091", "COLLC_DEFINES is not a JSON object: `[3]`"),
+        ("bad_spec", "C0120", "bad.coll:2:29"),
+        ("other_spec", "C0093", "rank 2 has another one than rank 0"),
+    ],
+)
+def test_specifications_that_cannot_be_end_every_rank(trouble: Trouble, scenario: str, code: str, says: str) -> None:
+    ranks = trouble[scenario]
+    assert [status for status, _ in ranks] == [1, 1, 1], ranks
+    assert f"[{code}]" in ranks[0][1] and says in ranks[0][1], ranks[0][1]
+    elsewhere = "C0092" if scenario == "bad_spec" else code
+    assert all(f"[{elsewhere}]" in text and says in text for _, text in ranks[1:]), ranks
+
+
+def test_one_file_is_enough(trouble: Trouble) -> None:
+    assert [status for status, _ in trouble["no_file_elsewhere"]] == [0, 0, 0], trouble["no_file_elsewhere"]
+
+
+def test_a_killed_rank_ends_the_others_calls(trouble: Trouble) -> None:
+    ranks = trouble["killed"]
+    assert [status for status, _ in ranks] == [3, -9, 3], ranks
+    for rank in (0, 2):
+        refused = re.findall(
+            rf"refused: error: grads failed on rank {rank} of 3: no message (?:from|to) rank \d", ranks[rank][1]
+        )
+        assert len(refused) == 2 and refused[0] == refused[1], ranks[rank][1]
+        assert "C0095" in ranks[rank][1]
+
+
+def test_a_rank_that_does_not_come_is_waited_for_as_long_as_the_group_says(trouble: Trouble) -> None:
+    ranks = trouble["absent"]
+    assert [status for status, _ in ranks] == [1, 3, 1], ranks
+    late = [text for _, text in ranks if "rank 1 within 3 s" in text and "C0095" in text]
+    assert late, ranks
+
+
+def test_gloo_is_replaced_where_that_was_asked_for(trouble: Trouble) -> None:
+    ranks = trouble["in_place_of_gloo"]
+    assert [status for status, _ in ranks] == [0, 0, 0], ranks
+    assert "served 1 (allreduce 1)" in ranks[0][1] and "served" not in ranks[1][1]
+    assert [status for status, _ in trouble["not_in_place"]] == [0, 0, 0], trouble["not_in_place"]
+
+
+def test_torch_without_a_specification_loads_nothing_of_ours(torch: Torch, tmp_path: Path) -> None:
+    text = (
+        "import sys, torch; print([m for m in sys.modules if m.startswith('collc.') and m != 'collc.autoload_torch'])"
+    )
+    path = os.pathsep.join([str(torch.folder), installed(tmp_path)])
+    assert torch.run(["-c", text], PYTHONPATH=path) == (0, "[]\n")
+
+
+# ---- without torch
+
+
+def test_importing_collc_or_its_settings_loads_no_torch() -> None:
+    text = "import sys, collc, collc.autoload_torch as a; a.start(); assert 'torch' not in sys.modules"
+    clean = {k: v for k, v in os.environ.items() if k != "COLLC_SPEC"}
+    subprocess.run([sys.executable, "-c", text], check=True, env=clean)
+
+
+def test_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("COLLC_SPEC", "COLLC_DEFINES"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(CollcError, match="C0090"):
+        settings()
+    monkeypatch.setenv("COLLC_SPEC", "a.coll")
+    assert settings() == Settings(str(tmp_path / "a.coll"))
+    monkeypatch.setenv("COLLC_DEFINES", '{"b": [2, 3], "a": "x"}')
+    assert settings().defines == (("a", "x"), ("b", (2, 3)))
+    for wrong in ("{", "[]", '{"a": null}', '{"a": 1.5}', '{"a": ["x"]}'):
+        monkeypatch.setenv("COLLC_DEFINES", wrong)
+        with pytest.raises(CollcError, match="C0091"):
+            settings()
+    configure("b.coll", {"n": 3})
+    try:
+        assert settings() == Settings(str(tmp_path / "b.coll"), (("n", 3),))
+    finally:
+        configure(None)

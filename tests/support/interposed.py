@@ -1,0 +1,66 @@
+"""Programs under a preloaded library, and what they print."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import attrs
+from built_programs import direct, ring
+from places import the
+
+from collc.backends.mpi_c.interpose import Served, interposed
+from collc.backends.mpi_c.interpose.build import abi, build
+from collc.backends.mpi_c.interpose.report import Report, read_report
+from collc.backends.mpi_c.source import Function
+from collc.backends.mpi_c.toolchain import Mpi, compile_c
+from collc.ir.collective import KINDS
+from collc.ir.program import Program
+
+PROGRAM = the("interposed_program.c")
+
+
+def functions(*programs: Program) -> list[Served]:
+    return [Served(Function(f"f{n}", ((None, program),))) for n, program in enumerate(programs)]
+
+
+def everything(ranks: int) -> list[Served]:
+    """One algorithm for every collective; an allreduce over a ring, where ranks pass on what others sent."""
+    made = [direct(kind, ranks, 2) for kind in KINDS if kind != "allreduce"]
+    return functions(*made, ring("allreduce", ranks, 2))
+
+
+@attrs.frozen
+class Ran:
+    status: int
+    out: str
+    err: str
+    report: Report
+
+
+class Preloaded:
+    """A library and the program for one MPI."""
+
+    def __init__(self, mpi: Mpi, folder: Path, served: list[Served], strict: bool = True):
+        self.mpi, self.folder, self.library = mpi, folder, folder / f"lib.{abi(mpi)}.so"
+        text = interposed("lib", served)
+        if strict:  # the library's own C gives no warning
+            (folder / "lib.c").write_text(text)
+            compile_c(mpi, [folder / "lib.c"], folder / "lib.o", ("-fPIC", "-c", "-Wall", "-Wextra", "-Werror"))
+        build(mpi, text, self.library)
+        self.program = folder / "program"
+        compile_c(mpi, [PROGRAM], self.program, ("-Wall", "-Wextra", "-Werror"))
+
+    def run(self, ranks: int, *arguments: object, library: Path | None = None, **variables: str) -> Ran:
+        report = self.folder / "report"
+        report.write_text("")
+        given = {"LD_PRELOAD": str(library or self.library), "COLLC_LAUNCH_REPORT": str(report), **variables}
+        option = "-x" if abi(self.mpi) == "openmpi" else "-env"
+        words = [[option, f"{k}={v}"] if option == "-x" else [option, k, v] for k, v in given.items()]
+        command = [str(self.mpi.mpiexec), *(word for one in words for word in one), "-n", str(ranks)]
+        done = subprocess.run(
+            [*command, str(self.program), *map(str, arguments)], capture_output=True, text=True, check=False,
+            env=self.mpi.environment(os.environ), timeout=120, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        return Ran(done.returncode, done.stdout, done.stderr, read_report(report.read_text()))

@@ -1,0 +1,125 @@
+"""The campaign of hostile inputs can find what it looks for, repeats its cases, and what it once found stays mended."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+from places import BENCHMARKS, CORPUS
+from program_judge import judge_program, judge_schedule
+
+import collc.driver.bounding
+from collc.ir.costs.cost import Cost
+from collc.ir.schedule import Schedule
+from collc.ir.verify.report import Check, Report
+
+REPRODUCERS = sorted(CORPUS.iterdir())
+sys.path.insert(0, str(BENCHMARKS))
+
+from hostile import faults, fuzzing, texts  # noqa: E402
+from hostile.answers import Servant  # noqa: E402
+from hostile.findings import Finding, minimal  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def _own_servants() -> Iterator[None]:
+    """Children are forked anew, so that they see what a test has patched."""
+    for module in (faults, fuzzing):
+        module._servant.end()
+    yield
+    for module in (faults, fuzzing):
+        module._servant.end()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", REPRODUCERS, ids=[path.name for path in REPRODUCERS])
+def test_what_was_found_stays_mended(path: Path) -> None:
+    assert fuzzing.replay(path.read_text(encoding="utf-8", errors="surrogatepass"), path.suffix) == []
+
+
+def test_a_seed_repeats_its_cases() -> None:
+    for seed in (1, 2):
+        drawn = [texts.derived(random.Random(seed)) for _ in range(2)]
+        assert drawn[0] == drawn[1]
+    origin = texts.seeds()[0]
+    assert texts.changed(origin, random.Random(5)) == texts.changed(origin, random.Random(5))
+
+
+def test_a_reproducer_is_small() -> None:
+    text = "".join(f"line {k}\n" for k in range(40)) + "a needle here\n" + "rest\n" * 30
+    assert minimal(text, lambda t: "needle" in t) == "needle"
+
+
+# ---- the campaign can fail
+
+
+def _numbers(run: Callable[[int, int], list[Finding]], count: int, seed: int = 7) -> list[str]:
+    return [finding.what for k in range(count) for finding in run(seed, k)]
+
+
+def test_a_crash_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("collc.cli.inspect.check", lambda *_: 1 // 0)
+    found = _numbers(fuzzing.grammar, 12)
+    assert any("exit status 70" in what for what in found)
+
+
+def test_a_hang_and_a_killed_process_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hostile.answers.CPU_SECONDS", 0.3)
+    servant = Servant()
+    assert "processor time" in servant.ask(_endless).broken
+    assert "ends the process" in servant.ask(os._exit, 3).broken
+    assert servant.ask(len, "abc").value == 3
+    servant.end()
+
+
+def _endless() -> None:
+    while True:
+        pass
+
+
+@pytest.mark.slow
+def test_a_verifier_that_accepts_everything_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("collc.ir.verify.verify", lambda ir: Report("any", "any", 1, (Check("all", True, ""),)))
+    found = _numbers(faults.columns, 40)
+    assert any("verification accepts" in what for what in found)
+
+
+def test_a_bound_that_is_beaten_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    true = collc.driver.bounding.bounded
+
+    def wrong(*arguments: Any) -> Cost:
+        found = true(*arguments)
+        return attrs.evolve(found, bound=attrs.evolve(found.bound, value=found.time_per_byte + 1))
+
+    monkeypatch.setattr("collc.driver.bounding.bounded", wrong)
+    monkeypatch.setattr("hostile.fuzzing.minimal", lambda text, _: text)
+    assert any("is beaten" in what for what in _numbers(fuzzing.specifications, 8))
+
+
+# ---- the independent interpreter
+
+
+@pytest.mark.slow
+def test_right_programs_and_schedules_are_right() -> None:
+    for case in range(len(faults._CASES)):
+        made = faults._made(case)
+        assert judge_program(made.program, 3) == ""
+        if isinstance(made.schedule, Schedule):
+            assert judge_schedule(made.schedule) == ""
+
+
+def test_wrong_ones_are_not() -> None:
+    made = faults._made(0)
+    shard = made.schedule.shard.copy()
+    shard[0] = (shard[0] + 1) % 6
+    assert judge_schedule(attrs.evolve(made.schedule, shard=shard))
+    count = made.program.count.copy()
+    count[np.flatnonzero(made.program.opcode == 1)[0]] += 1
+    assert judge_program(attrs.evolve(made.program, count=count), 3)

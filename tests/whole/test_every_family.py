@@ -1,0 +1,80 @@
+"""Every collective compiles on every graph family, in several sizes, for every target, or a known limit refuses it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import get_args
+
+import attrs
+import pytest
+from every_family import EXPRESSIONS, TARGETS, texts, topologies
+from sampling import every
+
+import collc
+from collc.backends import TARGETS as KNOWN_TARGETS
+from collc.backends.msccl_xml.target import MscclXml
+from collc.frontends.coll.families import FAMILIES, OPERATORS
+from collc.ir.diagnostic import CollcError
+from collc.passes.program import coalesce_packing
+
+#: topology, collective, root, size, text, target
+Job = tuple[str, str, int | None, str | None, str, str]
+
+#: code, why it is the user's to know, and where it may appear
+REFUSALS: tuple[tuple[str, str, Callable[[Job], bool]], ...] = (
+    (
+        "C0607", "MSCCL's runtimes have no call for a gather or scatter that a file could serve",
+        lambda job: job[1] in ("gather", "scatter") and job[5].startswith("msccl-xml"),
+    ),
+    (
+        "C0501", "the only scheduler of alltoall, flow, knows no switches",
+        lambda job: job[1] == "alltoall" and not collc.topology(job[0]).is_direct,
+    ),
+)  # fmt: skip
+
+
+def jobs() -> list[Job]:
+    return [(*text, target) for text in texts() for target in TARGETS]
+
+
+def verdict(job: Job) -> str:
+    """Return ``ok``, or what went wrong; a refusal for a known reason is right."""
+    try:
+        made = collc.compile_source(job[4], target=job[5]).collectives["c"]
+    except CollcError as mistake:
+        codes = {d.code for d in mistake.diagnostics if d.severity.value == "error"}
+        known = {code for code, _, applies in REFUSALS if applies(job)}
+        return "ok" if codes and codes <= known else f"{sorted(codes)}: {mistake}"
+    return "ok" if all(report.ok for report in made.reports) else f"not verified: {made.reports}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("job", every(719, jobs(), 714), ids=lambda job: " ".join(str(x) for x in (*job[:4], job[5])))
+def test_it_compiles_or_is_refused(job: Job) -> None:
+    assert verdict(job) == "ok"
+
+
+def test_an_internal_error_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With waits forgotten in `coalesce`, what reads scratch too early is found."""
+    job = next(j for j in jobs() if j[:4] == ("diamond()", "alltoall", None, "1 MiB") and j[5] == "mpi-c")
+    assert verdict(job) == "ok"
+    monkeypatch.setattr(coalesce_packing, "with_all_dependencies", lambda program: program)
+    assert "C0070" in verdict(job)
+
+
+def test_a_known_code_elsewhere_is_no_refusal() -> None:
+    text = "topology t = diamond(); collective c = gather on t { root: 0 };"
+    job: Job = ("diamond()", "gather", 0, None, text, "msccl-xml")
+    assert verdict(job) == "ok"
+    assert "C0607" in verdict((*job[:1], "allgather", *job[2:]))
+
+
+def test_nothing_is_left_out() -> None:
+    assert set(EXPRESSIONS) == {*FAMILIES, *OPERATORS}
+    for name, calls in EXPRESSIONS.items():
+        assert calls and all(call.startswith(f"{name}(") for call in calls)
+    assert len(list(topologies())) == len(list(topologies(10**6))) == len({e for e, _ in topologies()})
+    assert all(collc.topology(expression).is_connected for expression, _ in topologies())
+    assert {target.partition("{")[0] for target in TARGETS} == set(KNOWN_TARGETS)
+    runtimes = get_args(attrs.fields_dict(MscclXml)["runtime"].type)
+    assert {f"msccl-xml{{runtime={r}}}" for r in runtimes} < set(TARGETS)

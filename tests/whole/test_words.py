@@ -1,0 +1,452 @@
+"""The documents as text: short sentences, one word for one thing, links that exist, numbers that commands print."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import urllib.parse
+from pathlib import Path
+
+import pytest
+from places import ROOT as REPOSITORY
+
+import collc
+from collc import cli
+from collc.frontends.coll import format_text
+
+PAGES = [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+GLOSSARY = REPOSITORY / "docs" / "glossary.md"
+PATHS = pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+
+MOST_WORDS_ON_AVERAGE = 20
+MOST_WORDS = 45
+
+#: What the documents no longer say, and what they say instead.
+BANNED = {
+    r"\b(ways?) (of|over|round|back|there)\b|\bthe shortest ways?\b|\bprivate double\b": "route",
+    r"\b(late|later) by\b|\blateness\b|\bleast late\b|\d+ ?\w?s late\b": "latency",
+    r"\bwho doubts\b|\bwho wants\b|\bwhoever\b": "name the actor",
+    r"\bstays? as (they are|it is)\b": "unmodified",
+    r"\bis for both\b": "say which two",
+    r"\bnobody\b|\banybody\b|\bsomebody\b": "name the actor",
+    r"\bso many\b": "the number",
+    r"\bat the moment of\b|\bthe house\b": "say what it is",
+    r"\ball or none\b": "atomic",
+    r"\b(lasts|waits?) until\b.*\bthere\b": "has arrived",
+    r"\bneither .* nor .* nor\b": "a list",
+    r"\bblazing|\bpowerful|\bseamless|\bstate[- ]of[- ]the[- ]art|\brobust\b|\bcutting[- ]edge": "a number",
+}
+
+#: Every one has a definition.
+WORDS = re.findall(
+    r"[\w-]+",
+    """
+    rank switch link route shard part chunk piece step transfer message latency bandwidth dependency pipelining
+    threadblock channel connection slot peer schedule forest program template group bound T_L T_B certificate cut
+    partition target pass in-place window
+    """,
+)
+
+
+# ---- reading Markdown
+
+
+def prose(text: str) -> list[str]:
+    """Return the paragraphs, list items and quotations of a page: no headings, no tables, no code, no pictures."""
+    text = re.sub(r"^(```|~~~).*?^\1[^\n]*$", "", text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
+    found: list[list[str]] = []
+    fresh = True
+    for line in text.splitlines():
+        bare = line.strip()
+        if not bare or bare.startswith(("#", "|", "![", "    ")) or line.startswith("    "):
+            fresh = True
+            continue
+        if fresh or re.match(r"([-*+]|\d+\.) ", bare):
+            found.append([])
+            bare = re.sub(r"^([-*+]|\d+\.) ", "", bare)
+        found[-1].append(bare)
+        fresh = False
+    return [_plain(" ".join(lines)) for lines in found]
+
+
+def _plain(paragraph: str) -> str:
+    """Return the words of a paragraph: code counts as one word, of a link its text stays."""
+    paragraph = re.sub(r"``.+?``|`[^`]+`", "code", paragraph)
+    paragraph = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", paragraph)
+    return re.sub(r"\*\*|__", "", paragraph)
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a page. One ends at a period, question or exclamation mark before a capital or code."""
+    found: list[str] = []
+    for paragraph in prose(text):
+        found += re.split(r"(?<=[.!?])[)\"]?\s+(?=[\"(]?(?:[A-Z0-9_]|code\b))", paragraph)
+    return [sentence for sentence in found if length(sentence) > 1]
+
+
+def length(sentence: str) -> int:
+    return sum(1 for word in sentence.split() if re.search(r"\w", word))
+
+
+def headings(text: str) -> list[str]:
+    text = re.sub(r"^(```|~~~).*?^\1[^\n]*$", "", text, flags=re.MULTILINE | re.DOTALL)
+    return [_heading(line) for line in text.splitlines() if re.match(r"#{1,6} ", line)]
+
+
+def _heading(line: str) -> str:
+    return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", line.lstrip("#").strip())
+
+
+def anchor(heading: str) -> str:
+    """Return the anchor that code forges give a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def links(text: str) -> list[str]:
+    text = re.sub(r"^(```|~~~).*?^\1[^\n]*$", "", text, flags=re.MULTILINE | re.DOTALL)
+    return re.findall(r"\]\(([^)\s]+)\)", re.sub(r"``.+?``|`[^`\n]+`", "code", text))
+
+
+# ---- what is wrong with a page
+
+
+def long_sentences(text: str) -> list[str]:
+    found = sentences(text)
+    wrong = [sentence for sentence in found if length(sentence) > MOST_WORDS]
+    average = sum(map(length, found)) / max(1, len(found))
+    return [*wrong, f"average of {average:.1f} words"] if average > MOST_WORDS_ON_AVERAGE else wrong
+
+
+def banned(text: str) -> list[str]:
+    paragraphs = [*prose(text), *headings(text), *_cells(text)]
+    return [
+        f"{match[0]!r} (say: {better}) in: {paragraph[:90]}"
+        for pattern, better in BANNED.items()
+        for paragraph in paragraphs
+        if (match := re.search(pattern, paragraph, re.IGNORECASE))
+    ]
+
+
+def _cells(text: str) -> list[str]:
+    return [_plain(line) for line in text.splitlines() if line.lstrip().startswith("|")]
+
+
+def repeated_headings(text: str) -> list[str]:
+    found = [anchor(heading) for heading in headings(text)]
+    return sorted({heading for heading in found if found.count(heading) > 1})
+
+
+def dead_links(path: Path, text: str) -> list[str]:
+    return [link for link in links(text) if not _leads_somewhere(path, text, urllib.parse.unquote(link))]
+
+
+def _leads_somewhere(path: Path, text: str, link: str) -> bool:
+    if re.match(r"[a-z]+:", link):
+        return True
+    name, _, place = link.partition("#")
+    there = (path.parent / name).resolve() if name else path
+    if not there.exists():
+        return False
+    if not place:
+        return True
+    return place in map(anchor, headings(text if there == path else there.read_text()))
+
+
+# ---- the pages
+
+
+@PATHS
+def test_sentences_are_short(path: Path) -> None:
+    assert long_sentences(path.read_text()) == []
+
+
+@PATHS
+def test_words_that_were_given_up_do_not_return(path: Path) -> None:
+    assert banned(path.read_text()) == []
+
+
+@PATHS
+def test_every_heading_is_unique_on_its_page(path: Path) -> None:
+    assert repeated_headings(path.read_text()) == []
+
+
+@PATHS
+def test_every_link_leads_somewhere(path: Path) -> None:
+    assert dead_links(path, path.read_text()) == []
+
+
+@PATHS
+def test_pages_link_to_the_glossary(path: Path) -> None:
+    assert path == GLOSSARY or any("glossary.md" in link for link in links(path.read_text()))
+
+
+def test_the_index_lists_every_page() -> None:
+    listed = {Path(link.partition("#")[0]).name for link in links((REPOSITORY / "docs" / "index.md").read_text())}
+    assert {path.name for path in PAGES} - {"index.md"} <= listed
+
+
+def test_the_glossary_defines_every_word() -> None:
+    assert set(map(str.lower, WORDS)) <= set(map(anchor, headings(GLOSSARY.read_text())))
+
+
+@PATHS
+def test_every_specification_that_is_shown_can_be_parsed(path: Path) -> None:
+    for block in specifications(path):
+        format_text(block, "shown.coll")
+
+
+def specifications(path: Path) -> list[str]:
+    return re.findall(r"^```coll\n(.*?)^```", path.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def shown_options(text: str) -> set[tuple[str, str, str]]:
+    """Return (verb that lists it, owner, option) for `using NAME { .. }`, `as NAME { .. }` and `NAME{a=b}`."""
+    found = set()
+    for verb, owner, given in [
+        *(("schedulers", *match) for match in re.findall(r"using ([\w-]+) \{([^}]*)\}", text)),
+        *(("targets", *match) for match in re.findall(r"as ([\w-]+) \{([^}]*)\}", text)),
+        *(("targets", *match) for match in re.findall(r"\b((?:msccl|oneccl)-xml|mpi-c|ir)\{([^}]*)\}", text)),
+        *(("passes", *match) for match in re.findall(r"\b(coalesce|discretize|lower)\{([^}]*)\}", text)),
+    ]:
+        bare = re.sub(r'"[^"]*"', "text", given)
+        found |= {(verb, owner, option) for option in re.findall(r"([a-zA-Z][\w-]*)\s*[:=]", bare)}
+    return {option for option in found if option[1] != "steps" and option[1].islower()}
+
+
+@PATHS
+def test_options_that_are_shown_exist(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for verb, owner, option in sorted(shown_options(path.read_text())):
+        assert cli.main([verb, owner, "--json"]) == 0
+        assert option in {known["name"] for known in json.loads(capsys.readouterr().out)["options"]}, (owner, option)
+
+
+def commands(text: str) -> list[list[str]]:
+    """Return the words of every `collc ..` that a page shows, in blocks of commands and in sentences."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    shown = [line for block in blocks for line in block.splitlines()]
+    shown += re.findall(r"`((?:COLLC_\w+=\S+ )?collc [^`\n]+)`", text)
+    found = (re.search(r"(?:^|bin/|\$\()(collc .*)", re.split(r"\s+#|\s--\s|[;&|)]\s", line)[0]) for line in shown)
+    return [match[1].split() for match in found if match]
+
+
+@PATHS
+def test_commands_that_are_shown_exist(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["--help"])
+    verbs = set(re.findall(r"^  (\w+) ", capsys.readouterr().out, re.MULTILINE))
+    for words in commands(path.read_text()):
+        verb = words[1] if words[1] in verbs else "compile"
+        assert verb != "compile" or words[1] in verbs or re.search(r"[.\-]|^[A-Z]+$|^@|^/", words[1]), words
+        cli.main([verb, "--help"])
+        known = capsys.readouterr().out
+        for option in (word.split("=")[0].rstrip(".,;:)\"'") for word in words if word.startswith("--")):
+            assert option == "--cmake-dir" or re.search(re.escape(option) + r"(?![\w-])", known), (words, option)
+
+
+def test_commands_are_seen() -> None:
+    text = "```sh\n.venv/bin/collc run a.coll --csv  # --not\ncollc launch b.coll -- app --nor\n```\n`collc cost x`"
+    assert commands(text) == [
+        ["collc", "run", "a.coll", "--csv"],
+        ["collc", "launch", "b.coll"],
+        ["collc", "cost", "x"],
+    ]
+
+
+def test_options_are_seen() -> None:
+    text = """schedule c using auto { sizes: all, candidates: "swing: 1" };
+    emit c as mpi-c { max-bytes: 1 }; -t 'ir{level=program}'"""
+    assert shown_options(text) == {
+        ("schedulers", "auto", "sizes"),
+        ("schedulers", "auto", "candidates"),
+        ("targets", "mpi-c", "max-bytes"),
+        ("targets", "ir", "level"),
+    }
+
+
+# ---- places
+
+#: folders at the top of the repository that pages name
+TOPS = ("ir", "frontends", "passes", "backends", "collc", "tests", "benchmarks", "examples", "docs")
+_PLACE = re.compile(rf"(?<![\w./$-])(?:\./)?((?:{'|'.join(TOPS)})/[\w./-]*|\.ci/\w+)")
+
+
+def places(text: str) -> set[str]:
+    """Return the files and folders of the repository that a page names, in sentences, tables and commands.
+
+    Capitals stand for any name (`benchmarks/NAME.py`).
+    """
+    found = {match[1].rstrip("./-") for match in _PLACE.finditer(text)}
+    return {place for place in found if not re.search(r"(^|/)[A-Z]{2,}(\.|/|$)", place)}
+
+
+def made(text: str) -> set[str]:
+    """Return the files that a page tells its reader to write: code of a file begins with its place."""
+    return {
+        *re.findall(r"^```python\n# ([\w./-]+\.py)\n", text, re.MULTILINE),
+        *re.findall(r"Add a case, `(\S+)`", text),
+    }
+
+
+def missing(text: str) -> list[str]:
+    return sorted(place for place in places(text) - made(text) if not (REPOSITORY / place).exists())
+
+
+@PATHS
+def test_every_place_that_is_named_exists(path: Path) -> None:
+    assert missing(path.read_text()) == []
+
+
+def told(source: str) -> str:
+    """Return the docstrings and comments of a module."""
+    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, _DOCUMENTED)]
+    comments = [match[0] for match in re.finditer(r"(?:^|[ ]{2})#:? .*", source, re.MULTILINE)]
+    return "\n".join([*(ast.get_docstring(node) or "" for node in nodes), *comments])
+
+
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def missing_files(source: str) -> list[str]:
+    """Return the files that a module's docstrings and comments name and that do not exist."""
+    return [place for place in missing(told(source)) if "." in place] if missing(source) else []
+
+
+def test_docstrings_and_comments_name_files_that_exist() -> None:
+    paths = [path for top in TOPS for path in sorted((REPOSITORY / top).rglob("*.py"))]
+    found = {str(path.relative_to(REPOSITORY)): missing_files(path.read_text()) for path in paths}
+    assert {name: places for name, places in found.items() if places} == {}
+    assert "ir/bounds.py" in missing_files('def f():\n    """Bounds are in ``ir/bounds.py``."""')
+    assert "ir/bounds.py" in missing_files("x = 1  " + "# as ir/bounds.py says")
+
+
+def references(name: str, source: str) -> list[str]:
+    """Return the references by role (``:func:`..base.remark```) in a module whose module does not exist.
+
+    Those without dots are of the same module, which linters do not see either: they are not tried.
+    """
+    package = name.split(".")[:-1]
+    found = []
+    for role, dots, path in re.findall(r":(mod|func|class|data|meth):`~?(\.*)(\w+(?:\.\w+)+|\w+)`", source):
+        base = package[: len(package) - len(dots) + 1] if dots else []
+        parts = [*base, *path.split(".")]
+        if parts[0] != "collc" or not (dots or "." in path):
+            continue
+        if not any(
+            _is_module(parts[:known]) for known in (len(parts), *((len(parts) - 1, len(parts) - 2) * (role != "mod")))
+        ):
+            found.append(f":{role}:`{dots}{path}`")
+    return found
+
+
+def _is_module(parts: list[str]) -> bool:
+    folders = parts[1:] if len(parts) > 1 and parts[1] in TOPS else parts
+    path = REPOSITORY.joinpath(*folders)
+    return len(parts) > 1 and (path.is_dir() or path.with_suffix(".py").is_file())
+
+
+def test_references_in_docstrings_name_modules_that_exist() -> None:
+    found = {}
+    for top in ("ir", "frontends", "passes", "backends", "collc"):
+        for path in sorted((REPOSITORY / top).rglob("*.py")):
+            parts = path.relative_to(REPOSITORY).with_suffix("").parts
+            found[str(path)] = references(".".join(parts if top == "collc" else ("collc", *parts)), path.read_text())
+    assert {path: wrong for path, wrong in found.items() if wrong} == {}
+
+
+def test_a_reference_to_a_module_that_is_gone_is_found() -> None:
+    text = ":mod:`.timing`, :func:`..base.remark`, :mod:`collc.ir.bounds`, :class:`collc.ir.program.Program`, :func:`f`"
+    assert references("collc.passes.program.fuse", text) == [":mod:`.timing`", ":mod:`collc.ir.bounds`"]
+
+
+def test_places_are_seen() -> None:
+    text = "`ir/cost.py`, [a](docs/x.md) and tests/cases/AREA/x.coll; (passes/base.py). ../ir/x.py a/ir/y.py"
+    assert places(text) == {"ir/cost.py", "docs/x.md", "passes/base.py"}
+    assert missing(text) == ["docs/x.md", "ir/cost.py"]
+    assert missing("```python\n# passes/fresh.py\n```\n`passes/fresh.py`") == []
+
+
+# ---- numbers
+
+#: The columns of the table in the README.
+NAMES = ("collc", "one_ring", "two_rings", "recursive_doubling", "rabenseifner")
+
+
+def test_the_table_of_the_readme_is_what_the_command_prints(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(REPOSITORY)
+    readme = (REPOSITORY / "README.md").read_text()
+    command = next(
+        line for line in readme.splitlines() if line.startswith("collc simulate docs/comparison.coll --size")
+    )
+    assert cli.main([*command.split()[1:], "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    times: dict[str, list[float]] = {}
+    for entry in printed["collectives"]:
+        fastest = [point["time_us"] for point in entry["points"]]
+        name = entry["name"].split("-")[0]
+        times[name] = list(map(min, times.get(name, fastest), fastest))
+    rows = re.findall(r"^\| (\w+ [KM]iB) +\|(.*)\|$", readme, re.MULTILINE)
+    assert len(rows) == len(times["collc"])
+    for i, (_, cells) in enumerate(rows):
+        shown = [float(cell) for cell in re.findall(r"([\d.]+) us", cells)]
+        expected = [times[name][i] for name in NAMES]
+        assert shown == pytest.approx(expected, rel=0.01)
+        ratios = [float(cell) for cell in re.findall(r"([\d.]+)x", cells)]
+        assert ratios == pytest.approx([time / expected[0] for time in expected[1:]], rel=0.05)
+
+
+def test_the_measured_times_of_the_readme_are_those_of_the_testbed() -> None:
+    rows = re.findall(r"^\| (\S.*? \| \d+) \|(.* ms \|.*)\|$", (REPOSITORY / "README.md").read_text(), re.MULTILINE)
+    table = (REPOSITORY / "docs" / "testbed.md").read_text().split("## Results at 40 Mbit/s")[0]
+    measured = [set(re.findall(r"[\d.]+", line)) for line in table.splitlines() if "| 1 MiB |" in line]
+    assert len(rows) == len(measured) == 4
+    for (_, cells), numbers in zip(rows, measured, strict=True):
+        times = re.findall(r"([\d.]+) ms", cells)
+        assert len(times) == 4 and set(times) <= numbers
+
+
+def test_the_api_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(REPOSITORY)
+    readme = (REPOSITORY / "README.md").read_text()
+    code = re.findall(r"^```python\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
+    assert len(code) == 1
+    exec(code[0].replace('"out/"', f'"{tmp_path}/"'), {"collc": collc})
+    assert list(tmp_path.iterdir())
+
+
+# ---- the checks themselves find what they are for
+
+
+@pytest.mark.parametrize(
+    ("check", "text"),
+    [
+        (long_sentences, "Who " + "doubts " * MOST_WORDS + "it."),
+        (long_sentences, "One sentence has about twenty-one words. " * 1 + ("A " + "word " * 21 + "ends. ") * 5),
+        (banned, "Routes of 5 links: ways of 5 links."),
+        (banned, "# Programs that stay as they are"),
+        (banned, "| a | who doubts it |"),
+        (repeated_headings, "# One\n\n## Two\n\n## two"),
+        (lambda text: dead_links(GLOSSARY, text), "[a](nowhere.md)"),
+        (lambda text: dead_links(GLOSSARY, text), "[a](glossary.md#no-such-word)"),
+        (lambda text: dead_links(GLOSSARY, text), "# Here\n\n[a](#there)"),
+    ],
+)
+def test_a_fault_is_found(check: object, text: str) -> None:
+    assert callable(check) and check(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```\n" + "word " * 100 + "\n```",
+        "    " + "word " * 100,
+        "| " + "word " * 100 + "|",
+        "A short one. Another one, with `code. And more` and e.g. 3.11 or later.",
+        "* one item\n* another item\n" * 30,
+        "# Here\n\n[a](#here), [b](https://example.org/#x)",
+    ],
+)
+def test_nothing_is_found_where_nothing_is_wrong(text: str) -> None:
+    assert [*long_sentences(text), *banned(text), *dead_links(GLOSSARY, text)] == []
