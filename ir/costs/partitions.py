@@ -35,7 +35,7 @@ Sets = list[set[int]]
 #: ranks times links of a network on which the best of all partitions is searched: about a second
 MOST_EFFORT = 250_000
 _LEVELS = 16  # bandwidths at which a network is taken apart
-_ENDLESS = 1 << 100
+_UNBOUNDED = 1 << 100
 
 
 @attrs.frozen
@@ -227,12 +227,12 @@ def _cheapest(num_nodes: int, ranks: Sequence[int], arcs: Arcs, rate: Fraction) 
         supply[rank] = most
     everything, total, owed, tight = set(range(num_nodes)), most * len(ranks), 0, Sets()
     for rank in ranks:
-        network.add(rank, end, _ENDLESS)
+        network.add(rank, end, _UNBOUNDED)
         least, nodes = min((total, everything), (out[rank] + x[rank], {rank}), key=lambda case: case[0])
         cut = network.smallest_cut(supply, [end], least + owed)
         if cut is not None:
             least, nodes = cut.value - owed, everything.difference(cut.nodes)
-        network.add(rank, end, -_ENDLESS)
+        network.add(rank, end, -_UNBOUNDED)
         tight.append(nodes)
         lower = least - most
         x[rank] -= lower

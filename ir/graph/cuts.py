@@ -20,7 +20,7 @@ from ..progress import progress
 
 __all__ = ["Cut", "FlowNetwork"]
 
-_ENDLESS = 1 << 200
+_UNBOUNDED = 1 << 200
 
 
 @attrs.frozen
@@ -100,7 +100,7 @@ class FlowNetwork:
                 best, limit = found, found.value
                 if below is not None and limit < below:
                     return best
-            left[sink] = _ENDLESS
+            left[sink] = _UNBOUNDED
         return best
 
     def violated(self, supply: Sequence[int], sinks: Iterable[int], most: int = 1) -> list[Cut]:
@@ -112,7 +112,7 @@ class FlowNetwork:
                 found.append(cut)
                 if len(found) >= most:
                     break
-            left[sink] = _ENDLESS
+            left[sink] = _UNBOUNDED
         return found
 
     def settle(
@@ -131,8 +131,8 @@ class FlowNetwork:
                 left = list(mend(cut.nodes))
                 total = sum(left)
                 for node in done:
-                    left[node] = _ENDLESS
-            left[sink] = _ENDLESS
+                    left[node] = _UNBOUNDED
+            left[sink] = _UNBOUNDED
             done.append(sink)
 
     def flow(self, supply: Sequence[int], sink: int, demand: int) -> dict[int, int] | Cut:
@@ -215,7 +215,7 @@ class FlowNetwork:
             if supply[node] and path:
                 amount = min(missing, supply[node], min(capacity[a ^ 1] for a in path))
                 taken.setdefault(node, supply[node])
-                if supply[node] < _ENDLESS:
+                if supply[node] < _UNBOUNDED:
                     supply[node] -= amount
                 for a in path:
                     used.setdefault(a, capacity[a])
