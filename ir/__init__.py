@@ -1,4 +1,4 @@
 """The data: Topology, Collective, Schedule, Program; their text form, verifier and cost model.
 
-Nothing enters but numbers and text; everything else in collc knows this package, and it knows nobody.
+The package takes only numbers and text. All other packages of collc import it; it imports none of them.
 """

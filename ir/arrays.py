@@ -1,4 +1,4 @@
-"""Columns: read-only integer arrays, no wider than what they hold, and what classes made of them have in common."""
+"""Columns: read-only integer arrays of the narrowest type for their values, and the base of classes of columns."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Array", "Columnar", "Columns", "as_column", "distinct", "distinct_pairs", "fit"]
 
-#: Any shape and element type: a column has the narrowest type that holds it, and which that is only data tell.
+#: Any shape and element type: a column has the narrowest type for its values, which only the data determine.
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
-#: Columns by their names. Any, since they become keyword arguments, whose converters take lists and arrays alike.
+#: Columns by name. Any, because they become keyword arguments, whose converters take both lists and arrays.
 Columns: TypeAlias = dict[str, Any]
 
 _UNSIGNED = (np.uint8, np.uint16, np.uint32, np.int64)
 _SIGNED = (np.int8, np.int16, np.int32, np.int64)
 
 
-def fit(low: int, high: int) -> type[np.integer[Any]]:  # Any: of any number of bits
+def fit(low: int, high: int) -> type[np.integer[Any]]:  # Any: any number of bits
     """Return the narrowest integer type that holds ``low`` .. ``high``.
 
     >>> fit(0, 300).__name__, fit(-1, 100).__name__
@@ -36,8 +36,8 @@ def fit(low: int, high: int) -> type[np.integer[Any]]:  # Any: of any number of 
 def as_column(values: ArrayLike) -> Array:
     """Return ``values`` as a one-dimensional, read-only integer column of the narrowest type that holds them.
 
-    Arithmetic on columns that may leave the type must widen them first (``column.astype(np.int64)``). An
-    array that is narrow enough already is not copied: whoever gives one away must not write to it any more.
+    Arithmetic whose result may not fit the type must widen the columns first (``column.astype(np.int64)``). An array
+    that is narrow enough is not copied, so the caller must not write to it afterwards.
 
     >>> as_column([0, 300]).dtype.name
     'uint16'
@@ -62,7 +62,8 @@ def as_column(values: ArrayLike) -> Array:
 def distinct(values: Array) -> Array:
     """Return the values in order, each once.
 
-    As ``np.unique`` does, but by sorting: that one hashes, and takes many times as long where numbers are regular.
+    The result is that of ``np.unique``, which hashes and takes many times as long for regular numbers; this one sorts.
+    In a short run ``np.unique`` also imports ``numpy.ma``, which takes several milliseconds.
 
     >>> distinct(np.array([3, 1, 3])).tolist()
     [1, 3]
@@ -84,7 +85,7 @@ def distinct_pairs(first: Array, second: Array) -> tuple[Array, Array]:
 
 
 class Columnar:
-    """Base of classes whose fields are scalars and columns: equal where all of both are. Not hashable."""
+    """Base of classes whose fields are scalars and columns. Two are equal if all fields are. Not hashable."""
 
     __slots__ = ()
 

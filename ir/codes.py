@@ -61,12 +61,12 @@ Give arrays of one length and type, and None for ranks that have no input.""",
 _TOPOLOGY = {
     "C0301": """a topology that is not strongly connected
 
-There is no route from some rank to another, so no schedule exists. The message names the first such pair.
-Links are directed: `->` declares one link.
+There is no route from some rank to another, so no schedule exists. The message names the ranks without a route, and
+the direction of the links between them and the others. Links are directed: `->` declares one link.
 
     link gpu[0] -> gpu[1];                                 # no link back
 
-Add the missing links, or write `<->` for both directions.""",
+Write the links that the hint names: `<->` if a link lacks its reverse, else new links. They connect all ranks.""",
     "C0302": """a graph attribute that is not a bandwidth or latency
 
 A networkx graph may carry `bandwidth` and `latency` on its edges. Both are read as exact numbers: integers,
@@ -91,11 +91,13 @@ _SCHEDULE = {
 
 The verifier executed it symbolically. It does not perform the collective: a rank sends data that it does not
 have, a contribution is added twice or lost, a link does not exist, or a rank ends with other data. The message
-names the check, and the step, rank and shard where it failed.
+names the step, rank and shard where it failed, or the first ranks with what they miss. Of a schedule written by
+hand it underlines the transfer, and the one that explains it.
 
     schedule grads using steps { at 0: send shard 1 from 0 to 1; }   # rank 0 does not have shard 1
 
-Correct the schedule at that place. If collc computed the schedule, this is a bug in collc: report it.""",
+Correct the schedule at that place: the hint says how. If collc computed the schedule, this is a bug in collc: report
+it.""",
 }
 
 _TEXT = {

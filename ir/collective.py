@@ -11,6 +11,7 @@ import numpy as np
 
 from .arrays import Array
 from .diagnostic import error, nearest
+from .shown import brief_fields
 
 __all__ = ["IDEMPOTENT", "KINDS", "OPERATIONS", "ORDERED", "REVERSED", "ROOTED", "Collective"]
 
@@ -33,14 +34,7 @@ REVERSED = {
     "allgather": "reduce-scatter", "reduce-scatter": "allgather", "broadcast": "reduce", "reduce": "broadcast",
 }  # fmt: skip
 
-_EVERYONE, _OWNER, _ROOT, _SOURCE, _TARGET, _NOBODY = (
-    "everyone",
-    "owner",
-    "root",
-    "source",
-    "target",
-    "nobody",
-)
+_EVERYONE, _OWNER, _ROOT, _SOURCE, _TARGET = "everyone", "owner", "root", "source", "target"
 
 #: kind -> (the ranks that have a shard before, the ranks that must have it after)
 _PLACES = {
@@ -70,6 +64,8 @@ class Collective:
     op: str = "sum"
     dtype: str = "float32"
 
+    __repr__ = brief_fields
+
     def __attrs_post_init__(self) -> None:
         if self.kind not in KINDS:
             raise error("C0201", f"unknown collective `{self.kind}`", hint=nearest(self.kind, KINDS))
@@ -85,6 +81,11 @@ class Collective:
     def num_shards(self) -> int:
         """Shards that the collective moves: N^2 in an alltoall, one from each rank to each, else N."""
         return self.num_ranks**2 if self.kind == "alltoall" else self.num_ranks
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of one element, by the type's name: 4 for ``float32``, 2 for ``bfloat16``."""
+        return int(self.dtype.lstrip("abcdefghijklmnopqrstuvwxyz")) // 8
 
     @property
     def reduces(self) -> bool:
@@ -147,9 +148,9 @@ class Collective:
             )
         return attrs.evolve(self, kind=REVERSED[self.kind])
 
-    def _is(self, who: str, ranks: Array | int, shards: Array | int) -> Array:
+    def _is(self, role: str, ranks: Array | int, shards: Array | int) -> Array:
         ranks, shards = np.broadcast_arrays(np.asarray(ranks, dtype=np.int64), np.asarray(shards, dtype=np.int64))
-        match who:
+        match role:
             case "everyone":
                 found: Array = np.ones(ranks.shape, dtype=bool)
             case "owner":
@@ -162,9 +163,9 @@ class Collective:
                 found = ranks == shards % self.num_ranks
         return found
 
-    def _slots(self, who: str, ranks: Array | int, shards: Array | int) -> Array:
+    def _slots(self, role: str, ranks: Array | int, shards: Array | int) -> Array:
         shards = np.asarray(shards, dtype=np.int64)
         slot = {
             _OWNER: shards * 0, _SOURCE: shards % self.num_ranks, _TARGET: shards // self.num_ranks,
-        }.get(who, shards)  # fmt: skip
-        return np.where(self._is(who, ranks, shards), slot, -1)
+        }.get(role, shards)  # fmt: skip
+        return np.where(self._is(role, ranks, shards), slot, -1)

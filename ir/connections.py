@@ -55,7 +55,7 @@ def _connections(program: Program) -> Connections:
     pair = keys // channels
     columns = pair // ranks, pair % ranks, names[keys % channels], outward, inward, sender, receiver
     for column in columns:
-        column.flags.writeable = False  # all who ask get the same
+        column.flags.writeable = False  # all callers get the same arrays
     return Connections(*columns)
 
 

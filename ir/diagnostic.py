@@ -14,9 +14,11 @@ from functools import cached_property
 import attrs
 
 from .frozen import frozen
+from .shown import shown
 
 __all__ = [
-    "CollcError", "Diagnostic", "Excess", "Kind", "Severity", "Source", "Span", "error", "nearest", "warning",
+    "CollcError", "Diagnostic", "Excess", "Kind", "Related", "Severity", "Source", "Span", "Subject", "error",
+    "nearest", "warning",
 ]  # fmt: skip
 
 
@@ -34,7 +36,7 @@ class Kind(StrEnum):
     smaller one may fit. ``misfit``: the target does not take the program's arrangement, and may take another
     arrangement or schedule. ``size``: there are no calls of some of the requested sizes. ``unused``: no call would use
     the output. ``infeasible``: there is no such schedule. ``memory`` and ``internal``: the machine or the compiler
-    failed, which implies nothing for the attempt.
+    failed, which implies nothing for the attempt. ``cancelled``: the caller ended the work.
     """
 
     MISTAKE = "mistake"
@@ -45,6 +47,7 @@ class Kind(StrEnum):
     INFEASIBLE = "infeasible"
     MEMORY = "memory"
     INTERNAL = "internal"
+    CANCELLED = "cancelled"
 
 
 @frozen
@@ -54,6 +57,15 @@ class Excess:
     what: str
     found: int
     allowed: int
+
+
+class Subject(StrEnum):
+    """The part of a request that a mistake is about. The driver knows its place; passes do not."""
+
+    COLLECTIVE = "collective"
+    TOPOLOGY = "topology"
+    SCHEDULER = "scheduler"
+    TARGET = "target"
 
 
 @frozen
@@ -102,6 +114,14 @@ class Span:
         return attrs.evolve(self, end_line=other.end_line, end_column=other.end_column)
 
 
+@frozen
+class Related:
+    """A second place that explains a mistake, and what stands there: ``the first declaration``."""
+
+    message: str
+    span: Span
+
+
 _LONGEST = 2000  # characters of a message; longer messages have shortened quotes
 _QUOTED = re.compile(r"`([^`\n]{200,})`|\"([^\"\n]{200,})\"")
 
@@ -112,16 +132,31 @@ def _bounded(text: str) -> str:
 
 @frozen
 class Diagnostic:
-    """One mistake. ``message`` starts lower-case and ends without a period; long quotes in it are shortened."""
+    """One mistake. ``message`` starts lower-case and ends without a period; long quotes in it and in the
+    hint are shortened.
+
+    ``span`` is where the mistake is, ``related`` are the other places that explain it. Passes know no places: they name
+    the ``option`` that is wrong, or the parts of the request that the mistake is ``about``, and the driver adds places.
+    The first place is the option's, or that of the first part; the others are ``related``.
+
+    >>> Diagnostic("C0301", "there is no route from rank 0 to rank 1", hint="add a link")
+    Diagnostic(error: there is no route from rank 0 to rank 1 [C0301])
+    """
 
     code: str
     message: str = attrs.field(converter=_bounded)
     severity: Severity = Severity.ERROR
     span: Span | None = None
     notes: tuple[str, ...] = ()
-    hint: str | None = None
+    hint: str | None = attrs.field(default=None, converter=attrs.converters.optional(_bounded))
     kind: Kind = Kind.MISTAKE
     excess: Excess | None = None
+    related: tuple[Related, ...] = ()
+    option: str | None = None
+    about: tuple[Subject, ...] = ()
+
+    def __repr__(self) -> str:
+        return shown(self, str(self))
 
     def __str__(self) -> str:
         place = f"{self.span}: " if self.span else ""
@@ -133,6 +168,13 @@ class CollcError(Exception):
 
     ``exit_status`` is the command's exit status: 1 for errors in the input, 2 for wrong usage, 3 if no schedule exists
     within the limits.
+
+    >>> import collc
+    >>> try:
+    ...     collc.topology("toruss(3)")
+    ... except collc.CollcError as mistake:
+    ...     [found.code for found in mistake.diagnostics], mistake.exit_status
+    (['C0122'], 1)
     """
 
     def __init__(self, diagnostics: Diagnostic | Sequence[Diagnostic], exit_status: int = 1):
@@ -141,6 +183,11 @@ class CollcError(Exception):
         self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
         self.exit_status = exit_status
         super().__init__("\n".join(str(d) for d in self.diagnostics))
+
+    def __repr__(self) -> str:
+        first = str(self.diagnostics[0]) if self.diagnostics else ""
+        number = f"{len(self.diagnostics)} diagnostics: " if len(self.diagnostics) > 1 else ""
+        return shown(self, f"{number}{first}")
 
     def is_only(self, *kinds: Kind) -> bool:
         """Return whether every diagnostic is of one of these kinds."""
@@ -164,14 +211,20 @@ def error(
     exit_status: int = 1,
     kind: Kind | None = None,
     excess: Excess | None = None,
+    related: Iterable[Related] = (),
+    option: str | None = None,
+    about: Iterable[Subject] = (),
 ) -> CollcError:
-    """Return the exception for one mistake, ready to raise.
+    """Return the exception for one mistake.
 
     The default kind is ``limit`` with an excess, otherwise ``infeasible`` with exit status 3, otherwise ``mistake``.
     """
     if kind is None:
         kind = Kind.LIMIT if excess is not None else Kind.INFEASIBLE if exit_status == 3 else Kind.MISTAKE
-    return CollcError(Diagnostic(code, message, Severity.ERROR, span, tuple(notes), hint, kind, excess), exit_status)
+    found = Diagnostic(
+        code, message, Severity.ERROR, span, tuple(notes), hint, kind, excess, tuple(related), option, tuple(about)
+    )
+    return CollcError(found, exit_status)
 
 
 def warning(code: str, message: str, *, span: Span | None = None, notes: Iterable[str] = ()) -> Diagnostic:

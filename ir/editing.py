@@ -93,8 +93,10 @@ def _check_messages(program: Program, kept: Array) -> None:
     torn = received[kept[received] != kept[sender[received]]]
     if len(torn):
         ends = [int(torn[0]), int(sender[torn[0]])]
-        stays, goes = ends if kept[ends[0]] else reversed(ends)
-        raise ValueError(f"{program.place(stays)} is kept, but {program.place(goes)}, its message's other end, is not")
+        remaining, removed = ends if kept[ends[0]] else reversed(ends)
+        raise ValueError(
+            f"{program.place(remaining)} is kept, but {program.place(removed)}, its message's other end, is not"
+        )
 
 
 def _bridged(program: Program, kept: Array) -> tuple[Array, Array]:
@@ -117,8 +119,8 @@ def _bridged(program: Program, kept: Array) -> tuple[Array, Array]:
         known = distinct_pairs(np.append(known[0], fresh[0]), np.append(known[1], fresh[1]))
     dependent, dependency = known
     block = program.block
-    stays = kept[dependency] & ((block[dependent] != block[dependency]) | (dependency >= dependent))
-    return dependent[stays], dependency[stays]
+    remaining = kept[dependency] & ((block[dependent] != block[dependency]) | (dependency >= dependent))
+    return dependent[remaining], dependency[remaining]
 
 
 def _pairs(dependent: Array, dependency: Array) -> tuple[Array, Array]:
@@ -142,8 +144,8 @@ def cut(program: Program, times: Array, **changed: Any) -> Program:
     ``changed`` are the columns in which the copies differ from the row.
     """
     last = np.cumsum(times, dtype=np.int64) - 1
-    made = take(program, owners(times), **changed)
-    return with_dependencies(made, (last - times + 1)[program.dependent], last[program.deps])
+    result = take(program, owners(times), **changed)
+    return with_dependencies(result, (last - times + 1)[program.dependent], last[program.deps])
 
 
 def insert(program: Program, block: Array, step: Array | int, columns: Columns) -> tuple[Program, Array, Array]:
@@ -161,11 +163,11 @@ def insert(program: Program, block: Array, step: Array | int, columns: Columns) 
         c: np.append(getattr(program, c), np.broadcast_to(np.asarray(columns[c], dtype=np.int64), len(new)))[rows]
         for c in INSTRUCTION_COLUMNS
     }
-    made = attrs.evolve(
+    result = attrs.evolve(
         program, block_start=group_starts(owner[rows], program.num_blocks),
         dep_start=np.zeros(len(rows) + 1, dtype=np.int64), deps=[], **mixed,
     )  # fmt: skip
-    return with_dependencies(made, old[program.dependent], old[program.deps]), old, new
+    return with_dependencies(result, old[program.dependent], old[program.deps]), old, new
 
 
 def add_blocks(program: Program, rank: Array) -> tuple[Program, Array]:

@@ -1,6 +1,6 @@
-"""Topologies as networkx graphs, and networkx graphs as topologies: exact, whatever numbers a graph holds.
+"""Topologies as networkx graphs, and networkx graphs as topologies, exactly for all types of numbers.
 
-networkx is loaded when a topology becomes a graph, and not before.
+networkx is loaded only when a topology becomes a graph.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ __all__ = ["Network", "graph_of", "network_of"]
 
 _KINDS = ("rank", "switch")
 _UNITS = ("link", "B/s")
-#: the longest text that is a number; powers of ten beyond that would take all memory
+#: characters of the longest number; a larger power of ten could take all memory
 _MOST_DIGITS = 1000
 _POWER = re.compile(r"[eE][+-]?0*[1-9]\d{3}")
 
 
 class Network(NamedTuple):
-    """What a graph says of a topology: the arguments of :meth:`.topology.Topology.from_links`."""
+    """The topology in a graph: the arguments of :meth:`.topology.Topology.from_links`, gamma and epsilon."""
 
     name: str
     num_ranks: int
@@ -38,13 +38,18 @@ class Network(NamedTuple):
     num_switches: int
     unit: str
     names: tuple[str, ...]
+    gamma: Fraction
+    epsilon: Fraction
 
 
 def graph_of(topology: Topology) -> networkx.MultiDiGraph:
-    """Return the graph of :meth:`.topology.Topology.to_networkx`."""
+    """Return the graph for :meth:`.topology.Topology.to_networkx`."""
     import networkx
 
-    graph = networkx.MultiDiGraph(name=topology.name, unit=topology.unit)
+    times = {"gamma": topology.gamma, "epsilon": topology.epsilon}
+    graph = networkx.MultiDiGraph(
+        name=topology.name, unit=topology.unit, **{name: time for name, time in times.items() if time}
+    )
     for node, name in enumerate(topology.names):
         graph.add_node(node, name=name, kind=_KINDS[node >= topology.num_ranks])
     for link, (a, b) in enumerate(zip(topology.src.tolist(), topology.dst.tolist(), strict=True)):
@@ -54,18 +59,19 @@ def graph_of(topology: Topology) -> networkx.MultiDiGraph:
 
 
 def network_of(graph: networkx.Graph, name: str | None = None) -> Network:
-    """Return what :meth:`.topology.Topology.from_networkx` makes a topology of."""
+    """Return the network in a graph, for :meth:`.topology.Topology.from_networkx`; raise C0302 or C0303."""
     _check(graph)
     kinds = {node: _kind(node, data) for node, data in graph.nodes(data=True)}
     nodes = [node for kind in _KINDS for node in kinds if kinds[node] == kind]
     ranks = sum(kind == "rank" for kind in kinds.values())
     title = name or str(graph.graph.get("name") or "graph")
     if not ranks:
-        hint = 'leave `kind` away or set it to "rank" for nodes that hold data'
+        hint = 'leave out `kind`, or set it to "rank", for nodes that hold data'
         raise error("C0303", f"graph `{title}` has no ranks", hint=hint)
     names = tuple(str(graph.nodes[node].get("name", node)) for node in nodes)
     links = list(_links(graph, {node: number for number, node in enumerate(nodes)}))
-    return Network(title, ranks, links, len(nodes) - ranks, _unit(graph), names)
+    gamma, epsilon = (_rational(graph.graph.get(name, 0), name, zero=True) for name in ("gamma", "epsilon"))
+    return Network(title, ranks, links, len(nodes) - ranks, _unit(graph), names, gamma, epsilon)
 
 
 def _check(graph: object) -> None:
@@ -89,7 +95,7 @@ def _unit(graph: networkx.Graph) -> str:
 
 
 def _links(graph: networkx.Graph, number: Mapping[Hashable, int]) -> Iterator[tuple[int, int, LinkClass]]:
-    """Yield the links in the order of the edges; an undirected edge is a link there and one back."""
+    """Yield the links in the order of the edges; an undirected edge is two links, one in each direction."""
     for a, b, data in _edges(graph):
         between = f"edge {a!r} to {b!r}"
         bandwidth = _rational(data.get("bandwidth", 1), f"bandwidth of {between}")
@@ -100,7 +106,7 @@ def _links(graph: networkx.Graph, number: Mapping[Hashable, int]) -> Iterator[tu
 
 
 def _edges(graph: networkx.Graph) -> list[tuple[Hashable, Hashable, Mapping[str, object]]]:
-    """Return the edges, in the order of their keys where those number all edges of the graph."""
+    """Return the edges, in the order of their keys if these number all edges of the graph."""
     if not graph.is_multigraph():
         return list(graph.edges(data=True))
     keyed = list(graph.edges(keys=True, data=True))
@@ -111,19 +117,19 @@ def _edges(graph: networkx.Graph) -> list[tuple[Hashable, Hashable, Mapping[str,
 
 
 def _rational(value: object, what: str, zero: bool = False) -> Fraction:
-    """Return a positive (with ``zero``: not negative) number that a graph attribute holds, exactly."""
+    """Return the exact value of a graph attribute: a positive number, or 0 if ``zero`` allows it; raise C0302."""
     try:
         number = _exact(value)
     except (TypeError, ValueError, ArithmeticError):
         number = Fraction(-1)
     if number < 0 or (number == 0 and not zero):
         need = "a number of at least 0" if zero else "a positive number"
-        raise error("C0302", f"{what} is {_shown(value)}, needed is {need}")
+        raise error("C0302", f"{what} is {_shown(value)}, needed {need}")
     return number
 
 
 def _exact(value: object) -> Fraction:
-    """Return a number or a text as the rational it is; numbers of numpy too."""
+    """Return the exact value of a number or a text; numbers may be numpy's."""
     if isinstance(value, str):
         if len(value) > _MOST_DIGITS or _POWER.search(value):
             raise ValueError

@@ -34,7 +34,7 @@ class Layout:
         return int(self.start[-1])
 
     def name(self, program: Program, address: int) -> str:
-        """Return ``output chunk 5 of rank 3`` (both names where the buffers overlap)."""
+        """Return ``output chunk 5 of rank 3`` (both names if the buffers overlap)."""
         rank = int(np.searchsorted(self.start, address, side="right")) - 1
         names = [
             f"{kind.name.lower()} chunk {address - int(self.base[rank, kind])}"
@@ -84,7 +84,7 @@ def layout(program: Program, inplace: bool) -> Layout:
 
 
 def locations(program: Program, where: Layout) -> tuple[Array, Array]:
-    """Return the address of each instruction's src and dst; meaningless where the opcode does not use it."""
+    """Return the address of each instruction's src and dst; meaningless if the opcode does not use it."""
     rank = program.rank
     src = where.base[rank, program.src_buffer % len(Buffer)] + program.src_offset
     dst = where.base[rank, program.dst_buffer % len(Buffer)] + program.dst_offset

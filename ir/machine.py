@@ -47,7 +47,7 @@ __all__ = [
 
 
 def partners(program: Program) -> Array:
-    """Return for each receiving instruction the one that sends what it receives; -1 where there is none.
+    """Return the matching send of each receiving instruction; -1 if there is none.
 
     The k-th send of a connection pairs with its k-th receive; each end of it is one block. The result is read-only.
     """
@@ -186,7 +186,7 @@ class _State:
         self.program, self.links, self.depth = program, connections(program), depth
         self.at: list[int] = program.block_start[:-1].tolist()  # block -> the instruction it is at
         self.end: list[int] = program.block_start[1:].tolist()
-        self.made = [0] * program.num_blocks  # block -> primitives of that instruction already done
+        self.executed = [0] * program.num_blocks  # block -> primitives of that instruction already done
         self.inward: list[int] = self.links.inward.tolist()
         self.outward: list[int] = self.links.outward.tolist()
         self.size: list[int] = primitives(program, split).tolist()
@@ -207,7 +207,7 @@ class _State:
 
     def run(self, blocks: list[int]) -> None:
         """Execute until neither ``blocks``, nor any block that they wake, can continue."""
-        at, end, made, size, kind, runs = self.at, self.end, self.made, self.size, self.kind, self.runs
+        at, end, executed, size, kind, runs = self.at, self.end, self.executed, self.size, self.kind, self.runs
         wait_at, wait_end, waiting, done = self.wait_at, self.wait_end, self.waiting, self.done
         while blocks:
             block = blocks.pop()
@@ -215,14 +215,14 @@ class _State:
             while i < stop:
                 if wait_at[i] < wait_end[i] and self._must_wait(i, block):
                     break
-                first = made[block]
+                first = executed[block]
                 last = self._transfer(i, block, first, blocks) if kind[i] else size[i]
                 if last > first:
                     runs.append((i, first, last))
                 if last < size[i]:
-                    made[block] = last
+                    executed[block] = last
                     break
-                made[block] = 0
+                executed[block] = 0
                 done[i] = 1
                 if i in waiting:
                     blocks += waiting.pop(i)
@@ -348,7 +348,7 @@ def completes_with(program: Program, fifo_depth: int, split: int | None = None) 
 
 
 def linearization(program: Program) -> Array:
-    """Return all instructions in an order that respects all waits, without those that a deadlock stops."""
+    """Return all instructions in the order of one execution, without those that a deadlock stops."""
     found = waves(program)
     return execute(program).finished if found is None else found.instruction
 
@@ -368,12 +368,12 @@ def smallest_split(program: Program, fifo_depth: int, splits: Sequence[int]) -> 
     Both ends of every message must have the same count (the verifier's ``matched`` check). Then a program that
     completes with a split of A chunks completes with every greater one, B, so a few executions decide.
 
-    For each instruction map its k-th primitive at A to primitive min(k, last) at B, of which it has no more; both
-    ends of a message map alike. Were B stuck where A completes, take the first primitive x in A's execution whose
-    image y is not done at B. All before x are done in image, so y is the next primitive of its block, the
-    instructions it depends on are finished and its data are there. Of the messages sent before y each that is not
-    taken yet is the image of one that A had sent and not taken when it did x, another for each: fewer than
-    ``fifo_depth``. So y can be done.
+    Proof: map the k-th primitive of an instruction at A to its primitive min(k, last) at B. An instruction has no more
+    primitives at B than at A, and both ends of a message have the same map. Assume that A completes and B is stuck.
+    Take the first primitive x in A's execution whose image y is not executed at B. The images of all primitives before
+    x are executed. So y is the next primitive of its block, its dependencies are finished, and its data have arrived.
+    Different messages in y's FIFO are images of different messages that were in x's FIFO at A: fewer than
+    ``fifo_depth``. So y can be executed, a contradiction.
     """
 
     def completes(split: int) -> bool:

@@ -69,7 +69,7 @@ _REDUCES = frozenset({4, 6, 7, 8})
 
 
 def table(*opcodes: Opcode) -> Array:
-    """Return a read-only table that says of every opcode whether it is one of these.
+    """Return a read-only table of whether each opcode is one of these.
 
     >>> table(Opcode.SEND)[[0, 1, 2]].tolist()
     [False, True, False]
@@ -86,11 +86,11 @@ READS_SRC = table(*(op for op in Opcode if op.reads_src))
 READS_DST = table(*(op for op in Opcode if op.reads_dst))
 WRITES_DST = table(*(op for op in Opcode if op.writes_dst))
 REDUCES = table(*(op for op in Opcode if op.reduces))
-#: what writes its dst whatever was there
+#: opcodes that overwrite dst without reading it
 STORES = table(*(op for op in Opcode if op.writes_dst and not op.reads_dst))
-#: what receives and does more with it than store it: adds it, sends it on
+#: opcodes that receive, and add or forward the data
 FUSED = table(*(op for op in Opcode if op.receives and (op.sends or op.reduces)))
-#: what neither sends nor receives
+#: opcodes without messages
 LOCAL = table(*(op for op in Opcode if not op.sends and not op.receives))
-#: which opcodes use the location ``src`` or ``dst``
+#: the opcodes that use the location ``src`` or ``dst``
 USES = {"src": READS_SRC, "dst": WRITES_DST}

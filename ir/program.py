@@ -15,6 +15,7 @@ from .collective import Collective
 from .frozen import frozen
 from .opcodes import FUSED, LOCAL, READS_DST, READS_SRC, RECEIVES, REDUCES, SENDS, WRITES_DST, Opcode
 from .ragged import group_starts, owners, starts
+from .shown import clipped, counted, shown
 
 __all__ = ["BLOCK_COLUMNS", "INSTRUCTION_COLUMNS", "Buffer", "Opcode", "Program"]
 
@@ -64,9 +65,14 @@ class Program(Columnar):
     SCALARS = ("collective", "chunks", "name", "scheduler")
     COLUMNS = ("scratch", *BLOCK_COLUMNS, "block_start", *INSTRUCTION_COLUMNS, "dep_start", "deps")
 
+    def __repr__(self) -> str:
+        kind, ranks = self.collective.kind, counted(self.num_ranks, "rank")
+        text = f"{counted(self.num_blocks, 'threadblock')}, {counted(self.num_instructions, 'instruction')}"
+        return shown(self, f"{clipped(self.name)}: {kind}, {ranks}, {clipped(self.scheduler)}, {text}")
+
     @cached_property
     def found(self) -> dict[Any, Any]:  # Any: each function has its own key and type
-        """What functions of other modules have worked out of it, by their names. Nobody changes it."""
+        """Cached results of functions of other modules, by name. No function changes a cached result."""
         return {}
 
     @property

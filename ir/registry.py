@@ -29,11 +29,15 @@ GROUP = "collc.plugins"
 E = TypeVar("E")
 
 _NO_ENTRIES: Mapping[str, object] = MappingProxyType({})
-_PROBLEMS: ContextVar[list[Diagnostic] | None] = ContextVar("told", default=None)
+_PROBLEMS: ContextVar[list[Diagnostic] | None] = ContextVar("problems", default=None)
 
 
 class Entry(tuple[str, str, str]):
-    """One entry: module and attribute, imported when first used, and a one-line summary."""
+    """One entry: module and attribute, imported at first use, and a one-line summary.
+
+    >>> Entry("my_package.repeats", "DropRepeats", "leave out transfers of data that are there already")[1]
+    'DropRepeats'
+    """
 
     __slots__ = ()
 
@@ -47,6 +51,10 @@ class Plugin:
     ``passes`` and ``targets`` are :class:`Entry`, ``schedulers`` :class:`collc.passes.schedulers.Scheduler`,
     ``families`` :class:`collc.frontends.coll.families.Construction`, ``formats`` :class:`collc.reading.Format`. All
     name their modules in full.
+
+    >>> plugin = Plugin(passes={"drop-repeats": Entry("my_package.repeats", "DropRepeats", "leave out repeats")})
+    >>> list(plugin.passes), list(plugin.targets)
+    (['drop-repeats'], [])
     """
 
     FIELDS = ("passes", "targets", "schedulers", "families", "formats")
@@ -72,7 +80,7 @@ class _Installed:
 
 
 class _Added(Generic[E]):
-    """What the plugins bring to one table: entries, the package of each, and what keeps others out."""
+    """The additions of plugins to one table: entries, the package of each, and the problems of refused ones."""
 
     def __init__(self, installed: _Installed) -> None:
         self.installed = installed
@@ -84,10 +92,10 @@ class _Added(Generic[E]):
 class Registry(MutableMapping[str, E]):
     """The table of one ``kind`` of objects: collc's ``own`` entries, and those of plugins in some ``fields``.
 
-    Looking a name up imports plugins only if it is not collc's own; iterating over all names always does.
-    Entries are all ``of`` one class. ``reserved`` returns names beside the table's that no plugin may bring. ``listed``
-    says where to find the names if they are too many for a message. ``renamed`` maps former names to today's.
-    Raises ValueError for a duplicate name.
+    Looking up a name imports plugins only if it is not collc's own; iterating over all names always does. All entries
+    are ``of`` one class. ``reserved`` returns names outside the table that no plugin may add. ``listed`` is a hint
+    where to find the names if they are too many for a message. ``renamed`` maps former names to current ones. Raises
+    ValueError for a duplicate name.
     """
 
     def __init__(
@@ -144,7 +152,7 @@ class Registry(MutableMapping[str, E]):
             return f"`{name}` is called `{self.renamed[name]}` now"
         return nearest(name, self) or self._listed or f"there are {', '.join(self)}"
 
-    # Any: whatever the name stands for, a class or a function, which the caller knows
+    # Any: a class or a function, which the caller knows
     def load(self, name: str) -> Any:
         """Return the object of a name; raise C0891 if it is a plugin's and cannot be imported."""
         module, attribute = self[name][:2]  # type: ignore[index]  # entries begin with these
@@ -161,22 +169,22 @@ class Registry(MutableMapping[str, E]):
         return self._found
 
     def _merged(self, installed: _Installed) -> _Added[E]:
-        made = _Added[E](installed)
+        added = _Added[E](installed)
         ours = {*self.own, *(self._reserved() if installed.plugins else ())}
         for package, plugin in installed.plugins:
             for name, entry in (pair for field in self._fields for pair in getattr(plugin, field).items()):
-                if name in ours or name in made.entries:
-                    owner = made.packages.get(name, "collc")
-                    made.problems.append(_taken(package, self.kind, name, owner))
+                if name in ours or name in added.entries:
+                    owner = added.packages.get(name, "collc")
+                    added.problems.append(_taken(package, self.kind, name, owner))
                 elif isinstance(entry, self._class):
-                    made.entries[name], made.packages[name] = cast("E", entry), package
+                    added.entries[name], added.packages[name] = cast("E", entry), package
                 else:
                     found = f"describes the {self.kind} `{name}` by {entry!r:.80}, which is no {self._class.__name__}"
-                    made.problems.append(_broken(package, found))
-        return made
+                    added.problems.append(_broken(package, found))
+        return added
 
 
-# Any: whatever the attribute is
+# Any: the attribute may have any type
 def load(module: str, attribute: str, what: str, package: str | None) -> Any:
     """Return an attribute of a module; raise C0891 if a plugin's module lacks it, or fails to import."""
     if package is None:
@@ -219,7 +227,7 @@ def forget() -> None:
 @functools.cache
 def _installed() -> _Installed:
     """Import the descriptions of all plugins, once per process."""
-    from importlib.metadata import entry_points  # takes longer than all of a listing
+    from importlib.metadata import entry_points  # slower than a whole listing without it
 
     plugins: list[tuple[str, Plugin]] = []
     problems: list[Diagnostic] = []
@@ -235,7 +243,7 @@ def _installed() -> _Installed:
         if isinstance(found, Plugin) and all(isinstance(getattr(found, f), Mapping) for f in Plugin.FIELDS):
             plugins.append((package, found))
         else:
-            problems.append(_broken(package, f"is no Plugin of tables: `{value}` is {found!r:.80}"))
+            problems.append(_broken(package, f"is not a Plugin of tables: `{value}` is {found!r:.80}"))
     return _Installed(plugins, problems)
 
 
@@ -258,5 +266,5 @@ def _broken(package: str, what: str) -> Diagnostic:
 def _taken(package: str, kind: str, name: str, owner: str) -> Diagnostic:
     from .diagnostic import warning
 
-    message = f"the plugin of the package `{package}` brings a {kind} `{name}`, which {owner} has already"
-    return warning("C0892", message, notes=[f"`{name}` stays what {owner} says"])
+    message = f"the plugin of the package `{package}` adds a {kind} `{name}`, which {owner} has already"
+    return warning("C0892", message, notes=[f"`{name}` is the {kind} of {owner}"])

@@ -20,12 +20,15 @@ from .collective import Collective
 from .frozen import frozen
 from .pipelining import crossings
 from .ragged import group_starts, ranges, starts
+from .shown import clipped, counted, shown
 from .topology import Topology
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = ["Action", "Forest", "Routes", "Schedule"]
+    from .symmetric import SymmetricSchedule
+
+__all__ = ["Action", "Forest", "Routes", "Schedule", "about"]
 
 
 class Action(IntEnum):
@@ -43,6 +46,9 @@ class Routes(Columnar):
     links: Array = attrs.field(converter=as_column)
 
     COLUMNS = ("start", "links")
+
+    def __repr__(self) -> str:
+        return shown(self, counted(len(self), "route"))
 
     def __len__(self) -> int:
         return len(self.start) - 1
@@ -115,6 +121,10 @@ class Schedule(Columnar):
     SCALARS = ("topology", "collective", "parts", "routes", "discrete", "scheduler")
     COLUMNS = ("step", "action", "shard", "lo", "hi", "route")
 
+    def __repr__(self) -> str:
+        text = f"{counted(self.num_steps, 'step')}, {counted(len(self), 'transfer')}"
+        return shown(self, f"{about(self)}, {text}")
+
     def __len__(self) -> int:
         return len(self.step)
 
@@ -141,6 +151,12 @@ class Schedule(Columnar):
     def rows(self, keep: Array) -> Schedule:
         """Return the schedule of the rows that ``keep`` selects (a mask or row numbers, steps not decreasing)."""
         return attrs.evolve(self, **{c: getattr(self, c)[keep] for c in self.COLUMNS})
+
+
+def about(level: Schedule | SymmetricSchedule | Forest) -> str:
+    """Return ``KIND on TOPOLOGY, N ranks, SCHEDULER`` of a schedule, for its ``repr``."""
+    place = f"{level.collective.kind} on {clipped(level.topology.name)}, {counted(level.collective.num_ranks, 'rank')}"
+    return f"{place}, {clipped(level.scheduler)}"
 
 
 def _directions(values: ArrayLike) -> Array:
@@ -191,6 +207,9 @@ class Forest(Columnar):
             object.__setattr__(self, "inward", as_column(np.broadcast_to(self.inward, len(self.root))))
         if self.collective.root is not None:
             object.__setattr__(self, "whole", True)
+
+    def __repr__(self) -> str:
+        return shown(self, f"{about(self)}, {counted(self.num_trees, 'tree')}, {counted(self.pieces, 'piece')}")
 
     @property
     def num_trees(self) -> int:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TypeAlias
 
+import attrs
+
+from .arrays import Array
 from .collective import Collective
-from .diagnostic import Diagnostic, Span
+from .diagnostic import Diagnostic, Source, Span
 from .frozen import frozen
 from .schedule import Forest, Schedule
+from .shown import clipped, counted, shown
 from .topology import Topology
 
-__all__ = ["CollectiveRequest", "EmitRequest", "Option", "OptionValue", "Problem", "ScheduleRequest", "Spec"]
+__all__ = ["CollectiveRequest", "EmitRequest", "Option", "OptionValue", "Places", "Problem", "ScheduleRequest", "Spec"]
 
 #: What may stand after ``name:`` in ``{ }``: exact numbers, words and strings as text, ``true`` and ``false``.
 OptionValue: TypeAlias = bool | int | Fraction | str | tuple["OptionValue", ...]
@@ -24,38 +28,85 @@ class Problem:
     topology: Topology
     collective: Collective
 
+    def __repr__(self) -> str:
+        ranks = counted(self.collective.num_ranks, "rank")
+        return shown(self, f"{self.collective.kind} on {clipped(self.topology.name)}, {ranks}")
+
+    def sized(self, size: int) -> Problem:
+        """Return the same problem for M of ``size`` bytes."""
+        return attrs.evolve(self, collective=attrs.evolve(self.collective, size=size))
+
 
 @frozen
 class Option:
-    """One ``name: value`` with its place, so that messages can point to it."""
+    """One ``name: value`` with its place, and the place of its value, so that messages can point to them."""
 
     name: str
     value: OptionValue
     span: Span | None = None
+    value_span: Span | None = None
+
+    @property
+    def place(self) -> Span | None:
+        """The place of the value if it has one, else that of the whole option."""
+        return self.value_span or self.span
+
+    @property
+    def name_span(self) -> Span | None:
+        """The place of the name, with which the option begins."""
+        if self.span is None:
+            return None
+        return attrs.evolve(self.span, end_line=self.span.line, end_column=self.span.column + len(self.name))
+
+
+@frozen(eq=False)
+class Places:
+    """The places of a schedule's rows: statement number ``numbers[i]`` wrote row i, in a loop with many others.
+
+    ``steps`` are the steps of the rows as the user numbered them, which may have gaps.
+    """
+
+    statements: tuple[Span | None, ...] = attrs.field(repr=False)
+    numbers: Array = attrs.field(repr=False)
+    steps: Array = attrs.field(repr=False)
+
+    def of(self, row: int) -> Span | None:
+        """Return the place of a row."""
+        return self.statements[int(self.numbers[row])]
 
 
 @frozen
 class ScheduleRequest:
-    """``schedule NAME using SCHEDULER { options }``; ``steps`` schedules come elaborated, not yet verified."""
+    """``schedule NAME using SCHEDULER { options }``; ``steps`` schedules come elaborated, not yet verified.
+
+    ``name_span`` is the place of the scheduler's name, ``rows`` those of the rows of a schedule written by hand.
+    """
 
     scheduler: str
     options: tuple[Option, ...] = ()
     schedule: Schedule | Forest | None = None
     span: Span | None = None
+    name_span: Span | None = None
+    rows: Places | None = attrs.field(default=None, repr=False, eq=False)
 
 
 @frozen
 class EmitRequest:
-    """``emit NAME as TARGET { options }``."""
+    """``emit NAME as TARGET { options }``; ``name_span`` is the place of the target's name."""
 
     target: str
     options: tuple[Option, ...] = ()
     span: Span | None = None
+    name_span: Span | None = None
 
 
 @frozen
 class CollectiveRequest:
-    """One ``collective`` declaration with its schedule (default ``auto``) and its emits."""
+    """One ``collective`` declaration with its schedule (default ``auto``) and its emits.
+
+    ``kind_span`` is the place of the collective's kind, ``topology_span`` that of the network's declaration.
+    ``options`` are those of the collective as they were written.
+    """
 
     name: str
     topology: str
@@ -63,6 +114,9 @@ class CollectiveRequest:
     schedule: ScheduleRequest
     emits: tuple[EmitRequest, ...] = ()
     span: Span | None = None
+    kind_span: Span | None = None
+    topology_span: Span | None = None
+    options: tuple[Option, ...] = ()
 
 
 @frozen
@@ -70,10 +124,15 @@ class Spec:
     """One elaborated input: everything in order of declaration.
 
     ``files`` are the paths of all files read, the main one first, as a depfile lists them. ``warnings`` did not stop
-    elaboration.
+    elaboration. ``sources`` are the texts that were read; specifications are compared without them.
     """
 
     topologies: dict[str, Topology]
     collectives: dict[str, CollectiveRequest]
     files: tuple[str, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
+    sources: tuple[Source, ...] = attrs.field(default=(), eq=False, repr=False)
+
+    def __repr__(self) -> str:
+        topologies = counted(len(self.topologies), "topology")
+        return shown(self, f"{topologies}, {counted(len(self.collectives), 'collective')}")

@@ -1,11 +1,11 @@
-"""A schedule stored as a template and a group: what becomes of one shard says what becomes of all.
+"""A schedule stored as a template and a group: the transfers of one shard determine those of all shards.
 
-On a topology with a symmetry (:attr:`Topology.symmetry`) the schedule of shard 0, multiplied on the left by every group
-element, is a schedule of all shards: element g takes shard 0 to shard g, rank r to g*r, and the link at place p of rank
-r to the link at place p of g*r. A torus of 10,000 ranks has 10^8 transfers; its template has 10^4 rows.
+On a topology with a symmetry (:attr:`Topology.symmetry`), multiplying the schedule of shard 0 by every group element on
+the left gives a schedule of all shards. Element g maps shard 0 to shard g, rank r to g*r, and the link at place p of
+rank r to the link at place p of g*r. A torus of 10,000 ranks has 10^8 transfers; its template has 10^4 rows.
 
-Shards never meet, so executing the template on shard 0 executes the whole schedule; and since every rank is the image
-of a row's rank under exactly one element, a link carries what the template sends over all links of its place.
+Shards do not interact, so executing the template on shard 0 executes the whole schedule. Every rank is the image of a
+row's rank under exactly one element. So a link carries what the template sends over all links of its place.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from .collective import Collective
 from .diagnostic import Excess, error
 from .frozen import frozen
 from .group import Group
-from .schedule import Action, Schedule
+from .schedule import Action, Schedule, about
+from .shown import counted, shown
 from .topology import Topology
 
 __all__ = ["MOST_ROWS", "SYMMETRIC_KINDS", "SymmetricSchedule"]
 
-#: The collectives that look alike from every rank, with one shard a rank.
+#: The collectives with one shard per rank in which all ranks have the same role.
 SYMMETRIC_KINDS = ("allgather", "reduce-scatter", "allreduce")
 
-#: Rows that :meth:`SymmetricSchedule.unfold` makes unless told otherwise: under 1 GB of columns.
+#: Rows that :meth:`SymmetricSchedule.unfold` makes at most by default: under 1 GB of columns.
 MOST_ROWS = 1 << 26
 
 _BLOCK = 1 << 18  # rows multiplied together
@@ -45,6 +46,10 @@ class SymmetricSchedule(Columnar):
     seed: Schedule
 
     SCALARS = ("seed",)
+
+    def __repr__(self) -> str:
+        text = f"{counted(self.num_steps, 'step')}, {counted(len(self), 'transfer')} of {len(self.seed)} in a template"
+        return shown(self, f"{about(self)}, {text}")
 
     @property
     def topology(self) -> Topology:
@@ -68,7 +73,7 @@ class SymmetricSchedule(Columnar):
 
     @property
     def scheduler(self) -> str:
-        """The name of the scheduler that made it."""
+        """The name of its scheduler."""
         return self.seed.scheduler
 
     @property
@@ -78,30 +83,30 @@ class SymmetricSchedule(Columnar):
 
     @property
     def symmetry(self) -> Group:
-        """The group; raises ValueError where the topology has none (such a template is not well formed)."""
+        """The group; raises ValueError if the topology has none (then the template is not well formed)."""
         if self.topology.symmetry is None:
             raise ValueError(f"topology {self.topology.name} has no symmetry")
         return self.topology.symmetry
 
     @property
     def place(self) -> Array:
-        """For each row of the seed, the place of its link among the links of the rank it starts from."""
+        """The place of the link of each row of the seed among the links of the link's rank."""
         return self.seed.route % max(self.topology.num_links // max(self.topology.num_ranks, 1), 1)
 
     def __len__(self) -> int:
         return len(self.seed) * self.topology.num_ranks
 
     def unfold(self, most: int = MOST_ROWS) -> Schedule:
-        """Return the whole schedule as rows; raise C0808 where these are more than ``most``.
+        """Return the whole schedule as rows; raise C0808 for more than ``most`` rows.
 
-        Within a step, rows stand by the rank that receives what is copied or sends what is reduced, then in the
-        seed's order. So unfolding a reversed template gives the reverse of the unfolded one.
+        Within a step, rows are sorted by the rank that receives a copy or sends a reduction, then in the seed's order.
+        So the unfolded reverse of a template is the reverse of the unfolded template.
         """
         if len(self) > most:
             raise error(
                 "C0808",
                 f"this schedule of {self.collective.kind} on {self.topology.num_ranks} ranks has {len(self)} "
-                f"transfers, too many to write out: at most {most} are",
+                f"transfers; at most {most} can be listed",
                 notes=["`collc cost` and `collc verify` need only its template"],
                 hint="use fewer ranks, or keep the template: `-t 'ir{level=schedule}'`",
                 exit_status=3,
@@ -121,7 +126,7 @@ class SymmetricSchedule(Columnar):
         return attrs.evolve(seed, **columns)
 
     def _blocks(self) -> Iterator[tuple[slice, Array, Array]]:
-        """Yield rows of the seed with their shards and routes under a range of elements, a line for every element."""
+        """Yield rows of the seed with their shards and routes, shape (ranks, rows), for a range of ranks."""
         seed, group, n = self.seed, self.symmetry, self.topology.num_ranks
         degree = self.topology.num_links // max(n, 1)
         fixed = group.inverse(np.where(seed.action == Action.REDUCE, seed.src, seed.dst))
@@ -134,7 +139,7 @@ class SymmetricSchedule(Columnar):
                 yield slice(a, b), element, group.multiply(element, tail[None, a:b]) * degree + place[None, a:b]
 
     def step_ranges(self) -> Iterator[tuple[int, int]]:
-        """Yield where the seed's rows of each step that has any begin and end."""
+        """Yield the first row and the end of each step of the seed that has rows."""
         step = self.seed.step
         cuts = [0, *(np.flatnonzero(step[1:] != step[:-1]) + 1).tolist(), len(step)]
         return ((a, b) for a, b in pairwise(cuts) if b > a)

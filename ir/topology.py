@@ -11,11 +11,11 @@ import attrs
 import numpy as np
 
 from .arrays import Array, Columnar, as_column, distinct
-from .diagnostic import error
 from .frozen import frozen
 from .group import Group, Translations
 from .links import LinkClass
 from .ragged import ranges, starts
+from .shown import clipped, counted, shown
 
 if TYPE_CHECKING:
     import networkx
@@ -63,7 +63,13 @@ class Topology(Columnar):
 
     ``symmetry`` is a group with an element for every rank: the links out of rank r are numbers r*d .. r*d+d-1, and
     multiplying every rank by an element on the left maps links to links, each to one of the same place among its
-    rank's links. ``origin`` is not part of the network: equality and the textual form ignore it.
+    rank's links. ``gamma`` (seconds) is the time in which a rank adds a byte that it received, ``epsilon`` (seconds)
+    the launch, the time of a call besides its steps. ``origin`` is not part of the network: equality and the textual
+    form ignore it.
+
+    >>> pair = Topology.from_links("pair", 2, [(0, 1), (1, 0)])
+    >>> pair, pair.degree, pair.diameter
+    (Topology(pair: 2 ranks, 2 links), 1, 1)
     """
 
     name: str
@@ -77,8 +83,10 @@ class Topology(Columnar):
     node_names: tuple[str, ...] | None = None
     symmetry: Group | None = None
     origin: Origin | None = attrs.field(default=None, repr=False)
+    gamma: Fraction = Fraction(0)
+    epsilon: Fraction = Fraction(0)
 
-    SCALARS = ("name", "num_ranks", "num_switches", "classes", "unit", "names", "symmetry")
+    SCALARS = ("name", "num_ranks", "num_switches", "classes", "unit", "names", "symmetry", "gamma", "epsilon")
     COLUMNS = ("src", "dst", "link_class")
 
     def __attrs_post_init__(self) -> None:
@@ -86,6 +94,21 @@ class Topology(Columnar):
             object.__setattr__(self, "link_class", as_column(np.zeros(len(self.src), dtype=np.uint8)))
 
     # ---- size and shape
+
+    def __repr__(self) -> str:
+        switches = f"{counted(self.num_switches, 'switch')}, " if self.num_switches else ""
+        text = f"{clipped(self.name)}: {counted(self.num_ranks, 'rank')}, {switches}{counted(self.num_links, 'link')}"
+        return shown(self, text)
+
+    def _repr_html_(self) -> str:
+        """Return the size of the network as a table, for notebooks."""
+        from .html import html_table
+
+        degree = "-" if self.degree is None else self.degree
+        rows = [
+            ("ranks", self.num_ranks), ("switches", self.num_switches), ("links", self.num_links), ("degree", degree),
+        ]  # fmt: skip
+        return html_table(self.name, (), rows)
 
     @property
     def num_nodes(self) -> int:
@@ -99,7 +122,7 @@ class Topology(Columnar):
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The printed name of every node; plain numbers where none were given."""
+        """The printed name of every node; plain numbers if none were given."""
         return self.node_names or tuple(str(n) for n in range(self.num_nodes))
 
     @property
@@ -164,8 +187,8 @@ class Topology(Columnar):
         for ends in (self.src, self.dst):
             table = np.zeros((self.num_nodes, len(self.classes)), dtype=np.int64)
             np.add.at(table, (ends, self.link_class), 1)
-            for row in np.unique(table[: self.num_ranks], axis=0):
-                seen.add(sum((c.bandwidth * int(n) for c, n in zip(self.classes, row, strict=True)), Fraction(0)))
+            for row in set(map(tuple, table[: self.num_ranks].tolist())):
+                seen.add(sum((c.bandwidth * n for c, n in zip(self.classes, row, strict=True)), Fraction(0)))
         return seen.pop() if len(seen) == 1 else None
 
     # ---- graph algorithms
@@ -238,24 +261,13 @@ class Topology(Columnar):
         return ranks <= 1 or bool((self.hops_from(0)[:ranks] >= 0).all() and (self.hops_to(0)[:ranks] >= 0).all())
 
     def require_connected(self, need: str) -> None:
-        """Raise C0301, which names two ranks without a route, unless every rank reaches every other."""
-        if self.is_connected:
-            return
-        a, b = self._unreachable()
-        raise error(
-            "C0301",
-            f"topology `{self.name}` is not strongly connected: "
-            f"there is no route from rank {self.names[a]} to rank {self.names[b]}",
-            notes=[f"{need} needs a route from every rank to every other"],
-            hint="add the missing links, or write `<->` for links in both directions",
-        )
+        """Raise C0301, which names the ranks without a route and the missing links, unless every rank reaches every
+        other.
+        """
+        if not self.is_connected:
+            from .connectivity import not_connected
 
-    def _unreachable(self) -> tuple[int, int]:
-        """Return the first two ranks without a route, which exist."""
-        rank, ranks = 0, self.num_ranks
-        if (self.hops_from(0)[:ranks] >= 0).all():  # then a rank that reaches rank 0 reaches all
-            rank = int(np.argmax(self.hops_to(0)[:ranks] < 0))
-        return rank, int(np.argmax(self.hops_from(rank)[:ranks] < 0))
+            raise not_connected(self, f"{need} needs a route from every rank to every other")
 
     def transpose(self) -> Topology:
         """Return the topology with every link reversed; link numbers do not change."""
@@ -271,13 +283,13 @@ class Topology(Columnar):
 
         If it exists, the topology equals its transpose, and schedules can be reversed on it.
         """
-        mine = np.lexsort((np.arange(self.num_links), self.link_class, self.dst, self.src))
-        theirs = np.lexsort((np.arange(self.num_links), self.link_class, self.src, self.dst))
-        same = (self.src[mine] == self.dst[theirs]) & (self.dst[mine] == self.src[theirs])
-        if not (same & (self.link_class[mine] == self.link_class[theirs])).all():
+        forward = np.lexsort((np.arange(self.num_links), self.link_class, self.dst, self.src))
+        backward = np.lexsort((np.arange(self.num_links), self.link_class, self.src, self.dst))
+        same = (self.src[forward] == self.dst[backward]) & (self.dst[forward] == self.src[backward])
+        if not (same & (self.link_class[forward] == self.link_class[backward])).all():
             return None
         partner = np.empty(self.num_links, dtype=np.int64)
-        partner[mine] = theirs
+        partner[forward] = backward
         return partner
 
     def with_links(self, bandwidth: Fraction | None, latency: Fraction | None) -> Topology:
@@ -298,8 +310,8 @@ class Topology(Columnar):
         """Return a MultiDiGraph, from which :meth:`from_networkx` makes the same topology.
 
         Nodes are numbers with ``name`` and ``kind`` (``"rank"``, ``"switch"``). Edges have the number of their link as
-        key, and ``bandwidth`` and ``latency`` (seconds) as Fractions. The graph has ``name`` and ``unit``, but no
-        symmetry and no origin.
+        key, and ``bandwidth`` and ``latency`` (seconds) as Fractions. The graph has ``name`` and ``unit``, and
+        ``gamma`` and ``epsilon`` if they are not 0, but no symmetry and no origin.
         """
         from .exchange import graph_of
 
@@ -311,16 +323,18 @@ class Topology(Columnar):
 
         Node attributes are ``kind`` (``"rank"``, the default, or ``"switch"``) and ``name``. Edge attributes are
         ``bandwidth`` (default 1) and ``latency`` (seconds, default 0), exact rationals from numbers or text. The
-        graph's ``unit`` is the unit of bandwidth. Other attributes are ignored. Ranks are numbered in the graph's node
-        order, then switches; links in the graph's edge order, except that a graph of :meth:`to_networkx` keeps its link
-        numbers. Raises C0302 for wrong numbers, C0303 for a graph that is not a network.
+        graph's ``unit`` is the unit of bandwidth; its ``gamma`` and ``epsilon`` are seconds (default 0). Other
+        attributes are ignored. Ranks are numbered in the graph's node order, then switches; links in the graph's edge
+        order, except that a graph of :meth:`to_networkx` keeps its link numbers. Raises C0302 for wrong numbers, C0303
+        for a graph that is not a network.
         """
         from .exchange import network_of
 
         found = network_of(graph, name)
-        return cls.from_links(
+        network = cls.from_links(
             found.name, found.num_ranks, found.links, found.num_switches, unit=found.unit, node_names=found.names
         )
+        return attrs.evolve(network, gamma=found.gamma, epsilon=found.epsilon)
 
     @classmethod
     def from_links(

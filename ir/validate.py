@@ -113,6 +113,9 @@ def _topology(topology: Topology) -> Flaws:
             yield Flaw(f"bandwidth {kind.bandwidth} is not positive", "classes", row)
         if kind.latency < 0:
             yield Flaw(f"latency {kind.latency} is negative", "classes", row)
+    for name in ("gamma", "epsilon"):
+        if getattr(topology, name) < 0:
+            yield Flaw(f"{name} {getattr(topology, name)} is negative")
     yield from _lengths(topology, "links", ("src", "dst", "link_class"))
 
 
@@ -312,9 +315,9 @@ def _instructions(program: Program) -> Flaws:
 
 def _dependencies(program: Program) -> Flaws:
     dependent = program.dependent
-    mine, theirs = program.block[dependent], program.block[program.deps]
-    other_rank = program.block_rank[mine] != program.block_rank[theirs]
-    backward = (mine == theirs) & (program.deps >= dependent)
+    block, dep_block = program.block[dependent], program.block[program.deps]
+    other_rank = program.block_rank[block] != program.block_rank[dep_block]
+    backward = (block == dep_block) & (program.deps >= dependent)
     for wrong, message in (
         (other_rank, "it depends on another rank"),
         (backward, "it depends on itself or a later instruction"),

@@ -90,7 +90,7 @@ def waves_within(program: Program, depth: int | None) -> Waves | None:
 
 
 def completes_in_waves(program: Program, depth: int, split: int | None) -> bool | None:
-    """Return whether a program completes with FIFOs of ``depth`` primitives; nothing where it is too narrow to say."""
+    """Return whether a program completes with FIFOs of ``depth`` primitives; None if it is too narrow."""
     if program.num_blocks < MIN_BLOCKS:
         return None
     enough = program.found.get(("depth", split))
@@ -134,7 +134,7 @@ class _Run:
         links = connections(program)
         self.depth, self.links = depth, links
         self.at, self.end = program.block_start[:-1].astype(np.int64), program.block_start[1:].astype(np.int64)
-        self.made = np.zeros(program.num_blocks, dtype=np.int64)
+        self.executed = np.zeros(program.num_blocks, dtype=np.int64)
         self.size = primitives(program, split)
         self.receives, self.sends = program.receives, program.sends
         self.wait_at, self.wait_end = program.dep_start[:-1].astype(np.int64), program.dep_start[1:].astype(np.int64)
@@ -142,7 +142,7 @@ class _Run:
         self.finished = np.zeros(program.num_instructions, dtype=bool)
         self.sent, self.taken = np.zeros((2, max(len(links), 1)), dtype=np.int64)
         self.done_in: list[Array] = []
-        self.moved = self.rounds = 0
+        self.moved = self.rounds = self.completed = 0
         self.patience: int | None = PATIENCE
 
     def run_waves(self) -> bool | None:
@@ -150,7 +150,7 @@ class _Run:
         active = np.flatnonzero(self.at < self.end)
         waiting = active[:0]
         while len(active):
-            progress("executing waves of instructions", self.rounds)
+            progress("executing instructions", self.completed, len(self.finished))
             worked, waiting_blocks = self._wave(active)
             self.rounds += 1
             self.moved += len(worked)
@@ -179,7 +179,7 @@ class _Run:
         ready = self._ready(i)
         waiting_blocks = block[~ready]
         block, i = block[ready], i[ready]
-        left = self.size[i] - self.made[block]
+        left = self.size[i] - self.executed[block]
         count = left.copy()
         # methods, not functions of numpy: waves are many and short
         gets, puts = self.receives[i].nonzero()[0], self.sends[i].nonzero()[0]
@@ -192,8 +192,9 @@ class _Run:
         whole = count == left
         self.finished[i[whole]] = True
         self.at[block[whole]] += 1
-        self.made[block] = np.where(whole, 0, self.made[block] + count)
+        self.executed[block] = np.where(whole, 0, self.executed[block] + count)
         self.done_in.append(i[whole])
+        self.completed += len(self.done_in[-1])
         return block[count > 0], waiting_blocks
 
     def _ready(self, i: Array) -> Array:

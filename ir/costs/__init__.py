@@ -1,1 +1,1 @@
-"""What schedules cost, exactly, and bounds that no schedule beats."""
+"""The exact costs of schedules, and bounds that no schedule beats."""

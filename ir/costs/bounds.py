@@ -225,7 +225,7 @@ def _name(topology: Topology, nodes: tuple[int, ...], root: int | None) -> str:
 
 
 def _alltoall_bound(topology: Topology) -> Bound:
-    """What all links together must carry, and those of single ranks and of groups: bounds of LP (3)."""
+    """Bounds of LP (3) from the load of all links together, and of the links of single ranks and of groups."""
     n = topology.num_ranks
     if n < 2:
         return _zero_bound("alltoall")

@@ -9,6 +9,7 @@ from typing import Literal
 import attrs
 
 from ..graph.bottleneck import leaving
+from ..shown import brief_fields
 from ..topology import Topology
 from .partitions import Partition
 
@@ -28,6 +29,8 @@ class Cut:
     carries: Fraction
     bandwidth: Fraction
 
+    __repr__ = brief_fields
+
     def to_json(self) -> dict[str, object]:
         """Return ``{kind, nodes, direction, carries, bandwidth}``; carries over bandwidth is the bound."""
         return {
@@ -46,6 +49,8 @@ class Prices:
     prices: tuple[int, ...]
     distance: int
     capacity: Fraction
+
+    __repr__ = brief_fields
 
     def to_json(self) -> dict[str, object]:
         """Return ``{kind, prices, distance, capacity}``; distance over N times capacity is the bound."""
@@ -80,6 +85,8 @@ class Bound:
     name: str
     certificate: Cut | Partition | Prices | Program | None = None
     above: Fraction | None = None
+
+    __repr__ = brief_fields
 
     def to_json(self) -> dict[str, object] | None:
         """Return the certificate as an object of strings, numbers and lists: exact rationals are strings."""

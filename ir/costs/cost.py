@@ -11,11 +11,15 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, distinct
 from ..frozen import frozen
+from ..progress import counting
+from ..quantities import in_bytes
 from ..schedule import Action, Forest, Schedule
+from ..shown import clipped, counted, shown
 from ..symmetric import SymmetricSchedule
 from ..topology import Topology
+from .reductions import reduced_share
 from .rounds import Round, front, loads
 
 if TYPE_CHECKING:
@@ -49,12 +53,20 @@ class Cost:
     schedules with as many phases. ``floor`` is the lower bound of Theorem 4 on T_B, ``bound`` the least
     ``time_per_byte`` on this network, ``tree_bound`` the least of an allreduce by trees, or None if unknown.
 
+    ``reduced`` is T_C in units of M gamma: the sum over steps of the most that one rank adds, as a share of M (direct-
+    connect paper, Theorem 6). ``gamma`` (seconds a byte) and ``epsilon`` (seconds a call) are the topology's.
+
     ``same_everywhere`` is whether all ranks end with the same bits (:mod:`collc.ir.verify.agreement`); None if this was
     not computed.
 
     If the links of a step differ in latency, the link with the largest latency may not be the one with the largest
     load. ``slowest`` then has for every step the pairs (latency, time per byte) of links that may be the slowest,
     latencies falling. It is empty if every step has one pair.
+
+    >>> import collc
+    >>> found = collc.compile_source("collective parts = allgather on torus(3, 3);").cost
+    >>> found, found.bw_optimal, found.time_per_byte_bound
+    (Cost(allgather on 9 ranks, bfb, T_L 2, T_B 8/9), True, Fraction(2, 9))
     """
 
     collective: str
@@ -79,6 +91,21 @@ class Cost:
     phases: int = 1
     tree_bound: Bound | None = None
     same_everywhere: bool | None = None
+    reduced: Fraction = Fraction(0)
+    gamma: Fraction = Fraction(0)
+    epsilon: Fraction = Fraction(0)
+
+    @property
+    def steps(self) -> int:
+        """The steps that are taken: T_L, or of trees the rounds of all pieces."""
+        if self.forest is None or self.forest.rounds is None:
+            return self.T_L
+        return sum(count for count, _ in self.forest.rounds)
+
+    def __repr__(self) -> str:
+        rate = f"time_per_byte {self.time_per_byte}" if self.T_B is None else f"T_B {self.T_B}"
+        text = f"{self.collective} on {counted(self.ranks, 'rank')}, {clipped(self.scheduler)}, T_L {self.T_L}, {rate}"
+        return shown(self, text)
 
     @property
     def tightest(self) -> Bound:
@@ -128,6 +155,31 @@ class Cost:
         """
         return None if self.T_L_bound is None else self.T_L_bound == self.T_L
 
+    def time(self, size: int | str, alpha: Fraction | None = None, bandwidth: Fraction | None = None) -> Fraction:
+        """Return the predicted seconds, exact, for a whole vector of ``size``: bytes, or a text such as ``"64 MiB"``.
+
+        ``alpha`` (seconds of a step) and ``bandwidth`` (bytes per second) are those of :func:`predict`. Raises C0020
+        for a wrong size.
+
+        >>> import collc
+        >>> ring = collc.compile_source("collective sums = allreduce on biring(4) { op: sum };")
+        >>> ring.cost.time(0), float(ring.cost.time("64 MiB"))
+        (Fraction(1, 25000), 0.00809306368)
+        """
+        return predicted_time(self, in_bytes(size), alpha, bandwidth)
+
+    def _repr_html_(self) -> str:
+        """Return the cost as a table, for notebooks."""
+        from ..html import html_table
+
+        rate = (
+            ("time per byte", self.time_per_byte, self.time_per_byte_bound) if self.T_B is None
+            else ("T_B", self.T_B, self.T_B_bound)
+        )  # fmt: skip
+        rows = [("T_L", self.T_L, self.T_L_bound), rate]
+        title = f"{self.collective} on {counted(self.ranks, 'rank')} by {self.scheduler}"
+        return html_table(title, ("", "value", "bound"), [["-" if x is None else x for x in row] for row in rows])
+
 
 @frozen
 class ForestCost:
@@ -150,30 +202,33 @@ class ForestCost:
 
 
 @singledispatch
-def cost(level: Schedule | SymmetricSchedule | Forest) -> Cost:
-    """Return the exact cost of a verified schedule or forest."""
+def cost(level: Schedule | SymmetricSchedule | Forest, known: Cost | None = None) -> Cost:
+    """Return the exact cost of a verified schedule or forest.
+
+    ``known`` is the cost of a schedule of the same problem at any size; its bounds are taken.
+    """
     raise TypeError(f"a {type(level).__name__} has no cost")
 
 
 @cost.register
-def _(level: Schedule) -> Cost:
+def _(level: Schedule, known: Cost | None = None) -> Cost:
     slowest = []
     for a, b in zip(level.step_start[:-1].tolist(), level.step_start[1:].tolist(), strict=True):
         moved = level.hi[a:b].astype(np.int64) - level.lo[a:b]
         load = link_loads(level, level.route[a:b], moved)
         slowest.append(_slowest(level, load, level.route[a:b]))
-    return _cost_of_steps(level, len(level), level.num_steps, slowest)
+    return _cost_of_steps(level, len(level), level.num_steps, slowest, known)
 
 
 @cost.register
-def _(level: SymmetricSchedule) -> Cost:
+def _(level: SymmetricSchedule, known: Cost | None = None) -> Cost:
     """Compute the cost from rank 0's links, which carry what the seed moves over links of the same place."""
     seed, place, slowest = level.seed, level.place, []
     for a, b in level.step_ranges():
         load = np.zeros(level.topology.num_links, dtype=np.int64)
         np.add.at(load, place[a:b], seed.hi[a:b].astype(np.int64) - seed.lo[a:b])
         slowest.append(_slowest(seed, load, place[a:b]))
-    return _cost_of_steps(level, len(level), level.num_steps, slowest)
+    return _cost_of_steps(level, len(level), level.num_steps, slowest, known)
 
 
 def _cost_of_steps(
@@ -181,12 +236,13 @@ def _cost_of_steps(
     transfers: int,
     steps: int,
     slowest: list[tuple[tuple[Fraction, Fraction], ...]],
+    known: Cost | None,
 ) -> Cost:
     """Return the cost of steps whose slowest links are ``slowest`` (:func:`_slowest`)."""
     whole = level.parts * level.collective.num_ranks
     per_byte = sum((step[-1][1] for step in slowest if step), Fraction(0)) / whole
     latency = sum((step[0][0] for step in slowest if step), Fraction(0))
-    found = _cost(level, transfers, steps, per_byte, latency)
+    found = _cost(level, transfers, steps, per_byte, latency, reduced_share(level), known)
     if all(len(step) <= 1 for step in slowest):
         return found
     per_vector = tuple(tuple((latency, per / whole) for latency, per in step) for step in slowest)
@@ -194,7 +250,7 @@ def _cost_of_steps(
 
 
 @cost.register
-def _(level: Forest) -> Cost:
+def _(level: Forest, known: Cost | None = None) -> Cost:
     """T_L is the height of the trees (of an allreduce, of inward plus outward trees). T_B is that of the link with the
     largest load in all: the limit of the time per byte for many pieces.
     """
@@ -208,7 +264,8 @@ def _(level: Forest) -> Cost:
         scaled(steps.rounds(level.pieces), whole * level.pieces),
     )  # fmt: skip
     latency = sum((pairs[0][0] for _, pairs in first if pairs), Fraction(0))
-    found = _cost(level, len(level.tree), sum(level.heights), detail.time_per_byte, latency)
+    reduced = Fraction(steps.reduced(level.pieces), whole * level.pieces)
+    found = _cost(level, len(level.tree), sum(level.heights), detail.time_per_byte, latency, reduced, known)
     return attrs.evolve(found, forest=detail)
 
 
@@ -228,14 +285,17 @@ def scaled(rounds: Iterable[Round], shares: int) -> tuple[Round, ...]:
 
 
 def _cost(
-    level: Schedule | SymmetricSchedule | Forest, transfers: int, steps: int, per_byte: Fraction, latency: Fraction
-) -> Cost:
+    level: Schedule | SymmetricSchedule | Forest, transfers: int, steps: int, per_byte: Fraction, latency: Fraction,
+    reduced: Fraction, known: Cost | None,
+) -> Cost:  # fmt: skip
     from . import bounds  # with cuts, flows and partitions
 
     topology, collective = level.topology, level.collective
     total = topology.node_bandwidth if topology.is_direct else None
-    floor = bounds.bandwidth_bound(topology, collective)
-    if total and floor is not None and per_byte * total == floor:
+    floor = bounds.bandwidth_bound(topology, collective) if known is None else known.floor
+    if known is not None:
+        least = known.bound
+    elif total and floor is not None and per_byte * total == floor:
         least = bounds.finest_bound(topology, collective, per_byte)
     else:
         least = bounds.bound(topology, collective)
@@ -245,7 +305,8 @@ def _cost(
         T_B=None if total is None else per_byte * total,
         T_L_bound=None if _skips_ranks(level) else bounds.steps_bound(topology, collective, phases(level)),
         time_per_byte=per_byte, floor=floor, bound=least, latency=latency, unit=topology.unit, node_bandwidth=total,
-        phases=phases(level), timed=any(c.latency for c in topology.classes),
+        phases=phases(level), timed=any(c.latency for c in topology.classes), reduced=reduced,
+        gamma=topology.gamma, epsilon=topology.epsilon,
     )  # fmt: skip
 
 
@@ -313,38 +374,61 @@ def _slowest(level: Schedule, load: Array, route: Array) -> tuple[tuple[Fraction
 
 def _latencies(level: Schedule, route: Array) -> list[tuple[Fraction, Array]]:
     """Return latencies of routes in use, each with the links (as a mask) of such routes."""
-    topology, used = level.topology, np.unique(route)
+    topology, used = level.topology, distinct(route)
     if level.routes.is_direct:
         in_use = np.isin(np.arange(topology.num_links), used)
         return [(kind.latency, in_use & (topology.link_class == c)) for c, kind in enumerate(topology.classes)]
     found: dict[Fraction, Array] = {}
-    for links in (level.routes.links_of(r) for r in used.tolist()):
+    for route_used in counting(used.tolist(), "latencies of routes"):
+        links = level.routes.links_of(route_used)
         latency = sum((topology.latency(link) for link in links), Fraction(0))
         found.setdefault(latency, np.zeros(topology.num_links, dtype=bool))[links] = True
     return list(found.items())
 
 
 def predict(
-    cost: Cost, sizes: Iterable[int], alpha: Fraction | None = None, bandwidth: Fraction | None = None
+    cost: Cost,
+    sizes: Iterable[int],
+    alpha: Fraction | None = None,
+    bandwidth: Fraction | None = None,
+    gamma: Fraction | None = None,
+    epsilon: Fraction | None = None,
 ) -> tuple[Point, ...]:
     """Return the predicted time at each size (bytes): latency plus bandwidth time of every step's slowest link.
 
     ``alpha`` is the latency of a step (seconds; default: the links' own latencies if they have any, otherwise 10 us).
     ``bandwidth`` is B, the total egress bandwidth of a node (bytes per second; default: the links' own, otherwise 100
-    Gbps). If nodes differ, it is the bandwidth of a link unit, and links with absolute bandwidths keep them.
+    Gbps). If nodes differ, it is the bandwidth of a link unit, and links with absolute bandwidths keep them. ``gamma``
+    is the time that a rank takes to add a byte (seconds), ``epsilon`` the launch, the time of a call besides its steps
+    (seconds): gamma and epsilon of the direct-connect paper, section C.4 and appendix A.2. By default both are the
+    topology's, which are 0 unless it has them.
     """
     points = []
     for size in sizes:
-        time = predicted_time(cost, size, alpha, bandwidth)
+        time = predicted_time(cost, size, alpha, bandwidth, gamma, epsilon)
         points.append(Point(size, float(time), float(size / time) if time else 0.0))
     return tuple(points)
 
 
-def predicted_time(cost: Cost, size: int, alpha: Fraction | None = None, bandwidth: Fraction | None = None) -> Fraction:
+def predicted_time(
+    cost: Cost,
+    size: int,
+    alpha: Fraction | None = None,
+    bandwidth: Fraction | None = None,
+    gamma: Fraction | None = None,
+    epsilon: Fraction | None = None,
+) -> Fraction:
     """Return the exact seconds of :func:`predict`, which returns floats.
 
-    Every step lasts until its slowest link is done: its latency, or ``alpha``, plus its bandwidth time.
+    Every step lasts until its slowest link is done: its latency, or ``alpha``, plus its bandwidth time. Then the ranks
+    add what they received: T_C = M gamma ``reduced`` in all. The launch comes once.
     """
+    adding = (cost.gamma if gamma is None else gamma) * cost.reduced * size
+    return _time_of_steps(cost, size, alpha, bandwidth) + adding + (cost.epsilon if epsilon is None else epsilon)
+
+
+def _time_of_steps(cost: Cost, size: int, alpha: Fraction | None, bandwidth: Fraction | None) -> Fraction:
+    """Return T_L + T_B in seconds."""
     scale = _seconds_per_unit(cost, bandwidth) * size
     if alpha is None and not cost.timed:
         alpha = DEFAULT_ALPHA
@@ -388,6 +472,13 @@ def seconds_per_unit(unit: str, node_bandwidth: Fraction | None, bandwidth: Frac
     return (node_bandwidth or 1) / (DEFAULT_BANDWIDTH if bandwidth is None else bandwidth)
 
 
+def unit_seconds(topology: Topology, bandwidth: Fraction | None = None) -> Fraction:
+    """Return the seconds of a byte over a unit of a topology's bandwidth; ``bandwidth`` is that out of a node, or with
+    switches that of a link unit.
+    """
+    return seconds_per_unit(topology.unit, topology.node_bandwidth if topology.is_direct else None, bandwidth)
+
+
 def assumptions(cost: Cost, alpha: Fraction | None = None, bandwidth: Fraction | None = None) -> tuple[str, ...]:
     """Return the assumptions of :func:`predict` for values that neither the topology nor the caller gives."""
     found = []
@@ -395,5 +486,14 @@ def assumptions(cost: Cost, alpha: Fraction | None = None, bandwidth: Fraction |
         found.append(f"{DEFAULT_ALPHA * 10**6} us a step")
     if bandwidth is None and cost.unit != "B/s":
         of = "out of a node" if cost.T_B is not None else "a link unit"
-        found.append(f"{DEFAULT_BANDWIDTH * 8 / 10**9} Gbps {of}")
+        found.append(f"{show_gigabytes(DEFAULT_BANDWIDTH)} {of}")
     return tuple(found)
+
+
+def show_gigabytes(bandwidth: Fraction) -> str:
+    """Return bytes per second as text in GB/s, the unit of all tables of predicted times.
+
+    >>> show_gigabytes(DEFAULT_BANDWIDTH)
+    '12.5 GB/s'
+    """
+    return f"{float(bandwidth / 10**9):g} GB/s"

@@ -17,9 +17,11 @@ from ..arrays import Array, Columnar, as_column
 from ..collective import Collective
 from ..ragged import group_starts
 from ..schedule import Routes, Schedule
+from ..shown import brief_fields
 from ..topology import Topology
+from .reductions import largest_sums, reduced_share
 
-__all__ = ["Messages"]
+__all__ = ["Messages", "with_reduced"]
 
 
 @attrs.frozen(eq=False)
@@ -28,7 +30,8 @@ class Messages(Columnar):
 
     Steps count from 0 and never decrease from row to row. Step s is executed ``times[s]`` times in a row, so there are
     ``sum(times)`` steps in time and ``len(times)`` different ones. Messages of one step are sent at the same time; the
-    next step begins when all have arrived.
+    next step begins when all have arrived. ``reduced`` is the sum over steps of the most that a rank adds, as a share
+    of M (:func:`.reductions.reduced_share`); None if unknown.
     """
 
     topology: Topology
@@ -40,9 +43,12 @@ class Messages(Columnar):
     times: Array = attrs.field(converter=as_column)
     routes: Routes
     scheduler: str = "steps"
+    reduced: Fraction | None = None
 
     SCALARS = ("topology", "collective", "whole", "routes", "scheduler")
     COLUMNS = ("step", "route", "amount", "times")
+
+    __repr__ = brief_fields
 
     def __len__(self) -> int:
         return len(self.step)
@@ -109,5 +115,15 @@ class Messages(Columnar):
         whole = schedule.parts * schedule.collective.num_ranks
         return cls(
             schedule.topology, schedule.collective, whole, key // max(routes, 1), key % max(routes, 1), amount,
-            np.ones(schedule.num_steps, dtype=np.int64), schedule.routes, schedule.scheduler,
+            np.ones(schedule.num_steps, dtype=np.int64), schedule.routes, schedule.scheduler, reduced_share(schedule),
         )  # fmt: skip
+
+
+def with_reduced(sent: Messages, adds: Array) -> Messages:
+    """Return messages with ``reduced``, of which receivers add those whose row in ``adds`` is true."""
+    rows = np.flatnonzero(adds)
+    step = sent.step[rows]
+    most = largest_sums(step, sent.dst[rows], sent.amount[rows].astype(np.int64))
+    times = sent.times[np.unique(step)].tolist()
+    total = sum(count * amount for count, amount in zip(times, most, strict=True))
+    return attrs.evolve(sent, reduced=Fraction(total, sent.whole))

@@ -1,19 +1,19 @@
-"""Partitions of the ranks: what an allreduce must carry between their parts. Exact.
+"""Bounds of an allreduce by partitions of the ranks: the data that must pass between the parts. Exact.
 
-Take an allreduce without coding, parts P_1 .. P_p of the ranks, p at least 2, and one element of the vector. Put its
-messages from part to part in an order in which none comes before one it depends on. Say that a part knows another where
-something it got depends on what the other has. Let P be the first part that knows all. The messages up to then include
-one out of every other part: p - 1 at least. Only P has got the last of them, so every other part still lacks something
-and needs a message that comes later: p - 1 more. So 2 (p - 1) vectors leave the parts in all, and as many enter them
-(the one-way gossip problem: Harary and Schwenk; for single ranks Patarasuk and Yuan).
+Take an allreduce without coding, parts P_1 .. P_p of the ranks, p at least 2, and one element of the vector. Sort its
+messages between parts so that each comes after those it depends on. A part knows another part if some message that it
+received depends on data of the other. Let P be the first part that knows all parts. By then every other part has sent a
+message: at least p - 1. Only P has received the last of these, so every other part needs one more message: p - 1 more.
+So at least 2 (p - 1) vectors leave the parts in total, and the same number enters them (the one-way gossip problem:
+Harary and Schwenk; for single ranks Patarasuk and Yuan).
 
-A message from one part to another leaves every set of nodes that has all ranks of the one and none of the other. So
-switches may be given to parts as the bound likes, or to none, as long as they only forward: no multicast, no reduction.
-Single ranks for parts make 2 (N-1)/N M/B where ranks are alike: what section C.3 of the direct-connect paper says of a
-reduce-scatter and an allgather holds for every allreduce.
+A message from one part to another leaves every set of nodes that has all ranks of the one and none of the other. So the
+bound may assign switches to any part, or to none, as long as they only forward: no multicast, no reduction. Single
+ranks as parts give 2 (N-1)/N M/B if all ranks have the same bandwidth. Section C.3 of the direct-connect paper has this
+value for a reduce-scatter and an allgather; it holds for every allreduce.
 
-On networks of ranks whose links all have reverses as wide, the best partition is the strength of the network, which
-trees reach (Tutte, Nash-Williams; Cunningham); so it bounds and is reached.
+On networks of ranks in which every link has a reverse of the same bandwidth, the best partition is the strength of the
+network. Trees reach it (Tutte, Nash-Williams; Cunningham), so the bound is tight.
 """
 
 from __future__ import annotations
@@ -26,26 +26,31 @@ import numpy as np
 
 from ..graph.bottleneck import leaving, node_bandwidths, whole_bandwidths
 from ..graph.cuts import FlowNetwork
+from ..shown import brief_fields
 from ..topology import Topology
 
 __all__ = ["MOST_EFFORT", "Partition", "bandwidths_of_groups", "worst_partition"]
 Arcs = dict[tuple[int, int], int]
 Sets = list[set[int]]
 
-#: ranks times links of a network on which the best of all partitions is searched: about a second
+#: ranks times links up to which the best of all partitions is searched: about a second
 MOST_EFFORT = 250_000
-_LEVELS = 16  # bandwidths at which a network is taken apart
+_LEVELS = 16  # bandwidths at which a network is divided into groups
 _UNBOUNDED = 1 << 100
 
 
 @attrs.frozen
 class Partition:
-    """Parts of the ranks, each with the switches that are given to it (nodes ascend), and the ``bandwidth`` out of all
-    parts together; ``inward``: into them."""
+    """Parts of the ranks, each with the switches assigned to it (nodes ascend).
+
+    ``bandwidth`` is that of all links out of the parts; ``inward``: into them.
+    """
 
     parts: tuple[tuple[int, ...], ...]
     inward: bool
     bandwidth: Fraction
+
+    __repr__ = brief_fields
 
     @property
     def ratio(self) -> Fraction:
@@ -54,13 +59,13 @@ class Partition:
 
     @property
     def is_finest(self) -> bool:
-        """Whether every part is a single rank."""
+        """Return whether every part is a single rank."""
         return all(len(part) == 1 for part in self.parts)
 
     def to_json(self) -> dict[str, object]:
         """Return ``{kind, parts, direction, carries, bandwidth}``; carries over bandwidth is the bound.
 
-        ``parts`` are lists of nodes, or ``"every rank"`` where each is a part of its own.
+        ``parts`` are lists of nodes, or ``"every rank"`` if each part is a single rank.
         """
         return {
             "kind": "partition", "parts": "every rank" if self.is_finest else [list(part) for part in self.parts],
@@ -72,18 +77,19 @@ class Partition:
 def worst_partition(topology: Topology, effort: int = MOST_EFFORT) -> Partition:
     """Return the partition with the largest 2 (p-1) / bandwidth out of (or into) the parts, of at least 2 ranks.
 
-    It is the best of all where ranks times links are within ``effort``. Else it is the best of single ranks, of what
-    the widest links hold together, and of all partitions into unions of those. The network must be strongly connected.
+    It is the best of all partitions if ranks times links are within ``effort``. Otherwise it is the best of single
+    ranks, of groups joined by the widest links, and of all partitions into unions of those. The network must be
+    strongly connected.
     """
     even = all(topology.ingress(s) == topology.egress(s) for s in range(topology.num_ranks, topology.num_nodes))
-    ways = [False] if even else [False, True]  # the same both ways where switches send on what they get
-    return max((_worst(topology, inward, effort) for inward in ways), key=lambda found: found.ratio)
+    directions = [False] if even else [False, True]  # both are equal if all switches have equal bandwidth in and out
+    return max((_worst(topology, inward, effort) for inward in directions), key=lambda found: found.ratio)
 
 
 def bandwidths_of_groups(topology: Topology) -> Iterator[tuple[tuple[int, ...], Fraction, Fraction]]:
-    """Yield single ranks, and then what ever narrower links hold together, each group once and none of all ranks.
+    """Yield single ranks, then groups joined by narrower and narrower links, each group once, never all ranks.
 
-    With them stand the bandwidth out of them and the bandwidth into them.
+    Each comes as (nodes, bandwidth out of them, bandwidth into them).
     """
     arcs, (_, scale), seen = _arcs(topology, inward=False), whole_bandwidths(topology), set[tuple[int, ...]]()
     for label in _levels(topology.num_nodes, arcs):
@@ -112,7 +118,7 @@ def _worst(topology: Topology, inward: bool, effort: int) -> Partition:
 
 
 def _arcs(topology: Topology, inward: bool) -> Arcs:
-    """Return the bandwidth from node to node in whole numbers; ``inward``: of the transpose."""
+    """Return the bandwidth from node to node as integers; ``inward``: of the transpose."""
     whole, _ = whole_bandwidths(topology)
     found: Arcs = {}
     for tail, head, width in zip(topology.src.tolist(), topology.dst.tolist(), whole, strict=True):
@@ -129,9 +135,9 @@ def _singles(topology: Topology, inward: bool) -> Partition:
 
 
 def _levels(num_nodes: int, arcs: Arcs) -> Iterator[list[int]]:
-    """Yield the nodes' groups: all apart, then joined by the widest links, and so on down to narrow ones.
+    """Yield the group of each node: single nodes, then groups joined by the widest links, then by narrower ones.
 
-    Nothing is joined by the narrowest, which would join everything. A group's label is its least node.
+    The narrowest links would join all nodes, so they are left out. The label of a group is its least node.
     """
     label = list(range(num_nodes))
     yield list(label)
@@ -156,7 +162,7 @@ def _join(label: list[int], a: int, b: int) -> None:
 
 
 def _joined(topology: Topology, label: list[int], arcs: Arcs) -> tuple[Sets, Arcs]:
-    """Return the groups that have ranks, and the bandwidth between labels: of these groups that of a rank."""
+    """Return the groups that have ranks, and the bandwidth between labels. Labels of these groups are ranks."""
     groups: dict[int, set[int]] = {}
     for node, group in enumerate(label):
         groups.setdefault(group, set()).add(node)
@@ -174,7 +180,7 @@ def _partition(topology: Topology, parts: Iterable[set[int]], inward: bool) -> P
 
 
 def crossing(topology: Topology, parts: Sequence[Sequence[int]], inward: bool) -> Fraction:
-    """Return the bandwidth out of the parts (``inward``: into them), added up. Parts may share switches."""
+    """Return the total bandwidth out of the parts (``inward``: into them). Parts may share switches."""
     kinds = np.zeros(len(topology.classes), dtype=np.int64)
     part = np.full(topology.num_nodes, -1)
     if len({node for nodes in parts for node in nodes}) == sum(map(len, parts)):
@@ -191,7 +197,7 @@ def crossing(topology: Topology, parts: Sequence[Sequence[int]], inward: bool) -
 
 
 def _improved(topology: Topology, best: Partition, groups: Sets, arcs: Arcs, label: list[int]) -> Partition:
-    """Return the best of all partitions into unions of groups, or the best known (Newton's method on the ratio)."""
+    """Return the best of ``best`` and all partitions into unions of groups (Newton's method on the ratio)."""
     _, scale = whole_bandwidths(topology)
     members: dict[int, set[int]] = {}
     for node, group in enumerate(label):
@@ -212,11 +218,11 @@ def _improved(topology: Topology, best: Partition, groups: Sets, arcs: Arcs, lab
 def _cheapest(num_nodes: int, ranks: Sequence[int], arcs: Arcs, rate: Fraction) -> Sets:
     """Return the parts with the least sum of (bandwidth out of the part - rate): one part if none has less than -rate.
 
-    The sum is -x(V) for the least x with x(S) >= rate - B+(S) for all S with ranks, found rank after rank, each lowered
-    until some S around it is tight. Tight sets that meet may be joined (Frank; Dilworth truncation).
+    The sum is -x(V) for the least x with x(S) >= rate - B+(S) for all S with ranks. Each rank in turn gets the least x
+    at which some set S around it is tight. Tight sets that share ranks are merged (Frank; Dilworth truncation).
     """
     most, end = rate.numerator, num_nodes
-    # turned round: flow runs from the ranks' x to the end, which the rank in question reaches at no cost
+    # arcs are reversed: flow runs from the ranks' x to the end, to which the current rank has an unlimited arc
     network = FlowNetwork(num_nodes + 1, [(b, a, width * rate.denominator) for (a, b), width in arcs.items()])
     out = [0] * num_nodes
     for (tail, _), width in arcs.items():
@@ -245,7 +251,7 @@ def _cheapest(num_nodes: int, ranks: Sequence[int], arcs: Arcs, rate: Fraction) 
 
 
 def _merged(sets: Sets, ranks: set[int]) -> Sets:
-    """Join sets that share ranks."""
+    """Return the unions of sets that share ranks."""
     found = Sets()
     for one in sets:
         meets = [other for other in found if other & one & ranks]

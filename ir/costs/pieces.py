@@ -8,7 +8,7 @@ from functools import cache
 from math import isqrt
 
 from ..schedule import Forest
-from .cost import DEFAULT_ALPHA, seconds_per_unit, time_of_rounds
+from .cost import DEFAULT_ALPHA, time_of_rounds, unit_seconds
 from .rounds import Loads, loads
 
 __all__ = ["MOST_PIECES", "USUAL_SIZE", "best_pieces"]
@@ -25,34 +25,36 @@ def best_pieces(
     alpha: Fraction | None = None,
     bandwidth: Fraction | None = None,
     most: int = MOST_PIECES,
+    gamma: Fraction | None = None,
 ) -> int:
     """Return the number of pieces (1 to ``most``) with the least predicted time of a well-formed forest.
 
-    ``size`` is M in bytes (default: the collective's own, otherwise 1 MiB); ``alpha`` (seconds) and ``bandwidth`` are
-    as in :func:`~.cost.predict`. With D = ``sum(heights)``, alpha a round, L the time of the busiest link and F
-    that of the 2 (D - 1) rounds in which the pipe fills and drains, were pieces whole, P >= D pieces take
+    ``size`` is M in bytes (default: the collective's own, otherwise 1 MiB); ``alpha`` (seconds), ``bandwidth`` and
+    ``gamma`` are as in :func:`~.cost.predict`. With D = ``sum(heights)``, alpha a round, L the time of the busiest link
+    and F that of the 2 (D - 1) rounds in which the pipe fills and drains, were pieces whole, P >= D pieces take
 
         (D + P - 1) alpha + ((P - D + 1) L + F) / P = (D - 1 + P) alpha + L + (F - (D - 1) L) / P,
 
-    least at P = sqrt((F - (D - 1) L) / alpha); F is between (D - 1) L, where every step loads the busiest link alike
-    and pieces gain nothing, and 2 (D - 1) L, where one step does all: then P = sqrt((D - 1) L / alpha). This and
+    least at P = sqrt((F - (D - 1) L) / alpha); F is between (D - 1) L, if every step loads the busiest link equally and
+    pieces gain nothing, and 2 (D - 1) L, if one step carries all its load: then P = sqrt((D - 1) L / alpha). This and
     numbers all over the range are tried, then all those next to the best of them; the fewest of equals are taken.
     """
     amount = loads(forest)
     if amount.steps <= 1 or most <= 1:
         return 1
     topology = forest.topology
-    total = topology.node_bandwidth if topology.is_direct else None
     vector = forest.collective.size if size is None else size
     shares = forest.parts * (1 if forest.whole else forest.collective.num_ranks)
     share = Fraction(USUAL_SIZE if vector is None else vector, shares)
-    scale = share * seconds_per_unit(topology.unit, total, bandwidth)
+    scale = share * unit_seconds(topology, bandwidth)
     if alpha is None and not any(kind.latency for kind in topology.classes):
         alpha = DEFAULT_ALPHA
+    adding = share * (topology.gamma if gamma is None else gamma)
 
     @cache
     def time(pieces: int) -> Fraction:
-        return time_of_rounds(amount.rounds(pieces), scale / pieces, alpha)
+        steps = time_of_rounds(amount.rounds(pieces), scale / pieces, alpha)
+        return steps + (adding * amount.reduced(pieces) / pieces if adding else 0)
 
     def best(among: Iterable[int]) -> int:
         return min(among, key=lambda pieces: (time(pieces), pieces))

@@ -18,14 +18,14 @@ from math import lcm
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, distinct
 from ..frozen import frozen
 from ..pipelining import first_steps
 from ..ragged import group_starts
 from ..schedule import Forest, Routes
 from ..topology import Topology
 
-__all__ = ["Loads", "Round", "front", "loads"]
+__all__ = ["Loads", "Round", "front", "loads", "reduced_parts"]
 #: how often a round occurs, and (latency, parts per unit of bandwidth) of its links that may be the slowest
 Round = tuple[int, tuple[tuple[Fraction, Fraction], ...]]
 
@@ -34,13 +34,15 @@ Round = tuple[int, tuple[tuple[Fraction, Fraction], ...]]
 class Loads:
     """The loads of links by the first piece's steps, as running sums, so that a window is one difference.
 
-    ``total`` (steps + 1, links) counts parts; ``used`` (latencies, steps + 1, links) counts routes of each latency.
+    ``total`` (steps + 1, links) counts parts; ``used`` (latencies, steps + 1, links) counts routes of each latency;
+    ``added`` (steps + 1, ranks) counts the parts that a rank receives and adds.
     """
 
     topology: Topology
     total: Array
     latencies: tuple[Fraction, ...]
     used: Array
+    added: Array
 
     @property
     def steps(self) -> int:
@@ -51,12 +53,12 @@ class Loads:
         """Return the rounds of ``pieces`` pieces; a round's parts are of whole shares, to be divided by ``pieces``."""
         if not self.steps:
             return ()
-        different = min(pieces, self.steps) + self.steps - 1
-        first = np.maximum(np.arange(different) - min(pieces, self.steps) + 1, 0)
-        end = np.minimum(np.arange(different), self.steps - 1) + 1
-        again = max(pieces - self.steps, 0)  # how often the round of all steps is repeated
-        windows = enumerate(self._windows(first, end))
-        return tuple((1 + again if i == self.steps - 1 else 1, pairs) for i, pairs in windows)
+        times, first, end = _ranges(self.steps, pieces)
+        return tuple(zip(times, self._windows(first, end), strict=True))
+
+    def reduced(self, pieces: int) -> int:
+        """Return the sum over the rounds of the most that a rank adds, as parts of whole shares, as in ``rounds``."""
+        return _reduced(self.added, pieces)
 
     def _windows(self, first: Array, end: Array) -> list[tuple[tuple[Fraction, Fraction], ...]]:
         """Return for each window of steps ``first`` .. ``end`` (exclusive) the (latency, parts per unit of bandwidth)
@@ -74,6 +76,30 @@ class Loads:
         return [front(window) for window in found]
 
 
+def _ranges(steps: int, pieces: int) -> tuple[list[int], Array, Array]:
+    """Return how often every different round occurs, and its first and last step (exclusive) of the first piece."""
+    different = min(pieces, steps) + steps - 1
+    first = np.maximum(np.arange(different) - min(pieces, steps) + 1, 0)
+    end = np.minimum(np.arange(different), steps - 1) + 1
+    times = [1] * different
+    times[steps - 1] += max(pieces - steps, 0)  # how often the round of all steps is repeated
+    return times, first, end
+
+
+def _reduced(added: Array, pieces: int) -> int:
+    steps = len(added) - 1
+    if not steps:
+        return 0
+    times, first, end = _ranges(steps, pieces)
+    most = (added[end] - added[first]).max(axis=1, initial=0).tolist()
+    return sum(count * parts for count, parts in zip(times, most, strict=True))
+
+
+def reduced_parts(forest: Forest, pieces: int) -> int:
+    """Return what :meth:`Loads.reduced` does, without the loads of links."""
+    return _reduced(np.cumsum(_added(forest, first_steps(forest)), axis=0), pieces)
+
+
 def loads(forest: Forest) -> Loads:
     """Return the loads of every link by each step of the first piece of a well-formed forest."""
     topology, routes = forest.topology, forest.routes
@@ -89,12 +115,23 @@ def loads(forest: Forest) -> Loads:
         route = forest.route[rows]
         per_route = np.zeros(len(routes), dtype=np.int64)
         np.add.at(per_route, route, weight[rows])
-        here = np.unique(route).astype(np.int64)
+        here = distinct(route).astype(np.int64)
         links = [routes.links[routes.places(here[kind[here] == w])] for w in range(len(latencies))]
         np.add.at(total[step + 1], routes.links[routes.places(here)], np.repeat(per_route[here], routes.lengths[here]))
         for which, crossed in enumerate(links):
             used[which, step + 1, crossed] = 1
-    return Loads(topology, np.cumsum(total, axis=0), latencies, np.cumsum(used, axis=1))
+    return Loads(
+        topology, np.cumsum(total, axis=0), latencies, np.cumsum(used, axis=1), np.cumsum(_added(forest, begin), axis=0)
+    )
+
+
+def _added(forest: Forest, begin: Array) -> Array:
+    """Return the parts that every rank adds in the step before each of 0 .. steps."""
+    added = np.zeros((int(begin.max(initial=-1)) + 2, forest.topology.num_ranks), dtype=np.int64)
+    inward = np.flatnonzero(forest.inward[forest.tree])
+    heads = forest.routes.heads(forest.topology)[forest.route[inward]]
+    np.add.at(added, (begin[inward] + 1, heads), forest.weight[forest.tree[inward]].astype(np.int64))
+    return added
 
 
 def _route_latencies(topology: Topology, routes: Routes) -> tuple[tuple[Fraction, ...], Array]:

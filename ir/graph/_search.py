@@ -1,7 +1,7 @@
-"""The search behind isomorphisms and automorphisms: individualization, refinement and backtracking on graphs of twins.
+"""The search for isomorphisms and automorphisms: individualization, refinement and backtracking on graphs of twins.
 
-A path tells one node of the first graph after another apart from its like and refines, until every node has a colour of
-its own; on the second graph the search tries the nodes of the same colour in turn.
+A path gives one node of the first graph after another a colour of its own and refines, until all colours differ. On the
+second graph the search tries the nodes of the same colour, one after the other.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .refinement import Budget, Graph, individualize, mix, start_colours, twins
 
 __all__ = ["Path", "Side", "components", "first_of_orbits", "generators"]
 
-#: an attempt at an automorphism may use this fraction of the effort that is left
+#: an attempt at an automorphism may use 1/_ATTEMPTS of the remaining effort
 _ATTEMPTS = 8
 
 
@@ -24,7 +24,7 @@ _ATTEMPTS = 8
 
 @attrs.frozen(eq=False)
 class Side:
-    """A graph and its colours; ``members[i]`` are the nodes of the topology for which node i stands."""
+    """A graph and its colours; ``members[i]`` are the nodes of the topology that node i represents."""
 
     graph: Graph
     colours: Array
@@ -39,7 +39,7 @@ class Side:
         return cls(graph, start_colours(topology))
 
     def quotient(self) -> Side:
-        """Return the graph of one node of each class of twins, coloured by how many it stands for and their links."""
+        """Return the graph of one node of each class of twins. Its colour depends on their number and links."""
         size, colours = self.graph.size, self.colours.copy()
         groups = twins(self.graph, colours)
         first = np.ones(size, dtype=bool)
@@ -55,10 +55,10 @@ class Side:
         return Side(self.graph.induced(nodes), colours[nodes], members, size)
 
     def lift(self, nodes: Array, other: Side) -> Array:
-        """Return the map of the topology's nodes that a map of classes stands for."""
+        """Return a map of the topology's nodes that induces a map of classes."""
         result = np.empty(self.size, dtype=np.int64)
-        for mine, theirs in zip(self.members, nodes.tolist(), strict=True):
-            result[mine] = other.members[theirs]
+        for members, image in zip(self.members, nodes.tolist(), strict=True):
+            result[members] = other.members[image]
         return result
 
     def project(self, nodes: Array) -> Array:
@@ -74,7 +74,7 @@ class Side:
 
 @attrs.frozen(eq=False)
 class _Step:
-    """One node told apart from those of its colour: the stable colours before, and after with their trace."""
+    """A step that individualizes one node: the stable colours before, and after with their trace."""
 
     node: int
     before: Array
@@ -84,7 +84,7 @@ class _Step:
 
 @attrs.frozen(eq=False)
 class Path:
-    """The first side of a search, down to one colour a node."""
+    """The first side of a search, down to one colour per node."""
 
     graph: Graph
     start: Array
@@ -93,7 +93,7 @@ class Path:
 
     @classmethod
     def down(cls, graph: Graph, colours: Array, budget: Budget) -> Path:
-        """Return the path that tells nodes apart one by one, in the smallest class first, until none are alike.
+        """Return the path that individualizes nodes one by one, in the smallest class first, until all colours differ.
 
         It ends early when the budget is spent.
         """
@@ -106,7 +106,7 @@ class Path:
             many = np.flatnonzero(count > 1)
             if not len(many):
                 break
-            cell = min(many.tolist(), key=lambda i: (count[i], first[i]))  # small cells leave little to try
+            cell = min(many.tolist(), key=lambda i: (count[i], first[i]))  # small cells give few candidates
             node = int(first[cell])
             refined = graph.refine(individualize(colours, node), budget)
             assert refined is not None
@@ -115,12 +115,12 @@ class Path:
         return cls(graph, start, trace, steps)
 
     def colours(self, level: int) -> Array:
-        """Return the stable colours, shape (nodes,), after ``level`` nodes were told apart."""
+        """Return the stable colours, shape (nodes,), after ``level`` nodes were individualized."""
         return self.steps[level - 1].after if level else self.start
 
 
 def _candidates(path: Path, level: int, colours: Array) -> list[int]:
-    """Return the nodes that the path's next node may go to, the same node first."""
+    """Return the nodes to which the path's next node may be mapped, the same node first."""
     if level == len(path.steps):
         return []
     step = path.steps[level]
@@ -129,7 +129,7 @@ def _candidates(path: Path, level: int, colours: Array) -> list[int]:
 
 
 def _search(path: Path, side: Side, colours: Array, level: int, first: list[int], budget: Budget) -> Array | None:
-    """Return a map from the path's graph to the side's, where the node of ``level`` goes to one of ``first``."""
+    """Return a map from the path's graph to the side's with one of ``first`` as the image of ``level``'s node."""
     if level == len(path.steps):
         return _paired(path, side.graph, path.colours(level), colours)
     waiting = [(level, colours, node) for node in reversed(first)]
@@ -140,7 +140,7 @@ def _search(path: Path, side: Side, colours: Array, level: int, first: list[int]
         if refined is None:
             continue
         colours, level = refined[0], level + 1
-        # on one graph a guess that moves little is often right long before all nodes are told apart
+        # for automorphisms a map that moves few nodes is often right long before all colours differ
         if (level == len(path.steps) or side.graph is path.graph) and (
             found := _paired(path, side.graph, step.after, colours)
         ) is not None:
@@ -150,13 +150,13 @@ def _search(path: Path, side: Side, colours: Array, level: int, first: list[int]
 
 
 def _paired(path: Path, graph: Graph, one: Array, two: Array) -> Array | None:
-    """Return the map that pairs nodes of one colour in order, staying where that is possible, if it maps links so."""
+    """Return the map that pairs nodes of equal colours in order and fixes nodes if possible; None if it is wrong."""
     nodes = np.arange(graph.size)
     apart = np.flatnonzero(one != two)
-    mine, theirs = (apart[np.argsort(colours[apart], kind="stable")] for colours in (one, two))
-    if not np.array_equal(one[mine], two[theirs]):
+    origins, images = (apart[np.argsort(colours[apart], kind="stable")] for colours in (one, two))
+    if not np.array_equal(one[origins], two[images]):
         return None
-    nodes[mine] = theirs
+    nodes[origins] = images
     first = path.graph
     if not len(first.src):
         return nodes
@@ -171,11 +171,11 @@ def _paired(path: Path, graph: Graph, one: Array, two: Array) -> Array | None:
     return nodes if np.array_equal(np.sort(keys[0]), np.sort(keys[1])) else None
 
 
-# ---- what is searched for
+# ---- results of searches
 
 
 def first_of_orbits(path: Path, side: Side, colours: Array, budget: Budget, translations: list[Array]) -> Array | None:
-    """Search from all nodes that the path's first node may go to; of nodes that automorphisms exchange, from one."""
+    """Search with every image of the path's first node; of nodes that automorphisms exchange, with one."""
     nodes = _candidates(path, 0, colours)
     found = _search(path, side, colours, 0, nodes[:1], budget)
     if found is not None or len(nodes) < 2 or budget.spent:
@@ -192,7 +192,7 @@ def first_of_orbits(path: Path, side: Side, colours: Array, budget: Budget, tran
 def generators(side: Side, translations: list[Array], budget: Budget) -> list[Array]:
     """Return generators of the automorphisms, those of the pointwise stabilizers of the path's nodes first.
 
-    ``translations`` are automorphisms of the topology that are known already.
+    ``translations`` are known automorphisms of the topology.
     """
     path = Path.down(side.graph, side.colours, budget)
     known = [side.project(g) for g in translations]
@@ -207,22 +207,22 @@ def generators(side: Side, translations: list[Array], budget: Budget) -> list[Ar
         for node in np.flatnonzero(step.before == step.before[step.node]).tolist():
             if orbit[node] == orbit[step.node] or int(orbit[node]) in failed:
                 continue
-            purse = Budget(budget.left // _ATTEMPTS)  # one hopeless attempt must not cost all others
-            budget.left -= purse.left
-            new = _search(path, side, step.before, level, [node], purse)
-            budget.left += max(purse.left, 0)
+            attempt = Budget(budget.left // _ATTEMPTS)  # one failing attempt must not use the effort of all others
+            budget.left -= attempt.left
+            new = _search(path, side, step.before, level, [node], attempt)
+            budget.left += max(attempt.left, 0)
             if new is None:
                 failed.add(int(orbit[node]))
                 continue
             found.append(new)
-            hopeless = [int(np.flatnonzero(orbit == label)[0]) for label in failed]
+            failed_nodes = [int(np.flatnonzero(orbit == label)[0]) for label in failed]
             orbit = components(orbit, [new])
-            failed = {int(orbit[node]) for node in hopeless}
+            failed = {int(orbit[node]) for node in failed_nodes}
     return found
 
 
 def components(labels: Array, maps: list[Array]) -> Array:
-    """Return the least label that can be reached from each place along the maps; labels are places."""
+    """Return the least label that the maps connect with each place; labels are places."""
     labels, changed = labels.copy(), True
     while changed:
         before = labels.copy()

@@ -1,4 +1,4 @@
-"""The bottleneck of a network: the set of nodes that has most to send for the bandwidth out of it. Exact.
+"""The bottleneck of a network: the set of nodes with the most data to send per bandwidth out of it. Exact.
 
 What every rank must receive leaves every set of nodes without that rank. So the largest ratio of what the ranks of a
 set have to send to the bandwidth out of the set bounds every schedule, and packed trees reach it (ForestColl, section
@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, distinct
 from ..diagnostic import CollcError, error
 from ..ranges import runs
 from ..topology import Topology
@@ -29,10 +29,12 @@ def worst_ratio(
 ) -> tuple[Fraction, tuple[int, ...]]:
     """Return max supply(S) / B+(S) over sets S of nodes that leave out a sink (any rank by default), and such an S.
 
-    ``supply[r]`` is what rank r has to send, a whole number of at least 0; B+(S) is the bandwidth of the links out
-    of S in the topology's unit. Nodes ascend; the ratio is 0 and there are no nodes where nobody has to send anything
-    anywhere. Newton's method on cuts: starts at the sets of and around single ranks; a flow that falls short shows a
-    set of larger ratio, with which the sweep goes on at the same sink. Raises C0301 where a supply cannot reach a sink.
+    ``supply[r]`` is the amount that rank r has to send, an integer of at least 0. B+(S) is the bandwidth of the links
+    out of S in the topology's unit. Nodes ascend. If no rank has to send data, the ratio is 0 and there are no nodes.
+
+    Newton's method on cuts starts with the sets of single ranks and of all nodes but one. A flow that falls short gives
+    a set of larger ratio, and the sweep continues with it at the same sink. Raises C0301 if a supply cannot reach a
+    sink.
     """
     sinks = sinks_to_see(topology, supply) if sinks is None else sinks
     worst = _round_single_ranks(topology, supply, sinks)
@@ -41,7 +43,7 @@ def worst_ratio(
     network = FlowNetwork(topology.num_nodes)
 
     def load(ratio: Fraction) -> list[int]:
-        """Give every link as many units as it carries in the time that the ratio says; return the supplies."""
+        """Set the capacity of every link to the units that it carries in a time of ``ratio``; return the supplies."""
         time = ratio / scale
         network.refill(zip(src, dst, (width * time.numerator for width in whole), strict=True))
         return [amount * time.denominator for amount in supply] + [0] * topology.num_switches
@@ -88,7 +90,7 @@ def whole_bandwidths(topology: Topology) -> tuple[list[int], Fraction]:
     The numbers have no common divisor. Loops have 0: they cross no cut.
     """
     proper = topology.src != topology.dst
-    used = np.unique(topology.link_class[proper]).tolist()
+    used = distinct(topology.link_class[proper]).tolist()
     widths = [topology.classes[number].bandwidth for number in used]
     scale = Fraction(math.lcm(*(w.denominator for w in widths)), math.gcd(*(w.numerator for w in widths)) or 1)
     table = [0] * len(topology.classes)
@@ -103,7 +105,7 @@ def node_bandwidths(topology: Topology, ends: Array) -> list[Fraction]:
     table = np.zeros((topology.num_nodes, len(topology.classes)), dtype=np.int64)
     keep = topology.src != topology.dst
     np.add.at(table, (ends[keep], topology.link_class[keep]), 1)
-    rows, owner = np.unique(table, axis=0, return_inverse=True)  # nodes are alike more often than not
+    rows, owner = np.unique(table, axis=0, return_inverse=True)  # most nodes have equal rows
     widths = [kind.bandwidth for kind in topology.classes]
     sums = [sum((w * k for w, k in zip(widths, row, strict=True)), Fraction(0)) for row in rows.tolist()]
     return [sums[number] for number in owner.ravel().tolist()]

@@ -1,13 +1,13 @@
-"""Smallest cuts between a rank and what all ranks have to tell it: the kernel of spanning-tree packing.
+"""Smallest cuts between a rank and the supplies of all ranks: the kernel of spanning-tree packing.
 
-A rank *supplies* so many trees; a set S of nodes that leaves out a rank must let all trees of its ranks out, so the
-capacity c(S) out of it has to reach their number. By max-flow and min-cut (ForestColl, Theorems 1, 5 and 10) that
-holds of all sets if and only if all supplies together can flow to every rank at once.
+A rank *supplies* a number of trees. All trees of the ranks in a set S of nodes must leave S if S lacks a rank. So the
+capacity c(S) out of it must reach their number. By max-flow and min-cut (ForestColl, Theorems 1, 5 and 10) that is true
+of all sets if and only if all supplies together can flow to each rank.
 
-Flows are found backwards, from the sink to the nearest supply, in layers (Dinic), and stop as soon as the demand is
-met. A rank that has been a sink becomes an inexhaustible source for those that follow: a set that leaves it out has
-been seen already. So a whole sweep over all ranks costs hardly more than its first flow, and leaves nothing to copy:
-only what a flow has touched is put back.
+A flow is searched from the sink to the nearest supply, in layers (Dinic), and stops as soon as the demand is met. A
+rank that was a sink becomes an unlimited source for later sinks, because the sets that leave it out were examined
+before. So a sweep over all ranks takes little longer than its first flow. It needs no copies: a flow restores the arcs
+that it changed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import attrs
 
-from ..progress import progress
+from ..progress import counting
 
 __all__ = ["Cut", "FlowNetwork"]
 
@@ -25,8 +25,11 @@ _UNBOUNDED = 1 << 200
 
 @attrs.frozen
 class Cut:
-    """A set of nodes (ascending) that leaves out some sink, and the capacity of what leaves it plus the supplies
-    outside: at most the total supply of the network where trees exist, exactly where the cut is tight."""
+    """A set of nodes (ascending) that leaves out some sink.
+
+    ``value`` is the capacity of the arcs out of it plus the supplies outside. If it is less than the total supply, the
+    trees do not exist. If it is equal, the cut is tight.
+    """
 
     nodes: tuple[int, ...]
     value: int
@@ -49,7 +52,7 @@ class FlowNetwork:
             self.add(tail, head, capacity)
 
     def add(self, tail: int, head: int, capacity: int) -> None:
-        """Add capacity (or take it away, where it is negative) from one node to another; loops cross no cut."""
+        """Add capacity (negative: remove it) from one node to another. Loops are ignored, because they cross no cut."""
         if tail == head:
             return
         arc = self._arc.get((tail, head))
@@ -63,7 +66,7 @@ class FlowNetwork:
         self.capacity[arc] += capacity
 
     def refill(self, arcs: Iterable[tuple[int, int, int]]) -> None:
-        """Forget all capacities and add these."""
+        """Replace all capacities by these."""
         self.capacity[:] = [0] * len(self.capacity)
         for tail, head, capacity in arcs:
             self.add(tail, head, capacity)
@@ -74,7 +77,7 @@ class FlowNetwork:
         return 0 if arc is None else self.capacity[arc]
 
     def arcs(self) -> Iterator[tuple[int, int, int]]:
-        """Yield (tail, head, capacity) of every arc that has any."""
+        """Yield (tail, head, capacity) of every arc with capacity."""
         for arc, capacity in enumerate(self.capacity):
             if capacity:
                 yield self.head[arc ^ 1], self.head[arc], capacity
@@ -88,13 +91,13 @@ class FlowNetwork:
     def smallest_cut(
         self, supply: Sequence[int], sinks: Iterable[int], limit: int, below: int | None = None
     ) -> Cut | None:
-        """Return the smallest cut between the supplies and any sink, or None where none is below ``limit``.
+        """Return the smallest cut between the supplies and any sink, or None if none is below ``limit``.
 
-        ``supply[v]`` is what node v has to send. The sweep ends at the first cut below ``below`` where that is given.
+        ``supply[v]`` is the amount that node v has to send. If ``below`` is given, the sweep ends at the first cut
+        below it.
         """
         left, best = list(supply), None
-        for number, sink in enumerate(sinks):
-            progress("cuts before ranks", number)
+        for sink in counting(tuple(sinks), "cuts before ranks"):
             found = self._flow(left, sink, limit)
             if found is not None:
                 best, limit = found, found.value
@@ -104,9 +107,9 @@ class FlowNetwork:
         return best
 
     def violated(self, supply: Sequence[int], sinks: Iterable[int], most: int = 1) -> list[Cut]:
-        """Return cuts that are too small for the supplies, up to ``most`` of them, one a sink: none if trees exist."""
+        """Return at most ``most`` cuts that are too small for the supplies, one per sink: none if trees exist."""
         total, left, found = sum(supply), list(supply), list[Cut]()
-        for sink in sinks:
+        for sink in counting(tuple(sinks), "cuts before ranks"):
             cut = self._flow(left, sink, total)
             if cut is not None:
                 found.append(cut)
@@ -118,15 +121,14 @@ class FlowNetwork:
     def settle(
         self, supply: Sequence[int], sinks: Iterable[int], mend: Callable[[tuple[int, ...]], Sequence[int]]
     ) -> None:
-        """Sweep over the sinks once, and have every cut that is too small for the supplies mended on the way.
+        """Sweep over the sinks once, and let ``mend`` correct every cut that is too small for the supplies.
 
-        ``mend(nodes)`` changes capacities so that this set lets its supplies out and returns the supplies that hold
-        from now on. No set may have less capacity for its supplies than before; so sinks that are done stay done.
+        ``mend(nodes)`` changes capacities so that the supplies of this set can leave it, and returns the new supplies.
+        No set may have less capacity for its supplies than before, so earlier sinks need no second visit.
         """
         left, done = list(supply), list[int]()
         total = sum(left)
-        for number, sink in enumerate(sinks):
-            progress("cuts before ranks", number)
+        for sink in counting(tuple(sinks), "cuts before ranks"):
             while (cut := self._flow(left, sink, total)) is not None:
                 left = list(mend(cut.nodes))
                 total = sum(left)
@@ -136,7 +138,7 @@ class FlowNetwork:
             done.append(sink)
 
     def flow(self, supply: Sequence[int], sink: int, demand: int) -> dict[int, int] | Cut:
-        """Return how much of ``demand`` every arc carries to the sink, or the cut in its way; capacities stay."""
+        """Return how much of ``demand`` every arc carries to the sink, or the cut that prevents it."""
         carried: dict[int, int] = {}
         cut = self._flow(list(supply), sink, demand, carried)
         return carried if cut is None else cut
@@ -144,7 +146,7 @@ class FlowNetwork:
     def _flow(
         self, supply: list[int], sink: int, demand: int, carried: dict[int, int] | None = None
     ) -> Cut | None:  # fmt: skip
-        """Send ``demand`` to the sink if the supplies and capacities allow, and put all back; else return the cut."""
+        """Send ``demand`` to the sink, then restore all capacities; return the cut if the demand cannot be met."""
         used: dict[int, int] = {}
         taken: dict[int, int] = {sink: supply[sink]}
         missing = demand - supply[sink]
@@ -166,11 +168,10 @@ class FlowNetwork:
         return None if side is None else Cut(side, demand - missing)
 
     def _layers(self, supply: list[int], sink: int, missing: int) -> dict[int, Iterator[int]] | set[int]:
-        """Return, of the nodes nearer to the sink than the nearest supply, the arcs one layer on; or, where there is
-        no supply left, all nodes that reach the sink.
+        """Return the arcs to the next layer, of every node nearer to the sink than the nearest supply.
 
-        The last layer is searched no further than until its supplies could be enough: behind a switch of a thousand
-        ports a few will do.
+        If no supply is left, return the nodes that reach the sink. The search of the last layer ends when its supplies
+        could be enough: behind a switch of a thousand ports a few are.
         """
         head, capacity, out = self.head, self.capacity, self.out
         level, front, depth, met = {sink: 0}, [sink], 0, 0
@@ -179,8 +180,8 @@ class FlowNetwork:
             depth += 1
             behind = []
             for node in front:
-                ways = list[int]()
-                ahead[node] = iter(ways)
+                arcs = list[int]()
+                ahead[node] = iter(arcs)
                 for arc in out[node]:
                     free = capacity[arc ^ 1]
                     if not free:
@@ -188,10 +189,10 @@ class FlowNetwork:
                     other = head[arc]
                     if other in level:
                         if level[other] == depth:
-                            ways.append(arc)
+                            arcs.append(arc)
                         continue
                     level[other] = depth
-                    ways.append(arc)
+                    arcs.append(arc)
                     behind.append(other)
                     if supply[other]:
                         met += min(supply[other], free)
@@ -204,9 +205,9 @@ class FlowNetwork:
         self, supply: list[int], sink: int, missing: int, ahead: dict[int, Iterator[int]],
         used: dict[int, int], taken: dict[int, int],
     ) -> int:  # fmt: skip
-        """Send along shortest paths until none is left; return what is still missing.
+        """Send along shortest paths until none is left; return the missing amount.
 
-        Paths are searched depth first from the sink, each node's arcs once.
+        Paths are searched depth first from the sink. Each arc of a node is tried once.
         """
         head, capacity = self.head, self.capacity
         path: list[int] = []  # arcs from the sink outwards: the flow runs against them

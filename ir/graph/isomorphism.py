@@ -124,8 +124,8 @@ def automorphisms(topology: Topology, effort: int = EFFORT) -> list[Array]:
 def orbits(topology: Topology, effort: int = EFFORT) -> tuple[Array, Array]:
     """Return the orbit of every node and of every link under :func:`automorphisms`, numbered from 0 as they appear.
 
-    Parallel links of one kind are in one orbit. Nodes (links) of one orbit are alike; those of several orbits may still
-    be alike where the search ended early.
+    Parallel links of one kind are in one orbit. Nodes (links) of one orbit are equivalent. Those of several orbits may
+    be equivalent too if the search ended early.
     """
     maps = automorphisms(topology, effort)
     nodes = components(np.arange(topology.num_nodes), maps)
@@ -138,7 +138,7 @@ def orbits(topology: Topology, effort: int = EFFORT) -> tuple[Array, Array]:
 
 
 def _translations(topology: Topology) -> list[Array]:
-    """Return left multiplications that generate the topology's group, where it has one."""
+    """Return left multiplications that generate the topology's group; none if it has no group."""
     group, found = topology.symmetry, list[Array]()
     if group is None or group.order != topology.num_ranks or topology.num_switches:
         return []

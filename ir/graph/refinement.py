@@ -1,8 +1,9 @@
-"""Colour refinement of networks: nodes get one colour where nothing in their surroundings tells them apart (yet).
+"""Colour refinement of networks: nodes have equal colours as long as no difference of their neighbourhoods is known.
 
-Colours are 64-bit hashes of what isomorphism preserves, so colours of two networks compare directly: nodes of unlike
-colours are unlike for certain; nodes of one colour may still differ. Nodes that any exchange leaves in place (*twins*:
-the GPUs under one switch, all ranks of a complete graph) are found exactly and stand for one another.
+Colours are 64-bit hashes of properties that isomorphisms preserve, so colours of two networks can be compared. No
+isomorphism maps a node to one of another colour; nodes of equal colours may still differ. *Twins* are nodes that can be
+exchanged in any order (the GPUs under one switch, all ranks of a complete graph). They are found exactly, and one
+represents all.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from ..topology import Topology
 
 __all__ = ["Budget", "Graph", "individualize", "mix", "start_colours", "twins"]
 
-#: a round of refinement costs at least as much as looking at this many links
+#: a round of refinement costs at least as much as this number of links
 _ROUND = 2000
-#: ways of being linked (kind and number of parallel links) for which linked twins are looked for
+#: kinds and numbers of parallel links for which linked twins are searched
 _MOST_PATTERNS = 8
 
 _GOLDEN, _STRETCH, _SPREAD = (np.uint64(x) for x in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
@@ -29,7 +30,7 @@ _INWARD = np.uint64(0xD1B54A32D192ED03)
 
 
 def mix(words: Array) -> Array:
-    """Return 64-bit words that look random, each a function of its own word: the finalizer of splitmix64."""
+    """Return pseudorandom 64-bit words, each a function of its own word: the finalizer of splitmix64."""
     words = words + _GOLDEN
     words = (words ^ (words >> _SHIFTS[0])) * _STRETCH
     words = (words ^ (words >> _SHIFTS[1])) * _SPREAD
@@ -38,7 +39,7 @@ def mix(words: Array) -> Array:
 
 
 def individualize(colours: Array, node: int, number: int = 0) -> Array:
-    """Return the colours with one node's replaced by one that nobody else has; nodes of one colour need a number."""
+    """Return the colours with a new one for a node; nodes of one colour need different numbers."""
     result = colours.copy()
     result[node : node + 1] = mix((colours[node : node + 1] ^ _INWARD) + np.uint64(number))
     return result
@@ -46,19 +47,19 @@ def individualize(colours: Array, node: int, number: int = 0) -> Array:
 
 @attrs.define
 class Budget:
-    """How much a search may still do, in links looked at; ``spent`` once that is less than nothing."""
+    """The remaining effort of a search, as a number of links; ``spent`` if it is negative."""
 
     left: int
 
     @property
     def spent(self) -> bool:
-        """Whether more links were looked at than the budget allows."""
+        """Return whether the search has examined more links than the budget allows."""
         return self.left < 0
 
 
 @attrs.frozen(eq=False)
 class Graph:
-    """Links as sorted rows: what refinement reads, for ``size`` nodes and links of ``kinds`` kinds.
+    """Links as sorted rows for refinement, of ``size`` nodes and ``kinds`` kinds of links.
 
     ``out_ends`` holds kind * size + head for all links by tail, ``in_ends`` kind * size + tail by head; the rows of the
     nodes ``out_nodes`` (those that have any) begin at ``out_start``.
@@ -92,7 +93,7 @@ class Graph:
     def refine(
         self, colours: Array, budget: Budget, trace: Sequence[int] | None = None
     ) -> tuple[Array, list[int]] | None:
-        """Return stable colours, finer than those given, and a checksum of every round on the way.
+        """Return stable colours, finer than those given, and a checksum of every round.
 
         With the ``trace`` of another graph, refine as many rounds and return None as soon as they differ.
         """
@@ -126,7 +127,7 @@ def _rows(ends: Array, words: Array) -> tuple[Array, Array, Array]:
 
 
 def start_colours(topology: Topology) -> Array:
-    """Return the colours that nodes begin with: ranks and switches."""
+    """Return the first colours of the nodes: one for ranks, one for switches."""
     return mix((np.arange(topology.num_nodes) >= topology.num_ranks).astype(np.uint64))
 
 
@@ -134,10 +135,10 @@ def start_colours(topology: Topology) -> Array:
 
 
 def twins(graph: Graph, colours: Array) -> list[Array]:
-    """Return the classes of at least two nodes that may be exchanged at will, ascending, in the order of their least.
+    """Return the classes of at least two twins, ascending, in the order of their least nodes.
 
-    Exchanging any two nodes of a class and leaving all others in place maps links to links and colours to colours.
-    Classes of nodes that are linked to each other are found where all those links are of one kind.
+    Exchanging any two nodes of a class, and no others, maps links to links and colours to colours. Classes of nodes
+    with links to each other are found if all these links have one kind.
     """
     rows = [_neighbours(graph, *ends) for ends in ((graph.src, graph.dst), (graph.dst, graph.src))]
     words = mix(np.arange((graph.size + 1) * graph.kinds, dtype=np.uint64)).reshape(-1, graph.kinds)
@@ -151,7 +152,7 @@ def twins(graph: Graph, colours: Array) -> list[Array]:
         for group in np.split(nodes, np.flatnonzero(np.diff(keys[nodes])) + 1):
             if (
                 len(group) > 1
-                and _alike(graph, rows, group, kind, times)
+                and _have_equal_neighbours(graph, rows, group, kind, times)
                 and (colours[group] == colours[group[0]]).all()
             ):
                 found.append(group)
@@ -173,7 +174,7 @@ def _sums(graph: Graph, words: Array, start: Array, ends: Array) -> Array:
 
 
 def _patterns(graph: Graph) -> list[tuple[int, int]]:
-    """Return the commonest (kind, number of parallel links) between linked nodes."""
+    """Return the most frequent (kind, number of parallel links) between linked nodes."""
     apart = graph.src != graph.dst
     pair = (graph.kind[apart] * graph.size + graph.src[apart]) * graph.size + graph.dst[apart]
     pairs, times = np.unique(pair, return_counts=True)
@@ -182,8 +183,8 @@ def _patterns(graph: Graph) -> list[tuple[int, int]]:
     return [(int(kind), int(number)) for kind, number in seen[best]]
 
 
-def _alike(graph: Graph, rows: list[tuple[Array, Array]], group: Array, kind: int, times: int) -> bool:
-    """Whether all nodes of a group have the same neighbours, each counted as its own neighbour ``times`` times."""
+def _have_equal_neighbours(graph: Graph, rows: list[tuple[Array, Array]], group: Array, kind: int, times: int) -> bool:
+    """Return whether all nodes of a group have equal neighbours; each counts ``times`` times as its own neighbour."""
     own = np.repeat((group * graph.kinds + kind)[:, None], times, axis=1)
     for start, words in rows:
         degrees = start[group + 1] - start[group]

@@ -1,7 +1,7 @@
-"""Two binary trees on the same ranks in which inner nodes of one are leaves of the other (Sanders et al., 2009).
+"""Two binary trees on the same ranks: inner nodes of one are leaves of the other (Sanders et al., 2009).
 
-Each carries half of the data, so that no rank idles as a leaf: the double binary tree of NCCL. A tree is its array of
-parents, -1 at the root.
+Each tree carries half of the data, so all ranks send: the double binary tree of NCCL. A tree is its array of parents,
+-1 at the root.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ __all__ = ["centre", "depths", "rooted", "two_trees"]
 def two_trees(num_ranks: int) -> tuple[Array, Array]:
     """Return the parents in the two trees on ranks 0 .. num_ranks-1.
 
-    In the first, rank r of lowest bit b has the one of r + b and r - b as its parent whose bit 2b is set, where there
-    is such a rank, else r - b; so odd ranks are leaves, and 0 is the root with one child. The second is its mirror
-    image where the number of ranks is even, else the first with every part moved to the rank before. A rank has at
-    most two children in both trees together, and but for the last of an odd number in one of them only.
+    In the first tree the parent of rank r with lowest bit b is r + b or r - b: the one whose bit 2b is set, or r - b if
+    that rank does not exist. So odd ranks are leaves, and 0 is the root with one child. The second tree is the mirror
+    image of the first if the number of ranks is even; otherwise every rank r has the place of rank r + 1. A rank has at
+    most two children in both trees together. Only the last of an odd number of ranks can have children in both.
 
     >>> two_trees(4)[0].tolist(), two_trees(4)[1].tolist()
     ([-1, 2, 0, 2], [1, 3, 1, -1])
@@ -29,9 +29,9 @@ def two_trees(num_ranks: int) -> tuple[Array, Array]:
     above = (ranks ^ low) | (low << 1)
     first = np.where(above < num_ranks, above, ranks ^ low)
     first[:1] = -1
-    turned = ranks[::-1] if num_ranks % 2 == 0 else np.roll(ranks, -1)
-    place = np.argsort(turned)  # who plays the part of each rank of the first tree
-    second = np.where(first[turned] >= 0, place[first[turned]], -1)
+    original = ranks[::-1] if num_ranks % 2 == 0 else np.roll(ranks, -1)  # the rank of the first tree at each place
+    place = np.argsort(original)
+    second = np.where(first[original] >= 0, place[first[original]], -1)
     return first, second
 
 
@@ -57,7 +57,7 @@ def rooted(parent: Array, root: int) -> Array:
 
 
 def centre(parent: Array) -> int:
-    """Return a rank from which the farthest other is as near as possible: the middle of a longest path."""
+    """Return a rank with the least distance to the farthest other rank: the middle of a longest path."""
     one_end = int(depths(parent).argmax())
     parent = rooted(parent, one_end)
     length = depths(parent)

@@ -1,7 +1,7 @@
 """The textual IR: one readable, line-oriented form for every level, printed and parsed.
 
-The first line is ``collc-ir 1``; blocks follow, each after what it needs: a topology, a collective, then the
-schedule, forest or program. The last block is what the text means. Tables of integers name their columns and
+The first line is ``collc-ir 1``. Blocks follow, each after the blocks it needs: a topology, a collective, then the
+schedule, forest or program. The last block is the level of the text. Tables of integers name their columns and
 their number of rows; enumerations are words, rationals ``p/q``, strings quoted. Outside of tables and
 programs, lines that begin with ``#`` are comments.
 

@@ -1,4 +1,4 @@
-"""Tables -> columns, and columns that turned out unsound -> the line to blame."""
+"""Tables -> columns, and flaws of columns -> the lines with the mistakes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["blame", "columns", "lists", "rows"]
 
 
 def columns(text: Text, table: Table, words: Mapping[str, Sequence[str]] = {}) -> dict[str, Array]:
-    """Return the columns of a table of integers; a column in ``words`` is written in those words."""
+    """Return the columns of a table of integers; the values of a column in ``words`` are those words."""
     pieces: dict[str, list[Array]] = {name: [] for name in table.columns}
     found = 0
     for tokens in slabs(text, table.begin, table.end):
@@ -87,7 +87,7 @@ _NOT_BLANK = re.compile(r"^[ \t]*[^ \t\r\n].*", re.MULTILINE)
 
 
 def blame(text: Text, flaw: Flaw, tables: Mapping[str, Table], block: int) -> Diagnostic:
-    """Return the diagnostic of a flaw: at its row where a table has that, else at its block (an offset)."""
+    """Return the diagnostic of a flaw: at its row if that is in a table, otherwise at its block (an offset)."""
     table, start, end = tables.get(flaw.table), block, text.line_end(block)
     if table is not None and flaw.row >= 0:
         line = _INSTRUCTION if flaw.table == "instructions" else _NOT_BLANK

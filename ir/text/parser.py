@@ -1,6 +1,8 @@
-"""Text -> IR. What it returns is well formed; whether it is a correct schedule is for the verifier to say."""
+"""Text -> IR. The IR is well formed; the verifier decides whether it is a correct schedule."""
 
 from __future__ import annotations
+
+from fractions import Fraction
 
 import attrs
 import numpy as np
@@ -27,24 +29,24 @@ _BLOCKS = ("topology", "collective", "schedule", "symmetric-schedule", "forest",
 
 
 def parse_ir(text: str, path: str = "<ir>") -> Level:
-    """Return the IR level that a text holds: what its last block says.
+    """Return the IR level of a text, which is the level of its last block.
 
-    Raises :class:`CollcError` C0801 to C0807 with a span in ``path`` for every text that is not the form that
-    ``print_ir`` writes, and for numbers that no well-formed IR has. Takes memory in proportion to the text.
+    Raises :class:`CollcError` C0801 to C0807 with a span in ``path`` for every text that does not have the form of
+    ``print_ir``, and for numbers that no well-formed IR has. Takes memory in proportion to the text.
     """
     return _Parser(Reader(Text(Source(path, text)))).parse()
 
 
 @attrs.define
 class _Parser:
-    """The blocks read so far."""
+    """The parser, with the blocks read so far."""
 
     reader: Reader
     topology: Topology | None = None
     collective: Collective | None = None
-    tables: dict[str, Table] = attrs.field(factory=dict)  # where tables are, for messages
-    block: int = 0  # where the block that is being read begins
-    ends: dict[str, Array] = attrs.field(factory=dict)  # the ranks that transfers go from and to, if written
+    tables: dict[str, Table] = attrs.field(factory=dict)  # for the places in messages
+    block: int = 0  # the offset of the current block
+    ends: dict[str, Array] = attrs.field(factory=dict)  # columns `from` and `to` of transfers, if the text has them
 
     def parse(self) -> Level:
         _header(self.reader)
@@ -80,15 +82,26 @@ class _Parser:
         ranks = reader.integer("ranks", MAX_NODES)
         switches = reader.integer("switches", MAX_NODES) if reader.at("switches") else 0
         unit = reader.choice("unit", "link", "B/s")
+        gamma, epsilon = (self._seconds(name) for name in ("gamma", "epsilon"))
         symmetry = self._symmetry() if reader.at("symmetry") else None
         names = self._names() if reader.at("names") else None
         classes = tuple(self._classes())
         links = columns(reader.text, self._table("links"))
         reader.close()
         self.topology = Topology(
-            name, ranks, links["src"], links["dst"], switches, links["class"], classes, unit, names, symmetry
-        )
+            name, ranks, links["src"], links["dst"], switches, links["class"], classes, unit, names, symmetry,
+            gamma=gamma, epsilon=epsilon,
+        )  # fmt: skip
         return self.topology
+
+    def _seconds(self, name: str) -> Fraction:
+        """Return the number of a line that may be absent."""
+        if not self.reader.at(name):
+            return Fraction(0)
+        line = self.reader.value(name)
+        found = line.rational()
+        line.done()
+        return found
 
     def _symmetry(self) -> Group:
         line = self.reader.value("symmetry")
@@ -96,7 +109,7 @@ class _Parser:
         try:
             group = parse_group(text)
         except ValueError as problem:
-            raise line.fail("C0805", f"the symmetry is no group: {problem}") from None
+            raise line.fail("C0805", f"the symmetry is not a group: {problem}") from None
         if group.order > MAX_NODES:
             raise line.fail("C0805", f"a symmetry has at most {MAX_NODES} elements")
         return group
@@ -172,10 +185,10 @@ class _Parser:
         )  # fmt: skip
 
     def _trees(self, both: bool) -> Table:
-        """Return the table of trees; where they point both ways it says which way each does."""
+        """Return the table of trees; with ``both`` it has a column for the direction of each tree."""
         table = self._table("trees", ("direction",) if both else ())
         if both and "direction" not in table.columns:
-            message = "the trees point both ways: expected a column `direction` after `root weight`"
+            message = "the trees have both directions: expected a column `direction` after `root weight`"
             raise self.reader.text.fail("C0802", message, table.place, table.place + len(str(table.rows)))
         return table
 
@@ -201,7 +214,7 @@ class _Parser:
 
 
 def _wrong_ends(schedule: Schedule, ends: dict[str, Array]) -> list[Flaw]:
-    """Return the first transfer whose route does not join the ranks that are written beside it."""
+    """Return a flaw for the first transfer whose route does not join the ranks in its columns `from` and `to`."""
     for name, real in zip(ENDS, (schedule.src, schedule.dst), strict=True):
         wrong = np.flatnonzero(ends.get(name, real) != real)
         if len(wrong):
@@ -218,8 +231,8 @@ def _header(reader: Reader) -> None:
     if first != HEADER:
         form, _, version = HEADER.partition(" ")
         if first.startswith(form + " "):
-            message = f"this textual IR has version {shown(first[len(form) + 1 :])}, needed is {version}"
+            message = f"found version {shown(first[len(form) + 1 :])} of the textual IR, needed version {version}"
         else:
-            message = f"this is no textual IR: expected `{HEADER}` as the first line, found {shown(first)}"
+            message = f"this is not textual IR: expected `{HEADER}` as the first line, found {shown(first)}"
         raise text.fail("C0801", message, 0, min(end, 80))
     reader.pos = end + 1

@@ -24,7 +24,7 @@ __all__ = ["print_ir"]
 def print_ir(level: Topology | Collective | Schedule | SymmetricSchedule | Forest | Program) -> str:
     """Return the textual form of an IR level; :func:`parse_ir` reads it back to an equal value.
 
-    A schedule or forest brings its topology and collective with it, a program its collective.
+    The text of a schedule or forest includes its topology and collective, that of a program its collective.
     """
     blocks: list[Iterable[str]] = []
     if isinstance(level, (Schedule, SymmetricSchedule, Forest)):
@@ -41,6 +41,10 @@ def _topology(topology: Topology) -> Iterator[str]:
     if topology.num_switches:
         yield f"  switches {topology.num_switches}"
     yield f"  unit {topology.unit if topology.unit == 'B/s' else word_or_quoted(topology.unit)}"
+    if topology.gamma:
+        yield f"  gamma {Fraction(topology.gamma)}"
+    if topology.epsilon:
+        yield f"  epsilon {Fraction(topology.epsilon)}"
     if topology.symmetry is not None:
         yield f"  symmetry {quoted(topology.symmetry.expression)}"
     if topology.names != tuple(map(str, range(topology.num_nodes))):
@@ -74,7 +78,7 @@ def _schedule(schedule: Schedule, block: str = "schedule") -> Iterator[str]:
     columns = [(schedule.action, ACTIONS) if c == "action" else getattr(schedule, c) for c in schedule.COLUMNS]
     try:
         yield from _integers("transfers", (*columns, schedule.src, schedule.dst), ENDS)
-    except IndexError:  # an unsound schedule: its routes lead nowhere
+    except IndexError:  # an unsound schedule: some routes have no links
         yield from _integers("transfers", columns)
     yield "}"
 
@@ -123,7 +127,7 @@ def _integers(
 
 
 def _named(column: Array, words: Sequence[str]) -> list[str]:
-    """Return a column as words; a value that has none (there is none in a sound IR) stays a number."""
+    """Return a column as words; a value without a word (a sound IR has none) stays a number."""
     known = dict(enumerate(words))
     return [known.get(value) or str(value) for value in column.tolist()]
 
@@ -159,7 +163,7 @@ def _instructions(program: Program) -> list[str]:
     buffers = [_named(column, BUFFERS) for column in (program.src_buffer, program.dst_buffer)]
     columns = [
         program.step.tolist(), program.opcode.tolist(), buffers[0], program.src_offset.tolist(), buffers[1],
-        program.dst_offset.tolist(), program.count.tolist(), _waits(program),
+        program.dst_offset.tolist(), program.count.tolist(), _dependencies(program),
     ]  # fmt: skip
     return [
         shape[opcode].format(step, src, src_offset, dst, dst_offset, count, wait)
@@ -168,7 +172,7 @@ def _instructions(program: Program) -> list[str]:
 
 
 def _shape(opcode: int) -> str:
-    """Return the format of an opcode's line: only the locations that it uses are written."""
+    """Return the format of an opcode's line, with the locations that the opcode uses."""
     kind = Opcode(opcode)
     src = " {1} {2}" if kind.reads_src else ""
     dst = " -> {3} {4}" if kind.writes_dst else ""
@@ -176,8 +180,8 @@ def _shape(opcode: int) -> str:
     return f"      {{0}}: {OPCODES[opcode]}{src}{dst}{count}{{6}}"
 
 
-def _waits(program: Program) -> list[str]:
-    """Return `` after BLOCK.STEP ..`` for every instruction that waits, empty text for the others."""
+def _dependencies(program: Program) -> list[str]:
+    """Return `` after BLOCK.STEP ..`` for every instruction with dependencies, an empty text for the others."""
     result = [""] * program.num_instructions
     block, step, start = program.block_id[program.block], program.step, program.dep_start.astype(np.int64)
     deps = program.deps
@@ -187,7 +191,7 @@ def _waits(program: Program) -> list[str]:
     return result
 
 
-# Any: the printer of a class takes that class
+# Any: each printer takes its own class
 _BLOCKS: dict[type, Callable[[Any], Iterator[str]]] = {
     Topology: _topology,
     Collective: _collective,

@@ -1,8 +1,8 @@
-"""The body of a program: ranks of threadblocks of instructions, a megabyte at a time without a Python loop.
+"""Read the body of a program: ranks of threadblocks of instructions, a megabyte at a time without a Python loop.
 
-Every line is of one of four kinds: it opens a rank, opens a threadblock, is an instruction, or closes one of
-them. What may stand where follows from how many are open. Rows are collected in the order of the text;
-dependencies, which may point forward, become row numbers at the end.
+There are four kinds of lines: a line opens a rank, opens a threadblock, is an instruction, or closes a rank or
+threadblock. The number of open ones determines which kinds may follow. Rows are collected in the order of the text.
+Dependencies may point forward, so they become row numbers at the end.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .words import BUFFERS, OPCODES, PROGRAM_WORDS
 __all__ = ["read_program"]
 Pattern = tuple[tuple[int, ...], ...]
 
-# What a token is: the number of its word, or one of these.
+# The code of a token is the number of its word, or one of these.
 _NUMBER = len(PROGRAM_WORDS)
 _COLON, _DOT, _OPEN, _CLOSE, _UNKNOWN = range(_NUMBER + 1, _NUMBER + 6)
 _NAMES = (*(f"`{word}`" for word in PROGRAM_WORDS), "a number", "`:`", "`.`", "`{`", "`}`")
@@ -33,7 +33,7 @@ _WORD = {word: (number,) for number, word in enumerate(PROGRAM_WORDS)}
 _ANY_BUFFER = tuple(range(len(OPCODES), len(OPCODES) + len(BUFFERS)))
 _ANY_OPCODE = tuple(range(len(OPCODES)))
 
-# Kinds of lines; a line may stand where as many are open as its number, a closing one at any depth.
+# Kinds of lines. The number of a kind is the depth at which it may stand; a closing line may stand at any depth.
 _RANK, _BLOCK, _INSTRUCTION, _END = range(4)
 _NEEDED = ("`rank` or `}`", "`threadblock` or `}`", "an instruction or `}`", "the end of the text")
 
@@ -53,7 +53,7 @@ def _instruction_line(opcode: Opcode) -> Pattern:
 
 _INSTRUCTION_LINES = tuple(_instruction_line(opcode) for opcode in Opcode)
 _START_OF_INSTRUCTION: Pattern = ((_NUMBER,), (_COLON,), _ANY_OPCODE)
-_WAIT: Pattern = ((_NUMBER,), (_DOT,), (_NUMBER,))
+_DEPENDENCY: Pattern = ((_NUMBER,), (_DOT,), (_NUMBER,))
 
 
 def read_program(text: Text, body: Table, collective: Collective, chunks: int, name: str, scheduler: str) -> Program:
@@ -68,7 +68,7 @@ def read_program(text: Text, body: Table, collective: Collective, chunks: int, n
 
 @attrs.frozen(eq=False)
 class _Lines:
-    """Lines that are not blank: what every token is, where lines start and how many tokens they have."""
+    """Lines that are not blank: the code of every token, the first tokens of lines, and their numbers of tokens."""
 
     tokens: Tokens
     code: Array
@@ -93,7 +93,7 @@ class _Lines:
         return cls(tokens, code, value, tokens.lines[:-1][count > 0], count[count > 0])
 
     def kinds(self, depth: int) -> tuple[Array, int]:
-        """Return the kind of every line and the depth after them; raise C0802 at one out of place."""
+        """Return the kind of every line and the depth after them; raise C0802 at a line out of place."""
         begin = self.code[self.first]
         kind = np.select(
             [begin == _WORD["rank"], begin == _WORD["threadblock"], begin == _NUMBER, begin == _CLOSE],
@@ -110,7 +110,7 @@ class _Lines:
         return kind, int(after[-1]) if len(after) else depth
 
     def require(self, lines: Array, pattern: Pattern, more: bool = False) -> None:
-        """Require of lines that they follow a pattern, and end with it unless ``more`` may come."""
+        """Require that lines follow a pattern; with ``more`` they may have further tokens."""
         short = self.count[lines] < len(pattern)
         wrong = short | (self.count[lines] > len(pattern)) if not more else short
         for place, allowed in enumerate(pattern):
@@ -139,7 +139,7 @@ class _Lines:
         return taken
 
     def require_numbered(self, lines: Array, expected: Array, what: str) -> None:
-        """Require that the number of each of these lines is the one that its place gives it."""
+        """Require that the number of each of these lines is the expected one."""
         token = self.first[lines] + (0 if what == "step" else 1)
         wrong = self.value[token] != expected
         if wrong.any():
@@ -151,26 +151,26 @@ class _Lines:
 
 _COLUMNS = (
     "scratch", "first_block", "block_rank", "send_peer", "recv_peer", "channel", "block_start",
-    *INSTRUCTION_COLUMNS, "waits", "dep_row", "dep_block", "dep_step", "dep_place",
+    *INSTRUCTION_COLUMNS, "dep_count", "dep_row", "dep_block", "dep_step", "dep_place",
 )  # fmt: skip
 
 
 @attrs.define
 class _Body:
-    """What was read so far: columns in pieces, counts, and how many braces inside the program are open."""
+    """The columns read so far, in portions, with counts and the number of open braces inside the program."""
 
     text: Text
     depth: int = 0
     ranks: int = 0
     blocks: int = 0
     instructions: int = 0
-    rank_start: int = 0  # the first block of the rank that is being read
-    block_start: int = 0  # the first instruction of the block that is being read
-    pieces: dict[str, list[Array]] = attrs.field(factory=lambda: {name: [] for name in _COLUMNS})
+    rank_start: int = 0  # the first block of the current rank
+    block_start: int = 0  # the first instruction of the current block
+    portions: dict[str, list[Array]] = attrs.field(factory=lambda: {name: [] for name in _COLUMNS})
 
     def _add(self, **columns: Array) -> None:
         for name, column in columns.items():
-            self.pieces[name].append(as_column(column))
+            self.portions[name].append(as_column(column))
 
     def read(self, lines: _Lines) -> None:
         """Add some lines."""
@@ -194,7 +194,7 @@ class _Body:
         self._add(scratch=lines.take(ranks, 3), first_block=rank_start)
 
     def _read_blocks(self, lines: _Lines, blocks: Array, rank: Array, rank_start: Array, block_start: Array) -> None:
-        """Read threadblock lines; ``rank`` of them counts the ranks opened here, 0 is open before."""
+        """Read threadblock lines. ``rank`` is the rank of each: 0 was open before, others open in these lines."""
         lines.require(blocks, _BLOCK_LINE)
         first = np.append(self.rank_start, rank_start)[rank]
         lines.require_numbered(blocks, self.blocks + np.arange(len(blocks)) - first, "threadblock")
@@ -206,7 +206,7 @@ class _Body:
         )  # fmt: skip
 
     def _read_instructions(self, lines: _Lines, rows: Array, block: Array, block_start: Array) -> None:
-        """Read instruction lines; ``block`` of them counts the threadblocks opened here, 0 is open before."""
+        """Read instruction lines. ``block`` is the threadblock of each: 0 was open before, others open here."""
         lines.require(rows, _START_OF_INSTRUCTION, more=True)
         first = np.append(self.block_start, block_start)[block]
         lines.require_numbered(rows, self.instructions + np.arange(len(rows)) - first, "step")
@@ -219,42 +219,42 @@ class _Body:
             table[1:, some] = _operands(lines, rows[some], opcode)
             length[some] = len(_INSTRUCTION_LINES[opcode])
         self._add(**dict(zip(INSTRUCTION_COLUMNS, table, strict=True)))
-        self._read_waits(lines, rows, length)
+        self._read_dependencies(lines, rows, length)
 
-    def _read_waits(self, lines: _Lines, rows: Array, length: Array) -> None:
-        """Read what follows the ``length`` tokens of instructions: nothing, or ``after`` BLOCK.STEP .."""
+    def _read_dependencies(self, lines: _Lines, rows: Array, length: Array) -> None:
+        """Read what follows the ``length`` tokens of instructions: no tokens, or ``after`` BLOCK.STEP .."""
         rest = lines.count[rows] - length
         waiting = np.flatnonzero(rest > 0)
         word = lines.first[rows[waiting]] + length[waiting]
         number = np.zeros(len(rows), dtype=np.int64)
         number[waiting] = np.maximum(-(-(rest[waiting] - 1) // 3), 1)
-        # the first token of every pair; a pair that is cut short runs into the next line and is refused there
+        # the first token of every pair; an incomplete pair continues on the next line, where it is an error
         owner = owners(number)
         pair = (lines.first[rows] + length + 1)[owner] + 3 * nth(number)
         wrong = (lines.code[word] != _WORD["after"]) | ((rest[waiting] - 1) % 3 != 0)
         bad = np.zeros(len(rows), dtype=bool)
         bad[waiting] = wrong
-        for place, allowed in enumerate(_WAIT):
+        for place, allowed in enumerate(_DEPENDENCY):
             token = np.minimum(pair + place, len(lines.code) - 1)
             bad[owner[lines.code[token] != allowed[0]]] = True
         if bad.any():
             row = int(np.argmax(bad))
             start = int(lines.first[rows[row]] + length[row])
             end = int(lines.first[rows[row]] + lines.count[rows[row]])
-            raise lines.mismatch(start, end, (_WORD["after"], *_WAIT * int(number[row])))
+            raise lines.mismatch(start, end, (_WORD["after"], *_DEPENDENCY * int(number[row])))
         self._add(
-            waits=number, dep_row=self.instructions + owner, dep_block=lines.value[pair],
+            dep_count=number, dep_row=self.instructions + owner, dep_block=lines.value[pair],
             dep_step=lines.value[pair + 2], dep_place=lines.tokens.base + lines.tokens.start[pair],
         )  # fmt: skip
 
     # ---- the end
 
     def columns(self) -> dict[str, Array]:
-        """Return the columns of the program; raise C0802 at a dependency on what is not there."""
-        all_of = {name: _joined(pieces) for name, pieces in self.pieces.items()}
+        """Return the columns of the program; raise C0802 at a dependency on an instruction that does not exist."""
+        all_of = {name: _joined(portions) for name, portions in self.portions.items()}
         block_start = np.append(all_of.pop("block_start"), self.instructions)
         first_block = np.append(all_of.pop("first_block"), self.blocks)
-        waits = all_of.pop("waits")
+        dep_count = all_of.pop("dep_count")
         deps = {name: all_of.pop(f"dep_{name}") for name in ("row", "block", "step", "place")}
         block = np.searchsorted(block_start, deps["row"], side="right") - 1
         rank = all_of["block_rank"][block]
@@ -265,10 +265,10 @@ class _Body:
             missing = int(np.argmin(there))
             place = int(deps["place"][missing])
             name = f"{deps['block'][missing]}.{deps['step'][missing]}"
-            message = f"expected an instruction of rank {rank[missing]}, found {name}, which is not there"
+            message = f"expected an instruction of rank {rank[missing]}, found {name}, which does not exist"
             raise self.text.fail("C0802", message, place, place + len(name))
         rows = block_start[target] + deps["step"]
-        dep_start = starts(waits)
+        dep_start = starts(dep_count)
         return {**all_of, "block_start": block_start, "dep_start": dep_start, "deps": rows}
 
 
@@ -289,5 +289,5 @@ def _operands(lines: _Lines, rows: Array, opcode: Opcode) -> Array:
     return result
 
 
-def _joined(pieces: Sequence[Array]) -> Array:
-    return np.concatenate([np.zeros(0, dtype=np.int64), *pieces]).astype(np.int64)
+def _joined(portions: Sequence[Array]) -> Array:
+    return np.concatenate([np.zeros(0, dtype=np.int64), *portions]).astype(np.int64)

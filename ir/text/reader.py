@@ -1,4 +1,4 @@
-"""The lines around the tables: a cursor over a textual IR that says what it found and what was needed."""
+"""A cursor over the lines of a textual IR around its tables. Its errors name what it found and what it needed."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ _PLAIN = {'"': '"', "\\": "\\", "n": "\n", "t": "\t", "r": "\r"}
 
 @attrs.frozen
 class Table:
-    """The header of a table and where its rows are: the lines of ``text[begin:end]`` that are not blank."""
+    """The header of a table and the place of its rows: the lines of ``text[begin:end]`` that are not blank."""
 
     name: str
     columns: tuple[str, ...]
-    rows: int  # as the header says, at ``place``
+    rows: int  # the number in the header, at ``place``
     place: int
     begin: int
     end: int
 
     def check_rows(self, text: Text, found: int) -> None:
-        """Raise C0804 unless as many rows were found as the header says."""
+        """Raise C0804 unless the table has the number of rows in its header."""
         if found != self.rows:
             message = f"table `{self.name}` has {self.rows} rows by its header, found {found}"
             raise text.fail("C0804", message, self.place, self.place + len(str(self.rows)))
@@ -69,11 +69,11 @@ class Line:
         self.found, self.place, self.pos = match[self.kind], match.start(self.kind), match.end()
 
     def fail(self, code: str, message: str, hint: str | None = None) -> CollcError:
-        """Return the error for the current token, ready to raise."""
+        """Return the error for the current token."""
         return self.text.fail(code, message, self.place, self.place + len(self.found), hint=hint)
 
     def expected(self, what: str, hint: str | None = None) -> CollcError:
-        """Return the error C0802 for a token that is not ``what``, ready to raise."""
+        """Return the error C0802 for a token that is not ``what``."""
         return self.fail("C0802", f"expected {what}, found {shown(self.found)}", hint)
 
     def word(self, *words: str) -> str:
@@ -109,7 +109,7 @@ class Line:
         return Fraction(int(upper), int(lower or 1))
 
     def string(self, bare: bool = False) -> str:
-        """Read a quoted string, or a plain word where ``bare`` allows one."""
+        """Read a quoted string, or with ``bare`` a plain word too."""
         if bare and self.kind == "word":
             return self._take()
         if self.kind == "other" and self.found.startswith('"'):
@@ -153,7 +153,7 @@ class Reader:
     pos: int = 0
 
     def line(self, needed: str) -> Line:
-        """Return the next line that is neither blank nor a comment; ``needed`` says what it should hold."""
+        """Return the next line that is neither blank nor a comment; ``needed`` describes it in the message."""
         line = self.peek()
         if line is None:
             end = len(self.text.text)
@@ -162,7 +162,7 @@ class Reader:
         return line
 
     def peek(self) -> Line | None:
-        """Return what :meth:`line` would, without moving on, or None at the end of the text."""
+        """Return the result of :meth:`line` without moving on, or None at the end of the text."""
         text = self.text.text
         while self.pos < len(text):
             end = self.text.line_end(self.pos)
@@ -216,7 +216,7 @@ class Reader:
         line.done()
 
     def table(self, name: str, extra: tuple[str, ...] = ()) -> Table:
-        """Read ``NAME COUNT: COLUMNS { .. }``, return where its rows are; ``extra`` may be missing."""
+        """Read ``NAME COUNT: COLUMNS { .. }``, and return the place of its rows; ``extra`` columns may be missing."""
         line = self.value(name)
         place, rows = line.place, line.integer()
         line.word(":")
@@ -233,7 +233,7 @@ class Reader:
         return table
 
     def _closing(self, begin: int, place: int) -> int:
-        """Return where the line begins that closes a table whose rows begin at ``begin``."""
+        """Return the offset of the line that closes a table whose rows begin at ``begin``."""
         if found := _CLOSING.search(self.text.text, begin):
             return found.start()
         raise self.text.fail("C0802", "this table is not closed by a line `}`", place, place + 1)

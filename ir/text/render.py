@@ -10,14 +10,14 @@ from ..arrays import Array
 
 __all__ = ["render"]
 
-_ROWS = 1 << 16  # rows written at once
+_ROWS = 1 << 16  # rows rendered at once
 _POWERS = 10 ** np.arange(1, 19, dtype=np.int64)
 
 
 def render(columns: Sequence[Array | tuple[Array, Sequence[str]]], indent: str) -> str:
-    """Return one line for each row; a column that comes with words is written in them.
+    """Return one line for each row. The values of a column with words become those words.
 
-    A value that is negative or has no word (there is none in a sound IR) is written as a number.
+    A value that is negative or has no word (a sound IR has none) is written as a number.
 
     >>> render([np.array([0, 10]), (np.array([1, 0]), ("copy", "reduce"))], "  ")
     '  0 reduce\\n  10 copy\\n'
@@ -50,7 +50,7 @@ def _slab(columns: Sequence[tuple[Array, Sequence[str]]], rows: slice, indent: s
     text[stop - 1] = ord("\n")
     end = stop - length + len(indent)
     for value, width, (_, words) in zip(values, widths, columns, strict=True):
-        end = end + width  # where this column's text ends in every row
+        end = end + width  # the end of this column's text in every row
         if words:
             _write_words(text, end - width, value, words)
         else:

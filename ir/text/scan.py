@@ -1,7 +1,7 @@
 """Tables of numbers and words, a megabyte at a time: text -> tokens -> columns, without a Python loop.
 
-A token is a run of digits, a run of letters and ``->``, or one mark. Every character is looked at, so nothing
-but the documented form is read.
+A token is a run of digits, a run of letters and ``->``, or one mark. The scanner looks at every character, so it
+accepts only the documented form.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Tokens:
             raise self.fail("C0803", token, f"{shown(self.string(token))} is too large: at most {MAX_INTEGER} fits")
 
     def words(self, which: Array, vocabulary: Sequence[str]) -> Array:
-        """Return which word of the vocabulary each of these tokens is (int64), -1 where it is none."""
+        """Return which word of the vocabulary each of these tokens is (int64), -1 if it is none."""
         start, length = self.start[which], self.stop[which] - self.start[which]
         result = np.full(len(which), -1, dtype=np.int64)
         for index, word in enumerate(vocabulary):
@@ -132,12 +132,12 @@ class Tokens:
     # ---- messages
 
     def string(self, token: int, count: int = 1) -> str:
-        """Return the spelling of ``count`` tokens that follow one another."""
+        """Return the text of ``count`` consecutive tokens."""
         start, stop = int(self.start[token]), int(self.stop[token + count - 1])
         return self.text.text[self.base + start : self.base + stop]
 
     def fail(self, code: str, token: int, message: str, count: int = 1, hint: str | None = None) -> CollcError:
-        """Return the error for ``count`` tokens, ready to raise."""
+        """Return the error for ``count`` tokens."""
         start, stop = int(self.start[token]), int(self.stop[token + count - 1])
         return self.text.fail(code, message, self.base + start, self.base + stop, hint=hint)
 
@@ -152,7 +152,7 @@ def _stray(text: Text, place: int) -> CollcError:
 
 
 def slabs(text: Text, begin: int, end: int) -> Iterator[Tokens]:
-    """Yield the tokens of ``text[begin:end]`` (whole lines) piece by piece, so that memory stays small."""
+    """Yield the tokens of ``text[begin:end]`` (whole lines) slab by slab, so memory stays small."""
     while begin < end:
         stop = min(begin + _SLAB, end)
         if stop < end:

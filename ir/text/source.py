@@ -1,4 +1,4 @@
-"""Where a mistake in a textual IR is, and the error it becomes."""
+"""Places of mistakes in a textual IR, and their errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Text", "shown"]
 
 @attrs.frozen
 class Text:
-    """A textual IR being read; places are offsets into it."""
+    """A textual IR. Places are offsets into it."""
 
     source: Source
 
@@ -38,17 +38,17 @@ class Text:
         notes: Iterable[str] = (),
         hint: str | None = None,
     ) -> CollcError:
-        """Return the error for what stands at ``text[start:end]``, ready to raise."""
+        """Return the error for ``text[start:end]``."""
         return error(code, message, span=self.span(start, end), notes=notes, hint=hint)
 
     def line_end(self, start: int) -> int:
-        """Return where the line of ``start`` ends, its newline left out."""
+        """Return the end of the line of ``start``, without its newline."""
         end = self.text.find("\n", start)
         return len(self.text) if end < 0 else end
 
 
 def shown(found: str) -> str:
-    """Return what was found as a message shows it: short, on one line, nothing hidden.
+    """Return a text in the form that messages show: short, on one line, without hidden characters.
 
     >>> shown("a" * 100), shown("")
     ('`aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...`', 'the end of the line')

@@ -12,12 +12,12 @@ __all__ = [
     "MAX_RATIONAL_DIGITS", "OPCODES", "PROGRAM_WORDS", "TABLES", "quoted", "word_or_quoted",
 ]  # fmt: skip
 
-#: The first line of every text; the number grows when the form changes.
+#: The first line of every text. The number increases if the form changes.
 HEADER = "collc-ir 1"
 
-MAX_NODES = 1 << 20  # ranks and switches of one topology: some properties take memory for every node
-MAX_INTEGER = (1 << 63) - 1  # what a column holds
-MAX_LINE = 1 << 20  # characters of one line of a table
+MAX_NODES = 1 << 20  # ranks and switches of one topology; some properties take memory for every node
+MAX_INTEGER = (1 << 63) - 1  # the largest value of a column
+MAX_LINE = 1 << 20  # characters in a line of a table
 MAX_RATIONAL_DIGITS = 1000
 
 ACTIONS = tuple(a.name.lower() for a in Action)
@@ -25,10 +25,10 @@ DIRECTIONS = ("outward", "inward")  # of a tree: by Forest.inward
 BUFFERS = tuple(b.name.lower() for b in Buffer)
 OPCODES = tuple(o.name.lower().replace("_", "-") for o in Opcode)
 
-#: Every word inside a program's ranks; opcodes and buffers first, so that their numbers are their values.
+#: Every word inside the ranks of a program. Opcodes and buffers come first, so their numbers are their values.
 PROGRAM_WORDS = (*OPCODES, *BUFFERS, "rank", "threadblock", "channel", "none", "count", "after", "->")
 
-#: What stands after the columns of transfers for the reader's sake; it may be left out.
+#: Columns after those of transfers, which repeat the ends of routes for the reader. A text may leave them out.
 ENDS = ("from", "to")
 
 #: table -> its columns as the header names them
@@ -44,7 +44,7 @@ TABLES = {
 
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
-# What a terminal or an editor would not show as itself; a fixed list, so that every Python prints the same.
+# Characters that a terminal or an editor does not show. The list is fixed, so every Python prints the same bytes.
 _HIDDEN = re.compile(
     '["\\\\\x00-\x1f\x7f-\xa0\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f'
     "\ud800-\udfff\ufeff\ufff9-\uffff\U000e0000-\U000e0fff]"
@@ -62,5 +62,5 @@ def quoted(text: str) -> str:
 
 
 def word_or_quoted(text: str) -> str:
-    """Return ``text`` bare where it is a plain word, else quoted."""
+    """Return ``text`` bare if it is a plain word, otherwise quoted."""
     return text if _BARE.fullmatch(text) else quoted(text)

@@ -6,12 +6,22 @@ checks are those of design section 3.
 
 from __future__ import annotations
 
-from .forest import verify_forest
-from .program import adds_once, verify_program
+from typing import TYPE_CHECKING
+
+from ..later import imported_later
 from .report import Check, Report, joined
-from .schedule import verify_schedule
+
+if TYPE_CHECKING:
+    from .forest import verify_forest
+    from .program import adds_once, verify_program
+    from .schedule import verify_schedule
 
 __all__ = ["Check", "Report", "adds_once", "joined", "verify", "verify_forest", "verify_program", "verify_schedule"]
+
+# Most users of this package need only its reports.
+__getattr__ = imported_later(__name__, {
+    "adds_once": "program", "verify_forest": "forest", "verify_program": "program", "verify_schedule": "schedule",
+})  # fmt: skip
 
 
 def verify(level: object) -> Report:
@@ -19,6 +29,9 @@ def verify(level: object) -> Report:
     from ..program import Program
     from ..schedule import Forest, Schedule
     from ..symmetric import SymmetricSchedule
+    from .forest import verify_forest
+    from .program import verify_program
+    from .schedule import verify_schedule
 
     if isinstance(level, Program):
         return verify_program(level)

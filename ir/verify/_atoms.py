@@ -9,7 +9,7 @@ import numpy as np
 from ..arrays import Array, distinct
 from ..frozen import frozen
 from ..schedule import Action, Schedule
-from .report import Check
+from .report import Check, Row
 
 __all__ = ["Atoms", "Wrong", "row_text"]
 
@@ -17,11 +17,13 @@ _MOST_LISTED = 1 << 16  # parts for which looking ends up in a list is cheaper t
 
 
 class Wrong(Exception):
-    """A check failed; carries its name and detail."""
+    """A check failed; carries its name, its detail, and what explains it."""
 
-    def __init__(self, name: str, detail: str):
+    def __init__(
+        self, name: str, detail: str, notes: tuple[str, ...] = (), rows: tuple[Row, ...] = (), hint: str = ""
+    ):  # fmt: skip
         super().__init__(name, detail)
-        self.check = Check(name, False, detail)
+        self.check = Check(name, False, detail, notes, rows, hint)
 
 
 @frozen

@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from ..arrays import Array
-from ..collective import Collective
 from ..frozen import frozen
 from ..layout import Layout, locations
 from ..program import Buffer, Opcode, Program
 from ..ragged import nth, owners, starts
 from ..waves import Waves
+from ._values import shards_at
 
 __all__ = ["computes", "identities"]
 
@@ -74,7 +74,7 @@ class _Values:
 
 
 class _Memory:
-    """All buffers, and what has been sent; who contributes to it is left out unless ``contributors``."""
+    """All buffers, and the messages sent. Without ``contributors`` the contributing ranks are not tracked."""
 
     def __init__(self, program: Program, where: Layout, partner: Array, contributors: bool = True):
         collective = program.collective
@@ -116,10 +116,10 @@ class _Memory:
             self.sent[self.out[rows][each] + chunk] = value
         return True
 
-    def _fit(self, mine: _Values, other: _Values) -> bool:
+    def _fit(self, one: _Values, other: _Values) -> bool:
         """Return whether two values may be reduced: the same chunks, and no rank contributes to both."""
-        apart = self.often or not (mine.ranks & other.ranks).any()
-        return apart and np.array_equal(mine.identity, other.identity)
+        apart = self.often or not (one.ranks & other.ranks).any()
+        return apart and np.array_equal(one.identity, other.identity)
 
     def holds_promise(self, program: Program, where: Layout) -> bool:
         """Return whether every output holds all that the collective promises."""
@@ -139,17 +139,9 @@ class _Memory:
 def _places(program: Program, where: Layout, rank: int, output: bool) -> tuple[Array, Array]:
     """Return the addresses of a rank's input (or output), and the identity of what is there first (or last)."""
     collective, chunks = program.collective, program.chunks
-    shards = _shards(collective, rank, output)
+    shards = shards_at(collective, rank, output)
     slots = (collective.output_slots if output else collective.input_slots)(rank, shards)
     shards, slots = shards[slots >= 0], slots[slots >= 0].astype(np.int64)
     buffer = Buffer.OUTPUT if output else Buffer.INPUT
     at = int(where.base[rank, buffer]) + slots[:, None] * chunks + np.arange(chunks)
     return at.ravel(), (shards[:, None] * chunks + np.arange(chunks) + 1).ravel()
-
-
-def _shards(collective: Collective, rank: int, output: bool) -> Array:
-    """Return the shards that may lie in a rank's input (or output)."""
-    ranks = collective.num_ranks
-    if collective.kind != "alltoall":
-        return np.arange(ranks)
-    return np.arange(rank, ranks * ranks, ranks) if output else np.arange(ranks) + rank * ranks

@@ -111,8 +111,8 @@ class Order:
         start, stop = self.time[before].min(initial=0), self.time[after].max(initial=-1) + 1
         for y, strong, weak in self._follow(self.finished[start:stop].tolist(), bit):
             for j in pairs_of.get(y, ()):
-                mine = bit[int(before[j])]
-                result[j] = STRONG if strong & mine else WEAK if weak & mine else UNORDERED
+                bits = bit[int(before[j])]
+                result[j] = STRONG if strong & bits else WEAK if weak & bits else UNORDERED
         return result
 
     def _follow(self, window: list[int], bit: dict[int, int]) -> Iterator[tuple[int, int, int]]:
@@ -122,18 +122,18 @@ class Order:
         kept: dict[int, int] = {}  # the same for instructions that others depend on
         sent: dict[int, tuple[int, int]] = {}
         for i in window:
-            mine, b = bit.get(i, 0), block[i]
+            bits, b = bit.get(i, 0), block[i]
             strong = done.get(b, 0)
             for d in dependencies.get(i, ()):
                 strong |= kept.get(d, 0)
             received, weak = sent.pop(partner[i], (0, 0))
             strong |= received
             yield i, strong, weak
-            done[b] = strong | weak | mine
+            done[b] = strong | weak | bits
             if i in is_dependency:
                 kept[i] = done[b]
             if sends[i]:
-                sent[i] = (strong, weak | mine)
+                sent[i] = (strong, weak | bits)
 
     @cached_property
     def _lists(self) -> tuple[list[int], list[int], list[bool], dict[int, list[int]], set[int]]:
@@ -182,7 +182,7 @@ class Order:
 
 
 def _same_block(program: Program, row_of: Array, row: Array, instruction: Array) -> Array:
-    """Return ``row`` where it is of the block of ``instruction``, else the number of rows."""
+    """Return ``row`` if it is in the block of ``instruction``, else the number of rows."""
     if not len(row_of):
         return np.zeros(len(row), dtype=np.int64)
     good = (row >= 0) & (program.block[row_of[row]] == program.block[instruction])

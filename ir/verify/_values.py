@@ -15,7 +15,7 @@ from ..layout import Layout, locations
 from ..program import Buffer, Opcode, Program
 from ._structure import MOST, doing
 
-__all__ = ["Outcome", "evaluate", "identities", "postcondition"]
+__all__ = ["Outcome", "evaluate", "identities", "postcondition", "shards_at"]
 
 
 @frozen
@@ -78,7 +78,7 @@ def _spans(numbers: list[int]) -> str:
     return ", ".join(f"{s[0]}-{s[-1]}" if len(s) > 2 else ", ".join(map(str, s)) for s in spans)
 
 
-def _shards(collective: Collective, rank: int, output: bool) -> Array:
+def shards_at(collective: Collective, rank: int, output: bool) -> Array:
     """Return the shards that a rank's input (or output) may contain: of an alltoall, those from it (or to it)."""
     ranks = collective.num_ranks
     if collective.kind != "alltoall":
@@ -89,7 +89,7 @@ def _shards(collective: Collective, rank: int, output: bool) -> Array:
 def _initial(program: Program, where: Layout, symbols: Symbols) -> list[int]:
     memory = [0] * where.total
     for rank in range(program.num_ranks):
-        shards = _shards(program.collective, rank, output=False)
+        shards = shards_at(program.collective, rank, output=False)
         slots = program.collective.input_slots(rank, shards)
         base = int(where.base[rank, Buffer.INPUT])
         for shard, slot in zip(shards[slots >= 0].tolist(), slots[slots >= 0].tolist(), strict=True):
@@ -101,9 +101,9 @@ def _initial(program: Program, where: Layout, symbols: Symbols) -> list[int]:
 class _MistakeError(Exception):
     """Chunk ``chunk`` of an instruction cannot be computed from ``mine`` and ``other``."""
 
-    def __init__(self, chunk: int, mine: int, other: int):
+    def __init__(self, chunk: int, one: int, other: int):
         super().__init__()
-        self.chunk, self.mine, self.other = chunk, mine, other
+        self.chunk, self.one, self.other = chunk, one, other
 
 
 @frozen(eq=False)
@@ -176,10 +176,10 @@ def _read(memory: list[int], at: int, size: int) -> list[int]:
     return value
 
 
-def _combine(mine: list[int], other: list[int], mask: int, is_idempotent: bool) -> list[int]:
+def _combine(one: list[int], other: list[int], mask: int, is_idempotent: bool) -> list[int]:
     """Return the reduction of two values; if ``is_idempotent``, a rank may contribute to both."""
     result: list[int] = []
-    for a, b in zip(mine, other, strict=True):
+    for a, b in zip(one, other, strict=True):
         # equal identities and disjoint contributions: the common bits are exactly the identity
         if not a & b == a & mask == b & mask and not (is_idempotent and a & mask == b & mask):
             raise _MistakeError(len(result), a, b)
@@ -188,10 +188,10 @@ def _combine(mine: list[int], other: list[int], mask: int, is_idempotent: bool) 
 
 
 def _explain(program: Program, where: Layout, symbols: Symbols, instruction: int, mistake: _MistakeError) -> str:
-    who, a, b = doing(program, instruction), mistake.mine, mistake.other
+    actor, a, b = doing(program, instruction), mistake.one, mistake.other
     if a == 0:
-        return f"{who} reads {where.name(program, mistake.chunk)}, which no instruction has written"
-    what = f"{who}, chunk {mistake.chunk} of its {program.count[instruction]}, reduces"
+        return f"{actor} reads {where.name(program, mistake.chunk)}, which no instruction has written"
+    what = f"{actor}, chunk {mistake.chunk} of its {program.count[instruction]}, reduces"
     if (a ^ b) & symbols.mask:
         return f"{what} {symbols.name(a)} with {symbols.name(b)}, which is another chunk"
     twice = a & b
@@ -208,7 +208,7 @@ def postcondition(program: Program, where: Layout, memory: list[int], order: Arr
     everyone = (1 << collective.num_ranks) - 1
     problems: list[str] = []
     for rank in range(program.num_ranks):
-        shards = _shards(collective, rank, output=True)
+        shards = shards_at(collective, rank, output=True)
         slots = collective.output_slots(rank, shards)
         for shard, slot in zip(shards[slots >= 0].tolist(), slots[slots >= 0].tolist(), strict=True):
             source = collective.source(shard)

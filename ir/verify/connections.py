@@ -67,7 +67,7 @@ def excess(found: Carried, allowed: Carried) -> str:
     if row is None:
         return ""
     source, target = divmod(int(found.pair[row]), ranks)
-    shards = f"{found.amount[row]}/{found.chunks} of a shard, needed are {here[row]}/{allowed.chunks}"
+    shards = f"{found.amount[row]}/{found.chunks} of a shard, needed {here[row]}/{allowed.chunks}"
     return f"rank {source} sends rank {target} {shards}"
 
 

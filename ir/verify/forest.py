@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..progress import counting, progress
 from ..schedule import Forest
 from ..validate import structure
 from .report import Check, Report
@@ -32,7 +33,7 @@ def verify_forest(forest: Forest) -> Report:
     never share data, and differ only in time.
     """
     checks: list[Check] = []
-    for name, check in _CHECKS:
+    for name, check in counting(_CHECKS, "checks of trees"):
         detail = check(forest)
         checks.append(Check(name, not detail, detail))
         if detail:
@@ -40,9 +41,10 @@ def verify_forest(forest: Forest) -> Report:
     else:
         from .schedule import verify_schedule
 
-        checks += [
-            c for c in verify_schedule(forest.to_steps(min(forest.pieces, _EXECUTED))).checks if c.name != "structure"
-        ]
+        progress("steps of trees")
+        steps = forest.to_steps(min(forest.pieces, _EXECUTED))
+        progress("structure of steps")
+        checks += [check for check in verify_schedule(steps).checks if check.name != "structure"]
     return Report("forest", forest.collective.kind, forest.collective.num_ranks, tuple(checks))
 
 
@@ -107,8 +109,8 @@ def _weights(forest: Forest) -> str:
         for at, carried in _carried(forest, inward).items():
             if carried != forest.parts:
                 rank = root if at < 0 else at
-                whose, what = ("", "the vector") if rank is None else (f" of rank {names[rank]}", "its data")
-                return f"{trees}{whose} carry {carried}/{forest.parts} of {what}"
+                owner, what = ("", "the vector") if rank is None else (f" of rank {names[rank]}", "its data")
+                return f"{trees}{owner} carry {carried}/{forest.parts} of {what}"
     return _same_roots(forest) if kind == "allreduce" and forest.whole else ""
 
 

@@ -13,6 +13,7 @@ from ..editing import take, with_dependencies
 from ..layout import layout, sizes, total
 from ..machine import Execution, execute, partners, primitives, smallest_depth
 from ..program import Opcode, Program
+from ..progress import counting
 from ..waves import completes_in_waves, fingerprint, least_depth, waves
 from ._accesses import accesses, bounds, input_writes, overlaps
 from ._columns import computes
@@ -142,7 +143,7 @@ def _data(program: Program, modes: Sequence[bool], finished: Array, partner: Arr
     """Yield the checks of the data, each for in place and out of place together."""
     order = Order(program, finished, partner)
     found: dict[str, list[str]] = {name: [] for name in _DATA}
-    for inplace in modes:
+    for inplace in counting(modes, "checking data"):
         where = layout(program, inplace)
         outcome = evaluate(program, where, finished, partner)
         wrong = [outcome.problem] if outcome.problem else []

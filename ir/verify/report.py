@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import attrs
 
 from ..diagnostic import CollcError, Diagnostic
 from ..frozen import frozen
+from ..shown import clipped, counted, shown
 
-__all__ = ["Check", "Report", "joined"]
+__all__ = ["Check", "Report", "Row", "joined"]
+
+
+class Row(NamedTuple):
+    """A row of a schedule that explains why a check failed, and what happens in it; "" of the row that is wrong."""
+
+    number: int
+    what: str = ""
 
 
 @frozen
 class Check:
-    """One check. ``detail`` states what was checked, or what failed and where."""
+    """One check. ``detail`` states what was checked, or what failed and where; ``notes`` say more of a failure.
+
+    ``rows`` are the rows of a schedule that show a failure, the wrong one first; ``hint`` says how to mend it.
+    """
 
     name: str
     ok: bool
     detail: str = ""
+    notes: tuple[str, ...] = ()
+    rows: tuple[Row, ...] = ()
+    hint: str = ""
 
 
 @frozen
@@ -26,6 +41,11 @@ class Report:
     """The checks of one IR; ``kind`` is ``schedule``, ``forest``, ``program`` or a file format's name.
 
     ``warnings`` are about unusual but correct contents.
+
+    >>> checks = Check("structure", True), Check("links", False, "link 9 is missing")
+    >>> found = Report("schedule", "allgather", 4, checks)
+    >>> found, found.ok, [check.name for check in found.failed]
+    (Report(schedule of allgather, 4 ranks: WRONG, 1 failed of 2 checks), False, ['links'])
     """
 
     kind: str
@@ -33,6 +53,11 @@ class Report:
     ranks: int
     checks: tuple[Check, ...]
     warnings: tuple[Diagnostic, ...] = ()
+
+    def __repr__(self) -> str:
+        checks = counted(len(self.checks), "check")
+        verdict = f"ok, {checks}" if self.ok else f"WRONG, {len(self.failed)} failed of {checks}"
+        return shown(self, f"{self.kind} of {clipped(self.collective)}, {counted(self.ranks, 'rank')}: {verdict}")
 
     @property
     def ok(self) -> bool:
@@ -44,11 +69,20 @@ class Report:
         """The checks that did not pass, in order."""
         return tuple(check for check in self.checks if not check.ok)
 
+    def _repr_html_(self) -> str:
+        """Return the checks as a table, for notebooks."""
+        from ..html import html_table
+
+        rows = [("ok" if check.ok else "FAILED", check.name, check.detail) for check in self.checks]
+        return html_table(f"{self.kind} of {self.collective}, {self.ranks} ranks", ("", "check", "found"), rows)
+
     def require(self, code: str = "C0401", what: str = "") -> None:
         """Raise ``code`` with one diagnostic per failed check."""
         if not self.ok:
             what = what or f"this {self.kind} of {self.collective}"
-            raise CollcError([Diagnostic(code, f"{what} is wrong: {c.name}: {c.detail}") for c in self.failed])
+            raise CollcError(
+                [Diagnostic(code, f"{what} is wrong: {c.name}: {c.detail}", notes=c.notes) for c in self.failed]
+            )
 
 
 def joined(names: Sequence[str], reports: Sequence[Report]) -> Report:

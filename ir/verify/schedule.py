@@ -7,6 +7,8 @@ whose contributions the value combines, a bitset. Its shards are executed in blo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ..arrays import Array, distinct
@@ -14,10 +16,12 @@ from ..collective import Collective
 from ..progress import progress
 from ..ragged import first_of_group, ranges
 from ..schedule import Action, Schedule
+from ..shown import some
 from ..symmetric import SymmetricSchedule
 from ..validate import flaws
 from ._atoms import Atoms, Wrong, row_text
-from .report import Check, Report
+from ._evidence import Missing, arrivals, contribution, lacking_contributions, overwritten, reducer, supplier
+from .report import Check, Report, Row
 
 __all__ = ["verify_schedule"]
 
@@ -60,7 +64,8 @@ def _form(level: Schedule | SymmetricSchedule) -> list[Check]:
     schedule = level if isinstance(level, Schedule) else level.seed
     itself = np.flatnonzero(schedule.src == schedule.dst)
     if len(itself):
-        raise Wrong("links", f"{row_text(schedule, int(itself[0]))}: a rank has its own data")
+        row = int(itself[0])
+        raise Wrong("links", f"{row_text(schedule, row)}: a rank has its own data", rows=(Row(row),))
     return [
         Check("structure", True, f"{len(level)} transfers in {level.num_steps} steps{_executed(level)}"),
         Check("links", True, f"{len(distinct(schedule.route))} routes over links that exist"),
@@ -80,7 +85,9 @@ def _execute_copying(s: Schedule, atoms: Atoms, shards: int) -> list[Check]:
     """Execute the first ``shards`` shards of a collective that copies; all rows move one of them."""
     reducing = np.flatnonzero(s.action != Action.COPY)
     if len(reducing):
-        raise Wrong("single reduction", f"{row_text(s, int(reducing[0]))}, but {s.collective.kind} does not reduce")
+        row, kind = int(reducing[0]), s.collective.kind
+        notes, hint = ("`send` copies data, `reduce` adds them to the receiver's",), "write `send` in place of `reduce`"
+        raise Wrong("single reduction", f"{row_text(s, row)}, but {kind} does not reduce", notes, (Row(row),), hint)
     c = s.collective
     words = (atoms.count + 63) // 64
     has = np.zeros((words, c.num_ranks * shards), dtype=np.uint64)
@@ -96,7 +103,7 @@ def _execute_copying(s: Schedule, atoms: Atoms, shards: int) -> list[Check]:
         for w in range(words):
             absent = np.flatnonzero(moved[w] & ~has[w, origin])
             if len(absent):
-                raise Wrong("causality", f"{row_text(s, int(a) + int(absent[0]))}, but does not have all of it")
+                raise _not_there(s, has, moved, origin, int(a), int(absent[0]))
         for w in range(words):
             repeated += int(np.count_nonzero(moved[w] & has[w, target]))
             np.bitwise_or.at(has[w], target, moved[w])
@@ -106,6 +113,15 @@ def _execute_copying(s: Schedule, atoms: Atoms, shards: int) -> list[Check]:
         Check("single reduction", True, f"no reductions; {repeated} transfers repeat data that the receiver has"),
         Check("postcondition", True, f"every rank ends with the result of {c.kind}"),
     ]
+
+
+def _not_there(s: Schedule, has: Array, moved: Sequence[Array], origin: Array, first: int, at: int) -> Wrong:
+    """Return the failure of a transfer, number ``at`` of its step, whose sender does not have the data yet."""
+    row = first + at
+    some_there = any(moved[w][at] & has[w, origin[at]] for w in range(len(has)))
+    notes, rows, hint = arrivals(s, row)
+    lacks = f"{row_text(s, row)}, but does not have {'all of it' if some_there else 'it'}"
+    return Wrong("causality", lacks, notes, (Row(row), *rows), hint)
 
 
 def _holders(c: Collective) -> Array:
@@ -138,20 +154,30 @@ def _below(bits: Array) -> Array:
 def _everything_arrived(s: Schedule, atoms: Atoms, has: Array, shards: int) -> None:
     c = s.collective
     full = [_full(atoms, w) for w in range(len(has))]
-    together = max(1, _BLOCK_BYTES // (64 * shards))
+    together = max(1, _BLOCK_BYTES // (64 * shards * len(has)))
+    missing = Missing(s, shards)
     for first in range(0, c.num_ranks, together):
         ranks = np.arange(first, min(first + together, c.num_ranks))
-        wanted = c.wants(ranks[:, None], np.arange(shards)[None, :]).ravel()
-        for w in range(len(has)):
-            lacking = full[w] & ~has[w, first * shards : first * shards + len(wanted)]
-            bad = np.flatnonzero(wanted & (lacking != 0))
-            if len(bad):
-                rank, shard = divmod(int(bad[0]), shards)
-                atom = 64 * w + (int(lacking[bad[0]]) & -int(lacking[bad[0]])).bit_length() - 1
-                raise Wrong(
-                    "postcondition",
-                    f"rank {s.topology.names[first + rank]} never receives{atoms.name(s, atom)} shard {shard}",
-                )
+        required = c.wants(ranks[:, None], np.arange(shards)[None, :]).ravel()
+        lacking = [full[w] & ~has[w, first * shards : first * shards + len(required)] for w in range(len(has))]
+        bad = np.flatnonzero(required & np.logical_or.reduce([words != 0 for words in lacking]))
+        for rank in distinct(bad // shards).tolist():
+            missing_rows = bad[bad // shards == rank]
+            parts = [_first_part(s, atoms, [int(words[place]) for words in lacking]) for place in missing_rows.tolist()]
+            amount = int(np.count_nonzero(required[rank * shards : (rank + 1) * shards]))
+            missing.add(first + rank, (missing_rows % shards).tolist(), parts, amount)
+    if missing.count:
+        rank, _, shard = missing.ranks[0]
+        holders = np.flatnonzero(np.logical_and.reduce([has[w, shard::shards] == full[w] for w in range(len(has))]))
+        raise Wrong("postcondition", missing.detail, missing.notes, hint=supplier(s, rank, holders, shard))
+
+
+def _first_part(s: Schedule, atoms: Atoms, lacking: Sequence[int]) -> str:
+    """Return the first missing atom as text, from the words of all missing ones; "" if the whole shard is missing."""
+    word = next(w for w, bits in enumerate(lacking) if bits)
+    if sum(bits.bit_count() for bits in lacking) == atoms.count:
+        return ""
+    return atoms.name(s, 64 * word + (lacking[word] & -lacking[word]).bit_length() - 1)
 
 
 # ---- collectives that reduce
@@ -239,7 +265,8 @@ def _execute_step(s: Schedule, atoms: Atoms, rows: Array, flat: Array, first_sha
     twice = np.flatnonzero(_popcount(after) != parts)
     if len(twice) and not s.collective.idempotent:
         rows_in = np.flatnonzero(group == twice[0])
-        _report_twice(s, row[rows_in], before[twice[0]], sent[rows_in])
+        atom = int(target[start[twice[0]]]) % atoms.count
+        _report_twice(s, atoms, atom, row[rows_in], before[twice[0]], sent[rows_in])
     flat[target[start]] = after
     return not len(twice)
 
@@ -250,27 +277,33 @@ def _popcount(words: Array) -> Array:
 
 
 def _no_clash(s: Schedule, row: Array, start: Array, arrivals: Array, reducing: Array) -> None:
-    """Two writes of one step to the same data are fine only where both add."""
+    """Raise unless two writes of one step to the same data both add."""
     mixed = np.flatnonzero((arrivals > 1) & ~np.logical_and.reduceat(reducing, start))
     if len(mixed):
         a = int(start[mixed[0]])
+        rows = (Row(int(row[a])), Row(int(row[a + 1]), "the other transfer of this step"))
         raise Wrong(
             "single reduction",
             f"{row_text(s, int(row[a]))}; so does {row_text(s, int(row[a + 1]))}: which comes last?",
-        )
+            ("transfers of one step happen at the same time: only reductions may meet",), rows,
+            "move one of the two to another step",
+        )  # fmt: skip
 
 
-def _report_twice(s: Schedule, rows: Array, before: Array, sent: Array) -> None:
+def _report_twice(s: Schedule, atoms: Atoms, atom: int, rows: Array, before: Array, sent: Array) -> None:
     seen = before.copy()
     for i, value in zip(rows, sent, strict=True):
         again = seen & value
         if again.any():
             word = int(np.flatnonzero(again)[0])
             rank = 64 * word + (int(again[word]) & -int(again[word])).bit_length() - 1
+            notes, explaining = contribution(s, atoms, int(i), atom, rank)
             raise Wrong(
                 "single reduction",
                 f"{row_text(s, int(i))}, which has the contribution of rank {s.topology.names[rank]} already",
-            )
+                notes, (Row(int(i)), *explaining), "leave out one of the transfers that bring it, or write `send`, "
+                "which replaces the receiver's data",
+            )  # fmt: skip
         seen |= value
     raise AssertionError("counts differ but no contribution repeats")
 
@@ -278,14 +311,16 @@ def _report_twice(s: Schedule, rows: Array, before: Array, sent: Array) -> None:
 def _everything_combined(s: Schedule, atoms: Atoms, value: Array, shards: Array) -> None:
     c = s.collective
     count = _popcount(value)
-    wanted = c.wants(np.arange(c.num_ranks)[:, None], shards[None, :])
-    bad = np.argwhere(wanted[:, :, None] & (count != c.num_ranks))
+    required = c.wants(np.arange(c.num_ranks)[:, None], shards[None, :])
+    bad = np.argwhere(required[:, :, None] & (count != c.num_ranks))
     if len(bad):
         rank, shard, atom = (int(x) for x in bad[0])
-        has = value[rank, shard, atom]
-        lacking = next(r for r in range(c.num_ranks) if not int(has[r // 64]) >> (r % 64) & 1)
-        raise Wrong(
-            "postcondition",
-            f"rank {s.topology.names[rank]} ends with{atoms.name(s, atom)} shard {int(shards[shard])} "
-            f"without the contribution of rank {s.topology.names[lacking]}",
-        )
+        detail = lacking_contributions(s, value[rank, shard, atom], atoms.name(s, atom), rank, int(shards[shard]))
+        results, ranks = len(np.unique(bad[:, :2], axis=0)), np.unique(bad[:, 0]).tolist()
+        notes = []
+        if results > 1 and len(shards) == c.num_shards:
+            where = f"on rank{'s' * (len(ranks) > 1)} {some([s.topology.names[r] for r in ranks])}"
+            notes = [f"{results} of {int(required.sum())} results lack contributions, {where}"]
+        hint = reducer(s, value[:, shard, atom], rank, int(shards[shard]))
+        rows = overwritten(s, value[rank, shard, atom], rank, int(shards[shard]))
+        raise Wrong("postcondition", detail, tuple(notes), rows, hint)
