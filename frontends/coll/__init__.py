@@ -8,7 +8,7 @@ imports none of them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from .families import FAMILIES as _FAMILIES
@@ -44,16 +44,18 @@ def load(
     schedulers: Collection[str] | None = None,
     targets: Collection[str] | None = None,
     topologies: Mapping[str, Topology] | None = None,
+    options: Callable[[str], str | None] | None = None,
 ) -> Spec:
     """Return the specification in a file, or in ``text``; messages then call the text ``path``.
 
     ``params`` gives expressions for the file's parameters, by ``name`` or ``topology.name``. Included files are
     searched beside the including one, then in ``include_path``. Names in ``schedulers`` and ``targets`` are the only
-    valid ones (None: any). ``topologies`` are declared before the file begins. Raises CollcError with all mistakes.
+    valid ones (None: any). ``topologies`` are declared before the file begins. ``options`` returns the schedulers and
+    targets that have an option, for hints. Raises CollcError with all mistakes.
 
     >>> spec = load("pod.coll", text="collective grads = allreduce on torus(n, 3); param n = 2;")
     Traceback (most recent call last):
-    collc.ir.diagnostic.CollcError: pod.coll:1:39: error: `n` is used before its declaration at pod.coll:1:46 [C0130]
+    collc.ir.diagnostic.CollcError: pod.coll:1:39: error: `n` is used before its declaration [C0130]
     >>> spec = load("pod.coll", text="param n = 2; topology pod = torus(n, 3);", params={"n": "2 * 2"})
     >>> spec.topologies["pod"].num_ranks
     12
@@ -62,7 +64,7 @@ def load(
 
     elaborator = Elaborator(
         params=params, include_path=include_path, node_limit=node_limit, schedulers=schedulers, targets=targets,
-        topologies=topologies,
+        topologies=topologies, options=options,
     )  # fmt: skip
     return elaborator.load(path, text)
 

@@ -12,7 +12,7 @@ from collc.ir.frozen import frozen
 
 __all__ = [  # noqa: RUF022 (reading order)
     "Node", "Word",
-    "Expr", "Number", "Quantity", "String", "Name", "Index", "Call", "Unary", "Binary", "Range", "SetOf",
+    "Expr", "Number", "Quantity", "String", "Name", "Index", "Call", "Unary", "Binary", "Range", "SetOf", "Arrow",
     "Import", "Option", "Options", "Block",
     "Statement", "Define", "NodeFamily", "Nodes", "Link", "Loop", "For", "If", "At", "Transfer",
     "Declaration", "Include", "TopologyIs", "TopologyOf", "Collective", "Schedule", "Emit", "File",
@@ -112,9 +112,18 @@ class Range(Node):
 
 @frozen
 class SetOf(Node):
-    """``{X, Y, ..}``: items are integers or ranges."""
+    """``{X, Y, ..}``: items are integers, ranges, nodes or links of a topology."""
 
-    items: tuple[Expr, ...]
+    items: tuple[Expr | Arrow, ...]
+
+
+@frozen
+class Arrow(Node):
+    """``A -> B`` or ``A <-> B`` in a set: a link of a topology, or one of each direction."""
+
+    tail: Expr
+    head: Expr
+    duplex: bool
 
 
 @frozen

@@ -97,7 +97,8 @@ class Builder:
         text = token[1]
         if len(text) > _MAX_DIGITS:
             found = f"found a number of {len(text)} characters, needed at most {_MAX_DIGITS}"
-            self.problems.append(Diagnostic("C0115", found, span=self._at(token)))
+            hint = "use a larger unit, or `pow(10, 30)`"
+            self.problems.append(Diagnostic("C0115", found, span=self._at(token), hint=hint))
             return Fraction(0)
         return _number(text)
 
@@ -126,6 +127,9 @@ class Builder:
     def set(self, c: list[Child]) -> ast.SetOf:
         nodes = _nodes(c)
         return ast.SetOf(nodes, span=self._span(c), height=_height(nodes))
+
+    def arrow(self, c: list[Child]) -> ast.Arrow:
+        return ast.Arrow(c[0], c[2], c[1][1] == "<->", span=self._span(c), height=_height((c[0], c[2])))
 
     def paren(self, c: list[Child]) -> ast.Expr:
         inside: ast.Expr = c[1]

@@ -65,11 +65,12 @@ Write `{ channels: 4 }`.""",
 
     link gpu[0] -- gpu[1];
 
-Write `link gpu[0] <-> gpu[1];`.""",
-    "C0109": """a sign of another language
+Write `link gpu[0] <-> gpu[1];`. As an argument, links stand in a set: `without(torus(3, 3), {0 <-> 1})`.""",
+    "C0109": """a form of another language
 
 Comments begin with `#`, strings stand in double quotes, the remainder is `mod`, powers are `pow(a, b)`, conditions are
-joined with `and`, `or` and `not`, and `a..b` is a range.
+joined with `and`, `or` and `not`, `a..b` is a range, indices stand in one pair of brackets, arguments have no names,
+names have no types.
 
     let next = (r + 1) % n;
 
@@ -157,8 +158,8 @@ Rename one of them.""",
     topology pod = tours(3, 3);
 
 `collc topologies` lists the graph families, `collc topologies cayley` the groups. The operators are line, degree,
-power, product, transpose, bidirectional, subset and clustered; the functions of numbers ranks, min, max, abs, floor,
-ceil, pow, log2 and xor.""",
+power, product, transpose, bidirectional, subset, without, degraded, relabel and clustered; the functions of numbers
+ranks, min, max, abs, floor, ceil, pow, log2 and xor.""",
     "C0123": """an unknown unit
 
 Sizes have B KB MB GB TB and KiB MiB GiB TiB. Bandwidths have bps Kbps Mbps Gbps Tbps (bits) and B/s KB/s MB/s GB/s TB/s
@@ -185,7 +186,8 @@ Correct the name, or declare `param box = 2;`.""",
 
     collective grads = allreduce on pod { sise: 64 MiB };
 
-A collective has size, op, dtype and, where it has one, root. `with { .. }` has bandwidth and latency.""",
+A collective has size, op, dtype and, where it has one, root. `with { .. }` has bandwidth,
+latency, reduction and launch.""",
     "C0128": """an option given twice
 
     emit grads as msccl-xml { channels: 2, channels: 4 };
@@ -343,14 +345,19 @@ eight times as large. collc checks sizes before it builds a topology.
 
     topology huge = torus(100000, 100000);
 
-`--node-limit` raises the limit. A topology may declare 32,768 names of ranks and switches, whatever the limit; one name
-can be of many ranks, as in `rank g[100000];`.""",
+The hint names the `--node-limit` that is needed, if that number of nodes can fit into memory. A topology may declare
+32,768 names of ranks and switches, whatever the limit; one name can be of many ranks, as in `rank g[100000];`.""",
     "C0311": """arguments that make no graph
 
     topology ring = biring(8, 3);
 
 Each family says what it needs: sizes are at least 1, rings have at least 2 ranks, biring has an even degree, offsets
-of a circulant lie between 1 and m - 1.""",
+of a circulant lie between 1 and m - 1.
+
+    topology broken = without(torus(3, 3), {0 -> 4});
+
+`without` and `degraded` take nodes and links that the topology has, and name a link once for each of parallel ones;
+`relabel` takes every rank once.""",
     "C0312": """links with and without a bandwidth in bytes
 
 Either all links of a topology have a bandwidth such as `25 GB/s`, or all have a number of link units.
@@ -360,11 +367,6 @@ Either all links of a topology have a bandwidth such as `25 GB/s`, or all have a
 
 Give every link one, or write `} with { bandwidth: 300 GB/s };` after the topology, for the links without one. A plain
 number is then a multiple of that bandwidth.""",
-    "C0313": """a graph family that is not available
-
-The language reserves the name, but this version cannot build the family.
-
-`collc topologies` lists the available families. Write out any other topology with rank, switch and link.""",
     "C0314": """an operator that does not apply
 
 line, degree, power and product work on topologies of ranks only, without switches; line needs links that are all alike;
@@ -436,6 +438,13 @@ There is no projective plane of order 6. `collc topologies distance_regular` lis
 diameter; upper and lower case and blanks do not matter.
 
 Write `distance_regular("pg(2,5)")`.""",
+    "C0322": """a link from a node to itself
+
+    for i in 0..8, j in 0..8 { link gpu[i] -> gpu[j] : 25 GB/s; }
+
+A rank has its own data, and a switch its own traffic, so no schedule uses such a link. It is a warning.
+
+Leave it out: `if i != j { link gpu[i] -> gpu[j] : 25 GB/s; }`.""",
 }
 
 #: code -> title, blank line, explanation with an example of the mistake and the remedy

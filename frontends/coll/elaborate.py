@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -12,20 +13,25 @@ from collc.ir.collective import KINDS
 from collc.ir.diagnostic import CollcError, Diagnostic, Source, Span, error, nearest
 from collc.ir.group import Group
 from collc.ir.schedule import Schedule
-from collc.ir.spec import CollectiveRequest, EmitRequest, Problem, ScheduleRequest, Spec
+from collc.ir.spec import CollectiveRequest, EmitRequest, Option, Places, Problem, ScheduleRequest, Spec
 from collc.ir.topology import Topology
 
 from . import ast
 from .collector import paused
-from .expressions import Compiler
-from .library import DEFAULT_NODE_LIMIT, Library, Limits
+from .expressions import TOPOLOGY, Compiler
+from .library import Library
+from .limits import DEFAULT_NODE_LIMIT, Limits
 from .network import Network, with_defaults
 from .parser import Parsed, parse_expression, parse_file
+from .printer import expression_text
 from .requests import collective, defaults, known, options
-from .scope import POISON, Constant, Poison, Poisoned, Problems, Scope, TooManyProblems
+from .scope import POISON, Constant, Poison, Poisoned, Problems, Scope, TooManyProblems, earlier, too_early
 from .source import checked, read
 from .statements import Overrides
 from .values import Value, kind_of
+
+if TYPE_CHECKING:
+    from .guesses import Vocabulary
 
 __all__ = ["Elaborator"]
 
@@ -43,6 +49,10 @@ class _Requested:
     emits: list[EmitRequest] = attrs.field(factory=list)
 
 
+def _is_on(one: _Requested, topology: str) -> bool:
+    return isinstance(one.node.topology, ast.Name) and one.node.topology.name == topology
+
+
 class Elaborator:
     """Reads one input: a main file with what it includes, or one expression."""
 
@@ -50,10 +60,12 @@ class Elaborator:
         self, *, params: Mapping[str, object] | None = None, include_path: Sequence[str] = (),
         node_limit: int = DEFAULT_NODE_LIMIT, schedulers: Collection[str] | None = None,
         targets: Collection[str] | None = None, topologies: Mapping[str, Topology] | None = None,
+        options: Callable[[str], str | None] | None = None,
     ):  # fmt: skip
+        self.owners = options
         self.problems = Problems()
         self.limits = Limits(node_limit)
-        self.compiler = Compiler(Library(self.limits), self.problems)
+        self.compiler = Compiler(Library(self.limits), self.problems, self._vocabulary)
         self.include_path = tuple(include_path)
         self.schedulers, self.targets = schedulers, targets
         given = {name: Constant(attrs.evolve(network, name=name)) for name, network in (topologies or {}).items()}
@@ -70,6 +82,13 @@ class Elaborator:
         self.main = ""
         self.open: dict[str, str] = {}  # real paths of the files being read, outermost first -> as they were given
         self.done: set[str] = set()
+
+    def _vocabulary(self) -> Vocabulary:
+        """Return the names of all kinds, for hints."""
+        from .guesses import Vocabulary
+
+        schedulers, targets = (() if names is None else names for names in (self.schedulers, self.targets))
+        return Vocabulary(schedulers, targets, self.owners or (lambda name: None))
 
     # ---- input
 
@@ -100,7 +119,8 @@ class Elaborator:
         self._raise()
         requests = {name: self._request(name, requested) for name, requested in self.collectives.items()}
         files = tuple(source.path for source in self.sources)
-        return Spec(self.topologies, requests, files)
+        warnings = tuple(sorted(self.problems.warnings.values(), key=self._order))
+        return Spec(self.topologies, requests, files, warnings, sources=tuple(self.sources))
 
     def topology(self, text: str) -> Topology:
         """Return the topology of an expression; raise CollcError with all mistakes."""
@@ -127,16 +147,24 @@ class Elaborator:
         assert requested.problem is not None
         schedule = requested.schedule or ScheduleRequest("auto")
         topology = requested.problem.topology.name
+        node = requested.node
         return CollectiveRequest(
-            name, topology, requested.problem, schedule, tuple(requested.emits), requested.node.span
-        )
+            name, topology, requested.problem, schedule, tuple(requested.emits), node.span,
+            node.kind.span, self._declared(node.topology), _as_written(node.options),
+        )  # fmt: skip
+
+    def _declared(self, topology: ast.Expr) -> Span | None:
+        """Return the place of a topology's declaration if an expression names one, else that of the expression."""
+        declared = self.scope.places.get(topology.name) if isinstance(topology, ast.Name) else None
+        return declared or topology.span
 
     def _unused_params(self) -> None:
         for name in self.given:
-            if name not in self.overrides.known and not self._suspected(name):
+            if name not in self.overrides.known and not self._suspected(name) and not self.scope.incomplete:
                 known_names = sorted(self.overrides.known)
                 notes = () if known_names else ("the specification has no `param`",)
-                hint = nearest(name, known_names)
+                listed = f"its parameters are {', '.join(known_names)}" if known_names else None
+                hint = nearest(name, known_names) or listed or f"declare it: `param {name.rpartition('.')[2]} = 4;`"
                 self.problems.add(*error("C0126", f"no parameter `{name}` to set", notes=notes, hint=hint).diagnostics)
 
     def _suspected(self, name: str) -> bool:
@@ -158,9 +186,15 @@ class Elaborator:
             try:
                 self._declaration(node, parsed, included)
             except CollcError as failure:
-                self.problems.take(failure, node.span)
+                self.take(failure, node)
             except Poisoned:
                 pass
+
+    def take(self, failure: CollcError, node: ast.Node) -> None:
+        """Report mistakes in a node of the file, with the declarations of the names that they are about."""
+        from .origins import with_origins
+
+        self.problems.take(with_origins(failure, node, self.scope, []), node.span)
 
     def _declaration(self, node: ast.Declaration, parsed: Parsed, included: bool) -> None:
         if included and isinstance(node, ast.Schedule | ast.Emit):
@@ -169,9 +203,15 @@ class Elaborator:
             raise error("C0152", f"found `{word}` in an included file, needed declarations", span=node.span, hint=hint)
         match node:
             case ast.Include():
-                self._include(node)
+                try:
+                    self._include(node)
+                except CollcError:
+                    self.scope.incomplete = True
+                    raise
             case ast.Define():
                 value = self.overrides.value(node, None) if node.keyword == "param" else node.value
+                if value is not node.value and value.span:
+                    self.scope.given[node.name.text] = value.span
                 self._bind(node.name, self._value(value))
             case ast.TopologyIs(name, value, more):
                 damaged = parsed.damaged(node.span) if node.span else False
@@ -183,9 +223,10 @@ class Elaborator:
             case ast.Schedule():
                 self._schedule(node, bool(node.span and parsed.damaged(node.span)))
             case ast.Emit(_, target, more):
-                requested = self._requested(node.name)
-                known(target, self.targets, "C0125", "target")
-                requested.emits.append(EmitRequest(target.text, options(more, self.scope, self.compiler), node.span))
+                requested = self._requested(node.name, "emit")
+                known(target, self.targets, "C0125", "target", self.compiler)
+                given = options(more, self.scope, self.compiler)
+                requested.emits.append(EmitRequest(target.text, given, node.span, target.span))
 
     def _include(self, node: ast.Include) -> None:
         path = self._found(node)
@@ -193,7 +234,8 @@ class Elaborator:
         if real in self.open:
             around = list(self.open)
             chain = " -> ".join([*(self.open[p] for p in around[around.index(real) :]), path])
-            raise error("C0153", "found a file that includes itself", span=node.path.span, notes=(chain,))
+            hint = "put what both files need into a third one"
+            raise error("C0153", "found a file that includes itself", span=node.path.span, notes=(chain,), hint=hint)
         if real in self.done:
             return
         if len(self.open) > _MAX_INCLUDES:
@@ -228,7 +270,7 @@ class Elaborator:
         try:
             return self.compiler.evaluate(node, self.scope)
         except CollcError as failure:
-            self.problems.take(failure, node.span)
+            self.take(failure, node)
         except Poisoned:
             pass
         return POISON
@@ -246,22 +288,23 @@ class Elaborator:
     def _topology_value(self, node: ast.Expr, more: ast.Options | None, scope: Scope) -> Topology | Poison:
         """Return the topology of an expression with its defaults, or POISON."""
         try:
-            value: Value = self.compiler.evaluate(node, scope)
+            value: Value = self.compiler.evaluate(node, scope, TOPOLOGY)
             if not isinstance(value, Topology):
                 hint = "a topology is a graph family such as `torus(3, 3)`, or `{ rank ..; link ..; }`"
                 hint = "write `cayley(GROUP, {generators})`" if isinstance(value, Group) else hint
+                hint = f"write `{value}` without quotes" if isinstance(value, str) else hint
                 raise error("C0131", f"found {kind_of(value)}, needed a topology", span=node.span, hint=hint)
             given = defaults(more, scope, self.compiler)
             return with_defaults(value, given, more.span) if more else value
         except CollcError as failure:
-            self.problems.take(failure, node.span)
+            self.take(failure, node)
         except Poisoned:
             pass
         return POISON
 
     def _topology_of(self, node: ast.TopologyOf, damaged: bool) -> None:
         scope = Scope(parent=self.scope, level=2)
-        body = Network(self.compiler, scope, self.overrides, node.name.text, self.limits)
+        body = Network(self.compiler, scope, self.overrides, node.name.text, self.limits, incomplete=damaged)
         result: Topology | Poison = POISON
         try:
             body.run(node.body)
@@ -275,51 +318,82 @@ class Elaborator:
 
     # ---- requests
 
+    def _require_topology(self, node: ast.Expr) -> None:
+        """Raise C0131 if a collective stands where a topology is needed."""
+        if not isinstance(node, ast.Name) or self.scope.find(node.name) is not None:
+            return
+        other = self.collectives.get(node.name)
+        if other is not None:
+            hint = f"write `on {expression_text(other.node.topology)}`, as `{node.name}` does"
+            related = earlier(other.node.name.span, "the collective")
+            message = f"found the collective `{node.name}`, needed a topology"
+            raise error("C0131", message, span=node.span, hint=hint, related=related)
+
     def _collective(self, node: ast.Collective) -> None:
         name = node.name.text
         self.later.pop(name, None)
         if name in self.collectives:
-            note = f"the first declaration is at {self.collectives[name].node.name.span}"
-            raise error("C0121", f"collective `{name}` is declared twice", span=node.name.span, notes=(note,))
+            related = earlier(self.collectives[name].node.name.span)
+            message, hint = f"collective `{name}` is declared twice", "rename one of them"
+            raise error("C0121", message, span=node.name.span, hint=hint, related=related)
         self.collectives[name] = requested = _Requested(node, None)
+        self._require_topology(node.topology)
         topology = self._topology_value(node.topology, None, self.scope)
         if isinstance(topology, Poison):
-            known(node.kind, KINDS, "C0201", "collective")
+            known(node.kind, KINDS, "C0201", "collective", self.compiler)
             return
         requested.problem = Problem(topology, collective(node, topology, self.scope, self.compiler))
         self.topologies.setdefault(topology.name, topology)
 
-    def _requested(self, name: ast.Word) -> _Requested:
+    def _no_collective(self, name: ast.Word, word: str) -> CollcError:
+        """Return the error for a name that is no collective, as in a ``schedule`` or ``emit``."""
+        from .guesses import did_you_mean
+
+        if self.scope.incomplete and not did_you_mean(name.text, self.collectives):
+            raise Poisoned
+        binding, place = self.scope.find(name.text), self.scope.places.get(name.text)
+        if isinstance(binding, Constant) and isinstance(binding.value, Topology):
+            on = [known for known, one in self.collectives.items() if _is_on(one, name.text)]
+            declare = f"declare a collective on it: `collective grads = allreduce on {name.text};`"
+            hint = f"write `{word} {on[0]} ..`" if len(on) == 1 else declare
+            message, related = f"found the topology `{name.text}`, needed a collective", earlier(place, "the topology")
+            return error("C0120", message, span=name.span, hint=hint, related=related)
+        near = did_you_mean(name.text, self.collectives)
+        listed = ", ".join(f"`{known}`" for known in list(self.collectives)[:8])
+        declare = f"declare it above: `collective {name.text} = allreduce on TOPOLOGY;`"
+        hint = near or (f"the collectives are {listed}" if listed else declare)
+        return error("C0120", f"unknown collective `{name.text}`", span=name.span, hint=hint)
+
+    def _requested(self, name: ast.Word, word: str) -> _Requested:
         if name.text in self.collectives:
             return self.collectives[name.text]
         if name.text in self.scope.suspects:
             raise Poisoned
         if name.text in self.later:
-            where = f"at {self.later[name.text]}"
-            message = f"collective `{name.text}` is used before its declaration {where}"
-            raise error("C0130", message, span=name.span, hint="move the declaration up")
-        hint = nearest(name.text, self.collectives)
-        raise error("C0120", f"unknown collective `{name.text}`", span=name.span, hint=hint)
+            raise too_early(name.text, self.later[name.text], name.span)
+        raise self._no_collective(name, word)
 
     def _schedule(self, node: ast.Schedule, damaged: bool) -> None:
-        requested = self._requested(node.name)
+        requested = self._requested(node.name, "schedule")
         if requested.scheduled is not None:
-            note = f"the first schedule is at {requested.scheduled}"
-            raise error("C0121", f"`{node.name.text}` is scheduled twice", span=node.span, notes=(note,))
+            related = earlier(requested.scheduled, "the first schedule")
+            message, hint = f"`{node.name.text}` is scheduled twice", "remove one of the schedules"
+            raise error("C0121", message, span=node.name.span, hint=hint, related=related)
         requested.scheduled = node.span
-        schedule: Schedule | None = None
+        schedule, rows = None, None
         if node.steps is not None:
-            schedule = self._steps(node, node.steps, requested.problem, damaged)
+            schedule, rows = self._steps(node, node.steps, requested.problem, damaged)
         else:
-            known(node.scheduler, self.schedulers, "C0124", "scheduler")
+            known(node.scheduler, self.schedulers, "C0124", "scheduler", self.compiler)
         given = options(node.options, self.scope, self.compiler)
-        requested.schedule = ScheduleRequest(node.scheduler.text, given, schedule, node.span)
+        requested.schedule = ScheduleRequest(node.scheduler.text, given, schedule, node.span, node.scheduler.span, rows)
 
     def _steps(
         self, node: ast.Schedule, block: ast.Block, problem: Problem | None, damaged: bool
-    ) -> Schedule | None:  # fmt: skip
+    ) -> tuple[Schedule | None, Places | None]:  # fmt: skip
+        """Return the schedule of a body, and the places of its rows."""
         if problem is None:
-            return None
+            return None, None
         from .steps import Steps
 
         body = Steps(
@@ -327,4 +401,10 @@ class Elaborator:
             problem.topology, problem.collective,
         )  # fmt: skip
         body.run(block)
-        return None if damaged else body.schedule(node.scheduler.span)
+        return (None, None) if damaged else body.schedule(node.scheduler.span)
+
+
+def _as_written(node: ast.Options | None) -> tuple[Option, ...]:
+    """Return options with their places, and their values as text."""
+    items = node.items if node else ()
+    return tuple(Option(one.name.text, expression_text(one.value), one.span, one.value.span) for one in items)

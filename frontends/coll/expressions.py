@@ -7,37 +7,59 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from itertools import pairwise
+from itertools import islice, pairwise, product
+from math import ceil, floor
 from operator import itemgetter
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import attrs
 
 from collc.ir.diagnostic import CollcError, Span, error
 from collc.ir.frozen import frozen
 from collc.ir.topology import Topology
 
 from . import ast
-from .printer import expression_text
-from .scope import POISON, Constant, NodeTable, Poison, Poisoned, Problems, Scope, Variable
-from .units import UNITS, unit_hint
-from .values import Integers, Quantity, Value, arithmetic, bounded, compared, kind_of, whole
+from .printer import expression_text, number_text
+from .scope import POISON, Constant, NodeTable, Poison, Poisoned, Problems, Scope, Variable, earlier, shape_of
+from .units import MEASURES, UNITS
+from .values import Arrow, Integers, Parts, Quantity, Switch, Value, arithmetic, bounded, compared, kind_of, whole
 
-__all__ = ["Compiler", "Frame", "Functions", "Thunk", "integer"]
+if TYPE_CHECKING:
+    from .guesses import Vocabulary
+
+__all__ = [
+    "NODE", "NUMBER", "TOPOLOGY", "Compiler", "Frame", "Functions", "Needs", "Thunk", "integer", "past_hint",
+]  # fmt: skip
 
 #: Larger sets are refused before they are built.
 MAX_SET = 100_000
 
 Frame: TypeAlias = list[Any]  # Any: values, and what a body keeps between its statements
 Thunk: TypeAlias = Callable[[Frame], Any]  # Any: a value or POISON; who computes with it asks which
+#: What fits at a place, for hints: measures of units, ``topology``, ``node``, ``number``; empty if anything does.
+Needs: TypeAlias = tuple[str, ...]
+NUMBER: Needs = ("number",)
+TOPOLOGY: Needs = ("topology",)
+NODE: Needs = ("node",)
 
 
 class Functions(Protocol):
     """What ``name(arguments)`` may stand for."""
 
-    def require(self, node: ast.Call) -> None:
-        """Raise C0122 unless the function exists."""
+    def require(self, node: ast.Call, needs: Needs, vocabulary: Callable[[], Vocabulary]) -> None:
+        """Raise C0122 unless the function exists; C0131 if an argument is a set where a number is needed."""
 
-    def names_ranks(self, node: ast.Call) -> bool:
-        """Return whether the function's last argument may name nodes of the topology before it."""
+    def families(self) -> Sequence[str]:
+        """Return the names of the functions that return a topology."""
+
+    def needs(self, node: ast.Call) -> Sequence[Needs]:
+        """Return what fits as each argument."""
+
+    def bracketed(self, node: ast.Index) -> CollcError | None:
+        """Return the error for a function whose arguments stand in ``[ ]``, None if the name is no function."""
+
+    def parts_of(self, node: ast.Call) -> int | None:
+        """Return the argument that may name nodes of the topology before it, if the function has one."""
 
     def call(self, node: ast.Call, values: Sequence[Value]) -> Value:
         """Return the function's value; raise CollcError where the arguments do not fit."""
@@ -49,9 +71,11 @@ def integer(value: Value | Poison, span: Span | None, what: str = "an integer") 
         return value
     if isinstance(value, Poison):
         raise Poisoned
-    found = f"found {value}" if isinstance(value, Fraction) else f"found {kind_of(value)}"
-    hint = "`floor(x)` and `ceil(x)` round" if isinstance(value, Fraction) else None
-    raise error("C0132", f"{found}, needed {what}", span=span, hint=hint)
+    if not isinstance(value, Fraction):
+        plain = f"write `{value}` without quotes" if isinstance(value, str) else None
+        raise error("C0132", f"found {kind_of(value)}, needed {what}", span=span, hint=plain)
+    hint = f"`floor(..)` of it is {floor(value)}, `ceil(..)` is {ceil(value)}"
+    raise error("C0132", f"found {value}, needed {what}", span=span, hint=hint)
 
 
 @frozen
@@ -60,47 +84,56 @@ class Compiler:
 
     functions: Functions
     problems: Problems
+    vocabulary: Callable[[], Vocabulary]
 
-    def evaluate(self, node: ast.Expr, scope: Scope) -> Value:
+    def evaluate(self, node: ast.Expr, scope: Scope, needs: Needs = ()) -> Value:
         """Return the value of an expression without variables; raises CollcError or Poisoned."""
-        value: Value = self.compile(node, scope)([])
+        value: Value = self.compile(node, scope, needs)([])
         return value
 
-    def compile(self, node: ast.Expr, scope: Scope) -> Thunk:
-        """Return an expression as a function of the frame."""
+    def compile(self, node: ast.Expr, scope: Scope, needs: Needs = ()) -> Thunk:
+        """Return an expression as a function of the frame; hints offer only what ``needs`` name."""
         try:
-            return self._compile(node, scope)
+            return self._compile(node, scope, needs)
         except CollcError as failure:
             self.problems.take(failure, node.span)
-            return _poisoned
+        except Poisoned:
+            pass
+        return _poisoned
 
-    def _compile(self, node: ast.Expr, scope: Scope) -> Thunk:
+    def _compile(self, node: ast.Expr, scope: Scope, needs: Needs) -> Thunk:
         match node:
             case ast.Number(value):
                 return _constant(whole(value))
             case ast.Quantity(value, unit):
-                return _constant(_quantity(value, unit, node.span))
+                return _constant(_quantity(value, unit, needs, node.span))
             case ast.String(text):
                 return _constant(text)
             case ast.Name(name):
-                return _name(name, scope, node.span)
+                return self._name(name, scope, needs, node.span)
             case ast.Index(name, items):
                 return self._index(node, name, items, scope)
             case ast.Call(_, arguments):
-                return self._call(node, arguments, scope)
+                return self._call(node, arguments, scope, needs)
             case ast.Unary(sign, operand):
-                thunk = self.compile(operand, scope)
+                thunk = self.compile(operand, scope, needs)
                 return _not(thunk, operand.span) if sign == "not" else _negative(thunk, node.span)
             case ast.Binary():
-                return self._binary(node, scope)
+                return self._binary(node, scope, needs)
             case ast.Range(low, high):
-                return _range(self.compile(low, scope), self.compile(high, scope), node)
+                return _range(self.compile(low, scope, NUMBER), self.compile(high, scope, NUMBER), node)
             case ast.SetOf(items):
-                return _set([self.compile(item, scope) for item in items], node)
+                return _set([self._member(item, scope) for item in items], node)
             case ast.Import(_, format):
                 hint = "write the topology out, or build it from graph families"
                 message = f"importing `{format.text}` is not available in this version"
                 raise error("C0151", message, span=node.span, hint=hint)
+
+    def _member(self, item: ast.Expr | ast.Arrow, scope: Scope) -> Thunk:
+        if not isinstance(item, ast.Arrow):
+            _require_no_arrow(item)
+            return self.compile(item, scope, NUMBER)
+        return _arrow(self.compile(item.tail, scope, NODE), self.compile(item.head, scope, NODE), item)
 
     def _index(self, node: ast.Index, name: str, items: Sequence[ast.Expr], scope: Scope) -> Thunk:
         table = scope.find_nodes(name)
@@ -109,40 +142,145 @@ class Compiler:
                 return _poisoned
             if scope.find(name) is not None:
                 raise error("C0131", f"`{name}` is no family of nodes and has no indices", span=node.span)
-            raise scope.undefined_family(name, node.span)
-        thunks = [self.compile(item, scope) for item in items]
+            raise self.functions.bracketed(node) or scope.undefined_family(name, len(items), node.span)
+        thunks = [self.compile(item, scope, NUMBER) for item in items]
         family = table.families[name]
 
         def missing(indices: tuple[int, ...]) -> Value:
             for index, item in zip(indices, items, strict=True):
+                if isinstance(index, range):
+                    hint = f"name every node in a loop: `for i in {index.start}..{index.stop} {{ .. {name}[i] .. }}`"
+                    if not table.declaring:
+                        hint = _each_of(name, family, indices)
+                    raise error("C0132", "found a range, needed an index", span=item.span, hint=hint)
                 integer(index, item.span)
-            return table.find(name, indices, node.span)
+            try:
+                return table.find(name, indices, node.span)
+            except CollcError as failure:
+                raise _with_index_hint(failure, node, indices, shape_of(family)) from None
 
         return _lookup(thunks, family, missing)
 
-    def _call(self, node: ast.Call, arguments: Sequence[ast.Expr], scope: Scope) -> Thunk:
-        named = self.functions.names_ranks(node) and len(arguments) > 1
-        thunks = [self.compile(argument, scope) for argument in arguments[: -1 if named else None]]
-        self.functions.require(node)
+    def _name(self, name: str, scope: Scope, needs: Needs, span: Span | None) -> Thunk:
+        match scope.find(name):
+            case Constant(value):
+                return _constant(value)
+            case Variable(index):
+                return itemgetter(index)
+            case None:
+                table = scope.find_nodes(name)
+                if table is None:
+                    raise scope.undefined(name, span, needs, self.vocabulary())
+                return _constant(table.find(name, (), span))
+            case _:
+                return _poisoned
+
+    def _call(self, node: ast.Call, arguments: Sequence[ast.Expr], scope: Scope, needs: Needs) -> Thunk:
+        if scope.find_nodes(node.name) is not None:
+            hint = f"write `{node.name}[{', '.join(map(expression_text, arguments))}]`"
+            message = f"`{node.name}` is a family of nodes: indices stand in `[ ]`"
+            raise error("C0131", message, span=node.span, hint=hint)
+        if scope.find(node.name) is POISON:
+            return _poisoned
+        place = self.functions.parts_of(node)
+        named = place if place is not None and place < len(arguments) else None
+        kinds = self.functions.needs(node)
+        thunks = [
+            self.compile(argument, scope, kind)
+            for i, (argument, kind) in enumerate(zip(arguments, kinds, strict=True))
+            if i != named
+        ]
+        self.functions.require(node, needs, self.vocabulary)
 
         def run(frame: Frame) -> Value:
             return self.functions.call(node, [_sound(thunk(frame)) for thunk in thunks])
 
         def run_with_names(frame: Frame) -> Value:
             values = [_sound(thunk(frame)) for thunk in thunks]
-            if not isinstance(values[-1], Topology):  # which is a mistake, whatever the ranks
-                return self.functions.call(node, [*values, Integers(())])
+            whole, before, after = values[0], values[:named], values[named:]
+            if not isinstance(whole, Topology):  # which is a mistake, whatever the parts
+                parts = self._topology_among_the_parts(arguments[named or 0], scope, frame)
+                return self.functions.call(node, [*before, parts, *after])
             inner = scope.child()
-            inner.nodes = NodeTable.of(values[-1])
-            return self.functions.call(node, [*values, _sound(self.compile(arguments[-1], inner)(frame))])
+            inner.nodes = NodeTable.of(whole)
+            parts = _sound(self.compile(arguments[named or 0], inner)(frame))
+            return self.functions.call(node, [*before, parts, *after])
 
-        return run_with_names if named else run
+        return run if named is None else run_with_names
 
-    def _binary(self, node: ast.Binary, scope: Scope) -> Thunk:
-        left, right = self.compile(node.left, scope), self.compile(node.right, scope)
+    def _topology_among_the_parts(self, argument: ast.Expr, scope: Scope, frame: Frame) -> Value:
+        """Return the topology that stands in the place of the parts, for a hint; else an empty set."""
+        called = isinstance(argument, ast.Call) and argument.name in self.functions.families()
+        if not called and not isinstance(argument, ast.Name):
+            return Integers(())
+        value = self.compile(argument, scope, TOPOLOGY)(frame)
+        return value if isinstance(value, Topology) else Integers(())
+
+    def _binary(self, node: ast.Binary, scope: Scope, needs: Needs) -> Thunk:
+        if node.operator == "-" and "topology" in needs and (word := _hyphenated(node, scope)):
+            hint = self.vocabulary().hint(word, "topology", self.functions.families(), called=True)
+            message = f"unknown graph family `{word}`: names have no `-`"
+            raise error("C0122", message, span=node.span, hint=hint or f"write `{word.replace('-', '_')}`")
+        left, right = self.compile(node.left, scope, needs), self.compile(node.right, scope, needs)
         if node.operator in ("and", "or"):
             return _logical(left, right, node)
         return _FAST.get(node.operator, _comparison)(left, right, node)
+
+
+def _each_of(name: str, family: Mapping[tuple[int, ...], Value], indices: Sequence[Value]) -> str:
+    """Return what names the nodes of a range of indices in a set: the numbers of ranks, or each node."""
+    ranges = [index if isinstance(index, range) else [index] for index in indices if isinstance(index, int | range)]
+    meant = [at for at in islice(product(*ranges), MAX_SET) if at in family]
+    numbers = [number for at in meant if type(number := family[at]) is int]
+    if len(numbers) > 1 and numbers == list(range(numbers[0], numbers[0] + len(meant))):
+        return f"write the numbers of these ranks: `{{{numbers[0]}..{numbers[-1] + 1}}}`"
+    shown = [f"{name}[{', '.join(map(str, at))}]" for at in meant[:2]]
+    return f"name each node: `{{{', '.join(shown)}{', ..' * (len(meant) > 2)}}}`" if shown else "name each node"
+
+
+_NEARLY_ARROWS = {"<": ("<-", "->"), "-": ("--", "<->")}
+
+
+def _require_no_arrow(item: ast.Expr) -> None:
+    """Raise C0108 for `0 <- 1` and `0 -- 1`, which would be `0 < -1` and `0 - (-1)`."""
+    if not isinstance(item, ast.Binary) or item.operator not in _NEARLY_ARROWS:
+        return
+    if not isinstance(item.right, ast.Unary) or item.right.operator != "-":
+        return
+    found, arrow = _NEARLY_ARROWS[item.operator]
+    ends = [expression_text(item.left), expression_text(item.right.operand)]
+    hint = f"write `{f' {arrow} '.join(ends if arrow == '<->' else reversed(ends))}`"
+    raise error("C0108", f"found `{found}` in a set, needed `->` or `<->`", span=item.span, hint=hint)
+
+
+def _with_index_hint(
+    failure: CollcError, node: ast.Index, indices: tuple[int, ...], shape: tuple[int, ...]
+) -> CollcError:
+    """Return the error for an index just past the last, with the usual remedy: close the ring, or begin at 0."""
+    past = [at for at, (index, size) in enumerate(zip(indices, shape, strict=False)) if not 0 <= index < size]
+    if len(indices) != len(shape) or not past:
+        return failure
+    hint = past_hint(node.indices[past[0]], indices[past[0]], shape[past[0]])
+    return CollcError([attrs.evolve(one, hint=hint) for one in failure.diagnostics], failure.exit_status)
+
+
+def past_hint(node: ast.Expr, value: int, count: int) -> str:
+    """Return what to write for a number just past the last of ``count``: close the ring, or begin at 0."""
+    if value == count and isinstance(node, ast.Binary) and node.operator == "+":
+        return f"on a ring write `({expression_text(node)}) mod {count}`; on a chain end the range one earlier"
+    if value == count and isinstance(node, ast.Name):
+        return f"numbers count from 0, so the last is {count - 1}; `0..{count}` leaves out {count}"
+    if value == -1 and isinstance(node, ast.Binary) and node.operator == "-":
+        return f"on a ring write `({expression_text(node)}) mod {count}`; on a chain begin the range at 1"
+    return f"numbers count from 0, so the last is {count - 1}"
+
+
+def _hyphenated(node: ast.Binary, scope: Scope) -> str | None:
+    """Return the name that was meant as one word, as in ``dgx-h100(2)``; None if the left side is declared."""
+    if not isinstance(node.left, ast.Name) or scope.find(node.left.name) is not None:
+        return None
+    right = node.right
+    return f"{node.left.name}-{right.name}" if isinstance(right, ast.Name | ast.Call) else None
 
 
 def _lookup(thunks: list[Thunk], family: Mapping[tuple[int, ...], Value], missing: Callable[..., Value]) -> Thunk:
@@ -180,26 +318,17 @@ def _constant(value: Value) -> Thunk:
     return lambda frame: value
 
 
-def _quantity(value: Fraction, unit: str, span: Span | None) -> Quantity:
+def _quantity(value: Fraction, unit: str, needs: Needs, span: Span | None) -> Quantity:
     if unit not in UNITS:
-        raise error("C0123", f"unknown unit `{unit}`", span=span, hint=unit_hint(unit))
+        from .unit_hints import other_notation, unknown_unit
+
+        measures = tuple(need for need in needs if need in MEASURES)
+        hint = other_notation(value, unit)
+        if hint is not None:
+            raise error("C0123", f"found `{number_text(value)}{unit}`, needed a number", span=span, hint=hint)
+        raise error("C0123", f"unknown unit `{unit}`", span=span, hint=unknown_unit(value, unit, measures))
     measure, scale = UNITS[unit]
     return Quantity(value * scale, measure, expression_text(ast.Quantity(value, unit)))
-
-
-def _name(name: str, scope: Scope, span: Span | None) -> Thunk:
-    match scope.find(name):
-        case Constant(value):
-            return _constant(value)
-        case Variable(index):
-            return itemgetter(index)
-        case None:
-            table = scope.find_nodes(name)
-            if table is None:
-                raise scope.undefined(name, span)
-            return _constant(table.find(name, (), span))
-        case _:
-            return _poisoned
 
 
 def _range(low: Thunk, high: Thunk, node: ast.Range) -> Thunk:
@@ -207,25 +336,67 @@ def _range(low: Thunk, high: Thunk, node: ast.Range) -> Thunk:
 
 
 def _set(thunks: Sequence[Thunk], node: ast.SetOf) -> Thunk:
+    """Return the function that makes a set: of integers, or with switches or links in it."""
+
     def run(frame: Frame) -> Value:
-        items: list[int] = []
-        ranges: list[range] = []
-        for thunk, item in zip(thunks, node.items, strict=True):
-            value = thunk(frame)
-            if isinstance(value, range):
-                if max(value.stop - value.start, 0) > MAX_SET - len(items):
-                    raise error("C0134", f"found a set of more than {MAX_SET} integers", span=item.span)
-                items.extend(value)
-                ranges.append(value)
-            else:
-                items.append(integer(value, item.span))
-        ordered = sorted(items)
-        twice = next((a for a, b in pairwise(ordered) if a == b), None)
-        if twice is not None:
-            raise error("C0137", f"found {twice} twice in a set", span=node.span)
-        return Integers(tuple(ordered), tuple(ranges))
+        values = [_sound(thunk(frame)) for thunk in thunks]
+        return _parts(values, node) if any(isinstance(v, Switch | Arrow) for v in values) else _integers(values, node)
 
     return run
+
+
+def _integers(values: Sequence[Value], node: ast.SetOf) -> Integers:
+    items: list[int] = []
+    ranges: list[range] = []
+    spans: list[Span | None] = []
+    for value, item in zip(values, node.items, strict=True):
+        if isinstance(value, range):
+            if max(value.stop - value.start, 0) > MAX_SET - len(items):
+                hint = "a loop takes the range itself: `for i in a..b`"
+                raise error("C0134", f"found a set of more than {MAX_SET} integers", span=item.span, hint=hint)
+            items.extend(value)
+            ranges.append(value)
+        else:
+            items.append(integer(value, item.span))
+        spans += [item.span] * (len(items) - len(spans))
+    ordered = sorted(items)
+    twice = next((a for a, b in pairwise(ordered) if a == b), None)
+    if twice is not None:
+        first, again = [place for one, place in zip(items, spans, strict=True) if one == twice][:2]
+        hint, related = "write each number once", earlier(first, "the first") if first != again else ()
+        raise error("C0137", f"found {twice} twice in a set", span=again, hint=hint, related=related)
+    return Integers(tuple(ordered), tuple(ranges), tuple(items), tuple(spans))
+
+
+def _parts(values: Sequence[Value], node: ast.SetOf) -> Parts:
+    """Return a set of nodes and links; a link may stand in it several times, once for each of parallel links."""
+    items: list[int | Switch | Arrow] = []
+    spans: list[Span | None] = []
+    for value, item in zip(values, node.items, strict=True):
+        new = (
+            value
+            if isinstance(value, range)
+            else (value if isinstance(value, Switch | Arrow) else integer(value, item.span),)
+        )
+        if len(new) > MAX_SET - len(items):
+            raise error("C0134", f"found a set of more than {MAX_SET} nodes and links", span=item.span)
+        items.extend(new)
+        spans.extend([item.span] * len(new))
+    return Parts(tuple(items), tuple(spans))
+
+
+def _arrow(tail: Thunk, head: Thunk, node: ast.Arrow) -> Thunk:
+    """Return the function that makes a link of a set from its ends."""
+
+    def run(frame: Frame) -> Arrow:
+        ends = (_end(tail(frame), node.tail.span), _end(head(frame), node.head.span))
+        return Arrow(*ends, node.duplex)
+
+    return run
+
+
+def _end(value: Value | Poison, span: Span | None) -> int | Switch:
+    return value if isinstance(value, Switch) else integer(value, span, "a rank or a switch")
 
 
 # ---- operators: a fast case for integers, everything else by arithmetic()

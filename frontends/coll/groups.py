@@ -15,6 +15,7 @@ from collc.ir.group import GROUPS, Group, build_group
 
 from . import ast
 from .expressions import integer
+from .limits import count_text, too_large
 from .values import Value
 
 __all__ = ["GROUPS", "group", "signature"]
@@ -49,9 +50,8 @@ def group(node: ast.Call, values: Sequence[Value], limit: int) -> Group:
     except ValueError as failure:
         raise _no_group(node, arguments, str(failure)) from None
     if found.order > limit:
-        count = f"{found.order}" if found.order <= 10**12 else "more than 10^12"
-        message = f"`{node.name}(..)` has {count} elements, the limit is {limit}"
-        raise error("C0310", message, span=node.span, hint="`--node-limit` raises the limit")
+        message = f"`{node.name}(..)` has {count_text(found.order)} elements, the limit is {limit}"
+        raise too_large(message, node.span, found.order)
     given = ", ".join(value.shown if isinstance(value, Group) else str(value) for value in values)
     written = f"{node.name}({given})"
     # Groups of one element may be doubled for ever.

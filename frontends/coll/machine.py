@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeAlias
 
 import attrs
@@ -30,6 +30,7 @@ Action: TypeAlias = int | Reduction  # the next state, or what a rule does
 Scanner: TypeAlias = Callable[[str, int], re.Match[str] | None]
 
 _LAST = "END_"  # the group of a scanner that matches at the end of the text
+_FEW = 8  # tokens found in a state without its scanner, which takes as long to compile
 
 
 class Stuck(Exception):
@@ -47,9 +48,25 @@ class _Program:
     tables: Tables
     actions: tuple[dict[str, Action], ...]
     scanners: dict[int, Scanner] = attrs.field(factory=dict)
+    seen: dict[int, int] = attrs.field(factory=dict)
     renamed: dict[tuple[int, int, str], int] = attrs.field(factory=dict)
 
     def scanner(self, state: int) -> Scanner:
+        """Return the function that finds the next token in a state; the first few times one that compiles little."""
+        self.seen[state] = seen = self.seen.get(state, 0) + 1
+        return partial(self._find, state) if seen <= _FEW else self._compiled(state)
+
+    def _find(self, state: int, text: str, position: int) -> re.Match[str] | None:
+        """Return what the compiled scanner would: the first of the allowed terminals that is there."""
+        blanks = _blanks().match(text, position)
+        start = blanks.end() if blanks else position
+        allowed = self.tables.actions[state]
+        for name in _beginning(text[start : start + 1]):
+            if name in allowed and (match := _named(name).match(text, start)):
+                return match
+        return _last().match(text, start)
+
+    def _compiled(self, state: int) -> Scanner:
         """Return the function that finds the next token in a state: after blanks, one that the grammar allows."""
         found = self.tables
         allowed = "|".join(f"(?P<{n}>{text})" for n, text in found.terminals.items() if n in found.actions[state])
@@ -70,6 +87,22 @@ class _Program:
 def _blanks() -> re.Pattern[str]:
     found = tables()
     return re.compile(f"(?:{'|'.join(text for name, text in found.terminals.items() if name in found.ignored)})*+")
+
+
+@cache
+def _beginning(letter: str) -> tuple[str, ...]:
+    """Return the terminals whose text may begin with a letter: it is theirs, or they begin with a group or a class."""
+    return tuple(n for n, text in tables().terminals.items() if text[0] in "([" or text.removeprefix("\\")[0] == letter)
+
+
+@cache
+def _named(terminal: str) -> re.Pattern[str]:
+    return re.compile(f"(?P<{terminal}>{tables().terminals[terminal]})")
+
+
+@cache
+def _last() -> re.Pattern[str]:
+    return re.compile(rf"(?P<{_LAST}>\Z)")
 
 
 @cache

@@ -13,28 +13,45 @@ import attrs
 import numpy as np
 
 from collc.ir.arrays import Array
-from collc.ir.diagnostic import CollcError, Span, error
+from collc.ir.diagnostic import CollcError, Diagnostic, Span, error, warning
 from collc.ir.frozen import frozen
 from collc.ir.topology import LinkClass, Topology
 
 from . import ast
-from .expressions import Compiler, Frame, integer
-from .library import Limits
-from .scope import NodeTable, Poisoned, Scope
+from .expressions import NODE, NUMBER, Compiler, Frame, Needs, integer, past_hint
+from .limits import Limits, too_large
+from .scope import NodeTable, Poisoned, Scope, earlier
 from .statements import Aborted, Body, Overrides, Runner
+from .unit_hints import other_measure
 from .units import BANDWIDTH, TIME
 from .values import Quantity, Switch, Value, kind_of
 
 __all__ = ["Defaults", "Network", "with_defaults"]
 
 
+#: what fits as an attribute of a link
+_ATTRIBUTE: Needs = (BANDWIDTH, TIME)
+
+
 @frozen
 class Defaults:
-    """Defaults of ``with { .. }`` for links without their own: bandwidth in bytes per second or link units, latency."""
+    """Defaults of ``with { .. }`` for links without their own: bandwidth in bytes per second or link units, latency.
+
+    ``reduction`` is what a rank adds (bytes per second; None: in no time), ``launch`` the seconds of a call besides its
+    steps.
+    """
 
     bandwidth: Fraction | None = None
     unit: str = "link"
     latency: Fraction | None = None
+    reduction: Fraction | None = None
+    launch: Fraction | None = None
+
+    def on(self, topology: Topology) -> Topology:
+        """Return a topology with the reduction and launch that are given."""
+        gamma = topology.gamma if self.reduction is None else 1 / self.reduction
+        epsilon = topology.epsilon if self.launch is None else self.launch
+        return attrs.evolve(topology, gamma=gamma, epsilon=epsilon)
 
 
 @frozen
@@ -48,51 +65,71 @@ class _Attributes:
 
 def attributes_of(values: Sequence[Value], spans: Sequence[Span | None]) -> _Attributes:
     """Return the bandwidth and latency among values in any order; raise C0131 or C0315 for anything else."""
-    found = _Attributes()
+    found, wrong = _Attributes(), list[Diagnostic]()
     for value, span in zip(values, spans, strict=True):
-        if isinstance(value, Quantity) and value.measure == TIME:
-            found = _latency(found, value.value, span)
-        elif isinstance(value, Quantity) and value.measure == BANDWIDTH:
-            found = _bandwidth(found, value.value, "B/s", span)
-        elif isinstance(value, int | Fraction) and not isinstance(value, bool):
-            found = _bandwidth(found, Fraction(value), "link", span)
-        else:
-            raise error("C0131", f"found {kind_of(value)}, needed a bandwidth or a latency", span=span)
+        try:
+            found = _with_attribute(found, value, span)
+        except CollcError as failure:
+            wrong += failure.diagnostics
+    if wrong:
+        raise CollcError(wrong)
     return found
+
+
+def _with_attribute(found: _Attributes, value: Value, span: Span | None) -> _Attributes:
+    if isinstance(value, Quantity) and value.measure == TIME:
+        return _latency(found, value.value, span)
+    if isinstance(value, Quantity) and value.measure == BANDWIDTH:
+        return _bandwidth(found, value.value, "B/s", span)
+    if isinstance(value, int | Fraction) and not isinstance(value, bool):
+        return _bandwidth(found, Fraction(value), "link", span)
+    message = f"found {kind_of(value)}, needed a bandwidth or a latency"
+    raise error("C0131", message, span=span, hint=_attribute_hint(value))
+
+
+def _attribute_hint(value: Value) -> str:
+    return other_measure(value, (BANDWIDTH, TIME)) if isinstance(value, Quantity) else "write `25 GB/s, 1 us`"
 
 
 def _bandwidth(found: _Attributes, value: Fraction, unit: str, span: Span | None) -> _Attributes:
     if found.bandwidth is not None:
-        raise error("C0315", "found a second bandwidth", span=span)
+        hint = "a link has one bandwidth and one latency; for two parallel links write two `link` statements"
+        raise error("C0315", "found a second bandwidth", span=span, hint=hint)
     if value <= 0:
-        raise error(
-            "C0315", "found a bandwidth that is not positive", span=span, hint="leave out links that carry nothing"
-        )
+        hint = "leave out links that carry nothing" if value == 0 else "write it without `-`"
+        found_text = "a negative bandwidth" if value < 0 else "a bandwidth of 0"
+        raise error("C0315", f"found {found_text}, needed one above 0", span=span, hint=hint)
     return attrs.evolve(found, bandwidth=value, unit=unit)
 
 
 def _latency(found: _Attributes, value: Fraction, span: Span | None) -> _Attributes:
     if found.latency is not None:
-        raise error("C0315", "found a second latency", span=span)
+        raise error("C0315", "found a second latency", span=span, hint="a link has one bandwidth and one latency")
     if value < 0:
-        raise error("C0315", "found a negative latency", span=span)
+        hint = "write it without `-`, or leave it out for 0"
+        raise error("C0315", "found a negative latency, needed at least 0", span=span, hint=hint)
     return attrs.evolve(found, latency=value)
 
 
 class Network(Body):
-    """The body of a topology. A switch is a negative number (-1 is the first) until all ranks are known."""
+    """The body of a topology. A switch is a negative number (-1 is the first) until all ranks are known.
+
+    An ``incomplete`` body has lost statements to mistakes, so that ranks may be missing.
+    """
 
     noun: ClassVar[str] = "a topology"
     hint: ClassVar[str] = "a topology has `rank`, `switch`, `link`, `param`, `let`, `for` and `if`"
 
     def __init__(
-        self, compiler: Compiler, scope: Scope, overrides: Overrides, owner: str, limits: Limits
+        self, compiler: Compiler, scope: Scope, overrides: Overrides, owner: str, limits: Limits,
+        incomplete: bool = False,
     ):  # fmt: skip
         super().__init__(compiler, scope, overrides, owner, limits.statements)
         self.limits = limits
         self.rank_names: list[str] = []
         self.switch_names: list[str] = []
-        self.table = scope.nodes = NodeTable()
+        self.table = scope.nodes = NodeTable(declaring=True)
+        self.incomplete = incomplete
         self.ends = array("q")  # src, dst, kind, src, dst, kind, ..
         self.kinds: dict[_Attributes, int] = {}
         self.places: list[Span | None] = []
@@ -114,7 +151,7 @@ class Network(Body):
     # ---- nodes
 
     def _nodes(self, node: ast.Nodes, scope: Scope) -> Runner:
-        shapes = [[self.compiler.compile(size, scope) for size in family.shape] for family in node.families]
+        shapes = [[self.compiler.compile(size, scope, NUMBER) for size in family.shape] for family in node.families]
 
         def run(frame: Frame) -> None:
             for family, thunks in zip(node.families, shapes, strict=True):
@@ -125,25 +162,30 @@ class Network(Body):
 
     def _declare(self, kind: str, family: ast.NodeFamily, sizes: list[int], scope: Scope) -> None:
         name, count = family.name.text, prod(sizes)
-        if name in self.table.families or self.scope.declaring(name):
-            raise error("C0121", f"`{name}` is declared twice", span=family.name.span)
+        around = self.scope.declaring(name)
+        if name in self.table.families or around:
+            first = self.table.places.get(name) or (around.places[name] if around else None)
+            message, hint = f"`{name}` is declared twice", "rename one of them"
+            raise error("C0121", message, span=family.name.span, hint=hint, related=earlier(first))
         nodes = len(self.rank_names) + len(self.switch_names) + count
         if nodes > self.limits.nodes:
-            raise self._too_many(f"{nodes} nodes, the limit is {self.limits.nodes}", family.span)
+            raise self._too_many(f"{nodes} nodes, the limit is {self.limits.nodes}", family.span, nodes)
         names = self.rank_names if kind == "rank" else self.switch_names
         members: dict[tuple[int, ...], int | Switch] = {}
         for indices in product(*map(range, sizes)):
             members[indices] = len(names) if kind == "rank" else Switch(len(names))
             names.append(f"{name}[{', '.join(map(str, indices))}]" if indices else name)
         self.table.families[name] = members
+        self.table.places[name] = family.span
         self.scope.later.pop(name, None)
         self.scope.suspects.discard(name)
 
     # ---- links
 
     def _link(self, node: ast.Link, scope: Scope) -> Runner:
-        left, right = self.compiler.compile(node.left, scope), self.compiler.compile(node.right, scope)
-        thunks = [self.compiler.compile(attribute, scope) for attribute in node.attributes]
+        compile_ = self.compiler.compile
+        left, right = compile_(node.left, scope, NODE), compile_(node.right, scope, NODE)
+        thunks = [compile_(attribute, scope, _ATTRIBUTE) for attribute in node.attributes]
         spans = [attribute.span for attribute in node.attributes]
         constant = all(isinstance(a, ast.Number | ast.Quantity) for a in node.attributes)
         kind: int | None = None
@@ -151,30 +193,41 @@ class Network(Body):
 
         def run(frame: Frame) -> None:
             nonlocal kind
-            a, b = self._end(left(frame), node.left.span), self._end(right(frame), node.right.span)
+            a, b = self._end(left(frame), node.left), self._end(right(frame), node.right)
+            if a == b:
+                self._warn_of_itself(a, node)
             if kind is None or not constant:
                 kind = self._kind(attributes_of([thunk(frame) for thunk in thunks], spans), node.span)
             ends.extend((a, b, kind, b, a, kind) if duplex else (a, b, kind))
             if len(ends) > most:
-                raise self._too_many(f"more than {self.limits.links} links, the limit", node.span)
+                raise self._too_many(f"more than {self.limits.links} links, the limit", node.span, None)
 
         return run
 
-    def _too_many(self, found: str, span: Span | None) -> Aborted:
-        """Report too many nodes or links; return the exception that ends the body."""
-        hint = "`--node-limit` raises the limit"
-        self.compiler.problems.take(error("C0310", f"`{self.owner}` has {found}", span=span, hint=hint))
+    def _warn_of_itself(self, node: int, link: ast.Link) -> None:
+        name = self.switch_names[-1 - node] if node < 0 else self.rank_names[node]
+        message = f"this link leads from `{name}` to itself: no schedule uses it"
+        self.compiler.problems.warn(
+            warning("C0322", message, span=link.span, notes=("remove it, or link another node",))
+        )
+
+    def _too_many(self, found: str, span: Span | None, needed: int | None) -> Aborted:
+        """Report too many nodes or links, and the limit needed; return the exception that ends the body."""
+        self.compiler.problems.take(too_large(f"`{self.owner}` has {found}", span, needed))
         return Aborted()
 
-    def _end(self, value: Value, span: Span | None) -> int:
+    def _end(self, value: Value, node: ast.Expr) -> int:
         if type(value) is int:
             if 0 <= value < len(self.rank_names):
                 return value
+            if self.incomplete:
+                raise Poisoned
             known = f"ranks are 0 to {len(self.rank_names) - 1}" if self.rank_names else "no rank is declared yet"
-            raise error("C0135", f"found rank {value}: {known}", span=span)
+            hint = past_hint(node, value, len(self.rank_names)) if self.rank_names else "declare them: `rank gpu[8];`"
+            raise error("C0135", f"found rank {value}: {known}", span=node.span, hint=hint)
         if isinstance(value, Switch):
             return -1 - value.number
-        return integer(value, span, "a rank or switch")
+        return integer(value, node.span, "a rank or switch")
 
     def _kind(self, attributes: _Attributes, span: Span | None) -> int:
         if attributes not in self.kinds:
@@ -197,10 +250,10 @@ class Network(Body):
         classes, number, unit = self._classes(defaults)
         self.limits.claim(f"`{self.owner}`", len(self.rank_names) + len(self.switch_names), len(rows), span)
         names = (*self.rank_names, *self.switch_names)
-        return Topology(
+        return defaults.on(Topology(
             self.owner, len(self.rank_names), nodes[:, 0], nodes[:, 1], len(self.switch_names),
             link_class=number[rows[:, 2]], classes=classes, unit=unit, node_names=names,
-        )  # fmt: skip
+        ))  # fmt: skip
 
     def _classes(self, defaults: Defaults) -> tuple[tuple[LinkClass, ...], Array, str]:
         """Return the link classes, the class of each kind of link, and the unit of all."""
@@ -216,7 +269,8 @@ class Network(Body):
 def _size(value: Value, span: Span | None) -> int:
     size = integer(value, span, "a number of nodes")
     if size < 1:
-        raise error("C0316", f"found {size} nodes, needed at least 1", span=span)
+        hint = "a declaration that may be empty stands in an `if`"
+        raise error("C0316", f"found {size} nodes, needed at least 1", span=span, hint=hint)
     return size
 
 
@@ -237,8 +291,7 @@ def _mixed(kinds: list[_Attributes], units: list[str], places: list[Span | None]
     found = "none" if kinds[odd].bandwidth is None else "one in link units"
     message = f"found links with a bandwidth in B/s and links with {found}, needed all or none in B/s"
     hint = "`with { bandwidth: 25 GB/s }` after the topology is for links without a bandwidth"
-    note = f"a bandwidth in B/s is at {places[named]}"
-    return error("C0312", message, span=places[odd], notes=(note,), hint=hint)
+    return error("C0312", message, span=places[odd], hint=hint, related=earlier(places[named], "a bandwidth in B/s"))
 
 
 def with_defaults(topology: Topology, defaults: Defaults, span: Span | None) -> Topology:
@@ -257,4 +310,4 @@ def with_defaults(topology: Topology, defaults: Defaults, span: Span | None) -> 
         LinkClass(kind.bandwidth * (bandwidth or 1), kind.latency or defaults.latency or Fraction(0))
         for kind in topology.classes
     )
-    return attrs.evolve(topology, classes=classes, unit=unit)
+    return defaults.on(attrs.evolve(topology, classes=classes, unit=unit))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from collc.ir.diagnostic import CollcError, Diagnostic, Source, Span
+from collc.ir.diagnostic import CollcError, Diagnostic, Related, Source, Span
 from collc.ir.frozen import frozen
 
 from . import ast
@@ -111,7 +111,10 @@ class _Session:
 
         machine, position = self.machine, self.machine.next
         fix = describe(
-            Trouble(self.text, position, _sign(machine.last), self._opener(), machine.expected, self._fits)
+            Trouble(
+                self.text, position, _sign(machine.last), self._opener(), machine.expected, self._fits,
+                self._open_blocks(),
+            )
         )  # fmt: skip
         if (position, fix.code) not in self.reported:
             self._report(fix)
@@ -125,8 +128,9 @@ class _Session:
 
     def _report(self, fix: Fix) -> None:
         span = self._span(fix.start, fix.end)
-        notes = tuple(fix.notes)
-        self.problems.append(Diagnostic(fix.code, fix.message, span=span, notes=notes, hint=fix.hint))
+        notes, opener = tuple(fix.notes), fix.opener
+        related = (Related(f"`{opener.text}` was opened here", self._span(opener.start, opener.end)),) if opener else ()
+        self.problems.append(Diagnostic(fix.code, fix.message, span=span, notes=notes, hint=fix.hint, related=related))
 
     def _repair(self, fix: Fix, position: int) -> bool:
         """Insert a token, replace the found text by one, or skip it; return whether the parser may continue."""

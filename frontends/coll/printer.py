@@ -11,7 +11,7 @@ from collc.ir.frozen import frozen
 
 from . import ast
 
-__all__ = ["expression_text", "file_text"]
+__all__ = ["expression_text", "file_text", "number_text"]
 
 _WIDTH = 100
 _INDENT = "  "
@@ -28,7 +28,7 @@ _LEVELS = {
 _NOT, _RANGE, _SUM, _NEGATIVE, _ATOM = 3, 5, 6, 8, 9
 
 
-def expression_text(node: ast.Expr | ast.Word) -> str:
+def expression_text(node: ast.Expr | ast.Word | ast.Arrow) -> str:
     """Return an expression as canonical text, with no more parentheses than it needs.
 
     >>> expression_text(ast.Binary("-", ast.Name("a"), ast.Binary("-", ast.Name("b"), ast.Number(Fraction(1, 2)))))
@@ -37,13 +37,13 @@ def expression_text(node: ast.Expr | ast.Word) -> str:
     return _expression(node)[0]
 
 
-def _expression(node: ast.Expr | ast.Word) -> tuple[str, int]:
+def _expression(node: ast.Expr | ast.Word | ast.Arrow) -> tuple[str, int]:
     """Return the text and its level of precedence."""
     match node:
         case ast.Number(value):
-            return _number(value), _ATOM
+            return number_text(value), _ATOM
         case ast.Quantity(value, unit):
-            return f"{_number(value)} {unit}", _ATOM
+            return f"{number_text(value)} {unit}", _ATOM
         case ast.String(value):
             return f'"{value}"', _ATOM
         case ast.Name(name) | ast.Word(name):
@@ -54,6 +54,8 @@ def _expression(node: ast.Expr | ast.Word) -> tuple[str, int]:
             return f"{name}({_list(items)})", _ATOM
         case ast.SetOf(items):
             return f"{{{_list(items)}}}", _ATOM
+        case ast.Arrow(tail, head, duplex):
+            return f"{expression_text(tail)} {'<->' if duplex else '->'} {expression_text(head)}", 0
         case ast.Import(path, format):
             return f'import "{path.value}" as {format.text}', _ATOM
         case ast.Unary("not", operand):
@@ -77,18 +79,18 @@ def _range_end(node: ast.Expr) -> str:
     """Return an end of a range, ``n-1`` without spaces."""
     match node:
         case ast.Binary("+" | "-" as operator, ast.Name(name), ast.Number(value)):
-            return f"{name}{operator}{_number(value)}"
+            return f"{name}{operator}{number_text(value)}"
     return _at_least(_RANGE + 1, node)
 
 
-def _list(items: Iterable[ast.Expr]) -> str:
+def _list(items: Iterable[ast.Expr | ast.Arrow]) -> str:
     return ", ".join(expression_text(item) for item in items)
 
 
-def _number(value: Fraction) -> str:
+def number_text(value: Fraction) -> str:
     """Return a number without an exponent; the language writes only decimals.
 
-    >>> _number(Fraction(5, 4)), _number(Fraction(30))
+    >>> number_text(Fraction(5, 4)), number_text(Fraction(30))
     ('1.25', '30')
     """
     places = 0

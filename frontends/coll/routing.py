@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from fractions import Fraction
+from itertools import pairwise
 from math import lcm
 
 import attrs
@@ -17,6 +18,8 @@ __all__ = ["Router"]
 
 #: For every node on a shortest route, the next links, lowest number first.
 NextLinks = dict[int, list[int]]
+
+_LONGEST_SHOWN = 5  # ranks of a route in a hint
 
 
 @attrs.define
@@ -142,7 +145,24 @@ class Router:
         if not self.topology.is_direct:
             note += "; a transfer passes through switches, never through other ranks"
         message = f"there is no route from rank {names[source]} to rank {names[target]}"
-        return error("C0160", message, notes=(note,))
+        return error("C0160", message, notes=(note,), hint=self._stepwise(source, target))
+
+    def _stepwise(self, source: int, target: int) -> str | None:
+        """Return how to send data over the ranks between two ranks, step by step; None if there are no such ranks."""
+        topology = self.topology
+        hops, at, path = topology.hops_to(target), source, [source]
+        if hops[source] < 0:
+            return "add a link between them, or name other ranks"
+        while at != target:
+            start, links = topology.out_links
+            near = {self._heads[link] for link in links[start[at] : start[at + 1]].tolist()}
+            at = min(node for node in near if hops[node] == hops[at] - 1)
+            path.append(at)
+        ranks = [topology.names[node] for node in path if node < topology.num_ranks]
+        if len(ranks) < 3 or len(ranks) > _LONGEST_SHOWN:
+            return "send the data to a rank between them first, and on in a later step"
+        legs = [f"from {a} to {b}" for a, b in pairwise(ranks)]
+        return f"send it {legs[0]}, then in a later step {', then '.join(legs[1:])}"
 
 
 def _share(weight: int, parts: int) -> int | Fraction:

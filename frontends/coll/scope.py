@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
-from collc.ir.diagnostic import CollcError, Diagnostic, Span, error, nearest
+from collc.ir.diagnostic import CollcError, Diagnostic, Related, Span, error
 from collc.ir.frozen import frozen
 from collc.ir.topology import Topology
 
 from .codes import CODES
+from .families import FUNCTIONS
+from .units import BANDWIDTH, SIZE, TIME
 from .values import Switch, Value
+
+if TYPE_CHECKING:
+    from .guesses import Vocabulary
 
 __all__ = [
     "POISON",
@@ -26,12 +31,15 @@ __all__ = [
     "Scope",
     "TooManyProblems",
     "Variable",
+    "earlier",
+    "shape_of",
+    "too_early",
 ]
 
 
 _MAX_PROBLEMS = 100
-#: among more names than this no nearest one is searched: it would take longer than everything else
-_MANY_NAMES = 5000
+#: measure -> a value for an example
+_EXAMPLES = {SIZE: "64 MiB", BANDWIDTH: "25 GB/s", TIME: "10 us"}
 
 
 class Poisoned(Exception):
@@ -73,6 +81,7 @@ class Problems:
 
     def __init__(self) -> None:
         self.found: dict[tuple[object, ...], Diagnostic] = {}
+        self.warnings: dict[str, Diagnostic] = {}
 
     def add(self, *diagnostics: Diagnostic) -> None:
         """Add mistakes; raise Enough where there are too many."""
@@ -81,6 +90,10 @@ class Problems:
             self.found.setdefault(key, diagnostic)
         if len(self.found) >= _MAX_PROBLEMS:
             raise TooManyProblems
+
+    def warn(self, diagnostic: Diagnostic) -> None:
+        """Keep a warning, once for each place."""
+        self.warnings.setdefault(str(diagnostic.span), _unquoted(diagnostic))
 
     def take(self, failure: CollcError, span: Span | None = None, notes: Iterable[str] = ()) -> None:
         """Add the diagnostics of an exception, placed at ``span`` where they have no place of their own."""
@@ -95,14 +108,19 @@ def _unquoted(diagnostic: Diagnostic) -> Diagnostic:
         return diagnostic
     title = CODES.get(diagnostic.code, "a mistake").partition("\n")[0]
     note = "its text is not shown: the file is outside of the main file's folder and of those of `-I`"
-    return attrs.evolve(diagnostic, message=f"found {title}", notes=(note,), hint="`-I` adds a folder")
+    return attrs.evolve(diagnostic, message=f"found {title}", notes=(note,), hint="`-I` adds a folder", related=())
 
 
 @frozen
 class NodeTable:
-    """The nodes of a topology by name: family -> indices -> rank number or switch."""
+    """The nodes of a topology by name: family -> indices -> rank number or switch.
+
+    ``declaring``: its body is being read. ``places`` are the declarations, where known.
+    """
 
     families: dict[str, dict[tuple[int, ...], int | Switch]] = attrs.field(factory=dict)
+    declaring: bool = False
+    places: dict[str, Span | None] = attrs.field(factory=dict)
 
     @classmethod
     def of(cls, topology: Topology) -> NodeTable:
@@ -120,24 +138,37 @@ class NodeTable:
         family = self.families[name]
         if (node := family.get(indices)) is not None:
             return node
-        shape = _shape(family)
+        shape, related = shape_of(family), earlier(self.places.get(name), "the declaration")
         if len(indices) != len(shape):
-            form = f"{name}[{', '.join('ijklmn'[: len(shape)])}]" if shape else name
-            noun = "index" if len(indices) == 1 else "indices"
-            message = f"found {len(indices)} {noun} of `{name}`, needed {len(shape)}"
-            raise error("C0135", message, span=span, hint=f"write `{form}`")
-        raise error("C0135", f"found `{_node(name, indices)}`, needed one of {_extent(name, family)}", span=span)
+            found = f"found {len(indices)} {'index' if len(indices) == 1 else 'indices'} of `{name}`"
+            message = f"{found if indices else f'found `{name}` without indices'}, needed {len(shape)}"
+            hint = f"write `{_first(name, family)}`"
+            if self.declaring and not indices and len(shape) == 1 and shape[0] > 1:
+                hint += f"; for all of them, `for i in 0..{shape[0]} {{ .. {name}[i] .. }}`"
+            raise error("C0135", message, span=span, hint=hint, related=related)
+        if all(0 <= index < size for index, size in zip(indices, shape, strict=True)):
+            hint = "`without` or `subset` left it out; a switch goes when it no longer joins nodes"
+            message = f"found `{_node(name, indices)}`, which the topology no longer has"
+            raise error("C0135", message, span=span, hint=hint)
+        message = f"found `{_node(name, indices)}`, needed one of {_extent(name, family)}"
+        raise error("C0135", message, span=span, hint="indices count from 0", related=related)
 
 
 def _node(name: str, indices: Iterable[int]) -> str:
     return f"{name}[{', '.join(str(index) for index in indices)}]"
 
 
+def _first(name: str, family: Collection[tuple[int, ...]]) -> str:
+    """Return the first node of a family, as an example of its indices."""
+    return _node(name, min(family)) if min(family) else name
+
+
 def _extent(name: str, family: Collection[tuple[int, ...]]) -> str:
     return f"`{_node(name, min(family))}` to `{_node(name, max(family))}`"
 
 
-def _shape(family: Collection[tuple[int, ...]]) -> tuple[int, ...]:
+def shape_of(family: Collection[tuple[int, ...]]) -> tuple[int, ...]:
+    """Return the sizes of a family of nodes, one for each index."""
     return tuple(max(axis) + 1 for axis in zip(*family, strict=True))
 
 
@@ -146,7 +177,8 @@ class Scope:
     """Names of one body, and those of the text around it.
 
     ``later`` are names that the same body declares further on, with their declarations; ``suspects`` are names that a
-    faulty statement may have declared.
+    faulty statement may have declared. ``given`` are the places of values on the command line. An ``incomplete`` scope
+    lacks names of a file that could not be included.
     """
 
     parent: Scope | None = None
@@ -155,6 +187,8 @@ class Scope:
     later: dict[str, Span | None] = attrs.field(factory=dict)
     suspects: set[str] = attrs.field(factory=set)
     nodes: NodeTable | None = None
+    given: dict[str, Span] = attrs.field(factory=dict)
+    incomplete: bool = False
     level: int = 1  # 0 what the language names itself, 1 the file, 2 a body
 
     def child(self) -> Scope:
@@ -168,7 +202,8 @@ class Scope:
         """
         before = self.declaring(name)
         if before is not None:
-            raise error("C0121", f"`{name}` is declared twice", span=span, notes=_earlier(before.places[name]))
+            message, hint = f"`{name}` is declared twice", "rename one of them"
+            raise error("C0121", message, span=span, hint=hint, related=earlier(before.places[name]))
         self.names[name] = binding
         self.places[name] = span
         self.later.pop(name, None)
@@ -198,38 +233,109 @@ class Scope:
             scope = scope.parent
         return scopes
 
-    def undefined(self, name: str, span: Span | None) -> CollcError:
-        """Return the error for a name that is not visible here."""
+    def undefined(self, name: str, span: Span | None, needs: tuple[str, ...], vocabulary: Vocabulary) -> CollcError:
+        """Return the error for a name that is not visible here; its hint is of a kind that the place needs.
+
+        Raises Poisoned if a file that could not be included may declare it.
+        """
         for scope in self.chain():
             if name in scope.later:
-                return _too_early(name, scope.later[name], span)
-        known = {known for scope in self.chain() for known in scope.names} | self._families()
-        hint = nearest(name, known) if len(known) <= _MANY_NAMES else None
+                return too_early(name, scope.later[name], span)
+        self.require_complete(name)
+        given = span is not None and span.source.path.startswith("<-D")
+        known = name.lower() if name.lower() in ("true", "false") else "4` or `25 GB/s"
+        hint = f"write a value, such as `{known}`" if given else self._hint(name, needs, vocabulary)
         return error("C0120", f"unknown name `{name}`", span=span, hint=hint)
 
-    def undefined_family(self, name: str, span: Span | None) -> CollcError:
+    def require_complete(self, name: str) -> None:
+        """Raise Poisoned if a file that could not be included may declare a name, unless it resembles a known one."""
+        from .guesses import did_you_mean
+
+        scopes = self.chain()
+        if any(scope.incomplete for scope in scopes):
+            known = {known for scope in scopes for known in scope.names} | self._families()
+            if did_you_mean(name, known) is None:
+                raise Poisoned
+
+    def _hint(self, name: str, needs: tuple[str, ...], vocabulary: Vocabulary) -> str:
+        from .guesses import did_you_mean
+
+        declared = {name for scope in self.chain() for name, bound in scope.names.items() if _fits(bound, needs)}
+        if "topology" in needs:
+            return vocabulary.hint(name, "topology", declared) or f"declare it above: `topology {name} = torus(4, 4);`"
+        if "string" in needs:
+            return f'write it in quotes: `"{name}"`'
+        families = self._families()
+        numbered = re.fullmatch(r"([A-Za-z_]+?)_?(\d+)", name)
+        if numbered and numbered[1] in families:
+            return f"write `{numbered[1]}[{numbered[2]}]`"
+        if name.lower() not in ("true", "false"):
+            declared -= {"true", "false"}
+        known = declared | (families if "node" in needs or "number" not in needs else set())
+        if hint := did_you_mean(name, known):
+            return hint
+        if "node" in needs:
+            return self._node_hint(name)
+        if name in FUNCTIONS:
+            return f"`{name}` is a function: write `{FUNCTIONS[name]}`"
+        kind = vocabulary.kind_of(name)
+        example = next((_EXAMPLES[need] for need in needs if need in _EXAMPLES), "4")
+        declare = f"declare it above: `param {name} = {example};`"
+        return f"`{name}` is {kind}" if kind else declare
+
+    def _node_hint(self, name: str) -> str:
+        """Return what to write for an unknown node: its declaration, or a node that exists."""
+        if any(scope.nodes is not None and scope.nodes.declaring for scope in self.chain()):
+            return f"declare it above: `rank {name};` or `switch {name};`"
+        if families := sorted(self._families()):
+            return f"the nodes are {', '.join(f'`{family}`' for family in families)}"
+        return "ranks of this topology have numbers only, from 0: write the number alone"
+
+    def undefined_family(self, name: str, indices: int, span: Span | None) -> CollcError:
         """Return the error for an indexed name that is not a family of nodes here."""
         for scope in self.chain():
             if name in scope.later and scope.level == 2:
-                return _too_early(name, scope.later[name], span)
-        hint = nearest(name, self._families())
-        if not hint and not self._families():
-            hint = "ranks of this topology have numbers only, from 0"
-        return error("C0120", f"unknown family of nodes `{name}`", span=span, hint=hint)
+                return too_early(name, scope.later[name], span)
+        return error("C0120", f"unknown family of nodes `{name}`", span=span, hint=self._family_hint(name, indices))
+
+    def _family_hint(self, name: str, indices: int) -> str | None:
+        from .guesses import did_you_mean
+
+        tables = [scope.nodes for scope in self.chain() if scope.nodes is not None]
+        if hint := did_you_mean(name, self._families()):
+            return hint
+        if any(table.declaring for table in tables):
+            shape = ", ".join(["8"] * indices)
+            return f"declare it above: `rank {name}[{shape}];` or `switch {name}[{shape}];`"
+        if tables and not self._families():
+            return "ranks of this topology have numbers only, from 0: write the number alone"
+        return f"there are {', '.join(f'`{family}`' for family in sorted(self._families()))}" if tables else None
 
     def _families(self) -> set[str]:
         return {family for scope in self.chain() if scope.nodes for family in scope.nodes.families}
 
 
-def _earlier(span: Span | None) -> tuple[str, ...]:
-    return (f"the first declaration is at {span}",) if span else ()
+def _fits(bound: Binding, needs: tuple[str, ...]) -> bool:
+    """Return whether a name may stand where ``needs`` are needed, as far as its value is known."""
+    if not isinstance(bound, Constant) or not needs:
+        return True
+    if isinstance(bound.value, bool):
+        return False
+    return isinstance(bound.value, Topology) == ("topology" in needs)
 
 
-def _too_early(name: str, declared: Span | None, used: Span | None) -> CollcError:
+def earlier(span: Span | None, what: str = "the first declaration") -> tuple[Related, ...]:
+    """Return the place that explains a mistake, if there is one, and what stands there."""
+    return (Related(what, span),) if span else ()
+
+
+def too_early(name: str, declared: Span | None, used: Span | None) -> CollcError:
+    """Return the error C0130 for a name that is used in or before its declaration."""
     if declared and used and _within(used, declared):
-        return error("C0130", f"`{name}` is used in its own definition", span=used)
-    where = f" at {declared}" if declared else ""
-    return error("C0130", f"`{name}` is used before its declaration{where}", span=used, hint="move the declaration up")
+        hint = "a value is computed from names that are declared before it"
+        return error("C0130", f"`{name}` is used in its own definition", span=used, hint=hint)
+    related, hint = earlier(declared, "the declaration"), "move the declaration up"
+    return error("C0130", f"`{name}` is used before its declaration", span=used, hint=hint, related=related)
 
 
 def _within(inner: Span, outer: Span) -> bool:

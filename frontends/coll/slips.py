@@ -6,112 +6,16 @@ The first row that recognizes the mistake answers. Otherwise the message names w
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from functools import cached_property
-from typing import Any
-
-import attrs
 
 from collc.ir.diagnostic import nearest
-from collc.ir.frozen import frozen
+from collc.ir.shown import listed
+
+from . import foreign_forms, foreign_signs, foreign_words
+from .families import FAMILIES, OPERATORS
+from .foreign_words import assigned, foreign_word
+from .trouble import DECLARATIONS, KEYWORDS, STATEMENTS, Fix, Sign, Slip, Trouble, here
 
 __all__ = ["KEYWORDS", "SLIPS", "Fix", "Sign", "Slip", "Trouble", "describe"]
-
-_DECLARATIONS = ("topology", "collective", "schedule", "emit", "include", "param", "let")
-_STATEMENTS = ("param", "let", "rank", "switch", "link", "for", "if", "at", "send", "reduce")
-#: What a statement or declaration may begin with -> its terminal.
-KEYWORDS = {word: word.upper() for word in (*_DECLARATIONS, *_STATEMENTS)}
-
-_FOUND = re.compile(
-    r"[^\W\d]\w*|[0-9]+(?:\.[0-9]+)?|\"[^\"\n]*\"|'[^'\n]*'|<->|\.\.\.|\.\.=|=>|<=|>=|==|!=|:=|->|<-|--|&&|\|\||//|/\*|\*\*|\.\.|."
-)  # fmt: skip
-
-
-@frozen
-class Sign:
-    """A token: its terminal, its text, where it begins (offset) and on which line."""
-
-    type: str
-    text: str
-    start: int
-    line: int
-
-    @property
-    def end(self) -> int:
-        """The offset just after the token's last character."""
-        return self.start + len(self.text)
-
-
-@frozen
-class Trouble:
-    """Where the parser stopped: at ``position``, after the token ``last``; ``opener`` is the innermost open bracket."""
-
-    text: str = attrs.field(repr=False)
-    position: int
-    last: Sign | None
-    opener: Sign | None
-    accepts: Callable[..., frozenset[str]]
-    fits: Callable[..., bool]
-
-    @property
-    def found(self) -> str:
-        """The word, number or sign found; empty at the end of the text."""
-        match = _FOUND.match(self.text, self.position)
-        return match.group() if match else ""
-
-    @cached_property
-    def expected(self) -> frozenset[str]:
-        """The terminals that the grammar allows at the position."""
-        return self.accepts()
-
-    @property
-    def after(self) -> int:
-        """The place just after the last token."""
-        return self.last.end if self.last is not None else 0
-
-    @property
-    def on_new_line(self) -> bool:
-        """Whether a line ends between the last token and the position."""
-        return "\n" in self.text[self.after : self.position]
-
-    def what(self) -> str:
-        """Return what was found, for a message."""
-        return f"`{self.found}`" if self.found else "the end of the text"
-
-
-@frozen
-class Fix:
-    """A message, its place (text offsets), and a repair: ``insert`` replaces ``skip`` characters.
-
-    What is put in reads ``sign``, or what stood there.
-    ``names`` are names that the text tried to declare. The parser skips the statement from ``drop_from``, or from the
-    place of the error where that is absent.
-    """
-
-    code: str
-    message: str
-    start: int
-    end: int
-    hint: str | None = None
-    notes: tuple[str, ...] = ()
-    insert: str | None = None
-    sign: str | None = None
-    skip: int = 0
-    names: tuple[str, ...] = ()
-    drop_from: int | None = None
-
-    @property
-    def repairs(self) -> bool:
-        """Whether the text is changed so that the parser can go on at the same place."""
-        return self.insert is not None or self.skip > 0
-
-
-@frozen
-class Slip:
-    """One row: an example of the mistake, and the function that recognizes it."""
-
-    example: str
-    recognize: Callable[[Trouble], Fix | None]
 
 
 def describe(trouble: Trouble) -> Fix:
@@ -122,10 +26,6 @@ def describe(trouble: Trouble) -> Fix:
     needed = _needed(trouble.expected)
     end = trouble.position + len(trouble.found)
     return Fix("C0101", f"found {trouble.what()}, needed {needed}", trouble.position, end)
-
-
-def _here(trouble: Trouble, code: str, message: str, **more: Any) -> Fix:  # Any: named arguments of Fix
-    return Fix(code, message, trouble.position, trouble.position + len(trouble.found), **more)
 
 
 # ---- the slips
@@ -144,35 +44,44 @@ def _foreign_comment(t: Trouble) -> Fix | None:
         return None
     end = t.text.find("\n" if t.found == "//" else "*/", t.position)
     end = len(t.text) if end < 0 else end + (0 if t.found == "//" else 2)
-    return _here(t, "C0109", f"found `{t.found}`", hint="comments begin with `#`", skip=end - t.position)
+    return here(t, "C0109", f"found `{t.found}`", hint="comments begin with `#`", skip=end - t.position)
 
 
 _FOREIGN = {
     "%": ("TIMES MOD", "mod"), "&&": ("AND", "and"), "||": ("OR", "or"), "!": ("NOT", "not"),
     "...": ("DOTS", ".."), "..=": ("DOTS", ".."),
 }  # fmt: skip
+_TWICE = {"+": "write `n + 1`", "-": "write `n - 1`", "/": "write `floor(a / b)` for the whole part of a quotient"}
 _RANGE = "`a..b` goes from a up to b, without b"
 
 
 def _foreign_operator(t: Trouble) -> Fix | None:
     twice = t.found == "*" and t.last is not None and t.last.type == "TIMES"
     if twice or (t.found in ("**", "^") and "PLUS" in t.expected):
-        return _here(t, "C0109", f"found `{t.found}`, which is not an operator", hint="write a power as `pow(a, b)`")
+        return here(t, "C0109", f"found `{t.found}`, which is not an operator", hint="write a power as `pow(a, b)`")
     if t.found == "." and t.last and t.last.type == "DOTS":
-        return _here(t, "C0109", "found `...`, needed `..`", notes=(_RANGE,), skip=1)
+        return here(t, "C0109", "found `...`, needed `..`", notes=(_RANGE,), skip=1)
+    if t.last is not None and t.last.type in ("PLUS", "MINUS", "TIMES") and t.found == t.last.text:
+        hint = _TWICE.get(t.found)
+        if hint and t.after == t.position:
+            return Fix(
+                "C0109", f"found `{t.found * 2}`, which is not an operator", t.last.start, t.position + 1, hint=hint
+            )
+    if t.found == "?" and "PLUS" in t.expected:
+        return here(t, "C0109", "found `?`, which is not an operator", hint="write `if CONDITION { .. } else { .. }`")
     terminals, word = _FOREIGN.get(t.found, ("", ""))
     terminal = next((name for name in reversed(terminals.split()) if name in t.expected), None)
     if terminal is None:
         return None
     note = (_RANGE,) if word == ".." else ()
     message = f"found `{t.found}`, needed `{word}`"
-    return _here(t, "C0109", message, notes=note, insert=terminal, sign=word, skip=len(t.found))
+    return here(t, "C0109", message, notes=note, insert=terminal, sign=word, skip=len(t.found))
 
 
 def _quotes(t: Trouble) -> Fix | None:
     if not t.found.startswith("'") or "STRING" not in t.expected:
         return None
-    return _here(t, "C0109", "found a string in `'`, needed `\"`", insert="STRING", skip=len(t.found))
+    return here(t, "C0109", "found a string in `'`, needed `\"`", insert="STRING", skip=len(t.found))
 
 
 def _hyphen_in_name(t: Trouble) -> Fix | None:
@@ -236,9 +145,10 @@ def _bad_name(t: Trouble) -> Fix | None:
     if match is None or not match.group():
         return None
     terminal = "NAME" if "NAME" in t.expected else "WORD"
-    message = f"found `{match.group()}`, needed a name"
+    message, digits = f"found `{match.group()}`, needed a name", match.group()[0].isdigit()
     return Fix(
-        "C0105", message, t.position, match.end(), notes=(_NAMES,), insert=terminal, skip=len(match.group())
+        "C0105", message, t.position, match.end(), notes=(_NAMES,), insert=terminal, skip=len(match.group()),
+        hint="put a letter before the digits" if digits and match.group().isascii() else None,
     )  # fmt: skip
 
 
@@ -257,13 +167,12 @@ def _unclosed(t: Trouble) -> Fix | None:
     terminal, sign = closing[t.opener.type]
     if terminal not in t.expected:
         return None
-    declaration = t.found in _DECLARATIONS[:5] and t.on_new_line and t.found.upper() not in t.expected
-    ends = not t.found or declaration or (sign != "}" and (t.found in ";{}" or t.found == ":"))
+    declaration = t.found in DECLARATIONS[:5] and t.on_new_line and t.found.upper() not in t.expected
+    ends = not t.found or declaration or (sign != "}" and (t.found in ";{}" or t.found in (":", "->", "<->")))
     if not ends:
         return None
-    note = f"`{t.opener.text}` was opened on line {t.opener.line}"
     message = f"missing `{sign}`: found {t.what()}"
-    return Fix("C0103", message, t.after, t.after + 1, notes=(note,), insert=terminal)
+    return Fix("C0103", message, t.after, t.after + 1, insert=terminal, opener=t.opener)
 
 
 def _missing_semicolon(t: Trouble) -> Fix | None:
@@ -275,7 +184,7 @@ def _missing_semicolon(t: Trouble) -> Fix | None:
 
 def _statements_as_options(t: Trouble) -> Fix | None:
     """``using bfb { for ...``: the word was taken for an option's name."""
-    if t.last is None or t.last.type != "WORD" or t.last.text not in _STATEMENTS or "COLON" not in t.expected:
+    if t.last is None or t.last.type != "WORD" or t.last.text not in STATEMENTS or "COLON" not in t.expected:
         return None
     start = t.last.start
     message = f"found the statement `{t.last.text}`, needed an option `name: value`"
@@ -285,23 +194,29 @@ def _statements_as_options(t: Trouble) -> Fix | None:
 
 def _wrong_sign(t: Trouble) -> Fix | None:
     if t.found == "=" and t.last and t.last.type == "EQUAL" and t.after == t.position:
-        return _here(t, "C0107", "found `==`, needed `=`", skip=1)
+        return here(t, "C0107", "found `==`, needed `=`", skip=1)
     for terminal, sign, wrong in (("COLON", ":", ("=", ":=", "=>")), ("EQUAL", "=", (":", ":=", "=="))):
         if t.found in wrong and terminal in t.expected:
             hint = "an option is written `name: value`" if sign == ":" and "EQUAL" not in t.expected else None
-            return _here(
+            return here(
                 t, "C0107", f"found `{t.found}`, needed `{sign}`", hint=hint, insert=terminal, skip=len(t.found)
             )  # fmt: skip
+    if t.found in ("}", ",") and t.last and t.last.type == "WORD" and t.expected == {"COLON"}:
+        hint = f"an option is written `{t.last.text}: value`"
+        return here(t, "C0107", f"missing the value of `{t.last.text}`: found `{t.found}`", hint=hint)
+    if t.expected == {"COLON"} and t.last and t.last.type == "WORD" and re.match(r"[\w\"]", t.found):
+        hint = f"an option is written `{t.last.text}: value`"
+        return Fix("C0107", f"missing `:`: found {t.what()}", t.after, t.after + 1, hint=hint, insert="COLON", sign=":")
     if t.found == "=" and "COMPARE" in t.expected:
         hint = "two numbers are compared with `==`"
-        return _here(t, "C0107", "found `=`, needed `==`", hint=hint, insert="COMPARE", sign="==", skip=1)
+        return here(t, "C0107", "found `=`, needed `==`", hint=hint, insert="COMPARE", sign="==", skip=1)
     return None
 
 
 def _semicolon_in_options(t: Trouble) -> Fix | None:
     if t.found != ";" or "COMMA" not in t.expected or t.opener is None or t.opener.type != "LBRACE":
         return None
-    return _here(t, "C0107", "found `;`, needed `,` between options", insert="COMMA", skip=1)
+    return here(t, "C0107", "found `;`, needed `,` between options", insert="COMMA", skip=1)
 
 
 def _arrow(t: Trouble) -> Fix | None:
@@ -316,40 +231,77 @@ def _arrow(t: Trouble) -> Fix | None:
 
 def _missing_arrow(t: Trouble) -> Fix | None:
     """``link a - b``: the arrow was taken for a subtraction."""
-    if "SIMPLEX" not in t.expected:
+    if "SIMPLEX" not in t.expected or "COMMA" in t.expected:
         return None
     hint = "`a -> b` is one link, `a <-> b` is one each way"
-    return _here(t, "C0108", f"found {t.what()}, needed `->` or `<->`", hint=hint)
+    return here(t, "C0108", f"found {t.what()}, needed `->` or `<->`", hint=hint)
+
+
+def _link_without_braces(t: Trouble) -> Fix | None:
+    """``without(pod, 0 -> 1)``: links are elements of a set."""
+    if t.found not in ("->", "<->") or not {"RPAR", "COMMA"} <= t.expected:
+        return None
+    return here(t, "C0108", f"found `{t.found}` outside of braces", hint=f"a set of links is `{{a {t.found} b}}`")
 
 
 _BOTH_ENDS = "`send shard SHARD from RANK to RANK` names both ends"
-_FOREIGN_STATEMENTS = {
-    "recv": _BOTH_ENDS, "receive": _BOTH_ENDS, "copy": _BOTH_ENDS, "node": "nodes are declared with `rank` or `switch`",
-    "edge": "write `link a -> b` or `link a <-> b`",
+_FORMS = {
+    "recv": _BOTH_ENDS, "receive": _BOTH_ENDS, "import": 'write `include "FILE";`', "use": 'write `include "FILE";`',
+    "using": "write `schedule NAME using SCHEDULER;`", "while": "loops are `for NAME in LOW..HIGH { .. }`",
+    "else": "`else` follows the `}` of its `if`", "print": "`collc check` and `collc cost` print what a file means",
+    **dict.fromkeys(("without", "degraded", "subset", "relabel"),
+                    "operators make another topology: `topology bad = without(pod, {gpu[0, 3]});`"),
+    "repeat": "loops are `for NAME in LOW..HIGH { .. }`", "with": "`with { .. }` stands before the `;` of a topology",
 }  # fmt: skip
 
 
 def _unknown_keyword(t: Trouble) -> Fix | None:
-    known = [word for word in dict.fromkeys((*_DECLARATIONS, *_STATEMENTS)) if word.upper() in t.expected]
-    if len(known) < 4 or not re.match(r"[A-Za-z_]", t.found):
+    known = [word for word in dict.fromkeys((*DECLARATIONS, *STATEMENTS)) if word.upper() in t.expected]
+    step = known == ["send", "reduce"]
+    if (len(known) < 4 and not step) or not re.match(r"[A-Za-z_]", t.found):
         return None
-    kind = "statement" if "LINK" in t.expected else "declaration"
-    hint = _FOREIGN_STATEMENTS.get(t.found) or nearest(t.found, known)
+    kind = "statement" if "LINK" in t.expected or step else "declaration"
+    if not step and (missing := assigned(t)):
+        keyword, whole = missing
+        message = f"missing `{keyword}` before `{t.found}`"
+        return here(t, "C0111", message, hint=f"write `{whole}`", insert=keyword.upper(), sign=keyword)
+    if word := foreign_word(t, known):
+        return _replaced(t, kind, word)
+    hint = _FORMS.get(t.found.lower()) or _bare(t) or nearest(t.found, known)
     from difflib import get_close_matches
 
     guess = get_close_matches(t.found, known, n=1, cutoff=0.75)
-    note = f"a {kind} begins with {_listed([f'`{word}`' for word in known])}"
-    return _here(
+    note = f"a {kind} begins with {listed([f'`{word}`' for word in known], 'or')}"
+    return here(
         t, "C0106", f"unknown {kind} `{t.found}`", hint=hint, notes=() if hint else (note,),
         insert=guess[0].upper() if guess else None, skip=len(t.found) if guess else 0,
     )  # fmt: skip
 
 
+def _replaced(t: Trouble, kind: str, word: str) -> Fix:
+    """Return the fix for a word of another language, with the line as it should be."""
+    rest = t.text[t.position + len(t.found) :].split("\n", 1)[0].split("#")[0].split(";")[0].rstrip()
+    hint = f"write `{word}{rest};`" if "{" not in rest and len(rest) < 60 else f"write `{word}`"
+    message = f"unknown {kind} `{t.found}`"
+    return here(t, "C0106", message, hint=hint, insert=word.upper(), sign=word, skip=len(t.found))
+
+
+def _bare(t: Trouble) -> str | None:
+    """Return the declaration of a collective or graph that stands alone."""
+    rest = t.text[t.position :].split("\n", 1)[0].split(";")[0].split("#")[0].strip()
+    if t.found in ("allreduce", "allgather", "alltoall", "broadcast", "gather", "scatter") and " on " in rest:
+        return f"write `collective grads = {rest};`"
+    if "LINK" not in t.expected and (t.found in FAMILIES.own or t.found in OPERATORS) and "(" in rest:
+        return f"write `topology pod = {rest};`"
+    return None
+
+
 def _unopened(t: Trouble) -> Fix | None:
     if t.found not in ("}", ")", "]") or t.opener is not None:
         return None
-    skip = len(re.compile(r".\s*;?").match(t.text, t.position).group())  # type: ignore[union-attr]
-    return _here(t, "C0104", f"found `{t.found}` without its opening bracket", skip=skip)
+    sign = r"." if "SEMI" in t.expected else r".\s*;?"
+    skip = len(re.compile(sign).match(t.text, t.position).group())  # type: ignore[union-attr]
+    return here(t, "C0104", f"found `{t.found}` without its opening bracket", skip=skip)
 
 
 _WORDS = ("USING", "AS", "ON", "IN", "SHARD", "FROM", "TO", "OF")
@@ -366,15 +318,36 @@ def _missing_word(t: Trouble) -> Fix | None:
         "ON": "collective NAME = KIND on TOPOLOGY", "IN": "for NAME in LOW..HIGH",
     }.get(missing, "send shard SHARD from RANK to RANK")  # fmt: skip
     message = f"missing `{word}`: found {t.what()}"
-    return _here(t, "C0111", message, hint=f"write `{example}`", insert=missing if repair else None)
+    return here(t, "C0111", message, hint=f"write `{example}`", insert=missing if repair else None)
 
 
 def _missing_brace(t: Trouble) -> Fix | None:
     if "COLON" in t.expected and t.found in ("send", "reduce"):
-        return Fix("C0111", f"missing `:`: found {t.what()}", t.after, t.after + 1, insert="COLON")
+        hint = "write `at STEP: send shard SHARD from RANK to RANK;`"
+        return Fix("C0111", f"missing `:`: found {t.what()}", t.after, t.after + 1, hint=hint, insert="COLON")
     if "LBRACE" not in t.expected or t.found not in KEYWORDS or not t.fits(t.position, "LBRACE"):
         return None
-    return Fix("C0103", f"missing `{{`: found {t.what()}", t.after, t.after + 1, insert="LBRACE")
+    message = f"missing `{{`: found {t.what()}"
+    if _is_closed(t):
+        return Fix("C0103", message, t.after, t.after + 1, hint="write `{` at the end of this line", insert="LBRACE")
+    hint = f"write `{{ {t.found} ..; }}`: one statement needs braces too"
+    return Fix("C0103", message, t.after, t.after + 1, hint=hint)
+
+
+_FARTHEST = 100_000  # characters that are searched for the end of a body
+
+
+def _is_closed(t: Trouble) -> bool:
+    """Return whether the text has the `}` of the `{` that is missing: one more than is open, before a declaration."""
+    depth, lowest = 0, 0
+    for match in re.compile(r'#[^\n]*|"[^"\n]*"|^(?:topology|collective|schedule|emit)\b|[{}]', re.M).finditer(
+        t.text, t.position, t.position + _FARTHEST
+    ):
+        if match.group()[0] not in '{}#"':
+            break
+        depth += {"{": 1, "}": -1}.get(match.group(), 0)
+        lowest = min(lowest, depth)
+    return -lowest > t.open_blocks
 
 
 def _missing_comma(t: Trouble) -> Fix | None:
@@ -386,11 +359,15 @@ def _missing_comma(t: Trouble) -> Fix | None:
 SLIPS = (
     Slip('include "site.coll;', _unterminated_string),
     Slip("// a comment", _foreign_comment),
+    *foreign_signs.ROWS,
+    *foreign_words.ROWS,
+    *foreign_forms.ROWS,
     Slip("param n = 4 % 3;", _foreign_operator),
     Slip("include 'site.coll';", _quotes),
     Slip("emit msccl-xml;", _emit_without_name),
     Slip("topology my-pod = torus(3);", _hyphen_in_name),
     Slip("topology 3d = torus(3, 3, 3);", _bad_name),
+    Slip("topology t = without(torus(3), 0 -> 1);", _link_without_braces),
     Slip("topology pod = torus(3, 3;", _unclosed),
     Slip("topology t { rank a; } }", _unopened),
     Slip("param n = 4\nparam m = 5;", _missing_semicolon),
@@ -428,14 +405,12 @@ def _needed(expected: frozenset[str]) -> str:
         rest -= _OPERANDS
         words.append("an expression")
     elif "PLUS" in rest:
+        if {"COMMA", "RBRACE"} <= rest:  # in a set, few elements are links
+            rest -= {"DUPLEX", "SIMPLEX"}
         rest -= _OPERATORS | ({"LPAR", "LSQB"} if len(rest - _OPERATORS) > 2 else set())
     for kind, mark in (("a statement", "LINK"), ("a declaration", "TOPOLOGY")):
         if mark in rest:
             rest -= set(KEYWORDS.values())
             words.append(kind)
     words += sorted({_SIGNS.get(name, f"`{name.lower()}`") for name in rest})
-    return _listed(words or ["something else"])
-
-
-def _listed(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+    return listed(words or ["something else"], "or")

@@ -24,7 +24,8 @@ def read(path: str, *, span: Span | None = None, regular: bool = False, hidden: 
     """
     try:
         if regular and not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe would wait for its writer
-            raise error("C0150", f"cannot read `{path}`: it is not a regular file", span=span)
+            hint = "include a `.coll` file"
+            raise error("C0150", f"cannot read `{path}`: it is not a regular file", span=span, hint=hint)
         with open(path, "rb") as file:
             data = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as failure:

@@ -15,7 +15,8 @@ import attrs
 from collc.ir.diagnostic import CollcError, Span, error
 
 from . import ast
-from .expressions import Compiler, Frame, Thunk
+from .expressions import NUMBER, Compiler, Frame, Thunk
+from .limits import LARGEST_NODE_LIMIT, STATEMENTS_PER_NODE
 from .scope import POISON, Poison, Poisoned, Scope, Variable
 from .values import Integers, Value, kind_of
 
@@ -118,7 +119,7 @@ class Body(ABC):
         """Return the runner of a statement of this kind of body; raise CollcError if it is not allowed here."""
 
     def misplaced(self, what: str, span: Span | None) -> CollcError:
-        """Return the error C0140 for a statement that this kind of body cannot have, ready to raise."""
+        """Return the error C0140 for a statement that this kind of body cannot have."""
         return error("C0140", f"found {what} in {self.noun}", span=span, hint=self.hint)
 
     def block(self, block: ast.Block, scope: Scope) -> Runner:
@@ -146,6 +147,8 @@ class Body(ABC):
                 message = "found `param` in a loop, needed it in the body itself"
                 raise error("C0141", message, span=node.span, hint="write `let` for a value that changes")
             value = self.overrides.value(node, self.owner)
+            if value is not node.value and value.span:
+                scope.given[node.name.text] = value.span
         thunk = self.compiler.compile(value, scope)
         slot = self._slot()
         scope.declare(node.name.text, Variable(slot), node.name.span)
@@ -159,7 +162,7 @@ class Body(ABC):
     def _for(self, node: ast.For, scope: Scope) -> Runner:
         heads: list[tuple[Thunk, int, ast.Loop]] = []
         for loop in node.loops:
-            thunk = self.compiler.compile(loop.domain, scope)
+            thunk = self.compiler.compile(loop.domain, scope, NUMBER)
             scope, slot = scope.child(), self._slot()
             scope.declare(loop.name.text, Variable(slot), loop.name.span)
             heads.append((thunk, slot, loop))
@@ -183,7 +186,9 @@ class Body(ABC):
         self.budget -= count
         if self.budget < 0:
             message = f"found more than {self.limit} statements to run in {self.noun}"
-            self.compiler.problems.take(error("C0142", message, span=span, hint="`--node-limit` raises the limit"))
+            endless = count // STATEMENTS_PER_NODE > LARGEST_NODE_LIMIT
+            hint = "check the range" if endless else "check the ranges; `--node-limit` raises the limit"
+            self.compiler.problems.take(error("C0142", message, span=span, hint=hint))
             raise Aborted
 
     def _if(self, node: ast.If, scope: Scope) -> Runner:
@@ -227,8 +232,11 @@ class Body(ABC):
             try:
                 run(frame)
             except CollcError as failure:
+                from .origins import with_origins
+
                 broken = self.damaged = True
-                self.compiler.problems.take(failure, node.span, _variables(scope, frame))
+                explained = with_origins(failure, node, scope, frame)
+                self.compiler.problems.take(explained, node.span, _variables(scope, frame))
             except Poisoned:
                 broken = self.damaged = True
 
@@ -248,7 +256,7 @@ def _members(value: Value | Poison, span: Span | None) -> range | tuple[int, ...
         case Poison():
             raise Poisoned
     hint = f"write `0..{value}`" if type(value) is int else "write `LOW..HIGH` or `{A, B}`"
-    raise error("C0131", f"found {kind_of(value)}, needed a range or a set", span=span, hint=hint)
+    raise error("C0131", f"found {kind_of(value)}, needed a range or a set of integers", span=span, hint=hint)
 
 
 def _declared(statements: Sequence[ast.Statement]) -> dict[str, Span | None]:

@@ -1,18 +1,18 @@
 """The parsing tables of the grammar: terminals, rules and the LALR table, built by lark.
 
-The tables are shipped (``grammar.json``), so that no command has to wait for lark. They have a digest of the grammar's
-text; if the text has changed, lark builds them again.
+The tables are shipped (``grammar.json``), so that no command has to wait for lark. They have a checksum of the
+grammar's text; if the text has changed, lark builds them again.
 ``python -m collc.frontends.coll.tables grammar.json`` writes them.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
+import os
 import sys
+import zlib
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from collc.ir.frozen import frozen
@@ -64,20 +64,30 @@ class Tables:
     starts: Mapping[str, tuple[int, int]]
 
 
+def _beside(name: str) -> str:
+    """Return the text of a file beside this one; "" if there is none."""
+    path = os.path.join(os.path.dirname(__file__), name)
+    if not os.path.isfile(path):
+        return ""
+    with open(path, encoding="utf-8") as stream:
+        return stream.read()
+
+
 def _grammar() -> str:
-    return Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
+    return _beside("grammar.lark")
 
 
-def _digest(grammar: str) -> str:
-    return hashlib.sha256(grammar.encode()).hexdigest()
+def _digest(grammar: str) -> int:
+    """Return a checksum, which finds a change of the grammar; hashlib and pathlib would take milliseconds to load."""
+    return zlib.crc32(grammar.encode())
 
 
 @cache
 def tables() -> Tables:
     """Return the tables of the grammar: the shipped ones, or new ones if the grammar has changed."""
     grammar = _grammar()
-    shipped = Path(__file__).with_name("grammar.json")
-    found = json.loads(shipped.read_text(encoding="utf-8")) if shipped.is_file() else {}
+    shipped = _beside("grammar.json")
+    found = json.loads(shipped) if shipped else {}
     return _read(found if found.get("grammar") == _digest(grammar) else build_tables(grammar))
 
 
@@ -180,4 +190,5 @@ def tables_text(found: Mapping[str, object]) -> str:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(tables_text(build_tables(_grammar())), encoding="utf-8")
+    with open(sys.argv[1], "w", encoding="utf-8") as written:
+        written.write(tables_text(build_tables(_grammar())))

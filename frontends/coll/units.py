@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from collc.ir.diagnostic import nearest
+__all__ = ["BANDWIDTH", "MEASURES", "SIZE", "TIME", "UNITS"]
 
-__all__ = ["BANDWIDTH", "SIZE", "TIME", "UNITS", "unit_hint"]
-
-SIZE, BANDWIDTH, TIME = "size", "bandwidth", "time"
+MEASURES = SIZE, BANDWIDTH, TIME = "size", "bandwidth", "time"
 
 
 def _units() -> dict[str, tuple[str, Fraction]]:
@@ -27,23 +25,3 @@ def _units() -> dict[str, tuple[str, Fraction]]:
 
 #: unit -> (measure, multiple of the base unit)
 UNITS = _units()
-
-#: foreign spellings whose nearest unit by letters would be the wrong one
-_ELSEWHERE = {
-    "µs": "us", "μs": "us", "usec": "us", "sec": "s", "msec": "ms", "nsec": "ns", "kB": "KB", "k": "KB", "K": "KiB",
-    "M": "MiB", "G": "GiB", "T": "TiB", "KBps": "KB/s", "MBps": "MB/s", "GBps": "GB/s", "TBps": "TB/s", "Kb/s": "Kbps",
-    "Mb/s": "Mbps", "Gb/s": "Gbps", "Tb/s": "Tbps", "Kbit/s": "Kbps", "Mbit/s": "Mbps", "Gbit/s": "Gbps", "b/s": "bps",
-    "KB/sec": "KB/s", "MB/sec": "MB/s", "GB/sec": "GB/s", "Gbit": "Gbps", "Mbit": "Mbps", "Gb": "Gbps", "Mb": "Mbps",
-}  # fmt: skip
-
-
-def unit_hint(unit: str) -> str | None:
-    """Return a hint with the unit that was probably meant.
-
-    >>> unit_hint("Gb/s"), unit_hint("gbps")
-    ('did you mean `Gbps`?', 'did you mean `Gbps`?')
-    """
-    if unit in _ELSEWHERE:
-        return f"did you mean `{_ELSEWHERE[unit]}`?"
-    same = [known for known in UNITS if known.lower() == unit.lower()]
-    return f"did you mean `{same[0]}`?" if same else nearest(unit, UNITS)

@@ -1,8 +1,8 @@
 """Values of expressions, and exact arithmetic on them.
 
 Values are ``bool``, ``int``, ``Fraction`` (never a whole number), ``str``, ``range``, :class:`Quantity`,
-:class:`Integers`, :class:`Switch`, :class:`collc.ir.group.Group` and :class:`collc.ir.topology.Topology`. A rank is its
-number, and so is an element of a group.
+:class:`Integers`, :class:`Parts`, :class:`Switch`, :class:`collc.ir.group.Group` and
+:class:`collc.ir.topology.Topology`. A rank is its number, and so is an element of a group.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from .units import BANDWIDTH, SIZE, TIME
 
 __all__ = [
     "MAX_BITS",
+    "Arrow",
     "Integers",
+    "Parts",
     "Quantity",
     "Switch",
     "Value",
@@ -49,10 +51,19 @@ class Quantity:
 
 @frozen
 class Integers:
-    """A set of integers, ascending; ``ranges`` are those that were written ``a..b`` in it."""
+    """A set of integers, ascending; ``given`` is the order in which they were written, ``ranges`` what was ``a..b``.
+
+    ``spans`` are the places of the ``given``.
+    """
 
     items: tuple[int, ...]
     ranges: tuple[range, ...] = attrs.field(default=(), eq=False)
+    given: tuple[int, ...] = attrs.field(default=(), eq=False)
+    spans: tuple[Span | None, ...] = attrs.field(default=(), eq=False)
+
+    def place(self, item: int, whole: Span | None) -> Span | None:
+        """Return the place of an integer of the set; that of the ``whole`` set if it is not known."""
+        return next((span for one, span in zip(self.given, self.spans, strict=False) if one == item), whole)
 
 
 @frozen
@@ -62,12 +73,29 @@ class Switch:
     number: int
 
 
-Value: TypeAlias = bool | int | Fraction | str | range | Quantity | Integers | Switch | Group | Topology
+@frozen
+class Arrow:
+    """A link by its ends, or one of each direction."""
+
+    tail: int | Switch
+    head: int | Switch
+    duplex: bool
+
+
+@frozen
+class Parts:
+    """A set with switches or links in it: parts of a topology, as written, and where."""
+
+    items: tuple[int | Switch | Arrow, ...]
+    spans: tuple[Span | None, ...] = attrs.field(default=(), eq=False)
+
+
+Value: TypeAlias = bool | int | Fraction | str | range | Quantity | Integers | Parts | Switch | Group | Topology
 
 _MEASURES = {SIZE: "a size", BANDWIDTH: "a bandwidth", TIME: "a time"}
 _KINDS = {
     bool: "a truth value", int: "a number", Fraction: "a number", str: "a string", range: "a range", Integers: "a set",
-    Switch: "a switch", Topology: "a topology",
+    Parts: "a set of nodes or links", Switch: "a switch", Topology: "a topology",
 }  # fmt: skip
 _OPERATIONS: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
@@ -102,7 +130,8 @@ def bounded(value: int | Fraction, span: Span | None) -> int | Fraction:
         else max(value.numerator.bit_length(), value.denominator.bit_length())
     )
     if size > MAX_BITS:
-        raise error("C0134", f"found a number of {size} bits, needed at most {MAX_BITS}", span=span)
+        hint = "use smaller numbers, or a larger unit"
+        raise error("C0134", f"found a number of {size} bits, needed at most {MAX_BITS}", span=span, hint=hint)
     return value
 
 
@@ -119,16 +148,32 @@ def arithmetic(sign: str, left: Value, right: Value, span: Span | None) -> Value
             "C0131",
             f"found {kind_of(left)} {sign} {kind_of(right)}, needed numbers or quantities of one kind",
             span=span,
+            hint=_clash_hint(sign, left, right),
         )
     if sign == "mod":
         return _modulo(left, right, span)
     if sign == "/" and b == 0:
-        raise error("C0133", "found a division by zero", span=span)
+        raise error("C0133", "found a division by zero", span=span, hint=_ZERO)
     result = bounded(_OPERATIONS[sign](Fraction(a), Fraction(b)), span)
     return whole(Fraction(result)) if measure is None else Quantity(Fraction(result), measure)
 
 
 _CLASH = "clash"
+
+
+def _clash_hint(sign: str, left: Value, right: Value) -> str | None:
+    """Return what to do about two values that do not go together."""
+    if isinstance(left, Topology) and sign == "-":
+        return "leave parts out by `without`, as in `without(t, {3, 0 <-> 1})`"
+    if isinstance(left, Topology) or isinstance(right, Topology):
+        return "topologies are combined by operators, such as `product(a, b)`"
+    if isinstance(left, str) or isinstance(right, str):
+        return "write the number without quotes"
+    if isinstance(left, Quantity) and isinstance(right, Quantity):
+        return "sums and differences are of one kind; `/` of two of one kind is a number"
+    if isinstance(left, Quantity) != isinstance(right, Quantity) and sign in "+-":
+        return "write both with a unit"
+    return None
 
 
 def _measure(sign: str, left: str | None, right: str | None) -> str | None:
@@ -148,13 +193,17 @@ def _amount(value: Value) -> int | Fraction | None:
     return value if isinstance(value, int | Fraction) and not isinstance(value, bool) else None
 
 
+_ZERO = "leave 0 out: begin the range at 1, or write `if n > 0 { .. }`"
+
+
 def _modulo(left: Value, right: Value, span: Span | None) -> int:
     if type(left) is not int or type(right) is not int:
-        raise error("C0132", "found `mod` of a fraction, needed integers", span=span)
+        hint = "round the fraction with `floor(x)` or `ceil(x)`"
+        raise error("C0132", "found `mod` of a fraction, needed integers", span=span, hint=hint)
     if right == 0:
-        raise error("C0133", "found `mod 0`, a division by zero", span=span)
+        raise error("C0133", "found `mod 0`, a division by zero", span=span, hint=_ZERO)
     if right < 0:
-        raise error("C0134", f"found `mod {right}`, needed a positive number", span=span)
+        raise error("C0134", f"found `mod {right}`, needed a positive number", span=span, hint=f"write `mod {-right}`")
     return left % right
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from collc.ir.frozen import frozen
 from collc.ir.registry import Registry
 
-__all__ = ["FAMILIES", "FUNCTIONS", "LATER", "OPERATORS", "Bandwidth", "Construction", "Parameter"]
+__all__ = ["FAMILIES", "FUNCTIONS", "OPERATORS", "Bandwidth", "Construction", "Elements", "Parameter"]
 
 
 @frozen
@@ -25,11 +25,23 @@ class Bandwidth:
     unit: str = "link"
 
 
+@frozen
+class Elements:
+    """Nodes and links of a topology as an argument, by their numbers there."""
+
+    nodes: tuple[int, ...]
+    links: tuple[int, ...]
+
+
 class Parameter(NamedTuple):
     """One parameter: an ``integer`` of at least ``least``, a ``set`` of integers, a set of ``ranks`` of the topology
-    before it, a ``name`` (string), a ``bandwidth`` (in B/s or in link units), a ``group`` or a ``topology``.
+    before it or of its ``parts`` (nodes and links), its ranks in an ``order``, a ``factor`` above 0 and at most 1, a
+    ``name`` (string), a ``bandwidth`` (in B/s or in link units), a ``group`` or a ``topology``.
 
     The last ones may be ``optional``, and the last one may stand for one or more arguments (``many``).
+
+    >>> Parameter("sizes", least=2, many=True).kind
+    'integer'
     """
 
     name: str
@@ -40,7 +52,11 @@ class Parameter(NamedTuple):
 
 
 class Construction(NamedTuple):
-    """One function from arguments to a topology; ``module`` is one of this folder, or a plugin's full module name."""
+    """One function from arguments to a topology; ``module`` is one of this folder, or a plugin's full module name.
+
+    >>> Construction("my_package.theta", (Parameter("n"),), "two ranks joined by three lines of n ranks").least
+    1
+    """
 
     module: str
     parameters: tuple[Parameter, ...]
@@ -67,7 +83,13 @@ class Construction(NamedTuple):
 
     def _pieces(self) -> Iterator[str]:
         for i, p in enumerate(self.parameters):
-            text = f"{{{p.name}}}" if p.kind in ("set", "ranks") else f'"{p.name}"' if p.kind == "name" else p.name
+            text = (
+                f"{{{p.name}}}"
+                if p.kind in ("set", "ranks", "parts", "order")
+                else f'"{p.name}"'
+                if p.kind == "name"
+                else p.name
+            )
             text = f"{', ' if i else ''}{text}{', ..' if p.many else ''}"
             yield f"[{text}]" if p.optional else text
 
@@ -86,6 +108,7 @@ _SIZES = (Parameter("d", many=True),)
 _TOPOLOGY = Parameter("topology", "topology")
 _BOXES = (Parameter("boxes"), Parameter("rails", optional=True))
 _RATIO = Parameter("ratio", optional=True)
+_SEED, _HOSTS = Parameter("seed", least=0, optional=True), Parameter("hosts", least=0, optional=True)
 
 
 def _ring() -> tuple[Parameter, ...]:
@@ -103,7 +126,7 @@ def _functions() -> Iterator[str]:
     """Yield the other names that are called like a family; plugins may not define them."""
     from collc.ir.group import GROUPS
 
-    yield from (*OPERATORS, *GROUPS, *FUNCTIONS, *LATER)
+    yield from (*OPERATORS, *GROUPS, *FUNCTIONS)
 
 
 #: family -> its arguments and its summary
@@ -155,12 +178,41 @@ FAMILIES: Registry[Construction] = Registry("graph family", ("families",), {
     "dragonfly": Construction(
         "switched", _integers("p a h"), "a*h+1 groups of a switches; a switch has p ranks and h links to other groups"
     ),
+    "dragonfly_plus": Construction(
+        "switched", (*_integers("p leaves spines h"), Parameter("groups", least=2, optional=True)),
+        "groups of leaves and spines; a leaf has p ranks, a spine h links to other groups (default: spines*h+1 groups)",
+    ),
+    "slim_fly": Construction(
+        "routers", (Parameter("q", least=3), _HOSTS),
+        "2q^2 routers of diameter 2 for a prime power q; the ranks, or with `hosts` ranks each",
+    ),
+    "jellyfish": Construction(
+        "routers", (Parameter("n"), Parameter("d", least=2), _SEED, _HOSTS),
+        "n routers with d links each at random, by the seed; the ranks, or with `hosts` ranks each",
+    ),
+    "xpander": Construction(
+        "routers", (Parameter("d", least=3), Parameter("lift"), _SEED, _HOSTS),
+        "a random lift of the complete graph of d+1 routers, `lift` for each; the ranks, or with `hosts` ranks each",
+    ),
     "modified_debruijn": Construction(
         "searched", _integers("d>=2 n"), "de Bruijn digraph with one cycle in place of self-loops and 2-cycles"
     ),
     "diamond": Construction("searched", (), "8 ranks of degree 2, bandwidth-optimal in 3 steps, not breadth first"),
     "dgx_a100": Construction("machines", _BOXES, "boxes of 8 GPUs: NVSwitch 300 GB/s, fabric or rails of NICs 25 GB/s"),
     "dgx_h100": Construction("machines", _BOXES, "boxes of 8 GPUs: NVSwitch 450 GB/s, fabric or rails of NICs 50 GB/s"),
+    "dgx_b200": Construction("machines", _BOXES, "boxes of 8 GPUs: NVSwitch 900 GB/s, fabric or rails of NICs 50 GB/s"),
+    "gb200_nvl72": Construction(
+        "machines", (Parameter("racks"), Parameter("rails", optional=True)),
+        "racks of 72 GPUs: NVSwitch 900 GB/s, fabric or rails of NICs 50 GB/s",
+    ),
+    "mi300x": Construction(
+        "machines", (Parameter("boxes", optional=True), Parameter("rails", optional=True)),
+        "boxes of 8 GPUs (default: 1), all linked at 64 GB/s; fabric or rails of NICs 50 GB/s",
+    ),
+    "tpu_v4": Construction(
+        "machines", (*_integers("x y z"), Parameter("twist", least=0, optional=True)),
+        "3D torus slice, links of 50 GB/s; wraps where all sizes are multiples of 4; twist 1 twists it",
+    ),
     "mi250": Construction("machines", _integers("boxes"), "boxes of 16 dies: 7 links of 50 GB/s, fabric 16 GB/s"),
     "dgx1_v100": Construction("machines", (), "8 GPUs with 6 links of 25 GB/s each"),
 }, of=Construction, reserved=_functions)  # fmt: skip
@@ -179,12 +231,20 @@ OPERATORS: dict[str, Construction] = {
         "operators", (_TOPOLOGY, Parameter("ranks", "ranks")),
         "the given ranks, the switches that still join nodes, and the links among them",
     ),
+    "without": Construction(
+        "operators", (_TOPOLOGY, Parameter("parts", "parts")),
+        "the topology without some ranks, switches or links, such as `{3, 0 <-> 1}`",
+    ),
+    "degraded": Construction(
+        "operators", (_TOPOLOGY, Parameter("parts", "parts"), Parameter("factor", "factor")),
+        "some links, or all links of some nodes, with `factor` times their bandwidth",
+    ),
+    "relabel": Construction(
+        "operators", (_TOPOLOGY, Parameter("ranks", "order")), "the ranks in another order: the set gives rank 0, 1, .."
+    ),
     "clustered": Construction(
         "clusters",
         (_TOPOLOGY, Parameter("boxes"), Parameter("bandwidth", "bandwidth"), Parameter("under", optional=True), _RATIO),
         "copies as boxes; ranks on one switch, or on leaves of `under` boxes each below an oversubscribed spine",
     ),
 }  # fmt: skip
-
-#: families whose names the language reserves; this version does not build them
-LATER = ("slim_fly", "jellyfish")

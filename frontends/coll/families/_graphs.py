@@ -11,7 +11,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from collc.ir.arrays import Array
+from collc.ir.arrays import Array, distinct_pairs
 from collc.ir.topology import Topology
 
 __all__ = [
@@ -57,7 +57,7 @@ def cayley_sum(shape: Sequence[int], steps: ArrayLike) -> Array:
     at = np.stack(np.unravel_index(numbers, tuple(shape)), axis=1)
     ends = [np.ravel_multi_index(tuple(((at + step) % sizes).T), tuple(shape)) for step in np.array(steps)]
     pairs = np.concatenate([np.sort(np.stack([numbers, end], axis=1), axis=1) for end in ends])
-    return np.unique(pairs, axis=0)
+    return np.stack(distinct_pairs(pairs[:, 0], pairs[:, 1]), axis=1)
 
 
 def generalized_petersen(n: int, k: int) -> Array:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from collc.ir.diagnostic import CollcError, error
+from collc.ir.diagnostic import CollcError, Diagnostic, error
 
-__all__ = ["HUGE", "domain", "power", "prod"]
+__all__ = ["HUGE", "DomainError", "domain", "power", "prod"]
 
 #: Above any limit on nodes or links; larger sizes count as this.
 HUGE = 2**62
@@ -32,6 +32,16 @@ def power(base: int, exponent: int) -> int:
     return HUGE if exponent > 62 else prod([base] * exponent)
 
 
-def domain(message: str, hint: str | None = None) -> CollcError:
-    """Return the error for arguments that make no graph."""
-    return error("C0311", message, hint=hint)
+class DomainError(CollcError):
+    """Arguments that make no graph: ``at`` is the parameter that is wrong, and ``item`` the member of its set."""
+
+    def __init__(self, diagnostics: Sequence[Diagnostic], at: str | None = None, item: int | None = None):
+        super().__init__(diagnostics)
+        self.at, self.item = at, item
+
+
+def domain(
+    message: str, hint: str | None = None, at: str | None = None, item: int | None = None, code: str = "C0311"
+) -> DomainError:
+    """Return the error for arguments that make no graph: of one parameter, of a member of its set, or of several."""
+    return DomainError(error(code, message, hint=hint).diagnostics, at, item)

@@ -155,7 +155,7 @@ def biring(m: int, d: int = 2) -> Topology:
 
 def biring_size(m: int, d: int = 2) -> tuple[int, int]:
     if d % 2:
-        raise domain(f"found degree {d}, needed an even one: each ring has a link both ways", f"write `{d + 1}`")
+        raise domain(f"found degree {d}, needed an even one: each ring has a link both ways", f"write `{d + 1}`", "d")
     return m, m * d
 
 
@@ -204,7 +204,7 @@ def directed_circulant(m: int, offsets: tuple[int, ...] | None = None) -> Topolo
 def directed_circulant_size(m: int, offsets: tuple[int, ...] | None = None) -> tuple[int, int]:
     if offsets is None:
         if m < 3:
-            raise domain(f"found {m} ranks and no offsets, needed at least 3 ranks")
+            raise domain(f"found {m} ranks and no offsets, needed at least 3 ranks", at="m")
         return m, m * (m - 2)
     _check_offsets(m, offsets)
     return m, m * len(offsets)
@@ -212,8 +212,8 @@ def directed_circulant_size(m: int, offsets: tuple[int, ...] | None = None) -> t
 
 def _check_offsets(m: int, offsets: tuple[int, ...]) -> None:
     if not offsets:
-        raise domain("found no offsets, needed at least one")
+        raise domain("found no offsets, needed at least one", at="offsets")
     for offset in offsets:
         if not 1 <= offset < m:
             hint = f"offset {offset} is {offset % m} modulo {m}" if offset % m else None
-            raise domain(f"found offset {offset}, needed one from 1 to {m - 1}", hint)
+            raise domain(f"found offset {offset}, needed one from 1 to {m - 1}", hint, "offsets", offset)

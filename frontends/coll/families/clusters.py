@@ -7,7 +7,6 @@ from fractions import Fraction
 import numpy as np
 
 from collc.ir.arrays import Array
-from collc.ir.diagnostic import error
 from collc.ir.topology import LinkClass, Topology
 
 from . import Bandwidth, _sizes
@@ -19,10 +18,11 @@ __all__ = ["clustered"]
 def clustered(topology: Topology, boxes: int, bandwidth: Bandwidth, under: int = 0, ratio: int = 1) -> Topology:
     """Return ``boxes`` copies of a topology, with links of this bandwidth both ways between every rank and a fabric.
 
-    The fabric is the switch ``fabric``. With ``under``, it is a switch ``leaf[l]`` for so many boxes each, and a switch
-    ``spine``, linked to every leaf by 1/ratio of what its ranks bring up: a third tier, oversubscribed ratio to 1. A
-    single box, or leaf, has nothing above it. Node ``name[i, j]`` of box b is ``name[b, i, j]``, and rank r is
-    ``gpu[b, r]`` where ranks have numbers only. Ranks are numbered box by box; then come the switches of the boxes.
+    The fabric is the switch ``fabric``. With ``under``, each group of this number of boxes has a switch ``leaf[l]``,
+    and a switch ``spine``, linked to every leaf by 1/ratio of what its ranks bring up: a third tier, oversubscribed
+    ratio to 1. A single box, or leaf, has nothing above it. Node ``name[i, j]`` of box b is ``name[b, i, j]``, and rank
+    r is ``gpu[b, r]`` where ranks have numbers only. Ranks are numbered box by box; then come the switches of the
+    boxes.
 
     >>> from collc.frontends.coll import topology
     >>> net = topology("clustered(hypercube(3), 4, 1/2, 2, 2)")
@@ -102,10 +102,10 @@ def clustered_size(
             found, hint = "in B/s", "write a bandwidth such as `25 GB/s`"
         given = "a number" if bandwidth.unit == "link" else "in B/s"
         message = f"links of `{topology.name}` are {found}, the bandwidth of the fabric is {given}"
-        raise error("C0312", message, hint=hint)
+        raise domain(message, hint, "bandwidth", code="C0312")
     if under and boxes % under:
         message = f"found {boxes} boxes, {under} under every leaf, needed a multiple of {under}"
-        raise domain(message, f"write `{-(-boxes // under) * under}` boxes")
+        raise domain(message, f"write `{-(-boxes // under) * under}`", "boxes")
     leaves = boxes // under if under else 0
     spine = leaves > 1
     nodes = _sizes.prod([boxes, topology.num_nodes]) + (boxes > 1) * (leaves + spine or 1)

@@ -41,7 +41,7 @@ def generalized_kautz(d: int, m: int) -> Topology:
 
 def generalized_kautz_size(d: int, m: int) -> tuple[int, int]:
     if m < d + 1:
-        raise domain(f"found {m} ranks for degree {d}, needed at least {d + 1}")
+        raise domain(f"found {m} ranks for degree {d}, needed at least {d + 1}", f"write `{d + 1}`", "m")
     return m, _sizes.prod([m, d])
 
 

@@ -27,6 +27,7 @@ from ._graphs import (
     subsets,
     without_matching,
 )
+from ._sizes import DomainError
 
 __all__ = ["NAMES", "distance_regular"]
 
@@ -203,7 +204,7 @@ def distance_regular_size(name: str) -> tuple[int, int]:
 def _known(name: str) -> Known:
     key = "".join(name[:200].lower().split())
     if key not in NAMES:
-        notes = [f"there are {', '.join(NAMES)}"]
+        message, notes = f"no distance-regular graph is called `{name[:60]}` here", [f"there are {', '.join(NAMES)}"]
         hint = nearest(key, NAMES) or "`collc topologies distance_regular` says what they are"
-        raise error("C0321", f"no distance-regular graph is called `{name[:60]}` here", notes=notes, hint=hint)
+        raise DomainError(error("C0321", message, notes=notes, hint=hint).diagnostics, at="name")
     return NAMES[key]

@@ -70,7 +70,8 @@ def twisted_torus_size(*sizes: int) -> tuple[int, int]:
     short = min(sizes)
     if short < 2 or set(sizes) != {short, 2 * short}:
         found = ", ".join(str(size) for size in sizes)
-        raise domain(f"found sizes {found}, needed sizes k and 2k, some of each, k at least 2", "as in (8, 4)")
+        message = f"found sizes {found}, needed sizes k and 2k, some of each, k at least 2"
+        raise domain(message, "as in `twisted_torus(8, 4)`")
     return torus_size(*sizes)
 
 

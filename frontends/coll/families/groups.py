@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from collc.ir.diagnostic import CollcError, error
+from collc.ir.diagnostic import CollcError
 from collc.ir.group import Group
 from collc.ir.topology import Topology
 
 from . import _sizes
+from ._sizes import domain
 
 __all__ = ["cayley"]
 
@@ -37,15 +38,15 @@ def cayley_size(group: Group, generators: tuple[int, ...]) -> tuple[int, int]:
         if not 0 <= g < group.order:
             last = f"elements of `{_shortened(group)}`, 1 to {group.order - 1}"
             need = last if group.order > 1 else "a group of more than one element"
-            raise _no_generators(f"found generator {g}, needed {need}")
+            raise _no_generators(f"found generator {g}, needed {need}", item=g)
         if g == 0:
             hint = "element 0 is the identity; leave it out"
-            raise _no_generators("found generator 0, which would link every rank to itself", hint)
+            raise _no_generators("found generator 0, which would link every rank to itself", hint, g)
     return group.order, _sizes.prod([group.order, len(generators)])
 
 
-def _no_generators(message: str, hint: str | None = None) -> CollcError:
-    return error("C0320", message, hint=hint)
+def _no_generators(message: str, hint: str | None = None, item: int | None = None) -> CollcError:
+    return domain(message, hint, "generators", item, "C0320")
 
 
 def _shortened(group: Group) -> str:

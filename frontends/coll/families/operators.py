@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import reduce
 
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array
+from collc.ir.arrays import Array, distinct
 from collc.ir.diagnostic import CollcError, error
 from collc.ir.group import Direct, Group, Translations
 from collc.ir.ragged import nth_in_group, owners, ranges
 from collc.ir.topology import LinkClass, Topology
 
-from . import _sizes
+from . import Elements, _sizes
 from ._sizes import HUGE, domain
 
-__all__ = ["bidirectional", "degree", "line", "power", "product", "subset", "transpose"]
+__all__ = [
+    "bidirectional",
+    "degraded",
+    "degree",
+    "line",
+    "power",
+    "product",
+    "relabel",
+    "subset",
+    "transpose",
+    "without",
+]
 
 _MAX_TIMES = 100
 #: more walks than any limit allows; one step more still fits 64 bits
@@ -24,7 +36,10 @@ _MANY = 2**40
 
 
 def _needs(operator: str, topology: Topology, need: str) -> CollcError:
-    return error("C0314", f"`{operator}` needs a topology {need}, which `{topology.name}` is not")
+    from .examples import example
+
+    message = f"`{operator}` needs a topology {need}, which `{topology.name}` is not"
+    return error("C0314", message, hint=f"apply it to such a topology, as in `{example(operator)}`")
 
 
 def _require_direct(operator: str, *topologies: Topology) -> None:
@@ -176,7 +191,7 @@ def power_size(topology: Topology, n: int) -> tuple[int, int]:
 
 def _check_times(n: int) -> None:
     if n > _MAX_TIMES:
-        raise domain(f"found {n} times, needed at most {_MAX_TIMES}")
+        raise domain(f"found {n} times, needed at most {_MAX_TIMES}", at="n")
 
 
 # ---- reversing links
@@ -225,36 +240,122 @@ def subset(topology: Topology, ranks: tuple[int, ...]) -> Topology:
     """
     kept = np.zeros(topology.num_nodes, dtype=bool)
     kept[list(ranks)] = kept[topology.num_ranks :] = True
+    return _part(topology, kept, np.ones(topology.num_links, dtype=bool))
+
+
+def without(topology: Topology, parts: Elements) -> Topology:
+    """Return the topology without some nodes and links, as after a failure.
+
+    Links of the nodes go with them, and so do switches that no longer join nodes, as in :func:`subset`. The ranks that
+    are left are renumbered in order; names stay. The result need not be connected: a collective asks for that.
+
+    >>> from collc.frontends.coll import topology
+    >>> net = topology("without(dgx_a100(2), {gpu[0, 3], gpu[1, 0] <-> ib})")
+    >>> net.num_ranks, net.names[2:4], net.num_links
+    (15, ('gpu[0, 2]', 'gpu[0, 4]'), 58)
+    """
+    kept, links = np.ones(topology.num_nodes, dtype=bool), np.ones(topology.num_links, dtype=bool)
+    kept[list(parts.nodes)] = False
+    links[list(parts.links)] = False
+    return _part(topology, kept, links)
+
+
+def _part(topology: Topology, kept: Array, links: Array) -> Topology:
+    """Return the nodes and links for which the masks are true, without switches that no longer join nodes."""
+    kept = kept.copy()
     src, dst, kind = _columns(topology)
     while True:
-        keep = kept[src] & kept[dst]
+        keep = links & kept[src] & kept[dst]
         useless = kept & ~_joins(topology.num_nodes, src[keep], dst[keep])
         useless[: topology.num_ranks] = False
         if not useless.any():
             break
         kept &= ~useless
     nodes = np.flatnonzero(kept)
+    ranks = int(kept[: topology.num_ranks].sum())
     number = np.cumsum(kept) - 1
     names = tuple(topology.names[node] for node in nodes) if topology.node_names else None
     return attrs.evolve(
-        topology, num_ranks=len(ranks), num_switches=len(nodes) - len(ranks), src=number[src[keep]],
+        topology, num_ranks=ranks, num_switches=len(nodes) - ranks, src=number[src[keep]],
         dst=number[dst[keep]], link_class=kind[keep], node_names=names, symmetry=None,
     )  # fmt: skip
 
 
 def _joins(num_nodes: int, src: Array, dst: Array) -> Array:
     """Return which nodes have links in and out and more than one neighbour."""
-    pairs = np.unique(np.concatenate([src * num_nodes + dst, dst * num_nodes + src]))
+    pairs = distinct(np.concatenate([src * num_nodes + dst, dst * num_nodes + src]))
     other = pairs[pairs // num_nodes != pairs % num_nodes]
     neighbours = np.bincount(other // num_nodes, minlength=num_nodes)
     has_in, has_out = (np.bincount(ends, minlength=num_nodes) > 0 for ends in (dst, src))
     return (neighbours > 1) & has_in & has_out
 
 
-def subset_size(topology: Topology, ranks: tuple[int, ...]) -> tuple[int, int]:
-    if not ranks:
-        raise domain("found no ranks, needed at least one")
+def _require_ranks(topology: Topology, ranks: tuple[int, ...]) -> None:
     for rank in ranks:
         if not 0 <= rank < topology.num_ranks:
-            raise domain(f"found rank {rank}, needed ranks from 0 to {topology.num_ranks - 1}")
+            raise domain(f"found rank {rank}, needed ranks from 0 to {topology.num_ranks - 1}", at="ranks", item=rank)
+
+
+def subset_size(topology: Topology, ranks: tuple[int, ...]) -> tuple[int, int]:
+    if not ranks:
+        raise domain("found no ranks, needed at least one", at="ranks")
+    _require_ranks(topology, ranks)
     return len(ranks) + topology.num_switches, topology.num_links
+
+
+def without_size(topology: Topology, parts: Elements) -> tuple[int, int]:
+    if sum(node < topology.num_ranks for node in parts.nodes) == topology.num_ranks:
+        raise domain(f"found all {topology.num_ranks} ranks, needed at least one that stays", at="parts")
+    return topology.num_nodes, topology.num_links
+
+
+# ---- the same network, slower or in another order
+
+
+def degraded(topology: Topology, parts: Elements, factor: Fraction) -> Topology:
+    """Return the topology with ``factor`` times the bandwidth of some links, and of all links of some nodes.
+
+    >>> from collc.frontends.coll import topology
+    >>> net = topology("degraded(torus(3, 3), {0 <-> 1, 8}, 1/4)")
+    >>> net.egress(0), net.egress(8), net.num_links == topology("torus(3, 3)").num_links
+    (Fraction(13, 4), Fraction(1, 1), True)
+    """
+    slow = np.isin(topology.src, parts.nodes) | np.isin(topology.dst, parts.nodes)
+    slow[list(parts.links)] = True
+    slower = [LinkClass(kind.bandwidth * factor, kind.latency) for kind in topology.classes]
+    classes = tuple(dict.fromkeys((*topology.classes, *slower)))
+    number = np.array([classes.index(kind) for kind in (*topology.classes, *slower)])
+    kinds = number[topology.link_class.astype(np.int64) + slow * len(topology.classes)]
+    used, kinds = np.unique(kinds, return_inverse=True)
+    symmetry = topology.symmetry if len(used) == 1 else None
+    return attrs.evolve(topology, classes=tuple(classes[i] for i in used), link_class=kinds, symmetry=symmetry)
+
+
+def degraded_size(topology: Topology, parts: Elements, factor: Fraction) -> tuple[int, int]:
+    return topology.num_nodes, topology.num_links
+
+
+def relabel(topology: Topology, ranks: tuple[int, ...]) -> Topology:
+    """Return the topology with its ranks in another order: rank i is what was rank ``ranks[i]``, and keeps its name.
+
+    Links keep their order, and switches their numbers.
+
+    >>> from collc.frontends.coll import topology
+    >>> net = topology("relabel(uniring(3), {2, 0, 1})")
+    >>> net.src.tolist(), net.dst.tolist()
+    ([1, 2, 0], [2, 0, 1])
+    """
+    order = np.array([*ranks, *range(topology.num_ranks, topology.num_nodes)])
+    number = np.argsort(order)
+    names = tuple(topology.names[node] for node in order) if topology.node_names else None
+    return attrs.evolve(
+        topology, src=number[topology.src], dst=number[topology.dst], node_names=names, symmetry=None
+    )  # fmt: skip
+
+
+def relabel_size(topology: Topology, ranks: tuple[int, ...]) -> tuple[int, int]:
+    _require_ranks(topology, ranks)
+    if missing := sorted(set(range(topology.num_ranks)) - set(ranks)):
+        message = f"found {len(ranks)} of {topology.num_ranks} ranks, needed each once: rank {missing[0]} is missing"
+        raise domain(message, at="ranks")
+    return topology.num_nodes, topology.num_links

@@ -49,7 +49,7 @@ def modified_debruijn(d: int, n: int) -> Topology:
 
     All loops and 2-cycles, those of the d^2 words of period 1 or 2, are cut open and joined: every loop and one link of
     every 2-cycle go, and the ends are linked to one cycle, in the lexicographically first order that starts with word 0
-    and repeats no link (for (2,2), where there is none, both links of the 2-cycle go). For (2,4) the graphs that keep a
+    and repeats no link ((2,2) has no such order, so both links of the 2-cycle go). For (2,4) the graphs that keep a
     link of the 2-cycle are just those with the rate and the parameters of Tables 7 and 9. The first order of (4,2) has
     another rate; an order is taken whose line graphs have those of Table 7 (2.21e-2 and 4.10e-3). For (2,3), (2,4),
     (3,2) and (4,2) what Table 9 says holds: bandwidth-optimal in 4, 5, 3 and 3 steps, and only (2,3) isomorphic to its

@@ -16,7 +16,7 @@ from collc.ir.topology import LinkClass, Topology
 from . import _sizes
 from ._sizes import domain
 
-__all__ = ["dragonfly", "fat_tree", "hammingmesh", "leaf_spine"]
+__all__ = ["dragonfly", "dragonfly_plus", "fat_tree", "hammingmesh", "leaf_spine"]
 
 Pair = tuple[str, str]
 
@@ -52,11 +52,11 @@ def fat_tree(k: int, ratio: int = 1) -> Topology:
 
 def fat_tree_size(k: int, ratio: int = 1) -> tuple[int, int]:
     if k % 2:
-        raise domain(f"found switches of {k} ports, needed an even number: half up, half down", f"write `{k + 1}`")
+        raise domain(f"found switches of {k} ports, needed an even number: half up, half down", f"write `{k + 1}`", "k")
     half = k // 2
     if half % ratio:
         message = f"found a ratio of {ratio} for {half} ports up, needed one that divides them"
-        raise domain(message, f"as in `fat_tree({k}, {half})`, with one core switch for every spine of a pod")
+        raise domain(message, f"as in `fat_tree({k}, {half})`, with one core switch for every spine of a pod", "ratio")
     third = _sizes.prod([k, half, half])  # hosts, and pairs of every level below the top
     return min(third + 2 * k * half + half * (half // ratio), _sizes.HUGE), 2 * (2 * third + third // ratio)
 
@@ -118,6 +118,43 @@ def dragonfly_size(p: int, a: int, h: int) -> tuple[int, int]:
     return _sizes.prod([routers, p + 1]), _sizes.prod([routers, 2 * p + a - 1 + h])
 
 
+def dragonfly_plus(p: int, leaves: int, spines: int, h: int, groups: int | None = None) -> Topology:
+    """Return Dragonfly+: groups of leaves with p ranks each, all linked to the group's spines, which join the groups.
+
+    Every spine has h links to other groups, all groups are linked, and each pair of groups equally often (Shpiner et
+    al., Dragonfly+, 2017). There are ``groups``, by default as many as spines * h links reach, once each. The links of
+    group g to the others, in ascending order, belong to its spines in turn, h each. Rank ``host[g, l, i]`` hangs from
+    ``leaf[g, l]``; spines are ``spine[g, s]``.
+
+    >>> net = dragonfly_plus(2, 2, 2, 1)
+    >>> net.num_ranks, net.num_switches, net.diameter
+    (12, 12, 5)
+    """
+    count = groups or spines * h + 1
+    each, all_ = (spines * h // (count - 1) if count > 1 else 0), range(count)
+    pairs = [(f"host[{g}, {s}, {i}]", f"leaf[{g}, {s}]") for g, s, i in product(all_, range(leaves), range(p))]
+    hosts = [host for host, _ in pairs]
+    switches = [f"leaf[{g}, {s}]" for g, s in product(all_, range(leaves))]
+    switches += [f"spine[{g}, {s}]" for g, s in product(all_, range(spines))]
+    pairs += [(f"leaf[{g}, {s}]", f"spine[{g}, {t}]") for g, s, t in product(all_, range(leaves), range(spines))]
+    for g in all_:
+        for other, i in product(all_[g + 1 :], range(each)):
+            pairs += [(f"spine[{g}, {((other - 1) * each + i) // h}]", f"spine[{other}, {(g * each + i) // h}]")]
+    return _built("dragonfly_plus", hosts, switches, pairs)
+
+
+def dragonfly_plus_size(p: int, leaves: int, spines: int, h: int, groups: int | None = None) -> tuple[int, int]:
+    across = _sizes.prod([spines, h])
+    count = groups or across + 1
+    if count > 1 and across % (count - 1):
+        message = f"found {count} groups for {across} links out of each, needed every other group equally often"
+        fitting = min((n + 1 for n in range(1, across + 1) if across % n == 0), key=lambda n: abs(n - count))
+        raise domain(message, f"write `{fitting}`", "groups")
+    nodes = _sizes.prod([count, leaves * p + leaves + spines])
+    links = _sizes.prod([count, 2 * leaves * p + 2 * leaves * spines + (across if count > 1 else 0)])
+    return min(nodes, _sizes.HUGE), min(links, _sizes.HUGE)
+
+
 def hammingmesh(a: int, b: int, x: int, y: int, ports: int = 64) -> Topology:
     """Return HammingMesh: x * y boards, each a mesh of a * b ranks whose edges hang from switches for every line.
 
@@ -171,7 +208,8 @@ def _trunk(kind: str, line: int, ends: int, ports: int) -> list[Pair]:
 def hammingmesh_size(a: int, b: int, x: int, y: int, ports: int = 64) -> tuple[int, int]:
     half, most = ports // 2, 2 * max(x, y)
     if ports % 2:
-        raise domain(f"found switches of {ports} ports, needed an even number: half up, half down", f"as {ports + 1}")
+        message = f"found switches of {ports} ports, needed an even number: half up, half down"
+        raise domain(message, f"write `{ports + 1}`", "ports")
     if most > ports and most > ports * half:
         message = f"found lines with {most} ends, needed at most {ports * half} for two levels of switches of {ports}"
         raise domain(message, "with more `ports`, or fewer boards in a line")

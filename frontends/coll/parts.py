@@ -1,0 +1,125 @@
+"""Sets of nodes and links of a topology, as the operators `without` and `degraded` take them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from collc.ir.arrays import Array
+from collc.ir.diagnostic import CollcError, Span, error
+from collc.ir.topology import Topology
+
+from .families import Elements
+from .values import Arrow, Integers, Parts, Switch, Value, kind_of
+
+__all__ = ["elements", "part_text"]
+
+_MOST_NEIGHBOURS = 4
+
+
+def elements(function: str, topology: Topology, value: Value, span: Span | None) -> Elements:
+    """Return the nodes and links that a set names, by their numbers in the topology.
+
+    ``A <-> B`` names a link of each direction. Of parallel links every mention names one more. Raises C0131 for
+    anything but a set, C0137 for a node twice, C0311 for what the topology does not have.
+    """
+    match value:
+        case Parts(items, spans):
+            found = _Found(function, topology)
+            for item, place in zip(items, spans, strict=True):
+                found.add(item, place)
+            return Elements(tuple(found.nodes), tuple(found.links))
+        case Integers(items):
+            places = dict(zip(value.given, value.spans, strict=False))
+            return elements(function, topology, Parts(items, tuple(places.get(item, span) for item in items)), span)
+        case range():
+            return elements(function, topology, Integers(tuple(value[: topology.num_ranks + 1])), span)
+    hint = "write `{0, 1}` for ranks, `{0 -> 1}` for links"
+    raise error("C0131", f"found {kind_of(value)}, needed a set as `parts` of `{function}`", span=span, hint=hint)
+
+
+class _Found:
+    """The nodes and links that the elements of a set name, in the order of the set."""
+
+    def __init__(self, function: str, topology: Topology):
+        self.function, self.topology = function, topology
+        self.nodes: dict[int, None] = {}
+        self.links: dict[int, None] = {}
+        self.mentions: Counter[tuple[int, int]] = Counter()
+
+    def add(self, item: int | Switch | Arrow, span: Span | None) -> None:
+        if isinstance(item, Arrow):
+            tail, head = self._node(item.tail, span), self._node(item.head, span)
+            self._link(tail, head, span)
+            if item.duplex:
+                self._link(head, tail, span)
+            return
+        node = self._node(item, span)
+        if node in self.nodes:
+            raise error("C0137", f"found {self.topology.names[node]} twice in a set", span=span)
+        self.nodes[node] = None
+
+    def _node(self, item: int | Switch, span: Span | None) -> int:
+        ranks = self.topology.num_ranks
+        if isinstance(item, Switch):
+            return ranks + item.number
+        if not 0 <= item < ranks:
+            hint = "a set of links is `{0 <-> 1}`" if item < 0 else None
+            raise error("C0311", f"found rank {item}, needed ranks from 0 to {ranks - 1}", span=span, hint=hint)
+        return item
+
+    def _link(self, tail: int, head: int, span: Span | None) -> None:
+        number = self.mentions[tail, head]
+        self.mentions[tail, head] += 1
+        found = links_between(self.topology, tail, head)
+        if number >= len(found):
+            raise self._missing(tail, head, len(found), span)
+        self.links[int(found[number])] = None
+
+    def _missing(self, tail: int, head: int, count: int, span: Span | None) -> CollcError:
+        names = self.topology.names
+        a, b = names[tail], names[head]
+        if count:
+            message = f"found the link `{a} -> {b}` {count + 1} times, `{self.topology.name}` has it {_times(count)}"
+            return error("C0311", message, span=span, hint="name a link once for each of the parallel links")
+        message = f"`{self.topology.name}` has no link from `{a}` to `{b}`"
+        return error("C0311", message, span=span, hint=_where_to(self.topology, tail, head))
+
+
+def links_between(topology: Topology, tail: int, head: int) -> Array:
+    """Return the numbers of the links from one node to another, ascending."""
+    start, links = topology.out_links
+    links_out = links[start[tail] : start[tail + 1]]
+    found: Array = links_out[topology.dst[links_out] == head]
+    return found
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _where_to(topology: Topology, tail: int, head: int) -> str:
+    """Return the nearest way to a link that exists: the other direction, or where the node's links lead."""
+    names = topology.names
+    if len(links_between(topology, head, tail)):
+        return f"there is `{names[head]} -> {names[tail]}`"
+    start, links = topology.out_links
+    heads = sorted(set(topology.dst[links[start[tail] : start[tail + 1]]].tolist()))
+    if not heads:
+        return f"`{names[tail]}` has no links out"
+    shown = ", ".join(f"`{names[node]}`" for node in heads[:_MOST_NEIGHBOURS])
+    return f"`{names[tail]}` is linked to {shown}{', ..' if len(heads) > _MOST_NEIGHBOURS else ''}"
+
+
+def part_text(part: int | Switch | Arrow, names: tuple[str, ...], ranks: int) -> str:
+    """Return a node or a link as the language writes it.
+
+    >>> part_text(Arrow(0, Switch(0), True), ("gpu[0]", "gpu[1]", "nv"), 2)
+    'gpu[0] <-> nv'
+    """
+    match part:
+        case Arrow(tail, head, duplex):
+            ends = (part_text(end, names, ranks) for end in (tail, head))
+            return (" <-> " if duplex else " -> ").join(ends)
+        case Switch(number):
+            return names[ranks + number]
+    return names[part] if 0 <= part < ranks else str(part)
