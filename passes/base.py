@@ -19,10 +19,11 @@ from collc.ir.schedule import Schedule
 from collc.ir.symmetric import SymmetricSchedule
 
 from .knobs import Knob
+from .ranges import require_ranges
 
 if TYPE_CHECKING:
     from collc.ir.costs.messages import Messages
-    from collc.ir.levels import Executable, Level
+    from collc.ir.levels import Executable, Level, Scheduled
     from collc.ir.spec import Problem
 
 __all__ = ["FACTS", "Pass", "Solver", "remark", "remarks", "solver", "solving"]
@@ -88,7 +89,8 @@ FACTS: dict[str, Callable[[Level], bool]] = {
 class Pass(ABC):
     """Base of all passes. Subclasses are ``@attrs.frozen``; fields are ``int``, ``bool``, ``str``, or these or None.
 
-    A field's help text is its ``metadata["help"]``.
+    A field's help text is its ``metadata["help"]``, its range of numbers is its ``metadata["range"]``
+    (:class:`~collc.passes.ranges.Range`). An instance with an option out of range cannot be made: CollcError.
     """
 
     name: ClassVar[str]
@@ -99,6 +101,8 @@ class Pass(ABC):
     establishes: ClassVar[tuple[str, ...]] = ()
     #: whether its schedules are pipelined, so that joining messages of different steps would undo its work
     pipelined: ClassVar[bool] = False
+    #: the most pieces that :meth:`in_pieces` takes; None: no limit
+    most_pieces: ClassVar[int | None] = None
     #: whether it takes a SymmetricSchedule as a Schedule; others receive it unfolded
     takes_templates: ClassVar[bool] = False
     #: whether it turns a Forest into a Forest, as it does with a Schedule; others receive the forest's steps
@@ -115,6 +119,15 @@ class Pass(ABC):
     resolves: ClassVar[bool] = False
     #: whether a scheduler with an option for the number of chunks takes fewer if they are as good
     takes_fewer: ClassVar[bool] = False
+
+    def __attrs_post_init__(self) -> None:
+        require_ranges(self)
+
+    def require(self, ir: Problem) -> None:  # noqa: B027  # most passes take every problem
+        """Raise CollcError unless this scheduler takes a problem with its options. It computes no schedule.
+
+        What takes long to find out, such as limits on the size of a search, shows only in ``run``.
+        """
 
     # Any: of ``takes``, as for ``run``
     def within(self, given: Any, limits: Mapping[str, int]) -> Pass:
@@ -133,16 +146,33 @@ class Pass(ABC):
         """Return this scheduler with ``chunks`` chunks per shard; None if it has no such option."""
         return None
 
-    def messages(self, ir: Problem) -> Messages | None:
-        """Return the messages of the schedule that ``run`` makes, without their data; None where they cannot be had
-        without the schedule.
+    def plans_by_size(self, ir: Problem) -> bool:
+        """Return whether this scheduler's schedule may depend on the size of the collective."""
+        return False
+
+    def resized(self, ir: Problem, known: Scheduled) -> Executable:
+        """Return the schedule of ``ir``; ``known`` is the schedule of the same problem for another size."""
+        return self.run(ir)
+
+    def num_pieces(self, ir: Problem) -> int | None:
+        """Return in how many pieces this scheduler's schedule sends the data, one after the other; None: in no pieces.
+
+        A forest states its own number.
         """
         return None
 
-    def num_transfers(self, ir: Problem, most: int) -> int | None:
-        """Return about how many transfers a schedule has whose messages are known; None for others.
+    def in_pieces(self, pieces: int) -> Pass | None:
+        """Return this scheduler with a number of pieces; None if its schedules have none."""
+        return None
 
-        Where it has more than ``most``, the number is any above ``most``.
+    def messages(self, ir: Problem) -> Messages | None:
+        """Return the messages of the schedule that ``run`` makes, without data; None if they need the schedule."""
+        return None
+
+    def num_transfers(self, ir: Problem, most: int) -> int | None:
+        """Return about how many transfers a schedule with known messages has; None for other schedules.
+
+        If it has more than ``most``, the result is any number above ``most``.
         """
         return None
 

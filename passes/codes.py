@@ -14,15 +14,17 @@ cannot store data and forward it in a later step.
     collective c = allgather on box;
     schedule c using bfb;          # C0501
 
-Write the schedule by hand (`using steps` finds routes through switches), or remove the switches and link the ranks that
-they connect.
+The message names the schedulers that take the collective on this network. No scheduler sends alltoall through switches:
+write it by hand (`using steps` finds routes through switches), or remove the switches and link the ranks that they
+connect.
 """,
     "C0503": """a collective that the scheduler does not schedule
 
 Every scheduler schedules some collectives; `collc schedulers` lists them. BFB schedules allgather, reduce-scatter,
 allreduce, broadcast and reduce.
 
-Choose another scheduler, or write the schedule by hand with `schedule NAME using steps { ... }`.
+The message names the schedulers that take the collective on this network: write one of them. If there is none, write
+the schedule by hand with `schedule NAME using steps { ... }`.
 """,
     "C0504": """an exact schedule would need more parts than can be counted
 
@@ -68,6 +70,14 @@ time at the collective's size. The other values are `never` and `always`:
 Limits of a pass (`max-steps`, `max-threadblocks`, `max-channels`, `max-count`, `channels`, `fifo-depth`) must be at
 least 1. Omit an option for no limit, or for the target's own.
 """,
+    "C0512": """more pieces than elements
+
+    collective grads = allreduce on torus(3, 3) { size: 1 MiB };
+    schedule grads using bfb { chunks: 99999999 };
+
+A chunk or piece has at least one element, so a shard of 29,128 elements cannot be cut into more.
+
+Use a smaller number, or leave the option out. Without a `size` there is no limit.""",
     "C0509": """the program does not fit the runtime
 
 Runtimes limit the threadblocks of a rank, the steps of a threadblock and the channels (`collc targets NAME` shows the
@@ -352,6 +362,30 @@ an allreduce with `via: reduce` goes.
 
 Write `k: 1` for one tree per rank, or omit the option.
 """,
+    "C0586": """an impossible number of rings or channels
+
+`ring { rings: R }` and `box-trees { channels: C }` take 1 to 64. On a cluster of boxes each has a NIC of its own in
+every box, as far as there are NICs.
+
+    topology pod = dgx_a100(4);                    # 8 NICs in every box
+    collective c = allreduce on pod;
+    schedule c using ring { rings: nics };         # 8 rings
+    schedule c using ring { rings: 100 };          # C0586
+
+Write `rings: nics`, or omit `channels`, for one for each NIC.
+""",
+    "C0587": """a network without boxes, or boxes of different sizes
+
+`two-level` and `box-trees` need a cluster of boxes. collc finds boxes from the links: ranks that are joined by faster
+links than all ranks together, or without a switch, or that hang from switches of their own. `two-level` joins the ranks
+of one number, one in each box, to a rail. So all its boxes must have as many ranks.
+
+    topology pod = subset(dgx_a100(2), {0, 1, 2, 3, 8, 9});
+    collective c = allreduce on pod;
+    schedule c using two-level;                    # C0587: boxes of 2 and 4 ranks
+
+`box-trees` and `ring { rings: nics }` take boxes of different sizes, `forest` takes any network.
+""",
     "C0590": """a torus of another size than the network
 
 `shape: "8x8"` is the torus by which the ranks are numbered, last dimension fastest. The product of its sizes must be
@@ -367,7 +401,7 @@ and reduce, and `bine` gather and scatter. The latency variants exchange whole v
     collective c = alltoall on torus(4, 4);
     schedule c using swing;          # C0591
 
-Leave the scheduler out: `auto` chooses one that can.
+The message names the schedulers that take the collective on this network. Without `schedule`, `auto` chooses one.
 """,
     "C0592": """a dimension that the latency variant cannot have
 

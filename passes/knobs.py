@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 __all__ = ["CHUNKS", "Knob"]
 
 
-# Any: each takes the pass that has the knob, what that takes and what it gives; the driver sees to it
+# Any: the pass that has the knob, and the IR before and after it; the driver passes the right ones
 Taken: TypeAlias = Callable[[Any, Any, Callable[[], Any]], int]
-# Any: what the pass takes
+# Any: the IR before the pass
 Most: TypeAlias = Callable[[Any, Mapping[str, int]], int | None]
 
 
@@ -29,14 +29,13 @@ def _none_known(given: object, limits: Mapping[str, int]) -> int | None:
 class Knob:
     """A number of a pass. A smaller number makes a program with fewer or shorter messages.
 
-    ``option`` is the field of the pass that fixes the number, nothing (None) where nobody does; passes that count the
-    same ``counts`` say so by the same word. Messages speak of one ``word`` and of several ``words``.
-    ``taken(this, given, make)`` returns how many there are, of a pass, the IR before it, and a function that returns
-    the IR after it.
+    ``option`` is the field of the pass that sets the number; None in it leaves the number open. Knobs with equal
+    ``counts`` count the same. Messages use the nouns ``word`` (one) and ``words`` (several). ``taken(this, given,
+    make)`` returns the actual number, from a pass, the IR before it, and a function that returns the IR after it.
 
     The driver reduces a ``free`` number itself, unless the user set it, or set one of ``kept_by`` in an earlier pass.
-    For any other number it searches what fits, and says so in a hint. A ``noted`` number is stored in the IR, where it
-    is the free number of a later pass. If the option is an ``upper`` bound, a smaller number obeys it. If a smaller
+    For any other number it searches for one that fits, and prints it as a hint. A ``noted`` number is stored in the IR,
+    as the free number of a later pass. If the option is an ``upper`` bound, a smaller number obeys it. If a smaller
     number is ``lossy``, the driver searches for the largest that fits, and reports it.
     """
 
@@ -62,15 +61,15 @@ class Knob:
         return f"{number} {self.word if number == 1 else self.words}"
 
     def is_set(self, this: Pass) -> bool:
-        """Return whether a pass was told how many."""
+        """Return whether the option of a pass sets the number."""
         return getattr(this, self.option) is not None
 
     def set(self, this: Pass, number: int) -> Pass:
-        """Return the pass with this many."""
+        """Return the pass with this number."""
         return attrs.evolve(this, **{self.option: number})
 
 
-#: the chunks per shard that a scheduler was told to plan for
+#: the chunks per shard of a scheduler
 CHUNKS = Knob(
     "chunks", "chunks", "chunks per shard", lambda this, given, make: this.chunks or 0, word="chunk per shard"
 )

@@ -1,4 +1,4 @@
-"""The table of schedulers: what each does, what it takes, and how ``auto`` tries it.
+"""The table of schedulers: what each does, its input, and how ``auto`` tries it.
 
 Every other list of schedulers follows from this table: the synthesis passes, the language's check, the candidates of
 ``auto``, listings, documentation, and hints for mistyped names.
@@ -10,7 +10,19 @@ from typing import Literal, NamedTuple
 
 from collc.ir.registry import Registry
 
-__all__ = ["ANY", "RANKS", "RINGS", "SCHEDULERS", "Candidate", "Scheduler", "candidates", "usual"]
+__all__ = [
+    "ANY",
+    "BOXES",
+    "RANKS",
+    "RINGS",
+    "SCHEDULERS",
+    "Baseline",
+    "Candidate",
+    "Scheduler",
+    "baselines",
+    "candidates",
+    "usual",
+]
 
 _HALVES = ("allgather", "reduce-scatter", "allreduce")
 _TREES = ("allreduce", "broadcast", "reduce")
@@ -22,6 +34,7 @@ _ALL = (*_ROOTED, "alltoall")
 RANKS = "strongly connected, ranks only"
 ANY = "strongly connected, with or without switches"
 RINGS = "networks with a known ring through all ranks"
+BOXES = "clusters of boxes, with or without switches"
 
 Options = tuple[tuple[str, str], ...]
 
@@ -29,14 +42,32 @@ _SIZES: tuple[Options, ...] = ((("variant", "bandwidth"),), (("variant", "latenc
 _MIRRORED: tuple[Options, ...] = ((), (("mirrored", "neg"),), (("mirrored", "reflect"),))
 
 
+class Baseline(NamedTuple):
+    """A scheduler with options as a baseline: what NCCL, or a framework above it, does on a network.
+
+    ``on``: on clusters of ``boxes``, on networks without boxes, where every rank is a machine (``ranks``), or on
+    ``all``. ``collectives``: it is one for these (None: all that the scheduler takes).
+    """
+
+    name: str
+    on: Literal["boxes", "ranks", "all"]
+    options: Options = ()
+    collectives: tuple[str, ...] | None = None
+
+
 class Candidate(NamedTuple):
     """How ``auto`` tries a scheduler: in the order of ``turn``, which also decides between equally fast ones.
 
-    ``collectives``: it is tried for these (None: all that it takes). ``built``: only on topologies that an operator
-    built. ``most``: up to this number of ranks. ``variants``: with each of these options, for the collectives
-    ``varied`` (None: all). ``planned``: what depends on the size. ``once`` stands for none of it, ``size`` for its
-    option ``size`` if links differ in latency, ``pipeline`` and ``trees`` for the pieces of its pipeline or trees.
-    If a scheduler of ``fewest`` steps meets the bandwidth bound, the ``slower`` ones are not tried.
+    * ``collectives``: the collectives for which it is tried (None: all that it takes).
+    * ``built``: it is tried only on topologies that an operator built. ``most``: only up to this number of ranks.
+    * ``variants``: it is tried with each of these options, for the collectives ``varied`` (None: all).
+    * ``baselines``: those on boxes are tried there with their options, after all other candidates.
+    * ``planned``: the property of the schedule that depends on the size: none (``once``), the option ``size`` if links
+      differ in latency (``size``), or the number of pieces of its pipeline (``pipeline``) or trees (``trees``).
+    * ``fewest``, ``slower``: if a scheduler of ``fewest`` steps meets the bandwidth bound, no ``slower`` one is tried.
+
+    >>> Candidate(7, collectives=("allreduce",), most=64).planned
+    'once'
     """
 
     turn: int
@@ -45,15 +76,25 @@ class Candidate(NamedTuple):
     most: int | None = None
     variants: tuple[Options, ...] = ((),)
     varied: tuple[str, ...] | None = None
+    baselines: tuple[Baseline, ...] = ()
     planned: Literal["once", "size", "pipeline", "trees"] = "once"
     fewest: bool = False
     slower: bool = False
+
+    @property
+    def boxes(self) -> tuple[Options, ...]:
+        """The options with which it is tried on clusters of boxes."""
+        return tuple(one.options for one in self.baselines if one.on == "boxes")
 
 
 class Scheduler(NamedTuple):
     """A scheduler: its pass, a summary, the collectives and networks that it takes, and how ``auto`` tries it.
 
     ``usual`` are the collectives for which ``auto`` always tries it, on a network that it takes.
+
+    >>> mine = Scheduler("my_package.at_once", "AtOnce", "one step", ("allgather",), RANKS, candidate=Candidate(1))
+    >>> mine.collectives, mine.usual
+    (('allgather',), ())
     """
 
     module: str
@@ -65,6 +106,16 @@ class Scheduler(NamedTuple):
     candidate: Candidate | None = None
 
 
+_RING = (Baseline("NCCL ring", "boxes", (("rings", "nics"),)), Baseline("NCCL ring", "ranks"))
+_TWO_TREES = (
+    Baseline("NCCL tree", "ranks", collectives=("allreduce",)),
+    Baseline("two trees", "all", collectives=("broadcast", "reduce")),
+)
+_BOX_TREES = (Baseline("NCCL tree", "boxes"),)
+_TWO_LEVEL = (
+    Baseline("two-level ring", "boxes", (("across", "ring"),)),
+    Baseline("two-level PAT", "boxes", (("across", "pat"),)),
+)
 _TORUS = "collc.passes.synthesis.torus"
 
 #: scheduler (the language's ``using NAME``) -> what it is
@@ -81,7 +132,7 @@ SCHEDULERS: Registry[Scheduler] = Registry("scheduler", ("schedulers",), {
     "double-binary-tree": Scheduler(
         "collc.passes.synthesis.trees.double_binary_tree", "DoubleBinaryTree",
         "pipelined allreduce, broadcast or reduce over two binary trees, as in NCCL",
-        _TREES, ANY, (), Candidate(7, planned="pipeline"),
+        _TREES, ANY, (), Candidate(7, planned="pipeline", baselines=_TWO_TREES),
     ),
     "expansion": Scheduler(
         "collc.passes.expansion.expansion", "Expansion",
@@ -123,8 +174,8 @@ SCHEDULERS: Registry[Scheduler] = Registry("scheduler", ("schedulers",), {
         _HALVES, ANY, (), Candidate(5),
     ),
     "ring": Scheduler(
-        f"{_TORUS}.ring", "Ring", "allreduce, reduce-scatter, allgather over one or two rings, in both directions",
-        _HALVES, RINGS, (), Candidate(5),
+        f"{_TORUS}.ring", "Ring", "allreduce, reduce-scatter, allgather over rings: in both directions, or by each NIC",
+        _HALVES, RINGS, (), Candidate(5, baselines=_RING),
     ),
     "bine": Scheduler(
         f"{_TORUS}.bine", "Bine", "negabinary trees and butterflies on any network, all collectives but alltoall",
@@ -133,12 +184,22 @@ SCHEDULERS: Registry[Scheduler] = Registry("scheduler", ("schedulers",), {
     "pat": Scheduler(
         f"{_TORUS}.pat", "PAT",
         "allgather and reduce-scatter in log2(N) steps or within a buffer, any number of ranks",
-        _HALVES, ANY, (), Candidate(6),
+        _HALVES, ANY, (), Candidate(6, baselines=(Baseline("PAT", "all"),)),
     ),
     "trivance": Scheduler(
         f"{_TORUS}.trivance", "Trivance",
         "allreduce, reduce-scatter, allgather in log3(N) steps with both ranks 3^k away",
         _HALVES, ANY, (), Candidate(6, variants=_SIZES, varied=("allreduce",)),
+    ),
+    "box-trees": Scheduler(
+        "collc.passes.synthesis.trees.box_trees", "BoxTrees",
+        "pipelined allreduce by chains in boxes and two binary trees across them, as in NCCL",
+        ("allreduce",), BOXES, (), Candidate(9, variants=(), baselines=_BOX_TREES, planned="trees"),
+    ),
+    "two-level": Scheduler(
+        f"{_TORUS}.two_level", "TwoLevel",
+        "allreduce, reduce-scatter, allgather inside boxes, and across them rail by rail",
+        _HALVES, BOXES, (), Candidate(9, variants=(), baselines=_TWO_LEVEL, planned="pipeline"),
     ),
     "steps": Scheduler(
         "collc.passes.synthesis.steps", "Steps", "the schedule written by hand in the specification", _ALL, ANY,
@@ -154,6 +215,25 @@ def candidates() -> tuple[str, ...]:
     """
     tried = [(one.candidate.turn, name) for name, one in SCHEDULERS.own.items() if one.candidate is not None]
     return tuple(name for _, name in sorted(tried, key=lambda pair: pair[0]))
+
+
+def baselines(kind: str, boxed: bool) -> tuple[tuple[str, Baseline], ...]:
+    """Return the baselines of a kind of collective, on a cluster of boxes or not, each after its scheduler.
+
+    >>> [one.name for _, one in baselines("allreduce", boxed=True)]
+    ['NCCL ring', 'PAT', 'NCCL tree', 'two-level ring', 'two-level PAT']
+    """
+    found = []
+    for name in candidates():
+        one = SCHEDULERS.own[name]
+        assert one.candidate is not None
+        found += [
+            (name, baseline)
+            for baseline in one.candidate.baselines
+            if baseline.on in ("all", "boxes" if boxed else "ranks")
+            and kind in (baseline.collectives or one.collectives)
+        ]
+    return tuple(found)
 
 
 def usual(kind: str, switches: bool = False) -> str:

@@ -1,7 +1,8 @@
 """Run HiGHS so that it can be interrupted, reports its progress, and stops at limits that do not depend on time.
 
-One call of HiGHS may take minutes, and Python runs no signal handler meanwhile. So HiGHS runs in a thread, and the main
-thread waits. Limits count the work of HiGHS, so its result is the same on every machine.
+One call of HiGHS may take minutes, and Python runs no signal handler meanwhile. So HiGHS runs in a thread, and the
+caller's thread waits and reports, if it is the main thread or if an observer takes its reports. Limits count the work
+of HiGHS, so its result is the same on every machine.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, Protocol
 
 import attrs
 
-from collc.ir.progress import progress
+from collc.ir.progress import is_watched, progress
 
 __all__ = ["run"]
 
@@ -74,7 +75,7 @@ class _Run:
 
 
 def run(solver: Solver, what: str, questions: int | None = None) -> int:
-    """Run a ``highspy.Highs`` that has its model; return how often it asked whether to continue.
+    """Run a ``highspy.Highs`` that has its model; return the number of its questions whether to continue.
 
     ``what`` names the work in reports of progress. ``questions`` is the most questions, then HiGHS stops: branch and
     bound asks about once per linear program. An exception in the waiting thread is raised at once, and HiGHS stops at
@@ -96,7 +97,7 @@ def run(solver: Solver, what: str, questions: int | None = None) -> int:
 
 
 def _carry_out(state: _Run, solver: Solver, what: str) -> None:
-    if threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread() and not is_watched():
         state.carry_out(solver)
         return
     thread = threading.Thread(target=state.carry_out, args=(solver,), name="solver", daemon=True)

@@ -40,17 +40,17 @@ def clocks(program: Program) -> Clocks:
     order = all_waves(program)
     for a, b in zip(order.start[:-1].tolist(), order.start[1:].tolist(), strict=True):
         rows = order.instruction[a:b]
-        mine = known[rows - 1]
-        mine[step[rows] == 0] = 0
-        mine[np.arange(len(rows)), name[rows]] = step[rows]
+        latest = known[rows - 1]
+        latest[step[rows] == 0] = 0
+        latest[np.arange(len(rows)), name[rows]] = step[rows]
         dependent = np.flatnonzero(start[rows] < start[rows + 1])
         if len(dependent):
             low, size = start[rows[dependent]], program.num_dependencies[rows[dependent]]
             entry, first = ranges(low, size), starts(size)[:-1]
             inherited = known[deps[entry]]
             inherited[np.arange(len(entry)), name[deps[entry]]] = step[deps[entry]] + 1
-            mine[dependent] = np.maximum(mine[dependent], np.maximum.reduceat(inherited, first, axis=0))
-        known[rows] = mine
+            latest[dependent] = np.maximum(latest[dependent], np.maximum.reduceat(inherited, first, axis=0))
+        known[rows] = latest
     return Clocks(known, name, step)
 
 
@@ -63,9 +63,9 @@ def without_implied(program: Program) -> Program:
     dependent, dep = dependent[fresh], dep[fresh]
     # Each dependency implies itself; one that two imply is redundant.
     size = np.bincount(dependent, minlength=program.num_instructions)[dependent]
-    other, start, mine = ranges(np.searchsorted(dependent, dependent), size), starts(size)[:-1], owners(size)
-    implies = (clock.known[dep[other], clock.block_id[dep[mine]]] > clock.step[dep[mine]]) | (
-        (clock.block_id[dep[other]] == clock.block_id[dep[mine]]) & (dep[other] >= dep[mine])
+    other, start, entry = ranges(np.searchsorted(dependent, dependent), size), starts(size)[:-1], owners(size)
+    implies = (clock.known[dep[other], clock.block_id[dep[entry]]] > clock.step[dep[entry]]) | (
+        (clock.block_id[dep[other]] == clock.block_id[dep[entry]]) & (dep[other] >= dep[entry])
     )
     kept = (np.add.reduceat(implies.astype(np.int64), start) if len(start) else size) < 2
     return with_dependencies(program, dependent[kept], dep[kept])

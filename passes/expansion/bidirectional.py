@@ -1,4 +1,4 @@
-"""One-way topologies made bidirectional (section A.6): half of every shard each way."""
+"""Bidirectional versions of one-way topologies (section A.6): half of every shard in each direction."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["bidirectional"]
 def bidirectional(forth: Schedule, back: Schedule, topology: Topology) -> Schedule:
     """Return the allgather of G and its transpose together = ``topology``, from an allgather of each.
 
-    The first half of every shard takes the links of G, the second those of the transpose. Where ``back`` is ``forth``
-    carried over by an isomorphism, T_L and T_B stay what they are. Raises C0521 where the topology is another.
+    The first half of every shard takes the links of G, the second those of the transpose. T_L and T_B stay the same if
+    an isomorphism maps ``forth`` to ``back``. Raises C0521 if the topology has other links.
     """
     base, parts = forth.topology, common_parts(2 * forth.parts, 2 * back.parts)
     src, dst, level = base.src.astype(np.int64), base.dst.astype(np.int64), levels(base)

@@ -1,4 +1,4 @@
-"""Degree expansion (Definitions 2 and 13): n copies of every rank, all copies linked as the ranks are."""
+"""Degree expansion (Definitions 2 and 13): n copies of every rank, and n^2 copies of every link."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["degree"]
 
 
 def degree(schedule: Schedule, topology: Topology, n: int) -> Schedule:
-    """Return the allgather of G * n = ``topology`` that carries an allgather of G along; rank v*n + i is copy i of v.
+    """Return the allgather of G * n = ``topology`` that expands an allgather of G; rank v*n + i is copy i of v.
 
-    A shard travels within its own copy of G and leaves it at the last hop, to all copies; in one more step every rank
-    collects the shards of its own copies from all its in-links, an equal piece from each. T_B grows by (n-1)/(nN) where
-    G is regular (Theorem 11). G has no self-loops. Raises C0521 where the topology is another.
+    A shard stays within its own copy of G, except at its last hop, which goes to all copies. In one more step every
+    rank receives the shards of its own copies over all its in-links, an equal part over each. T_B increases by
+    (n-1)/(nN) if G is regular (Theorem 11). G has no self-loops. Raises C0521 if the topology has other links.
     """
     base = schedule.topology
     src, dst, copies = base.src.astype(np.int64), base.dst.astype(np.int64), np.arange(n)
@@ -27,19 +27,19 @@ def degree(schedule: Schedule, topology: Topology, n: int) -> Schedule:
     require_rows(topology, len(schedule) * n * n + len(src) * n * n * (n - 1))
     number = placed(topology, tails.ravel(), heads.ravel(), level).reshape(tails.shape)
     start, links = base.in_links
-    pieces = n * np.diff(start)
-    parts = common_parts(schedule.parts, *np.unique(pieces[pieces > 0]).tolist())
+    in_links = n * np.diff(start)
+    parts = common_parts(schedule.parts, *np.unique(in_links[in_links > 0]).tolist())
     rows, scale = Rows(topology, parts), parts // schedule.parts
     step, shard, lo, hi = (getattr(schedule, c).astype(np.int64)[:, None, None] for c in ("step", "shard", "lo", "hi"))
     rows.add(step, shard * n + copies[:, None], lo * scale, hi * scale, number[links_of(schedule)])
-    # the last step: piece k*n + c of the shard of copy i comes to copy j over in-link k from copy c of its tail
+    # the last step: part k*n + c of the shard of copy i goes to copy j over in-link k from copy c of its tail
     head = dst[links]
     place = np.arange(len(links)) - start[head]
     i, j = (x.ravel() for x in np.nonzero(~np.eye(n, dtype=bool)))
-    width = parts // pieces[head]
-    piece = place[:, None, None] * n + copies[:, None]
+    width = parts // in_links[head]
+    part = place[:, None, None] * n + copies[:, None]
     rows.add(
-        schedule.num_steps, (head * n)[:, None, None] + i, piece * width[:, None, None],
-        (piece + 1) * width[:, None, None], number[links][:, :, j],
+        schedule.num_steps, (head * n)[:, None, None] + i, part * width[:, None, None],
+        (part + 1) * width[:, None, None], number[links][:, :, j],
     )  # fmt: skip
     return rows.schedule()

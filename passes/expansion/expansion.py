@@ -14,13 +14,14 @@ from collc.ir.symmetric import SymmetricSchedule
 from collc.ir.topology import Topology
 
 from .. import PASSES, SCHEDULERS
+from ..applying import not_scheduled, require_direct
 from ..base import Pass
 from ..schedule.compose import compose
 from ..schedule.reverse import Reverse, reverse
 from ..synthesis.operations import require_commutative
 from .bidirectional import bidirectional
 from .degree import degree
-from .isomorphic import carried, reverse_symmetry
+from .isomorphic import mapped, reverse_symmetry
 from .line import line, line_graph
 from .power import power
 from .rows import levels, links_of, placed
@@ -28,20 +29,21 @@ from .rows import levels, links_of, placed
 __all__ = ["Expansion"]
 
 _KINDS = ("allgather", "reduce-scatter", "allreduce")
-#: effort for carrying a base's schedule over to the transpose instead of scheduling that too
-_LITTLE = 10_000_000
+#: effort of the search for an isomorphism from a base to its transpose
+_ISOMORPHISM_EFFORT = 10_000_000
 
 
 @attrs.frozen
 class Expansion(Pass):
     """Expand the schedule of a base topology by the operators that built the topology.
 
-    ``line``, ``degree``, ``power``, ``bidirectional`` and ``transpose`` expand; a ``product`` of several topologies is
-    scheduled by bfb (Theorem 13); everything else is scheduled by the scheduler ``base``. Reduce-scatter is expanded
-    on the transpose and reversed (Corollary 1.2); allreduce is reduce-scatter, then allgather.
+    ``line``, ``degree``, ``power``, ``bidirectional`` and ``transpose`` expand a schedule. `bfb` schedules a
+    ``product`` of several topologies (Theorem 13), and the scheduler ``base`` all other topologies. A reduce-scatter is
+    an allgather expanded on the transpose and reversed (Corollary 1.2); an allreduce is a reduce-scatter, then an
+    allgather.
 
-    Raises C0520 (another collective), C0521 (links that the operator does not give), C0522 (no such base scheduler),
-    C0301 (not strongly connected), and what the base scheduler raises.
+    Raises C0520 (another collective), C0521 (links that the operator does not give), C0522 (not a base scheduler),
+    C0301 (not strongly connected), and the errors of the base scheduler.
     """
 
     name: ClassVar[str] = "expansion"
@@ -56,17 +58,8 @@ class Expansion(Pass):
     )
 
     def run(self, ir: Problem) -> Schedule:
+        self.require(ir)
         topology, kind = ir.topology, ir.collective.kind
-        if kind not in _KINDS:
-            raise error(
-                "C0520",
-                f"expansion cannot schedule `{kind}`",
-                notes=[f"it schedules {', '.join(_KINDS)}"],
-                hint="use bfb, or write it by hand: `schedule NAME using steps { ... }`",
-                exit_status=3,
-            )
-        require_commutative(self.name, ir.collective)
-        topology.require_connected("an expanded schedule")
         tree = _Tree(self._base())
         halves = list[Schedule]()
         if kind != "allgather":
@@ -77,25 +70,35 @@ class Expansion(Pass):
         assert isinstance(whole, Schedule)
         return attrs.evolve(whole, collective=ir.collective, scheduler=self.name)
 
+    def require(self, ir: Problem) -> None:
+        if ir.collective.kind not in _KINDS:
+            raise not_scheduled("C0520", self.name, ir, _KINDS)
+        require_commutative(self.name, ir.collective)
+        require_direct("C0501", self.name, ir)
+        ir.topology.require_connected(ir.collective.kind)
+        self._base()
+
     def _base(self) -> Pass:
         found = _scheduler(self.base)
         if found is None or self.base in (self.name, "steps"):
             known = [name for name in SCHEDULERS if name not in (self.name, "steps", "auto")]
             raise error(
                 "C0522",
-                f"`{self.base}` is not a scheduler that a base can have",
-                hint=nearest(self.base, known) or f"there are {', '.join(known)}",
+                f"`{self.base}` is not a scheduler for a base",
+                hint=nearest(self.base, known) or f"use one of {', '.join(known)}",
+                option="base",
             )
         if self.objective is None:
             return found
         if not any(field.name == "objective" for field in attrs.fields(type(found))):
             message = f"expansion was given the objective `{self.objective}`, but its base `{self.base}` has none"
-            raise error("C0522", message, hint="write `{ base: exact, objective: bandwidth }`, or leave it out")
+            hint = "add `base: exact`, which has one, or leave `objective` out"
+            raise error("C0522", message, hint=hint, option="objective")
         return type(found)(objective=self.objective)  # type: ignore[call-arg]  # it has such a field
 
 
 def _backwards(tree: _Tree, topology: Topology) -> Schedule:
-    """Return the reduce-scatter: the reverse of an allgather, of the transpose where links go one way."""
+    """Return the reduce-scatter: the reverse of an allgather, of the transpose if links go one way."""
     if topology.reverse_links is not None:
         reversed_ = Reverse().run(tree.allgather(topology))
     else:
@@ -106,9 +109,9 @@ def _backwards(tree: _Tree, topology: Topology) -> Schedule:
 
 @attrs.frozen
 class _Tree:
-    """Allgathers of topologies by how they were built; ``flip`` asks for the transpose, link numbers staying.
+    """Allgathers of topologies by their operators; ``flip`` is for the transpose with the same link numbers.
 
-    All expansions commute with transposing, so it is the bases that are transposed.
+    All expansions commute with transposing, so only bases are transposed.
     """
 
     base: Pass
@@ -118,9 +121,9 @@ class _Tree:
         """Return the allgather of a topology, or of its transpose."""
         key = (id(topology), flip)
         if key not in self.known:
-            made = self._expanded(topology, flip)
+            expanded = self._expanded(topology, flip)
             target = topology.transpose() if flip else topology
-            self.known[key] = attrs.evolve(made, topology=target, scheduler="expansion")
+            self.known[key] = attrs.evolve(expanded, topology=target, scheduler="expansion")
         return self.known[key]
 
     def _expanded(self, topology: Topology, flip: bool) -> Schedule:
@@ -144,48 +147,48 @@ class _Tree:
             case "product", *_:
                 return _scheduled(_scheduler("bfb"), target)
             case _:
-                return self._leaf(topology, target, flip)
+                return self._base_schedule(topology, target, flip)
 
     def _line(self, base: Topology, n: int, target: Topology, flip: bool) -> Schedule:
-        """Expand n times; the line graphs between are built, and then turned round: ranks are links by number."""
+        """Expand n times. The transpose comes after a line graph is built, because its ranks are links by number."""
         schedule, between = self.allgather(base, flip), base
         for _ in range(n - 1):
             between = line_graph(between)
             schedule = line(schedule, between.transpose() if flip else between)
         return line(schedule, target)
 
-    def _leaf(self, topology: Topology, target: Topology, flip: bool) -> Schedule:
-        """Schedule a base; its transpose by carrying the base's schedule over where they are isomorphic (Theorem 2)."""
+    def _base_schedule(self, topology: Topology, target: Topology, flip: bool) -> Schedule:
+        """Schedule a base. If its transpose is isomorphic, map the base's schedule to the transpose (Theorem 2)."""
         if flip:
-            nodes = reverse_symmetry(topology, _LITTLE).nodes
+            nodes = reverse_symmetry(topology, _ISOMORPHISM_EFFORT).nodes
             if nodes is not None:
-                return carried(self.allgather(topology), target, nodes)
+                return mapped(self.allgather(topology), target, nodes)
         return _scheduled(self.base, target)
 
 
 def _scheduler(name: str) -> Pass | None:
-    """Return the pass of that name with its usual options, if it is a scheduler."""
+    """Return the scheduler of that name with default options; None if the name is not a scheduler's."""
     if name not in PASSES:
         return None
     found = PASSES.load(name)
-    made: Pass | None = found() if found.takes is Problem else None
-    return made
+    scheduler: Pass | None = found() if found.takes is Problem else None
+    return scheduler
 
 
 def _scheduled(scheduler: Pass | None, topology: Topology) -> Schedule:
-    """Return the allgather that a scheduler makes, as rows."""
+    """Return the allgather of a scheduler, as rows."""
     assert scheduler is not None
-    made = scheduler.run(Problem(topology, Collective("allgather", topology.num_ranks)))
-    if isinstance(made, SymmetricSchedule):
-        made = made.unfold()
-    if isinstance(made, Forest):
-        made = made.to_steps()
-    assert isinstance(made, Schedule)
-    return attrs.evolve(made, discrete=False)
+    result = scheduler.run(Problem(topology, Collective("allgather", topology.num_ranks)))
+    if isinstance(result, SymmetricSchedule):
+        result = result.unfold()
+    if isinstance(result, Forest):
+        result = result.to_steps()
+    assert isinstance(result, Schedule)
+    return attrs.evolve(result, discrete=False)
 
 
 def _same_ranks(schedule: Schedule, topology: Topology) -> Schedule:
-    """Return the schedule on a topology of the same ranks and links, which may be numbered otherwise."""
+    """Return the schedule on a topology of the same ranks and links, whose numbers may differ."""
     base = schedule.topology
     links = placed(topology, base.src, base.dst, levels(base))
     return attrs.evolve(

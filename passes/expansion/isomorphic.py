@@ -1,4 +1,4 @@
-"""Schedules carried over by isomorphisms (Definition 7), and turned round where a network allows it (Theorem 2)."""
+"""Map schedules by isomorphisms (Definition 7); reverse them on networks isomorphic to their transpose (Theorem 2)."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from collc.ir.schedule import Routes, Schedule
 from collc.ir.topology import Topology
 
 from ..base import Pass
+from ..ranges import Range
 from ..schedule.reverse import reverse
 
-__all__ = ["Transpose", "carried", "opposite", "reverse_symmetry"]
+__all__ = ["Transpose", "mapped", "opposite", "reverse_symmetry"]
 
 
-def carried(schedule: Schedule, topology: Topology, nodes: Array) -> Schedule:
-    """Return the schedule for an isomorphic topology, ``nodes`` being where its nodes go (Definition 7).
+def mapped(schedule: Schedule, topology: Topology, nodes: Array) -> Schedule:
+    """Return the schedule for an isomorphic topology (Definition 7); ``nodes`` maps each node to its image.
 
-    What belongs to rank v then belongs to ``nodes[v]``. Raises ValueError where ``nodes`` is no isomorphism.
+    The shard of rank v becomes that of ``nodes[v]``. Raises ValueError if ``nodes`` is not an isomorphism.
     """
     links = link_map(schedule.topology, topology, nodes)
     if links is None:
@@ -44,7 +45,7 @@ def carried(schedule: Schedule, topology: Topology, nodes: Array) -> Schedule:
 
 
 def reverse_symmetry(topology: Topology, effort: int = EFFORT) -> Match:
-    """Look for an isomorphism from a topology to its transpose (Definition 6); of a bidirectional one, leave all be."""
+    """Search an isomorphism from a topology to its transpose (Definition 6): the identity for bidirectional ones."""
     if topology.reverse_links is not None:
         return Match(np.arange(topology.num_nodes))
     return match(topology, topology.transpose(), effort=effort)
@@ -53,12 +54,12 @@ def reverse_symmetry(topology: Topology, effort: int = EFFORT) -> Match:
 def opposite(schedule: Schedule, nodes: Array) -> Schedule:
     """Return the schedule of the reversed collective on the same topology (Theorem 2).
 
-    ``nodes`` is an isomorphism from the topology to its transpose, and so from the transpose to the topology too. T_L
-    and T_B stay what they are. Raises ValueError where it is none.
+    ``nodes`` is an isomorphism from the topology to its transpose, and therefore from the transpose to the topology.
+    T_L and T_B stay the same. Raises ValueError if ``nodes`` is not an isomorphism.
     """
     back = reverse(schedule)
     assert isinstance(back, Schedule)
-    return carried(back, schedule.topology, nodes)
+    return mapped(back, schedule.topology, nodes)
 
 
 @attrs.frozen
@@ -66,7 +67,7 @@ class Transpose(Pass):
     """Turn an allgather into a reduce-scatter, or vice versa, on a network isomorphic to its transpose.
 
     It is ``reverse`` for networks with one-way links. The root of a broadcast or reduce may change.
-    Raises C0523 where the network is not isomorphic to its transpose, C0524 where that was not decided.
+    Raises C0523 if the network is not isomorphic to its transpose, C0524 if the search did not decide it.
     """
 
     name: ClassVar[str] = "transpose"
@@ -75,12 +76,13 @@ class Transpose(Pass):
     gives: ClassVar[type] = Schedule
 
     effort: int = attrs.field(
-        default=EFFORT, metadata={"help": "how many links the search for the isomorphism may see"}
+        default=EFFORT,
+        metadata={"help": "how many links the search for the isomorphism may see", "range": Range(0)},
     )
 
     def turned(self, collective: Collective, found: Collective) -> Collective:
-        turned = collective.reversed()
-        return turned if turned.root is None else attrs.evolve(turned, root=found.root)  # it moves with the nodes
+        result = collective.reversed()
+        return result if result.root is None else attrs.evolve(result, root=found.root)  # it moves with the nodes
 
     def run(self, ir: Schedule) -> Schedule:
         found = reverse_symmetry(ir.topology, self.effort)
@@ -90,13 +92,13 @@ class Transpose(Pass):
         if not found.decided:
             raise error(
                 "C0524",
-                f"whether `{name}` is isomorphic to its transpose was not found out within an effort of {self.effort}",
+                f"an effort of {self.effort} did not decide whether `{name}` is isomorphic to its transpose",
                 hint="raise `effort`, or synthesize the other collective directly",
                 exit_status=3,
             )
         raise error(
             "C0523",
-            f"`{name}` is not isomorphic to its transpose, so its schedules cannot be turned round on it",
+            f"`{name}` is not isomorphic to its transpose, so its schedules cannot be reversed on it",
             hint="synthesize the other collective directly: bfb schedules it on the transpose",
             exit_status=3,
         )

@@ -1,4 +1,4 @@
-"""Line graphs (Definitions 1 and 12): a rank for every link of the base, linked where one link follows another."""
+"""Line graphs (Definitions 1 and 12): a rank for every link of the base, a link for every two consecutive links."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ from .rows import Rows, links_of, placed, require_rows
 
 __all__ = ["line", "line_graph"]
 
-_BLOCK = 1 << 22  # rows made together
+_BLOCK = 1 << 22  # rows computed together
 
 
 def line_graph(base: Topology) -> Topology:
-    """Return L(G): rank i is link i of G, and ranks' links stand by tail, then by head."""
+    """Return L(G): rank i is link i of G; the links are sorted by tail, then by head."""
     tails, heads, _ = _followers(base)
     return Topology("line", base.num_links, tails, heads, classes=base.classes[:1], unit=base.unit)
 
 
 def line(schedule: Schedule, topology: Topology) -> Schedule:
-    """Return the allgather of L(G) = ``topology`` that carries an allgather of G along.
+    """Return the allgather of L(G) = ``topology`` that expands an allgather of G.
 
-    In the first step every rank gives its shard to all that follow it; then, wherever a shard moves along a link u -> w
-    of G a step earlier, the shards of all links into its rank move from u -> w to all links out of w. A step more, and
-    T_B at most 1/N more where G is regular (Theorem 7). Raises C0521 where the topology is another.
+    In the first step every rank sends its shard to all ranks that follow it. If the shard of rank r moves along a link
+    u -> w of G in step t, then in step t + 1 the shards of all links into r move from u -> w to all links out of w.
+    That takes one step more, and at most 1/N more T_B if G is regular (Theorem 7). Raises C0521 if the topology has
+    other links.
     """
     base = schedule.topology
     tails, heads, first = _followers(base)
@@ -56,14 +57,14 @@ def line(schedule: Schedule, topology: Topology) -> Schedule:
 
 
 def _followers(base: Topology) -> tuple[Array, Array, Array]:
-    """Return the pairs of links that follow each other, by the first, then the second, and where each link's begin."""
+    """Return the pairs of consecutive links, sorted, and the start of each first link's pairs."""
     start, links = base.out_links
     counts = np.diff(start)[base.dst]
     return owners(counts), links[ranges(start[base.dst], counts)], starts(counts)
 
 
 def _blocks(sizes: Array) -> list[slice]:
-    """Cut rows that become so many each into runs of about ``_BLOCK``."""
+    """Divide rows into runs; the ``sizes`` of the rows in a run add up to about ``_BLOCK``."""
     total = np.cumsum(sizes)
     cuts = np.searchsorted(total, np.arange(_BLOCK, int(total[-1]) if len(total) else 0, _BLOCK)) + 1
     ends = [0, *np.unique(cuts).tolist(), len(sizes)]

@@ -1,4 +1,4 @@
-"""Functions that all expansions share: find links by their ends, and concatenate blocks of rows."""
+"""Functions for all expansions: find links by their ends, and concatenate blocks of rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from collc.ir.arrays import Array, fit
 from collc.ir.collective import Collective
-from collc.ir.diagnostic import CollcError, Excess, error
+from collc.ir.diagnostic import CollcError, Excess, Subject, error
 from collc.ir.schedule import Action, Schedule
 from collc.ir.symmetric import MOST_ROWS
 from collc.ir.topology import Topology
@@ -21,35 +21,35 @@ _MOST_STEPS = 2**31
 
 
 def levels(topology: Topology) -> Array:
-    """Return for each link the place of its bandwidth and latency among those of the topology, ascending."""
+    """Return the place of each link's (bandwidth, latency) among those of the topology, ascending."""
     values = [(c.bandwidth, c.latency) for c in topology.classes]
     place = {value: i for i, value in enumerate(sorted(set(values)))}
     return np.array([place[value] for value in values], dtype=np.int64)[topology.link_class]
 
 
 def placed(topology: Topology, tails: Array, heads: Array, level: Array | None = None) -> Array:
-    """Return the links of ``topology`` that join these tails to these heads, each link once.
+    """Return the links of ``topology`` from these tails to these heads, each link once.
 
-    Parallel links go by ``level``, then by their order. Raises C0521 where the topology has other links than these.
+    Parallel links are sorted by ``level``, then by number. Raises C0521 if the topology has other links than these.
     """
     ends = tails.astype(np.int64) * topology.num_nodes + heads
     found = topology.src.astype(np.int64) * topology.num_nodes + topology.dst
-    mine = np.argsort(ends, kind="stable") if level is None else np.lexsort((level, ends))
-    theirs = np.lexsort((levels(topology), found))
-    if not np.array_equal(ends[mine], found[theirs]):
+    rows = np.argsort(ends, kind="stable") if level is None else np.lexsort((level, ends))
+    numbers = np.lexsort((levels(topology), found))
+    if not np.array_equal(ends[rows], found[numbers]):
         raise mismatch(topology)
     links = np.empty(len(ends), dtype=np.int64)
-    links[mine] = theirs
+    links[rows] = numbers
     return links
 
 
 def mismatch(topology: Topology) -> CollcError:
-    """Return the error C0521 for links that are not those of the operator, ready to raise."""
-    made = f"`{topology.origin.name}`" if topology.origin else "an operator"
+    """Return the error C0521 for links that are not those of the operator."""
+    operator = f"`{topology.origin.name}`" if topology.origin else "an operator"
     return error(
         "C0521",
-        f"the links of `{topology.name}` are not those that {made} gives, so its base's schedule does not expand to it",
-        hint="schedule it with bfb, or build it by the operator and leave its links as they are",
+        f"the links of `{topology.name}` are not those of {operator}, so its base's schedule does not expand to it",
+        hint="schedule it with bfb, or build it by the operator and leave its links unchanged",
     )
 
 
@@ -65,8 +65,7 @@ def common_parts(*divisors: int) -> int:
     if parts > _MOST_PARTS:
         raise error(
             "C0504",
-            f"expanding the schedule exactly would cut every shard into {parts} parts",
-            notes=["more than 2^62 parts cannot be counted"],
+            f"the exact expanded schedule has {parts} parts per shard, needed at most 2^62",
             hint="use fewer expansions, or a base whose nodes have fewer links",
             exit_status=3,
         )
@@ -74,15 +73,16 @@ def common_parts(*divisors: int) -> int:
 
 
 def require_rows(topology: Topology, rows: int) -> None:
-    """Raise C0525 where a schedule would have more rows than are written out."""
+    """Raise C0525 if a schedule would have more than ``MOST_ROWS`` rows."""
     if rows <= MOST_ROWS:
         return
     raise error(
         "C0525",
-        f"the expanded schedule of `{topology.name}` has {rows} transfers, at most {MOST_ROWS} are written out",
+        f"the expanded schedule of `{topology.name}` has {rows} transfers; at most {MOST_ROWS} can be listed",
         hint="use fewer ranks, or bfb, which schedules symmetric topologies by a template",
         exit_status=3,
         excess=Excess("transfers", rows, MOST_ROWS),
+        about=(Subject.SCHEDULER, Subject.TOPOLOGY),
     )
 
 

@@ -1,7 +1,7 @@
-"""What expansions cost, by arithmetic alone: the theorems of section 5 and appendix D of the direct-connect paper.
+"""Costs of expansions by the theorems of section 5 and appendix D of the direct-connect paper, without schedules.
 
 ``T_L`` counts steps, ``T_B`` is bandwidth time in units of M/B, of an allgather (or reduce-scatter) on an N-rank,
-d-regular base. :func:`predict` follows how a topology was built.
+d-regular base. :func:`predict` follows the operators that built a topology.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def optimum(N: int) -> Fraction:
 
 
 def line(T_L: int, T_B: Fraction, N: int, d: int, n: int = 1) -> Costs:
-    """Return T_L and the most that T_B may be of the n-th line graph, of d^n N ranks (Corollary 7.1).
+    """Return T_L and an upper bound on T_B of the n-th line graph, of d^n N ranks (Corollary 7.1).
 
-    For d = 1, a ring, which is its own line graph, T_L too is only the most that may be.
+    For d = 1 the base is a ring, which is its own line graph; then T_L is an upper bound too.
 
     >>> line(2, Fraction(7, 8), 8, 4, 3)
     (5, Fraction(133, 128))
@@ -78,7 +78,7 @@ def product(factors: Sequence[tuple[int, Fraction, int]]) -> Costs | None:
 
 @attrs.frozen
 class Prediction:
-    """T_L and T_B of an expanded schedule, or the most that they may be where they are not ``exact``."""
+    """T_L and T_B of an expanded schedule; upper bounds if they are not ``exact``."""
 
     T_L: int
     T_B: Fraction
@@ -86,7 +86,7 @@ class Prediction:
 
 
 def predict(topology: Topology, base: Callable[[Topology], Costs]) -> Prediction | None:
-    """Return the cost of the expanded allgather of a topology; ``base`` returns that of topologies without operator.
+    """Return the cost of the expanded allgather of a topology; ``base`` returns the cost of one without operator.
 
     The result is None if no theorem applies: ranks of different degrees, products of factors that are not simple and
     bandwidth-optimal, bidirectional versions of topologies that are not isomorphic to their transpose. ``base`` also

@@ -1,5 +1,5 @@
 """The topology finder: search for networks of a given size and degree with cheap schedules.
 
-:mod:`.evaluate` says exactly what an allgather by BFB costs, :mod:`.groups` which groups have a given order,
-:mod:`.cayley` searches their Cayley digraphs and :mod:`.lines` the line graphs of those.
+:mod:`.evaluate` computes the exact cost of an allgather by BFB. :mod:`.groups` lists groups of a given order.
+:mod:`.cayley` searches their Cayley digraphs, and :mod:`.lines` the line graphs of those.
 """

@@ -1,8 +1,8 @@
 """The base topologies of the search: Tables 8 and 9 of the direct-connect paper, by number of nodes and degree.
 
-Costs are the paper's where it proves them: Table 9, distance-regular graphs (section F.3), rings and circulants of two
-offsets (Theorem 22 and section E.1). Where the cost depends on the graph (generalized Kautz, de Bruijn, circulants of
-more offsets) it is left to the evaluator, beginning with what Theorem 21 bounds it by.
+The paper proves the costs of these: Table 9, distance-regular graphs (section F.3), rings and circulants of two offsets
+(Theorem 22 and section E.1). The cost of generalized Kautz and de Bruijn digraphs, and of circulants of more offsets,
+depends on the graph. Candidates have the bound of Theorem 21 until the evaluator computes it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collc.ir.costs.bounds import moore_steps
 from ..expansion.theorems import optimum
 from .expand import Candidate, line_of
 
-__all__ = ["DISTANCE_REGULAR", "bases", "circulant_offsets", "in_pairs"]
+__all__ = ["DISTANCE_REGULAR", "bases", "can_be_bidirectional", "circulant_offsets"]
 
 #: distance-regular graphs, Table 8 first: name -> (nodes, degree, diameter)
 DISTANCE_REGULAR: dict[str, tuple[int, int, int]] = {
@@ -38,9 +38,9 @@ DISTANCE_REGULAR: dict[str, tuple[int, int, int]] = {
     "ag(2,8)-minus-class": (128, 8, 4), "gq(7,7)": (800, 8, 4),
 }  # fmt: skip
 
-#: digraphs with bandwidth-optimal breadth-first schedules: expression -> (nodes, degree, T_L). They take as many steps
-#: as Diamond and the modified de Bruijn graphs of Table 9 at the same sizes, or fewer, and need no other scheduler.
-IN_PLACE_OF_DIAMOND: dict[str, tuple[int, int, int]] = {
+#: digraphs with bandwidth-optimal breadth-first schedules: expression -> (nodes, degree, T_L). They take no more steps
+#: than Diamond and the modified de Bruijn graphs of Table 9 at the same sizes, and need no other scheduler.
+DIAMOND_SUBSTITUTES: dict[str, tuple[int, int, int]] = {
     "directed_circulant(8, {1, 3})": (8, 2, 3),
     "line(directed_circulant(8, {1, 3}))": (16, 2, 4),
     "directed_circulant(9, {1, 3, 4})": (9, 3, 2),
@@ -49,13 +49,13 @@ IN_PLACE_OF_DIAMOND: dict[str, tuple[int, int, int]] = {
 _ATTEMPTS = 48  # sets of offsets tried for a circulant of more than two
 
 
-def in_pairs(nodes: int, degree: int) -> bool:
-    """Whether a graph of this size and degree can have a reverse for every link: half of N*d cables must be whole."""
+def can_be_bidirectional(nodes: int, degree: int) -> bool:
+    """Return whether every link of a graph of this size and degree can have a reverse: N*d must be even."""
     return nodes * degree % 2 == 0
 
 
 def bases(nodes: int, degree: int) -> Iterator[Candidate]:
-    """Yield every base topology of so many nodes and this degree."""
+    """Yield every base topology of this number of nodes and degree."""
     if nodes < 2 or degree < 1:
         return
     yield from _complete(nodes, degree)
@@ -68,7 +68,7 @@ def bases(nodes: int, degree: int) -> Iterator[Candidate]:
 def _best(
     expression: str, nodes: int, degree: int, steps: int, *, both_ways: bool = False, simple: bool = True
 ) -> Candidate:
-    """Return a candidate that is bandwidth-optimal by a breadth-first schedule."""
+    """Return a candidate with a bandwidth-optimal breadth-first schedule."""
     return Candidate(expression, nodes, degree, steps, optimum(nodes), both_ways=both_ways, simple=simple)
 
 
@@ -102,17 +102,17 @@ def _circulants(nodes: int, degree: int) -> Iterator[Candidate]:
     offsets, steps = circulant_offsets(nodes, degree // 2)
     if offsets:
         expression = f"circulant({nodes}, {{{', '.join(map(str, offsets))}}})"
-        # Two offsets are proved (section F.4), more are Conjecture 1.
+        # Section F.4 proves it for two offsets; for more it is Conjecture 1.
         proved = len(offsets) <= 2
         yield Candidate(expression, nodes, degree, steps, optimum(nodes), exact=proved, both_ways=True)
 
 
 @cache
 def circulant_offsets(nodes: int, k: int) -> tuple[tuple[int, ...], int]:
-    """Return k offsets of a circulant of small diameter, and the diameter; nothing and 0 where there is none.
+    """Return k offsets of a circulant of small diameter, and the diameter; no offsets and 0 if there is none.
 
-    Two offsets are the best there are (Theorem 22); more come from a bounded search: powers of a stride near the k-th
-    root, with variations that depend on the arguments alone.
+    Two offsets are optimal (Theorem 22). More come from a bounded search: powers of a stride near the k-th root, with
+    variations that depend only on the arguments.
 
     >>> circulant_offsets(16, 2)
     ((3, 4), 3)
@@ -147,7 +147,7 @@ def _offset_sets(nodes: int, k: int) -> Iterator[tuple[int, ...]]:
         yield tuple(range(1, k + 1))
         return
     state = 12345 + nodes * 31 + k
-    root = round(nodes ** (1 / k))  # where a search begins, nothing more: it decides no cost
+    root = round(nodes ** (1 / k))  # only the start of the search: no cost depends on it
     for attempt in range(_ATTEMPTS if k <= 4 else _ATTEMPTS // 3):
         chosen = {1}
         for place in range(1, k):
@@ -163,7 +163,7 @@ def _offset_sets(nodes: int, k: int) -> Iterator[tuple[int, ...]]:
 
 
 def _circulant_diameter(nodes: int, offsets: tuple[int, ...], most: int) -> int | None:
-    """Return the diameter if it is less than ``most``; sets of ranks are the bits of an integer."""
+    """Return the diameter, or None if it is at least ``most``; sets of ranks are the bits of an integer."""
     if gcd(nodes, *offsets) > 1:
         return None
     everything = (1 << nodes) - 1
@@ -186,7 +186,7 @@ def _tables(nodes: int, degree: int) -> Iterator[Candidate]:
     for name, (size, links, steps) in DISTANCE_REGULAR.items():
         if (size, links) == (nodes, degree):
             yield _best(f'distance_regular("{name}")', nodes, degree, steps, both_ways=True)
-    for expression, (size, links, steps) in IN_PLACE_OF_DIAMOND.items():
+    for expression, (size, links, steps) in DIAMOND_SUBSTITUTES.items():
         if (size, links) == (nodes, degree):
             yield attrs.evolve(_best(expression, nodes, degree, steps), inner=line_of(expression))
 
@@ -196,7 +196,7 @@ def _tables(nodes: int, degree: int) -> Iterator[Candidate]:
 
 def _kautz(nodes: int, degree: int) -> Iterator[Candidate]:
     if degree < 2 or nodes <= degree + 1:
-        return  # for one more node than links it is the complete graph
+        return  # with N = d + 1 it is the complete graph
     steps = _kautz_diameter(nodes, degree)
     yield Candidate(
         f"generalized_kautz({degree}, {nodes})", nodes, degree, steps, 2 * optimum(nodes), exact=False,

@@ -1,7 +1,7 @@
-"""Search over Cayley digraphs: groups of the order, generator sets drawn at random, then climbing from the best.
+"""Search Cayley digraphs: draw generator sets of groups of the order at random, then climb from the best.
 
-The cost of a Cayley digraph is one node's, so a core looks at thousands a second; random ones are already better than
-what is built from small bases by expansions (section 5 of the direct-connect paper).
+The cost of a Cayley digraph is the cost of one node, so a core evaluates thousands per second. Random ones are already
+better than expansions of small bases (section 5 of the direct-connect paper).
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from ..synthesis.flow.cayley import cayley_rate
 from .climb import Draws, climb, goal
 from .evaluate import NEVER, Costs, Evaluator, cayley_heads, load_unit
 from .found import Found, pareto
-from .groups import groups_of_order, written
+from .groups import group_expression, groups_of_order
 
 __all__ = ["Candidate", "candidates", "cayley_expression", "least_steps", "search_cayley"]
 
-_DRAWN = 0.3  # of all evaluations are random draws
-_TIES = 12  # of equal cost whose all-to-all rate is computed
-_FEW_TIES = 2  # the same with more than 4 links, where it takes longer
-_RATED = 400  # the same where the rate is an objective
-_KEPT = 24  # of each number of steps in a group
-_STARTS = 8  # sets that a climb starts from
-_CLIMBED = 6  # groups for each number of steps
-_FURTHER = 4  # more steps than the fewest that are tried for less bandwidth time
-_NARROW = 8  # links; with more, sets of more than _SLACK steps above the least are left out
-_SLACK = 3
-_FEWEST = 48  # draws of a group
+_RANDOM_SHARE = 0.3  # of all evaluations
+_RATED_TIES = 12  # digraphs of equal cost whose all-to-all rate is computed
+_RATED_TIES_IF_WIDE = 2  # the same with more than 4 links: their rates take longer
+_MOST_RATED = 400  # digraphs whose rate is computed if it is an objective
+_KEPT_BY_STEPS = 24  # sets kept for each number of steps in a group
+_START_SETS = 8  # sets that a climb starts from
+_CLIMBED_GROUPS = 6  # groups for each number of steps
+_MORE_STEPS = 4  # steps above the fewest that are tried for less bandwidth time
+_NARROW_DEGREE = 8  # with more links, sets of more than _STEP_SLACK steps above the least are left out
+_STEP_SLACK = 3
+_FEWEST_DRAWS = 48  # draws of a group
 
 
 @attrs.frozen
@@ -49,20 +49,20 @@ class Candidate:
     T_B: Fraction
 
     def found(self, bidirectional: bool) -> Found:
-        """Return it as what a search finds."""
+        """Return it as the result of a search."""
         expression = cayley_expression(self.group, self.generators)
         nodes, degree = self.group.order, len(self.generators)
         return Found(expression, nodes, degree, self.T_L, self.T_B, self.T_L, bidirectional)
 
 
 def cayley_expression(group: Group, generators: Sequence[int]) -> str:
-    """Return the topology as the language writes it, generators ascending.
+    """Return the topology as an expression of the language, generators ascending.
 
     >>> from collc.ir.group import parse_group
     >>> cayley_expression(parse_group("cyclic(16)"), [4, 1])
     'cayley(cyclic(16), {1, 4})'
     """
-    return f"cayley({written(group)}, {{{', '.join(map(str, sorted(generators)))}}})"
+    return f"cayley({group_expression(group)}, {{{', '.join(map(str, sorted(generators)))}}})"
 
 
 def least_steps(nodes: int, degree: int) -> int:
@@ -87,19 +87,18 @@ def search_cayley(
     seed: int = 0,
     alltoall: bool = False,
 ) -> list[Found]:
-    """Return the Pareto frontier of the Cayley digraphs that a search of so many evaluations finds.
+    """Return the Pareto frontier of the Cayley digraphs that a search finds with this number of evaluations.
 
-    With ``bidirectional`` every link has its reverse. Up to degree 8 all have their all-to-all rate, and of several of
-    equal T_L and T_B the one with the best is returned; beyond, a rate takes seconds and is left out. With ``alltoall``
-    the rate is a third objective at any degree, and all evaluations are spent.
-    The same arguments always find the same. Nothing where nodes are fewer than degree + 1: a Cayley digraph without
-    parallel links needs as many.
+    With ``bidirectional`` every link has its reverse. Up to degree 8 the results have their all-to-all rate, and the
+    best rate decides between equal T_L and T_B. Beyond, a rate takes seconds and is left out. With ``alltoall`` the
+    rate is a third objective at any degree, and the search spends all evaluations. The same arguments give the same
+    result. It is empty for fewer than degree + 1 nodes, which no Cayley digraph without parallel links has.
     """
     found = candidates(
-        nodes, degree, bidirectional=bidirectional, evaluations=evaluations, seed=seed, many=alltoall
+        nodes, degree, bidirectional=bidirectional, evaluations=evaluations, seed=seed, spend_all=alltoall
     )  # fmt: skip
-    tried = found[:_RATED] if alltoall else _frontier(found)
-    if degree > _NARROW and not alltoall:
+    tried = found[:_MOST_RATED] if alltoall else _frontier(found)
+    if degree > _NARROW_DEGREE and not alltoall:
         return pareto(each.found(bidirectional) for each in tried)
     return pareto((_rated(each.found(bidirectional), each) for each in tried), alltoall=alltoall)
 
@@ -116,15 +115,15 @@ def candidates(
     bidirectional: bool = False,
     evaluations: int = 20000,
     seed: int = 0,
-    many: bool = False,
+    spend_all: bool = False,
 ) -> list[Candidate]:
-    """Return the frontier and what comes near it, in order of cost.
+    """Return the frontier and the candidates near it, in order of cost.
 
-    With ``many`` all evaluations are spent, on more of equal cost: bases whose line graphs differ in theirs.
+    With ``spend_all`` the search goes on to find more candidates of equal cost: their line graphs may differ in cost.
     """
     if nodes <= degree or degree < 1:
         return []
-    search = _Search(nodes, degree, bidirectional, evaluations, seed, many)
+    search = _Search(nodes, degree, bidirectional, evaluations, seed, spend_all)
     search.draw()
     search.climb()
     return search.candidates()
@@ -134,39 +133,45 @@ def _frontier(found: list[Candidate]) -> list[Candidate]:
     """Return the candidates of the frontier, a few of each point."""
     best: list[Candidate] = []
     for _, same in groupby(found, key=lambda one: (one.T_L, one.T_B)):
-        several = list(islice(same, _TIES if len(found[0].generators) <= 4 else _FEW_TIES))
+        several = list(islice(same, _RATED_TIES if len(found[0].generators) <= 4 else _RATED_TIES_IF_WIDE))
         if not best or several[0].T_B < best[-1].T_B:
             best += several
     return best
 
 
 class _Kept:
-    """The best sets of one group: the lightest of each number of steps, and the nearest to every target."""
+    """The best sets of one group: those of least load for each number of steps, and those nearest to every target."""
 
     def __init__(self) -> None:
         self.by_steps: dict[int, dict[tuple[int, ...], int]] = {}
         self.nearest: dict[int, dict[tuple[int, ...], int]] = {}
 
     def add(self, sets: Array, costs: Costs) -> None:
-        """Keep what is good among sets that were evaluated."""
+        """Keep the best of the sets that were evaluated."""
         reached = np.unique(costs.steps[costs.steps >= 0]).tolist()
         for steps in reached:
-            _merge(self.by_steps.setdefault(steps, {}), sets, costs.loads, np.flatnonzero(costs.steps == steps), _KEPT)
+            _merge(
+                self.by_steps.setdefault(steps, {}),
+                sets,
+                costs.loads,
+                np.flatnonzero(costs.steps == steps),
+                _KEPT_BY_STEPS,
+            )
         every = np.arange(len(sets))
         for target in range(reached[0] - 2, reached[0] + 3) if reached else ():
-            _merge(self.nearest.setdefault(target, {}), sets, goal(costs, target), every, _STARTS)
+            _merge(self.nearest.setdefault(target, {}), sets, goal(costs, target), every, _START_SETS)
 
     def starts(self, target: int) -> list[tuple[int, ...]]:
         """Return the sets to climb from, best first."""
         return list(self.nearest.get(target, {}))
 
-    def promise(self, target: int) -> int:
-        """Return the best value of the goal."""
+    def least_value(self, target: int) -> int:
+        """Return the least value of the goal."""
         return min(self.nearest.get(target, {}).values(), default=NEVER)
 
 
 def _merge(kept: dict[tuple[int, ...], int], sets: Array, values: Array, rows: Array, most: int) -> None:
-    """Put rows among the ``most`` of least value, in order of value, then of the sets."""
+    """Insert rows into the ``most`` sets of least value, in order of value, then of the sets."""
     rows = rows[np.argsort(values[rows], kind="stable")[:most]]
     worst = max(kept.values()) if len(kept) >= most else NEVER
     new = {tuple(sorted(sets[row].tolist())): int(values[row]) for row in rows if values[row] < worst}
@@ -177,19 +182,19 @@ def _merge(kept: dict[tuple[int, ...], int], sets: Array, values: Array, rows: A
 
 
 class _Search:
-    def __init__(self, nodes: int, degree: int, bidirectional: bool, evaluations: int, seed: int, many: bool):
-        self.nodes, self.degree, self.evaluations, self.many = nodes, degree, evaluations, many
+    def __init__(self, nodes: int, degree: int, bidirectional: bool, evaluations: int, seed: int, spend_all: bool):
+        self.nodes, self.degree, self.evaluations, self.spend_all = nodes, degree, evaluations, spend_all
         self.rng = np.random.Generator(np.random.PCG64([nodes, degree, int(bidirectional), seed]))
-        groups = groups_of_order(nodes, max(min(96, int(evaluations * _DRAWN) // _FEWEST), 2))
+        groups = groups_of_order(nodes, max(min(96, int(evaluations * _RANDOM_SHARE) // _FEWEST_DRAWS), 2))
         self.evaluators = [Evaluator(group) for group in groups]
         self.draws = [Draws(each, degree, bidirectional) for each in self.evaluators]
         self.kept = [_Kept() for _ in groups]
         self.exhausted = [False for _ in groups]  # all sets were evaluated
         self.spent = 0
         self.unit = load_unit(degree)
-        # Of more steps than a bandwidth-optimal one nothing is wanted; with many links even random sets take few, and
-        # steps are dear, since there are so many sets of links.
-        self.limit = nodes if degree <= _NARROW else least_steps(nodes, degree) + _SLACK
+        # Sets with more steps than a bandwidth-optimal one are useless. With many links even random sets take few
+        # steps, and a step takes long to evaluate, because it has many sets of links.
+        self.limit = nodes if degree <= _NARROW_DEGREE else least_steps(nodes, degree) + _STEP_SLACK
         self.optimal = False
 
     def _record(self, index: int, sets: Array, costs: Costs) -> None:
@@ -200,8 +205,8 @@ class _Search:
             self.optimal = True
 
     def draw(self) -> None:
-        """Draw from every group alike; all of its sets where there are no more."""
-        share = max(int(self.evaluations * _DRAWN) // max(len(self.draws), 1), 1)
+        """Draw the same number of sets from every group; all sets of a group that has no more."""
+        share = max(int(self.evaluations * _RANDOM_SHARE) // max(len(self.draws), 1), 1)
         for index, draws in enumerate(self.draws):
             self.exhausted[index] = draws.count <= share
             sets = draws.all() if self.exhausted[index] else draws.random(share, self.rng)
@@ -211,40 +216,40 @@ class _Search:
             self.spent += len(sets)
 
     def climb(self) -> None:
-        """Climb until all evaluations are spent or nothing is left to improve, one step further down each time."""
+        """Climb until all evaluations are spent or no set improves, one step further down each time."""
         before = -1
         while self.spent < self.evaluations and self.spent > before:
             before = self.spent
             self._climb(self._targets())
 
     def _targets(self) -> list[int]:
-        """Return the numbers of steps to climb towards: one less than reached, up to where the best is reached."""
+        """Return the numbers of steps to climb towards: from one less than the fewest reached up to the limit."""
         reached = [steps for kept in self.kept for steps in kept.by_steps]
         if not reached:
             return []
         first = max(min(reached) - 1, least_steps(self.nodes, self.degree))
-        last = self.limit - (not self.many) if self.optimal else min(reached) + _FURTHER
-        return list(range(first, last + 1))[: _FURTHER + 2]
+        last = self.limit - (not self.spend_all) if self.optimal else min(reached) + _MORE_STEPS
+        return list(range(first, last + 1))[: _MORE_STEPS + 2]
 
     def _climb(self, targets: list[int]) -> None:
-        """Climb towards each target in the most promising groups; what a climb leaves over goes to those after it."""
+        """Climb towards each target in the nearest groups; later climbs may use what evaluations a climb has left."""
         tasks = [(target, index) for target in targets for index in self._groups(target)]
         for number, (target, index) in enumerate(tasks):
             left = self.evaluations - self.spent
             if left <= 0:
                 return
-            if self.optimal and target >= self.limit and not self.many:
+            if self.optimal and target >= self.limit and not self.spend_all:
                 continue
             start = np.array(self.kept[index].starts(target), dtype=np.int64).reshape(-1, self.degree)
             self.spent += climb(
                 self.evaluators[index], self.draws[index], start, target, ceil(left / (len(tasks) - number)), self.rng,
-                partial(self._record, index), self.many,
+                partial(self._record, index), self.spend_all,
             )  # fmt: skip
 
     def _groups(self, target: int) -> list[int]:
-        """Return the groups to climb in: those that came nearest to the goal."""
-        open_ones = [index for index, done in enumerate(self.exhausted) if not done]
-        return sorted(open_ones, key=lambda index: (self.kept[index].promise(target), index))[:_CLIMBED]
+        """Return the groups to climb in: those with the least values of the goal."""
+        unfinished = [index for index, done in enumerate(self.exhausted) if not done]
+        return sorted(unfinished, key=lambda index: (self.kept[index].least_value(target), index))[:_CLIMBED_GROUPS]
 
     def candidates(self) -> list[Candidate]:
         rows = [

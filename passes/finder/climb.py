@@ -1,7 +1,7 @@
-"""Drawing generator sets of a group, and climbing from drawn ones to better ones.
+"""Draw generator sets of a group, and climb from them to better ones.
 
-Rows are sets: an array of shape (sets, d), no identity, nothing twice. Where links must go both ways a set holds the
-inverse of each of its elements; an element that is its own inverse counts once.
+Rows are sets: an array of shape (sets, d), without the identity and without repeats. If links must go both ways, a set
+holds the inverse of each of its elements. An element that is its own inverse counts once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PATIENCE = 60  # rounds without progress before a chain starts anew
 
 
 class Draws:
-    """What generator sets of one size a group has, and how to draw them."""
+    """The generator sets of one size of a group, and how to draw them."""
 
     def __init__(self, evaluator: Evaluator, degree: int, bidirectional: bool):
         self.nodes, self.degree, self.bidirectional = evaluator.nodes, degree, bidirectional
@@ -40,18 +40,18 @@ class Draws:
 
     @property
     def count(self) -> int:
-        """How many sets there are."""
+        """The number of sets."""
         if not self.bidirectional:
             return comb(self.nodes - 1, self.degree)
         return sum(comb(len(self.halves), p) * comb(len(self.involutions), s) for p, s in self._shapes())
 
     def _shapes(self) -> list[tuple[int, int]]:
-        """How many pairs and how many self-inverse elements a set can have."""
+        """Return the numbers (of pairs, of self-inverse elements) that a set can have."""
         shapes = [(pairs, self.degree - 2 * pairs) for pairs in range(self.degree // 2, -1, -1)]
         return [(p, s) for p, s in shapes if p <= len(self.halves) and s <= len(self.involutions)]
 
     def all(self) -> Array:
-        """Return every set, in lexicographic order of what they are made of."""
+        """Return every set, in lexicographic order of its pairs and single elements."""
         if not self.bidirectional:
             return self._rows(list(combinations(range(1, self.nodes), self.degree)))
         rows = [
@@ -66,11 +66,11 @@ class Draws:
         return np.array(rows, dtype=np.int64).reshape(-1, self.degree)
 
     def random(self, count: int, rng: np.random.Generator) -> Array:
-        """Draw so many sets; those with more pairs are no more likely than others."""
+        """Draw ``count`` sets; each number of pairs is equally likely."""
         if not self.count:
             return self._rows([])
         if self.bidirectional:
-            return self._rows([self._both_ways(rng) for _ in range(count)])
+            return self._rows([self._with_inverses(rng) for _ in range(count)])
         sets = rng.integers(1, self.nodes, (count, self.degree))
         while len(bad := np.flatnonzero(_repeats(sets))):
             if self.degree * 3 > self.nodes:  # few draws would do
@@ -80,7 +80,7 @@ class Draws:
                 sets[bad] = rng.integers(1, self.nodes, (len(bad), self.degree))
         return sets
 
-    def _both_ways(self, rng: np.random.Generator) -> list[int]:
+    def _with_inverses(self, rng: np.random.Generator) -> list[int]:
         shapes = self._shapes()
         pairs, single = shapes[int(rng.integers(len(shapes)))]
         halves = rng.choice(self.halves, pairs, replace=False) if pairs else self.halves[:0]
@@ -88,9 +88,9 @@ class Draws:
         return [*(int(x) for g in halves for x in (g, self.inverse[g])), *alone.tolist()]
 
     def neighbours(self, sets: Array, rng: np.random.Generator) -> Array:
-        """Return sets with one generator replaced (with its inverse where it must go along), a row for each."""
+        """Return sets with one generator replaced (with ``bidirectional`` its inverse too), a row for each."""
         if self.bidirectional:
-            return self._rows([self._one_other(row, rng) for row in sets.tolist()])
+            return self._rows([self._with_one_replaced(row, rng) for row in sets.tolist()])
         result = sets.copy()
         rows = np.arange(len(sets))
         place = rng.integers(0, self.degree, len(sets))
@@ -101,14 +101,14 @@ class Draws:
             rows = np.flatnonzero(_repeats(result))
         return result
 
-    def _one_other(self, row: list[int], rng: np.random.Generator) -> list[int]:
-        """Take out a pair or self-inverse elements and put in others, as many as are missing."""
+    def _with_one_replaced(self, row: list[int], rng: np.random.Generator) -> list[int]:
+        """Replace a pair or self-inverse elements by the same number of others."""
         kept = set(row)
-        gone = row[int(rng.integers(len(row)))]
-        kept -= {gone, int(self.inverse[gone])}
+        removed = row[int(rng.integers(len(row)))]
+        kept -= {removed, int(self.inverse[removed])}
         alone = [x for x in row if x in kept and self.inverse[x] == x]
         if self.degree - len(kept) == 1 and alone and rng.integers(2):
-            kept.discard(alone[int(rng.integers(len(alone)))])  # then a pair may come in
+            kept.discard(alone[int(rng.integers(len(alone)))])  # makes room for a pair
         while (missing := self.degree - len(kept)) > 0:
             free = self.involutions if missing == 1 or not len(self.halves) else None
             if free is None:
@@ -127,16 +127,16 @@ def _repeats(sets: Array) -> Array:
 
 
 def goal(costs: Costs, target: int) -> Array:
-    """Return what to minimize to be cheap within ``target`` steps: nodes that are further away, then the load."""
-    far = costs.nodes - costs.sizes[:, : target + 1].sum(axis=1)
-    return np.where(far > 0, far * (costs.unit * costs.nodes + 1), costs.loads)
+    """Return the value to minimize for ``target`` steps: the number of nodes further away, then the load."""
+    unreached = costs.nodes - costs.sizes[:, : target + 1].sum(axis=1)
+    return np.where(unreached > 0, unreached * (costs.unit * costs.nodes + 1), costs.loads)
 
 
 @attrs.define
 class _Chains:
     sets: Array
     value: Array
-    waited: Array
+    unimproved: Array
 
 
 def climb(
@@ -147,13 +147,13 @@ def climb(
     evaluations: int,
     rng: np.random.Generator,
     record: Callable[[Array, Costs], None],
-    many: bool = False,
+    spend_all: bool = False,
 ) -> int:
-    """Improve sets towards :func:`goal` by replacing generators one at a time; equal is as good as better.
+    """Improve sets towards :func:`goal` by replacing one generator at a time; a set of equal value is accepted too.
 
-    Every chain starts at a row of ``start``, anew at a random set where it is stuck. ``record`` sees all that is
-    evaluated. Ends after ``evaluations``, or where a set is bandwidth-optimal within the target; with ``many`` it goes
-    on from there over other such sets. Returns how many evaluations were spent.
+    Every chain starts at a row of ``start``, and again at a random set if it is stuck. ``record`` gets all sets that
+    are evaluated. The climb ends after ``evaluations``, or when a set is bandwidth-optimal within the target; with
+    ``spend_all`` it goes on to other optimal sets. Returns the number of evaluations spent.
     """
     spent = 0
     optimum = load_unit(draws.degree) * (evaluator.nodes - 1)  # of the load times d
@@ -167,7 +167,7 @@ def climb(
 
     first = np.concatenate([start, draws.random(max(_CHAINS - len(start), 0), rng)])[:_CHAINS]
     chains = _Chains(first, measure(first), np.zeros(len(first), dtype=np.int64))
-    while spent < evaluations and len(chains.sets) and (many or chains.value.min() * draws.degree > optimum):
+    while spent < evaluations and len(chains.sets) and (spend_all or chains.value.min() * draws.degree > optimum):
         tried = draws.neighbours(np.repeat(chains.sets, _PROPOSALS, axis=0), rng)
         values = measure(tried).reshape(-1, _PROPOSALS)
         pick = values.argmin(axis=1)
@@ -176,10 +176,10 @@ def climb(
         better, accepted = value < chains.value, value <= chains.value
         chains.sets[accepted] = tried.reshape(len(rows), _PROPOSALS, -1)[rows, pick][accepted]
         chains.value[accepted] = value[accepted]
-        chains.waited = np.where(better, 0, chains.waited + 1)
-        stuck = np.flatnonzero(chains.waited > _PATIENCE)
+        chains.unimproved = np.where(better, 0, chains.unimproved + 1)
+        stuck = np.flatnonzero(chains.unimproved > _PATIENCE)
         if len(stuck):
             chains.sets[stuck] = draws.random(len(stuck), rng)
             chains.value[stuck] = measure(chains.sets[stuck])
-            chains.waited[stuck] = 0
+            chains.unimproved[stuck] = 0
     return spent

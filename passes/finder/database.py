@@ -1,9 +1,13 @@
-"""The topologies found so far, as plain text: one file a degree, one row a topology.
+"""The database of found topologies, as plain text: one file per degree, one row per topology.
 
-A row reads ``NODES T_L T_B BACK DIAMETER LINKS RATE SCHEDULER EXPRESSION``: ``BACK`` is the T_B of a reduce-scatter, or
-``-`` where it was not computed; ``LINKS`` is ``<->`` where every link has its reverse, else ``->``; ``RATE`` is the
-all-to-all rate of LP (3), or ``-`` where it was not computed. Rows stand by nodes, then T_L, T_B and expression, so
-that the same rows are always the same bytes. Lines that begin with ``#`` are comments.
+A row reads ``NODES T_L T_B BACK DIAMETER LINKS RATE SCHEDULER EXPRESSION``:
+
+* ``BACK`` is the T_B of a reduce-scatter, ``-`` if it was not computed.
+* ``LINKS`` is ``<->`` if every link has its reverse, otherwise ``->``.
+* ``RATE`` is the all-to-all rate of LP (3), ``-`` if it was not computed.
+
+Rows are sorted by nodes, T_L, T_B and expression, so equal rows give equal bytes. Lines that begin with ``#`` are
+comments.
 """
 
 from __future__ import annotations
@@ -15,12 +19,23 @@ from importlib.resources import files
 import attrs
 
 from collc.ir.diagnostic import error
+from collc.ir.shown import clipped, shown
 
 from .found import Found, pareto
 
-__all__ = ["DEGREES", "LARGEST", "Row", "frontier", "merged", "parse_rows", "print_rows", "rows_for", "shipped"]
+__all__ = [
+    "DEGREES",
+    "LARGEST",
+    "Row",
+    "frontier",
+    "merged_frontiers",
+    "parse_rows",
+    "print_rows",
+    "rows_for",
+    "shipped",
+]
 
-#: what the shipped database covers: these degrees, up to so many nodes
+#: the degrees and the largest number of nodes of the shipped database
 DEGREES = (2, 3, 4, 6, 8, 16)
 LARGEST = 2000
 
@@ -29,23 +44,26 @@ _HEAD = "# nodes T_L T_B reduce_scatter_T_B diameter links alltoall_rate schedul
 
 @attrs.frozen
 class Row(Found):
-    """A found topology and whose schedule its costs are: ``bfb``, or ``expansion`` (the base's schedule, expanded).
+    """A found topology, and the scheduler that reaches its costs: ``bfb``, or ``expansion`` (of the base's schedule).
 
-    ``T_B_back`` is the bandwidth time of a reduce-scatter, which runs backwards on the transpose (Corollary 1.1). Its
-    steps are as many, but where the topology is not isomorphic to its transpose T_B may be another.
+    ``reduce_scatter_T_B`` is the bandwidth time of a reduce-scatter, an allgather on the transpose, reversed (Corollary
+    1.1). It takes the same number of steps, but T_B may differ if the topology is not isomorphic to its transpose.
     """
 
     scheduler: str = "bfb"
-    T_B_back: Fraction | None = None
+    reduce_scatter_T_B: Fraction | None = None
+
+    def __repr__(self) -> str:
+        return shown(self, f"{clipped(self.expression, 120)}, T_L {self.T_L}, T_B {self.T_B}")
 
     @property
-    def both_halves(self) -> Fraction:
-        """T_B of an allreduce: reduce-scatter, then allgather. The former counts as much where it is not known."""
-        return self.T_B + (self.T_B if self.T_B_back is None else self.T_B_back)
+    def allreduce_T_B(self) -> Fraction:
+        """T_B of an allreduce: reduce-scatter, then allgather. An unknown T_B of the former counts as the latter's."""
+        return self.T_B + (self.T_B if self.reduce_scatter_T_B is None else self.reduce_scatter_T_B)
 
     @classmethod
     def of(cls, found: Found) -> Row:
-        """Return the row of a topology whose costs are breadth first's."""
+        """Return the row of a topology whose costs are those of breadth first."""
         if isinstance(found, Row):
             return found
         return cls(**{field.name: getattr(found, field.name) for field in attrs.fields(Found)})
@@ -55,34 +73,34 @@ class Row(Found):
 
 
 def frontier(rows: Iterable[Row], *, bidirectional: bool = False, objective: str = "allgather") -> list[Row]:
-    """Return the rows that none beats, by T_L; with ``bidirectional`` among those whose links go both ways.
+    """Return the rows that no other row beats, by T_L; with ``bidirectional`` only those whose links go both ways.
 
-    None beats them in T_L and T_B or, where the ``objective`` is allreduce, in T_L and the T_B of both halves; for
-    alltoall the rate is a third criterion.
+    Rows are compared by T_L and T_B. With the ``objective`` allreduce those best by T_L and the T_B of an allreduce are
+    added. With alltoall the rate is a third criterion.
     """
     chosen = [row for row in rows if row.bidirectional or not bidirectional]
     if objective != "alltoall":
-        chosen = _best_backwards(chosen)
+        chosen = _cheapest_reduce_scatters(chosen)
     found = {row: None for row in pareto(chosen, alltoall=objective == "alltoall") if isinstance(row, Row)}
     if objective == "allreduce":
-        halves = {attrs.evolve(row, T_B=row.both_halves): row for row in chosen}
+        halves = {attrs.evolve(row, T_B=row.allreduce_T_B): row for row in chosen}
         found |= {halves[one]: None for one in pareto(halves) if isinstance(one, Row)}
     return sorted(found, key=_order)
 
 
-def _best_backwards(rows: Sequence[Row]) -> list[Row]:
-    """Return of rows of equal T_L and T_B those whose reduce-scatter costs least."""
+def _cheapest_reduce_scatters(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows whose reduce-scatter costs least among the rows of equal T_L and T_B."""
     least: dict[tuple[int, Fraction], Fraction] = {}
     for row in rows:
         key = row.T_L, row.T_B
-        least[key] = min(least.get(key, row.both_halves), row.both_halves)
-    return [row for row in rows if row.both_halves == least[row.T_L, row.T_B]]
+        least[key] = min(least.get(key, row.allreduce_T_B), row.allreduce_T_B)
+    return [row for row in rows if row.allreduce_T_B == least[row.T_L, row.T_B]]
 
 
-def merged(rows: Iterable[Row]) -> list[Row]:
-    """Return the rows of one size and degree worth keeping: the frontiers of all and of those linked both ways.
+def merged_frontiers(rows: Iterable[Row]) -> list[Row]:
+    """Return the rows of one size and degree to keep: the frontiers of all rows, and of those with links both ways.
 
-    Rows whose all-to-all rates are known have three objectives among themselves.
+    Rows with known all-to-all rates are also compared by the rate.
     """
     everything = list(rows)
     rated = [row for row in everything if row.alltoall_rate is not None]
@@ -101,19 +119,19 @@ def _order(row: Row) -> tuple[int, int, Fraction, str, str]:
 
 
 def print_rows(degree: int, rows: Iterable[Row]) -> str:
-    """Return the text of a degree's rows, in order."""
+    """Return the text of the rows of a degree, sorted."""
     lines = [f"# collc find, degree {degree}", _HEAD, *map(_line, sorted(rows, key=_order))]
     return "\n".join(lines) + "\n"
 
 
 def _line(row: Row) -> str:
     links = "<->" if row.bidirectional else "->"
-    back, rate = ("-" if value is None else str(value) for value in (row.T_B_back, row.alltoall_rate))
+    back, rate = ("-" if value is None else str(value) for value in (row.reduce_scatter_T_B, row.alltoall_rate))
     return f"{row.nodes} {row.T_L} {row.T_B} {back} {row.diameter} {links} {rate} {row.scheduler} {row.expression}"
 
 
 def parse_rows(text: str, degree: int, path: str, nodes: int | None = None) -> list[Row]:
-    """Return the rows of a text, or those of one number of nodes; raise C0570 for a line that is no row."""
+    """Return the rows of a text (with ``nodes`` only those of that size); raise C0570 for a line that is no row."""
     start = None if nodes is None else f"{nodes} "
     found = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -141,12 +159,12 @@ def _row(line: str, degree: int, place: str) -> Row:
 
 
 def _rational(text: str) -> Fraction:
-    """Return ``p`` or ``p/q``; an exponent is none of it, which could be one of any size."""
+    """Return the value of ``p`` or ``p/q``; exponents are refused, because they could make a number of any size."""
     upper, _, lower = text.partition("/")
     return Fraction(int(upper), int(lower or 1))
 
 
-# ---- what is shipped
+# ---- the shipped database
 
 
 def shipped(degree: int) -> str | None:
@@ -156,6 +174,6 @@ def shipped(degree: int) -> str | None:
 
 
 def rows_for(nodes: int, degree: int, text: str | None = None, path: str = "database") -> Sequence[Row]:
-    """Return the known rows of a size and degree: of ``text``, else of the shipped database; none where it has none."""
+    """Return the rows of a size and degree: of ``text``, or of the shipped database if ``text`` is None."""
     known = shipped(degree) if text is None else text
     return [] if known is None else parse_rows(known, degree, path, nodes)

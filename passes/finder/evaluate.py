@@ -1,12 +1,12 @@
-"""What an allgather by BFB costs, exactly, without building its schedule (Theorem 19 of the direct-connect paper).
+"""Compute the exact cost of an allgather by BFB without its schedule (Theorem 19 of the direct-connect paper).
 
-At step t node u receives the shards of the nodes at distance t, each through those of its in-links that lie on
-shortest paths: a mask of links. The least load of the busiest link is the largest ratio, over sets of links, of the
-shards confined to the set to the links in it. So a histogram of masks for every node and step, and one subset-sum
-transform of it, give the cost: T_B = d/N times the sum over steps of the greatest load at any node.
+At step t node u receives the shards of the nodes at distance t, each over those of its in-links that lie on shortest
+paths: a mask of links. The least load of the busiest link is the largest ratio, over sets of links, of the shards
+confined to the set to the links in it. One subset-sum transform of the histogram of masks of a node and step gives all
+these ratios. T_B is d/N times the sum over steps of the greatest load at any node.
 
-Loads are integers in units of 1 / lcm(1 .. d). In a Cayley digraph one node's cost is every node's; many generator sets
-of one group are evaluated together.
+Loads are integers in units of 1 / lcm(1 .. d). All nodes of a Cayley digraph have the same cost. Many generator sets of
+one group are evaluated together.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _TABLE = 1 << 20  # counters transformed together
 
 
 def load_unit(degree: int) -> int:
-    """Return the denominator in which loads of nodes with so many in-links are integers.
+    """Return the denominator that makes the loads of nodes with ``degree`` in-links integers.
 
     >>> load_unit(4)
     12
@@ -46,7 +46,7 @@ def load_unit(degree: int) -> int:
 
 @lru_cache
 def _weights(degree: int) -> Array:
-    """For every set of links: 1 / (its size), in load units; 0 for none."""
+    """Return 1 / (size) for every set of links, in load units; 0 for the empty set."""
     sizes = np.bitwise_count(np.arange(1 << degree, dtype=np.int64)).astype(np.int64)
     return np.where(sizes > 0, load_unit(degree) // np.maximum(sizes, 1), 0)
 
@@ -54,7 +54,8 @@ def _weights(degree: int) -> Array:
 def busiest(counts: Array, degree: int) -> Array:
     """Return the least loads of the busiest link, in load units (int64), shape (rows,).
 
-    ``counts`` has shape (2^degree, rows): how many jobs may use which links, for every mask; row 0 must be 0.
+    ``counts`` has shape (2^degree, rows): for every mask of links the number of jobs that may use these links. Row 0
+    must be 0.
     """
     most = int(counts.sum(axis=0).max(initial=0))
     confined: Array = counts.astype(np.uint16 if most < 1 << 16 else np.int64, order="C")  # a copy
@@ -71,10 +72,11 @@ def busiest(counts: Array, degree: int) -> Array:
 
 @attrs.frozen
 class Costs:
-    """What generator sets cost: a row each.
+    """The costs of generator sets, a row each.
 
-    ``steps`` is T_L, or -1 where some node is not reached within the limit; ``loads`` adds up the busiest links' loads
-    in units of 1/``unit`` shard (the largest integer where ``steps`` is -1); ``sizes[:, t]``: nodes at distance t.
+    ``steps`` is T_L, or -1 if some node is not reached within the limit. ``loads`` adds up the loads of the busiest
+    links in units of 1/``unit`` shard (:data:`NEVER` if ``steps`` is -1). ``sizes[:, t]`` counts the nodes at distance
+    t.
     """
 
     steps: Array
@@ -89,14 +91,14 @@ class Costs:
         return Fraction(self.degree * int(self.loads[row]), self.unit * self.nodes)
 
 
-#: the load of what is not connected
+#: the load of a digraph that is not connected
 NEVER = int(np.iinfo(np.int64).max)
 
 
 class Evaluator:
-    """Costs of Cayley digraphs of one group: node x has a link to x*g for every generator g.
+    """Computes costs of Cayley digraphs of one group: node x has a link to x*g for every generator g.
 
-    Multiplication tables are filled as generators occur, so a group costs memory for those that are asked for.
+    The multiplication table is filled as generators occur, so only these take memory.
     """
 
     def __init__(self, group: Group):
@@ -117,11 +119,11 @@ class Evaluator:
     def search(self, generators: Array, limit: int) -> tuple[Array, Array]:
         """Search breadth first from the identity; ``generators`` has shape (B, d).
 
-        Returns for every set and element x the hops (int16, -1 where more than ``limit``) and the mask of the
-        generators that can come last on a shortest path. For the node x = u and a source v they are those of v^-1 u.
+        Returns for every set and element x the hops (int16, -1 if more than ``limit``) and the mask of the generators
+        that can be the last on a shortest path. Node u and source v have those of x = v^-1 u.
         """
         sets, degree = generators.shape
-        # Any: of any number of bits
+        # Any: any number of bits
         kind: type[np.unsignedinteger[Any]] = np.uint8 if degree <= 8 else np.uint16 if degree <= 16 else np.uint64
         before = self.times(self.inverse[generators.T])  # (d, B, N)
         before += (np.arange(sets) * self.nodes)[:, None]
@@ -147,9 +149,9 @@ class Evaluator:
         return hops.reshape(sets, -1), masks.reshape(sets, -1)
 
     def costs(self, generators: Array, limit: int) -> Costs:
-        """Return what each of the generator sets costs, up to ``limit`` steps.
+        """Return the cost of each of the generator sets, up to ``limit`` steps.
 
-        ``generators`` has shape (B, d); no set holds the identity or anything twice.
+        ``generators`` has shape (B, d); no set holds the identity or repeats an element.
         """
         sets, degree = generators.shape
         if not sets:
@@ -172,7 +174,7 @@ class Evaluator:
         steps = np.where(unreached > 0, -1, hops.max(axis=1).astype(np.int64))
         loads = np.full(sets, NEVER)
         whole = np.flatnonzero(unreached == 0)
-        # in the first step every in-link brings the shard at its tail, so one
+        # in the first step every in-link carries one shard, that of its tail
         later = np.maximum(hops[whole] - 1, 0)
         loads[whole] = load_unit(degree) + node_loads(later, masks[whole], degree).sum(axis=1)
         return Costs(steps, loads, sizes, load_unit(degree), self.nodes, degree)
@@ -181,7 +183,8 @@ class Evaluator:
 def node_loads(hops: Array, masks: Array, degree: int) -> Array:
     """Return the busiest links' loads, in load units, of each row's steps 1, 2, ..: shape (rows, steps).
 
-    ``hops`` and ``masks`` have shape (rows, N): a node's distances from all sources, and its links on shortest paths.
+    ``hops`` and ``masks`` have shape (rows, N): a node's distances from all sources, and its in-links on shortest
+    paths.
     """
     rows, depth = len(hops), int(hops.max(initial=0))
     if not depth:
@@ -204,7 +207,7 @@ def node_loads(hops: Array, masks: Array, degree: int) -> Array:
 
 
 def _listed_loads(hops: Array, masks: Array, depth: int, degree: int) -> list[int]:
-    """The same for one node with so many links that only the masks that occur can be listed."""
+    """Return the loads of one node with more than ``MOST_TABLED`` links, from a list of the masks that occur."""
     loads = []
     for step in range(1, depth + 1):
         listed, counts = np.unique(masks[hops == step], return_counts=True)
@@ -219,14 +222,14 @@ def _listed_load(histogram: tuple[tuple[int, int], ...], degree: int) -> int:
 
 
 def cayley_heads(group: Group, generators: Sequence[int]) -> Array:
-    """Return the heads of every node's links, shape (N, d): node x is linked to x*g for each generator g in turn."""
+    """Return the heads of every node's links, shape (N, d): x*g for node x and each generator g in order."""
     return group.multiply(np.arange(group.order)[:, None], np.array(generators, dtype=np.int64)[None, :])
 
 
 def cayley_cost(group: Group, generators: Sequence[int]) -> tuple[int, Fraction] | None:
     """Return (T_L, T_B) of an allgather by BFB on a Cayley digraph, or None if it is not connected.
 
-    No generator is the identity or occurs twice.
+    The generators are different, and none is the identity.
     """
     costs = Evaluator(group).costs(np.array([list(generators)], dtype=np.int64), group.order)
     return None if costs.steps[0] < 0 else (int(costs.steps[0]), costs.T_B(0))
@@ -238,20 +241,20 @@ def cayley_cost(group: Group, generators: Sequence[int]) -> tuple[int, Fraction]
 def bfb_cost(topology: Topology) -> tuple[int, Fraction]:
     """Return (T_L, T_B) of an allgather by breadth first, T_B in units of M/B as in the cost model.
 
-    Late arrivals beside parallel links, with which the pass `bfb` can do better there, are not considered.
-    Raises C0301 (not strongly connected) and C0575 (switches, links that differ, degrees that differ).
+    Beside parallel links the pass `bfb` can do better, with arrivals after the first chance; this function does not
+    consider them. Raises C0301 (not strongly connected) and C0575 (switches, different links, different degrees).
     """
     degree = topology.degree
     if degree is None or not topology.is_direct or not topology.is_uniform:
         raise error(
             "C0575",
             f"the finder cannot evaluate `{topology.name}`",
-            notes=["needed are ranks only, links that are all alike, and as many links into every rank as out of it"],
-            hint="`collc cost` predicts what a schedule on any topology costs",
+            notes=["needed: no switches, equal links, and the same number of links into and out of every rank"],
+            hint="`collc cost` prints the cost of a schedule on any topology",
         )
     topology.require_connected("an allgather")
     nodes = topology.num_ranks
-    # one rank stands for all under a regular symmetry
+    # under a regular symmetry all ranks have the cost of rank 0
     ranks = np.arange(1 if topology.symmetry is not None else nodes)
     hops, masks, width = in_masks(topology, ranks)
     loads = node_loads(hops, masks, width).max(axis=0, initial=0)
@@ -261,11 +264,11 @@ def bfb_cost(topology: Topology) -> tuple[int, Fraction]:
 def in_masks(topology: Topology, ranks: Array) -> tuple[Array, Array, int]:
     """Return the distances from all sources to the ranks, the masks of in-links on shortest paths, and their width.
 
-    Both have shape (len(ranks), N). Links count in the order of the topology's in-links.
+    Distances and masks have shape (len(ranks), N). Bit i is a rank's i-th link among the topology's ``in_links``.
     """
     start, links = topology.in_links
     width = int(topology.in_degree.max(initial=1))
-    # Any: numpy's integers, or Python's where there are more links than bits
+    # Any: numpy's integers, or Python's if there are more links than bits
     kind: type[Any] = np.uint8 if width <= 8 else np.uint16 if width <= 16 else np.uint64 if width <= 63 else object
     hops = np.ascontiguousarray(topology.distances.T)
     masks = np.zeros((len(ranks), topology.num_ranks), dtype=kind)

@@ -1,9 +1,9 @@
-"""Candidates of the topology search, and what expanding them is predicted to cost (section 5 of the direct-connect
+"""Candidates of the topology search, and the predicted costs of their expansions (section 5 of the direct-connect
 paper).
 
-A candidate is an expression of the language with its costs. Predictions follow the theorems: exact for degree
-expansion and Cartesian power, an upper bound for line graphs; a product is optimal where its factors are. Costs are
-``T_L`` in steps and ``T_B`` in units of M/B.
+A candidate is an expression of the language with its costs: ``T_L`` in steps and ``T_B`` in units of M/B. Predictions
+follow the theorems: exact for degree expansion and Cartesian power, an upper bound for line graphs; a product is
+optimal if its factors are.
 """
 
 from __future__ import annotations
@@ -23,12 +23,14 @@ __all__ = ["Candidate", "bidirectional", "degree", "line", "line_of", "power", "
 class Candidate:
     """A topology as an expression, with its allgather's ``T_L`` and ``T_B``.
 
-    ``scheduler`` says whose costs these are: ``bfb``, or ``expansion`` where the base's schedule is carried along.
-    ``exact`` is false for a prediction that a real schedule may beat. ``both_ways``: every link has a partner the other
-    way. ``simple``: no parallel links and no self-loops; ``loops``: it may have self-loops, so that it has no degree
-    expansion. ``inner`` is what line graphs were taken of and how often, so that line(line(G)) is written line(G, 2);
-    ``factors`` are those of a product. ``slack`` is by how much the real T_B may lie below a prediction. The
-    ``diameter`` is T_L unless it is given.
+    * ``scheduler`` reaches these costs: ``bfb``, or ``expansion``, which expands the base's schedule.
+    * ``exact`` is false for a prediction that a real schedule may beat; ``slack`` is how far T_B may lie below it.
+    * ``both_ways``: every link has a reverse.
+    * ``simple``: it has no parallel links and no self-loops. ``loops``: it may have self-loops, so it has no degree
+      expansion.
+    * ``inner``: the base and number of line graphs, so that line(line(G)) becomes line(G, 2). ``factors``: those of a
+      product.
+    * ``diameter``: None if it is T_L.
     """
 
     expression: str
@@ -48,16 +50,16 @@ class Candidate:
 
     @property
     def optimal(self) -> bool:
-        """Whether its bandwidth time is the least possible."""
+        """Return whether its bandwidth time is the least possible."""
         return optimum(self.nodes) == self.T_B
 
     @property
     def multiplies(self) -> bool:
-        """Whether Theorem 13 takes it as a factor: simple, with a bandwidth-optimal breadth-first schedule."""
+        """Return whether Theorem 13 takes it as a factor: simple, with a bandwidth-optimal breadth-first schedule."""
         return self.simple and self.optimal and self.scheduler == "bfb"
 
-    def serves(self, other: Candidate) -> bool:
-        """Whether this one can stand for the other, wherever it is used."""
+    def can_replace(self, other: Candidate) -> bool:
+        """Return whether this candidate can replace the other in every use."""
         return (
             self.T_L <= other.T_L
             and self.T_B <= max(other.T_B - other.slack, optimum(other.nodes))
@@ -69,21 +71,21 @@ class Candidate:
 
 
 def prune(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Return those that no other serves for, in order of T_L; of equals the shortest expression.
+    """Return the candidates that no other can replace, in order of T_L; of equals the one with the shortest expression.
 
-    The choice does not depend on the order given.
+    The choice does not depend on the order of the arguments.
     """
     ranked = sorted(candidates, key=_rank)
     kept: list[Candidate] = []
     for candidate in ranked:
-        # What comes later is no better in T_L and T_B, but may still have what an earlier one lacks.
-        if not any(other.serves(candidate) for other in kept):
+        # A later one is no better in T_L and T_B, but may have a property that an earlier one lacks.
+        if not any(other.can_replace(candidate) for other in kept):
             kept.append(candidate)
     return kept
 
 
 def _rank(c: Candidate) -> tuple[int, Fraction, bool, bool, int, str]:
-    """Order by cost; of equals the known before the predicted, then the shortest expression."""
+    """Return the order: by cost, exact costs before predicted ones, then by the length of the expression."""
     return c.T_L, c.T_B, not c.exact, c.scheduler != "bfb", len(c.expression), c.expression
 
 
@@ -91,7 +93,7 @@ def _rank(c: Candidate) -> tuple[int, Fraction, bool, bool, int, str]:
 
 
 def line_of(expression: str) -> tuple[str, int] | None:
-    """Return what a line graph was taken of, and how often: of ``line(G, 2)`` G and 2."""
+    """Return the base and the number of line graphs: G and 2 for ``line(G, 2)``; None for other expressions."""
     if not (expression.startswith("line(") and expression.endswith(")")):
         return None
     base, comma, times = expression[5:-1].rpartition(", ")
@@ -99,9 +101,9 @@ def line_of(expression: str) -> tuple[str, int] | None:
 
 
 def line(base: Candidate) -> Candidate | None:
-    """Return L(G): d times the nodes, a step more, and T_B at most 1/N more (Theorem 7).
+    """Return L(G): d times the nodes, one step more, and T_B at most 1/N more (Theorem 7); None for degree 1.
 
-    The real schedule may save about a shard's time, because a node is not its own source: that is the slack.
+    The slack is about the time of one shard: the real schedule may save it, because a node is not its own source.
     """
     if base.degree < 2:
         return None
@@ -117,7 +119,7 @@ def line(base: Candidate) -> Candidate | None:
 
 
 def degree(base: Candidate, n: int) -> Candidate | None:
-    """Return G * n: n times the nodes and the degree, a step more, T_B by Theorem 11."""
+    """Return G * n: n times the nodes and the degree, one step more, T_B by Theorem 11; None if it does not exist."""
     if base.loops or n < 2:
         return None
     steps, bandwidth = theorems.degree(base.T_L, base.T_B, base.nodes, n)
@@ -129,11 +131,11 @@ def degree(base: Candidate, n: int) -> Candidate | None:
 
 
 def power(base: Candidate, n: int) -> Candidate | None:
-    """Return the Cartesian product of n copies: n times the steps, T_B by Theorem 12."""
+    """Return the Cartesian product of n copies: n times the steps, T_B by Theorem 12; None for less than two copies."""
     if n < 2 or base.nodes < 2:
         return None
     steps, bandwidth = theorems.power(base.T_L, base.T_B, base.nodes, n)
-    # Where Theorem 13 holds, breadth first is as good as the expanded schedule.
+    # If Theorem 13 holds, breadth first is as good as the expanded schedule.
     scheduler = "bfb" if base.multiplies else "expansion"
     return Candidate(
         f"power({base.expression}, {n})", base.nodes**n, base.degree * n, steps, bandwidth,
@@ -143,9 +145,7 @@ def power(base: Candidate, n: int) -> Candidate | None:
 
 
 def product(factors: Sequence[Candidate]) -> Candidate | None:
-    """Return the Cartesian product of different factors, bandwidth-optimal by Theorem 13, or nothing where it is
-    not.
-    """
+    """Return the Cartesian product of different factors, bandwidth-optimal by Theorem 13; None if it does not apply."""
     if not all(factor.multiplies and factor.nodes > 1 for factor in factors):
         return None
     nodes, degrees, steps = 1, 0, 0
@@ -162,8 +162,8 @@ def product(factors: Sequence[Candidate]) -> Candidate | None:
 def bidirectional(base: Candidate) -> Candidate:
     """Return G and its transpose together: twice the degree, the same costs (section A.6).
 
-    The paper's schedule needs G to be isomorphic to its transpose; breadth first does without, so that the costs are a
-    guess which the real schedule must confirm.
+    The paper's schedule needs G to be isomorphic to its transpose. Breadth first does not, so the costs are a guess
+    that the real schedule must confirm.
     """
     return Candidate(
         f"bidirectional({base.expression})", base.nodes, base.degree * 2, base.T_L, base.T_B, exact=False,

@@ -1,4 +1,4 @@
-"""What a search finds: a topology as an expression of the language, with its exact cost."""
+"""The results of a search: topologies as expressions of the language, with their exact costs."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from fractions import Fraction
 
 import attrs
 
+from collc.ir.shown import brief_fields
+
 __all__ = ["Found", "dominates", "pareto"]
 
 
 @attrs.frozen
 class Found:
-    """A topology and what an allgather by BFB costs on it.
+    """A topology, and the cost of an allgather by BFB on it.
 
-    ``expression`` is a topology of the language, such as ``line(cayley(cyclic(16), {1, 4}), 2)``; ``T_L`` counts
-    steps, ``T_B`` is bandwidth time in units of M/B, where B is the total bandwidth out of a node (section 3.2 of the
+    ``expression`` is a topology of the language, such as ``line(cayley(cyclic(16), {1, 4}), 2)``. ``T_L`` counts
+    steps. ``T_B`` is bandwidth time in units of M/B, where B is the total bandwidth out of a node (section 3.2 of the
     direct-connect paper). ``bidirectional``: every link has its reverse. ``alltoall_rate`` is the rate of LP (3) at
-    which every node can send to every other at once, where it was computed.
+    which every node can send to every other at once; None if it was not computed.
     """
 
     expression: str
@@ -29,6 +31,8 @@ class Found:
     bidirectional: bool
     alltoall_rate: Fraction | None = None
 
+    __repr__ = brief_fields
+
     @property
     def _order(self) -> tuple[int, Fraction, Fraction, int, str]:
         rate = self.alltoall_rate or Fraction(0)
@@ -36,7 +40,7 @@ class Found:
 
 
 def dominates(one: Found, two: Found, *, alltoall: bool = False) -> bool:
-    """Whether ``one`` is at least as good as ``two`` in T_L and T_B and better in one of them.
+    """Return whether ``one`` is at least as good as ``two`` in T_L and T_B, and better in one of them.
 
     With ``alltoall`` the rate is a third objective; an unknown rate counts as 0.
     """
@@ -49,7 +53,7 @@ def _no_worse(one: Found, two: Found, alltoall: bool) -> bool:
 
 
 def pareto(found: Iterable[Found], *, alltoall: bool = False) -> list[Found]:
-    """Return those that none other dominates, by T_L; of equals the one with the shortest expression, then by text.
+    """Return the topologies that no other dominates, by T_L; of equals the one with the shortest expression.
 
     >>> one, two = (Found(text, 4, 1, 3, Fraction(3, 4), 3, False) for text in ("uniring(4, 1)", "uniring(4)"))
     >>> [each.expression for each in pareto([one, two])]
@@ -57,7 +61,7 @@ def pareto(found: Iterable[Found], *, alltoall: bool = False) -> list[Found]:
     """
     kept: list[Found] = []
     for each in sorted(found, key=lambda one: one._order):
-        # whoever beats it, or equals it and is shorter, comes before it
+        # any topology that dominates it, or equals it and is shorter, comes before it
         if not any(_no_worse(other, each, alltoall) for other in kept):
             kept.append(each)
     return kept

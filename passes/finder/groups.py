@@ -1,8 +1,8 @@
-"""Groups of a given order, as the language writes them: where Cayley digraphs come from.
+"""List groups of a given order, as expressions of the language, for Cayley digraphs.
 
-Not all groups of the order, but many of different kinds: cyclic and other abelian groups, metacyclic ones, extensions
-of vectors by a matrix, permutations, and direct products. Repeats are left out where that is cheap: by canonical
-parameters, then by counting elements by order, centre and square roots.
+The list has many groups of different kinds, not all of the order: cyclic and other abelian groups, metacyclic ones,
+extensions of vectors by a matrix, permutations, and direct products. Isomorphic groups are removed if that is cheap: by
+canonical parameters, then by the numbers of elements by order, centre and square roots.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import numpy as np
 from collc.ir.arrays import Array
 from collc.ir.group import Direct, Group, Metacyclic, Permutations, Semidirect, Translations
 
-__all__ = ["groups_of_order", "written"]
+__all__ = ["group_expression", "groups_of_order"]
 
 _MOST_MATRICES = 4096  # tried for one shape
-_MOST_RANK = 6  # of an elementary abelian group that a matrix acts on
+_MOST_RANK = 6  # of an elementary abelian group on which a matrix acts
 
 
-def written(group: Group) -> str:
-    """Return the group in the language, one size as ``cyclic``.
+def group_expression(group: Group) -> str:
+    """Return the group as an expression of the language; a single cyclic factor becomes ``cyclic``.
 
-    >>> written(Translations((16,)))
+    >>> group_expression(Translations((16,)))
     'cyclic(16)'
     """
     if isinstance(group, Translations) and len(group.shape) == 1:
@@ -36,23 +36,23 @@ def written(group: Group) -> str:
 
 @lru_cache(maxsize=64)
 def groups_of_order(order: int, most: int = 96) -> tuple[Group, ...]:
-    """Return at most ``most`` groups of an order of at least 1, no two known to be isomorphic, always the same list.
+    """Return at most ``most`` groups of an order of at least 1, no two known to be isomorphic.
 
-    Kinds take turns, so that a bound leaves some of each.
+    The kinds alternate, so a short list has some of each. The same arguments give the same list.
 
-    >>> [written(group) for group in groups_of_order(6)]
+    >>> [group_expression(group) for group in groups_of_order(6)]
     ['metacyclic(3, 2, 2)', 'cyclic(6)']
     """
     kinds = (_metacyclic, _abelian, _extensions, _permutations, _products)
     found: dict[tuple[object, ...], Group] = {}
-    for group in _in_turn([kind(order) for kind in kinds]):
+    for group in _round_robin([kind(order) for kind in kinds]):
         if len(found) >= most:
             break
         found.setdefault(_fingerprint(group), group)
     return tuple(found.values())
 
 
-def _in_turn(kinds: list[Iterator[Group]]) -> Iterator[Group]:
+def _round_robin(kinds: list[Iterator[Group]]) -> Iterator[Group]:
     while kinds:
         for kind in list(kinds):
             group = next(kind, None)
@@ -70,7 +70,7 @@ def _divisors(number: int) -> list[int]:
 
 
 def _factors(number: int) -> dict[int, int]:
-    """Return the exponents of the primes.
+    """Return the prime factors with their exponents.
 
     >>> _factors(360)
     {2: 3, 3: 2, 5: 1}
@@ -94,7 +94,7 @@ def _partitions(number: int, most: int) -> Iterator[tuple[int, ...]]:
 
 
 def _abelian(order: int) -> Iterator[Group]:
-    """All abelian groups, as cyclic factors each a multiple of the next, fewest factors first."""
+    """Yield all abelian groups, fewest factors first; each cyclic factor is a multiple of the next."""
     factors = _factors(order)
     shapes = set()
     for choice in product(*(list(_partitions(e, e)) for e in factors.values())):
@@ -119,9 +119,9 @@ def _powers(base: int, modulus: int) -> tuple[int, ...]:
 
 
 def _metacyclic(order: int) -> Iterator[Group]:
-    """Non-abelian metacyclic groups, those whose two generators are of the most equal order first.
+    """Yield the non-abelian metacyclic groups, those with the most equal orders of the two generators first.
 
-    Two r that generate the same subgroup of units give the same group where s = 0; s matters up to units.
+    If s = 0, values of r that generate the same subgroup of units give the same group. s is determined up to units.
     """
     for m in sorted(_divisors(order), key=lambda m: (max(m, order // m), m)):
         k = order // m
@@ -130,17 +130,17 @@ def _metacyclic(order: int) -> Iterator[Group]:
             if gcd(r, m) > 1 or pow(r, k, m) != 1:
                 continue
             powers = _powers(r, m)
-            turn = min(powers[i] for i in range(1, len(powers)) if gcd(i, len(powers)) == 1)
-            if turn in seen:
+            least = min(powers[i] for i in range(1, len(powers)) if gcd(i, len(powers)) == 1)
+            if least in seen:
                 continue
-            seen.add(turn)
-            fixed = m // gcd(m, turn - 1)  # s is a multiple of it
-            for s in (0, *(s for s in _divisors(m)[:-1] if s % fixed == 0)):
-                yield Metacyclic(m, k, turn, s)
+            seen.add(least)
+            factor = m // gcd(m, least - 1)  # of every s
+            for s in (0, *(s for s in _divisors(m)[:-1] if s % factor == 0)):
+                yield Metacyclic(m, k, least, s)
 
 
 def _extensions(order: int) -> Iterator[Group]:
-    """Vectors over Z_q extended by a cyclic group that acts as a companion or a diagonal matrix of that order."""
+    """Yield vectors over Z_q extended by a cyclic group, which acts as a companion or diagonal matrix of its order."""
     for k in sorted(_divisors(order)[1:], key=lambda k: (max(k, order // k), k)):
         for rank in range(2, _MOST_RANK + 1):
             size = round((order // k) ** (1 / rank))
@@ -152,7 +152,7 @@ def _extensions(order: int) -> Iterator[Group]:
 
 
 def _matrices(size: int, rank: int) -> Iterator[tuple[tuple[int, ...], ...]]:
-    """Companion matrices of polynomials whose constant is a unit, then diagonal ones."""
+    """Yield companion matrices of polynomials whose constant term is a unit, then diagonal matrices."""
     for i, last in enumerate(product(range(size), repeat=rank)):
         if i >= _MOST_MATRICES:
             break
@@ -170,7 +170,7 @@ def _matrices(size: int, rank: int) -> Iterator[tuple[tuple[int, ...], ...]]:
 
 
 def _order_of(matrix: tuple[tuple[int, ...], ...], size: int, most: int) -> int:
-    """Return the matrix's order modulo ``size`` where it is above 1 and divides ``most``, else 0."""
+    """Return the order of the matrix modulo ``size`` if it is above 1 and divides ``most``, otherwise 0."""
     one = np.array(matrix, dtype=np.int64) % size
     unit = np.eye(len(matrix), dtype=np.int64)
     power, order = one, 1
@@ -182,7 +182,7 @@ def _order_of(matrix: tuple[tuple[int, ...], ...], size: int, most: int) -> int:
 
 
 def _permutations(order: int) -> Iterator[Group]:
-    """Symmetric and alternating groups on at least four points, and their products with a cyclic group."""
+    """Yield symmetric and alternating groups on at least four points, and their products with a cyclic group."""
     for degree in range(4, 8):
         for even in (True, False):
             size = factorial(degree) // (2 if even else 1)
@@ -192,32 +192,32 @@ def _permutations(order: int) -> Iterator[Group]:
 
 
 def _products(order: int) -> Iterator[Group]:
-    """Direct products of a cyclic group with a non-abelian one, and of two non-abelian ones."""
+    """Yield direct products of a cyclic group with a non-abelian one, and of two non-abelian ones."""
     for size in _divisors(order)[1:-1]:
         smaller = order // size
-        for group in _not_abelian(smaller):
+        for group in _non_abelian(smaller):
             yield Direct(group, Translations((size,)))
         if smaller >= size >= 6:
-            for one, two in product(_not_abelian(smaller)[:8], _not_abelian(size)[:8]):
+            for one, two in product(_non_abelian(smaller)[:8], _non_abelian(size)[:8]):
                 yield Direct(one, two)
 
 
 @lru_cache
-def _not_abelian(order: int) -> tuple[Group, ...]:
-    """Some non-abelian groups of an order that are no direct products by construction, without repeats."""
+def _non_abelian(order: int) -> tuple[Group, ...]:
+    """Return some non-abelian groups of an order, without repeats and without those built as direct products."""
     found: dict[tuple[object, ...], Group] = {}
-    for group in _in_turn([_metacyclic(order), _extensions(order)]):
+    for group in _round_robin([_metacyclic(order), _extensions(order)]):
         if len(found) >= 24:
             break
         found.setdefault(_fingerprint(group), group)
     return tuple(found.values())
 
 
-# ---- telling groups apart
+# ---- invariants
 
 
 def _fingerprint(group: Group) -> tuple[object, ...]:
-    """Return what isomorphic groups share: elements counted by order, being in the centre, and square roots."""
+    """Return an invariant of isomorphism: the numbers of elements by order, centre, and number of square roots."""
     if isinstance(group, Translations):
         return ("abelian", _invariant_factors(group.shape))
     elements = np.arange(group.order)
@@ -233,7 +233,7 @@ def _fingerprint(group: Group) -> tuple[object, ...]:
 
 
 def _invariant_factors(shape: Iterable[int]) -> tuple[int, ...]:
-    """Return how many elements each divisor of the exponent kills: tells abelian groups apart."""
+    """Return how many elements each divisor of the exponent kills: abelian groups are isomorphic if these agree."""
     sizes = list(shape)
     return tuple(prod(gcd(size, divisor) for size in sizes) for divisor in _divisors(lcm(*sizes)))
 
@@ -265,7 +265,7 @@ def _power(group: Group, elements: Array, exponent: int) -> Array:
 
 
 def _generating(group: Group) -> list[int]:
-    """Return few elements that generate the group: each is the last that the ones before do not reach."""
+    """Return few elements that generate the group: each is the last one that those before it do not generate."""
     chosen: list[int] = []
     inside = np.zeros(group.order, dtype=bool)
     inside[0] = True

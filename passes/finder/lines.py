@@ -1,13 +1,13 @@
-"""Line graphs: what BFB costs on L(G) taken k times, from G alone; and the search for the best of a size.
+"""Compute the cost of BFB on L(G) taken k times, from G alone, and search for the best line graphs of a size.
 
-A node of L^k(G) is a walk of k links in G; its distance from another is the least shift that makes one continue the
-other. Let b be the walk b_0 .. b_k, and A_s the walks whose last k-s links are the first of b: those that b is s
-shifts after, each in one way. Two such sets are disjoint or one holds the other (where b overlaps itself), so the walks
-at exactly s shifts, s <= k, are counted by inclusion. All others end at some node v other than b_0 and are as many hops
-away as v is from b_0, and k more, over the same in-links. So G's own masks, weighted, give the histograms.
+A node of L^k(G) is a walk of k links in G. Its distance from another node is the least shift that makes one walk
+continue the other. Let b be the walk b_0 .. b_k, and A_s the walks whose last k-s links are the first of b: b is s
+shifts after them. Two such sets are disjoint, or one contains the other (if b overlaps itself). So inclusion counts the
+walks at exactly s shifts, s <= k. Every other walk ends at a node v other than b_0. Its distance is that of v from b_0
+plus k, over the same in-links. So the masks of G, weighted, give the histograms.
 
-Theorem 10 of the direct-connect paper predicts T_B(G) plus a geometric series; the walks in A_s for s < k need
-not be sent again by way of their ends, so the truth can be less, and is what is computed here.
+Theorem 10 of the direct-connect paper predicts T_B(G) plus a geometric series. The walks in A_s for s < k are not sent
+a second time after their ends, so the exact cost, which this module computes, can be less.
 """
 
 from __future__ import annotations
@@ -29,16 +29,17 @@ from .found import Found, pareto
 
 __all__ = ["line_cost", "line_cost_cayley", "search_lines"]
 
-_MOST_TRIED = 600  # bases of one number of steps evaluated for one k
-_FEW_STEPS = 2  # more steps than the least that a base may have
+_MOST_TRIED = 600  # bases evaluated for one number of steps and one k
+_FEW_STEPS = 2  # steps that a base may have above the least
 
 
 @attrs.frozen
 class _Base:
-    """What one node b_0 sees of G. ``hops`` and ``masks`` (N,): distances from all nodes, in-links on shortest paths.
+    """G as seen from one node b_0.
 
-    ``walks`` (W, k+1) are the nodes of all walks of k links from b_0, ``links`` (W, k) their links, ``slots`` (W, k)
-    the place of each link among the in-links of its head.
+    ``hops`` and ``masks`` have shape (N,): distances from all nodes, and in-links on shortest paths. ``walks`` (W, k+1)
+    are the nodes of all walks of k links from b_0, ``links`` (W, k) their links, and ``slots`` (W, k) the place of each
+    link among the in-links of its head.
     """
 
     degree: int
@@ -60,8 +61,8 @@ def line_cost(topology: Topology, times: int) -> tuple[int, Fraction]:
         raise error(
             "C0575",
             f"the finder cannot evaluate line graphs of `{topology.name}`",
-            notes=[f"needed are ranks only, links that are all alike, and one degree of at most {MOST_TABLED}"],
-            hint="`collc cost` predicts what a schedule on any topology costs",
+            notes=[f"needed: no switches, equal links, and one degree of at most {MOST_TABLED}"],
+            hint="`collc cost` prints the cost of a schedule on any topology",
         )
     topology.require_connected("an allgather")
     nodes = topology.num_ranks
@@ -93,7 +94,7 @@ def line_cost_cayley(evaluator: Evaluator, generators: Array, times: int) -> tup
         walks, slots = np.repeat(walks, degree, axis=0), np.repeat(slots, degree, axis=0)
         walks = np.column_stack([walks, table[label, walks[:, -1]]])
         slots = np.column_stack([slots, label])
-    # the node v sees the identity as the identity sees v^-1
+    # the identity is to v what v^-1 is to the identity
     there = evaluator.inverse
     base = _Base(
         degree, hops[0, there].astype(np.int64), masks[0, there].astype(np.int64),
@@ -104,13 +105,13 @@ def line_cost_cayley(evaluator: Evaluator, generators: Array, times: int) -> tup
 
 
 def _cost(loads: Array, degree: int, nodes: int, times: int) -> tuple[int, Fraction]:
-    """Return (T_L, T_B); T_L is k + diameter, but for a ring, which is its own line graph."""
+    """Return (T_L, T_B). T_L is k + diameter, except for a ring, which is its own line graph."""
     bandwidth = Fraction(degree * int(loads.sum()), load_unit(degree) * nodes * degree**times)
     return int(np.flatnonzero(loads).max(initial=-1)) + 1, bandwidth
 
 
 def _walks(topology: Topology, root: int, times: int) -> tuple[Array, Array]:
-    """Return the nodes and the links of all walks of so many links from a node."""
+    """Return the nodes and the links of all walks of ``times`` links from a node."""
     start, links = topology.out_links
     degree = topology.degree or 0
     walks = np.full((1, 1), root, dtype=np.int64)
@@ -133,7 +134,7 @@ def _loads(base: _Base, depth: int) -> Array:
     away = base.hops > 0
     whole = np.bincount(base.masks[away] * depth + base.hops[away] - 1, minlength=size * depth).reshape(size, depth)
     result[times:] = busiest(whole, base.degree) * scale
-    # the walks that came sooner lighten a step, but only where they do so for every b
+    # walks that arrived earlier reduce the load of a step only if they do so for every b
     ends = base.walks[:, :0:-1]  # after 0, 1, .. shifts
     steps, masks = base.hops[ends], base.masks[ends]
     for step in range(1, depth + 1):
@@ -147,10 +148,10 @@ def _loads(base: _Base, depth: int) -> Array:
 
 
 def _near(base: _Base) -> tuple[Array, Array]:
-    """Count walks by shifts: the most over one in-link at s = 1 .. k, shape (W, k); all at s = 0 .. k-1, the same.
+    """Count walks by shifts: the most over one in-link at s = 1 .. k, and all walks at s = 0 .. k-1; both (W, k).
 
-    Walks at s shifts or less come in over in-link j when their link before b_0 is j; sets A_r that lie in A_s leave
-    by the one link of b that is there.
+    A walk at s shifts or less arrives over in-link j if its link before b_0 is j. A set A_r within A_s is subtracted
+    from the link of b at that place.
     """
     count, times = base.links.shape
     fresh = np.zeros((count, times + 1), dtype=np.int64)
@@ -160,7 +161,7 @@ def _near(base: _Base) -> tuple[Array, Array]:
     for shifts in range(1, times + 1):
         by_link = np.full((count, base.degree), base.degree ** (shifts - 1), dtype=np.int64)
         for fewer in range(shifts):
-            by = shifts - fewer  # b shifted by so many links overlaps itself where A_fewer lies in A_shifts
+            by = shifts - fewer  # b shifted by this number of links overlaps itself if A_fewer lies in A_shifts
             inside = base.walks[:, times - shifts] == base.walks[:, times - fewer]
             inside &= (base.links[:, by : by + times - shifts] == base.links[:, : times - shifts]).all(axis=1)
             by_link[rows, base.slots[:, by - 1]] -= np.where(inside, fresh[:, fewer], 0)
@@ -175,12 +176,12 @@ def _near(base: _Base) -> tuple[Array, Array]:
 def search_lines(nodes: int, degree: int, *, evaluations: int = 20000, seed: int = 0) -> list[Found]:
     """Return the Pareto frontier of line graphs, taken any number of times, of Cayley digraphs that a search finds.
 
-    Every size of bases gets so many evaluations. The same arguments always find the same.
+    Every size of bases gets this number of evaluations. The same arguments give the same result.
     """
     times = [k for k in range(1, nodes) if degree > 1 and nodes % degree**k == 0 and nodes // degree**k > degree]
     found: list[Found] = []
     for k in times:
-        bases = candidates(nodes // degree**k, degree, evaluations=evaluations, seed=seed, many=True)
+        bases = candidates(nodes // degree**k, degree, evaluations=evaluations, seed=seed, spend_all=True)
         found += _lines(bases, k)
     return pareto(found)
 
@@ -199,9 +200,9 @@ def _lines(bases: list[Candidate], times: int) -> Iterator[Found]:
 
 
 def _promising(bases: list[Candidate]) -> Iterator[Candidate]:
-    """Yield the bases of few steps, the lightest of each number of steps, leaving out what is heavier than faster ones.
+    """Yield the bases of few steps with the least T_B of each number of steps, unless one of fewer steps has less.
 
-    Many are of equal cost, and only their line graphs tell them apart.
+    Many have equal cost; only their line graphs differ.
     """
     least = min((base.T_L for base in bases), default=0)
     lightest: Fraction | None = None

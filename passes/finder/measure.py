@@ -1,4 +1,4 @@
-"""What candidates really cost: every topology that a search keeps is built and its schedule's cost computed exactly."""
+"""Build every topology that a search keeps, and compute the exact cost of its schedule."""
 
 from __future__ import annotations
 
@@ -23,47 +23,55 @@ from .expand import Candidate
 from .lines import line_cost
 from .wide import wide_cost
 
-__all__ = ["Library", "backwards", "bfb_costs", "expansion_costs", "measure", "mistakes", "rated"]
+__all__ = [
+    "Library",
+    "bfb_costs",
+    "expansion_costs",
+    "measure",
+    "row_mistakes",
+    "with_alltoall_rate",
+    "with_reduce_scatter",
+]
 
 #: links of a node up to which a table of all their sets is quick
-_NARROW = 8
-#: kinds of ranks times ranks up to which an all-to-all rate is computed without being asked
+_NARROW_DEGREE = 8
+#: kinds of ranks times ranks up to which an all-to-all rate is always computed
 _FEW_KINDS = 4096
 
-#: from an expression of the language to its topology; sent to other processes, so a function of a module
+#: returns the topology of an expression; a function of a module, because it is sent to other processes
 Library = Callable[[str], Topology]
 
 
 def bfb_costs(topology: Topology) -> tuple[int, Fraction]:
-    """Return T_L and T_B of what ``using bfb`` makes of an allgather.
+    """Return T_L and T_B of an allgather by ``using bfb``.
 
-    Beside parallel links that is a relaxed schedule where one is better, which only synthesis itself finds.
+    Beside parallel links a relaxed schedule can be better. Only synthesis itself finds it.
     """
     plain = _plain(topology)
-    if plain[1] == Fraction(topology.num_ranks - 1, topology.num_ranks) or not _relaxes(topology):
+    if plain[1] == Fraction(topology.num_ranks - 1, topology.num_ranks) or not _has_relaxed_schedule(topology):
         return plain
     real = cost(BFB().run(Problem(topology, Collective("allgather", topology.num_ranks))))
     return (real.T_L, real.T_B) if real.T_B is not None else plain
 
 
 def _plain(topology: Topology) -> tuple[int, Fraction]:
-    """Return T_L and T_B of strict breadth first, in the least costly way that the topology allows."""
+    """Return T_L and T_B of strict breadth first, by the fastest method that the topology allows."""
     if topology.symmetry is not None and 0 < (topology.degree or 0) <= MOST_TABLED:
         return _symmetric_cost(topology)
     base, times = _line_of(topology)
     if base is not None and _simple(base) and 1 < (base.degree or 0) <= MOST_TABLED:
         return line_cost(base, times)
-    return wide_cost(topology) if (topology.degree or 0) > _NARROW else bfb_cost(topology)
+    return wide_cost(topology) if (topology.degree or 0) > _NARROW_DEGREE else bfb_cost(topology)
 
 
 def _line_of(topology: Topology) -> tuple[Topology | None, int]:
-    """Return the topology that this one was built from by line graphs, and how many; None and 0 if it was not."""
+    """Return the base from which this topology was built by line graphs, and their number; None and 0 if it was not."""
     origin = topology.origin
     return (origin.bases[0], origin.times) if origin is not None and origin.name == "line" else (None, 0)
 
 
 def _simple(topology: Topology) -> bool:
-    """Whether there are no self-loops and no parallel links."""
+    """Return whether there are no self-loops and no parallel links."""
     ends = _ends(topology)
     return not (topology.src == topology.dst).any() and len(np.unique(ends)) == len(ends)
 
@@ -73,9 +81,7 @@ def _ends(topology: Topology) -> Array:
 
 
 def _symmetric_cost(topology: Topology) -> tuple[int, Fraction]:
-    """Return T_L and T_B where every rank sees the same: rank 0 stands for all, and no table of all distances is
-    made.
-    """
+    """Return T_L and T_B of a topology with a regular symmetry, from rank 0 alone, without a table of all distances."""
     nodes, links = topology.num_ranks, topology.in_links[1].reshape(topology.num_ranks, -1)
     tails = topology.src[links[0]].tolist()
     before = topology.src[links]  # (N, d): the ranks linked to each rank
@@ -91,7 +97,7 @@ def _symmetric_cost(topology: Topology) -> tuple[int, Fraction]:
 
 
 def _hops_to(before: Array, rank: int) -> Array:
-    """Return how many hops each rank is away from one, -1 without a route."""
+    """Return the hops from each rank to ``rank``, -1 without a route."""
     hops = np.full(len(before), -1, dtype=np.int64)
     hops[rank], at, step = 0, np.array([rank]), 0
     while len(at):
@@ -102,7 +108,7 @@ def _hops_to(before: Array, rank: int) -> Array:
     return hops
 
 
-def _relaxes(topology: Topology) -> bool:
+def _has_relaxed_schedule(topology: Topology) -> bool:
     parallel = len(np.unique(_ends(topology))) < topology.num_links
     return parallel and isinstance(topology.symmetry, Translations)
 
@@ -131,39 +137,34 @@ def measure(candidate: Candidate, library: Library) -> list[Candidate]:
     if candidate.scheduler == "bfb" or (steps <= candidate.T_L and bandwidth <= candidate.T_B):
         return [real]
     try:
-        carried = expansion_costs(topology)
+        expanded = expansion_costs(topology)
     except CollcError:
-        return [real]  # no schedule is carried along this expansion
-    return [real, attrs.evolve(real, T_L=carried[0], T_B=carried[1], scheduler="expansion", diameter=steps)]
+        return [real]  # the base's schedule does not expand
+    return [real, attrs.evolve(real, T_L=expanded[0], T_B=expanded[1], scheduler="expansion", diameter=steps)]
 
 
-def backwards(row: Row, library: Library) -> Row:
+def with_reduce_scatter(row: Row, library: Library) -> Row:
     """Return the row with the T_B of a reduce-scatter, which is an allgather on the transpose, reversed."""
-    if row.T_B_back is not None:
+    if row.reduce_scatter_T_B is not None:
         return row
     if row.bidirectional:
-        return attrs.evolve(row, T_B_back=row.T_B)
+        return attrs.evolve(row, reduce_scatter_T_B=row.T_B)
     topology = library(row.expression)
-    costs = _plain(_turned(topology)) if row.scheduler == "bfb" else expansion_costs(topology, "reduce-scatter")
-    return attrs.evolve(row, T_B_back=costs[1])
+    costs = _plain(_transposed(topology)) if row.scheduler == "bfb" else expansion_costs(topology, "reduce-scatter")
+    return attrs.evolve(row, reduce_scatter_T_B=costs[1])
 
 
-def _turned(topology: Topology) -> Topology:
-    """Return the transpose, still knowing that its ranks are alike and what it is a line graph of: enough to
-    measure.
-    """
-    turned = topology.transpose()
+def _transposed(topology: Topology) -> Topology:
+    """Return the transpose with the symmetry or the line graph's base, as far as computing its costs needs them."""
+    transpose = topology.transpose()
     base, times = _line_of(topology)
     if base is not None:
-        return attrs.evolve(turned, origin=Origin("line", (_turned(base), times)))
-    return attrs.evolve(turned, symmetry=topology.symmetry)
+        return attrs.evolve(transpose, origin=Origin("line", (_transposed(base), times)))
+    return attrs.evolve(transpose, symmetry=topology.symmetry)
 
 
 def expansion_costs(topology: Topology, kind: str = "allgather") -> tuple[int, Fraction]:
-    """Return T_L and T_B of what ``using expansion`` makes of a collective.
-
-    Raises CollcError where it makes nothing.
-    """
+    """Return T_L and T_B of a collective by ``using expansion``; raise CollcError if there is no such schedule."""
     from ..expansion.expansion import Expansion
 
     real = cost(Expansion().run(Problem(topology, Collective(kind, topology.num_ranks))))
@@ -171,18 +172,18 @@ def expansion_costs(topology: Topology, kind: str = "allgather") -> tuple[int, F
     return real.T_L, real.T_B
 
 
-def rated(row: Row, library: Library, most_nodes: int = 0) -> Row:
-    """Return the row with its all-to-all rate, where that is soon computed: where few ranks stand for all, or ranks are
-    few.
+def with_alltoall_rate(row: Row, library: Library, most_nodes: int = 0) -> Row:
+    """Return the row with its all-to-all rate if that is quick.
 
-    The rate is one that a routing reaches, exact wherever there is symmetry.
+    It is quick for few kinds of ranks, or up to ``most_nodes`` ranks. A routing reaches the rate. With a symmetry no
+    routing has a better one.
     """
     if row.alltoall_rate is not None:
         return row
     topology = library(row.expression)
     kinds = _kinds_of_ranks(topology)
-    soon = (topology.degree or 0) <= _NARROW and (kinds == 1 or kinds * topology.num_ranks <= _FEW_KINDS)
-    if not soon and topology.num_ranks > most_nodes:
+    is_quick = (topology.degree or 0) <= _NARROW_DEGREE and (kinds == 1 or kinds * topology.num_ranks <= _FEW_KINDS)
+    if not is_quick and topology.num_ranks > most_nodes:
         return row
     from ..synthesis.flow.rate import alltoall_rate
 
@@ -190,7 +191,7 @@ def rated(row: Row, library: Library, most_nodes: int = 0) -> Row:
 
 
 def _kinds_of_ranks(topology: Topology) -> int:
-    """Return how many ranks are enough to stand for all, as far as can be told from how the topology was built."""
+    """Return an upper bound on the number of kinds of ranks, from the symmetry and the origin of the topology."""
     if topology.symmetry is not None:
         return 1
     base, times = _line_of(topology)
@@ -209,23 +210,25 @@ def _check(candidate: Candidate | Row, topology: Topology) -> None:
         )
 
 
-def mistakes(row: Row, library: Library) -> list[str]:
-    """Return what is wrong with a row of a database: its topology is built and everything it says computed anew."""
+def row_mistakes(row: Row, library: Library) -> list[str]:
+    """Build the topology of a database's row, compute all its values again, and return the differences."""
     try:
         topology = library(row.expression)
         _check(row, topology)
         costs = (bfb_costs if row.scheduler == "bfb" else expansion_costs)(topology)
     except CollcError as problem:
         return [diagnostic.message for diagnostic in problem.diagnostics]
-    said: dict[str, tuple[object, object]] = {
+    pairs: dict[str, tuple[object, object]] = {
         "T_L": (row.T_L, costs[0]), "T_B": (row.T_B, costs[1]), "diameter": (row.diameter, _diameter(topology)),
         "bidirectional": (row.bidirectional, topology.reverse_links is not None),
     }  # fmt: skip
-    if row.T_B_back is not None:
-        said["reduce_scatter_T_B"] = (row.T_B_back, backwards(attrs.evolve(row, T_B_back=None), library).T_B_back)
+    if row.reduce_scatter_T_B is not None:
+        again = with_reduce_scatter(attrs.evolve(row, reduce_scatter_T_B=None), library)
+        pairs["reduce_scatter_T_B"] = (row.reduce_scatter_T_B, again.reduce_scatter_T_B)
     if row.alltoall_rate is not None:
-        said["alltoall_rate"] = (row.alltoall_rate, rated(attrs.evolve(row, alltoall_rate=None), library).alltoall_rate)
-    return [f"{name} is {real}, the row says {found}" for name, (found, real) in said.items() if real != found]
+        again = with_alltoall_rate(attrs.evolve(row, alltoall_rate=None), library)
+        pairs["alltoall_rate"] = (row.alltoall_rate, again.alltoall_rate)
+    return [f"{name} is {real}, the row has {found}" for name, (found, real) in pairs.items() if real != found]
 
 
 def _diameter(topology: Topology) -> int | None:

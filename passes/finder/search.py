@@ -1,7 +1,8 @@
-"""The bottom-up search of section 5.4: bases, expanded until they have the nodes and the degree asked for.
+"""The bottom-up search of section 5.4: expand bases until they have the requested nodes and degree.
 
-Every size that can be expanded to the target has its frontier of candidates, found once. Candidates are pruned by what
-the theorems predict; what survives at the target is measured, since the real schedule may be better than predicted.
+Every size that can be expanded to the target has a frontier of candidates, computed once. The predictions of the
+theorems prune candidates. The search measures the survivors at the target, because a real schedule may be better than
+its prediction.
 """
 
 from __future__ import annotations
@@ -13,36 +14,36 @@ from math import isqrt
 from .bases import bases
 from .expand import Candidate, bidirectional, degree, line, power, product, prune
 
-__all__ = ["BottomUp", "grow"]
+__all__ = ["BottomUp", "search_bottom_up"]
 
-#: a candidate with its real costs: one candidate, two where either scheduler is better in something, or none
+#: returns a candidate with its real costs: one candidate, two if each scheduler is better in something, or none
 Measure = Callable[[Candidate], Iterable[Candidate]]
 #: (nodes, degree) -> candidates
 Frontier = Callable[[int, int], list[Candidate]]
 
 
 class BottomUp:
-    """Frontiers by (nodes, degree) as the theorems predict them, each found when first asked for."""
+    """The predicted frontiers by (nodes, degree), each computed at its first use."""
 
     def __init__(self) -> None:
         self._frontiers: dict[tuple[int, int], list[Candidate]] = {}
         self._factors: dict[tuple[int, int], list[Candidate]] = {}
 
     def frontier(self, nodes: int, links: int) -> list[Candidate]:
-        """Return the candidates of so many nodes and this degree that no other can stand for."""
+        """Return the candidates of this number of nodes and degree that no other can replace."""
         key = nodes, links
         if key not in self._frontiers:
             self._frontiers[key] = prune(self.candidates(nodes, links, self.frontier))
         return self._frontiers[key]
 
     def candidates(self, nodes: int, links: int, frontier: Frontier) -> Iterator[Candidate]:
-        """Yield the bases of a size, and what one expansion makes of the ``frontier`` of smaller ones."""
+        """Yield the bases of a size, and all expansions of the ``frontier`` of smaller sizes."""
         yield from bases(nodes, links)
         yield from filter(None, _expanded(nodes, links, frontier))
         yield from self.factors(nodes, links)
 
     def factors(self, nodes: int, links: int) -> list[Candidate]:
-        """Return the candidates of fewest steps that Theorem 13 takes as factors: one of all, one linked both ways."""
+        """Return the factors of fewest steps for Theorem 13: one of all candidates, one with links both ways."""
         key = nodes, links
         if key not in self._factors:
             found = [c for c in bases(nodes, links) if c.multiplies]
@@ -56,16 +57,16 @@ class BottomUp:
             for share in range(1, links):
                 for one in self.factors(first, share):
                     for two in self.factors(nodes // first, links - share):
-                        made = product((one, two))
-                        if made is not None:
-                            yield made
+                        candidate = product((one, two))
+                        if candidate is not None:
+                            yield candidate
 
 
 def _expanded(nodes: int, links: int, frontier: Frontier) -> Iterator[Candidate | None]:
-    """Yield what one expansion of one smaller candidate gives."""
+    """Yield every expansion of one smaller candidate; None for those that do not exist."""
     if links > 1 and nodes % links == 0 and nodes // links > 1:
         for base in frontier(nodes // links, links):
-            if not base.expression.startswith(("generalized_kautz", "debruijn")):  # whose line graphs are such again
+            if not base.expression.startswith(("generalized_kautz", "debruijn")):  # closed under line graphs
                 yield line(base)
     for n in range(2, links + 1):
         if links % n == 0 and nodes % n == 0 and nodes // n > 1:
@@ -77,10 +78,10 @@ def _expanded(nodes: int, links: int, frontier: Frontier) -> Iterator[Candidate 
         yield from (bidirectional(base) for base in frontier(nodes, links // 2) if not base.both_ways)
 
 
-def grow(nodes: int, links: int, known: dict[tuple[int, int], list[Candidate]], measure: Measure) -> list[Candidate]:
-    """Return the measured frontier of one size, in which the bases and ``known`` ones, by (nodes, degree), are
-    expanded.
-    """
+def search_bottom_up(
+    nodes: int, links: int, known: dict[tuple[int, int], list[Candidate]], measure: Measure
+) -> list[Candidate]:
+    """Return the measured frontier of one size, from expansions of the bases and of ``known``, by (nodes, degree)."""
     search = _predictions()
 
     def frontier(n: int, d: int) -> list[Candidate]:
@@ -91,13 +92,13 @@ def grow(nodes: int, links: int, known: dict[tuple[int, int], list[Candidate]], 
 
 @lru_cache(maxsize=1)
 def _predictions() -> BottomUp:
-    """The predicted frontiers of this process: they depend on nothing, so all searches share them."""
+    """Return the predicted frontiers of this process. They have no parameters, so all searches share them."""
     return BottomUp()
 
 
 def _measured(found: Iterable[Candidate], measure: Measure) -> list[Candidate]:
-    """Measure predictions one by one, most steps first; what is known then often makes others needless."""
-    pool = list(found)  # all of them: what one prediction seemed to beat comes back where it does not come true
+    """Measure predictions one by one, most steps first; a measured candidate often replaces other predictions."""
+    pool = list(found)  # unpruned: a candidate that a wrong prediction seemed to replace returns
     while True:
         left = prune(pool)
         guess = next((c for c in reversed(left) if not c.exact), None)

@@ -1,8 +1,8 @@
-"""The search for one size and degree as tasks that processes, or a cluster's workers, can share.
+"""The search for one size and degree as tasks, which processes or the workers of a cluster share.
 
-First the Cayley digraphs of the size and of those whose line graphs have it; each is a task of its own. Then the
-bottom-up search puts their results and the bases together, measures what survives, and keeps the frontier. What a task
-finds depends on its fields alone, so the number of workers changes nothing.
+First come the Cayley digraphs of the size, and of the sizes whose line graphs have it; each is a task. Then the
+bottom-up search combines their results and the bases, measures the survivors, and keeps the frontier. The result of a
+task depends only on its fields, so the number of workers does not change the result.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from functools import partial
 
 import attrs
 
-from .bases import in_pairs
+from .bases import can_be_bidirectional
 from .cayley import candidates, search_cayley
-from .database import Row, merged
+from .database import Row, merged_frontiers
 from .digraphs import digraphs
 from .expand import Candidate, line_of
 from .lines import search_lines
-from .measure import Library, backwards, measure, rated
-from .search import grow
+from .measure import Library, measure, with_alltoall_rate, with_reduce_scatter
+from .search import search_bottom_up
 
 __all__ = ["EVALUATIONS", "Task", "assemble", "known", "plan", "search_one"]
 
-#: generator sets that a task tries unless told otherwise
+#: generator sets that a task tries by default
 EVALUATIONS = 20_000
 _LINES = 8  # links of a node, up to which line graphs of many bases are tried
 
 
 @attrs.frozen
 class Task:
-    """One search of so many evaluations: among the Cayley digraphs of ``nodes`` ranks, or with ``lines`` among the line
+    """One search with a number of evaluations: of the Cayley digraphs of ``nodes`` ranks, or with ``lines`` of the line
     graphs of smaller ones."""
 
     nodes: int
@@ -41,7 +41,7 @@ class Task:
     lines: bool = False
 
     def run(self) -> list[Row]:
-        """Return what the search finds."""
+        """Return the rows that the search finds."""
         if self.lines:
             found = search_lines(self.nodes, self.degree, evaluations=self.evaluations, seed=self.seed)
             return [Row.of(one) for one in found]
@@ -62,7 +62,7 @@ def plan(nodes: int, degree: int, *, evaluations: int = EVALUATIONS, seed: int =
     tasks = [Task(nodes, degree, False, evaluations, seed, lines=True)] if _has_lines(nodes, degree) else []
     for size in _line_bases(nodes, degree):
         for both in (False, True):
-            if both and (size != nodes or not in_pairs(size, degree)):
+            if both and (size != nodes or not can_be_bidirectional(size, degree)):
                 continue  # line graphs have links one way
             for number in range(seeds):
                 tasks.append(Task(size, degree, both, max(evaluations // seeds, 1), seed + number))
@@ -70,12 +70,12 @@ def plan(nodes: int, degree: int, *, evaluations: int = EVALUATIONS, seed: int =
 
 
 def _has_lines(nodes: int, degree: int) -> bool:
-    """Whether the size has line graphs of smaller ones whose cost is soon computed."""
+    """Return whether the size has line graphs of smaller ones whose cost is quick to compute."""
     return 1 < degree <= _LINES and nodes % degree == 0 and nodes // degree > degree
 
 
 def _line_bases(nodes: int, degree: int) -> Iterator[int]:
-    """Yield the sizes N, N/d, N/d^2, .. that are whole and have room for d links."""
+    """Yield the sizes N, N/d, N/d^2, .. that are integers above d."""
     while nodes > degree:
         yield nodes
         if degree < 2 or nodes % degree:
@@ -87,28 +87,31 @@ def known(rows: Iterable[Row]) -> dict[tuple[int, int], list[Candidate]]:
     """Return rows as candidates to expand, by (nodes, degree)."""
     found: dict[tuple[int, int], list[Candidate]] = {}
     for row in rows:
-        # Cayley digraphs have no self-loops and no parallel links; of other rows that is not known.
-        plain = row.expression.startswith("cayley(")
+        # Cayley digraphs have no self-loops and no parallel links; other rows may have them.
+        is_simple = row.expression.startswith("cayley(")
         one = Candidate(
             row.expression, row.nodes, row.degree, row.T_L, row.T_B, scheduler=row.scheduler,
-            both_ways=row.bidirectional, simple=plain, loops=not plain, inner=line_of(row.expression),
+            both_ways=row.bidirectional, simple=is_simple, loops=not is_simple, inner=line_of(row.expression),
         )  # fmt: skip
         found.setdefault((row.nodes, row.degree), []).append(one)
     return found
 
 
 def assemble(nodes: int, degree: int, rows: Sequence[Row], library: Library) -> list[Row]:
-    """Return the frontier of a size and degree from the bases, what is known, and everything they expand to.
+    """Return the frontier of a size and degree from the bases, the known ``rows``, and all expansions of both.
 
-    ``library`` returns the topology of an expression; known rows of the size itself come back where nothing beats them.
+    ``library`` returns the topology of an expression. A known row of the size itself stays unless another beats it.
     """
-    made = [_row(candidate) for candidate in grow(nodes, degree, known(rows), partial(measure, library=library))]
-    mine = [_shaped(row, library) for row in rows if (row.nodes, row.degree) == (nodes, degree)]
-    return merged([rated(backwards(row, library), library) for row in (*mine, *made)])
+    real = partial(measure, library=library)
+    expanded = [_row(candidate) for candidate in search_bottom_up(nodes, degree, known(rows), real)]
+    given = [_with_direction(row, library) for row in rows if (row.nodes, row.degree) == (nodes, degree)]
+    return merged_frontiers(
+        [with_alltoall_rate(with_reduce_scatter(row, library), library) for row in (*given, *expanded)]
+    )
 
 
-def _shaped(row: Row, library: Library) -> Row:
-    """Return the row saying whether its links go both ways, which digraphs may do though nobody asked them to."""
+def _with_direction(row: Row, library: Library) -> Row:
+    """Return the row, bidirectional if every link has a reverse: a search for digraphs finds such ones too."""
     if row.bidirectional or library(row.expression).reverse_links is None:
         return row
     return attrs.evolve(row, bidirectional=True)
@@ -123,11 +126,11 @@ def _row(candidate: Candidate) -> Row:
 def search_one(
     nodes: int, degree: int, rows: Sequence[Row], evaluations: int, seed: int, library: Library
 ) -> list[Row]:
-    """Return the frontier of one size: its own Cayley digraphs, and expansions of the rows given for smaller sizes."""
+    """Return the frontier of one size: its Cayley digraphs, and expansions of the rows of smaller sizes."""
     found = list(rows)
     if _has_lines(nodes, degree):
         found += Task(nodes, degree, False, evaluations, seed, lines=True).run()
     for both in (False, True):
-        if not both or in_pairs(nodes, degree):
+        if not both or can_be_bidirectional(nodes, degree):
             found += Task(nodes, degree, both, evaluations, seed).run()
     return assemble(nodes, degree, found, library)

@@ -11,7 +11,7 @@ from collc.ir.program import Program
 
 from ..analysis.hazards import conflicts, sequential_order
 from ..base import Pass
-from .limits import check_limits
+from ..ranges import AT_LEAST_1
 from .pairing import flow_channels, flows
 
 __all__ = ["AssignChannels"]
@@ -32,10 +32,9 @@ class AssignChannels(Pass):
     takes: ClassVar[type] = Program
     gives: ClassVar[type] = Program
 
-    max_channels: int | None = attrs.field(default=None, metadata={"help": "the most channels"})
+    max_channels: int | None = attrs.field(default=None, metadata={"help": "the most channels", "range": AT_LEAST_1})
 
     def run(self, ir: Program) -> Program:
-        check_limits(self)
         if not ir.num_instructions:
             return ir
         channel = flow_channels(ir, flows(ir, conflicts(ir, sequential_order(ir))))

@@ -19,8 +19,8 @@ from collc.ir.ragged import group_starts, inverse, stretches
 from ..analysis.arrange import merge_rows
 from ..analysis.hazards import conflicts, sequential_order, synchronize, with_all_dependencies
 from ..base import Pass, remark
+from ..ranges import AT_LEAST_1
 from .coalesce_packing import Group, pack, saves_time
-from .limits import check_limits
 
 __all__ = ["Coalesce", "count_messages"]
 
@@ -38,9 +38,9 @@ class Coalesce(Pass):
 
     With ``pack``, the other messages of a connection that could be sent at the same time are copied into scratch, sent
     in one message, and copied or added from scratch if they are not contiguous at the receiver. The message has the
-    order of the sender's or the receiver's buffer if that saves copies. ``auto`` packs what arrives earlier that way
-    by the model of :mod:`.coalesce_packing`, at the collective's size. It packs none if the collective has no size,
-    because packing delays large calls. No rank gets more copies than ``max-steps`` allows one threadblock.
+    order of the sender's or the receiver's buffer if that saves copies. ``auto`` packs messages that arrive earlier
+    that way by the model of :mod:`.coalesce_packing`, at the collective's size. It packs none if the collective has no
+    size, because packing delays large calls. No rank gets more copies than ``max-steps`` allows one threadblock.
     """
 
     name: ClassVar[str] = "coalesce"
@@ -48,21 +48,26 @@ class Coalesce(Pass):
     takes: ClassVar[type] = Program
     gives: ClassVar[type] = Program
 
-    max_count: int | None = attrs.field(default=None, metadata={"help": "the most chunks of a message"})
+    max_count: int | None = attrs.field(
+        default=None, metadata={"help": "the most chunks of a message", "range": AT_LEAST_1}
+    )
     pack: Literal["auto", "never", "always"] = attrs.field(
         default="auto",
         metadata={"help": "pack messages that are not contiguous: auto (if that saves time), never, always"},
     )
     size: int | None = attrs.field(
-        default=None, metadata={"help": "bytes of a call, for `pack: auto` (default: the collective's size)"}
+        default=None,
+        metadata={"help": "bytes of a call, for `pack: auto` (default: the collective's size)", "range": AT_LEAST_1},
     )
     start: int = attrs.field(
-        default=1 << 16, metadata={"help": "latency of a message, in bytes that a link moves in that time"}
+        default=1 << 16,
+        metadata={"help": "latency of a message, in bytes that a link moves in that time", "range": AT_LEAST_1},
     )
-    max_steps: int | None = attrs.field(default=None, metadata={"help": "the most steps of a threadblock"})
+    max_steps: int | None = attrs.field(
+        default=None, metadata={"help": "the most steps of a threadblock", "range": AT_LEAST_1}
+    )
 
     def run(self, ir: Program) -> Program:
-        check_limits(self)
         if self.pack not in _PACKS:
             raise error("C0599", f"coalesce packs {', '.join(_PACKS)}, found `{self.pack}`", exit_status=2)
         joined = self._coalesced(ir)
@@ -231,11 +236,11 @@ def _message_depths(program: Program, partner: Array) -> Array:
 
 
 def count_messages(program: Program, order: Array) -> int:
-    """Return how many messages ``Coalesce(pack="never")`` leaves of a program once it has its dependencies.
+    """Return the number of messages after ``Coalesce(pack="never")`` of a program without dependencies.
 
-    The program has no waits yet; ``order`` gives each instruction its place in a sequential execution that is right, as
-    for :func:`..analysis.hazards.synchronize`. Nothing is made or executed: conflicts of accesses say what waits for
-    what.
+    ``order`` gives each instruction its place in a correct sequential execution, as for
+    :func:`..analysis.hazards.synchronize`. The function neither builds nor executes the program: conflicts of accesses
+    determine the dependencies.
     """
     later, earlier = conflicts(program, order)
     moved = _ordered_repeats_grouped(program, later, earlier)

@@ -17,6 +17,7 @@ from collc.ir.editing import take, with_dependencies
 from collc.ir.frozen import frozen
 from collc.ir.machine import linearization
 from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
+from collc.ir.progress import counting
 from collc.ir.ragged import inverse, owners, starts, stretches
 
 from ..analysis.hazards import synchronize, with_all_dependencies
@@ -69,7 +70,7 @@ def pack(
     if not groups:
         return None
     table = _Table(with_all_dependencies(program))  # the packed message may have another order
-    for group in groups:
+    for group in counting(groups, "packing messages"):
         table.replace(group)
     packed = table.program()
     finished = linearization(packed)
@@ -83,7 +84,7 @@ def _groups(program: Program, joined: Array, other: Array) -> list[Group]:
     found, at = [], _Lists(program)
     sends = joined & (program.opcode == Opcode.SEND)
     ends = other.tolist()
-    for begin, stop in stretches(sends):
+    for begin, stop in counting(list(stretches(sends)), "runs of messages"):
         rows, received = list(range(begin - 1, stop)), ends[begin - 1 : stop]
         costs = [
             (_copies(at, [rows[k] for k in order], [received[k] for k in order]), order)
@@ -178,7 +179,7 @@ class _Table:
         self.scratch = program.scratch.astype(np.int64).copy()
         self.columns = {c: getattr(program, c).tolist() for c in INSTRUCTION_COLUMNS}
         #: old row -> new rows (columns, old rows whose dependencies they have)
-        self.made: dict[int, list[tuple[dict[str, int], list[int]]]] = {}
+        self.new_rows: dict[int, list[tuple[dict[str, int], list[int]]]] = {}
         #: old row -> (old row that has the new rows, which of them)
         self.ends: dict[int, tuple[int, int]] = {}
 
@@ -205,13 +206,13 @@ class _Table:
 
     def join(self, rows: list[int], count: int) -> None:
         """Replace rows with contiguous places by one message."""
-        self.made |= {row: [] for row in rows}
-        self.made[rows[0]] = [({**self.row(rows[0]), "count": count}, rows)]
+        self.new_rows |= {row: [] for row in rows}
+        self.new_rows[rows[0]] = [({**self.row(rows[0]), "count": count}, rows)]
         self.ends |= dict.fromkeys(rows, (rows[0], 0))
 
     def gather(self, rows: list[int], count: int) -> None:
         """Replace sends by copies into scratch and one send."""
-        self.made |= {row: [] for row in rows}
+        self.new_rows |= {row: [] for row in rows}
         base = at = self.room(rows[0], count)
         new: list[tuple[dict[str, int], list[int]]] = []
         follows = [False, *_continues(self.program_, np.array(rows), "src").tolist()]
@@ -228,11 +229,11 @@ class _Table:
         send = {
             **self.row(rows[0]), "src_buffer": Buffer.SCRATCH, "src_offset": base, "count": count,
         }  # fmt: skip
-        self.made[rows[0]] = [*new, (send, [])]
+        self.new_rows[rows[0]] = [*new, (send, [])]
 
     def scatter(self, rows: list[int], count: int) -> None:
         """Replace receives by one receive into scratch, and a copy or addition for each."""
-        self.made |= {row: [] for row in rows}
+        self.new_rows |= {row: [] for row in rows}
         base = at = self.room(rows[0], count)
         whole = {**self.row(rows[0]), "opcode": Opcode.RECV, "src_buffer": 0, "src_offset": 0}
         new: list[tuple[dict[str, int], list[int]]] = [
@@ -255,13 +256,13 @@ class _Table:
                 new.append(({**one, **staged, "opcode": Opcode.REDUCE}, [] if apart else [row]))
             at += one["count"]
             self.ends[row] = (rows[0], len(new) - 1)
-        self.made[rows[0]] = new
+        self.new_rows[rows[0]] = new
 
     def program(self) -> Program:
         """Return the program of the new rows, with the dependencies of the old ones."""
         old = self.program_
         size = np.ones(old.num_instructions, dtype=np.int64)
-        for row, new in self.made.items():
+        for row, new in self.new_rows.items():
             size[row] = len(new)
         begins, ends = starts(size)[:-1], starts(size)[:-1]
         for row, (holder, nth) in self.ends.items():
@@ -269,12 +270,12 @@ class _Table:
         rows = owners(size)
         columns = {c: getattr(old, c)[rows].astype(np.int64) for c in INSTRUCTION_COLUMNS}
         depends = begins.copy()  # old row -> the new row that has its dependencies
-        for row, new in self.made.items():
+        for row, new in self.new_rows.items():
             for at, (one, of) in enumerate(new, int(begins[row])):
                 depends[of] = at
                 for c in INSTRUCTION_COLUMNS:
                     columns[c][at] = one[c]
-        made = take(old, rows, scratch=self.scratch, **columns)
+        result = take(old, rows, scratch=self.scratch, **columns)
         dependent, dependency = distinct_pairs(depends[old.dependent], ends[old.deps])
-        between = made.block[dependent] != made.block[dependency]
-        return with_dependencies(made, dependent[between], dependency[between])
+        between = result.block[dependent] != result.block[dependency]
+        return with_dependencies(result, dependent[between], dependency[between])

@@ -174,5 +174,5 @@ class _Draft:
         """Return the program without removed instructions and empty blocks, with recomputed dependencies."""
         rows = np.flatnonzero((self.code != Opcode.NOP) | (self.program.opcode == Opcode.NOP))
         columns: Columns = {c: values[rows] for c, values in self.column.items()}
-        made = take(self.program, rows, **columns)
-        return synchronize(without_empty_blocks(made), self.order[rows])
+        result = take(self.program, rows, **columns)
+        return synchronize(without_empty_blocks(result), self.order[rows])

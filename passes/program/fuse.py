@@ -19,7 +19,8 @@ from collc.ir.ragged import inverse
 from ..analysis.hazards import accesses, conflicts, synchronize
 from ..analysis.timing import Times, duration, play
 from ..base import Pass, remark
-from .limits import check_limits, steps
+from ..ranges import AT_LEAST_1
+from .limits import steps
 from .merging import Merged, merge
 from .pairing import Pairs, flows, pair_blocks
 from .unfuse import Unfuse
@@ -38,7 +39,7 @@ _ROUNDS = 4
 
 @frozen(eq=False)
 class _Joined:
-    """A program, and which blocks each of its blocks consists of."""
+    """A program, and the former blocks of each of its blocks."""
 
     program: Program
     members: tuple[list[int], ...]
@@ -48,12 +49,14 @@ class _Joined:
 class Fuse(Pass):
     """Let one threadblock receive and send, and fuse a receive with the send that forwards its data.
 
-    recv + send becomes recv-copy-send, recv-reduce-copy + send becomes recv-reduce-copy-send, or recv-reduce-send where
-    nobody reads what would be stored. ``strategy`` says which blocks become one: ``apart`` none; ``flow`` a receiving
-    and a sending one where the second sends on what the first stores, those first that pass on most; ``few`` besides
-    all that are left, with the same peer where that can be. ``auto`` builds all three and takes the one of least time
-    by the model of :mod:`..analysis.timing`, or one with fewer threadblocks where that costs at most an eighth more:
-    they are taken from computation.
+    recv + send becomes recv-copy-send. recv-reduce-copy + send becomes recv-reduce-copy-send, or recv-reduce-send if no
+    instruction reads the stored data. ``strategy`` chooses the blocks to join:
+
+    * ``apart``: none.
+    * ``flow``: a receiving block and the sending block that forwards its data, those that forward most first.
+    * ``few``: also all remaining blocks, with the same peer if possible.
+    * ``auto`` builds all three and takes the fastest by the model of :mod:`..analysis.timing`, or one with fewer
+      threadblocks if it takes at most an eighth more time: threadblocks take GPU cores from computation.
 
     Joined blocks share a channel, so forwarded data stay on one channel. The pass renumbers channels. Fusing also helps
     runtimes without ``fused`` instructions: it finds the data that need not be stored, and `unfuse`, which must follow,
@@ -73,15 +76,22 @@ class Fuse(Pass):
     fused: bool = attrs.field(
         default=True, metadata={"help": "whether the runtime has fused instructions; otherwise `unfuse` must follow"}
     )
-    fifo_depth: int | None = attrs.field(default=None, metadata={"help": "messages a connection holds; default 2"})
-    max_steps: int | None = attrs.field(default=None, metadata={"help": "the most steps of a threadblock"})
-    max_channels: int | None = attrs.field(default=None, metadata={"help": "the most channels"})
+    fifo_depth: int | None = attrs.field(
+        default=None, metadata={"help": "messages a connection holds; default 2", "range": AT_LEAST_1}
+    )
+    max_steps: int | None = attrs.field(
+        default=None, metadata={"help": "the most steps of a threadblock", "range": AT_LEAST_1}
+    )
+    max_channels: int | None = attrs.field(default=None, metadata={"help": "the most channels", "range": AT_LEAST_1})
     size: int | None = attrs.field(
-        default=None, metadata={"help": "bytes of a call, to compare times (default: the collective's size, or 16 MiB)"}
+        default=None,
+        metadata={
+            "help": "bytes of a call, to compare times (default: the collective's size, or 16 MiB)",
+            "range": AT_LEAST_1,
+        },
     )
 
     def run(self, ir: Program) -> Program:
-        check_limits(self)
         if self.strategy == "apart" or not ir.num_instructions:
             return ir
         apart = execute(ir, self._depth)
@@ -90,8 +100,8 @@ class Fuse(Pass):
         clashes = conflicts(ir, times.place)
         flow = _without_delay(ir, times, clashes, *flows(ir, clashes))
         if self.strategy != "auto":
-            made = self._build(ir, times.place, clashes, flow, self._pairs(ir, flow, self.strategy))
-            return made.program if made else ir
+            joined = self._build(ir, times.place, clashes, flow, self._pairs(ir, flow, self.strategy))
+            return joined.program if joined else ir
         candidates = {} if apart.deadlock else {"apart": _Joined(ir, ())}
         before = np.arange(ir.num_blocks)
         for strategy in STRATEGIES[1:]:
@@ -99,9 +109,9 @@ class Fuse(Pass):
             if (pairs.host == before).all() or not _is_promising(ir, flow, pairs):
                 continue
             before = pairs.host
-            made = self._build(ir, times.place, clashes, flow, pairs)
-            if made is not None:
-                candidates[strategy] = made
+            joined = self._build(ir, times.place, clashes, flow, pairs)
+            if joined is not None:
+                candidates[strategy] = joined
         return self._best(candidates) if candidates else ir
 
     def _best(self, candidates: dict[str, _Joined]) -> Program:
@@ -139,9 +149,9 @@ class Fuse(Pass):
     def _build(
         self, ir: Program, order: Array, clashes: tuple[Array, Array], flow: tuple[Array, Array], pairs: Pairs
     ) -> _Joined | None:
-        """Return the program with blocks joined, or nothing where limits or FIFOs do not allow it."""
+        """Return the program with blocks joined, or None if limits or FIFOs do not allow it."""
         for turn in range(_ROUNDS):
-            progress("joining threadblocks", turn)
+            progress("joining threadblocks, round", turn + 1)
             if self.max_channels is not None and int(pairs.channel.max(initial=0)) >= self.max_channels:
                 return None
             merged = merge(ir, order, clashes, _follow(ir, flow, pairs), pairs.host, self._depth)
@@ -179,17 +189,17 @@ def _is_promising(program: Program, flow: tuple[Array, Array], pairs: Pairs) -> 
 def _without_delay(
     program: Program, times: Times, clashes: tuple[Array, Array], i: Array, j: Array
 ) -> tuple[Array, Array]:
-    """Return the pairs (receive, send) whose fusion delays nobody.
+    """Return the pairs (receive, send) whose fusion delays no other instruction.
 
     The receive does not wait for its send, and no other instruction that accesses the data waits for the send.
     """
     soon = times.begin[j] <= times.end[i]
     i, j = i[soon], j[soon]
     later, earlier = clashes
-    mine = np.full(program.num_instructions, -1, dtype=np.int64)
-    mine[i] = j
-    other = (mine[earlier] >= 0) & (mine[earlier] != later) & (later != earlier)
-    before_sent = times.begin[later] < times.end[mine[earlier]]
+    send_of = np.full(program.num_instructions, -1, dtype=np.int64)
+    send_of[i] = j
+    other = (send_of[earlier] >= 0) & (send_of[earlier] != later) & (later != earlier)
+    before_sent = times.begin[later] < times.end[send_of[earlier]]
     delayed = np.zeros(program.num_instructions, dtype=bool)
     delayed[earlier[other & before_sent]] = True
     return i[~delayed[i]], j[~delayed[i]]
@@ -200,7 +210,7 @@ def _follow(program: Program, flow: tuple[Array, Array], pairs: Pairs) -> Array:
     follow = np.full(program.num_instructions, -1, dtype=np.int64)
     i, j = flow
     together = pairs.host[program.block[i]] == pairs.host[program.block[j]]
-    i, j = i[together][::-1], j[together][::-1]  # the first is written last
+    i, j = i[together][::-1], j[together][::-1]  # the first send overwrites later ones
     follow[i] = j
     return follow
 
@@ -221,16 +231,16 @@ def assemble(program: Program, merged: Merged, pairs: Pairs) -> tuple[Program, l
     blocks["channel"] = np.zeros(len(blocks["block_rank"]), dtype=np.int64)
     connected = (program.send_peer >= 0) | (program.recv_peer >= 0)
     np.maximum.at(blocks["channel"], owner[connected], pairs.channel[connected])
-    gone = np.zeros(program.num_instructions, dtype=bool)
-    gone[merged.follow[fused]] = True
-    rows = np.flatnonzero(~gone)
-    mine = owner[program.block]
-    rows = rows[np.lexsort((place[rows], mine[rows]))]
-    made = take(program, rows, mine[rows], blocks, **{c: values[rows] for c, values in columns.items()})
+    absorbed = np.zeros(program.num_instructions, dtype=bool)
+    absorbed[merged.follow[fused]] = True
+    rows = np.flatnonzero(~absorbed)
+    new_block = owner[program.block]
+    rows = rows[np.lexsort((place[rows], new_block[rows]))]
+    result = take(program, rows, new_block[rows], blocks, **{c: values[rows] for c, values in columns.items()})
     members: list[list[int]] = [[] for _ in blocks["block_rank"]]
     for b, k in enumerate(owner.tolist()):
         members[k].append(b)
-    return synchronize(made, place[rows]), members
+    return synchronize(result, place[rows]), members
 
 
 def _only_forwarded(program: Program, place: Array, fused: Array) -> Array:

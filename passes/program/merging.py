@@ -17,9 +17,13 @@ from collc.ir.arrays import Array, distinct_pairs
 from collc.ir.frozen import frozen
 from collc.ir.machine import connections, message_links, partners, receivers
 from collc.ir.program import Program
+from collc.ir.progress import progress
 from collc.ir.ragged import group_starts
 
 __all__ = ["Merged", "merge"]
+
+#: turns between two reports of progress
+_TURNS = 4096
 
 
 @frozen(eq=False)
@@ -104,8 +108,12 @@ class _Simulation:
         n = len(self.place)
         for i in np.flatnonzero(np.array(self.missing) == 0).tolist():
             self._offer(i)
+        turns = 0
         while len(self.done) < n:
             while self.finished or self.heap:
+                if turns % _TURNS == 0:
+                    progress("merging instructions", len(self.done), n)
+                turns += 1
                 if self.finished:
                     self._finish(self.finished.pop())
                 else:

@@ -143,8 +143,8 @@ def _leftovers(program: Program, free_in: Array, free_out: Array, same: bool) ->
     found = []
     sends, receives = program.send_peer.tolist(), program.recv_peer.tolist()
     for rank in range(program.num_ranks):
-        mine = range(int(program.rank_blocks[rank]), int(program.rank_blocks[rank + 1]))
-        receiving, sending = ([b for b in mine if free[b]] for free in (free_in, free_out))
+        blocks = range(int(program.rank_blocks[rank]), int(program.rank_blocks[rank + 1]))
+        receiving, sending = ([b for b in blocks if free[b]] for free in (free_in, free_out))
         found += [(a, b) for a in receiving for b in sending if not same or receives[a] == sends[b]]
     return found
 
@@ -154,8 +154,8 @@ def _place_local(program: Program, host: Array, size: Array, most: int | None) -
     local = np.flatnonzero((program.send_peer < 0) & (program.recv_peer < 0))
     for b in local.tolist():
         rank = int(program.block_rank[b])
-        mine = range(int(program.rank_blocks[rank]), int(program.rank_blocks[rank + 1]))
-        others = [x for x in mine if x != b and host[x] == x and (most is None or size[x] + size[b] <= most)]
+        blocks = range(int(program.rank_blocks[rank]), int(program.rank_blocks[rank + 1]))
+        others = [x for x in blocks if x != b and host[x] == x and (most is None or size[x] + size[b] <= most)]
         if others:
             best = min(others, key=lambda x: (int(size[x]), x))
             host[b] = best

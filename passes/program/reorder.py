@@ -17,7 +17,7 @@ from ..analysis.arrange import reblock
 from ..analysis.hazards import conflicts, sequential_order
 from ..analysis.timing import duration
 from ..base import Pass
-from .limits import check_limits
+from ..ranges import AT_LEAST_1
 
 __all__ = ["ReorderFifo"]
 
@@ -28,10 +28,10 @@ _ALPHA, _UNIT = 1, 4
 class ReorderFifo(Pass):
     """Order the instructions of every block by the longest chain of instructions that depend on them.
 
-    A rank that has several messages ready for one connection sends first the one after which most is still to be done.
-    A connection hands out messages in the order in which they were put in, so its receiver receives in that order.
-    Where this takes longer by the model of :mod:`..analysis.timing`, or gets stuck with FIFOs of ``fifo_depth``
-    messages (unless given: 2) that were enough before, the program stays as it is.
+    If several messages are ready for one connection, a rank sends the one with the longest remaining chain first. A
+    connection is a FIFO, so its receiver receives in the same order. If that takes longer by the model of
+    :mod:`..analysis.timing`, or deadlocks with FIFOs of ``fifo_depth`` messages (default 2) that sufficed before, the
+    program does not change.
     """
 
     name: ClassVar[str] = "reorder-fifo"
@@ -39,10 +39,11 @@ class ReorderFifo(Pass):
     takes: ClassVar[type] = Program
     gives: ClassVar[type] = Program
 
-    fifo_depth: int | None = attrs.field(default=None, metadata={"help": "messages a connection holds; default 2"})
+    fifo_depth: int | None = attrs.field(
+        default=None, metadata={"help": "messages a connection holds; default 2", "range": AT_LEAST_1}
+    )
 
     def run(self, ir: Program) -> Program:
-        check_limits(self)
         if not ir.num_instructions:
             return ir
         order = _by_urgency(ir, sequential_order(ir))

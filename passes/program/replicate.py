@@ -17,7 +17,7 @@ from collc.ir.ragged import inverse, owners, ranges
 
 from ..analysis.hazards import sequential_order, synchronize
 from ..base import Pass
-from .limits import check_limits
+from ..ranges import AT_LEAST_1
 
 __all__ = ["Replicate"]
 
@@ -40,12 +40,13 @@ class Replicate(Pass):
     takes: ClassVar[type] = Program
     gives: ClassVar[type] = Program
 
-    instances: int = attrs.field(default=2, metadata={"help": "number of parallel instances"})
-    max_channels: int | None = attrs.field(default=None, metadata={"help": "the most channels"})
-    max_threadblocks: int | None = attrs.field(default=None, metadata={"help": "the most threadblocks of a rank"})
+    instances: int = attrs.field(default=2, metadata={"help": "number of parallel instances", "range": AT_LEAST_1})
+    max_channels: int | None = attrs.field(default=None, metadata={"help": "the most channels", "range": AT_LEAST_1})
+    max_threadblocks: int | None = attrs.field(
+        default=None, metadata={"help": "the most threadblocks of a rank", "range": AT_LEAST_1}
+    )
 
     def run(self, ir: Program) -> Program:
-        check_limits(self)
         n = self.instances
         if n == 1 or not ir.num_instructions:
             return ir
@@ -74,25 +75,25 @@ def _instances(ir: Program, n: int, channels: int, whole: bool) -> Program:
     block, instance = block[rank_order], instance_of_block[rank_order]
     size = np.diff(ir.block_start.astype(np.int64))[block]
     row, owner = ranges(ir.block_start[block], size), owners(size)
-    mine = instance[owner]
+    copy = instance[owner]
     columns: Columns = {}
     for end in ("src", "dst"):
         buffer, offset = getattr(ir, f"{end}_buffer")[row], getattr(ir, f"{end}_offset")[row].astype(np.int64)
         if whole:
-            moved = offset + mine * ir.chunks * ir.collective.num_shards
+            moved = offset + copy * ir.chunks * ir.collective.num_shards
         else:
-            moved = offset // ir.chunks * (ir.chunks * n) + mine * ir.chunks + offset % ir.chunks
-        moved = np.where(buffer == Buffer.SCRATCH, offset + mine * ir.scratch[ir.rank[row]].astype(np.int64), moved)
+            moved = offset // ir.chunks * (ir.chunks * n) + copy * ir.chunks + offset % ir.chunks
+        moved = np.where(buffer == Buffer.SCRATCH, offset + copy * ir.scratch[ir.rank[row]].astype(np.int64), moved)
         columns[f"{end}_offset"] = np.where(ir.uses(end)[row], moved, 0)
     blocks: Columns = {c: getattr(ir, c)[block] for c in BLOCK_COLUMNS}
     blocks["channel"] = blocks["channel"] + instance * channels
     place = np.zeros((n, ir.num_instructions), dtype=np.int64)
-    place[mine, row] = np.arange(len(row))
+    place[copy, row] = np.arange(len(row))
     scratch = ir.scratch.astype(np.int64) * n
-    made = take(ir, row, owner, blocks, chunks=ir.chunks * n, scratch=scratch, **columns)
+    result = take(ir, row, owner, blocks, chunks=ir.chunks * n, scratch=scratch, **columns)
     count = ir.num_dependencies[row]
     dependent, dependency = owners(count), ir.deps[ranges(ir.dep_start[row], count)]
-    return with_dependencies(made, dependent, place[mine[dependent], dependency])
+    return with_dependencies(result, dependent, place[copy[dependent], dependency])
 
 
 def _within_shards(ir: Program) -> Program:

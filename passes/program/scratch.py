@@ -40,9 +40,9 @@ class ReuseScratch(Pass):
         known = clocks(ir)
         moved: dict[str, Array] = {c: getattr(ir, c).astype(np.int64) for c in ("src_offset", "dst_offset")}
         scratch = np.zeros(ir.num_ranks, dtype=np.int64)
-        for rank, mine in objects.items():
-            placed = _Placed(mine, known)
-            for one in mine:
+        for rank, rank_objects in objects.items():
+            placed = _Placed(rank_objects, known)
+            for one in rank_objects:
                 at = placed.first_fit(one.size)
                 scratch[rank] = max(scratch[rank], at + one.size)
                 for column, row in one.places:

@@ -19,7 +19,8 @@ from collc.ir.ragged import inverse, nth_in_group, starts
 from ..analysis.arrange import reblock, split_counts
 from ..analysis.hazards import sequential_order, synchronize
 from ..base import Pass
-from .limits import check_limits, steps
+from ..ranges import AT_LEAST_1
+from .limits import steps
 
 __all__ = ["BalanceThreadblocks"]
 
@@ -44,27 +45,35 @@ class BalanceThreadblocks(Pass):
     takes: ClassVar[type] = Program
     gives: ClassVar[type] = Program
 
-    channels: int = attrs.field(default=1, metadata={"help": "minimum number of channels per connection"})
-    max_threadblocks: int | None = attrs.field(default=None, metadata={"help": "the most threadblocks of a rank"})
-    max_steps: int | None = attrs.field(default=None, metadata={"help": "the most steps of a threadblock"})
-    max_channels: int | None = attrs.field(default=None, metadata={"help": "the most channels"})
-    max_count: int | None = attrs.field(default=None, metadata={"help": "the most chunks of one message"})
+    channels: int = attrs.field(
+        default=1, metadata={"help": "minimum number of channels per connection", "range": AT_LEAST_1}
+    )
+    max_threadblocks: int | None = attrs.field(
+        default=None, metadata={"help": "the most threadblocks of a rank", "range": AT_LEAST_1}
+    )
+    max_steps: int | None = attrs.field(
+        default=None, metadata={"help": "the most steps of a threadblock", "range": AT_LEAST_1}
+    )
+    max_channels: int | None = attrs.field(default=None, metadata={"help": "the most channels", "range": AT_LEAST_1})
+    max_count: int | None = attrs.field(
+        default=None, metadata={"help": "the most chunks of one message", "range": AT_LEAST_1}
+    )
     fifo_depth: int | None = attrs.field(
-        default=None, metadata={"help": "messages a connection holds (for shared blocks)"}
+        default=None, metadata={"help": "messages a connection holds (for shared blocks)", "range": AT_LEAST_1}
     )
     fused: bool = attrs.field(default=True, metadata={"help": "whether the runtime has fused instructions"})
 
     def run(self, ir: Program) -> Program:
-        check_limits(self)
         if (ir.sends & ir.receives).any():
-            raise error("C0510", "balance-threadblocks does not take fused receive-and-send instructions")
+            message = "balance-threadblocks does not take fused receive-and-send instructions"
+            raise error("C0510", message, hint="put `balance-threadblocks` before `fuse`, or `unfuse` between them")
         order = sequential_order(ir)
         if self.max_count is not None:
             ir, order = split_counts(ir, order, self.max_count)
         layout = _Layout.of(ir, order)
         num_channels = np.full(len(layout.links), max(self.channels, 1), dtype=np.int64)
         for turn in range(_ROUNDS):
-            progress("placing messages", turn)
+            progress("placing messages, round", turn + 1)
             program, link_of_block = self._arrange(ir, order, layout, num_channels)
             over = self._too_long(program)
             if not over.any():
@@ -200,15 +209,15 @@ def _hosts(program: Program, most: int) -> Array:
     load = np.zeros(program.num_blocks, dtype=np.int64)
     np.add.at(load, program.block, program.count.astype(np.int64))
     for rank in range(program.num_ranks):
-        mine = range(int(program.rank_blocks[rank]), int(program.rank_blocks[rank + 1]))
-        surplus = len(mine) - most
+        blocks = range(int(program.rank_blocks[rank]), int(program.rank_blocks[rank + 1]))
+        surplus = len(blocks) - most
         if surplus > 0:
-            _pair_blocks(program, load, list(mine), surplus, host, rank, most)
+            _pair_blocks(program, load, list(blocks), surplus, host, rank, most)
     return host
 
 
 def _pair_blocks(
-    program: Program, load: Array, mine: list[int], surplus: int, host: Array, rank: int, most: int
+    program: Program, load: Array, blocks: list[int], surplus: int, host: Array, rank: int, most: int
 ) -> None:
     """Pair receiving blocks, most chunks first, with sending blocks of their channel, fewest chunks first; local copies
     join any block.
@@ -216,7 +225,7 @@ def _pair_blocks(
     sends: dict[int, list[int]] = {}
     receives: list[int] = []
     local: list[int] = []
-    for block in mine:
+    for block in blocks:
         if program.send_peer[block] >= 0:
             sends.setdefault(int(program.channel[block]), []).append(block)
         else:
@@ -229,7 +238,7 @@ def _pair_blocks(
             host[block] = partners.pop()
             surplus -= 1
     for block in local:
-        others = [b for b in mine if b != block and host[b] == b]
+        others = [b for b in blocks if b != block and host[b] == b]
         if surplus and others:
             host[block] = min(others, key=lambda b: (int(load[b]), b))
             surplus -= 1

@@ -14,10 +14,12 @@ from collc.ir.collective import Collective
 from collc.ir.diagnostic import error
 from collc.ir.frozen import frozen
 from collc.ir.schedule import Schedule
+from collc.ir.shown import counted
 from collc.ir.symmetric import SymmetricSchedule
 
 from ..base import Pass, Solver, remark, solver
 from ..knobs import Knob
+from ..ranges import Range
 from .rounding import best_rounding, round_parts, time_per_byte, time_with_messages
 
 __all__ = ["MOST_CHUNKS", "Discretize", "chunks_needed", "round_parts"]
@@ -64,18 +66,21 @@ class Discretize(Pass):
         ),
     )  # fmt: skip
 
-    max_chunks: int | None = attrs.field(default=None, metadata={"help": "the most chunks of a shard; default 4096"})
-    max_number: int | None = attrs.field(default=None, metadata={"help": "the largest number of a chunk in a buffer"})
+    max_chunks: int | None = attrs.field(
+        default=None, metadata={"help": "the most chunks of a shard; default 4096", "range": Range(1, code="C0507")}
+    )
+    max_number: int | None = attrs.field(
+        default=None, metadata={"help": "the largest number of a chunk in a buffer", "range": Range(0, code="C0507")}
+    )
     max_message: int | None = attrs.field(
-        default=None, metadata={"help": "the most chunks of a message; a longer one counts as several"}
+        default=None,
+        metadata={
+            "help": "the most chunks of a message; a longer one counts as several",
+            "range": Range(1, code="C0507"),
+        },
     )
 
     def run(self, ir: Schedule | SymmetricSchedule) -> Schedule | SymmetricSchedule:
-        for name, least in (("max_chunks", 1), ("max_number", 0), ("max_message", 1)):
-            value = getattr(self, name)
-            if value is not None and value < least:
-                option = name.replace("_", "-")
-                raise error("C0507", f"discretize needs {option} of at least {least}, found {value}")
         most, why = self.most(ir.collective)
         if isinstance(ir, SymmetricSchedule):
             seed = _reduced(ir.seed)
@@ -90,7 +95,7 @@ class Discretize(Pass):
         solved = _solved(exact, best, most, self.max_message, solver())
         among = f"the best of 1 to {most}" if tried == most else f"the best of {tried} numbers up to {most}"
         remark(
-            f"discretize: {solved.parts} chunk{'s' * (solved.parts > 1)} per shard, {among}; {exact.parts} would be "
+            f"discretize: {counted(solved.parts, 'chunk')} per shard, {among}; {exact.parts} would be "
             f"exact, but {why}; "
             f"{_loss(exact, solved)}" + ("" if solved is best else "; scheduled again for whole chunks")
         )
@@ -161,11 +166,11 @@ def _solved(exact: Schedule, rounded: Schedule, most: int, longest: int | None, 
         return rounded
     found = rounded
     for chunks in [min(most, exact.parts)] if by.takes_fewer else _numbers(exact.parts, rounded.parts, most):
-        made = by.solve(chunks)
-        made = made.unfold() if isinstance(made, SymmetricSchedule) else made
-        time = time_with_messages(made, longest)
-        if made.num_steps <= exact.num_steps and (time, made.parts) < (best, found.parts):
-            best, found = time, _reduced(made)
+        candidate = by.solve(chunks)
+        candidate = candidate.unfold() if isinstance(candidate, SymmetricSchedule) else candidate
+        time = time_with_messages(candidate, longest)
+        if candidate.num_steps <= exact.num_steps and (time, candidate.parts) < (best, found.parts):
+            best, found = time, _reduced(candidate)
         if best <= least:
             break
     return found if found is rounded else attrs.evolve(found, discrete=True)

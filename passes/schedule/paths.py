@@ -28,7 +28,7 @@ def heavy_path(weights: Array, start: Array) -> Array:
     found = max((start, _joined(weights)), key=lambda path: weight(weights, path))
     rounds = max(_WORK // (4 * number * number), 1)
     for turn in range(rounds):
-        progress("ordering chunks", turn)
+        progress("ordering chunks, round", turn + 1)
         better = _segments_reversed(weights, found)
         better = _segments_moved(weights, better)
         if better is found:

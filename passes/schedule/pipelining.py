@@ -15,6 +15,7 @@ from collc.ir.schedule import Forest, Schedule
 
 from ..base import Pass
 from ..knobs import Knob
+from ..ranges import Range
 
 __all__ = ["Pipelining"]
 
@@ -65,14 +66,17 @@ class Pipelining(Pass):
         ),
     )  # fmt: skip
 
-    pieces: int | None = attrs.field(default=None, metadata={"help": "number of pieces (default: the forest's number)"})
+    pieces: int | None = attrs.field(
+        default=None,
+        metadata={"help": "number of pieces (default: the forest's number)", "range": Range(1, code="C0545")},
+    )
 
     def run(self, ir: Forest) -> Schedule:
         pieces = ir.pieces if self.pieces is None else self.pieces
         most = ((1 << 63) - 1) // ir.parts
         if not 1 <= pieces <= most:
-            hint = "write `pipelining{pieces=8}`"
-            raise error("C0545", f"found {pieces} pieces, needed 1 to {most}", hint=hint, exit_status=3)
+            hint = f"use at most {most}"
+            raise error("C0545", f"found {pieces} pieces, needed 1 to {most}", hint=hint, option="pieces")
         transfers = _transfers(ir)
         if transfers * pieces > _MOST_TRANSFERS:
             fit = _MOST_TRANSFERS // transfers
@@ -85,6 +89,7 @@ class Pipelining(Pass):
                 else "use fewer ranks or fewer trees",
                 exit_status=3,
                 excess=Excess("transfers", transfers * pieces, _MOST_TRANSFERS),
+                option="pieces",
             )
         return ir.to_steps(pieces)
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from collc.ir.arrays import Array, distinct
 from collc.ir.frozen import frozen
+from collc.ir.progress import counting
 from collc.ir.ragged import owners, ranges, starts
 from collc.ir.schedule import Schedule
 
@@ -32,9 +33,9 @@ __all__ = ["FREE", "Renumber"]
 FREE = frozenset({"allreduce", "broadcast", "reduce"})
 #: the most (transfer, interval) pairs; more take too long
 _MOST_INTERVALS = 1 << 23
-#: pairs of chunks in one message that are counted one by one; more are counted by products of matrices
+#: pairs of chunks in one message that are counting one by one; more are counting by products of matrices
 _MOST_PAIRS = 1 << 20
-#: transfers up to which the messages of the lowered programs are counted
+#: transfers up to which the messages of the lowered programs are counting
 _MOST_COUNTED = 1 << 15
 
 
@@ -176,7 +177,7 @@ def _shared(kind: Array, message: Array, kinds: int) -> Array:
     message = owners(sizes)
     result = np.zeros((kinds, kinds), dtype=np.float32)  # counts, exact below 2**24
     block = max((1 << 22) // kinds, 1)
-    for begin in range(0, len(sizes), block):
+    for begin in counting(range(0, len(sizes), block), "blocks of messages"):
         low, high = np.searchsorted(message, [begin, begin + block])
         carries = np.zeros((block, kinds), dtype=np.float32)
         carries[message[low:high] - begin, kind[low:high]] = 1
@@ -196,7 +197,7 @@ def _in_pairs(kind: Array, sizes: Array, kinds: int) -> Array:
 def _fewer(given: Schedule, found: Schedule, before: int, after: int) -> bool:
     """Return whether the program has fewer messages with the new numbers; messages of different steps may be joined.
 
-    The messages of large schedules are not counted: ``after``, counted without joining, must be an eighth less.
+    The messages of large schedules are not counting: ``after``, counting without joining, must be an eighth less.
     """
     if max(len(given), len(found)) > _MOST_COUNTED:
         return after * 8 <= before * 7

@@ -7,7 +7,7 @@ from fractions import Fraction
 import attrs
 import numpy as np
 
-from collc.ir.costs.cost import DEFAULT_ALPHA, seconds_per_unit
+from collc.ir.costs.cost import DEFAULT_ALPHA, unit_seconds
 from collc.ir.costs.pieces import USUAL_SIZE
 from collc.ir.progress import progress
 from collc.ir.ragged import owners
@@ -81,7 +81,8 @@ def best_rounding(schedule: Schedule, most: int, longest: int | None = None) -> 
 def time_with_messages(schedule: Schedule, longest: int | None) -> Fraction:
     """Return the bandwidth time per byte of M.
 
-    With ``longest``, add the latencies of every transfer's messages after the first, each of at most so many chunks.
+    With ``longest``, add the latencies of every transfer's messages after the first, each of at most that number of
+    chunks.
     """
     time = time_per_byte(schedule)
     more = 0 if longest is None else _split(schedule, longest)
@@ -91,10 +92,9 @@ def time_with_messages(schedule: Schedule, longest: int | None) -> Fraction:
 def _latency_per_byte(schedule: Schedule) -> Fraction:
     """Return a message's latency in the units of :func:`time_per_byte`, at the collective's size."""
     topology = schedule.topology
-    total = topology.node_bandwidth if topology.is_direct else None
     alpha = max(kind.latency for kind in topology.classes) or DEFAULT_ALPHA
     size = schedule.collective.size or USUAL_SIZE
-    return alpha / (seconds_per_unit(topology.unit, total, None) * size)
+    return alpha / (unit_seconds(topology) * size)
 
 
 def _split(schedule: Schedule, longest: int) -> int:

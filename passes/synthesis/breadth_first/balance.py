@@ -19,13 +19,13 @@ from collc.ir.ragged import owners, ranges
 
 __all__ = ["Balance", "Histogram", "assign", "balance", "cut_jobs", "links_of_mask"]
 
-#: ``(mask, count)`` pairs: how many jobs may use which links
+#: ``(mask, count)`` pairs: the number of jobs that may use the links of each mask
 Histogram = tuple[tuple[int, int], ...]
 
 
 @attrs.frozen
 class Balance:
-    """An optimal division: ``load`` jobs on the busiest link, or the time of the slowest where links differ.
+    """An optimal division: ``load`` jobs on the busiest link, or the time of the slowest if links differ.
 
     Piece i gives the interval [lo, hi)/``parts`` of job ``job[i]`` to link ``slot[i]``. Jobs count through the
     histogram's masks in order.

@@ -17,14 +17,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 from math import lcm
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 import numpy as np
 
 from collc.ir.arrays import Array, fit
 from collc.ir.collective import Collective
-from collc.ir.costs.cost import cost
 from collc.ir.diagnostic import error
 from collc.ir.frozen import frozen
 from collc.ir.progress import progress
@@ -33,16 +32,17 @@ from collc.ir.spec import Problem
 from collc.ir.symmetric import SymmetricSchedule
 from collc.ir.topology import Topology
 
+from ...applying import not_scheduled, require_direct
 from ...base import Pass
 from ...knobs import CHUNKS, Knob
-from ...schedule.compose import AnySchedule, compose
-from ...schedule.reverse import Reverse, reverse
-from ...schedule.rounding import round_parts
+from ...ranges import Range
 from ..operations import require_commutative
-from .balance import Balance, Histogram
-from .division import Division, Kinds, division_for
-from .relaxed import relaxed_breadth_first
-from .symmetric import shard_0
+
+# Judging a problem needs no algorithm: functions import those that they run.
+if TYPE_CHECKING:
+    from ...schedule.compose import AnySchedule
+    from .balance import Balance, Histogram
+    from .division import Division, Kinds
 
 __all__ = ["BFB"]
 Batch = tuple[int, Array, Array, Array, Array, int]  # step, shard, link, lo, hi, parts
@@ -88,38 +88,50 @@ class BFB(Pass):
     )
 
     chunks: int | None = attrs.field(
-        default=None, metadata={"help": "equal chunks per shard (default: parts of any size)"}
+        default=None,
+        metadata={
+            "help": "equal chunks per shard (default: parts of any size)",
+            "range": Range(1, code="C0550", divides="shard"),
+        },
     )
 
     size: int | None = attrs.field(
         default=None,
         metadata={
             "help": "bytes to balance for where links differ in latency (default: the collective's size; "
-            "without a size, latencies are ignored)"
+            "without a size, latencies are ignored)",
+            "range": Range(1, code="C0550"),
         },
     )
 
-    def __attrs_post_init__(self) -> None:
-        for name, value in (("chunks", self.chunks), ("size", self.size)):
-            if value is not None and value < 1:
-                raise error("C0550", f"bfb needs {name} of at least 1, found {value}")
-
     def turned(self, collective: Collective, found: Collective) -> Collective:
         return self._phase(collective)
+
+    def plans_by_size(self, ir: Problem) -> bool:
+        return self.size is None and len({kind.latency for kind in ir.topology.classes}) > 1
 
     def with_chunks(self, chunks: int) -> BFB:
         return attrs.evolve(self, chunks=chunks)
 
     def run(self, ir: Problem) -> AnySchedule:
+        self.require(ir)
         topology, collective = ir.topology, self._phase(ir.collective)
-        require_commutative(self.name, collective)
-        _require(topology, collective)
         schedule = self._scheduled(topology, collective)
         if isinstance(schedule, SymmetricSchedule) and len(schedule) <= _MOST_UNFOLDED:
             return schedule.unfold()
         return schedule
 
+    def require(self, ir: Problem) -> None:
+        problem = Problem(ir.topology, self._phase(ir.collective))
+        require_commutative(self.name, problem.collective)
+        if problem.collective.kind not in (*_ALLGATHERS, *_BROADCASTS):
+            raise not_scheduled("C0503", self.name, problem, (*_ALLGATHERS, *_BROADCASTS))
+        require_direct("C0501", self.name, problem)
+        ir.topology.require_connected(problem.collective.kind)
+
     def _scheduled(self, topology: Topology, collective: Collective) -> AnySchedule:
+        from ...schedule.compose import compose
+
         if collective.kind in ("allgather", "broadcast"):
             return self._forwards(topology, collective)
         if collective.kind == "allreduce":
@@ -135,16 +147,23 @@ class BFB(Pass):
                 "C0511",
                 f"bfb cannot schedule `{self.collective}` as half of an allreduce",
                 hint="choose `allgather` or `reduce-scatter`",
+                option="collective",
             )
         return attrs.evolve(collective, kind=self.collective, root=None)
 
     def _forwards(self, topology: Topology, collective: Collective) -> AnySchedule:
+        from .relaxed import relaxed_breadth_first
+
         relaxed = relaxed_breadth_first(topology, collective) if self.relax else None
         if relaxed is not None and (self.chunks is None or self.chunks % relaxed.parts == 0):
             return relaxed
         plain = self._plain(topology, collective)
         if relaxed is None or self.chunks is None or len(relaxed) > _MOST_UNFOLDED:
             return plain
+        from collc.ir.costs.cost import cost
+
+        from ...schedule.rounding import round_parts
+
         whole = relaxed.unfold() if isinstance(relaxed, SymmetricSchedule) else relaxed
         rounded = attrs.evolve(round_parts(whole, self.chunks), discrete=False)
         return min(plain, rounded, key=lambda schedule: cost(schedule).time_per_byte)
@@ -157,6 +176,8 @@ class BFB(Pass):
 
     def _backwards(self, topology: Topology, forward: Collective) -> AnySchedule:
         """Schedule ``forward`` on the transpose and reverse it: Corollary 1.1."""
+        from ...schedule.reverse import Reverse, reverse
+
         if topology.reverse_links is not None:
             return Reverse().run(self._forwards(topology, forward))
         if topology.symmetry is not None and forward.root is None:
@@ -167,27 +188,10 @@ class BFB(Pass):
         return attrs.evolve(back, topology=topology)
 
     def _division(self, topology: Topology, collective: Collective) -> Division:
+        from .division import division_for
+
         size = collective.size if self.size is None else self.size
         return division_for(topology, collective, self.chunks, size)
-
-
-def _require(topology: Topology, collective: Collective) -> None:
-    if collective.kind not in (*_ALLGATHERS, *_BROADCASTS):
-        raise error(
-            "C0503",
-            f"bfb cannot schedule `{collective.kind}`",
-            notes=[f"it schedules {', '.join((*_ALLGATHERS, *_BROADCASTS))}"],
-            hint="leave the scheduler out: `auto` chooses one that can",
-            exit_status=3,
-        )
-    if not topology.is_direct:
-        raise error(
-            "C0501",
-            f"bfb needs a network of ranks only; `{topology.name}` has {topology.num_switches} switches",
-            hint="write the schedule by hand: `schedule NAME using steps { ... }`",
-            exit_status=3,
-        )
-    topology.require_connected("a breadth-first schedule")
 
 
 def _breadth_first(topology: Topology, collective: Collective, division: Division) -> Schedule:
@@ -204,6 +208,8 @@ def _breadth_first(topology: Topology, collective: Collective, division: Divisio
 
 def _seed(topology: Topology, collective: Collective, division: Division, transposed: bool = False) -> Schedule:
     """Return the template of the optimal BFB allgather on a topology with a symmetry, or on its transpose."""
+    from .symmetric import shard_0
+
     batches = list(shard_0(topology, division, transposed))
     return _columns(topology.transpose() if transposed else topology, collective, batches)
 
@@ -251,7 +257,7 @@ def _allgather_jobs(topology: Topology, masks: Array, width: int) -> tuple[Array
     """Sort every node's shards by (distance, mask, shard).
 
     Returns shards (N, N-1) and their keys (same shape); a key is distance * base + the mask, or + its number in the
-    list of masks where that is not empty.
+    list of masks if that is not empty.
     """
     hops = topology.distances.T
     if width > 63 or int(hops.max()) << width >= 2**63:

@@ -1,4 +1,4 @@
-"""The rule that divides a node's jobs among its in-links: alike or not, in any parts or in whole chunks."""
+"""The rule that divides a node's jobs among equal or different in-links, in any parts or in whole chunks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fractions import Fraction
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array
+from collc.ir.arrays import Array, distinct
 from collc.ir.collective import Collective
 from collc.ir.costs.cost import DEFAULT_BANDWIDTH
 from collc.ir.topology import Topology
@@ -17,13 +17,13 @@ from .chunked import balance_chunks
 from .heterogeneous import Pace, balance_unlike
 
 __all__ = ["Division", "Kinds", "division_for"]
-#: the kind of each of a node's in-links; empty if all links of the network are alike
+#: the kind of each of a node's in-links; empty if all links of the network are equal
 Kinds = tuple[int, ...]
 
 
 @attrs.frozen
 class Division:
-    """``pace`` by link class, None if the links are alike; ``chunks`` per shard, None for any parts."""
+    """``pace`` by link class, None if the links are equal; ``chunks`` per shard, None for any parts."""
 
     pace: tuple[Pace, ...] | None = None
     chunks: int | None = None
@@ -48,7 +48,7 @@ def division_for(topology: Topology, collective: Collective, chunks: int | None,
     If links differ in bandwidth only, the size plays no role. Bandwidths in link units are converted as in predictions
     (:func:`collc.ir.costs.cost.predict`).
     """
-    used = np.unique(topology.link_class[topology.src != topology.dst])
+    used = distinct(topology.link_class[topology.src != topology.dst])
     classes = [topology.classes[c] for c in used]
     if len(set(classes)) <= 1:
         return Division(chunks=chunks)

@@ -15,6 +15,8 @@ import numpy as np
 from collc.ir.arrays import Array
 from collc.ir.frozen import frozen
 
+from .balance import links_of_mask
+
 __all__ = ["Plan", "View", "grow_labels"]
 Job = tuple[int, int]  # type, node
 
@@ -151,7 +153,7 @@ class _Links:
         reached_by: dict[int, tuple[int, int]] = {}  # link -> (mask of the job to move there, the link it leaves or -1)
         queue = [(mask, -1)]
         for moving, leaves in queue:
-            for link in _bits(moving & ~self._full):
+            for link in links_of_mask(moving & ~self._full):
                 if link in reached_by:
                     continue
                 reached_by[link] = (moving, leaves)
@@ -183,9 +185,5 @@ class _Links:
         while True:
             more = sum(1 << k for k, jobs in enumerate(self._jobs) if any(mask & scarce for mask in jobs))
             if not more & ~scarce:
-                return sum(self.load[k] for k in _bits(scarce)) // scarce.bit_count()
+                return sum(self.load[k] for k in links_of_mask(scarce)) // scarce.bit_count()
             scarce |= more
-
-
-def _bits(mask: int) -> list[int]:
-    return [i for i in range(mask.bit_length()) if mask >> i & 1]

@@ -1,4 +1,4 @@
-"""What a breadth-first schedule with a fixed number of chunks gives up: its cost next to that of exact shares."""
+"""The cost of exact shares, to compare a breadth-first schedule with a fixed number of chunks to it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["Unchunked", "unchunked"]
 
 @attrs.frozen
 class Unchunked:
-    """What a schedule with a number of chunks would cost in any parts: the values of LP (1) or (14), if not relaxed.
+    """The cost of a schedule with a number of chunks if it used any parts: the values of LP (1) or (14), not relaxed.
 
-    ``T_B`` (M/B) is None where nodes differ; ``theorem_20`` is how large T_B may become by rounding LP (1) (M/B),
-    where all nodes and links are alike and every rank has one shard.
+    ``T_B`` (M/B) is None if nodes differ; ``theorem_20`` is how large T_B may become by rounding LP (1) (M/B), if all
+    nodes and links are equal and every rank has one shard.
     """
 
     T_B: Fraction | None
@@ -30,8 +30,9 @@ class Unchunked:
 
 
 def unchunked(scheduler: Pass, problem: Problem) -> Unchunked | None:
-    """Return what ``problem`` costs by a breadth-first scheduler without its ``chunks``; None for other schedulers and
-    where no number is fixed.
+    """Return the cost of ``problem`` by a breadth-first scheduler without its ``chunks``.
+
+    None for other schedulers, and if ``chunks`` is not set.
     """
     if not isinstance(scheduler, BFB) or scheduler.chunks is None:
         return None

@@ -28,7 +28,7 @@ class Demand:
     topology: Topology
     collective: Collective
     source: Array
-    wanted: Array
+    required: Array
     tail: Array
     head: Array
     width: Array
@@ -41,15 +41,15 @@ class Demand:
         n = collective.num_ranks
         if collective.kind == "broadcast":
             source = np.array([collective.root])
-            wanted = np.ones((1, n), dtype=bool)
+            required = np.ones((1, n), dtype=bool)
         else:
             shards = np.arange(collective.num_shards)
             source = np.array([collective.source(s) for s in shards.tolist()])
-            wanted = collective.wants(np.arange(n)[None, :], shards[:, None])
-        wanted = wanted.copy()
-        wanted[np.arange(len(source)), source] = False
+            required = collective.wants(np.arange(n)[None, :], shards[:, None])
+        required = required.copy()
+        required[np.arange(len(source)), source] = False
         tail, head, width, pair, unit = _pairs(topology)
-        return cls(topology, collective, source, wanted, tail, head, width, pair, unit)
+        return cls(topology, collective, source, required, tail, head, width, pair, unit)
 
     @property
     def num_ranks(self) -> int:
@@ -85,7 +85,7 @@ class Demand:
     def steps_bound(self) -> int:
         """The most hops from an item's source to one of its receivers."""
         hops = self.topology.distances[self.source, : self.num_ranks]
-        return int(hops[self.wanted].max(initial=0))
+        return int(hops[self.required].max(initial=0))
 
 
 def _pairs(topology: Topology) -> tuple[Array, Array, Array, Array, Fraction]:

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from collc.ir.diagnostic import CollcError, error
+from collc.ir.diagnostic import CollcError, Subject, error
 
 from .demand import Demand
 from .known import known_arrivals
@@ -117,6 +117,8 @@ def _no_schedule(what: str, chunks: int, least: int) -> CollcError:
         notes=[f"an exhaustive search proves that at least {least} rounds are needed"],
         hint="allow more rounds or steps, or other chunks",
         exit_status=3,
+        option="rounds",
+        about=(Subject.COLLECTIVE, Subject.TOPOLOGY),
     )
 
 
@@ -129,7 +131,7 @@ def require_possible(
     demands: Sequence[Demand], chunks: int | None, steps: int | None, rounds: int | None
 ) -> None:  # fmt: skip
     """Raise C0536 if a bound proves that there is no such schedule; for an allreduce, the bound of both phases."""
-    why, hops = None, sum(demand.steps_bound for demand in demands)
+    why, option, hops = None, "steps", sum(demand.steps_bound for demand in demands)
     both = f", {hops} in both phases" if len(demands) > 1 else ""
     if steps is not None and steps < hops:
         source, target = _farthest(demands[0])
@@ -142,6 +144,7 @@ def require_possible(
             what = f"{rounds} rounds with {chunks} chunks a shard"
             phases = " in both phases" if len(demands) > 1 else ""
             why = what, f"at least {least} rounds are needed{phases} ({reason})", f"allow {least} rounds"
+            option = "rounds"
     if why:
         raise error(
             "C0536",
@@ -149,11 +152,13 @@ def require_possible(
             notes=[why[1]],
             hint=why[2],
             exit_status=3,
+            option=option,
+            about=(Subject.COLLECTIVE, Subject.TOPOLOGY),
         )
 
 
 def _farthest(demand: Demand) -> tuple[str, str]:
-    hops = np.where(demand.wanted, demand.topology.distances[demand.source, : demand.num_ranks], -1)
+    hops = np.where(demand.required, demand.topology.distances[demand.source, : demand.num_ranks], -1)
     item, rank = np.unravel_index(int(hops.argmax()), hops.shape)
     names = demand.topology.names
     return names[int(demand.source[item])], names[int(rank)]
@@ -161,10 +166,10 @@ def _farthest(demand: Demand) -> tuple[str, str]:
 
 def undecided(chunks: int, rounds: int | None, notes: Sequence[str] = ()) -> CollcError:
     """Return the error of a search that ended at its limits without a schedule."""
-    wanted = f"of {rounds} rounds " if rounds is not None else ""
+    limit = f"of {rounds} rounds " if rounds is not None else ""
     return error(
         "C0540",
-        f"the search ended without a schedule {wanted}and without a proof that there is none ({chunks} chunks a shard)",
+        f"the search ended without a schedule {limit}and without a proof that there is none ({chunks} chunks a shard)",
         notes=list(notes),
         hint="raise `effort` or `size-limit`, or ask for fewer chunks",
         exit_status=3,

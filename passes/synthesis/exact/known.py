@@ -1,6 +1,6 @@
-"""Known arrivals for the search to start from, which took it too long for a compilation.
+"""Known arrivals from which the search starts; finding them takes too long for a compilation.
 
-:func:`.search.least_rounds` found them. They need no trust, since every schedule is verified.
+:func:`.search.least_rounds` found them. Every schedule is verified, so the table need not be trusted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Known:
 
 
 _ALL = (
-    # modified_debruijn(2, 4), as it is
+    # modified_debruijn(2, 4)
     _Known(
         "15 23 45 67 89 ab cd ef 01 23 4f 67 89 ab cd 0e",
         1,
@@ -54,7 +54,7 @@ _ALL = (
             "5443531254520313 4352451353335012 5352545143525301 3535523145135230"
         ),
     ),
-    # modified_debruijn(3, 2), as it is
+    # modified_debruijn(3, 2)
     _Known(
         "123 245 678 012 358 678 014 034 567",
         3,
@@ -74,7 +74,7 @@ _ALL = (
             "231331032 321322301 323321301 331221303 331312330 332311230 231331330"
         ),
     ),
-    # modified_debruijn(4, 2), as it is
+    # modified_debruijn(4, 2)
     _Known(
         "1235 2567 89ab cdef 0123 3467 89ab 4cef 013b 457a 089b cdef 012d 4567 89af 6cde",
         2,

@@ -107,8 +107,8 @@ def _program(demand: Demand, question: Question) -> _Program:
     items = demand.folded_items if question.folded else len(demand.source)
     hops = demand.topology.distances[: demand.num_ranks, : demand.num_ranks].astype(np.int64)
     first_step = hops[demand.source[:items]]
-    # an item with few receivers need not go where it is of no more use
-    after = np.where(demand.wanted[:items, None, :], hops[None], question.steps + 1).min(axis=2)
+    # an item with few receivers need not arrive where no receiver can get it in time
+    after = np.where(demand.required[:items, None, :], hops[None], question.steps + 1).min(axis=2)
     last_step = question.steps - after
     first_step, last_step = np.repeat(first_step, question.types, axis=0), np.repeat(last_step, question.types, axis=0)
     steps = np.arange(1, question.steps + 1)
@@ -132,7 +132,7 @@ def program_size(demand: Demand, question: Question) -> int:
 def _rows(program: _Program) -> _Rows:
     rows, demand, question, inf = _Rows(), program.demand, program.question, np.inf
     arrives, share = program.arrives, program.share
-    wanted = np.repeat(demand.wanted[: program.items], question.types, axis=0)
+    required = np.repeat(demand.required[: program.items], question.types, axis=0)
     into: list[list[int]] = [[] for _ in range(demand.num_ranks)]
     for pair, head in enumerate(demand.head.tolist()):
         into[head].append(pair)
@@ -141,10 +141,10 @@ def _rows(program: _Program) -> _Rows:
             here = arrives[part, rank]
             columns = here[here >= 0]
             if not len(columns):
-                if wanted[part, rank]:
+                if required[part, rank]:
                     rows.add([], [], 1, 1)
                 continue
-            rows.add(columns, 1, float(wanted[part, rank]), 1)
+            rows.add(columns, 1, float(required[part, rank]), 1)
             for step in np.flatnonzero(here >= 0).tolist():
                 shares = share[part, into[rank], step]
                 shares = shares[shares >= 0]

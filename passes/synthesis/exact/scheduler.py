@@ -11,14 +11,16 @@ import attrs
 
 from collc.ir.collective import Collective
 from collc.ir.costs.cost import cost
-from collc.ir.diagnostic import error
+from collc.ir.diagnostic import error, nearest
 from collc.ir.schedule import Schedule
 from collc.ir.spec import Problem
 from collc.ir.topology import Topology
 from collc.ir.verify import verify_schedule
 
+from ...applying import require_direct
 from ...base import Pass
 from ...knobs import CHUNKS, Knob
+from ...ranges import Range
 from ...schedule.compose import compose
 from ...schedule.reverse import Reverse, reverse
 from ..operations import require_commutative
@@ -29,6 +31,7 @@ from .search import Found, Limits, require_small, rounds_per_item, too_large
 
 __all__ = ["Exact", "Point", "pareto", "scheduled"]
 
+_COUNT = Range(1, code="C0538")
 _OBJECTIVES = ("latency", "bandwidth")
 _MOST_PLACES = 2**20  # (shard, rank) pairs; programs have an unknown for each, at least
 
@@ -58,31 +61,37 @@ class Exact(Pass):
     )
     chunks: int | None = attrs.field(
         default=None,
-        metadata={"help": "chunks per shard, or per vector of a broadcast or reduce (default: the best of a few)"},
+        metadata={
+            "help": "chunks per shard, or per vector of a broadcast or reduce (default: the best of a few)",
+            "range": Range(1, code="C0538", divides="shard"),
+        },
     )
     steps: int | None = attrs.field(
-        default=None, metadata={"help": "maximum steps, of both phases of an allreduce together"}
+        default=None,
+        metadata={"help": "maximum steps, of both phases of an allreduce together", "range": _COUNT},
     )
     rounds: int | None = attrs.field(
         default=None,
-        metadata={"help": "maximum rounds of all steps, of both phases of an allreduce together; needs `chunks`"},
+        metadata={
+            "help": "maximum rounds of all steps, of both phases of an allreduce together; needs `chunks`",
+            "range": _COUNT,
+        },
     )
     effort: int = attrs.field(
-        default=100, metadata={"help": "search effort of all searches together, counted in steps of the solver"}
+        default=100,
+        metadata={"help": "search effort of all searches together, counted in steps of the solver", "range": _COUNT},
     )
-    size_limit: int = attrs.field(default=20_000, metadata={"help": "maximum unknowns of one integer program"})
+    size_limit: int = attrs.field(
+        default=20_000, metadata={"help": "maximum unknowns of one integer program", "range": _COUNT}
+    )
     proof: bool = attrs.field(default=False, metadata={"help": "fail if the best schedule found is not proved optimal"})
 
     def run(self, ir: Problem) -> Schedule:
-        require_commutative(self.name, ir.collective)
-        self._check()
-        _require(ir.topology)
+        self.require(ir)
         limits = Limits(self.effort, self.size_limit)
         if ir.collective.kind != "allreduce":
             return scheduled(ir, partial(self._best, limits=limits))
-        halves = [
-            Problem(ir.topology, attrs.evolve(ir.collective, kind=kind)) for kind in ("reduce-scatter", "allgather")
-        ]
+        halves = _halves(ir)
         if (self.steps is None and self.rounds is None) or ir.collective.num_ranks == 1:
             schedules = [scheduled(half, partial(self._best, limits=limits)) for half in halves]
         else:
@@ -92,18 +101,23 @@ class Exact(Pass):
         assert isinstance(both, Schedule)
         return attrs.evolve(both, scheduler=max((half.scheduler for half in schedules), key=len))
 
-    def _check(self) -> None:
-        wrong = [f"{n} is {v}, needed at least 1" for n, v in self._numbers() if v is not None and v < 1]
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
         if self.objective not in _OBJECTIVES:
-            wrong.append(f"objective is `{self.objective}`, needed `latency` or `bandwidth`")
+            message = f"option `objective` of scheduler `exact` needs latency or bandwidth, found `{self.objective}`"
+            hint = nearest(self.objective, _OBJECTIVES) or "use `latency` for the fewest steps"
+            raise error("C0538", message, hint=hint, option="objective")
         if self.rounds is not None and self.chunks is None:
-            wrong.append("found `rounds` without `chunks`, needed both: rounds count chunks")
-        if wrong:
-            raise error("C0538", f"exact cannot do this: {wrong[0]}", notes=wrong[1:])
+            message = "exact was given `rounds` without `chunks`: a round is one chunk on every link"
+            raise error("C0538", message, hint="add `chunks`, or leave `rounds` out", option="rounds")
 
-    def _numbers(self) -> list[tuple[str, int | None]]:
-        names = ("chunks", "steps", "rounds", "effort", "size-limit")
-        return [(name, getattr(self, name.replace("-", "_"))) for name in names]
+    def require(self, ir: Problem) -> None:
+        require_commutative(self.name, ir.collective)
+        require_direct("C0539", self.name, ir)
+        ir.topology.require_connected(ir.collective.kind)
+        if self.steps is not None and ir.collective.num_ranks > 1:
+            # rounds are not judged here: their bounds need cuts
+            require_possible([_demand(*_copied(half)) for half in _halves(ir)], None, self.steps, None)
 
     def _best(self, demand: Demand, limits: Limits) -> Found:
         require_possible([demand], self.chunks, self.steps, self.rounds)
@@ -155,6 +169,7 @@ class Exact(Pass):
                 notes=[f"with {best.chunks} chunks a shard and {best.steps} steps"],
                 hint="raise `effort` or `size-limit`, or leave out `proof`",
                 exit_status=3,
+                option="proof",
             )
 
     def _rank(self, found: Found) -> tuple[Fraction | int, ...]:
@@ -184,6 +199,14 @@ def _copied(problem: Problem) -> tuple[Topology, Collective]:
     return topology if topology.reverse_links is not None else topology.transpose(), collective.reversed()
 
 
+def _halves(ir: Problem) -> list[Problem]:
+    """Return the phases of an allreduce; another collective is its only phase."""
+    if ir.collective.kind != "allreduce":
+        return [ir]
+    kinds = ("reduce-scatter", "allgather")
+    return [Problem(ir.topology, attrs.evolve(ir.collective, kind=kind)) for kind in kinds]
+
+
 def _demand(topology: Topology, collective: Collective) -> Demand:
     if collective.num_shards * collective.num_ranks > _MOST_PLACES:
         raise too_large(collective.num_shards * collective.num_ranks, Limits())
@@ -202,17 +225,6 @@ def _forwards(topology: Topology, collective: Collective, best: Callable[[Demand
     if not report.ok:
         raise AssertionError(f"an exact schedule is wrong: {report}")
     return schedule
-
-
-def _require(topology: Topology) -> None:
-    if not topology.is_direct:
-        raise error(
-            "C0539",
-            f"exact needs a network of ranks only; `{topology.name}` has {topology.num_switches} switches",
-            hint="write the schedule by hand: `schedule NAME using steps { ... }`",
-            exit_status=3,
-        )
-    topology.require_connected("an exact schedule")
 
 
 # ---- the whole front
@@ -251,9 +263,7 @@ def pareto(
     """
     if problem.collective.kind == "allreduce":
         raise error("C0538", "found allreduce, needed reduce-scatter or allgather: each half has its own front")
-    if chunks is not None and chunks < 1:
-        raise error("C0538", f"exact cannot do this: chunks is {chunks}, needed at least 1")
-    _require(problem.topology)
+    Exact(chunks=chunks).require(problem)
     if problem.collective.num_ranks == 1:
         return []
     found, effort = list[Found](), limits or Limits()

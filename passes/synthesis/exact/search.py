@@ -53,7 +53,7 @@ class Limits:
 
 @attrs.frozen(eq=False)
 class Found:
-    """The best schedule found for some steps and chunks, and what is proved about it.
+    """The best schedule found for some steps and chunks, and the proof of its bounds.
 
     At least ``least`` rounds are needed, because of ``reason``. ``arrivals`` take ``rounds``, or are None if the search
     found no schedule; if ``impossible``, there is none.

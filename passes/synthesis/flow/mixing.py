@@ -100,7 +100,7 @@ class _Search:
         """Column generation until the target is met or no better mix exists; return the time and all shares."""
         before = float("inf")
         for turn in range(_ROUNDS):
-            progress(f"mixing routings of {self.expanded.steps} steps", turn)
+            progress(f"mixing routings of {self.expanded.steps} steps, round", turn + 1)
             time, shares, duals = self.master.solve()
             near = _NEAR_LARGE if self.large or self.master.exhausted else _NEAR
             if time <= max(self.best, target) * (1 + near):

@@ -22,9 +22,10 @@ from collc.ir.topology import Topology
 from .cayley import cayley_bracket, cayley_rate
 from .columns import Bracket, Commodities, column_rate, good_prices, quick_rate
 from .line_rate import line_graph_prices
+from .narrowing import narrowed
 from .paths import Network
 
-__all__ = ["Rate", "alltoall_bound", "alltoall_rate", "cayley_rate", "rate_bound"]
+__all__ = ["Rate", "alltoall_bound", "alltoall_rate", "cayley_rate", "quick_bracket", "rate_bound"]
 
 #: Default relative gap between the bounds.
 GAP = Fraction(1, 10**5)
@@ -33,6 +34,7 @@ _SMALL = 1 << 14  # sources times classes of links: smaller networks are quickly
 #: Limits on the work of a bound. Linear programs of trees: sources times classes, and classes. Cheapest paths: ranks
 #: times links, without and with a known symmetry.
 _EXACT, _ROWS, _MOST_QUICK, _MOST_SYMMETRIC = 6_500, 320, 1 << 23, 1 << 30
+_NARROW = Fraction(1, 500)  # a bracket no wider, relatively, is not improved
 _COARSE = 2**16  # the dearest link's price in a bracket's certificate
 
 
@@ -85,10 +87,18 @@ def alltoall_bound(topology: Topology) -> Bound | None:
     """
     if topology.num_ranks < 2:
         return None
+    rate = quick_bracket(topology)
+    return None if rate is None else bound_of(topology, rate)
+
+
+def quick_bracket(topology: Topology) -> Rate | None:
+    """Return the rate exactly, or a bracket that takes seconds; None if that would take too long.
+
+    Raises C0301 (not strongly connected).
+    """
     topology.require_connected("an all-to-all")
     rate = _symmetric(topology, GAP) if _is_quick(topology) else None
-    rate = rate or _quick(topology)
-    return None if rate is None else bound_of(topology, rate)
+    return rate or _quick(topology)
 
 
 def bound_of(topology: Topology, rate: Rate) -> Bound:
@@ -167,6 +177,8 @@ def _quick(topology: Topology) -> Rate | None:
     if commodities.size <= _EXACT and commodities.classes <= _ROWS:
         return _rate(topology, commodities, column_rate(commodities, GAP, _ROUNDS), scale)
     found = quick_rate(commodities, commodities.capacity.astype(np.float64) * 0 + 1)
+    if found.upper > found.lower * (1 + _NARROW):
+        found = narrowed(commodities, found, _NARROW)
     coarse = np.rint(found.prices * (_COARSE / found.prices.max())).astype(np.int64)
     if not np.array_equal(coarse, found.prices):
         found = attrs.evolve(found, upper=1 / commodities.bound(coarse)[0], prices=coarse)

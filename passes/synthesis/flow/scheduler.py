@@ -19,18 +19,21 @@ import numpy as np
 
 from collc.ir.arrays import Array, Columns, fit
 from collc.ir.collective import Collective
-from collc.ir.diagnostic import Excess, error
+from collc.ir.diagnostic import Excess, Subject, error
 from collc.ir.schedule import Action, Schedule
 from collc.ir.spec import Problem
 from collc.ir.topology import Topology
 
+from ...applying import not_scheduled, require_direct
 from ...base import Pass
 from ...knobs import CHUNKS, Knob
+from ...ranges import Range
 from .action import Action as Moves
 from .action import free_action
 from .expanded import Expanded
+from .irregular import learned_chunks
 from .mixing import Mix, best_mix
-from .rate import alltoall_rate, capacities
+from .rate import alltoall_rate, capacities, quick_bracket
 from .response import respond
 from .rounding import MOST_PARTS, ChunkedPaths, round_freely, round_mix
 
@@ -39,7 +42,10 @@ __all__ = ["Flow"]
 _LONGER = 4  # further steps than the diameter that are tried for a faster schedule
 _CLOSE = Fraction(1, 200)  # fewer steps are worth so much time
 _NEAR = Fraction(1, 10**6)
-_PROGRAM = 6000  # rows of a linear program that HiGHS solves in a minute at most
+_PROGRAM = 6000  # rows of a linear program that HiGHS mostly solves in a minute
+_QUICK_PROGRAM = 3500  # and of one that it solves in some seconds
+_MORE = (0, 1, 2, 4, 6, 9, 13)  # steps beyond the diameter that are tried for flows
+_FAR = Fraction(1, 50)
 _MOST_ROWS = 1 << 26
 
 
@@ -61,7 +67,10 @@ class Flow(Pass):
 
     chunks: int | None = attrs.field(
         default=None,
-        metadata={"help": "maximum chunks per shard (default: the number with the least time)"},
+        metadata={
+            "help": "maximum chunks per shard (default: the number with the least time)",
+            "range": Range(1, MOST_PARTS, "C0562", divides="shard"),
+        },
     )
     steps: int | None = attrs.field(
         default=None,
@@ -76,18 +85,51 @@ class Flow(Pass):
 
     def run(self, ir: Problem) -> Schedule:
         topology, collective = ir.topology, ir.collective
-        self._require(topology, collective)
+        self.require(ir)
         if topology.num_ranks < 2:
             return _schedule(topology, collective, free_action(topology), None)
         action = free_action(topology)
-        chunks = self._small(topology, action) or self._large(topology, action)
+        if action.group.order == 1:
+            chunks = self._irregular(topology, action)
+        else:
+            chunks = self._small(topology, action, _PROGRAM) or self._large(topology, action)
         return _schedule(topology, collective, action, chunks)
 
-    def _small(self, topology: Topology, action: Moves) -> ChunkedPaths | None:
-        """Schedule by linear programs; return None if they would be large."""
+    def _irregular(self, topology: Topology, action: Moves) -> ChunkedPaths:
+        """Schedule without a group: by linear programs if they are quick, by flows if those come nearer to LP (3)."""
+        rate = quick_bracket(topology)
+        target = Fraction(0) if rate is None else 1 / rate.upper
+        found = self._small(topology, action, _QUICK_PROGRAM)
+        if found is None:
+            found = self._sized_by_flows(topology, action, target)
+        elif found.time > target * (1 + _CLOSE):
+            learned = self._learned(topology, action, target)
+            if learned is not None and learned.time * (1 + _CLOSE) < found.time:
+                found = learned  # fewer steps and chunks are worth a little time
+        if found is not None and (self.chunks is None or found.time <= target * (1 + _FAR)):
+            return found
+        whole = self._large(topology, action)  # few chunks, or a network that is too large for flows
+        return whole if found is None or whole.time < found.time else found
+
+    def _sized_by_flows(self, topology: Topology, action: Moves, target: Fraction) -> ChunkedPaths | None:
+        """Return the best of flows and, if it is not too large, of the linear program of as many steps."""
+        learned = self._learned(topology, action, target)
+        if learned is None:
+            return None
+        program = attrs.evolve(self, steps=learned.expanded.steps)._small(topology, action, _PROGRAM)
+        return learned if program is None or learned.time < program.time else program
+
+    def _learned(self, topology: Topology, action: Moves, target: Fraction) -> ChunkedPaths | None:
+        width, diameter = capacities(topology), topology.diameter or 0
+        tried = [diameter + more for more in _MORE] if self.steps is None else [self.steps]
+        full = Expanded.moved(topology, action, width, diameter)
+        return learned_chunks(full, tried, target, self.chunks or MOST_PARTS)
+
+    def _small(self, topology: Topology, action: Moves, most: int) -> ChunkedPaths | None:
+        """Schedule by linear programs; return None if they would have more than ``most`` rows."""
         width, diameter = capacities(topology), topology.diameter or 0
         full = Expanded.moved(topology, action, width, self.steps or diameter)
-        if full.cells + len(full.commodities) > _PROGRAM:
+        if full.cells + len(full.commodities) > most:
             return None
         # the mean over all automorphisms takes the same time, and has fewer unknowns
         mean = Expanded.averaged(topology, width, full.steps)
@@ -114,33 +156,21 @@ class Flow(Pass):
         answers = [respond(Expanded.moved(topology, action, width, steps)) for steps in tried]
         return min(answers, key=lambda chunks: chunks.time)
 
-    def _require(self, topology: Topology, collective: Collective) -> None:
-        if collective.kind != "alltoall":
-            raise error(
-                "C0503",
-                f"flow cannot schedule `{collective.kind}`",
-                notes=["it schedules alltoall"],
-                hint="use `bfb`, or write it by hand: `schedule NAME using steps { ... }`",
-                exit_status=3,
-            )
-        if not topology.is_direct:
-            raise error(
-                "C0501",
-                f"flow needs a network of ranks only; `{topology.name}` has {topology.num_switches} switches",
-                hint="write the schedule by hand: `schedule NAME using steps { ... }`",
-                exit_status=3,
-            )
-        if self.chunks is not None and not 1 <= self.chunks <= MOST_PARTS:
-            raise error("C0562", f"found `chunks: {self.chunks}`, needed 1 to {MOST_PARTS}")
-        topology.require_connected("an all-to-all")
+    def require(self, ir: Problem) -> None:
+        topology = ir.topology
+        if ir.collective.kind != "alltoall":
+            raise not_scheduled("C0503", self.name, ir, ["alltoall"])
+        require_direct("C0501", self.name, ir)
+        topology.require_connected(ir.collective.kind)
         diameter = topology.diameter or 0
         if self.steps is not None and self.steps < diameter:
             raise error(
                 "C0561",
                 f"found `steps: {self.steps}`, needed at least {diameter} for an all-to-all on `{topology.name}`",
                 notes=[f"some ranks are {diameter} links apart"],
-                hint=f"write `steps: {diameter}`, or leave `steps` out",
-                exit_status=3,
+                hint=f"use {diameter} or more, or leave `steps` out",
+                option="steps",
+                about=(Subject.TOPOLOGY,),
             )
         hops = int(topology.distances.astype(np.int64).sum())
         if hops > _MOST_ROWS:
@@ -150,6 +180,7 @@ class Flow(Pass):
                 hint="use a smaller topology",
                 exit_status=3,
                 excess=Excess("transfers", hops, _MOST_ROWS),
+                about=(Subject.TOPOLOGY, Subject.COLLECTIVE),
             )
 
 

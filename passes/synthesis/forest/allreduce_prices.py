@@ -60,7 +60,7 @@ def _proved(net: Net, potentials: Potentials, tolls: list[int]) -> Iterator[Frac
 
 
 def _earned(half: Half, potentials: list[list[int]]) -> list[int]:
-    """Return what all pairs of every kind earn together: the descents, over all sinks."""
+    """Return the total earnings of all pairs of every kind: the descents, over all sinks."""
     earned = [0] * (int(half.pair_kind.max()) + 1)
     tails, heads, kinds = half.pairs[0].tolist(), half.pairs[1].tolist(), half.pair_kind.tolist()
     for p in potentials:

@@ -26,7 +26,7 @@ _STEPS = 8  # between the present height and the least
 
 
 def flatten(num_ranks: int, capacity: dict[tuple[int, int], int], forest: Sequence[Tree], least: int) -> list[Tree]:
-    """Return a forest of as many copies at every root, within the same capacities, whose trees are mostly lower.
+    """Return a forest with the same number of copies at every root and the same capacities, with mostly lower trees.
 
     ``least`` is a lower bound on the height of a forest; lower trees stay unchanged.
     """

@@ -7,21 +7,23 @@ from fractions import Fraction
 
 import numpy as np
 
-from collc.ir.arrays import Array
+from collc.ir.arrays import Array, distinct_pairs
 from collc.ir.collective import Collective
-from collc.ir.diagnostic import error
+from collc.ir.diagnostic import Subject, error
+from collc.ir.spec import Problem
 from collc.ir.topology import Topology
 
-from ..operations import require_commutative
+from ...applying import not_scheduled
+from ..operations import require_commutative, require_routes
 
 __all__ = ["COLLECTIVES", "check_inputs", "require_balanced"]
 
 #: the collectives of spanning trees
 COLLECTIVES = ("allgather", "reduce-scatter", "allreduce", "broadcast", "reduce")
 
+_NETWORK = (Subject.TOPOLOGY, Subject.COLLECTIVE)
 _SWITCHES_LOSE = "a switch forwards data and cannot copy, so the larger bandwidth is partly lost"
 _RANKS_LOSE = "every rank receives and forwards the same data, so different bandwidths are mostly a mistake"
-_INSTEAD = {"alltoall": "`flow` schedules alltoall, on networks without switches"}
 
 
 def check_inputs(topology: Topology, collective: Collective, unbalanced: bool = False) -> None:
@@ -36,22 +38,13 @@ def check_inputs(topology: Topology, collective: Collective, unbalanced: bool = 
     removed; :func:`require_balanced` then reports the node. With one root, links may have one direction only.
     """
     if collective.kind not in COLLECTIVES:
-        raise error(
-            "C0503",
-            f"forest cannot schedule `{collective.kind}`",
-            notes=[f"it schedules {', '.join(COLLECTIVES)}"],
-            hint=_INSTEAD.get(collective.kind, "`exact` schedules it, on small networks without switches"),
-            exit_status=3,
-        )
+        raise not_scheduled("C0503", "forest", Problem(topology, collective), COLLECTIVES)
     require_commutative("forest", collective)
     _require_bandwidth(topology)
     _require_two_way_switches(topology)
-    if collective.root is None:
-        topology.require_connected("a forest")
-        if not unbalanced:
-            require_balanced(topology, range(topology.num_nodes))
-    else:
-        _require_routes(topology, collective.root, collective.kind == "broadcast")
+    require_routes(topology, collective)
+    if collective.root is None and not unbalanced:
+        require_balanced(topology, range(topology.num_nodes))
 
 
 def require_balanced(topology: Topology, nodes: Iterable[int]) -> None:
@@ -61,15 +54,26 @@ def require_balanced(topology: Topology, nodes: Iterable[int]) -> None:
         if into[node] != out[node]:
             switch = node >= topology.num_ranks
             found = f"{_bandwidth_text(topology, into[node])} in and {_bandwidth_text(topology, out[node])} out"
-            hint = f"write `<->`, or give the links of the {'switch' if switch else 'rank'} equal bandwidth in and out"
+            hint = _balanced(topology, node)
             raise error(
                 "C0581",
                 f"{'switch' if switch else 'rank'} {topology.names[node]} of `{topology.name}` has {found}, "
                 "needed as much out as in",
                 notes=[_SWITCHES_LOSE if switch else _RANKS_LOSE],
-                hint=hint if switch else f"{hint}; to allow it, write `using forest {{ unbalanced: true }}`",
+                hint=hint if switch else f"{hint}; `using forest {{ unbalanced: true }}` allows the difference",
                 exit_status=3,
+                about=_NETWORK,
             )
+
+
+def _balanced(topology: Topology, node: int) -> str:
+    """Return what balances a node: the reverse of a link that has none, or other bandwidths."""
+    pairs = set(zip(topology.src.tolist(), topology.dst.tolist(), strict=True))
+    for a, b in sorted(pair for pair in pairs if node in pair and pair[0] != pair[1]):
+        if (b, a) not in pairs:
+            ends = topology.names[a], topology.names[b]
+            return f"`{ends[0]} -> {ends[1]}` has no reverse: write `link {ends[0]} <-> {ends[1]}` with its bandwidth"
+    return f"give the links of {topology.names[node]} the same bandwidth in sum in both directions"
 
 
 def _require_bandwidth(topology: Topology) -> None:
@@ -81,6 +85,7 @@ def _require_bandwidth(topology: Topology) -> None:
             f"link {_link(topology, int(empty[0]))} of `{topology.name}` has no bandwidth"
             + (f", and {len(empty) - 1} more" if len(empty) > 1 else ""),
             hint="leave out links that carry nothing",
+            about=_NETWORK,
         )
 
 
@@ -99,19 +104,21 @@ def _require_two_way_switches(topology: Topology) -> None:
             "C0582",
             f"switch {topology.names[switch]} of `{topology.name}` has {only}, and no link {'out' if is_in else 'in'}",
             notes=["a switch forwards data: it needs links in and links out"],
-            hint="write `<->` for links in both directions, or leave the switch out",
+            hint=f"write `<->` in place of `->`: `link {_link(topology, link, '<->')};`, or leave the switch out",
             exit_status=3,
+            about=_NETWORK,
         )
 
 
 def _require_neighbours(topology: Topology) -> None:
-    """Raise C0582 at the first switch all of whose links, in and out, join a single node."""
-    ends = np.concatenate([np.stack([topology.src, topology.dst], 1), np.stack([topology.dst, topology.src], 1)])
-    pairs = np.unique(ends[ends[:, 0] != ends[:, 1]].astype(np.int64), axis=0)
-    neighbours = np.bincount(pairs[:, 0], minlength=topology.num_nodes)
+    """Raise C0582 at the first switch with a single neighbour."""
+    proper = topology.src != topology.dst
+    src, dst = topology.src[proper], topology.dst[proper]
+    node, neighbour = distinct_pairs(np.concatenate([src, dst]), np.concatenate([dst, src]))
+    neighbours = np.bincount(node, minlength=topology.num_nodes)
     stubs = np.flatnonzero(neighbours == 1)
     for switch in stubs[stubs >= topology.num_ranks].tolist():
-        only = int(pairs[pairs[:, 0] == switch, 1][0])
+        only = int(neighbour[node == switch][0])
         if (topology.src == switch).any() and (topology.dst == switch).any():
             raise error(
                 "C0582",
@@ -119,23 +126,8 @@ def _require_neighbours(topology: Topology) -> None:
                 notes=["no route passes through a switch with a single neighbour"],
                 hint="add the links that are missing, or leave the switch out",
                 exit_status=3,
+                about=_NETWORK,
             )
-
-
-def _require_routes(topology: Topology, root: int, outward: bool) -> None:
-    """Raise C0301 unless there is a route from the root to every rank, or from every rank to it."""
-    hops = topology.hops_from(root) if outward else topology.hops_to(root)
-    missing = np.flatnonzero(hops[: topology.num_ranks] < 0)
-    if len(missing):
-        ends = [topology.names[root], topology.names[int(missing[0])]]
-        source, target = ends if outward else ends[::-1]
-        need = "broadcast needs a path from its root to" if outward else "reduce needs a path to its root from"
-        raise error(
-            "C0301",
-            f"topology `{topology.name}` is not strongly connected: rank {source} has no path to rank {target}",
-            notes=[f"a {need} every rank"],
-            hint="add the missing links, or write `<->` where a link should go both ways",
-        )
 
 
 def _totals(topology: Topology, ends: Array) -> list[Fraction]:
@@ -150,8 +142,8 @@ def _totals(topology: Topology, ends: Array) -> list[Fraction]:
     ]
 
 
-def _link(topology: Topology, link: int) -> str:
-    return f"{topology.names[topology.src[link]]} -> {topology.names[topology.dst[link]]}"
+def _link(topology: Topology, link: int, sign: str = "->") -> str:
+    return f"{topology.names[topology.src[link]]} {sign} {topology.names[topology.dst[link]]}"
 
 
 def _bandwidth_text(topology: Topology, bandwidth: Fraction) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from collc.ir.graph.cuts import FlowNetwork
 
-from .splitting import bits
+from .growing import bits
 
 __all__ = ["Layout"]
 
@@ -17,8 +17,8 @@ _MOST_PAIRS = 1 << 17
 class Layout:
     """The tiers of a network before the removal of any switch.
 
-    The *level* of a node is how far it is from the nearest rank. Switches are *alike* that have the same level and the
-    same widest link down: the leaves of a fat tree, the switches inside boxes, the fabrics between them.
+    The *level* of a node is how far it is from the nearest rank. Switches are *alike* if they have the same level and
+    the same widest link down: the leaves of a fat tree, the switches inside boxes, the fabrics between them.
     """
 
     def __init__(self, network: FlowNetwork, num_ranks: int) -> None:

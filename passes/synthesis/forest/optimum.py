@@ -31,9 +31,9 @@ class Optimum:
     """The optimum of trees.
 
     ``one_over_x`` is the time of one rank's shard per byte, in the topology's unit of bandwidth: the bottleneck cut's
-    supply over its bandwidth. ``cut`` is the set of nodes (ascending) that proves it. ``k`` trees a unit of supply
-    are the fewest that reach it where every link holds whole trees: ``per_unit`` for a unit of bandwidth
-    (Proposition 3). On a single rank everything is 0, but k is 1.
+    supply over its bandwidth. ``cut`` is the set of nodes (ascending) that proves it. ``k`` trees a unit of supply are
+    the fewest that reach it if every link holds whole trees: ``per_unit`` for a unit of bandwidth (Proposition 3). On a
+    single rank everything is 0, but k is 1.
     """
 
     one_over_x: Fraction
@@ -98,7 +98,7 @@ def optimum(topology: Topology, supply: Sequence[int]) -> Optimum:
 
 
 def fixed(topology: Topology, supply: Sequence[int], k: int, known: Sequence[tuple[int, ...]] = ()) -> Fixed:
-    """Return the least U with which k trees a unit of supply exist where links hold floor(U b) (Theorems 13 to 15).
+    """Return the least U at which k trees per unit of supply exist in links that hold floor(U b) (Theorems 13 to 15).
 
     A cut that is too small for its trees tells exactly how large U must be, and the sweep continues from there. U only
     rises, from one fraction of the form j/b to the next, and skips none. ``known`` are sets of nodes to begin with
@@ -189,7 +189,7 @@ def bundled(topology: Topology) -> tuple[Topology, Array]:
     """Return the network with parallel links joined into one of their total bandwidth, and which one each link is in.
 
     Trees then need not fit into single links: what crosses a bundle divides among its links. Optimal bandwidth is the
-    same, that of a fixed k may be better. Loops stay as they are; joined links keep the order of their first.
+    same, that of a fixed k may be better. Loops stay unchanged; joined links keep the order of their first.
     """
     keys = topology.src.astype(np.int64) * topology.num_nodes + topology.dst
     _, first, group = np.unique(keys, return_index=True, return_inverse=True)

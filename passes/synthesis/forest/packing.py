@@ -47,18 +47,18 @@ def pack(num_ranks: int, capacity: dict[tuple[int, int], int], trees: Sequence[i
 class _Packing:
     def __init__(self, num_ranks: int, capacity: dict[tuple[int, int], int], trees: Sequence[int]) -> None:
         self.num_ranks = num_ranks
+        progress("packing trees", 0, sum(trees))
         self.residual = Residual(num_ranks, capacity, trees)
         self.network = FlowNetwork(num_ranks, ((x, y, c) for (x, y), c in sorted(capacity.items()) if c))
         self.done: list[Tree] = []
         self.fresh: list[tuple[Tree, dict[int, int]]] = []
         self.farthest = max((self.residual.farthest(root) for root, number in enumerate(trees) if number), default=0)
         self.height = self.sweeps = self.exacts = 0
+        self.trees = sum(trees)
 
     def run(self) -> list[Tree]:
         batch, failures = _ALL, 0
-        trees = sum(self.residual.supply)
         while any(self.residual.supply):
-            progress("packing trees", trees - sum(self.residual.supply), trees)
             stump = self._grow(batch)
             if not any(self.residual.supply):
                 break  # all trees fit within the capacities
@@ -80,7 +80,8 @@ class _Packing:
 
     def _grow(self, batch: int) -> Tree | None:
         """Grow up to ``batch`` trees; return the tree that does not span all ranks, if growth ended with one."""
-        while len(self.fresh) < batch and any(self.residual.supply):
+        while len(self.fresh) < batch and (left := sum(self.residual.supply)):
+            progress("packing trees", self.trees - left, self.trees)
             tree, growth = self._heaviest(self._next())
             if len(tree.edges) < self.num_ranks - 1:
                 return tree

@@ -14,6 +14,7 @@ import attrs
 import numpy as np
 
 from collc.ir.arrays import Array, Columns
+from collc.ir.progress import counting
 from collc.ir.ragged import inverse, owners, starts
 from collc.ir.schedule import Routes
 from collc.ir.topology import Topology
@@ -91,7 +92,7 @@ class _RouteTable:
     ) -> dict[tuple[int, int], list[tuple[int, int]]]:
         """Return (route, capacity) of every pair in ``pairs``, the widest first."""
         found = {}
-        for (u, t), via in logical.via.items():
+        for (u, t), via in counting(logical.via.items(), "routes of trees"):
             if (u, t) in pairs:
                 assigned = [share for switches, amount in via for share in self._assign((u, *switches, t), amount)]
                 found[u, t] = sorted(assigned, key=lambda share: -share[1]) if len(assigned) > 1 else assigned
@@ -142,7 +143,7 @@ def _distribute(
 
 
 def _draw(left: list[list[int]], amount: int) -> list[tuple[int, int]]:
-    """Take an amount off routes (the widest first in ``left``), off few of them."""
+    """Remove an amount from routes (the widest first in ``left``), off few of them."""
     parts = []
     while amount:
         place = next((i for i in range(len(left) - 1, -1, -1) if left[i][1] >= amount), 0)

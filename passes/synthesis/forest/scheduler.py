@@ -4,27 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import lcm
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import attrs
 import numpy as np
 
 from collc.ir.arrays import Array, Columns
-from collc.ir.costs.pieces import best_pieces
-from collc.ir.diagnostic import CollcError, error
+from collc.ir.diagnostic import CollcError, Subject, error
 from collc.ir.schedule import Forest, Routes
 from collc.ir.spec import Problem
 from collc.ir.topology import Topology
 
 from ...base import Pass
 from ...knobs import Knob
-from .capacities import flow_network, link_capacities
+from ...ranges import Range
 from .inputs import check_inputs, require_balanced
-from .optimum import Choice, choose
-from .orbits import OrbitForest, orbit_forest
-from .packing import pack
-from .routes import Routed, routed
-from .switches import remove_switches
+
+# Judging a problem needs no algorithm: functions import those that they run.
+if TYPE_CHECKING:
+    from collc.ir.levels import Scheduled
+
+    from .optimum import Choice
+    from .orbits import OrbitForest
+    from .routes import Routed
 
 __all__ = ["ForestScheduler"]
 #: is called with the name of every phase when it is over
@@ -76,12 +78,16 @@ class ForestScheduler(Pass):
     k: int | Literal["optimal", "auto", "fewest"] = attrs.field(
         default="optimal",
         metadata={
-            "help": "trees per rank: a number, `optimal`, `fewest` (that are as fast), or `auto` (at most 10)"
+            "help": "trees per rank: a number, `optimal`, `fewest` (that are as fast), or `auto` (at most 10)",
+            "range": Range(1, _MOST_TREES, "C0585"),
         },
     )  # fmt: skip
     pieces: int | None = attrs.field(
         default=None,
-        metadata={"help": "number of pipelined pieces (default: the number with the least predicted time)"},
+        metadata={
+            "help": "number of pipelined pieces (default: the number with the least predicted time)",
+            "range": Range(1, _MOST_PIECES, "C0585", divides="shard"),
+        },
     )
     via: Literal["reduce-scatter", "reduce"] = attrs.field(
         default="reduce-scatter", metadata={"help": "first half of an allreduce; `reduce` uses a single root"}
@@ -92,14 +98,28 @@ class ForestScheduler(Pass):
     )
 
     def run(self, ir: Problem) -> Forest:
-        forest = self.grow(ir)
+        return self._piped(self.grow(ir))
+
+    def _piped(self, forest: Forest) -> Forest:
+        """Return a forest in the number of pieces of the option, else in the best number for its size."""
+        from collc.ir.costs.pieces import best_pieces
+
         pieces = best_pieces(forest, most=_most_pieces(forest)) if self.pieces is None else self.pieces
         return attrs.evolve(forest, pieces=pieces)
 
+    def plans_by_size(self, ir: Problem) -> bool:
+        return self.pieces is None
+
+    def resized(self, ir: Problem, known: Scheduled) -> Forest:
+        assert isinstance(known, Forest), "this scheduler returns a forest"
+        return self._piped(attrs.evolve(known, collective=ir.collective))
+
+    def in_pieces(self, pieces: int) -> ForestScheduler:
+        return attrs.evolve(self, pieces=pieces)
+
     def grow(self, ir: Problem, mark: Mark = _ignore_phase) -> Forest:
         """Return the forest in one piece; ``mark`` is called with the name of every phase when it is over."""
-        check_inputs(ir.topology, ir.collective, self.unbalanced)
-        self._check_options(ir)
+        self.require(ir)
         topology, collective = ir.topology, ir.collective
         supply, rooted = self._supply(ir)
         halves = []
@@ -133,16 +153,12 @@ class ForestScheduler(Pass):
         root = self.root if collective.kind == "allreduce" and self.via == "reduce" else collective.root
         return [int(root is None or rank == root) for rank in range(ir.topology.num_ranks)], root is not None
 
-    def _check_options(self, ir: Problem) -> None:
-        if isinstance(self.k, int) and not 1 <= self.k <= _MOST_TREES:
-            hint = "write `k: 1`, `k: auto` or `k: optimal`"
-            raise error("C0585", f"found {self.k} trees a rank, needed 1 to {_MOST_TREES}", hint=hint, exit_status=3)
-        if self.pieces is not None and not 1 <= self.pieces <= _MOST_PIECES:
-            message = f"found {self.pieces} pieces, needed 1 to {_MOST_PIECES}"
-            raise error("C0585", message, hint="write `pieces: 16`, or leave it out", exit_status=3)
+    def require(self, ir: Problem) -> None:
+        check_inputs(ir.topology, ir.collective, self.unbalanced)
         if not 0 <= self.root < ir.topology.num_ranks:
-            message = f"found root {self.root}, needed a rank from 0 to {ir.topology.num_ranks - 1}"
-            raise error("C0585", message, hint="write `root: 0`, or leave it out", exit_status=3)
+            message = f"found root {self.root}: ranks of `{ir.topology.name}` are 0 to {ir.topology.num_ranks - 1}"
+            hint = "use one of these ranks, or leave `root` out"
+            raise error("C0585", message, hint=hint, option="root", about=(Subject.TOPOLOGY,))
 
     def _outward(self, topology: Topology, supply: list[int], mark: Mark) -> _Half:
         orbits = self._orbits(topology, supply)
@@ -154,10 +170,14 @@ class ForestScheduler(Pass):
         return _packed(topology, supply, choice, mark)
 
     def _choice(self, topology: Topology, supply: list[int]) -> Choice:
+        from .optimum import choose
+
         return choose(topology, supply, None if self.k == "optimal" else self.k)
 
     def _orbits(self, topology: Topology, supply: list[int]) -> OrbitForest | None:
         """Return trees of the network's symmetry if every rank sends: they reach the cut of a single rank."""
+        from .orbits import orbit_forest
+
         if not all(supply):
             return None
         found = orbit_forest(topology, None if isinstance(self.k, str) else self.k)
@@ -167,6 +187,11 @@ class ForestScheduler(Pass):
 
 
 def _packed(topology: Topology, supply: list[int], choice: Choice, mark: Mark) -> _Half:
+    from .capacities import flow_network, link_capacities
+    from .packing import pack
+    from .routes import routed
+    from .switches import remove_switches
+
     held = link_capacities(topology, choice.per_unit)
     trees = [choice.k * amount for amount in supply]
     try:
@@ -174,7 +199,7 @@ def _packed(topology: Topology, supply: list[int], choice: Choice, mark: Mark) -
     except CollcError:
         require_balanced(
             topology, range(topology.num_ranks, topology.num_nodes)
-        )  # where bandwidths do not balance, no number of trees helps
+        )  # if bandwidths do not balance, no number of trees helps
         raise
     mark("switches")
     packed = pack(topology.num_ranks, logical.capacity, trees)
@@ -185,6 +210,8 @@ def _packed(topology: Topology, supply: list[int], choice: Choice, mark: Mark) -
 
 
 def _symmetric(topology: Topology, orbits: OrbitForest) -> _Half:
+    from .routes import Routed
+
     columns = (orbits.root, orbits.weight, orbits.tree, orbits.parent, orbits.child, orbits.link)
     return _Half(orbits.trees, Routed(*columns, Routes.direct(topology.num_links)))
 
@@ -198,6 +225,8 @@ def _most_pieces(forest: Forest) -> int:
 
 
 def _no_trees() -> _Half:
+    from .routes import Routed
+
     none = np.zeros(0, dtype=np.int64)
     return _Half(1, Routed(none, none, none, none, none, none, Routes.of([])))
 

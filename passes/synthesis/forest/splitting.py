@@ -9,14 +9,15 @@ cut stays tight: pairs that it blocks cost a bit test.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from collc.ir.graph.cuts import Cut, FlowNetwork
-from collc.ir.progress import progress
+from collc.ir.progress import counting, progress
 
+from .growing import bits
 from .stars import Pair
 
-__all__ = ["CutPool", "Mesh", "PairsLeft", "Split", "bits", "split_off", "switch_routes"]
+__all__ = ["CutPool", "Mesh", "PairsLeft", "Split", "split_off", "switch_routes"]
 
 #: capacity that was split off: (switch, from, to, amount); capacity back to its own tail is lost
 Split = tuple[int, int, int, int]
@@ -109,21 +110,13 @@ class CutPool:
         return amount
 
     def take(self, lowered: int, amount: int) -> None:
-        """Take an amount (or give it back, where it is negative) from the slack of cuts."""
+        """Subtract an amount (negative: add it) from the slack of cuts."""
         for number in bits(lowered):
             self.slack[number] -= amount
             if self.slack[number] <= 0:
                 self.tight |= 1 << number
             else:
                 self.tight &= ~(1 << number)
-
-
-def bits(mask: int) -> Iterator[int]:
-    """Yield the numbers of the bits that are set, ascending."""
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
 
 
 class _Splitter:
@@ -243,7 +236,7 @@ def split_off(
     return _Splitter(mesh, switch, supply, sinks, pool).run(preferred)
 
 
-def switch_routes(network: FlowNetwork, splits: Iterable[Split]) -> SwitchRoutes:
+def switch_routes(network: FlowNetwork, splits: Collection[Split]) -> SwitchRoutes:
     """Return the switches and capacity of every route, for every pair of nodes that is joined in the end.
 
     A route that would pass a switch twice leaves the loop out.
@@ -251,7 +244,7 @@ def switch_routes(network: FlowNetwork, splits: Iterable[Split]) -> SwitchRoutes
     found: dict[tuple[int, int], list[tuple[tuple[int, ...], int]]] = {
         (tail, head): [((), capacity)] for tail, head, capacity in network.arcs()
     }
-    for w, u, t, amount in splits:
+    for w, u, t, amount in counting(splits, "routes through switches"):
         first, second = found[u, w], found[w, t]
         if len(first) == len(second) == 1 and not first[0][0] and not second[0][0]:
             before, after = first[0][1], second[0][1]

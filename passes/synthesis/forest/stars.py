@@ -112,7 +112,7 @@ class _Draw:
             shares[i] = min(missing, fit, self.width[i] - self.given[i])
             missing -= shares[i]
         order.sort(key=lambda i: (shares[i] * self.total - owed[i], i))
-        for most in (1, missing):  # one more for those owed a fraction; where that is not enough, as much as there is
+        for most in (1, missing):  # one more for those with a fraction, as far as the total allows
             for i in order:
                 part = min(missing, most, self.width[i] - self.given[i] - shares[i])
                 shares[i] += part

@@ -14,6 +14,7 @@ import attrs
 
 from collc.ir.diagnostic import CollcError, error
 from collc.ir.graph.cuts import FlowNetwork
+from collc.ir.progress import counting, progress
 
 from .layout import Layout
 from .splitting import CutPool, Mesh, PairsLeft, split_off, switch_routes
@@ -66,7 +67,7 @@ def _guessed(start: Mesh, layout: Layout, network: FlowNetwork, supply: Sequence
         return start
     for division in _divisions(layout, network, supply):
         mesh, spreader = start.copy(), Spreader()
-        for switch in layout.order():
+        for switch in counting(layout.order(), "dividing switches"):
             mesh.remove(switch, _guess(mesh, switch, spreader, layout, division))
         if not mesh.network(layout.num_ranks).violated(supply, ranks):
             return mesh
@@ -97,6 +98,7 @@ def _split(mesh: Mesh, layout: Layout, pool: CutPool, supply: Sequence[int]) -> 
     tight = list(pool.inside)
     place, size = 0, max(1, len(order) // 2)
     while place < len(order):
+        progress("dividing switches", place, len(order))
         trial = mesh.copy()
         for switch in order[place : place + size]:
             trial.remove(switch, _guess(trial, switch, spreader, layout, tight))

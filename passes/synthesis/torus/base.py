@@ -11,12 +11,12 @@ import numpy as np
 
 from collc.ir.arrays import Array
 from collc.ir.costs.messages import Messages
-from collc.ir.diagnostic import error
 from collc.ir.schedule import Schedule
 from collc.ir.spec import Problem
 
+from ...applying import not_scheduled
 from ...base import Pass
-from ..operations import require_commutative
+from ..operations import require_commutative, require_routes
 from .build import Plan, to_messages, to_schedule
 from .chunks import ExchangedPart, ExchangeStep, ScatteredPart, interleaved_stages
 from .lines import Line
@@ -58,30 +58,28 @@ class TorusPass(Pass):
 
     def plan(self, ir: Problem) -> Plan:
         """Return the plan of the schedule; raise C0301 if ranks cannot reach each other."""
-        kind = ir.collective.kind
-        if kind not in self.kinds:
-            raise error(
-                "C0591",
-                f"{self.name} cannot schedule `{kind}`",
-                notes=[f"it schedules {', '.join(self.kinds)}"],
-                hint="leave the scheduler out: `auto` chooses one that can",
-                exit_status=3,
-            )
-        variant = getattr(self, "variant", "")
-        if kind not in self.variants.get(variant, self.kinds):
-            raise error(
-                "C0591",
-                f"the {variant} variant of {self.name} cannot schedule `{kind}`",
-                notes=[f"it schedules {', '.join(self.variants[variant])}"],
-                hint="leave `variant` out",
-                exit_status=3,
-            )
-        require_commutative(self.name, ir.collective)
+        self.require(ir)
         if ir.topology.num_ranks == 1:
             return Plan(ir, Router(ir.topology), 1, (), self.name)
-        if ir.collective.root is None:
-            ir.topology.require_connected(self.name)
         return self._plan(ir)
+
+    def require(self, ir: Problem) -> None:
+        kind, variant = ir.collective.kind, getattr(self, "variant", "")
+        if kind not in self.kinds:
+            raise not_scheduled("C0591", self.name, ir, self.kinds)
+        if kind not in self.variants.get(variant, self.kinds):
+            raise not_scheduled("C0591", self.name, ir, self.variants[variant], variant)
+        require_commutative(self.name, ir.collective)
+        if ir.topology.num_ranks == 1:
+            return
+        require_routes(ir.topology, ir.collective)
+        given: str | None = getattr(self, "shape", None)
+        if given is not None:
+            logical_shape(ir.topology, given)
+        self._require(ir)
+
+    def _require(self, ir: Problem) -> None:  # most algorithms take every shape
+        """Raise CollcError unless the algorithm takes the network of a supported collective, on at least 2 ranks."""
 
     @abstractmethod
     def _plan(self, ir: Problem) -> Plan:

@@ -53,6 +53,9 @@ class Bine(TorusPass):
         metadata={"help": "distances of a reduction double or halve; those of a broadcast the reverse"},
     )
 
+    def plans_by_size(self, ir: Problem) -> bool:
+        return self.variant == "auto" and ir.collective.kind == "allreduce"
+
     def _plan(self, ir: Problem) -> Plan:
         n, kind = ir.topology.num_ranks, ir.collective.kind
         part = scattered((n,), [_line(n, self.order)], 0, 0)

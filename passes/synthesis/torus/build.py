@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from typing import TypeAlias
 
 import attrs
@@ -11,8 +12,8 @@ import numpy as np
 
 from collc.ir.arrays import Array
 from collc.ir.collective import Collective
-from collc.ir.costs.messages import Messages
-from collc.ir.diagnostic import Excess, error
+from collc.ir.costs.messages import Messages, with_reduced
+from collc.ir.diagnostic import Excess, Subject, error
 from collc.ir.ragged import owners
 from collc.ir.schedule import Action, Routes, Schedule
 from collc.ir.spec import Problem
@@ -80,6 +81,7 @@ def _require_few_rows(plan: Plan) -> None:
             hint="`collc simulate` works: it needs no transfers, only messages",
             exit_status=3,
             excess=Excess("transfers", rows, _MOST_ROWS),
+            about=(Subject.SCHEDULER, Subject.TOPOLOGY),
         )
 
 
@@ -146,7 +148,22 @@ def to_messages(plan: Plan) -> Messages:
     if not exchanges and kind in _BACKWARD:
         steps += [flows.messages(alike, backwards=True) for alike in reversed(width)]
         repeats += times[::-1]
-    return _gathered_messages(plan, steps, repeats)
+    sent = _gathered_messages(plan, steps, repeats)
+    if exchanges:
+        return attrs.evolve(sent, reduced=_exchanged_sums(plan))
+    adding = sum(any(len(keys) for keys, _ in step) for step in steps[: len(width)]) if kind in _FORWARD else 0
+    return with_reduced(sent, (sent.step < adding) & (kind != "gather"))
+
+
+def _exchanged_sums(plan: Plan) -> Fraction:
+    """Return the sum over steps of the most that a rank adds, as a share of M: the vectors of its peers."""
+    sums = np.zeros((plan.phase, plan.problem.collective.num_ranks), dtype=np.int64)
+    for part in plan.parts:
+        if isinstance(part, ExchangedPart):
+            for step, _, dst, copies in part.sends():
+                if not copies:
+                    np.add.at(sums[step], dst, part.hi - part.lo)
+    return Fraction(int(sums.max(axis=1, initial=0).sum()), plan.num_parts)
 
 
 def _stages(part: ScatteredPart | ExchangedPart) -> Sequence[Stage]:

@@ -14,15 +14,15 @@ import attrs
 import numpy as np
 
 from collc.ir.arrays import Array, fit
-from collc.ir.diagnostic import error
 from collc.ir.ragged import inverse
 from collc.ir.spec import Problem
 
+from ...ranges import Range
 from .base import TorusPass, scattered
 from .build import Plan
 from .lines import Line
 
-__all__ = ["PAT"]
+__all__ = ["PAT", "pat_line"]
 
 
 @attrs.frozen
@@ -37,21 +37,20 @@ class PAT(TorusPass):
 
     buffer: int | None = attrs.field(
         default=None,
-        metadata={"help": "maximum shards per message, rounded down to a power of two (default: no limit)"},
+        metadata={
+            "help": "maximum shards per message, rounded down to a power of two (default: no limit)",
+            "range": Range(1, code="C0596"),
+        },
     )
-
-    def __attrs_post_init__(self) -> None:
-        if self.buffer is not None and self.buffer < 1:
-            raise error("C0596", f"found `buffer: {self.buffer}`, needed at least 1 shard")
 
     def _plan(self, ir: Problem) -> Plan:
         n = ir.topology.num_ranks
-        line = _line(n, min(self.buffer or n, n).bit_length() - 1 if self.buffer else n.bit_length())
+        line = pat_line(n, min(self.buffer or n, n).bit_length() - 1 if self.buffer else n.bit_length())
         return Plan(ir, self._router(ir), 1, [scattered((n,), [line], 0, 0)], self.name)
 
 
 @cache
-def _line(size: int, doublings: int) -> Line:
+def pat_line(size: int, doublings: int) -> Line:
     """Return the reduce-scatter line; messages have at most 2^``doublings`` shards."""
     step, at = _receive_steps(size, doublings), np.arange(size)
     substeps = int(step.max()) + 1

@@ -4,6 +4,9 @@ If the network has several rings without common links, each carries its share; t
 rings. Known are two Hamiltonian cycles of a 2-D torus, the two rings of ``shifted_ring``, and the parallel links of
 ``biring(m, d)``. With ``schedule: bfb`` (ShiftedBFBRing, section 8.2 of the direct-connect paper) shards take the
 shorter direction: floor(N / 2) steps a phase in the same bandwidth time.
+
+On a cluster of boxes, ``rings`` of 2 and more are rings in one direction, each by a NIC of its own at every crossing
+(:mod:`.box_rings`), as in NCCL.
 """
 
 from __future__ import annotations
@@ -15,11 +18,16 @@ import attrs
 import numpy as np
 
 from collc.ir.arrays import Array
-from collc.ir.diagnostic import CollcError, error
+from collc.ir.diagnostic import CollcError, Subject, error
+from collc.ir.graph.boxes import Boxes, boxes_of, one_box
 from collc.ir.spec import Problem
 from collc.ir.topology import Topology
 
+from ...base import remark
+from ...ranges import Range
 from .base import TorusPass
+from .box_rings import box_rings
+from .box_routing import BoxRouter
 from .build import Plan
 from .chunks import ScatteredPart, Stage
 from .cycles import one_cycle, two_cycles, two_exist
@@ -29,35 +37,43 @@ from .shape import grid, logical_shape
 
 __all__ = ["Ring"]
 
+_MOST_RINGS = 64
+
 
 @attrs.frozen
 class Ring(TorusPass):
     """Synthesize the ring algorithm over the cycles that the network has.
 
-    Raises C0591 (a collective it cannot do), C0593 (an operation that needs an order), C0595 (no ring),
-    C0597 (no second ring).
+    Raises C0586 (an impossible number of rings), C0591 (a collective it cannot do), C0593 (an operation that needs an
+    order), C0595 (no ring), C0597 (no second ring).
     """
 
     name: ClassVar[str] = "ring"
-    summary: ClassVar[str] = "allreduce, reduce-scatter, allgather over one or two rings, in both directions"
+    summary: ClassVar[str] = "allreduce, reduce-scatter, allgather over rings: in both directions, or by each NIC"
 
     schedule: Literal["traditional", "bfb"] = attrs.field(
         default="traditional",
         metadata={"help": "once around the ring in N - 1 steps, or breadth first: the shorter direction, half as many"},
     )
-    rings: Literal["auto", 1, 2] = attrs.field(
-        default="auto", metadata={"help": "use one ring, two without a common link, or all known rings"}
+    rings: int | Literal["auto", "nics"] = attrs.field(
+        default="auto",
+        metadata={
+            "help": "link-disjoint rings (default: all known); between boxes, each has its own NIC; "
+            "`nics`: one for each NIC",
+            "range": Range(1, _MOST_RINGS, "C0586"),
+        },
     )
     shape: str | None = attrs.field(default=None, metadata={"help": "the sizes of the torus, such as `8x8`"})
 
     def _plan(self, ir: Problem) -> Plan:
+        boxes = self._boxes(ir.topology)
+        if boxes is not None:
+            return self._box_plan(ir, boxes)
         n = ir.topology.num_ranks
         cycles, by = self._cycles(ir.topology)
         both = not ir.topology.is_direct or _linked(ir.topology, np.roll(cycles[0], -1), cycles[0])
         lanes = range(by.lanes if len(cycles) == 1 else 1)
-        if self.rings == 2 and max(len(cycles), len(lanes)) < 2:
-            raise self._no_second(ir.topology)
-        if self.rings != "auto":
+        if isinstance(self.rings, int):
             cycles, lanes = cycles[: self.rings], lanes[: self.rings]
         shorter = self.schedule == "bfb" and both
         directions = (1,) if (n % 2 and shorter) or not both else (1, -1)
@@ -73,6 +89,42 @@ class Ring(TorusPass):
                 )  # fmt: skip
         return Plan(ir, by, index + 1, parts, self.name)
 
+    def _require(self, ir: Problem) -> None:
+        if self._boxes(ir.topology) is not None:
+            return
+        cycles, by = self._cycles(ir.topology)
+        if isinstance(self.rings, int) and max(len(cycles), by.lanes if len(cycles) == 1 else 1) < self.rings:
+            raise self._no_second(ir.topology)
+
+    def _boxes(self, topology: Topology) -> Boxes | None:
+        """Return the boxes that several rings go through; None for rings that the network's construction gives."""
+        if self.rings in ("auto", 1) or (topology.is_direct and topology.is_uniform and self._has_cycles(topology)):
+            return None
+        return boxes_of(topology) or one_box(topology)
+
+    def _has_cycles(self, topology: Topology) -> bool:
+        try:
+            return bool(self._cycles(topology))
+        except CollcError:
+            return False
+
+    def _box_plan(self, ir: Problem, boxes: Boxes) -> Plan:
+        """Return the plan of rings in one direction, which cross boxes by different NICs."""
+        n = ir.topology.num_ranks
+        rings = boxes.nics if self.rings == "nics" else int(self.rings)
+        remark(f"ring: {rings} rings through {boxes.text}")
+        stages, parts = (Stage(0, 0, 0, n - 1),), list[ScatteredPart]()
+        for ring, place in enumerate(box_rings(ir.topology, boxes, rings)):
+            for direction, gathers in (
+                (1, False),
+                (-1, True),
+            ):  # data travel in one direction: gathered ones against their line
+                parts.append(
+                    ScatteredPart((n,), ring, ring + 1, 0, ring, place, not gathers, gathers,
+                                  lines=(ring_line(n, direction),), stages=stages)
+                )  # fmt: skip
+        return Plan(ir, BoxRouter(ir.topology, rings, boxes=boxes), rings, parts, self.name)
+
     def _cycles(self, topology: Topology) -> tuple[list[Array], Router]:
         """Return the cycles to use and their router; raise C0595 if there is no cycle."""
         shape = logical_shape(topology, self.shape)
@@ -87,8 +139,9 @@ class Ring(TorusPass):
             "C0595",
             f"`ring` finds no ring through all ranks of `{topology.name}`",
             notes=["it tries cycles of a torus or mesh, and the ranks in numeric order"],
-            hint="`bucket` uses rings of single dimensions, `bfb` needs no particular links",
+            hint="use `bucket`, which has rings of single dimensions, or `forest`, which needs no particular links",
             exit_status=3,
+            about=(Subject.SCHEDULER, Subject.TOPOLOGY),
         )
 
     def _no_second(self, topology: Topology) -> CollcError:
@@ -99,9 +152,11 @@ class Ring(TorusPass):
             why = f"a torus of r x c has two where r = c k and gcd(r, c - 1) = 1: here r is {rows}, c is {columns}"
             if two_exist(rows, columns):
                 why = f"on a torus of {rows} x {columns} they need all links, including the wrap-around links"
+        count = "two" if self.rings == 2 else self.rings
         return error(
-            "C0597", f"`ring` finds no two rings without a common link on `{topology.name}`", notes=[why],
-            hint="leave `rings` out; `bucket` uses all links of any torus", exit_status=3,
+            "C0597", f"`ring` finds no {count} rings without a common link on `{topology.name}`", notes=[why],
+            hint="leave `rings` out, or use `bucket`, which uses all links of any torus", exit_status=3,
+            option="rings", about=(Subject.TOPOLOGY,),
         )  # fmt: skip
 
     def _shifted(self, topology: Topology) -> tuple[list[Array], Router] | None:

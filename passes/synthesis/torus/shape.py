@@ -9,12 +9,13 @@ import attrs
 import numpy as np
 
 from collc.ir.arrays import Array
-from collc.ir.diagnostic import error
+from collc.ir.diagnostic import Subject, error
 from collc.ir.group import Translations
 from collc.ir.topology import Topology
 
 __all__ = ["Grid", "dimension", "grid", "logical_shape"]
 
+_SHAPE = re.compile(r"[1-9]\d{0,8}([x,][1-9]\d{0,8})*")
 _GRIDS = ("torus", "mesh", "hyperx", "twisted_torus")
 
 
@@ -29,8 +30,8 @@ def logical_shape(topology: Topology, given: str | None = None) -> tuple[int, ..
         raise error(
             "C0590",
             f"a torus of {given} has {prod(sizes)} ranks, `{topology.name}` has {topology.num_ranks}",
-            hint="the sizes of all dimensions multiply to the number of ranks: `shape: \"4x4\"` for 16",
-            exit_status=3,
+            hint=f"sizes must multiply to {topology.num_ranks}; leave `shape` out for {_usual_shape(topology)}",
+            option="shape", about=(Subject.TOPOLOGY,),
         )  # fmt: skip
     return tuple(size for size in sizes if size > 1)
 
@@ -48,10 +49,15 @@ def dimension(topology: Topology, given: str | None, number: int) -> str:
 
 
 def _parsed(given: str) -> tuple[int, ...]:
-    if not re.fullmatch(r"[1-9]\d{0,8}([x,][1-9]\d{0,8})*", given):
-        hint = "write `shape: \"8x8\"`"  # fmt: skip
-        raise error("C0590", f"found `{given}`, needed the shape of a torus", hint=hint, exit_status=3)
+    if not _SHAPE.fullmatch(given):
+        sizes = "x".join(re.findall(r"\d+", given))
+        hint = f'write "{sizes}"' if _SHAPE.fullmatch(sizes) else 'write the sizes with `x` between them, as in "8x8"'
+        raise error("C0590", f"found `{given}`, needed the shape of a torus", hint=hint, option="shape")
     return tuple(int(size) for size in re.split("[x,]", given))
+
+
+def _usual_shape(topology: Topology) -> str:
+    return "x".join(map(str, _built(topology)))
 
 
 def _built(topology: Topology) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 The bandwidth variant is a reduce-scatter and an allgather on 2 D parts for D dimensions. Part c < D begins with
 dimension c, part D + c is its mirror image, and at first no two parts use the same links. It supports any shape: sizes
-that are not powers of two send as late as possible (:func:`.lines.tree_line`), and odd sizes have a guest.
+that are not powers of two send in the last possible step (:func:`.lines.tree_line`), and odd sizes have a guest.
 
 The latency variant exchanges whole vectors in every step, in half the steps; sizes that are not powers of two fold.
 Maxima and other idempotent operations need no folding in even sizes. They fold by default, so that the schedule is
@@ -18,7 +18,7 @@ from typing import ClassVar, Literal
 import attrs
 import numpy as np
 
-from collc.ir.diagnostic import error
+from collc.ir.diagnostic import Subject, error
 from collc.ir.spec import Problem
 
 from .base import Script, TorusPass, exchange, scattered
@@ -72,6 +72,9 @@ class Swing(TorusPass):
     )
     shape: str | None = attrs.field(default=None, metadata={"help": "the sizes of the torus, such as `8x8`"})
 
+    def plans_by_size(self, ir: Problem) -> bool:
+        return self.variant == "auto" and ir.collective.kind == "allreduce"
+
     def _plan(self, ir: Problem) -> Plan:
         if ir.collective.kind != "allreduce" or self.variant == "bandwidth":
             return self._scattered(ir)
@@ -110,21 +113,26 @@ class Swing(TorusPass):
 
     def _exchanged(self, ir: Problem) -> Plan:
         shape = logical_shape(ir.topology, self.shape)
-        if (dim := self._dimension_to_fold(ir)) is not None:
-            need = "an even size" if ir.collective.idempotent else "a power of two"
-            raise error(
-                "C0592",
-                f"{dimension(ir.topology, self.shape, dim)}: without folding the latency variant needs {need}",
-                notes=["every step doubles the contributions of a rank, so some would be added twice"],
-                hint="leave `fold` out, or write `variant: bandwidth`, which takes any size",
-                exit_status=3,
-            )
         folds = [self.fold and bool(size & size - 1) for size in shape]
         parts: list[ExchangedPart] = []
         for start, mirrored, direction in self._starting_points(shape):
             scripts = [_script(size, mirrored, fold) for size, fold in zip(shape, folds, strict=True)]
             parts.append(exchange(shape, scripts, folds, start, len(parts), direction, backwards=self.identical))
         return Plan(ir, self._router(ir), len(parts), parts, self.name)
+
+    def _require(self, ir: Problem) -> None:
+        latency = self.variant == "latency" and ir.collective.kind == "allreduce"
+        if latency and (dim := self._dimension_to_fold(ir)) is not None:
+            need = "an even size" if ir.collective.idempotent else "a power of two"
+            raise error(
+                "C0592",
+                f"{dimension(ir.topology, self.shape, dim)}: without folding the latency variant needs {need}",
+                notes=["every step doubles the contributions of a rank, so some would be added twice"],
+                hint="leave `fold` out, or use the variant `bandwidth`, which takes any size",
+                exit_status=3,
+                option="fold",
+                about=(Subject.TOPOLOGY,),
+            )
 
     def _dimension_to_fold(self, ir: Problem) -> int | None:
         """Return the first dimension that must fold but may not."""

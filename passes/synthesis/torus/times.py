@@ -9,7 +9,7 @@ from math import lcm
 import numpy as np
 
 from collc.ir.arrays import Array
-from collc.ir.costs.cost import DEFAULT_ALPHA, seconds_per_unit, time_of_rounds
+from collc.ir.costs.cost import DEFAULT_ALPHA, time_of_rounds, unit_seconds
 from collc.ir.costs.messages import Messages
 from collc.ir.costs.rounds import Round
 
@@ -19,11 +19,12 @@ __all__ = ["seconds"]
 def seconds(messages: Messages) -> Fraction:
     """Return the time of the messages at the collective's size, equal to the prediction for their schedule."""
     topology = messages.topology
-    node = topology.node_bandwidth if topology.is_direct else None
-    scale = seconds_per_unit(topology.unit, node, None) * (messages.collective.size or 0)
+    size = messages.collective.size or 0
+    scale = unit_seconds(topology) * size
+    adding = topology.gamma * (messages.reduced or 0) * size + topology.epsilon
     if not any(kind.latency for kind in topology.classes):
-        return messages.num_steps * DEFAULT_ALPHA + messages.time_per_byte * scale
-    return time_of_rounds(_rounds(messages), scale)
+        return messages.num_steps * DEFAULT_ALPHA + messages.time_per_byte * scale + adding
+    return time_of_rounds(_rounds(messages), scale) + adding
 
 
 def _rounds(messages: Messages) -> Iterator[Round]:

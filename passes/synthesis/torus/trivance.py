@@ -14,7 +14,7 @@ from typing import ClassVar, Literal
 import attrs
 import numpy as np
 
-from collc.ir.diagnostic import error
+from collc.ir.diagnostic import Subject, error
 from collc.ir.spec import Problem
 
 from .base import Script, TorusPass, exchange, scattered
@@ -45,29 +45,37 @@ class Trivance(TorusPass):
     )
     shape: str | None = attrs.field(default=None, metadata={"help": "the sizes of the torus, such as `9x9`"})
 
+    def plans_by_size(self, ir: Problem) -> bool:
+        return self.variant == "auto" and ir.collective.kind == "allreduce"
+
     def _plan(self, ir: Problem) -> Plan:
         shape = logical_shape(ir.topology, self.shape)
         parts = [scattered(shape, [_line(size) for size in shape], start, start) for start in range(len(shape))]
         plan = Plan(ir, self._router(ir), len(parts), parts, self.name)
         if ir.collective.kind != "allreduce" or self.variant == "bandwidth":
             return plan
-        other = next((dim for dim, size in enumerate(shape) if not _power_of_3(size)), None)
-        if self.variant == "auto" and (other is not None or ir.collective.size is None):
+        if self.variant == "auto" and (_without_exchange(shape) is not None or ir.collective.size is None):
             return plan
-        if other is not None:
-            raise error(
-                "C0592",
-                f"{dimension(ir.topology, self.shape, other)}: the latency variant needs a power of 3",
-                notes=["every step triples the contributions of a rank, so some would be added twice"],
-                hint="write `variant: bandwidth`, which takes any size",
-                exit_status=3,
-            )
+
         scripts, folds = [_script(size) for size in shape], [False] * len(shape)
         whole = [exchange(shape, scripts, folds, start, start) for start in range(len(shape))]
         exchanged = Plan(ir, plan.router, len(whole), whole, self.name)
         if self.variant == "latency":
             return exchanged
         return min((plan, exchanged), key=lambda p: seconds(to_messages(p)))
+
+    def _require(self, ir: Problem) -> None:
+        dim = _without_exchange(logical_shape(ir.topology, self.shape)) if self.variant == "latency" else None
+        if dim is not None:
+            raise error(
+                "C0592",
+                f"{dimension(ir.topology, self.shape, dim)}: the latency variant needs a power of 3",
+                notes=["every step triples the contributions of a rank, so some would be added twice"],
+                hint="use the variant `bandwidth`, which takes any size",
+                exit_status=3,
+                option="variant",
+                about=(Subject.TOPOLOGY,),
+            )
 
 
 @cache
@@ -77,6 +85,11 @@ def _line(size: int) -> Line:
 
 def _script(size: int) -> Script:
     return [(np.repeat(np.arange(size), 2), peers.ravel()) for peers in thirds_peers(size)]
+
+
+def _without_exchange(shape: tuple[int, ...]) -> int | None:
+    """Return the first dimension in which whole vectors cannot be exchanged; None if there is none."""
+    return next((dim for dim, size in enumerate(shape) if not _power_of_3(size)), None)
 
 
 def _power_of_3(size: int) -> bool:

@@ -22,16 +22,18 @@ import numpy as np
 from collc.ir.arrays import Array
 from collc.ir.collective import Collective
 from collc.ir.costs.cost import DEFAULT_ALPHA, DEFAULT_BANDWIDTH
-from collc.ir.costs.messages import Messages
+from collc.ir.costs.messages import Messages, with_reduced
 from collc.ir.costs.pieces import USUAL_SIZE
-from collc.ir.diagnostic import CollcError, error
+from collc.ir.diagnostic import CollcError, Subject, error
 from collc.ir.graph.two_trees import centre, depths, rooted, two_trees
 from collc.ir.schedule import Action, Routes, Schedule
 from collc.ir.spec import Problem
 from collc.ir.topology import Topology
 
+from ...applying import not_scheduled
 from ...base import Pass
-from ..operations import require_commutative
+from ...ranges import Range
+from ..operations import require_commutative, require_routes
 from ..torus.routing import router
 from ..torus.shape import logical_shape
 
@@ -66,14 +68,17 @@ class DoubleBinaryTree(Pass):
 
     pipeline: int | None = attrs.field(
         default=None,
-        metadata={"help": "pieces of each half of the data (default: the number with the least predicted time)"},
+        metadata={
+            "help": "pieces of each half of the data (default: the number with the least predicted time)",
+            "range": Range(1, _MOST_PIECES, "C0532", divides="half"),
+        },
     )
     one_port: bool = attrs.field(
         default=False, metadata={"help": "a rank sends down, and receives from above, at most one piece per step"}
     )
 
     routed: bool = attrs.field(
-        default=True, metadata={"help": "route messages over several links where the network lacks a link of the trees"}
+        default=True, metadata={"help": "route messages over several links if the network lacks a link of the trees"}
     )
 
     def run(self, ir: Problem) -> Schedule:
@@ -87,6 +92,15 @@ class DoubleBinaryTree(Pass):
         """Return the number of pieces of each half of the data."""
         return self._flows(ir)[0]
 
+    def plans_by_size(self, ir: Problem) -> bool:
+        return self.pipeline is None
+
+    def num_pieces(self, ir: Problem) -> int:
+        return self.pieces(ir)
+
+    def in_pieces(self, pieces: int) -> DoubleBinaryTree:
+        return attrs.evolve(self, pipeline=pieces)
+
     def messages(self, ir: Problem) -> Messages:
         """Return the messages of the schedule of ``run``; equal steps, in which all edges are busy, are stored once."""
         pieces, flows, routes = self._flows(ir)
@@ -94,14 +108,15 @@ class DoubleBinaryTree(Pass):
         kept = min(pieces, last + 1) if all(pace == 1 for *_, pace, _, _ in flows) else pieces
         steps = [(first[:, None] + pace * np.arange(kept)).ravel() for _, first, pace, _, _ in flows]
         links = [np.repeat(links, kept) for *_, links, _ in flows]
+        adding = [np.full(len(first) * kept, action == Action.REDUCE) for _, first, *_, action in flows]
         none = np.zeros(0, dtype=np.int64)
-        step, link = (np.concatenate([none, *columns]) for columns in (steps, links))
+        step, link, adds = (np.concatenate([none, *columns]) for columns in (steps, links, adding))
         order, times = np.argsort(step, kind="stable"), np.ones(int(step.max(initial=-1)) + 1, dtype=np.int64)
         times[last : last + 1] += pieces - kept
-        return Messages(
+        return with_reduced(Messages(
             ir.topology, ir.collective, 2 * pieces, step=step[order], route=link[order], amount=np.ones_like(step),
             times=times, routes=routes, scheduler=self.name,
-        )  # fmt: skip
+        ), adds[order])  # fmt: skip
 
     def num_transfers(self, ir: Problem, most: int) -> int:
         return ir.topology.num_ranks**2 * (2 if ir.collective.kind == "allreduce" else 1)
@@ -109,7 +124,7 @@ class DoubleBinaryTree(Pass):
     def _flows(self, ir: Problem) -> tuple[int, list[_Flow], Routes]:
         """Return the number of pieces of each half, the flows up and down the trees, and their routes."""
         topology, collective = ir.topology, ir.collective
-        self._check(topology, collective)
+        self.require(ir)
         trees = _placed(topology.num_ranks, collective.root, self.one_port)
         first_steps, pace = (_coloured_steps(trees), 2) if self.one_port else ([depths(tree) - 1 for tree in trees], 1)
         last = max(int(first_step.max()) for first_step in first_steps)
@@ -125,19 +140,16 @@ class DoubleBinaryTree(Pass):
         shared = _shared(routes, [links for _, _, _, links, _ in flows])
         return self.pipeline or _pieces(topology, collective, phases * (last + 1), pace, shared), flows, routes
 
-    def _check(self, topology: Topology, collective: Collective) -> None:
+    def require(self, ir: Problem) -> None:
+        collective = ir.collective
         if collective.kind not in _KINDS:
-            hint = "`bfb` schedules it on any network of ranks"
-            notes = [f"it schedules {', '.join(_KINDS)}"]
-            message = f"double-binary-tree cannot schedule `{collective.kind}`"
-            raise error("C0530", message, notes=notes, hint=hint, exit_status=3)
+            raise not_scheduled("C0530", self.name, ir, _KINDS)
         require_commutative(self.name, collective)
-        if self.pipeline is not None and not 1 <= self.pipeline <= _MOST_PIECES:
-            message = f"found {self.pipeline} pieces, needed 1 to {_MOST_PIECES}"
-            raise error("C0532", message, hint="write `pipeline: 16`", exit_status=3)
+        require_routes(ir.topology, collective)
         if self.one_port and collective.root is not None:
             message = f"found `one-port` for a {collective.kind}, needed an allreduce"
-            raise error("C0533", message, hint="leave `one-port` out", exit_status=3)
+            hint = "leave `one-port` out"
+            raise error("C0533", message, hint=hint, option="one-port", about=(Subject.COLLECTIVE,))
 
 
 # ---- trees and first steps
@@ -285,6 +297,8 @@ def _missing(topology: Topology, tree: int, ends: Array) -> CollcError:
         notes=[f"it needs the links of `double_binary_tree({topology.num_ranks})` in both directions"],
         hint="leave `routed` out: then messages take several links",
         exit_status=3,
+        option="routed",
+        about=(Subject.TOPOLOGY,),
     )
 
 

@@ -1,0 +1,115 @@
+"""Which schedulers apply to a problem, judged without scheduling, and the mistakes of those that do not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from collc.ir.diagnostic import CollcError, Subject, error
+from collc.ir.shown import counted, listed
+from collc.ir.spec import Problem
+from collc.ir.topology import Topology
+
+from . import PASSES
+from .base import Pass
+from .schedulers import RANKS, SCHEDULERS, Scheduler, candidates
+
+__all__ = ["applicable", "none_applies", "not_scheduled", "require_direct"]
+
+_MOST_NAMES = 4  # in a hint
+_BY_HAND = "write the schedule by hand (`using steps`)"
+
+
+def applicable(problem: Problem) -> tuple[str, ...]:
+    """Return the schedulers that take a problem with their usual options, those for any network first.
+
+    It computes no schedule, so a scheduler may still find the problem too large.
+    """
+    found = [name for name in candidates() if _is_tried(name, problem) and _applies(name, problem)]
+    return tuple(sorted(found, key=lambda name: problem.collective.kind not in SCHEDULERS.own[name].usual))
+
+
+def _is_tried(name: str, problem: Problem) -> bool:
+    """Return whether the table of schedulers says that one is for this collective, network and number of ranks."""
+    row: Scheduler = SCHEDULERS.own[name]
+    how, topology = row.candidate, problem.topology
+    if how is None or problem.collective.kind not in row.collectives or (how.built and topology.origin is None):
+        return False
+    if row.networks == RANKS and not topology.is_direct:
+        return False
+    return how.most is None or topology.num_ranks <= how.most
+
+
+def _applies(name: str, problem: Problem) -> bool:
+    scheduler: Pass = PASSES.load(name)()
+    try:
+        scheduler.require(problem)
+    except CollcError:
+        return False
+    return True
+
+
+def not_scheduled(code: str, scheduler: str, problem: Problem, kinds: Sequence[str], variant: str = "") -> CollcError:
+    """Return the error for a collective that a scheduler, or one of its variants, does not schedule.
+
+    ``kinds`` are those that it schedules. The hint names the schedulers that take the collective on this network.
+    """
+    kind, name = problem.collective.kind, f"the {variant} variant of {scheduler}" if variant else scheduler
+    direct = [] if variant or problem.topology.is_direct or applicable(problem) else [_direct_only(kind)]
+    return error(
+        code, f"{name} cannot schedule `{kind}`", notes=[f"it schedules {listed(kinds)}", *direct],
+        hint="leave `variant` out" if variant else _instead(problem), exit_status=3,
+        option="variant" if variant else None, about=(Subject.SCHEDULER, Subject.COLLECTIVE),
+    )  # fmt: skip
+
+
+def _instead(problem: Problem) -> str:
+    """Return what to write for a problem that the chosen scheduler does not take."""
+    kind, names = problem.collective.kind, applicable(problem)
+    if names:
+        shown = listed([f"`{name}`" for name in names[:_MOST_NAMES]], "or")
+        return f"use {shown}, which schedule{'s' * (len(names) == 1)} {kind} on this network"
+    if problem.topology.is_direct:
+        return _BY_HAND
+    return f"{_BY_HAND}, whose routes may pass switches; or {_without_switches(problem.topology)}"
+
+
+def none_applies(problem: Problem) -> CollcError:
+    """Return the error C0501 for a collective that no scheduler sends through the network's switches.
+
+    It is for requests that name no scheduler.
+    """
+    kind, topology = problem.collective.kind, problem.topology
+    return error(
+        "C0501", f"no scheduler takes {kind} on `{topology.name}`, which has {_switches(topology)}",
+        notes=[_direct_only(kind), f"the other schedulers do not schedule {kind}"],
+        hint=_instead(problem), exit_status=3, about=(Subject.COLLECTIVE, Subject.TOPOLOGY),
+    )  # fmt: skip
+
+
+def _direct_only(kind: str) -> str:
+    """Return which schedulers take a collective that no scheduler sends through switches."""
+    names = [f"`{name}`" for name in candidates() if kind in SCHEDULERS.own[name].collectives]
+    return f"{listed(names)} schedule{'s' * (len(names) == 1)} {kind}, on networks of ranks only"
+
+
+def _without_switches(topology: Topology) -> str:
+    """Return how to replace a network's switches by links."""
+    switch = topology.num_ranks
+    joined = sorted({*topology.dst[topology.src == switch].tolist(), *topology.src[topology.dst == switch].tolist()})
+    ranks = [topology.names[node] for node in joined if node < topology.num_ranks]
+    example = f" (`link {ranks[0]} <-> {ranks[1]};`, ..)" if len(ranks) > 1 and topology.node_names else ""
+    return f"replace the switch{'es' * (topology.num_switches > 1)} by links between ranks{example}"
+
+
+def require_direct(code: str, scheduler: str, problem: Problem) -> None:
+    """Raise ``code`` for a network with switches, with the schedulers that take it."""
+    topology = problem.topology
+    if not topology.is_direct:
+        raise error(
+            code, f"{scheduler} needs a network of ranks only; `{topology.name}` has {_switches(topology)}",
+            hint=_instead(problem), exit_status=3, about=(Subject.SCHEDULER, Subject.TOPOLOGY),
+        )  # fmt: skip
+
+
+def _switches(topology: Topology) -> str:
+    return counted(topology.num_switches, "switch")
