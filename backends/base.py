@@ -14,9 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import attrs
 
 from collc.ir.frozen import frozen
+from collc.ir.shown import clipped, counted, shown
 from collc.ir.verify import Report
 
 if TYPE_CHECKING:
+    from collc.ir.collective import Collective
+    from collc.ir.diagnostic import Excess
+
     from .msccl_xml.published import Published
 
 __all__ = ["Artifact", "Hang", "Limits", "Target", "Window", "first_difference"]
@@ -26,7 +30,7 @@ _SHOWN = 100
 
 @frozen
 class Hang:
-    """A program hangs in calls of ``from_bytes`` bytes and more; ``why`` names the place and what waits for what."""
+    """A program hangs in calls of ``from_bytes`` bytes and more; ``why`` names the blocked instructions."""
 
     from_bytes: int
     why: str
@@ -40,6 +44,9 @@ class Artifact:
     (``Target.shared``), the ``part`` of the main file is its input for them. ``model`` is the data that the text was
     written from. :meth:`Target.check` compares it with what it reads; it stays in its process. ``hangs`` is the hang of
     large calls, if the program hangs in them.
+
+    >>> Artifact("grads.xml", "<algo/>", "msccl-xml")
+    Artifact(grads.xml: msccl-xml, 7 characters)
     """
 
     filename: str
@@ -49,6 +56,10 @@ class Artifact:
     part: Any = attrs.field(default=None, repr=False, eq=False)  # Any: each target has its own
     model: object = attrs.field(default=None, repr=False, eq=False)
     hangs: Hang | None = attrs.field(default=None, repr=False, eq=False)
+
+    def __repr__(self) -> str:
+        label = f", {clipped(self.label)}" if self.label else ""
+        return shown(self, f"{clipped(self.filename)}: {self.target}{label}, {counted(len(self.text), 'character')}")
 
     def __reduce__(self) -> tuple[object, ...]:
         return Artifact, (self.filename, self.text, self.target, self.label, self.part, None, self.hangs)
@@ -107,7 +118,7 @@ class Target(ABC):
     level: ClassVar[str] = "program"
     #: whether one set of files holds several algorithms and chooses between them by the size of a call
     selects: ClassVar[bool] = False
-    #: whether a file says if it is for calls in place or out of place, so that a program right for one use is enough
+    #: whether a file names its use, in place or out of place, so that a program correct in one use is enough
     says_use: ClassVar[bool] = False
 
     @property
@@ -121,14 +132,14 @@ class Target(ABC):
 
     @classmethod
     def options_of(cls, published: Published, name: str, given: Mapping[str, object]) -> Mapping[str, object]:
-        """Return the options, by field, that keep what a published file says of itself; none unless a target says else.
+        """Return the options, by field, that keep the properties of a published file; by default none.
 
         ``name`` is the algorithm's. ``given`` are the options that the user wrote, by field; they decide.
         """
         return {}
 
     def in_chunks_of(self, published: Published) -> Target:
-        """Return the target that writes chunks as large as a published file's, where it can choose."""
+        """Return the target that writes chunks as large as a published file's, if it can choose."""
         return self
 
     @property
@@ -139,6 +150,13 @@ class Target(ABC):
     def within(self, window: Window) -> Target | None:
         """Return the target for calls of these sizes only; None if it serves no such call."""
         return self
+
+    def require(self, collective: Collective) -> None:  # noqa: B027  # most targets take every collective
+        """Raise CollcError unless the target takes a collective; any program that performs it may still not fit."""
+
+    def instead(self, excess: Excess) -> tuple[str | None, str | None]:
+        """Return the option that sets an exceeded limit, if the user gave it, and a hint with what would allow more."""
+        return None, None
 
     def require_stem(self, stem: str) -> None:
         """Raise CollcError if files with this stem would hide other files, such as headers."""

@@ -1,7 +1,7 @@
 """Executes programs with real numbers: the results of a runtime, and the correct results.
 
 Chunks need not divide the elements: of P chunks of a vector of E elements, chunk k has elements ``k * E // P`` to
-``(k + 1) * E // P``. Every chunk keeps its length wherever it goes.
+``(k + 1) * E // P``. A chunk has the same length in all places.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def reference(collective: Collective, inputs: Sequence[Array | None], op: str | 
     outputs = []
     for rank in range(collective.num_ranks):
         slots = collective.output_slots(rank, np.arange(collective.num_shards))
-        mine = np.flatnonzero(slots >= 0)
-        parts = [shards[s] for s in mine[np.argsort(slots[mine])].tolist()]
+        present = np.flatnonzero(slots >= 0)
+        parts = [shards[s] for s in present[np.argsort(slots[present])].tolist()]
         outputs.append(np.concatenate(parts) if parts else np.zeros(0, cut.dtype))
     return outputs
 
@@ -211,11 +211,11 @@ class _Run:
         if op.sends:
             self.fifos[self.sink[i]].append(value)
 
-    def add(self, i: int, mine: Array, other: Array) -> Array:
-        if len(mine) != len(other):  # arrays of length 1 would broadcast
-            what = f"reduces chunks of {len(mine)} and {len(other)} elements"
+    def add(self, i: int, value: Array, other: Array) -> Array:
+        if len(value) != len(other):  # arrays of length 1 would broadcast
+            what = f"reduces chunks of {len(value)} and {len(other)} elements"
             _fail(self.program, "single reduction", f"{self.program.place(i)} {what}")
-        return self.combine(mine, other)
+        return self.combine(value, other)
 
     def read(self, i: int, low: int, high: int) -> list[Array]:
         found = []

@@ -33,7 +33,7 @@ class IrText(Target):
     level: Literal["program", "schedule"] = attrs.field(  # type: ignore[misc]  # an option here
         default="program",
         validator=attrs.validators.in_(("program", "schedule")),
-        metadata={"help": "program: what each rank executes; schedule: which rank sends what in which step"},
+        metadata={"help": "program: what each rank executes; schedule: the transfers of every step"},
     )
 
     def emit(self, ir: Executable) -> Sequence[Artifact]:
@@ -43,7 +43,7 @@ class IrText(Target):
     def check(self, ir: Executable, artifacts: Sequence[Artifact]) -> Report:
         """Parse the file, compare it with the IR byte by byte and column by column, and execute it.
 
-        The text has everything except how a topology was built (``Topology.origin``).
+        The text has all data except the operators that built a topology (``Topology.origin``).
         """
         kind = "program" if isinstance(ir, Program) else "forest" if isinstance(ir, Forest) else "schedule"
         return Report(kind, ir.collective.kind, ir.collective.num_ranks, tuple(self._checks(ir, artifacts)))

@@ -1,23 +1,15 @@
-"""Results of measured runs over any runtime: one row for each case, as text, CSV and JSON."""
+"""Results of measured runs over any runtime: one row for each case, as text and as values."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Sequence
 from statistics import median, quantiles
 
 import attrs
 
+from collc.ir.costs.busbw import bus_factor
 from collc.ir.diagnostic import CollcError, Diagnostic
 
-__all__ = ["Row", "RunResult", "csv_text"]
-
-#: the least that the links of every rank carry, M (whole - per_rank / N) with N ranks, as (whole, per_rank)
-_BUS = {
-    "allreduce": (2, 2), "allgather": (1, 1), "reduce-scatter": (1, 1), "alltoall": (1, 1), "gather": (1, 1),
-    "scatter": (1, 1), "broadcast": (1, 0), "reduce": (1, 0),
-}  # fmt: skip
+__all__ = ["Row", "RunResult"]
 
 
 @attrs.frozen
@@ -86,16 +78,12 @@ class Row:
 
     @property
     def busbw(self) -> float | None:
-        """The least that a rank's links carry, over the median time, in bytes per second.
+        """The bus bandwidth that nccl-tests print, in bytes per second: algbw times :func:`.bus_factor`."""
+        factor = bus_factor(self.kind, self.ranks)
+        return None if self.algbw is None or factor is None else self.algbw * float(factor)
 
-        It is 2 M (N - 1) / N for an allreduce, M (N - 1) / N for its halves and alltoall, M for a broadcast or reduce.
-        It makes collectives of any kind and number of ranks on the same links comparable.
-        """
-        whole, per_rank = _BUS[self.kind]
-        return None if self.algbw is None else self.algbw * (whole - per_rank / self.ranks)
-
-    def as_dict(self) -> dict[str, object]:
-        """Return the row for JSON and CSV: times in microseconds, bandwidths in GB/s."""
+    def as_dict(self) -> dict[str, str | int | float | bool | None]:
+        """Return the row by the names of its values: times in microseconds, bandwidths in GB/s."""
         low, high = self.quartiles or (None, None)
         return {
             "name": self.name, "collective": self.kind, "ranks": self.ranks, "count": self.count,
@@ -169,20 +157,6 @@ def _cells(row: Row) -> list[str]:
         f"{row.busbw / 1e9:.3g}" if row.busbw else "-", _time(row.builtin_median),
         "-" if row.ratio is None else f"{row.ratio:.2f}", _time(row.model), _time(row.bound), row.detail or "ok",
     ]  # fmt: skip
-
-
-def csv_text(results: Sequence[RunResult]) -> str:
-    """Return the rows of all results as CSV, with a header line (the keys of :meth:`Row.as_dict`)."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    rows = [{"on": str(result.mpi), **row.as_dict()} for result in results for row in result.rows]
-    writer.writerow(["on", *Row("", "allreduce", 1, 0, 0, "", "", False).as_dict()])
-    writer.writerows([_value(value) for value in row.values()] for row in rows)
-    return stream.getvalue()
-
-
-def _value(value: object) -> object:
-    return "" if value is None else int(value) if isinstance(value, bool) else value
 
 
 def _micro(seconds: float | None) -> float | None:

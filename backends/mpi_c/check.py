@@ -83,7 +83,7 @@ def _other_calls(library: LibraryText, served: Sequence[Served]) -> Iterator[str
 
 def _source_checks(listing: Listing, source: SourceText, groups: list[list[Decoded]]) -> Iterator[Check]:
     """Yield the checks of a decoded source."""
-    yield _check("names", _other_names(listing, source, groups), "functions, plans and algorithms are named alike")
+    yield _check("names", _other_names(listing, source, groups), "functions, plans and algorithms have matching names")
     expected = [[program for _, program in function.parts] for function in listing.functions]
     if [len(group) for group in groups] != [len(group) for group in expected]:
         yield Check("programs", False, "the number of algorithms differs from the emitted one")

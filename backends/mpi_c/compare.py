@@ -186,11 +186,11 @@ def _other_scratch(one: Decoded, emitted: Program, owner: Array, inside: Array, 
         yield "some cells of scratch are unused"
 
 
-# ---- what the engine needs
+# ---- resources of the engine
 
 
 def shortages(one: Decoded) -> Iterator[str]:
-    """Yield what a step needs and the engine does not allow: slots, their size, and sends."""
+    """Yield the resources that a step needs beyond those of the engine: slots, their size, and sends."""
     program, copied = one.program, one.copied
     opcode, count = program.opcode, program.count.astype(np.int64)
     sends, receives, adds = program.sends, program.receives, program.receives & program.reads_src & program.writes_dst

@@ -57,7 +57,7 @@ class Cursor:
             raise self.fail("the end of the file")
 
     def fail(self, needed: str) -> Unreadable:
-        """Return the error for the text here, ready to raise."""
+        """Return the error for the text here."""
         line = self.text.count("\n", 0, self.at) + 1
         found = f"`{_shown(self.text[self.at :][:_SHOWN])}`" if self.at < len(self.text) else "the end of the file"
         return Unreadable(f"{self.name}, line {line}: expected {needed}, found {found}")

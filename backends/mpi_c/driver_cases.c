@@ -17,7 +17,7 @@ static void input(struct test *t, struct buffer *to, int64_t at, int64_t n, int6
     fill(to, t->dtype, t->op, at, n, me, first);
 }
 
-/* Lays out the buffers of an out-of-place call: inputs, and what must be there in the end. */
+/* Lays out the buffers of an out-of-place call: inputs, and the expected contents after it. */
 static void lay_out(struct test *t)
 {
     const struct algorithm *a = t->algorithm;
@@ -61,7 +61,7 @@ static void lay_out(struct test *t)
     }
 }
 
-/* Moves the input to where MPI_IN_PLACE wants it, on the ranks that use it. */
+/* Moves the input to its place for MPI_IN_PLACE, on the ranks that use it. */
 static void lay_in_place(struct test *t)
 {
     int at_root = me == t->algorithm->root;
@@ -74,7 +74,7 @@ static void lay_in_place(struct test *t)
     case ALLGATHER: input(t, &t->recv, me * n, n, 0); break;
     case REDUCE_SCATTER:
         input(t, &t->recv, 0, n * ranks, 0);
-        /* blocks after the first stay as they were */
+        /* blocks after the first stay unchanged */
         input(t, &t->expected, n, n * (ranks - 1), n);
         break;
     case BROADCAST:
@@ -153,8 +153,8 @@ static int differs(struct test *t, const char *what, const struct buffer *now,
     return 1;
 }
 
-/* Waits for a request, giving way to the other ranks: some MPIs' own wait does not. A rank whose call
- * failed does not wait for ever: others may still be in theirs, waiting for its messages. */
+/* Waits for a request, and yields the processor to the other ranks: the wait of some MPIs does not. A rank
+ * whose call failed stops waiting: others may still wait for its messages in theirs. */
 static void finish(MPI_Request request, const char *failure)
 {
     double deadline = MPI_Wtime() + 5;
@@ -164,7 +164,7 @@ static void finish(MPI_Request request, const char *failure)
         sched_yield();
         if (failure != NULL && MPI_Wtime() > deadline) {
             fprintf(stderr, "%s, and others did not come back from that call\n", failure);
-            /* An abort may overtake what was printed: some launchers drop output that they still hold. */
+            /* An abort can overtake the output: some launchers drop output that they have not printed. */
             for (deadline = MPI_Wtime() + 2; MPI_Wtime() < deadline;)
                 sched_yield();
             MPI_Abort(MPI_COMM_WORLD, 4);
@@ -180,7 +180,7 @@ static void synchronize(void)
     finish(request, NULL);
 }
 
-/* The largest of all ranks' values, everywhere. */
+/* Returns the largest value of all ranks, on all ranks. */
 static void largest(double *values, int number, const char *failure)
 {
     MPI_Request request;
@@ -195,9 +195,9 @@ static int call(struct test *t)
                               ops[t->op], MPI_COMM_WORLD);
 }
 
-/* Performs one call with `work`; returns its time on the slowest rank. Where a detail is wanted, checks
- * all buffers, and leaves with rank 0 what was wrong on the first wrong rank (the first wrong rank is
- * returned in `wrong`; ranks: all is well). */
+/* Performs one call with `work`; returns its time on the slowest rank. With a `detail`, checks all buffers,
+ * and gives rank 0 the description of the first wrong rank, whose number is in `wrong` (the number of ranks
+ * if all are right). */
 static double perform(struct test *t, int (*work)(struct test *), char *detail, int room,
                       int *wrong)
 {
@@ -261,7 +261,7 @@ static int call_builtin(struct test *t)
                    t->algorithm->kind, t->algorithm->root);
 }
 
-/* What the command line asks for. */
+/* The arguments of the command line. */
 struct selection {
     char algorithms[sizeof algorithms / sizeof *algorithms]; /* whether each is called */
     unsigned ops, dtypes, placements;
@@ -277,8 +277,8 @@ static void show_times(const char *name, const double *times, int number)
         printf("%s%.9f", k > 0 ? "," : "", times[k]);
 }
 
-/* Calls that warm up are not timed; every call is checked. The MPI's own takes turns with the one that is
- * tried, so that both see the same machine. */
+/* Warm-up calls are not timed; every call is checked. The MPI's own collective alternates with the tested
+ * one, so both run under the same conditions. */
 static void run_case(struct test *t, const struct selection *chosen)
 {
     double *times = malloc(2 * (size_t)chosen->repeats * sizeof *times);
@@ -315,7 +315,7 @@ static void run_case(struct test *t, const struct selection *chosen)
 
 /* ---- All cases --------------------------------------------------------------------------------- */
 
-/* Whether a list of names has this one. */
+/* Returns whether a list of names has this one. */
 static int is_among(const char *list, const char *name)
 {
     size_t length = strlen(name);
@@ -355,7 +355,7 @@ static int selected(const struct selection *chosen, enum kind kind, int op, int 
 
 static int run_count(int count, const struct selection *chosen)
 {
-    static struct test t; /* buffers are set anew for every case */
+    static struct test t; /* every case sets its buffers */
     int cases = 0, op, dtype, place;
     size_t k;
 
@@ -385,7 +385,7 @@ int main(int argc, char **argv)
 
     if (argc != 10)
         return 2;
-    alarm((unsigned)atoi(argv[9])); /* no rank outlives a launcher that was killed */
+    alarm((unsigned)atoi(argv[9])); /* ends ranks whose launcher was killed */
     MPI_Init(&argc, &argv);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     MPI_Comm_rank(MPI_COMM_WORLD, &me);

@@ -1,7 +1,7 @@
 /* Calls generated collectives, checks every element on every rank, and times them.
  *
- * Every rank can compute what every other rank's input was, so results are checked where they are,
- * against a reference that no message has touched. Rank 0 prints one line for every case.
+ * Every rank can compute the input of every other rank. So each rank checks its results against a
+ * reference that no message has carried. Rank 0 prints one line for every case.
  */
 #define _POSIX_C_SOURCE 200112L
 
@@ -37,7 +37,7 @@ static const char *const dtype_names[] = {"int32", "int64", "float32", "float64"
 static const size_t extents[] = {4, 8, 4, 8, 16};
 static MPI_Datatype dtypes[NUM_DTYPES];
 
-/* A strided element is two int32, at bytes 4 and 12 of 16; the gaps must stay as they are. */
+/* A strided element is two int32, at bytes 4 and 12 of 16; the gaps must stay unchanged. */
 static void create_dtypes(void)
 {
     MPI_Datatype pair, shifted;
@@ -106,7 +106,7 @@ static void show(enum dtype dtype, const unsigned char *at, char *text, size_t r
 enum op { SUM, MAX, MIN, PROD, USER, NO_OP, NUM_OPS };
 static const char *const op_names[] = {"sum", "max", "min", "prod", "user", "none"};
 static MPI_Op ops[NUM_OPS];
-static enum dtype user_dtype; /* of the call under way */
+static enum dtype user_dtype; /* of the current call */
 
 enum { MODULUS = 1009 };
 
@@ -163,7 +163,7 @@ static int64_t value(enum op op, int rank, int64_t index)
 
 enum { GUARD = 64, FILL = 0xA5 };
 
-/* `elements` elements between guards; everything begins as FILL. */
+/* `elements` elements between guards; all bytes begin as FILL. */
 struct buffer {
     unsigned char *all, *data;
     size_t bytes;
@@ -198,7 +198,7 @@ static void fill(struct buffer *buffer, enum dtype dtype, enum op op, int64_t at
             step == 2 ? value(op, rank, 2 * (first + i) + 1) : 0);
 }
 
-/* ... or become those of all ranks, reduced. The last reference is kept: it serves several types. */
+/* ... or become those of all ranks, reduced. The last reference is kept, because several types use it. */
 static void fill_reduced(struct buffer *buffer, enum dtype dtype, enum op op, int64_t n,
                          int64_t first)
 {

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import attrs
 
 from collc.ir.diagnostic import error
-from collc.ir.program import Program
 from collc.ir.verify import Report
 
 from ..base import Artifact, Target, Window
-from .check import checked, checked_library
-from .interpose import INTERPOSED, Served, interposing, listed, require_range
 from .names import REQUEST_FORMS, chosen, forms, identifier, require_stem
-from .source import Function, Listing, header, numbers_of, source, taken
+
+if TYPE_CHECKING:
+    from collc.ir.collective import Collective
+    from collc.ir.program import Program
+
+    from .interpose import Served
+    from .source import Function, Listing
 
 __all__ = ["MpiC"]
 
-Parts = tuple[tuple[Window | None, Program], ...]
+Parts: TypeAlias = "tuple[tuple[Window | None, Program], ...]"
 
 
 @attrs.frozen
@@ -50,6 +53,17 @@ class MpiC(Target):
         default=None, metadata={"help": "interpose: the largest vector served, in bytes"}
     )
 
+    def __attrs_post_init__(self) -> None:
+        self._interposes()
+        if self.library is not None and self.function is not None and not self.interpose:
+            raise error(
+                "C0720",
+                f"option `function` names the only function, but the library `{self.library}` has several",
+                hint="leave one of them out; the functions of a library have names LIBRARY_COLLECTIVE",
+                exit_status=2,
+                option="function",
+            )
+
     def emit(self, ir: Program) -> Sequence[Artifact]:
         return self._files([((None, ir),)])
 
@@ -62,28 +76,26 @@ class MpiC(Target):
 
     @property
     def shared(self) -> str | None:
-        """Return the stem of the source that all collectives share; None if there is none. Raises C0720."""
+        """Return the stem of the source that all collectives share; None if there is none."""
+        if not self._interposes() and self.library is None:
+            return None
+        from .interpose import INTERPOSED, interposing
+        from .source import taken
+
         if self._interposes():
             return chosen(self.library or INTERPOSED, taken() | interposing())
-        if self.library is not None and self.function is not None:
-            raise error(
-                "C0720",
-                f"`function={self.function}` names the only function, but `library={self.library}` has several",
-                hint="leave one of them out; the functions of a library have names LIBRARY_COLLECTIVE",
-                exit_status=2,
-            )
-        return None if self.library is None else chosen(self.library, taken())
+        return chosen(str(self.library), taken())
 
     def join(self, mains: Sequence[Artifact]) -> Sequence[Artifact]:
         """Return the files of the library, given the main files of its collectives."""
         return self._files([artifact.part for artifact in mains])
 
     def check(self, ir: Program, artifacts: Sequence[Artifact]) -> Report:
-        """Read source and header, decode the tables, compare all with the program, and execute what was decoded.
+        """Read source and header, decode the tables, compare all with the program, and execute the decoded programs.
 
         A C file does not have the size of a call, its operation (only whether contributions may count twice), its
         element type, or the program's own scratch: it lays out scratch anew, one cell for each chunk. Everything else
-        is the program's. All text except names and numbers is what collc ships.
+        is the program's. All text except names and numbers must be the shipped text.
         """
         return self._checked([((None, ir),)], artifacts)
 
@@ -93,6 +105,12 @@ class MpiC(Target):
     def check_joined(self, mains: Sequence[Artifact], artifacts: Sequence[Artifact]) -> Report:
         return self._checked([artifact.part for artifact in mains], artifacts)
 
+    def require(self, collective: Collective) -> None:
+        if self.shared is None and self.function is not None:
+            from .source import taken
+
+            chosen(self.function, taken())
+
     def require_stem(self, stem: str) -> None:
         if not self.interpose:
             require_stem(stem)
@@ -100,6 +118,9 @@ class MpiC(Target):
     # ---- the files
 
     def _files(self, collectives: Sequence[Parts]) -> Sequence[Artifact]:
+        from .interpose import listed
+        from .source import header, source
+
         prefix, functions = self._named(collectives)
         if self.interpose:
             text, listing = listed(prefix, self._served(functions))
@@ -111,6 +132,8 @@ class MpiC(Target):
         ]
 
     def _checked(self, collectives: Sequence[Parts], artifacts: Sequence[Artifact]) -> Report:
+        from .check import checked, checked_library
+
         prefix, functions = self._named(collectives)
         listing = _listing(prefix, tuple(functions), artifacts[0].model if artifacts else None)
         if self.interpose:
@@ -118,10 +141,15 @@ class MpiC(Target):
         return checked(listing, artifacts)
 
     def _served(self, functions: Sequence[Function]) -> list[Served]:
+        from .interpose import Served
+
         return [Served(function, self.min_bytes, self.max_bytes) for function in functions]
 
     def _named(self, collectives: Sequence[Parts]) -> tuple[str, list[Function]]:
         """Return the prefix of names, and the functions of some collectives."""
+        from .interpose import interposing
+        from .source import Function, taken
+
         first = collectives[0][0][1]
         if self.shared is not None:
             used = taken() | interposing() if self.interpose else taken()
@@ -134,19 +162,24 @@ class MpiC(Target):
     def _interposes(self) -> bool:
         """Return whether the target makes a library for LD_PRELOAD; raise C0731 for options that do not fit."""
         if self.interpose:
+            from .interpose import require_range
+
             require_range(self.min_bytes, self.max_bytes)
         wrong = "function" if self.interpose and self.function is not None else None
         if not self.interpose and (self.min_bytes or self.max_bytes is not None):
             wrong = "min-bytes" if self.min_bytes else "max-bytes"
         if wrong is not None:
             what = "has no use with" if self.interpose else "needs"
-            hint = "leave one of them out" if self.interpose else "add `interpose=true`, or leave it out"
-            raise error("C0731", f"option `{wrong}` of mpi-c {what} `interpose`", hint=hint, exit_status=2)
+            hint = "leave one of them out" if self.interpose else f"set `interpose` to true, or leave `{wrong}` out"
+            message = f"option `{wrong}` of target `mpi-c` {what} `interpose`"
+            raise error("C0731", message, hint=hint, exit_status=2, option=wrong)
         return self.interpose
 
 
 def _listing(prefix: str, functions: tuple[Function, ...], model: object) -> Listing:
     """Return the listing of some functions: the artifact's ``model`` if it is theirs, else a new one."""
+    from .source import Listing, numbers_of
+
     if isinstance(model, Listing) and model.functions == functions:
         return Listing(prefix, functions, model.numbers)
     return Listing(prefix, functions, numbers_of(functions))

@@ -79,7 +79,7 @@ def chosen(name: str, taken: frozenset[str]) -> str:
     refusal = _refusal(name, taken)
     if refusal:
         near = identifier(name, taken)
-        raise error("C0705", f"`{name}` is {refusal}", hint=f"use another name, e.g. `{near}`")
+        raise error("C0705", f"`{name}` is {refusal}", hint=f"use another name, e.g. `{near}`", option="function")
     return name
 
 

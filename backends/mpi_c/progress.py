@@ -17,11 +17,15 @@ import attrs
 from collc.ir.diagnostic import error
 from collc.ir.machine import connections
 from collc.ir.program import Buffer, Opcode, Program
+from collc.ir.progress import progress
 
 __all__ = ["Allowance", "allowance"]
 
 #: sends in flight of a block before it waits; more only if the program does not end otherwise
 _SENDS = 8
+
+#: turns between two reports of progress
+_TURNS = 4096
 
 _READY, _RECEIVING, _ARRIVED = 0, 1, 2
 
@@ -38,7 +42,7 @@ class Allowance:
 
 
 def allowance(program: Program) -> Allowance:
-    """Return what the engine must allow ``program``; raise C0704 if the program deadlocks in any case."""
+    """Return the resources that the engine must give ``program``; raise C0704 if the program deadlocks in any case."""
     plain = _Execution(program, False, frozenset()).run()
     if program.collective.kind not in ("allreduce", "allgather", "alltoall", "reduce", "broadcast"):
         return _combine([plain], plain.copied)
@@ -116,8 +120,12 @@ class _Execution:
     def run(self) -> _Execution:
         """Execute to the end; allow more only if all blocks are stalled."""
         ready = list(range(self.program.num_blocks))
+        turns = 0
         while ready:
             while ready:
+                if turns % _TURNS == 0:
+                    progress("executing instructions", self.done.count(1), len(self.done))
+                turns += 1
                 self._advance(ready.pop(), ready)
             ready = self._allow_more()
         stuck = [b for b in range(self.program.num_blocks) if self.at[b] < self.end[b]]
@@ -193,7 +201,7 @@ class _Execution:
             self.stalled[self.rank[sender]].clear()
 
     def _allow_more(self) -> list[int]:
-        """Allow stalled blocks what they lack, else free one write with copies of sends; return what can go on."""
+        """Give stalled blocks what they lack, or free one write by copies of sends; return the blocks that continue."""
         stalled = sorted(set().union(*self.stalled))
         short = [(b, self._obstacle(self.at[b], b)) for b in stalled if self.phase[b] == _READY]
         limited = [(b, what) for b, what in short if what in ("slots", "sends")]

@@ -7,11 +7,23 @@ Program through :mod:`.document` to :mod:`.writer`, reading from :mod:`.reader` 
 
 from __future__ import annotations
 
-from .model import Algorithm
-from .program import Loaded, to_program
-from .reader import read
+from typing import TYPE_CHECKING
+
+from collc.ir.later import imported_later
+
 from .target import MscclXml
-from .verify import verify_text
-from .writer import write
+
+if TYPE_CHECKING:
+    from .model import Algorithm
+    from .program import Loaded, to_program
+    from .reader import read
+    from .verify import verify_text
+    from .writer import write
 
 __all__ = ["Algorithm", "Loaded", "MscclXml", "read", "to_program", "verify_text", "write"]
+
+# The target's options need none of these.
+__getattr__ = imported_later(__name__, {
+    "Algorithm": "model", "Loaded": "program", "read": "reader", "to_program": "program", "verify_text": "verify",
+    "write": "writer",
+})  # fmt: skip

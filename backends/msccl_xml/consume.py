@@ -48,7 +48,7 @@ def executed(block: Threadblock) -> list[Operation]:
 
 
 def operations(block: Threadblock, max_fused: int = 16) -> list[Operation]:
-    """Return what the device runs of one threadblock, in order.
+    """Return the operations of the device for one threadblock, in order.
 
     A `nop` becomes waits of the next operation; a `nop` at the end vanishes. A `re` without a wait joins the operation
     before it, if that is an unflagged `re` of the same destination and source buffer. The parsers do not compare

@@ -1,6 +1,6 @@
 """A Program -> the document model: dependencies become flags and `nop` steps, places become letters and offsets.
 
-This module checks nothing. :mod:`.structure` and :mod:`.limits` find in the result what a runtime cannot take.
+This module checks nothing. :mod:`.structure` and :mod:`.limits` check whether a runtime can take the result.
 """
 
 from __future__ import annotations

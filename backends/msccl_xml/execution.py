@@ -1,4 +1,4 @@
-"""Executes a file's program with FIFOs that never fill: what it computes, and in which order.
+"""Executes a file's program with unbounded FIFOs: checks its results and the order of its accesses.
 
 Both depend only on program order, waits and messages. The size of messages and the depth of FIFOs only decide whether a
 run hangs, which :mod:`.fifos` finds.
@@ -31,7 +31,7 @@ def mode_name(inplace: bool) -> str:
 
 
 def data_checks(program: Program, modes: Sequence[bool]) -> list[Check]:
-    """Return the checks of a program whose FIFOs never fill. The use is in the name of a check that depends on it."""
+    """Return the checks of a program with unbounded FIFOs. The use is in the name of a check that depends on it."""
     checks: dict[str, Check] = {}
     # Usually all uses pass, and one execution shows it. Otherwise each use is executed for its own failures.
     both = verify_program(program, fifo_depth=_UNLIMITED) if len(set(modes)) > 1 else None

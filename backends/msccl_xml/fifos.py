@@ -31,7 +31,7 @@ __all__ = ["fifo_check", "safe_split", "stuck"]
 
 
 def stuck(loaded: Loaded, depth: int, split: int) -> str:
-    """Return where the program hangs with FIFOs of ``depth`` and messages of ``split`` chunks, or ""."""
+    """Return the place where the program hangs with FIFOs of ``depth`` and messages of ``split`` chunks, or ""."""
     deadlock = execute(loaded.program, depth, split * loaded.scale).deadlock
     return deadlock.describe(loaded.program) if deadlock else ""
 

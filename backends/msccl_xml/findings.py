@@ -15,6 +15,9 @@ __all__ = ["Finding", "as_check", "as_warnings", "place", "refuse"]
 _SHOWN = 3
 
 
+_OF_SIZES = ("C0630", "C0642")  # the sizes of calls, which an option of the target sets
+
+
 @frozen
 class Finding:
     """One violation: its check, its code, a message with the place, and a hint.
@@ -51,11 +54,11 @@ def place(gpu: Gpu, block: Threadblock | None = None, step: Step | int | None = 
 
 def as_check(name: str, findings: Sequence[Finding], tried: str) -> Check:
     """Return the check with this name: passed with the detail ``tried``, or failed with the first findings."""
-    mine = [f for f in findings if f.check == name and not f.mild]
-    if not mine:
+    own = [f for f in findings if f.check == name and not f.mild]
+    if not own:
         return Check(name, True, tried)
-    more = f"; and {len(mine) - _SHOWN} more" if len(mine) > _SHOWN else ""
-    return Check(name, False, "; ".join(f.message for f in mine[:_SHOWN]) + more)
+    more = f"; and {len(own) - _SHOWN} more" if len(own) > _SHOWN else ""
+    return Check(name, False, "; ".join(f.message for f in own[:_SHOWN]) + more)
 
 
 def as_warnings(findings: Sequence[Finding]) -> tuple[Diagnostic, ...]:
@@ -81,7 +84,7 @@ def refuse(findings: Sequence[Finding]) -> None:
             Diagnostic(
                 code, f.message, Severity.ERROR, None,
                 (f"and {count[code] - 1} more like it",) if count[code] > 1 else (), f.hint,
-                f.kind, f.excess,
+                f.kind, f.excess, option="max-bytes" if code in _OF_SIZES else None,
             )
             for code, f in first.items()
         ]

@@ -143,7 +143,8 @@ def _window(finding: _MakeFinding, algorithm: Algorithm, profile: Profile) -> _F
     elif largest is not None and largest < smallest_call(algorithm):
         unit = f"a multiple of {size_unit(algorithm)} bytes, as {algorithm.nchunksperloop} equal chunks need"
         between = f"no size within minBytes {smallest} and maxBytes {stated} is {unit}"
-        hint = "sizes are whole numbers of bytes" if any("maxBytes" in r for r in algorithm.remarks) else None
+        written = any("maxBytes" in remark for remark in algorithm.remarks)
+        hint = "sizes are whole numbers of bytes" if written else f"serve calls of {smallest_call(algorithm)} bytes too"
         yield finding("C0642", f"{between}: no call would use the file", hint, kind=Kind.UNUSED)
     elif stated and algorithm.nchunksperloop > 0 and largest is not None:
         most = tile_limit(algorithm.nchunksperloop, profile, algorithm.proto)

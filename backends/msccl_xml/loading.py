@@ -92,9 +92,9 @@ def _folder(members: Sequence[Member], profile: Profile) -> Environment:
             profile.name,
             (
                 ("RCCL_MSCCL_ENABLE", "1", "the default"),
-                ("RCCL_MSCCL_FORCE_ENABLE", "1", "else RCCL uses no files on machines that it does not know"),
+                ("RCCL_MSCCL_FORCE_ENABLE", "1", "otherwise RCCL uses no files on unknown machines"),
                 ("RCCL_MSCCL_ENABLE_SINGLE_PROCESS", "1", "the default: ranks may share a process"),
-                ("RCCL_MSCCLPP_ENABLE", "0", "else MSCCL++ would serve calls before RCCL looks for files"),
+                ("RCCL_MSCCLPP_ENABLE", "0", "otherwise MSCCL++ would serve calls before RCCL searches for files"),
                 *common,
                 ("NCCL_DEBUG_SUBSYS", "INIT,ENV,COLL", "logs calls too"),
             ),
@@ -137,8 +137,8 @@ def _about(members: Sequence[Member], profile: Profile) -> list[str]:
         where = "in place and out of place" if len(modes) > 1 else "in place" if True in modes else "out of place"
         sizes = f"{low} byte{'' if low == 1 else 's'} and more" if high is None else f"{low} to {high} bytes"
         chunks = member.algorithm.nchunksperloop
-        whose = " of all ranks together" if KINDS.get(member.algorithm.coll) in WHOLE else ""
-        even = f", elements{whose} a multiple of {chunks}" if chunks > 1 else ""
+        owner = " of all ranks together" if KINDS.get(member.algorithm.coll) in WHOLE else ""
+        even = f", elements{owner} a multiple of {chunks}" if chunks > 1 else ""
         what = f"{member.algorithm.coll} on {member.algorithm.ngpus} ranks, {where}, {sizes}{even}"
         found.append(f"{os.path.basename(member.path)}: {what}")
     return [*found, *unserved_calls(members, profile)]

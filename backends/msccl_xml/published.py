@@ -57,7 +57,7 @@ class Published:
 
     @property
     def largest(self) -> int | None:
-        """The largest call that the file is for, in bytes; None where there is none."""
+        """The largest call that the file is for, in bytes; None if there is none."""
         found = size_limit(self.algorithm, self.runtime)
         return None if found is None or found >= UNBOUNDED else found
 

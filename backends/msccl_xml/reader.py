@@ -1,8 +1,8 @@
 """Text -> the document model: MSCCL-XML files of any tool, including collc.
 
 The reader follows the runtimes: integers as C's ``strtol`` with base 0, unknown attributes and elements ignored, steps
-in document order. It refuses what no runtime could take, and reports all mistakes of a file at once, each with its
-line. :mod:`.tokens` finds out whether the runtimes' own tokeniser accepts the text. :mod:`.markup` reads texts that
+in document order. It refuses files that no runtime could take, and reports all mistakes of a file at once, each with
+its line. :mod:`.tokens` finds out whether the runtimes' own tokeniser accepts the text. :mod:`.markup` reads texts that
 only this tokeniser accepts.
 """
 
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from collc.ir.diagnostic import CollcError, Diagnostic, Severity, Source, Span, error, nearest
+from collc.ir.progress import counting
 
 from . import markup
 from .model import OPCODES, Algorithm, Gpu, Step, Threadblock
@@ -40,7 +41,7 @@ _NUMBER = re.compile(r"[ \t\n\r]*([+-]?)(0[xX][0-9a-fA-F]+|[0-9]+)")
 
 
 class _Plain(dict[str | None, int | None]):
-    """Numbers by their texts, of those written as most are; nothing of others, which are not kept."""
+    """Numbers by their texts, for texts in the usual form; others are not cached."""
 
     _WRITTEN = re.compile(r"-1|0|[1-9][0-9]{0,4}")
 
@@ -109,6 +110,7 @@ def _parse_xml(source: Source) -> _Element | None:
             "C0601",
             f"not XML: {message[:1].lower()}{message[1:]}",
             span=_span(source, line or 1, max(column, 1)),
+            hint="the text ends inside an element: is the file complete?" if "remature end" in message else None,
         ) from None
 
 
@@ -153,7 +155,7 @@ class _Reader:
             **numbers,  # type: ignore[arg-type]  # all four are numbers
             proto=self.word(root, "proto", ("Simple", "LL", "LL128")),
             coll=self.word(root, "coll"),
-            gpus=tuple(self.gpu(child) for child in self.children(root, "gpu")),
+            gpus=tuple(self.gpu(child) for child in counting(list(self.children(root, "gpu")), "reading ranks")),
             name=root.get("name"),
             outofplace=self.optional(root, "outofplace"),
             min_bytes=self.optional(root, "minBytes", bits=64),

@@ -8,29 +8,20 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import attrs
 
-from collc.ir.diagnostic import CollcError, Excess, error
+from collc.ir.diagnostic import CollcError, Diagnostic, Excess, Subject, error
 from collc.ir.frozen import frozen
-from collc.ir.program import Program
-from collc.ir.verify import Check, Report, adds_once
+from collc.ir.verify import Check, Report
 
 from ..base import Artifact, Limits, Target, Window, first_difference
-from .chunks import in_larger_chunks
-from .document import document
-from .execution import mode_name
-from .findings import refuse
-from .limits import check_limits
-from .model import Algorithm
 from .profiles import PROFILES, PROTOCOLS, Profile
-from .reader import read
-from .same import differences
-from .structure import check_structure
-from .uses import Sizes, find_modes, find_sizes
-from .verify import verify_read
-from .windows import splits
-from .writer import write
 
 if TYPE_CHECKING:
+    from collc.ir.collective import Collective
+    from collc.ir.program import Program
+
+    from .model import Algorithm
     from .published import Published
+    from .uses import Sizes
 
 __all__ = ["MscclXml"]
 
@@ -52,8 +43,17 @@ class MscclXml(Target):
     says_use: ClassVar[bool] = True
 
     runtime: Literal["executor", "msccl", "rccl"] = attrs.field(
-        default="executor", metadata={"help": "the runtime: msccl-executor-nccl, microsoft/msccl, RCCL"}
-    )
+        default="executor",
+        metadata={
+            "help": "the runtime: msccl-executor-nccl, microsoft/msccl, RCCL",
+            "meanings": "executor is msccl-executor-nccl (NCCL 2.23, NVIDIA GPUs), msccl is microsoft/msccl "
+            "(NCCL 2.12, NVIDIA GPUs), rccl is RCCL (AMD GPUs)",
+            "habits": {
+                "nccl": "executor", "nvidia": "executor", "cuda": "executor", "msccl-executor-nccl": "executor",
+                "msccl-executor": "executor", "microsoft": "msccl", "amd": "rccl", "rocm": "rccl", "hip": "rccl",
+            },
+        },
+    )  # fmt: skip
     proto: Literal["Simple", "LL", "LL128"] = attrs.field(
         default="Simple", metadata={"help": "NCCL protocol: Simple for large calls, LL and LL128 for small ones"}
     )
@@ -79,27 +79,34 @@ class MscclXml(Target):
     _scale: int = 1  # chunks of the program in one chunk of the file, if the steps allow that
 
     def __attrs_post_init__(self) -> None:
+        wrong: list[Diagnostic] = []
         for option, known in (("runtime", PROFILES), ("proto", PROTOCOLS)):
             if getattr(self, option) not in known:
-                raise _option(option, f"one of {', '.join(known)}", getattr(self, option))
+                raise CollcError(_option(option, f"one of {', '.join(known)}", getattr(self, option)), exit_status=2)
         for option in ("channels", "threadblocks"):
             value, most = getattr(self, option), getattr(self.profile, f"max_{option}")
             if value is not None and not 1 <= value <= most:
-                raise _option(option, f"1 to {most} for runtime {self.runtime}", value)
+                wrong.append(_option(option, f"1 to {most} for runtime {self.runtime}", value))
         if not 0 <= self.min_bytes <= _MOST_BYTES:
-            raise _option("min-bytes", f"0 to {_MOST_BYTES}", self.min_bytes)
-        if self.max_bytes is not None and not max(self.min_bytes, 1) <= self.max_bytes <= _MOST_BYTES:
-            raise _option("max-bytes", f"{max(self.min_bytes, 1)} to {_MOST_BYTES}", self.max_bytes)
+            wrong.append(_option("min-bytes", f"0 to {_MOST_BYTES}", self.min_bytes))
+        elif self.max_bytes is not None and not max(self.min_bytes, 1) <= self.max_bytes <= _MOST_BYTES:
+            least = f"{self.min_bytes} (`min-bytes`)" if self.min_bytes > 1 else "1"
+            wrong.append(_option("max-bytes", f"{least} to {_MOST_BYTES}", self.max_bytes))
         if self.algorithm is not None and not _NAME.fullmatch(self.algorithm):
-            raise _option("algorithm", "1 to 63 letters, digits and _ . + -", self.algorithm)
+            wrong.append(_option("algorithm", "1 to 63 letters, digits and _ . + -", self.algorithm))
         if self.nthreads is not None and self.profile.max_threads is None:
-            raise _option("nthreads", f"to be absent: runtime {self.runtime} does not read it", self.nthreads)
+            message = f"runtime {self.runtime} does not read the option `nthreads`"
+            hint = "leave `nthreads` out, or use runtime `msccl`"
+            wrong.append(Diagnostic("C0606", message, hint=hint, option="nthreads"))
         if self.inplace is False and self.outofplace is False:
-            raise _option("outofplace", "true if inplace is false: else no call would use the file", "false")
+            message = "options `inplace` and `outofplace` are both false: no call would use the file"
+            wrong.append(Diagnostic("C0606", message, hint="leave one of them out", option="outofplace"))
+        if wrong:
+            raise CollcError(wrong, exit_status=2)
 
     @classmethod
     def options_of(cls, published: Published, name: str, given: Mapping[str, object]) -> Mapping[str, object]:
-        """Return protocol, sizes, uses and name of a published file, and its threads where the runtime reads them."""
+        """Return protocol, sizes, uses and name of a published file, and its threads if the runtime reads them."""
         kept = dict(published.options)
         if published.largest is not None and published.largest < max(published.smallest, 1):
             del kept["max_bytes"]
@@ -118,6 +125,20 @@ class MscclXml(Target):
     def profile(self) -> Profile:
         """The runtime's limits and spellings."""
         return PROFILES[self.runtime]
+
+    def instead(self, excess: Excess) -> tuple[str | None, str | None]:
+        what, found = excess.what, excess.found
+        if what in ("threadblocks", "channels"):
+            most = getattr(self.profile, f"max_{what}")
+            if excess.allowed < found <= most:
+                running = " if a GPU of yours runs that many at once" if what == "threadblocks" else ""
+                return what, f"set `{what}` to {found}{running}: runtime {self.runtime} takes up to {most}"
+        field = {"threadblocks": "resident", "channels": "max_channels", "steps": "max_steps"}.get(what)
+        larger = [one for one in PROFILES.values() if field and getattr(one, field) >= found]
+        given = what if getattr(self, what, None) is not None else "runtime"
+        if field is None or not larger:
+            return None, None
+        return given, f"use runtime `{larger[0].name}`, which takes {getattr(larger[0], field)} {what}"
 
     @property
     def limits(self) -> Limits:
@@ -147,18 +168,28 @@ class MscclXml(Target):
 
     def emit(self, ir: Program) -> Sequence[Artifact]:
         """Return one file. Raises C0607 to C0633 if the runtime cannot run the program."""
+        from .writer import write
+
         algorithm, sizes = self._algorithm(ir)
         text = write(algorithm)
         return [Artifact(f"{ir.name}.xml", text, self.name, model=(self, ir, algorithm, text), hangs=sizes.hangs)]
 
     def _algorithm(self, ir: Program) -> tuple[Algorithm, Sizes]:
         """Return the algorithm of a program with all its attributes, and the sizes that it serves."""
+        from collc.ir.verify import adds_once
+
+        from .findings import refuse
+        from .limits import check_limits
+        from .structure import check_structure
+        from .uses import find_modes, find_sizes
+
         spelling = self._spelling(ir)
         if not adds_once(ir):
             raise error(
                 "C0607", f"{self.profile.title} cannot run a program that is correct only for `op: {ir.collective.op}`",
                 notes=["its files serve calls with any operation, and this program adds some contributions twice"],
                 hint="let the scheduler fold (`fold: true`), or use the target `mpi-c`, which refuses other operations",
+                about=(Subject.TARGET, Subject.SCHEDULER, Subject.COLLECTIVE),
             )  # fmt: skip
         modes = find_modes(ir, (self.inplace, self.outofplace))
         draft, scale = self._draft(ir, spelling)
@@ -183,6 +214,10 @@ class MscclXml(Target):
         return Report("msccl-xml", ir.collective.kind, ir.num_ranks, tuple(self._checks(ir, artifacts)))
 
     def _checks(self, ir: Program, artifacts: Sequence[Artifact]) -> Iterator[Check]:
+        from .reader import read
+        from .same import differences
+        from .verify import verify_read
+
         if [a.filename for a in artifacts] != [f"{ir.name}.xml"]:
             yield Check("files", False, f"found {', '.join(a.filename for a in artifacts)}, needed {ir.name}.xml")
             return
@@ -207,6 +242,8 @@ class MscclXml(Target):
         """Return the algorithm and the text of a program: the artifact's if it is this program's, else new ones."""
         if isinstance(artifact.model, tuple) and artifact.model[:2] == (self, ir):
             return artifact.model[2], artifact.model[3]
+        from .writer import write
+
         algorithm, _ = self._algorithm(ir)
         return algorithm, write(algorithm)
 
@@ -217,18 +254,23 @@ class MscclXml(Target):
         """The runtime without its rules for sizes, which the target checks last."""
         return attrs.evolve(self.profile, exclusive_max_bytes=False)
 
-    def _spelling(self, program: Program) -> str:
-        kind = program.collective.kind
-        if kind not in self.profile.spellings:
+    def require(self, collective: Collective) -> None:
+        if collective.kind not in self.profile.spellings:
             carried = ", ".join(self.profile.spellings)
             raise error(
-                "C0607", f"{self.profile.title} cannot run the collective `{kind}`; it runs {carried}",
-                hint="the target `mpi-c` takes every collective",
+                "C0607", f"{self.profile.title} cannot run the collective `{collective.kind}`; it runs {carried}",
+                hint="use the target `mpi-c`, which takes every collective",
             )  # fmt: skip
-        return self.profile.spellings[kind]
+
+    def _spelling(self, program: Program) -> str:
+        self.require(program.collective)
+        return self.profile.spellings[program.collective.kind]
 
     def _draft(self, program: Program, spelling: str) -> tuple[Algorithm, int]:
         """Return the algorithm of a program, and the number of the program's chunks in one of its chunks."""
+        from .chunks import in_larger_chunks
+        from .document import document
+
         draft = document(program, coll=spelling, proto=self.proto, name=self._title(program), nthreads=self.nthreads)
         larger = in_larger_chunks(draft, self._scale) if self._scale > 1 else None
         return (draft, 1) if larger is None else (larger, self._scale)
@@ -251,6 +293,9 @@ class MscclXml(Target):
         )
 
     def _comments(self, program: Program, draft: Algorithm, modes: tuple[bool, bool], sizes: Sizes) -> Iterator[str]:
+        from .execution import mode_name
+        from .windows import splits
+
         collective = program.collective
         by = f" by {program.scheduler}" if program.scheduler else ""
         yield f"collc: {collective.kind} of {collective.num_ranks} ranks{by}, for {self.profile.title}"
@@ -269,5 +314,6 @@ class MscclXml(Target):
             yield sizes.why
 
 
-def _option(name: str, need: str, found: object) -> Exception:
-    return error("C0606", f"option `{name}` of target `msccl-xml` needs {need}, found {found}", exit_status=2)
+def _option(name: str, need: str, found: object) -> Diagnostic:
+    message = f"option `{name}` of target `msccl-xml` needs {need}, found {found}"
+    return Diagnostic("C0606", message, hint=f"leave `{name}` out for the default", option=name)

@@ -181,8 +181,8 @@ class _Run:
         for d in self.deps[self.start[piece.instruction] : self.start[piece.instruction + 1]] if piece.waits else ():
             if 0 <= self.ended[d] < self.round:
                 continue
-            mine = self.thread[self.block_of[d]] == self.thread[block]
-            if not (piece.kind == LOCAL and mine and (self.ended[d] >= 0 or d in self.ending)):
+            own = self.thread[self.block_of[d]] == self.thread[block]
+            if not (piece.kind == LOCAL and own and (self.ended[d] >= 0 or d in self.ending)):
                 return False
         return True
 

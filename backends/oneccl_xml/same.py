@@ -1,6 +1,6 @@
 """Compares a file with the emitted program.
 
-A file orders the instructions of a program anew, in steps, and has scratch of its own. So this module compares the
+A file arranges the instructions of a program in its own steps, with its own scratch. So this module compares the
 messages: the chunks of every connection, in order. The verifier executes the file and checks what the ranks hold at the
 end.
 """

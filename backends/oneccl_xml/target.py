@@ -8,7 +8,7 @@ from typing import ClassVar
 import attrs
 
 from collc.ir.collective import Collective
-from collc.ir.diagnostic import CollcError, Excess, error
+from collc.ir.diagnostic import CollcError, Diagnostic, Excess, error
 from collc.ir.program import Program
 from collc.ir.verify import Check, Report, verify_program
 
@@ -58,18 +58,23 @@ class OneCclXml(Target):
     _label: str = ""  # suffix of the name of one of several algorithms
 
     def __attrs_post_init__(self) -> None:
+        wrong: list[Diagnostic] = []
         if not 1 <= self.threads <= _MOST_THREADS:
-            raise _option("threads", f"1 to {_MOST_THREADS}", self.threads)
+            wrong.append(_option("threads", f"1 to {_MOST_THREADS}", self.threads))
         if not 1 <= self.lanes <= _MOST_LANES:
-            raise _option("lanes", f"1 to {_MOST_LANES}", self.lanes)
+            wrong.append(_option("lanes", f"1 to {_MOST_LANES}", self.lanes))
         if not 0 <= self.min_bytes <= _MOST_BYTES:
-            raise _option("min-bytes", f"0 to {_MOST_BYTES}", self.min_bytes)
-        if self.max_bytes is not None and not self.min_bytes <= self.max_bytes <= _MOST_BYTES:
-            raise _option("max-bytes", f"{self.min_bytes} to {_MOST_BYTES}", self.max_bytes)
+            wrong.append(_option("min-bytes", f"0 to {_MOST_BYTES}", self.min_bytes))
+        elif self.max_bytes is not None and not self.min_bytes <= self.max_bytes <= _MOST_BYTES:
+            least = f"{self.min_bytes} (`min-bytes`)" if self.min_bytes else "0"
+            wrong.append(_option("max-bytes", f"{least} to {_MOST_BYTES}", self.max_bytes))
         if self.algorithm is not None and label(self.algorithm) != self.algorithm:
-            raise _option("algorithm", "1 to 63 letters, digits and _ . + -", self.algorithm)
+            wrong.append(_option("algorithm", "1 to 63 letters, digits and _ . + -", self.algorithm))
         if self.inplace is False and self.outofplace is False:
-            raise _option("outofplace", "true if inplace is false: else no call would use the file", "false")
+            message = "options `inplace` and `outofplace` are both false: no call would use the file"
+            wrong.append(Diagnostic("C0759", message, hint="leave one of them out", option="outofplace"))
+        if wrong:
+            raise CollcError(wrong, exit_status=2)
 
     def within(self, window: Window) -> OneCclXml | None:
         """Return the target for the calls of a window inside its own sizes; None if there are none."""
@@ -98,8 +103,8 @@ class OneCclXml(Target):
         name = label(self.algorithm or ir.name)
         name = name[: max(63 - len(self._label), 1)] + self._label[:62]
         lanes = min(self.lanes, _MOST_CHANNELS // max(ir.num_channels, 1))
-        made = document(ir, self.threads, name=name, inplace=inplace, outofplace=outofplace, lanes=lanes)
-        return attrs.evolve(made, min_bytes=self.min_bytes, max_bytes=self.max_bytes, comments=_comments(ir, made))
+        file = document(ir, self.threads, name=name, inplace=inplace, outofplace=outofplace, lanes=lanes)
+        return attrs.evolve(file, min_bytes=self.min_bytes, max_bytes=self.max_bytes, comments=_comments(ir, file))
 
     def check(self, ir: Program, artifacts: Sequence[Artifact]) -> Report:
         """Read the file back, execute it, and compare it with the program.
@@ -138,8 +143,8 @@ class OneCclXml(Target):
         """Return the document and the text of a program: the artifact's if it is this program's, else new ones."""
         if isinstance(artifact.model, tuple) and artifact.model[:2] == (self, ir):
             return artifact.model[2], artifact.model[3]
-        made = self._document(ir)
-        return made, write(made)
+        file = self._document(ir)
+        return file, write(file)
 
     def _uses(self, ir: Program) -> tuple[bool, bool]:
         """Return whether the file serves calls in place, and whether it serves calls out of place."""
@@ -160,16 +165,17 @@ class OneCclXml(Target):
         return found[0][0], found[1][0]
 
 
-def _comments(program: Program, made: Document) -> tuple[str, ...]:
+def _comments(program: Program, file: Document) -> tuple[str, ...]:
     by = f" by {program.scheduler}" if program.scheduler else ""
     collective = program.collective
     at = "" if collective.root is None else f" at rank {collective.root}"
-    steps = max((len(t.steps) for rank in made.ranks for t in rank.threads), default=0)
+    steps = max((len(t.steps) for rank in file.ranks for t in rank.threads), default=0)
     return (f"collc: {collective.kind}{at} of {collective.num_ranks} ranks{by}; at most {steps} steps a thread",)
 
 
-def _option(name: str, need: str, found: object) -> Exception:
-    return error("C0759", f"option `{name}` of target `oneccl-xml` needs {need}, found {found}", exit_status=2)
+def _option(name: str, need: str, found: object) -> Diagnostic:
+    message = f"option `{name}` of target `oneccl-xml` needs {need}, found {found}"
+    return Diagnostic("C0759", message, hint=f"leave `{name}` out for the default", option=name)
 
 
 def _in_file(due: Collective, found: Collective) -> Collective:

@@ -31,8 +31,9 @@ _INSTALL = "`pip install 'collc[oneccl]' && pip install --no-deps oneccl-devel==
 
 @attrs.frozen
 class OneCcl:
-    """One oneCCL: the folder with ``include/oneapi`` and ``lib/ccl/cpu/lib/libccl.a``, the folder of libhwloc, and the
-    libfabric it is to load (nothing: the one it finds itself).
+    """One oneCCL: the folder with ``include/oneapi`` and ``lib/ccl/cpu/lib/libccl.a``, and the folder of libhwloc.
+
+    ``libfabric`` is the libfabric to load; if it is None, oneCCL finds one itself.
     """
 
     root: Path
@@ -44,7 +45,7 @@ class OneCcl:
 
     @property
     def version(self) -> str:
-        """What its headers call themselves (nothing: an empty text)."""
+        """The version in its headers; empty if unknown."""
         path = self.root / "include" / "oneapi" / "ccl" / "config.h"
         text = path.read_text(errors="replace") if path.is_file() else ""
         found = [re.search(rf"#define CCL_{name}_VERSION\s+(\d+)", text) for name in ("MAJOR", "MINOR", "UPDATE")]
@@ -90,7 +91,7 @@ def _roots(prefix: str | os.PathLike[str] | None, environ: Mapping[str, str]) ->
 
 
 def _folders(root: Path) -> Iterator[Path]:
-    """Yield where libraries that oneCCL loads may be: with it, or with this Python."""
+    """Yield the possible folders of libraries that oneCCL loads: its own, or those of this Python."""
     yield from (root / "lib", Path(sys.prefix) / "lib")
 
 
@@ -100,8 +101,8 @@ def _folders(root: Path) -> Iterator[Path]:
 def built(oneccl: OneCcl, environ: Mapping[str, str] | None = None) -> Path:
     """Return the executor for this oneCCL, compiled at first use and kept.
 
-    It is kept in COLLC_CACHE, else XDG_CACHE_HOME/collc, else ~/.cache/collc; where that cannot be written to, in a
-    folder of this process. A change of the executor, the library or the compiler is another file. Raises C0761.
+    It is kept in COLLC_CACHE, else XDG_CACHE_HOME/collc, else ~/.cache/collc; if that is not writable, in a folder of
+    this process. A change of the executor, the library or the compiler is another file. Raises C0761.
     """
     environ = os.environ if environ is None else environ
     kept = _cache(environ) / f"oneccl-{_digest(oneccl, environ)}"
@@ -137,7 +138,7 @@ def _own_folder() -> Path:
 
 
 def _digest(oneccl: OneCcl, environ: Mapping[str, str]) -> str:
-    """Return a name for what the executor is built of."""
+    """Return a name for the executor's inputs."""
     status = oneccl.library.stat()
     parts = [*map(str, (_compiler(environ), *attrs.astuple(oneccl), status.st_size, status.st_mtime_ns))]
     found = hashlib.sha256("\0".join(parts).encode())
@@ -168,7 +169,7 @@ def build(oneccl: OneCcl, folder: Path, flags: Sequence[str] = ()) -> Path:
 
 
 def _places(oneccl: OneCcl) -> list[str]:
-    """Return what tells the executor where its libraries are when it starts ranks."""
+    """Return the variables with the folders of libraries for the executor and its ranks."""
     if oneccl.libfabric is None:
         return []
     return [f'-DCOLLC_ONECCL_ROOT="{oneccl.root}"', f'-DCOLLC_LIBFABRIC="{oneccl.libfabric}"']

@@ -7,9 +7,9 @@ arrived. The model has no packets and no headers, so it shows the cost of conges
 from __future__ import annotations
 
 from .convert import Level, traffic_of
-from .crossovers import Crossover, crossovers
+from .crossovers import Crossover, Timed, crossovers
 from .latency import LATENCIES, Latency
-from .model import ROUTINGS, Simulation, simulate
+from .model import ROUTINGS, Simulation, assumptions, simulate
 from .network import Routed, route
 from .pipelined import forest_traffic
 from .programs import program_traffic
@@ -19,6 +19,6 @@ from .traffic import Traffic
 
 __all__ = [
     "LATENCIES", "MOST_EVENTS", "ROUTINGS", "Crossover", "Latency", "Level", "Routed", "Simulation", "StepLoad",
-    "Traffic", "count_events", "crossovers", "forest_traffic", "program_traffic",
+    "Timed", "Traffic", "assumptions", "count_events", "crossovers", "forest_traffic", "program_traffic",
     "route", "simulate", "trace_events", "trace_json", "traffic_of",
 ]  # fmt: skip

@@ -8,6 +8,7 @@ import numpy as np
 
 from collc.ir.arrays import Array, as_column
 from collc.ir.costs.messages import Messages
+from collc.ir.costs.reductions import reduced_share
 from collc.ir.levels import Scheduled
 from collc.ir.schedule import Forest, Routes, Schedule
 from collc.ir.symmetric import SymmetricSchedule
@@ -22,7 +23,7 @@ Level = Scheduled | Messages | Traffic
 
 @singledispatch
 def traffic_of(level: Level) -> Traffic:
-    """Return what a level sends. Equal consecutive steps are one repeated step; a forest is pipelined."""
+    """Return the traffic of a level. Equal consecutive steps are one repeated step; a forest is pipelined."""
     raise TypeError(f"a {type(level).__name__} sends nothing")
 
 
@@ -36,6 +37,7 @@ def _(level: Messages) -> Traffic:
     return repeated(Traffic(
         level.topology, level.collective, level.whole, step=level.step, src=level.src, dst=level.dst,
         amount=level.amount, times=level.times, route=level.route, routes=level.routes, scheduler=level.scheduler,
+        reduced=level.reduced,
     ))  # fmt: skip
 
 
@@ -77,4 +79,5 @@ def _from_keys(level: Schedule | SymmetricSchedule, routes: Routes, key: Array, 
         level.topology, level.collective, level.parts * level.collective.num_ranks, step=step,
         src=as_column(tails[route]), dst=as_column(heads[route]), amount=amount,
         times=np.ones(level.num_steps, dtype=np.uint8), route=route, routes=routes, scheduler=level.scheduler,
+        reduced=reduced_share(level),
     ))  # fmt: skip

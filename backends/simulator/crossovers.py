@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from itertools import pairwise
+from typing import Protocol
 
 import attrs
 
-from .model import Simulation
+from .traffic import Traffic
 
-__all__ = ["Crossover", "crossovers"]
+__all__ = ["Crossover", "Timed", "crossovers"]
+
+
+class Timed(Protocol):
+    """A simulation, or several of one collective at different sizes."""
+
+    @property
+    def traffic(self) -> Traffic:
+        """The messages, for their collective."""
+
+    def time(self, size: int) -> Fraction:
+        """Return the exact seconds for M of ``size`` bytes."""
 
 
 @attrs.frozen
@@ -21,7 +34,7 @@ class Crossover:
     to: int
 
 
-def crossovers(simulations: Sequence[Simulation], sizes: Sequence[int]) -> tuple[Crossover, ...]:
+def crossovers(simulations: Sequence[Timed], sizes: Sequence[int]) -> tuple[Crossover, ...]:
     """Return where the fastest schedule changes between the least and the greatest of ``sizes``, to the byte.
 
     Bisection finds the change between two neighbouring sizes with different fastest schedules. It can miss a schedule
@@ -43,6 +56,6 @@ def crossovers(simulations: Sequence[Simulation], sizes: Sequence[int]) -> tuple
     return tuple(found)
 
 
-def _fastest(simulations: Sequence[Simulation], size: int) -> int:
+def _fastest(simulations: Sequence[Timed], size: int) -> int:
     times = [one.time(size) for one in simulations]
     return times.index(min(times))

@@ -11,7 +11,8 @@ import attrs
 import numpy as np
 
 from collc.ir.arrays import Array
-from collc.ir.costs.cost import DEFAULT_BANDWIDTH, Point
+from collc.ir.costs.cost import DEFAULT_ALPHA, DEFAULT_BANDWIDTH, Point, show_gigabytes, unit_seconds
+from collc.ir.shown import brief_fields
 from collc.ir.topology import Topology
 
 from .convert import Level, traffic_of
@@ -21,7 +22,7 @@ from .numbers import roomy
 from .step import Step, StepLoad, step_loads
 from .traffic import Traffic
 
-__all__ = ["ROUTINGS", "Simulation", "simulate"]
+__all__ = ["ROUTINGS", "Simulation", "assumptions", "simulate"]
 
 #: The routes of messages: those of the schedule, or shortest routes.
 ROUTINGS = ("as-scheduled", "minimal")
@@ -47,6 +48,9 @@ class Simulation:
     the last repetition. That is exact for rings, whose messages meet all latencies in turn. It is too little for
     exchanges.
 
+    ``gamma`` (seconds a byte) is the time in which a rank adds what it has received: after every step, all ranks wait
+    for the one that adds most. ``epsilon`` (seconds) is the launch, once.
+
     ``others`` are alternatives, such as the same trees with another number of pieces.
     """
 
@@ -59,6 +63,10 @@ class Simulation:
     reference: Fraction
     run_ahead: bool = False
     others: tuple[Simulation, ...] = attrs.field(default=(), repr=False)
+    gamma: Fraction = Fraction(0)
+    epsilon: Fraction = Fraction(0)
+
+    __repr__ = brief_fields
 
     @property
     def topology(self) -> Topology:
@@ -122,8 +130,18 @@ class Simulation:
     def time(self, size: int) -> Fraction:
         """Return the exact seconds for M of ``size`` bytes: those of the fastest of this and the ``others``."""
         seconds = self.seconds_per_unit * size
-        own_time = sum((self._duration(step, seconds) for step in self.steps), Fraction(0))
+        own_time = sum((self._duration(step, seconds) for step in self.steps), self.epsilon + self.adding * size)
         return min([own_time, *(other.time(size) for other in self.others)])
+
+    @cached_property
+    def adding(self) -> Fraction:
+        """T_C per byte of M: the seconds in which ranks add, over all steps."""
+        return self.gamma * self.traffic.reduced if self.gamma and self.traffic.reduced is not None else Fraction(0)
+
+    def waiting(self, waiting: bool) -> Simulation:
+        """Return the same with or without ranks that wait for all others before every step."""
+        others = tuple(other.waiting(waiting) for other in self.others)
+        return attrs.evolve(self, run_ahead=not waiting, others=others)
 
     def _duration(self, step: StepLoad, seconds: Fraction) -> Fraction:
         """Return the time of all repetitions of a step."""
@@ -159,6 +177,8 @@ def simulate(
     bandwidth: Fraction | None = None,
     dimensions: Fraction | None = None,
     run_ahead: bool = False,
+    gamma: Fraction | None = None,
+    epsilon: Fraction | None = None,
 ) -> Simulation:
     """Return the cost of a schedule on the links of its own topology, or of another ``network`` with as many ranks.
 
@@ -166,8 +186,10 @@ def simulate(
     link in the step. The next step begins when the last message has arrived. ``routing`` is one of :data:`ROUTINGS`; on
     another network, routes are always ``minimal``. ``bandwidth`` is B, the total out of a rank (bytes per second), as
     in :func:`collc.ir.costs.cost.predict`. ``dimensions`` is the D of the deficiencies. With ``run_ahead``, repetitions
-    of a step do not wait for each other, see :class:`Simulation`. Raises C0301 if a message has no route. Raises
-    ValueError for a network of another number of ranks or an unknown routing.
+    of a step do not wait for each other, see :class:`Simulation`. ``gamma`` and ``epsilon`` are those of
+    :func:`collc.ir.costs.cost.predict`, by default the network's. Raises C0301 if a message has no route. Raises
+    ValueError for a network of another number of ranks, an unknown routing, or a gamma if it is unknown what
+    ranks add.
     """
     if routing not in ROUTINGS:
         raise ValueError(f"routing must be one of {', '.join(ROUTINGS)}")
@@ -175,19 +197,26 @@ def simulate(
     if traffic.routes is None:
         routing = "minimal"
     latency = latency or Latency()
+    gamma = traffic.topology.gamma if gamma is None else gamma
+    if gamma and traffic.reduced is None:
+        raise ValueError("gamma needs to know what the ranks add: `reduced` of the traffic")
     routed = route(traffic, routing, latency.lengths)
     return Simulation(
         traffic, routed, step_loads(traffic, routed, latency), routing, latency,
-        seconds_per_unit(traffic.topology, bandwidth), _reference(traffic.topology, dimensions), run_ahead,
+        unit_seconds(traffic.topology, bandwidth), _reference(traffic.topology, dimensions), run_ahead,
+        gamma=gamma, epsilon=traffic.topology.epsilon if epsilon is None else epsilon,
     )  # fmt: skip
 
 
-def seconds_per_unit(topology: Topology, bandwidth: Fraction | None) -> Fraction:
-    """Return the time of a byte over a unit of bandwidth, by the rules of :func:`collc.ir.costs.cost.predict`."""
-    total = topology.node_bandwidth if topology.is_direct else None
-    if topology.unit == "B/s" and (bandwidth is None or total is None):
-        return Fraction(1)
-    return (total or 1) / (DEFAULT_BANDWIDTH if bandwidth is None else bandwidth)
+def assumptions(topology: Topology, latency: Latency, bandwidth: Fraction | None) -> tuple[str, ...]:
+    """Return the values that a simulation assumes because neither the topology nor the caller gives them."""
+    found = []
+    if latency.base is None and not any(kind.latency for kind in topology.classes):
+        found.append(f"{DEFAULT_ALPHA * 10**6} us a message")
+    if bandwidth is None and topology.unit != "B/s":
+        of = "out of a node" if topology.is_direct and topology.node_bandwidth is not None else "a link unit"
+        found.append(f"{show_gigabytes(DEFAULT_BANDWIDTH)} {of}")
+    return tuple(found)
 
 
 def _reference(topology: Topology, dimensions: Fraction | None) -> Fraction:

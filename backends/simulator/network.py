@@ -41,7 +41,7 @@ class ListedRoutes:
         used = np.flatnonzero(per_route)
         first, count = self._extent(used)
         entry, load = ranges(first, count), np.repeat(per_route[used], count)
-        if self.unit > 1:  # else every link of a route carries the whole message
+        if self.unit > 1:  # otherwise every link of a route carries the whole message
             load = load * self.routes.part[entry]
         return total(self.routes.link[entry], load, self.num_links)
 

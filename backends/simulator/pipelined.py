@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 
 from collc.ir.arrays import Array
+from collc.ir.costs.rounds import reduced_parts
 from collc.ir.schedule import Forest
 
 from .traffic import Traffic
@@ -13,7 +16,7 @@ __all__ = ["forest_traffic"]
 
 
 def forest_traffic(forest: Forest, pieces: int | None = None) -> Traffic:
-    """Return what a forest sends with the data divided into ``pieces`` (default: the forest's own number).
+    """Return the traffic of a forest with the data divided into ``pieces`` (default: the forest's own number).
 
     The messages are those of :meth:`Forest.to_steps`. The steps in which all edges are busy are one repeated step, so
     the work does not depend on the number of pieces.
@@ -30,6 +33,7 @@ def forest_traffic(forest: Forest, pieces: int | None = None) -> Traffic:
     return Traffic(
         forest.topology, forest.collective, forest.parts * shards * count, step=step, src=tails[route],
         dst=heads[route], amount=amount, times=times, route=route, routes=forest.routes, scheduler=forest.scheduler,
+        reduced=Fraction(reduced_parts(forest, count), forest.parts * shards * count),
     )  # fmt: skip
 
 

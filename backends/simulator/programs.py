@@ -6,8 +6,11 @@ instructions take no time, and the messages of one step from one rank to another
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 
+from collc.ir.costs.reductions import largest_sums
 from collc.ir.machine import connections, execute, partners
 from collc.ir.program import Program
 from collc.ir.topology import Topology
@@ -18,14 +21,15 @@ __all__ = ["program_traffic"]
 
 
 def program_traffic(program: Program, topology: Topology) -> Traffic:
-    """Return what a program sends, on a network with its ranks.
+    """Return the traffic of a program on a network of its ranks.
 
     The program must complete. Raises ValueError for a network of another number of ranks.
     """
     if topology.num_ranks != program.num_ranks:
         raise ValueError(f"the network has {topology.num_ranks} ranks, not {program.num_ranks}")
     sends = np.flatnonzero(program.sends)
-    step = np.array(_steps(program), dtype=np.int64)[sends]
+    steps = _steps(program)
+    step = np.array(steps, dtype=np.int64)[sends]
     links = connections(program)
     link = links.outward[program.block[sends]]
     src, dst = links.src[link].astype(np.int64), links.dst[link].astype(np.int64)
@@ -39,7 +43,17 @@ def program_traffic(program: Program, topology: Topology) -> Traffic:
     return Traffic(
         topology, program.collective, program.chunks * ranks, step=step, src=src, dst=dst, amount=amount,
         times=np.ones(len(used), dtype=np.int64), scheduler=program.scheduler or "program",
+        reduced=_reduced(program, steps),
     )  # fmt: skip
+
+
+def _reduced(program: Program, steps: list[int]) -> Fraction:
+    """Return the sum over steps of the most that a rank adds: in the step in which the data arrive, or later."""
+    adds = np.flatnonzero(program.reduces)
+    step, sender = np.array(steps, dtype=np.int64), partners(program)[adds]
+    when = np.where(program.receives[adds] & (sender >= 0), step[sender], step[adds])
+    amounts, ranks = program.count[adds].astype(np.int64), program.block_rank[program.block[adds]]
+    return Fraction(sum(largest_sums(when, ranks, amounts)), program.chunks * program.num_ranks)
 
 
 def _steps(program: Program) -> list[int]:
@@ -49,7 +63,7 @@ def _steps(program: Program) -> list[int]:
     sender = partners(program).tolist()
     step = [0] * program.num_instructions
     for row in execute(program).finished.tolist():
-        # A send does not delay what follows it in its threadblock; the dependencies of that send do.
+        # A send does not delay later instructions of its threadblock; the dependencies of that send do.
         earlier = step[row - 1] if row and block[row - 1] == block[row] else 0
         ready = max([earlier, *(step[d] for d in deps[start[row] : start[row + 1]])])
         step[row] = max(ready, step[sender[row]] + 1) if receives[row] and sender[row] >= 0 else ready

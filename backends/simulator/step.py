@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 
 from collc.ir.arrays import Array
+from collc.ir.shown import brief_fields
 
 from .latency import Latency
 from .network import Routed
@@ -37,6 +38,8 @@ class StepLoad:
     largest: Fraction
     slowest: tuple[tuple[Fraction, Fraction], ...]
     mean: Fraction = Fraction(0)
+
+    __repr__ = brief_fields
 
     def time(self, seconds: Fraction) -> Fraction:
         """Return the seconds of one repetition, if M takes ``seconds`` over a unit of bandwidth."""
@@ -184,8 +187,8 @@ class Step:
         busiest = np.zeros(len(rows), dtype=self.link_times.dtype)
         np.maximum.at(busiest, of, self.link_times[link])
         per = seconds / (self.whole * self.scale)
-        mine = kind[rows - self.rows[0]].tolist() if len(rows) else []
-        return [latencies[k] + most * per for k, most in zip(mine, busiest.tolist(), strict=True)]
+        kinds = kind[rows - self.rows[0]].tolist() if len(rows) else []
+        return [latencies[k] + most * per for k, most in zip(kinds, busiest.tolist(), strict=True)]
 
 
 def _kinds(lines: Array) -> tuple[Array, Array]:

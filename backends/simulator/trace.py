@@ -1,4 +1,4 @@
-"""A simulation as a Chrome trace for Perfetto and chrome://tracing: when every message is under way.
+"""A simulation as a Chrome trace for Perfetto and chrome://tracing: the time of every message.
 
 A process is a rank. Its threads are the messages that it sends at the same time. A slice is a message. Counter tracks
 show the load of every link in a step.

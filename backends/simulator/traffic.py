@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import cached_property
 
 import attrs
@@ -11,6 +12,7 @@ from collc.ir.arrays import Array, Columnar, as_column
 from collc.ir.collective import Collective
 from collc.ir.ragged import group_starts
 from collc.ir.schedule import Routes
+from collc.ir.shown import brief_fields
 from collc.ir.topology import Topology
 
 __all__ = ["Traffic"]
@@ -23,6 +25,7 @@ class Traffic(Columnar):
     M is the collective's whole vector (of an alltoall: what one rank sends). Messages of a step start together. Step s
     is done ``times[s]`` times, one after the other. ``route[i]`` is a number in ``routes``, if messages have routes of
     their own (``route`` and ``routes`` are both given or both absent). Otherwise the simulator takes shortest routes.
+    ``reduced`` is the sum over all steps of the most that a rank adds, as a share of M; None if unknown.
     Raises ValueError for columns that do not fit each other.
     """
 
@@ -37,9 +40,12 @@ class Traffic(Columnar):
     route: Array = attrs.field(converter=as_column, default=())
     routes: Routes | None = None
     scheduler: str = "steps"
+    reduced: Fraction | None = None
 
     SCALARS = ("topology", "collective", "whole", "routes", "scheduler")
     COLUMNS = ("step", "src", "dst", "amount", "times", "route")
+
+    __repr__ = brief_fields
 
     def __attrs_post_init__(self) -> None:
         columns = [self.step, self.src, self.dst, self.amount, *([self.route] if self.routes is not None else [])]

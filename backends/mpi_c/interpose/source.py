@@ -51,7 +51,7 @@ _HEAD = """\
 class Served:
     """A function and the calls that it serves: ``low`` to ``high`` bytes of the whole vector, both included.
 
-    If the function has windows of its own, ``low`` and ``high`` narrow their range.
+    If the function has windows, ``low`` and ``high`` narrow their range.
     """
 
     function: Function
@@ -106,8 +106,9 @@ def require_range(low: int, high: int | None) -> None:
         found = f"{low} to {'any' if high is None else high}"
         hint = "sizes are bytes of the whole vector, the smallest first"
         raise error(
-            "C0731", f"`min-bytes` to `max-bytes` must be a range of sizes, found {found}", hint=hint, exit_status=2
-        )
+            "C0731", f"`min-bytes` to `max-bytes` must be a range of sizes, found {found}", hint=hint, exit_status=2,
+            option="min-bytes" if high is None else "max-bytes",
+        )  # fmt: skip
 
 
 #: one more than the largest 64-bit count of bytes

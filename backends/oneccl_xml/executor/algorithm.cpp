@@ -61,7 +61,7 @@ void require_known(const Element &element, std::initializer_list<const char *> k
 void require_empty(const Element &element)
 {
     if (!element.children.empty())
-        throw Refused(element.children[0].line, quoted(element.tag) + " holds nothing");
+        throw Refused(element.children[0].line, quoted(element.tag) + " must be empty");
 }
 
 std::set<std::string> words(const Element &element, const char *name, const std::set<std::string> &known)
@@ -70,7 +70,7 @@ std::set<std::string> words(const Element &element, const char *name, const std:
     std::istringstream stream(word(element, name));
     for (std::string one; stream >> one; found.insert(one))
         if (!known.count(one))
-            throw Refused(element.line, quoted(one) + " is not one that " + quoted(name) + " may hold");
+            throw Refused(element.line, quoted(one) + " is not a value of " + quoted(name));
     if (found.empty())
         throw Refused(element.line, quoted(name) + " of " + quoted(element.tag) + " is empty");
     return found;
@@ -133,14 +133,14 @@ Step step(const Element &e)
     require_known(e, {"id"});
     Step found{};
     found.line = e.line;
-    int last = 0; // what may follow: syncs, then messages, then the rest
+    int last = 0; // the kind of child that may follow: syncs, then messages, then the rest
     for (const Element &child : e.children) {
         const int now = child.tag == "sync"                              ? 0
                         : child.tag == "send" || child.tag == "recv"     ? 1
                         : child.tag == "copy" || child.tag == "reduce"   ? 2
                                                                          : -1;
         if (now < last)
-            throw Refused(child.line, quoted(child.tag) + " may not stand here: syncs, then messages, then the rest");
+            throw Refused(child.line, quoted(child.tag) + " is not allowed here: syncs, then messages, then the rest");
         last = now;
         if (now == 0) {
             require_known(child, {"step"});
@@ -159,19 +159,19 @@ Thread thread(const Element &e, int number_of)
 {
     require_known(e, {"id"});
     if (small(e, "id") != number_of)
-        throw Refused(e.line, "thread " + std::to_string(number_of) + " is due here (R1)");
+        throw Refused(e.line, "expected thread " + std::to_string(number_of) + " here (R1)");
     Thread found;
     int last = 0;
     for (const Element &child : e.children) {
         const int now = child.tag == "out" ? 0 : child.tag == "in" ? 1 : child.tag == "step" ? 2 : -1;
         if (now < last)
-            throw Refused(child.line, quoted(child.tag) + " may not stand here: outs, then ins, then steps");
+            throw Refused(child.line, quoted(child.tag) + " is not allowed here: outs, then ins, then steps");
         last = now;
         if (now == 2) {
             const std::pair<int, int> due{number_of, static_cast<int>(found.steps.size())};
             if (step_name(child, "id") != due)
-                throw Refused(child.line, "step " + std::to_string(due.first) + "." + std::to_string(due.second) +
-                                              " is due here (R1)");
+                throw Refused(child.line, "expected step " + std::to_string(due.first) + "." + std::to_string(due.second) +
+                                              " here (R1)");
             found.steps.push_back(step(child));
         } else {
             require_known(child, {"peer", "channel"});
@@ -187,10 +187,10 @@ Thread thread(const Element &e, int number_of)
 Rank rank(const Element &e, int number_of)
 {
     if (e.tag != "rank")
-        throw Refused(e.line, "`rank` is needed here, found " + quoted(e.tag));
+        throw Refused(e.line, "expected `rank`, found " + quoted(e.tag));
     require_known(e, {"id", "input", "output"});
     if (small(e, "id") != number_of)
-        throw Refused(e.line, "rank " + std::to_string(number_of) + " is due here (R1)");
+        throw Refused(e.line, "expected rank " + std::to_string(number_of) + " here (R1)");
     Rank found{number(e, "input"), number(e, "output"), {}, {}, e.line};
     std::int64_t start = 0;
     for (const Element &child : e.children) {
@@ -203,7 +203,7 @@ Rank rank(const Element &e, int number_of)
         } else if (child.tag == "thread") {
             found.threads.push_back(thread(child, static_cast<int>(found.threads.size())));
         } else {
-            throw Refused(child.line, quoted(child.tag) + " may not stand here: segments, then threads");
+            throw Refused(child.line, quoted(child.tag) + " is not allowed here: segments, then threads");
         }
     }
     return found;
@@ -215,7 +215,7 @@ void read_collective(const Element &e, Algorithm &found)
     static const std::set<std::string> reducing{"allreduce", "reduce", "reduce-scatter"};
     const bool has_root = rooted.count(e.tag), has_ops = reducing.count(e.tag);
     if (!has_root && !has_ops && e.tag != "allgather" && e.tag != "alltoall")
-        throw Refused(e.line, "a collective is needed here, found " + quoted(e.tag));
+        throw Refused(e.line, "expected a collective, found " + quoted(e.tag));
     require_empty(e);
     for (const auto &[name, value] : e.attributes)
         if (!(name == "root" && has_root) && !(name == "ops" && has_ops))
@@ -254,7 +254,7 @@ Algorithm build(const Element &root)
     for (std::size_t k = 1; k < root.children.size(); k++)
         found.ranks.push_back(rank(root.children[k], static_cast<int>(k) - 1));
     if (number(root, "ranks", 1, 65536) != found.size())
-        throw Refused(root.line, "`ranks` says " + word(root, "ranks") + ", but " + std::to_string(found.size()) + " are there");
+        throw Refused(root.line, "`ranks` is " + word(root, "ranks") + ", found " + std::to_string(found.size()) + " ranks");
     if (found.root >= found.size())
         throw Refused(root.children[0].line, "the root is not a rank");
     return found;

@@ -1,4 +1,4 @@
-// An oneCCL-XML file: what every rank does. The schema (oneccl.xsd) says what it means.
+// An oneCCL-XML file: the operations of every rank. The schema (oneccl.xsd) defines their meaning.
 #pragma once
 
 #include "xml.hpp"
@@ -78,12 +78,12 @@ struct Algorithm {
 
     int size() const { return static_cast<int>(ranks.size()); }
     bool reduces() const { return !operations.empty(); }
-    // Whether the count of a call is that of the whole vector, not of one rank's block.
+    // Return whether the count of a call is that of the whole vector, not of one rank's block.
     bool whole() const { return collective == "allreduce" || collective == "broadcast" || collective == "reduce"; }
     // Blocks of `count` elements in a rank's input and output.
     std::int64_t input_blocks(int rank) const;
     std::int64_t output_blocks(int rank) const;
-    // Elements before chunk `chunk`, of `count` elements cut in `chunks`; numbers go on after the last chunk.
+    // Elements before chunk `chunk`, of `count` elements divided into `chunks`; numbers continue after the last chunk.
     std::int64_t edge(std::int64_t chunk, std::int64_t count) const;
     std::int64_t elements(std::int64_t chunk, std::int64_t chunks_moved, std::int64_t count) const
     {
@@ -91,13 +91,13 @@ struct Algorithm {
     }
 };
 
-// The segment of scratch with a chunk; nothing where there is none.
+// The segment of scratch with a chunk; null if there is none.
 const Segment *segment_at(const Rank &rank, std::int64_t offset);
 
-// Read a file and hold it to every rule of the schema. Throws Refused, or runtime_error where it cannot be read.
+// Read a file and check all rules of the schema. Throws Refused, or runtime_error if it cannot be read.
 Algorithm load(const std::string &path);
 
-// rules.cpp: what concerns places, messages and waits (R2 to R14).
+// rules.cpp: the rules of places, messages and dependencies (R2 to R14).
 void require_rules(const Algorithm &algorithm);
 
 } // namespace collc::oneccl

@@ -1,4 +1,4 @@
-// Everything in one compilation, which is the quickest way to build it.
+// All sources in one compilation, which builds fastest.
 #include "xml.cpp"
 #include "algorithm.cpp"
 #include "rules.cpp"

@@ -1,4 +1,4 @@
-// oneCCL's own collective, to compare with.
+// oneCCL's own collective, for comparison.
 #pragma once
 
 #include "algorithm.hpp"
@@ -8,12 +8,12 @@
 
 namespace collc::oneccl {
 
-// One call of oneCCL's own, out of place, on zeros.
+// One call of oneCCL's own collective, out of place, on zeros.
 class Builtin {
 public:
     Builtin(const Algorithm &algorithm, int rank, std::size_t count, const std::string &type, const std::string &op);
 
-    // Whether oneCCL has this collective: it has neither gather nor scatter.
+    // Return whether oneCCL has this collective: it has neither gather nor scatter.
     static bool has(const Algorithm &algorithm);
     void run(const ccl::communicator &comm);
 

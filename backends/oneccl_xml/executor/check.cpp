@@ -33,7 +33,7 @@ Trial::Trial(const Algorithm &algorithm, int rank, const Case &wanted)
     }
 }
 
-// Small whole numbers: sums, products, least and largest of them are exact in every element type.
+// Small integers: their sums, products, minima and maxima are exact in every element type.
 double Trial::input(int rank, std::int64_t element) const
 {
     const auto r = static_cast<std::int64_t>(rank);

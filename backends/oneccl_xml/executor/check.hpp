@@ -1,4 +1,4 @@
-// One call with known data, and what every element must be after it.
+// One call with known data, and the expected value of every element after it.
 #pragma once
 
 #include "executor.hpp"
@@ -9,7 +9,7 @@ namespace collc::oneccl {
 
 struct Case {
     std::size_t count;
-    std::string type, op; // op: empty where nothing is added
+    std::string type, op; // op: empty if nothing is reduced
     bool inplace;
 };
 
@@ -20,8 +20,8 @@ public:
 
     void fill();
     void run(Executor &executor);
-    // What is wrong with the first element that is (nothing: empty): every element of the output, the input where it must
-    // be as it was, and what lies around both.
+    // Describe the first wrong element (empty: none) of the output, of an input that must be unchanged, and of the
+    // memory around both.
     std::string wrong() const;
 
 private:

@@ -60,7 +60,7 @@ struct Float16 {
         const std::uint32_t all = to_bits(value), sign = (all >> 16) & 0x8000, magnitude = all & 0x7fffffff;
         if (magnitude > 0x7f800000)
             return {static_cast<std::uint16_t>(sign | 0x7e00)};
-        if (magnitude >= 0x477ff000) // from halfway between 65504 and 65536 on: infinite
+        if (magnitude >= 0x477ff000) // at least halfway between 65504 and 65536: infinite
             return {static_cast<std::uint16_t>(sign | 0x7c00)};
         if (magnitude < 0x38800000) { // below 2^-14: adding 2^-1 leaves the multiple of 2^-24 in the lowest bits
             const float sum = from_bits(magnitude) + 0.5f;
@@ -79,7 +79,7 @@ template <class T> T made(double value)
         return static_cast<T>(value);
 }
 
-// What T is computed in: half floats in float32, integers in their unsigned type, which may overflow.
+// The type for computations with T: float32 for half floats; the unsigned type of integers, which may overflow.
 template <class T, class = void> struct Computed {
     using type = float;
 };
@@ -150,7 +150,7 @@ template <class F> auto as(ccl::datatype type, F f)
     case ccl::datatype::float64:
         return f(static_cast<double *>(nullptr));
     default:
-        throw std::runtime_error("oneCCL has element types that files do not name, and this is one");
+        throw std::runtime_error("this element type of oneCCL has no name in files");
     }
 }
 

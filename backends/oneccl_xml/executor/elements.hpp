@@ -1,4 +1,4 @@
-// Element types and operations, by the names of oneCCL's.
+// Element types and operations, by oneCCL's names.
 #pragma once
 
 #include <oneapi/ccl.hpp>
@@ -10,7 +10,7 @@ namespace collc::oneccl {
 
 enum class Operation { sum, prod, min, max };
 
-// Throws runtime_error for a name that is none.
+// Throws runtime_error for an unknown name.
 ccl::datatype datatype_of(const std::string &name);
 Operation operation_of(const std::string &name);
 
@@ -19,7 +19,7 @@ std::size_t size_of(ccl::datatype type);
 // dst[k] <- src[k] op with[k]; places may be the same. oneCCL adds only in its own collectives.
 void reduce(void *dst, const void *src, const void *with, std::size_t count, ccl::datatype type, Operation op);
 
-// Element `index` of an array as a number, and a number as one; both exact for the numbers that checks use.
+// Read element `index` of an array as a number, and write a number as an element; exact for the numbers of checks.
 double get(const void *array, std::size_t index, ccl::datatype type);
 void set(void *array, std::size_t index, ccl::datatype type, double value);
 

@@ -14,7 +14,7 @@ struct Executor::Call {
     std::size_t width; // bytes of an element
     ccl::datatype type;
     Operation op;
-    std::vector<std::int64_t> segments; // byte in scratch where each begins
+    std::vector<std::int64_t> segments; // first byte of each in scratch
     std::vector<std::size_t> done;      // steps of each thread
     std::mutex mutex;                   // guards `done` and `failure`
     std::condition_variable moved;
@@ -52,14 +52,14 @@ void Executor::require(const Call &call) const
         throw std::runtime_error("a buffer is missing");
     const std::int64_t total = (a.whole() ? 1 : a.size()) * call.count * static_cast<std::int64_t>(call.width);
     if (total < a.min_bytes || total > a.max_bytes)
-        throw std::runtime_error("calls of " + std::to_string(total) + " bytes are not what the file is for");
+        throw std::runtime_error("the file does not serve calls of " + std::to_string(total) + " bytes");
     if (!in || !out)
         return;
     const std::int64_t own = number_ * call.count * static_cast<std::int64_t>(call.width);
     const char *expected = in < out ? call.output + own : call.output;
     const char *found = in > out ? call.input + own : call.input;
     if (!(found == expected ? a.inplace : a.outofplace))
-        throw std::runtime_error(std::string("the file is not for calls ") + (found == expected ? "in place" : "out of place"));
+        throw std::runtime_error(std::string("the file does not serve calls ") + (found == expected ? "in place" : "out of place"));
 }
 
 void Executor::run(const void *send, void *recv, std::size_t count, ccl::datatype type, Operation op)
@@ -77,7 +77,7 @@ void Executor::run(const void *send, void *recv, std::size_t count, ccl::datatyp
     std::int64_t bytes = 0;
     for (const Segment &segment : rank_.segments) {
         call.segments.push_back(bytes);
-        // Chunks 0, 1, .. are the larger ones: no run of as many is longer.
+        // Chunks 0, 1, .. are the larger ones, so no other run of the same number of chunks is longer.
         const std::int64_t first = segment.chunk < 0 ? 0 : segment.chunk;
         bytes += algorithm_.elements(first, segment.count, call.count) * static_cast<std::int64_t>(call.width);
     }
@@ -140,7 +140,7 @@ void Executor::step(Call &call, int number, const Step &step)
         if (call.failed)
             return;
     }
-    // Post everything, then wait for everything: opposite messages of two ranks cannot keep each other waiting.
+    // Post all messages, then wait for all: opposite messages of two ranks cannot deadlock.
     std::vector<std::pair<ccl::event, const Message *>> posted;
     for (const Message &m : step.messages) {
         const auto moved = static_cast<std::size_t>(algorithm_.elements(m.chunk, m.count, call.count));
@@ -170,7 +170,7 @@ void Executor::step(Call &call, int number, const Step &step)
         }
         if (Clock::now() - last > patience_) {
             const Message &m = *posted[0].second;
-            // Events that are not complete must not be destroyed; whoever gets this far ends the process.
+            // Incomplete events must not be destroyed; the caller ends the process after this error.
             new std::vector<std::pair<ccl::event, const Message *>>(std::move(posted));
             throw std::runtime_error("thread " + std::to_string(number) + " waits too long for rank " + std::to_string(m.peer) +
                                      " on channel " + std::to_string(m.channel) + " (line " + std::to_string(m.line) + ")");

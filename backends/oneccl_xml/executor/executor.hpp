@@ -1,4 +1,4 @@
-// Executes an algorithm on oneCCL: one process a rank, one communicator a channel.
+// Executes an algorithm on oneCCL: one process per rank, one communicator per channel.
 #pragma once
 
 #include "algorithm.hpp"
@@ -15,14 +15,15 @@ namespace collc::oneccl {
 
 class Executor {
 public:
-    // `channels` are communicators of as many ranks as the algorithm has, at least one for each of its channels; nothing
-    // else may send on them during a call. They and the algorithm stay the caller's and must live as long. A call that gets no further for `patience` fails. Throws runtime_error.
+    // `channels` are communicators of the algorithm's number of ranks, at least one for each of its channels. No other
+    // call may use them at the same time. The caller owns them and the algorithm, which must outlive the executor. A
+    // call without progress for `patience` fails. Throws runtime_error.
     Executor(const Algorithm &algorithm, int rank, const std::vector<ccl::communicator> &channels,
              std::chrono::milliseconds patience = std::chrono::seconds(60));
 
-    // Perform the collective with `count` elements as oneCCL's own call counts them. In place `send` is where the
-    // rank's block of `recv` is, or `recv` where that of `send` is. Throws runtime_error for a call that the algorithm
-    // is not for, before anything is sent. A rank without input or output passes nullptr.
+    // Perform the collective with `count` elements, counted as in oneCCL's own call. In place, `send` is the address of
+    // the rank's block of `recv`, or `recv` that of the rank's block of `send`. Throws runtime_error before any message
+    // if the algorithm does not support the call. A rank without input or output passes nullptr.
     void run(const void *send, void *recv, std::size_t count, ccl::datatype type, Operation op = Operation::sum);
 
 private:
@@ -36,8 +37,8 @@ private:
     const Algorithm &algorithm_;
     const Rank &rank_;
     const int number_;
-    const std::vector<ccl::communicator> &channels_; // the caller's
-    std::unique_ptr<std::mutex[]> locks_; // oneCCL's calls on one communicator, one at a time
+    const std::vector<ccl::communicator> &channels_; // of the caller
+    std::unique_ptr<std::mutex[]> locks_; // one call of oneCCL at a time on each communicator
     std::chrono::milliseconds patience_;
     std::vector<char> scratch_;
 };

@@ -107,7 +107,7 @@ int main(int argc, char **argv)
     std::string path = "collc-oneccl";
     try {
         Options options = parse(argc, argv);
-        // Whatever is wrong with a file is found here, before anybody is talked to.
+        // All mistakes of a file are found here, before any communication.
         std::vector<Job> jobs;
         for (const std::string &name : options.paths) {
             path = name;

@@ -25,7 +25,7 @@ std::vector<Case> make_cases(const Algorithm &a, const Options &options)
     if (!a.reduces())
         ops = {""};
     else if (ops.empty())
-        ops = {*a.operations.rbegin()}; // the last by name: sum where the file is for it
+        ops = {*a.operations.rbegin()}; // the last by name: sum if the file supports it
     if (places.empty()) {
         if (a.inplace)
             places.push_back("in");
@@ -40,13 +40,13 @@ std::vector<Case> make_cases(const Algorithm &a, const Options &options)
             for (const std::string &place : places)
                 for (const std::size_t count : counts) {
                     if (!a.datatypes.count(type))
-                        throw std::runtime_error("the file is not for elements `" + type + "`");
+                        throw std::runtime_error("the file does not serve elements `" + type + "`");
                     if (!op.empty() && !a.operations.count(op))
-                        throw std::runtime_error("the file is not for the operation `" + op + "`");
+                        throw std::runtime_error("the file does not serve the operation `" + op + "`");
                     if (place != "in" && place != "out")
                         throw std::runtime_error("a place is `in` or `out`, found `" + place + "`");
                     if (!(place == "in" ? a.inplace : a.outofplace))
-                        throw std::runtime_error("the file is not for calls " + std::string(place == "in" ? "in place" : "out of place"));
+                        throw std::runtime_error("the file does not serve calls " + std::string(place == "in" ? "in place" : "out of place"));
                     found.push_back({count, type, op, place == "in"});
                 }
     return found;
@@ -90,7 +90,8 @@ public:
         _exit(127);
     }
 
-    // Return the status of all: that of the first that failed; then, or when time is up, the others are stopped.
+    // Return the status of all: that of the first rank that failed. After a failure, or at the time limit, the others
+    // are stopped.
     int wait(int timeout)
     {
         const auto end = Clock::now() + std::chrono::seconds(timeout);
@@ -136,7 +137,7 @@ private:
                 waitpid(pid, nullptr, 0);
     }
 
-    // What oneCCL needs without a launcher, where the user has not said otherwise.
+    // Settings that oneCCL needs without a launcher, unless the user has set them.
     void environment(int rank) const
     {
         const std::pair<const char *, const char *> defaults[] = {
@@ -163,7 +164,7 @@ int start_ranks(char **argv, int size, const Options &options)
     const char *base = std::getenv("TMPDIR");
     std::string folder = std::string(base && *base ? base : "/tmp") + "/collc-oneccl-XXXXXX";
     if (!mkdtemp(folder.data()))
-        throw std::runtime_error("no folder for the ranks to meet in can be made");
+        throw std::runtime_error("cannot create a folder for the ranks");
     int status;
     {
         Ranks ranks(size);
@@ -181,7 +182,7 @@ int start_ranks(char **argv, int size, const Options &options)
 
 namespace {
 
-// Rank 0 listens and writes where; the others read it.
+// Rank 0 listens and writes its address; the others read it.
 ccl::shared_ptr_class<ccl::kvs> meet(const Options &options)
 {
     const std::string path = options.folder + "/kvs", part = path + ".part";
@@ -205,7 +206,7 @@ ccl::shared_ptr_class<ccl::kvs> meet(const Options &options)
     }
 }
 
-// Slowest time, and whether anybody was wrong: what all agree on after a case.
+// The slowest time, and whether any rank was wrong: all ranks agree on both after a case.
 std::pair<double, bool> agree(const ccl::communicator &comm, double time, bool wrong)
 {
     double mine[2] = {time, wrong ? 1.0 : 0.0}, all[2] = {0, 0};
@@ -239,8 +240,8 @@ template <class F> double timed(const ccl::communicator &control, F work)
     return std::chrono::duration<double, std::micro>(Clock::now() - before).count();
 }
 
-// Make one call as often as asked, and tell its times; return whether all was right on all ranks. Where it is compared,
-// it takes turns with oneCCL's own, so that both see the same machine.
+// Repeat one call and print its times; return whether all results were right on all ranks. For a comparison, it
+// alternates with oneCCL's own, so both run under the same conditions.
 bool run_case(std::size_t file, const Algorithm &algorithm, const Case &wanted, const Options &options, Executor &executor,
               const ccl::communicator &control)
 {
@@ -292,7 +293,7 @@ int run_rank(const std::vector<Job> &jobs, const Options &options)
         std::vector<ccl::communicator> channels;
         for (int c = 0; c < most; c++)
             channels.push_back(ccl::create_communicator(size, options.rank, kvs));
-        // For what the ranks agree on: nothing but the files' messages goes over the channels.
+        // For the agreement of the ranks: only the files' messages use the channels.
         const ccl::communicator control = ccl::create_communicator(size, options.rank, kvs);
         for (std::size_t file = 0; file < jobs.size(); file++) {
             Executor executor(jobs[file].algorithm, options.rank, channels, std::chrono::seconds(options.timeout));
@@ -302,7 +303,7 @@ int run_rank(const std::vector<Job> &jobs, const Options &options)
     } catch (const std::exception &problem) {
         std::fprintf(stderr, "collc-oneccl: rank %d: %s\n", options.rank, problem.what());
         std::fflush(stderr);
-        std::_Exit(1); // messages may be in flight: nothing more can be ended in order
+        std::_Exit(1); // messages may be in flight, so no orderly end is possible
     }
     return good ? 0 : 1;
 }

@@ -1,4 +1,4 @@
-// Processes: starting them, meeting, and what each does.
+// Processes: their start, their connection, and their work.
 #pragma once
 
 #include "check.hpp"
@@ -17,19 +17,19 @@ struct Options {
     bool load_only = false, compare = false;
 };
 
-// What one file is to do.
+// The calls of one file.
 struct Job {
     Algorithm algorithm;
     std::vector<Case> cases;
 };
 
-// Every call to be made. Throws runtime_error where the file is not for one of them.
+// Return all calls. Throws runtime_error if the file does not support one of them.
 std::vector<Case> make_cases(const Algorithm &algorithm, const Options &options);
 
-// Start `size` processes, one a rank, with the arguments of this one and `--rank`; return the exit status of all.
+// Start `size` processes, one per rank, with the arguments of this one and `--rank`; return the exit status of all.
 int start_ranks(char **argv, int size, const Options &options);
 
-// Be one rank: meet the others in the folder, make the calls of all files; return the exit status.
+// Run one rank: meet the others in the folder, perform the calls of all files; return the exit status.
 int run_rank(const std::vector<Job> &jobs, const Options &options);
 
 } // namespace collc::oneccl

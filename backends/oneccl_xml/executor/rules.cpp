@@ -1,4 +1,4 @@
-// The rules of the schema that concern places, connections, messages and waits.
+// The rules of the schema for places, connections, messages and dependencies.
 #include "algorithm.hpp"
 
 #include <deque>
@@ -63,7 +63,7 @@ void require_step(const Algorithm &a, const Rank &rank, const Thread &thread, co
         refuse(step.line, "the step is empty", "R10");
     for (const auto &[t, s] : step.syncs)
         if (t >= static_cast<int>(rank.threads.size()) || s >= static_cast<int>(rank.threads[t].steps.size()))
-            throw Refused(step.line, "a sync names a step that is not there");
+            throw Refused(step.line, "a sync names a step that does not exist");
     std::set<std::tuple<bool, int, int>> posted;
     for (const Message &m : step.messages) {
         bool owned = false;
@@ -84,7 +84,7 @@ void require_step(const Algorithm &a, const Rank &rank, const Thread &thread, co
         require_apart(l.src, l.with, l.count, l.line);
         require_apart(l.with, l.dst, l.count, l.line);
         if (l.reduces && !a.reduces())
-            refuse(l.line, "nothing is added in " + a.collective, "R9");
+            refuse(l.line, a.collective + " does not reduce", "R9");
     }
 }
 
@@ -112,7 +112,7 @@ void require_rank(const Algorithm &a, int r)
             require_step(a, rank, thread, step);
 }
 
-// ---- messages and waits
+// ---- messages and dependencies
 
 struct Meeting {
     const Message *message;
@@ -137,7 +137,7 @@ Links require_matched(const Algorithm &a)
         for (std::size_t k = 0; k < common; k++) {
             const Message &out = *sends[k].message, &in = *receives[k].message;
             if (out.chunk != in.chunk || out.count != in.count)
-                refuse(in.line, "what is received is not what is sent in line " + std::to_string(out.line), "R7");
+                refuse(in.line, "the received chunks are not those sent in line " + std::to_string(out.line), "R7");
         }
         if (sends.size() > common)
             refuse(sends[common].message->line, "this message is never received", "R7");
@@ -147,7 +147,7 @@ Links require_matched(const Algorithm &a)
     return links;
 }
 
-// Execute who waits for whom, no message buffered: all steps must end.
+// Execute the dependencies of steps and messages without buffers: all steps must end.
 class Rendezvous {
 public:
     Rendezvous(const Algorithm &a, const Links &links) : a_(a)
@@ -175,7 +175,7 @@ public:
             if (done_[thread] < steps(thread).size()) {
                 const std::string name = std::to_string(thread.second) + "." + std::to_string(done_[thread]);
                 refuse(steps(thread)[done_[thread]].line, "step " + name + " of rank " + std::to_string(thread.first) +
-                                                              " waits for ever", "R11");
+                                                              " never ends", "R11");
             }
     }
 
@@ -231,7 +231,7 @@ private:
 void require_rules(const Algorithm &a)
 {
     if (!a.inplace && !a.outofplace)
-        refuse(a.line, "the file is neither for calls in place nor for calls out of place", "R13");
+        refuse(a.line, "the file serves neither calls in place nor calls out of place", "R13");
     if (a.max_bytes < a.min_bytes)
         refuse(a.line, "maxBytes is less than minBytes", "R14");
     for (int r = 0; r < a.size(); r++)

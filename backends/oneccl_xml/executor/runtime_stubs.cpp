@@ -1,4 +1,4 @@
-// oneCCL's static CPU library was built with a compiler whose run-time it takes these from.
+// oneCCL's static CPU library takes these symbols from the runtime of the compiler that built it.
 #include <cstddef>
 #include <cstring>
 
@@ -14,7 +14,7 @@ void *_intel_fast_memset(void *to, int value, std::size_t bytes)
     return std::memset(to, value, bytes);
 }
 
-// Hooks of a tracer: none is there.
+// Hooks of a tracer, which is absent.
 void *__itt_domain_create_ptr__3_0 = nullptr;
 void *__itt_event_create_ptr__3_0 = nullptr;
 void *__itt_event_end_ptr__3_0 = nullptr;

@@ -1,4 +1,4 @@
-// XML as far as oneCCL-XML needs it: elements and attributes, nothing that could be large or elsewhere.
+// The part of XML that oneCCL-XML needs: elements and attributes, without external or expanding entities.
 #pragma once
 
 #include <stdexcept>
@@ -8,7 +8,7 @@
 
 namespace collc::oneccl {
 
-// What is wrong with a file, and in which line.
+// A mistake in a file, and its line.
 struct Refused : std::runtime_error {
     Refused(int line, const std::string &message)
         : std::runtime_error("line " + std::to_string(line) + ": " + message)
@@ -31,8 +31,8 @@ struct Element {
     }
 };
 
-// The root element of a text. Throws Refused for what is not well-formed, for text between elements, document types
-// and entities.
+// Return the root element of a text. Throws Refused for text that is not well-formed, for text between elements,
+// document types and entities.
 Element parse_xml(const std::string &text);
 
 } // namespace collc::oneccl
