@@ -14,18 +14,24 @@ import os
 TYPE_CHECKING = False  # typing is not loaded for it; type checkers know the name
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from .api import (
+        Cancel,
+        Cancelled,
         CollcError,
         CollectiveResult,
         Diagnostic,
         InternalError,
+        Progress,
         Result,
+        check,
+        check_source,
         compile,
+        compile_many,
         compile_source,
         convert,
         find,
+        format,
+        format_source,
         topology,
         topology_from_networkx,
         verify,
@@ -39,23 +45,31 @@ if not os.path.isdir(os.path.join(_here, "ir")):
 __version__ = "0.1.0"
 
 __all__ = [
+    "Cancel",
+    "Cancelled",
     "CollcError",
     "CollectiveResult",
     "Diagnostic",
     "InternalError",
+    "Progress",
     "Result",
     "__version__",
+    "check",
+    "check_source",
     "compile",
+    "compile_many",
     "compile_source",
     "convert",
     "find",
+    "format",
+    "format_source",
     "topology",
     "topology_from_networkx",
     "verify",
 ]
 
 
-def __getattr__(name: str) -> Any:  # Any: whichever name is asked for
+def _attribute(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from . import api
@@ -63,6 +77,10 @@ def __getattr__(name: str) -> Any:  # Any: whichever name is asked for
     value = getattr(api, name)
     globals()[name] = value
     return value
+
+
+if not TYPE_CHECKING:  # type checkers would accept any name
+    __getattr__ = _attribute
 
 
 def __dir__() -> list[str]:

@@ -1,153 +1,103 @@
 """The Python API: the command without files, signals and printing.
 
-Every mistake is a :class:`CollcError` with ``.diagnostics``. There is no global state: several threads can call it.
+Every mistake is a :class:`CollcError` with ``.diagnostics``. There is no global state: several threads can call it. It
+prints nothing: the logger ``collc`` gets warnings, remarks of passes (INFO) and the times of steps (DEBUG).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from fractions import Fraction
-from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Literal
 
-import attrs
-
-from collc.backends.base import Artifact
-from collc.ir.costs.cost import Cost
-from collc.ir.diagnostic import CollcError, Diagnostic, error
-from collc.ir.levels import Executable, Scheduled
-from collc.ir.program import Program
-from collc.ir.registry import consulting
-from collc.ir.spec import Spec
+from collc.ir.diagnostic import CollcError, Diagnostic
+from collc.ir.levels import Executable
 from collc.ir.topology import Topology
 from collc.ir.verify import Report
 
-from .driver.compilation import Progress, make_jobs, run_jobs
-from .driver.pipeline import LEVELS
-from .driver.plan import Recipe
+from .compiling import (
+    Level,
+    Param,
+    Path,
+    Request,
+    Verify,
+    compiled,
+    each,
+    loading_of,
+    recipe_of,
+    shielded,
+    targets_of,
+    text_of,
+    verify_mode,
+)
+from .driver.checking import mistakes
 from .driver.result import CollectiveResult, Settings
-from .files.naming import name_files
-from .files.texts import Output, check_writable, read_text, write_all
-from .messages.internal import InternalError, memory_error
+from .driver.watching import Cancel, Cancelled, Progress, Watch, watching
+from .files.naming import stem_of
+from .files.texts import read_text
+from .messages.internal import INTERNAL_STATUS, InternalError
 from .reading import load
 from .reading.base import ReadOptions
-from .reading.loading import Loading
-from .registry.elements import Element, parse_elements
+from .results import Result
 from .tools.verification import verify_text
 
 if TYPE_CHECKING:
-    from typing import TypedDict, Unpack
+    from typing import Unpack
 
     import networkx
 
+    from .compiling import Item, Options
     from .tools.finding import Frontier
 
-    class Options(TypedDict, total=False):
-        """The options of :func:`compile_source`."""
-
-        target: str | Sequence[str] | None
-        params: Mapping[str, Param] | None
-        topologies: Mapping[str, Topology | networkx.Graph] | None
-        include_path: Sequence[Path]
-        collective: str | Sequence[str]
-        level: int
-        passes: str | None
-        disable_passes: Iterable[str]
-        verify: str
-        node_limit: int
-        executor: Executor | None
-        progress: Progress | None
-
-
 __all__ = [
-    "CollcError", "CollectiveResult", "Diagnostic", "InternalError", "Result", "compile", "compile_source", "convert",
-    "find", "topology", "topology_from_networkx", "verify",
+    "Cancel", "Cancelled", "CollcError", "CollectiveResult", "Diagnostic", "InternalError", "Progress", "Result",
+    "check", "check_source", "compile", "compile_many", "compile_source", "convert", "find", "format", "format_source",
+    "topology", "topology_from_networkx", "verify",
 ]  # fmt: skip
 
-T = TypeVar("T")
-Path = str | os.PathLike[str]
-Param = int | Fraction | str | bool | tuple[int, ...]
+
+# ---- compiling
 
 
-@attrs.frozen(eq=False)
-class Result:
-    """The result of a compilation: one :class:`CollectiveResult` per collective, by name.
+def compile(
+    path: Path,
+    *,
+    target: str | Sequence[str] | None = None,
+    params: Mapping[str, Param] | None = None,
+    topologies: Mapping[str, Topology | networkx.Graph] | None = None,
+    include_path: Sequence[Path] = (),
+    collective: str | Sequence[str] = (),
+    level: Level = 2,
+    passes: str | None = None,
+    disable_passes: Iterable[str] = (),
+    verify: Verify = "each",
+    node_limit: int = 20000,
+    cache: bool | Path = False,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> Result:
+    """Compile a ``.coll`` file (or a printed schedule or program); options are those of :func:`compile_source`.
 
-    ``diagnostics`` are the warnings. ``schedule``, ``program`` and ``cost`` are those of an only collective; of
-    several, use ``collectives[name]``.
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> spec = Path(folder.name, "pod.coll")
+    >>> _ = spec.write_text("param boxes = 2; collective grads = allreduce on biring(boxes);")
+    >>> result = compile(spec, target="msccl-xml", params={"boxes": 4})
+    >>> result.program.num_ranks, list(result.files)
+    (4, ['grads.xml'])
+    >>> folder.cleanup()
     """
-
-    spec: Spec
-    collectives: dict[str, CollectiveResult]
-    diagnostics: tuple[Diagnostic, ...] = ()
-
-    @property
-    def schedule(self) -> Scheduled:
-        """The schedule of the one collective; of a large symmetric network its template."""
-        found = self._only("schedule").schedule
-        if found is None:
-            raise error("C0019", "there is no schedule: the compilation began with a program")
-        return found
-
-    @property
-    def program(self) -> Program:
-        """The program of the one collective for its first target."""
-        found = self._only("program").program
-        if found is None:
-            raise error("C0019", "there is no program: the compilation ended with a schedule")
-        return found
-
-    @cached_property
-    def cost(self) -> Cost:
-        """Steps, bandwidth time and bounds of the one collective, exact."""
-        return self._only("cost").cost
-
-    @cached_property
-    def artifacts(self) -> dict[str, Artifact]:
-        """The main file of every collective's first target, by the collective's name; ``files`` has them all."""
-        return {name: one.artifacts[0] for name, one in self.collectives.items() if one.artifacts}
-
-    @cached_property
-    def files(self) -> dict[str, Artifact]:
-        """Every file, by its name for :meth:`write`."""
-        emitted = [(one.name, target, files) for one in self.collectives.values() for target, files in one.emitted]
-        verify = all(one.settings.verify != "off" for one in self.collectives.values())
-        return {os.path.basename(file.path): file.artifact for file in name_files(emitted, "", "./", verify=verify)}
-
-    def write(self, directory: Path = ".") -> list[str]:
-        """Write every file into ``directory``, created if missing, or none; return their paths."""
-        folder = os.fspath(directory)
-        if not self.files:
-            raise error(
-                "C0019", "there is nothing to write: the compilation had no target", hint='give target="msccl-xml"'
-            )
-        try:
-            os.makedirs(folder, exist_ok=True)
-        except OSError as problem:
-            reason = (problem.strerror or str(problem)).lower()
-            raise error("C0004", f"cannot make the directory `{folder}`: {reason}") from None
-        outputs = [Output(os.path.join(folder, name), file.text) for name, file in self.files.items()]
-        check_writable([output.path for output in outputs], self.spec.files)
-        write_all(outputs)
-        return [output.path for output in outputs]
-
-    def _only(self, what: str) -> CollectiveResult:
-        if len(self.collectives) != 1:
-            names = ", ".join(self.collectives)
-            raise error(
-                "C0019",
-                f"there are {len(self.collectives)} collectives ({names}), each with its own {what}",
-                hint=f"use `result.collectives[NAME].{what}`",
-            )
-        return next(iter(self.collectives.values()))
-
-
-def compile(path: Path, **options: Unpack[Options]) -> Result:
-    """Compile a ``.coll`` file (or a printed schedule or program); options are those of :func:`compile_source`."""
     name = os.fspath(path)
-    return compile_source(read_text(name), path=name, **options)
+    return compile_source(
+        read_text(name), path=name, target=target, params=params, topologies=topologies, include_path=include_path,
+        collective=collective, level=level, passes=passes, disable_passes=disable_passes, verify=verify,
+        node_limit=node_limit, cache=cache, executor=executor, progress=progress, cancel=cancel,
+    )  # fmt: skip
 
 
 def compile_source(
@@ -159,13 +109,15 @@ def compile_source(
     topologies: Mapping[str, Topology | networkx.Graph] | None = None,
     include_path: Sequence[Path] = (),
     collective: str | Sequence[str] = (),
-    level: int = 2,
+    level: Level = 2,
     passes: str | None = None,
     disable_passes: Iterable[str] = (),
-    verify: str = "each",
+    verify: Verify = "each",
     node_limit: int = 20000,
+    cache: bool | Path = False,
     executor: Executor | None = None,
     progress: Progress | None = None,
+    cancel: Cancel | None = None,
 ) -> Result:
     """Compile a text and return schedules, programs and files, all verified.
 
@@ -174,17 +126,49 @@ def compile_source(
     topology or a networkx graph, are topologies that the text uses without declaring them. ``collective``
     chooses among its collectives, ``level``, ``passes``, ``disable_passes``, ``verify`` and ``node_limit``
     are as on the command line. Collectives are compiled in the workers of ``executor``, if given.
-    ``progress(what, done, total)`` is called from this thread. Raises CollcError.
+
+    ``cache`` keeps the files in the user's cache folder (True) or in a folder. A later call with the same inputs takes
+    them from there, and computes schedule and program only if they are asked for.
+
+    ``progress(what, done, total)`` is called from this thread. The work ends with :class:`Cancelled` soon after
+    ``cancel.is_set()``. Raises CollcError.
+
+    >>> result = compile_source("collective sums = allreduce on torus(3, 3);", target="msccl-xml")
+    >>> result
+    Result(sums: allreduce on torus(3, 3), 9 ranks, bfb, T_L 4, T_B 16/9)
+    >>> result.files["sums.xml"].text.splitlines()[0]
+    '<!-- collc: allreduce of 9 ranks by bfb, for msccl-executor-nccl -->'
     """
+    request = Request(
+        target, params, topologies, include_path, collective, level, passes, disable_passes, verify, node_limit,
+        cache, executor,
+    )  # fmt: skip
+    with watching(progress, cancel) as watch:
+        return shielded("compile", lambda: compiled(text, path, request, watch))
 
-    def work() -> Result:
-        given = {name: _network(found) for name, found in (topologies or {}).items()}
-        loading = Loading(dict(params or {}), tuple(os.fspath(p) for p in include_path), node_limit, given)
-        only = (collective,) if isinstance(collective, str) else tuple(collective)
-        settings = Settings(_recipe(level, passes, disable_passes), _verify_mode(verify))
-        return _compile(text, path, loading, _targets(target), only, settings, executor, progress)
 
-    return _shielded("compile", work)
+def compile_many(
+    items: Iterable[Path | Item],
+    *,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+    **options: Unpack[Options],
+) -> list[Result | CollcError]:
+    """Compile several files or texts, and return a result or an error for each, in order.
+
+    An item is a path, or a mapping with a ``path`` or a ``text`` and options of its own, which replace the common
+    ``options`` (those of :func:`compile_source`). The workers of ``executor`` compile the items, if given; the results
+    are the same without. An item that cannot be compiled gives its :class:`CollcError` instead of a result.
+    ``progress(item, done, total)`` is called from this thread; ``cancel`` raises :class:`Cancelled`.
+
+    >>> text = "param n = 4; collective parts = allgather on biring(n);"
+    >>> found = compile_many([{"text": text, "params": {"n": n}} for n in (4, 8, 0)], target="msccl-xml")
+    >>> [one.cost.T_L if isinstance(one, Result) else one.diagnostics[0].code for one in found]
+    [2, 4, 'C0311']
+    """
+    with watching(progress, cancel) as watch:
+        return each(items, options, executor, watch)
 
 
 def convert(
@@ -192,9 +176,11 @@ def convert(
     *,
     target: str | Sequence[str],
     passes: str | None = None,
-    verify: str = "each",
+    verify: Verify = "each",
     collective: str | None = None,
     root: int | None = None,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
 ) -> Result:
     """Convert an MSCCL-XML or oneCCL-XML file from any tool, or a printed IR, to other targets.
 
@@ -202,19 +188,89 @@ def convert(
     protocol, sizes, uses and name are kept unless ``target`` replaces them. ``diagnostics`` lists the changes.
     ``passes`` replace the default ones. ``collective`` is that of a file with coll="custom", ``root`` its root. Raises
     CollcError.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> made = compile_source("collective sums = allreduce on biring(4);", target="msccl-xml")
+    >>> [path] = made.write(folder.name)
+    >>> list(convert(path, target="mpi-c").files)
+    ['sums.c', 'sums.h']
+    >>> folder.cleanup()
     """
 
     def work() -> Result:
         from .tools.conversion import convert_text
 
         name = os.fspath(path)
-        settings = Settings(_recipe(2, passes, ()), _verify_mode(verify))
+        settings = Settings(recipe_of(2, passes, ()), verify_mode(verify))
         converted = convert_text(
-            read_text(name), name, _targets(target), settings=settings, collective=collective, root=root
+            read_text(name), name, targets_of(target), settings=settings, collective=collective, root=root
         )  # fmt: skip
         return Result(converted.spec, {converted.result.name: converted.result}, converted.warnings)
 
-    return _shielded("convert", work)
+    with watching(progress, cancel):
+        return shielded("convert", work)
+
+
+# ---- checking
+
+
+def check(
+    source: Path,
+    *,
+    params: Mapping[str, Param] | None = None,
+    topologies: Mapping[str, Topology | networkx.Graph] | None = None,
+    include_path: Sequence[Path] = (),
+    node_limit: int = 20000,
+) -> tuple[Diagnostic, ...]:
+    """Check a ``.coll`` file, or a text of the language, as ``collc check`` does; return all errors and warnings.
+
+    Nothing is scheduled: whether a program fits a target's limits shows only when it is compiled. A string with a line
+    break or a semicolon is a text; everything else is a path. Mistakes in the input raise nothing.
+
+    >>> [(str(found.span), found.code) for found in check("topology pod = toruss(3, 3);")]
+    [('<string>:1:16', 'C0122')]
+    >>> check("topology pod = torus(3, 3);")
+    ()
+    """
+    try:
+        text, path = text_of(source)
+    except CollcError as mistake:
+        return mistake.diagnostics
+    return check_source(
+        text, path=path, params=params, topologies=topologies, include_path=include_path, node_limit=node_limit
+    )  # fmt: skip
+
+
+def check_source(
+    text: str,
+    *,
+    path: str = "<string>",
+    params: Mapping[str, Param] | None = None,
+    topologies: Mapping[str, Topology | networkx.Graph] | None = None,
+    include_path: Sequence[Path] = (),
+    node_limit: int = 20000,
+) -> tuple[Diagnostic, ...]:
+    """Check a text as :func:`check` does; ``path`` is its name in messages.
+
+    >>> [found.code for found in check_source("collective c = allreduce on torus(3) { sice: 1 };")]
+    ['C0127']
+    """
+
+    def work() -> tuple[Diagnostic, ...]:
+        loading = loading_of(params, topologies, include_path, node_limit)
+        spec, start = load(text, path, "check", ReadOptions(loading))
+        wrong = mistakes(spec, stem_of(path)) if start is None else None
+        if wrong is not None and wrong.exit_status == INTERNAL_STATUS:
+            raise wrong
+        return (*(wrong.diagnostics if wrong else ()), *spec.warnings)
+
+    try:
+        return shielded("check", work)
+    except InternalError:
+        raise
+    except CollcError as mistake:
+        return mistake.diagnostics
 
 
 def verify(
@@ -222,6 +278,8 @@ def verify(
     *,
     runtime: str | None = None,
     multiprocessors: int | None = None,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
 ) -> Report:
     """Execute a file (``.coll``, printed IR, MSCCL-XML) or an IR symbolically and return the report.
 
@@ -229,15 +287,51 @@ def verify(
 
     ``runtime`` names the runtime whose rules apply to an MSCCL-XML file. ``multiprocessors`` is the number of
     threadblocks that a rank runs at once, of such a file or a printed program. Raises CollcError for unreadable texts.
+
+    >>> result = compile_source("collective sums = allreduce on biring(4);")
+    >>> verify(result.program).ok
+    True
     """
     if isinstance(what, Executable):
         from collc.ir.verify import verify as verify_level
 
-        return _shielded("verify", lambda: verify_level(what))
-    path = os.fspath(what)
-    return _shielded(
-        "verify", lambda: verify_text(read_text(path), path, runtime=runtime, multiprocessors=multiprocessors)
-    )
+        work = partial(verify_level, what)
+    else:
+        path = os.fspath(what)
+        work = partial(_verified, path, runtime, multiprocessors)
+    with watching(progress, cancel):
+        return shielded("verify", work)
+
+
+def _verified(path: str, runtime: str | None, multiprocessors: int | None) -> Report:
+    return verify_text(read_text(path), path, runtime=runtime, multiprocessors=multiprocessors)
+
+
+def format(source: Path) -> str:
+    """Return the canonical form of a ``.coll`` file, or of a text of the language, as ``collc format`` prints it.
+
+    A string with a line break or a semicolon is a text; everything else is a path. No file is written. Raises
+    CollcError with all syntax errors.
+
+    >>> format("topology  pod=torus( 3,3 );")
+    'topology pod = torus(3, 3);\\n'
+    """
+    text, path = text_of(source)
+    return format_source(text, path=path)
+
+
+def format_source(text: str, *, path: str = "<string>") -> str:
+    """Return the canonical form of a text as :func:`format` does; ``path`` is its name in messages.
+
+    >>> format_source("param  n=4 ;# ranks")
+    'param n = 4;  # ranks\\n'
+    """
+    from collc.frontends import coll
+
+    return shielded("format", lambda: coll.format_text(text, path))
+
+
+# ---- topologies
 
 
 def topology(expression: str) -> Topology:
@@ -248,7 +342,7 @@ def topology(expression: str) -> Topology:
     """
     from collc.frontends import coll
 
-    return _shielded("topology", lambda: coll.topology(expression))
+    return shielded("topology", lambda: coll.topology(expression))
 
 
 def topology_from_networkx(graph: networkx.Graph, name: str | None = None) -> Topology:
@@ -261,7 +355,7 @@ def topology_from_networkx(graph: networkx.Graph, name: str | None = None) -> To
     >>> topology_from_networkx(networkx.petersen_graph(), "petersen").diameter
     2
     """
-    return _shielded("topology_from_networkx", lambda: Topology.from_networkx(graph, name))
+    return shielded("topology_from_networkx", lambda: Topology.from_networkx(graph, name))
 
 
 def find(
@@ -269,7 +363,7 @@ def find(
     nodes: int,
     degree: int,
     bidirectional: bool = False,
-    objective: str = "allreduce",
+    objective: Literal["allreduce", "allgather", "alltoall"] = "allreduce",
     alpha: str | Fraction | float | None = None,
     size: str | int | None = None,
     bandwidth: str | Fraction | float | None = None,
@@ -278,13 +372,14 @@ def find(
     seed: int = 0,
     executor: Executor | None = None,
     progress: Progress | None = None,
+    cancel: Cancel | None = None,
 ) -> Frontier:
     """Find the best topologies of a number of nodes and a degree: ``.frontier`` (rows), ``.best``, ``.bound``.
 
     The rows come from collc's own database. Missing sizes, or all with ``refresh``, are searched with ``effort``
     evaluations, in the workers of ``executor``, if given. ``alpha`` (seconds, or ``"10us"``), ``size`` (bytes, or
     ``"1MiB"``) and ``bandwidth`` (bytes per second out of a node, or ``"100Gbps"``) determine the best.
-    ``progress(what, done, total)`` is called from this thread. Raises CollcError.
+    ``progress(what, done, total)`` is called from this thread; ``cancel`` raises :class:`Cancelled`. Raises CollcError.
 
     >>> found = find(nodes=9, degree=4)
     >>> found.best.T_L, str(found.best.T_B), found.bound
@@ -293,69 +388,10 @@ def find(
     from .processes.workers import Work
     from .tools import finding as finder
 
-    def work() -> Frontier:
+    def work(watch: Watch | None) -> Frontier:
         wanted = finder.wanted(nodes, degree, bidirectional, objective, alpha, size, bandwidth)
         evaluations = finder.EVALUATIONS if effort is None else finder.whole("effort", effort)
-        return finder.find(
-            wanted, refresh=refresh, evaluations=evaluations, seed=seed, work=Work(executor, progress)
-        )  # fmt: skip
+        return finder.find(wanted, refresh=refresh, evaluations=evaluations, seed=seed, work=Work(executor, watch))
 
-    return _shielded("find", work)
-
-
-def _compile(
-    text: str, path: str, loading: Loading, targets: tuple[Element, ...], only: tuple[str, ...], settings: Settings,
-    executor: Executor | None, progress: Progress | None,
-) -> Result:  # fmt: skip
-    spec, start = load(text, path, "compile", ReadOptions(loading))
-    jobs, warnings = make_jobs(spec, targets, only, start)
-    if any(job.targets for job in jobs):
-        jobs = [job for job in jobs if job.targets]
-    results = run_jobs(jobs, settings, executor=executor, progress=progress)
-    found = [*spec.warnings, *warnings, *(warning for result in results for warning in result.warnings)]
-    return Result(spec, {result.name: result for result in results}, tuple(found))
-
-
-def _network(found: Topology | networkx.Graph) -> Topology:
-    return found if isinstance(found, Topology) else Topology.from_networkx(found)
-
-
-def _targets(target: str | Sequence[str] | None) -> tuple[Element, ...]:
-    given = () if target is None else (target,) if isinstance(target, str) else tuple(target)
-    return tuple(element for text in given for element in parse_elements(text, "target"))
-
-
-def _recipe(level: int, passes: str | None, disabled: Iterable[str]) -> Recipe:
-    if str(level) not in LEVELS:
-        raise error("C0001", f"there is no level {level}: levels are 0 to {len(LEVELS) - 1}", exit_status=2)
-    elements = None if passes is None else parse_elements(passes, "passes")
-    return Recipe(str(level), elements, tuple(disabled))
-
-
-def _verify_mode(mode: str) -> str:
-    if mode not in ("each", "full", "off"):
-        raise error("C0001", f"verify needs one of each, full, off, found `{mode}`", exit_status=2)
-    return mode
-
-
-def _shielded(what: str, work: Callable[[], T]) -> T:
-    """Return the result of ``work``; other exceptions become a CollcError.
-
-    Diagnostics of plugins are added.
-    """
-    try:
-        with consulting() as plugin_diagnostics:
-            result = work()
-            if plugin_diagnostics and isinstance(result, Result):
-                return attrs.evolve(result, diagnostics=(*result.diagnostics, *plugin_diagnostics))
-            return result
-    except InternalError:
-        raise
-    except CollcError as mistake:
-        if plugin_diagnostics:
-            raise CollcError([*mistake.diagnostics, *plugin_diagnostics], mistake.exit_status) from mistake.__cause__
-        raise
-    except MemoryError:
-        raise memory_error(f"`{what}`") from None
-    except Exception as problem:
-        raise InternalError(f"{what} failed: {type(problem).__name__}: {problem}") from problem
+    with watching(progress, cancel) as watch:
+        return shielded("find", lambda: work(watch))

@@ -12,10 +12,10 @@ from importlib import import_module
 from collc.ir.progress import watched
 from collc.ir.registry import consulting
 
-from .arguments import expand_response_files, help_text, parse, usage_error
+from .arguments import check_outputs, expand_response_files, help_text, parse, usage_error
 from .console import Console
 from .signals import Terminated
-from .verbs import LATER, VERBS, overview
+from .verbs import ALIKE, LATER, VERBS, overview
 
 __all__ = ["run"]
 
@@ -96,7 +96,7 @@ def _dispatch(arguments: list[str], console: Console) -> int:
     if arguments[0] in LATER:
         raise usage_error(
             f"this version does not have `collc {arguments[0]}`",
-            "`collc --help` lists what there is",
+            LATER[arguments[0]],
             "C0022",
         )
     verb = VERBS.get(arguments[0])
@@ -114,6 +114,7 @@ def _dispatch(arguments: list[str], console: Console) -> int:
     if options.help:
         console.out(help_text(verb))
         return 0
+    check_outputs(verb, options)
     with _without_threads():
         module = import_module(f"collc.cli.{verb.module}")
     run_verb = getattr(module, verb.name.replace("-", "_"))
@@ -148,7 +149,8 @@ def _require_file(word: str) -> None:
         return
     from collc.ir.diagnostic import nearest
 
-    hint = nearest(word, VERBS)
+    alike = f"`collc {ALIKE[word]}` does that" if word in ALIKE else None
+    hint = alike or nearest(word, VERBS)
     raise usage_error(f"`{word}` is neither a verb nor a file", hint or "`collc --help` lists the verbs")
 
 

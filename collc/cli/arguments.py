@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-__all__ = ["Opt", "Verb", "expand_response_files", "parse", "usage_error"]
+from .tasks import EXAMPLES
+
+__all__ = ["Opt", "Verb", "check_outputs", "expand_response_files", "parse", "usage_error"]
 
 _MAX_NESTING = 10
 
 
 class Opt(NamedTuple):
-    """One option; ``kind`` is ``flag``, ``value``, ``list`` (repeatable) or ``joined`` (value optional, by ``=``)."""
+    """One option; ``kind`` is ``flag``, ``value``, ``list`` (repeatable) or ``joined`` (value optional, by ``=``).
+
+    If it ``writes``, its value is an output, or a folder of outputs.
+    """
 
     names: tuple[str, ...]
     help: str
@@ -28,6 +33,7 @@ class Opt(NamedTuple):
     choices: tuple[str, ...] = ()
     convert: Callable[[str, str], object] | None = None
     shown_as: str = ""
+    writes: bool = False
 
     @property
     def dest(self) -> str:
@@ -107,6 +113,7 @@ def parse(verb: Verb, arguments: Sequence[str]) -> SimpleNamespace:
     positional: list[str] = []
     command: list[str] = []
     rest = list(arguments)
+    separate: dict[int, str] = {}
     while rest:
         argument = rest.pop(0)
         if argument == "--":
@@ -116,9 +123,11 @@ def parse(verb: Verb, arguments: Sequence[str]) -> SimpleNamespace:
             positional.append(argument)
             continue
         opt, name, value = _option(argument, options)
+        if opt.kind == "joined" and value is None:
+            separate[len(positional)] = name
         _store(values, opt, name, _value(opt, name, value, rest))
     if not (values.get("help") or values.get("version")):
-        _check_positional(verb, positional)
+        _check_positional(verb, positional, separate)
     return SimpleNamespace(**values, files=positional, command=command)
 
 
@@ -134,9 +143,9 @@ def _option(argument: str, options: dict[str, Opt]) -> tuple[Opt, str, str | Non
         if fits:
             name = max(fits, key=len)
             return options[name], name, argument[len(name) :]
-    from collc.ir.diagnostic import nearest
+    from .foreign import option_hint
 
-    raise usage_error(f"unknown option `{name}`", nearest(name, options))
+    raise usage_error(f"unknown option `{name}`", option_hint(name, options))
 
 
 def _value(opt: Opt, name: str, value: str | None, rest: list[str]) -> object:
@@ -167,7 +176,8 @@ def _store(values: dict[str, Any], opt: Opt, name: str, value: object) -> None:
         values[opt.dest] = value
 
 
-def _check_positional(verb: Verb, found: list[str]) -> None:
+def _check_positional(verb: Verb, found: list[str], separate: Mapping[int, str]) -> None:
+    """Raise C0001 for too few or too many arguments; ``separate`` are options before one whose value ``=`` joins."""
     before = verb.positional[: verb.positional.index("--")] if "--" in verb.positional else verb.positional
     least = sum(not word.startswith("[") for word in before)
     most = None if any(word.endswith(("...", "...]")) for word in before) else len(before)
@@ -177,9 +187,29 @@ def _check_positional(verb: Verb, found: list[str]) -> None:
     if most is not None and len(found) > most:
         extra = found[most]
         hint = None
+        if most in separate:
+            hint = f"a value stands after `=`: write `{separate[most]}={extra}`"
         if most and extra and re.fullmatch(r"[\w./-]+\.coll", extra):
-            hint = "compile one file at a time"
+            hint = "give one file at a time"
         raise usage_error(f"`collc {verb.name}` takes {need or 'no arguments'}, found also `{extra}`", hint)
+
+
+def check_outputs(verb: Verb, options: SimpleNamespace) -> None:
+    """Raise C0004 or C0005 if an option names an output that cannot be written, before any work is done."""
+    given = [(opt, getattr(options, opt.dest)) for _, group in verb.groups for opt in group if opt.writes]
+    places = [(opt, place) for opt, value in given for place in (value if isinstance(value, list) else [value])]
+    for opt, place in places:
+        if place:
+            _check_output(opt, place, options.files)
+
+
+def _check_output(opt: Opt, place: str, inputs: Sequence[str]) -> None:
+    from ..files.texts import check_folder, check_writable, is_folder
+
+    if opt.metavar == "OUT" and is_folder(place):
+        check_folder(place)
+    else:
+        check_writable([place], inputs)
 
 
 # ---- help
@@ -192,6 +222,8 @@ def help_text(verb: Verb) -> str:
     lines = [f"usage: collc {' '.join(word for word in words if word)}", "", verb.summary, ""]
     if verb.details:
         lines += [verb.details.strip("\n"), ""]
+    if examples := EXAMPLES.get(verb.name):
+        lines += ["Examples:", *(f"  {command}" for command in examples), ""]
     for title, group in verb.groups:
         lines.append(f"{title}:")
         lines += _option_lines(group)

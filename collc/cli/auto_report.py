@@ -18,7 +18,7 @@ __all__ = ["choice_object", "choice_text"]
 def choice_object(choice: Choice | None) -> dict[str, object]:
     """Return ``{"auto": ..}``: the ranges, the candidates' times at their ends, the skipped schedulers; empty for None.
 
-    Sizes are bytes, both ends included; ``max_bytes`` is null where there is no end. ``crossing`` is the exact size, a
+    Sizes are bytes, both ends included; ``max_bytes`` is null if there is no end. ``crossing`` is the exact size, a
     rational string, at which a range's algorithm takes as long as the one before.
     """
     if choice is None:

@@ -14,6 +14,8 @@ from ..driver.result import Settings
 from ..files.texts import STDIN, Output, check_writable, read_text, write_all
 from ..messages.quantities import show_size, show_time
 from ..reading.coll import load_spec
+from ..tables.columns import Cell, Table
+from ..tables.listed import FIT
 from ..tools.attributes import attribute_file, require_name
 from ..tools.calibration import Calibration, Fitted
 from ..tools.calibration import calibrate as fit
@@ -22,6 +24,7 @@ from .arguments import usage_error
 from .console import Console
 from .inputs import loading, read
 from .table import table
+from .tabular import require_one_form, show
 
 __all__ = ["calibrate"]
 
@@ -32,6 +35,7 @@ _MAX_SHOWN = 40
 def calibrate(options: SimpleNamespace, console: Console) -> int:
     """Fit alpha and bandwidth to measured times, print them, and write them as attributes of links."""
     require_name(options.name)
+    require_one_form(options, [path for path in options.files if path != STDIN])
     if options.o:
         check_writable([options.o], [*options.files, *([options.schedules] if options.schedules else [])])
     work = _work(options, console) if options.schedules else None
@@ -41,21 +45,21 @@ def calibrate(options: SimpleNamespace, console: Console) -> int:
         found, left_out = read_measurements(text, shown, work)
         measured += [one for one in found if not options.only or one.name in options.only]
         notes += left_out
-    result = fit(measured, options.classes or ())
+    result = fit(measured, options.classes or (), options.gamma)
     for note in (*notes, *result.notes):
         console.warn([warning("C0078", note)])
     if options.o:
         source = ", ".join("<stdin>" if path == STDIN else os.path.basename(path) for path in options.files)
         write_all([Output(options.o, attribute_file(result, options.name, source.replace("\n", " ")))])
-    if options.json:
-        console.json(_object(result))
-    elif options.o != STDIN:
-        console.out(_text(result))
+    show(
+        options, console, lambda: Table(FIT, [_point(point) for point in result.points]), lambda: _object(result),
+        lambda: "" if options.o == STDIN else _text(result),
+    )  # fmt: skip
     return 0
 
 
 def _work(options: SimpleNamespace, console: Console) -> Work:
-    """Return a function from names to steps and load; an only collective matches any name."""
+    """Return a function from names to steps, load and what ranks add; an only collective matches any name."""
     text, name = read_text(options.schedules), options.schedules
     console.inputs[name] = text
     spec = load_spec(text, name, loading(options))
@@ -65,10 +69,10 @@ def _work(options: SimpleNamespace, console: Console) -> Work:
     if not costs:
         raise usage_error(f"`{name}` has no schedule with steps and load")
 
-    def work(row: str, ranks: int | None) -> tuple[int, Fraction] | None:
+    def work(row: str, ranks: int | None) -> tuple[int, Fraction, Fraction] | None:
         found = costs.get(row) or next((c for n, c in costs.items() if row.replace("_", "-") == n), None)
         found = found or (next(iter(costs.values())) if len(costs) == 1 else None)
-        return None if found is None else (found.T_L, found.time_per_byte)
+        return None if found is None else (found.T_L, found.time_per_byte, found.reduced)
 
     return work
 
@@ -77,17 +81,23 @@ def _work(options: SimpleNamespace, console: Console) -> Work:
 
 
 def _text(found: Calibration) -> str:
-    lines = [("bandwidth", f"{8 * found.bandwidth / 1e6:.6g} Mbps", "of a link")]
+    lines = [("bandwidth", f"{found.bandwidth / 1e9:.6g} GB/s", "of a link")]
     for place, (limit, alpha) in enumerate(found.alphas):
         lower = found.alphas[place - 1][0] if place else None
         lines.append(("alpha", show_time(alpha), _range(lower, limit)))
     if found.overhead is not None:
         lines.append(("overhead", show_time(found.overhead), "of a call"))
+    if found.gamma is not None:
+        lines.append(("gamma", f"{found.gamma * 1e9:.4g} ns/B", _reduction(found.gamma)))
     count = len(found.points)
     lines.append(("deviation", f"{100 * found.mean_deviation:.3g} %", f"on average of {count} measurements"))
     lines.append(("", f"{100 * found.largest_deviation:.3g} %", "at most"))
     lines.append(("R^2", f"{found.r_squared:.5f}", ""))
     return table(lines) + "\n" + _points(found)
+
+
+def _reduction(gamma: float) -> str:
+    return f"of a rank to add: {1e-9 / gamma:.6g} GB/s" if gamma else "of a rank to add"
 
 
 def _range(lower: float | None, limit: float | None) -> str:
@@ -125,16 +135,19 @@ def _object(found: Calibration) -> dict[str, object]:
         "bandwidth_Bps": found.bandwidth,
         "alphas": [{"most_message_bytes": limit, "alpha_us": alpha * 1e6} for limit, alpha in found.alphas],
         "overhead_us": None if found.overhead is None else found.overhead * 1e6,
+        "epsilon_us": None if found.overhead is None else found.overhead * 1e6,
+        "gamma_ns_per_B": None if found.gamma is None else found.gamma * 1e9,
+        "reduction_Bps": 1 / found.gamma if found.gamma else None,
         "mean_deviation": found.mean_deviation, "largest_deviation": found.largest_deviation,
         "r_squared": found.r_squared, "notes": list(found.notes),
         "points": [_point(point) for point in found.points],
     }  # fmt: skip
 
 
-def _point(point: Fitted) -> dict[str, object]:
+def _point(point: Fitted) -> dict[str, Cell]:
     one = point.measured
     return {
         "name": one.name, "bytes": one.bytes, "steps": one.steps, "load": one.load, "seconds": one.seconds,
-        "model_seconds": point.model, "deviation": point.deviation, "repeats": point.repeats,
+        "reduced": one.reduced, "model_seconds": point.model, "deviation": point.deviation, "repeats": point.repeats,
         "outlier": point.outlier,
     }  # fmt: skip

@@ -7,58 +7,151 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 
 from collc.ir.diagnostic import CollcError, error
+from collc.ir.frozen import frozen
 from collc.ir.program import Program
 from collc.ir.spec import Spec
 
-from ..driver.compilation import Job, make_jobs, run_jobs
+from ..driver.compilation import Job, joined, make_jobs
 from ..driver.result import CollectiveResult
 from ..files.naming import NamedFile, main_paths, name_files, stem_of
-from ..files.texts import STDIN, STDOUT, Output, check_writable, is_direct, output_folder, write_all
+from ..files.texts import STDIN, STDOUT, Output, check_writable, is_direct, is_folder, output_folder, write_all
 from ..registry.elements import element_text
 from .console import Console
+from .failures import Failures
 from .inputs import load, settings, targets
 from .watcher import Watcher, time_table
 
 __all__ = ["compile", "outputs_object"]
 
 
+@frozen(eq=False)
+class _Input:
+    """One input: its path, its jobs, the places of its main files, and of its make rule if one is wanted."""
+
+    path: str
+    spec: Spec
+    jobs: list[Job]
+    places: list[str]
+    rule: str | None = None
+
+
 def compile(options: SimpleNamespace, console: Console) -> int:
-    """Compile one file and write its outputs; return the exit status."""
+    """Compile files and write their outputs, all or none; return the exit status."""
     _check_options(options)
-    spec, start = load(options, console)
+    inputs = _inputs(options, console)
+    if options.M:
+        return _list_dependencies(inputs, options, console)
+    _require_own_places(inputs)
+    used = [path for one in inputs for path in one.spec.files]
+    rules = [one.rule for one in inputs if one.rule]
+    check_writable([*(place for one in inputs for place in dict.fromkeys(one.places)), *rules], used, options.o)
+    failures, watcher = Failures(), Watcher(options, console)
+    results = [_results(one, inputs, failures, options, console, watcher) for one in inputs]
+    console.warn(warning for each in results for result in each for warning in result.warnings)
+    files = [] if failures else [_named(one, each, options) for one, each in zip(inputs, results, strict=True)]
+    if files:
+        _write(inputs, files, used, options, console)
+    _show(inputs, files, [result for each in results for result in each], failures, options, console)
+    return failures.report(console)
+
+
+def _inputs(options: SimpleNamespace, console: Console) -> list[_Input]:
+    """Return all inputs; raise the mistakes of all at once."""
+    found, wrong = list[_Input](), list[CollcError]()
+    for path in options.files:
+        try:
+            found.append(_input(path, options, console))
+        except CollcError as mistake:
+            wrong.append(mistake)
+    if wrong:
+        raise joined(wrong)
+    return found
+
+
+def _input(path: str, options: SimpleNamespace, console: Console) -> _Input:
+    spec, start = load(options, console, path=path)
     jobs, warnings = make_jobs(spec, targets(options), options.collective, start)
     console.warn([*spec.warnings, *warnings])
     jobs = [job for job in jobs if job.targets] or jobs
-    places = _places(jobs, options)
+    outputs = [(job.request.name, target) for job in jobs for target in job.targets]
+    places = main_paths(outputs, stem_of(path), options.o if not options.M else None)
     if options.M:
         _require_names(jobs, options)
-        return _list_dependencies(spec, places, options, console)
-    if not places:
+    elif not places:
         raise _no_target(jobs)
-    rule = _rule_path(places, options)
-    with output_folder(options.o):
-        check_writable([*dict.fromkeys(places), *([rule] if rule else [])], spec.files)
-        watcher = Watcher(options, console)
-        results = run_jobs(jobs, settings(options), observer=watcher)
-        watcher.ends()
-        console.warn(warning for result in results for warning in result.warnings)
-        emitted = [(r.name, t, artifacts) for r in results for t, artifacts in r.emitted]
-        files = name_files(emitted, _stem(options), options.o, verify=options.verify != "off")
-        _write(files, rule, spec, options, console)
+    return _Input(path, spec, jobs, places, None if options.M else _rule_path(places, path, options))
+
+
+def _source(one: _Input, inputs: Sequence[_Input]) -> str:
+    """Return the name of an input in messages that concern several; "" for the only one."""
+    return one.path if len(inputs) > 1 else ""
+
+
+def _named(one: _Input, results: Sequence[CollectiveResult], options: SimpleNamespace) -> list[NamedFile]:
+    emitted = [(r.name, t, artifacts) for r in results for t, artifacts in r.emitted]
+    return name_files(emitted, stem_of(one.path), options.o, verify=options.verify != "off")
+
+
+def _require_own_places(inputs: Sequence[_Input]) -> None:
+    """Raise C0021 if files of two inputs would have one path."""
+    taken: dict[str, str] = {}
+    for one in inputs:
+        for place in dict.fromkeys([*one.places, *([one.rule] if one.rule else [])]):
+            if place in taken and not is_direct(place):
+                raise error(
+                    "C0021",
+                    f"`{taken[place]}` and `{one.path}` would both write `{place}`",
+                    hint="give their collectives different names, or compile each into a folder of its own",
+                    exit_status=2,
+                )
+            taken[place] = one.path
+
+
+def _show(
+    inputs: Sequence[_Input], files: Sequence[Sequence[NamedFile]], results: Sequence[CollectiveResult],
+    failures: Failures, options: SimpleNamespace, console: Console,
+) -> None:  # fmt: skip
+    """Print what the options ask for."""
     if options.time_passes:
         console.err(time_table(results))
     if console.verbose:
-        for result in results:
-            if result.choice is not None:
-                from .auto_report import choice_text
+        _show_choices(results, console)
+    if not options.json:
+        return
+    found = outputs_object([file for each in files for file in each], results)
+    if len(inputs) > 1:
+        sources = [one.path for one, each in zip(inputs, files, strict=True) for _ in each] if files else []
+        listed = found["outputs"]
+        assert isinstance(listed, list)
+        found["outputs"] = [{**entry, "input": path} for entry, path in zip(listed, sources, strict=True)]
+    pipelines = {"pipelines": _pipelines(results)} if options.print_pipeline else {}
+    console.json(found | pipelines | failures.objects())
 
-                console.err(f"collc: {result.name}:\n{choice_text(result.choice, True)}")
-            for text in result.remarks:
-                console.say(f"{result.name}: {text}")
-    if options.json:
-        pipelines = {"pipelines": _pipelines(results)} if options.print_pipeline else {}
-        console.json(outputs_object(files, results) | pipelines)
-    return 0
+
+def _show_choices(results: Sequence[CollectiveResult], console: Console) -> None:
+    for result in results:
+        if result.choice is not None:
+            from .auto_report import choice_text
+
+            console.err(f"collc: {result.name}:\n{choice_text(result.choice, True)}")
+        for text in result.remarks:
+            console.say(f"{result.name}: {text}")
+
+
+def _results(
+    one: _Input, inputs: Sequence[_Input], failures: Failures, options: SimpleNamespace, console: Console,
+    watcher: Watcher,
+) -> list[CollectiveResult]:  # fmt: skip
+    """Compile the jobs of an input, or take their files from the cache."""
+
+    def run() -> list[CollectiveResult]:
+        return failures.compiled(one.jobs, settings(options), watcher, _source(one, inputs))
+
+    if options.cache is None:
+        return run()
+    from .cache import kept_or_run
+
+    return kept_or_run(one.spec, one.path, one.jobs, options, console, run)
 
 
 def _check_options(options: SimpleNamespace) -> None:
@@ -79,16 +172,20 @@ def _check_options(options: SimpleNamespace) -> None:
             hint="write to a file",
             exit_status=2,
         )
+    if len(options.files) > 1:
+        _check_for_several(options)
 
 
-def _stem(options: SimpleNamespace) -> str:
-    return stem_of(options.files[0])
-
-
-def _places(jobs: Sequence[Job], options: SimpleNamespace) -> list[str]:
-    """Return the path of every main file."""
-    outputs = [(job.request.name, target) for job in jobs for target in job.targets]
-    return main_paths(outputs, _stem(options), options.o if not options.M else None)
+def _check_for_several(options: SimpleNamespace) -> None:
+    """Raise C0021 or C0903 for options that name one file for the outputs or rules of several inputs."""
+    count = len(options.files)
+    if options.o is not None and not is_folder(options.o) and not options.M:
+        message = f"the outputs of {count} inputs cannot go to one file `{options.o}`"
+        raise error("C0021", message, hint=f"name a folder: -o {options.o}/", exit_status=2)
+    for name, value in (("-MF", options.MF and not options.M), ("-MT", options.MT)):
+        if value:
+            message = f"{name} is for one make rule, but {count} inputs have {count}"
+            raise error("C0903", message, hint=f"leave {name} out, or compile one input at a time", exit_status=2)
 
 
 def _no_target(jobs: Sequence[Job]) -> CollcError:
@@ -121,7 +218,7 @@ def _require_names(jobs: Sequence[Job], options: SimpleNamespace) -> None:
             )
 
 
-def _rule_path(places: Sequence[str], options: SimpleNamespace) -> str | None:
+def _rule_path(places: Sequence[str], source: str, options: SimpleNamespace) -> str | None:
     """Return the path of the rule of ``-MD``: the output's name with ``.d``."""
     if not options.MD:
         return None
@@ -137,7 +234,7 @@ def _rule_path(places: Sequence[str], options: SimpleNamespace) -> str | None:
     elif len(places) == 1:
         path = os.path.splitext(places[0])[0] + ".d"
     else:
-        path = os.path.join(os.path.dirname(places[0]), _stem(options) + ".d")
+        path = os.path.join(os.path.dirname(places[0]), stem_of(source) + ".d")
     if path in places:
         raise error(
             "C0903",
@@ -167,13 +264,13 @@ def _rule(paths: Sequence[str], spec: Spec, options: SimpleNamespace, console: C
     return text
 
 
-def _list_dependencies(spec: Spec, places: Sequence[str], options: SimpleNamespace, console: Console) -> int:
-    """Carry out ``-M``: write the rule to ``-MF``, ``-o`` or standard output, and compile nothing."""
-    if not places and not options.MT:
+def _list_dependencies(inputs: Sequence[_Input], options: SimpleNamespace, console: Console) -> int:
+    """Carry out ``-M``: write the rules to ``-MF``, ``-o`` or standard output, and compile nothing."""
+    if not all(one.places for one in inputs) and not options.MT:
         raise error("C0903", "-M needs a name for the output", hint="add -t TARGET or -MT NAME", exit_status=2)
     where = options.MF or options.o or STDOUT
-    check_writable([where], spec.files)
-    write_all([Output(where, _rule(places, spec, options, console))])
+    check_writable([where], [path for one in inputs for path in one.spec.files])
+    write_all([Output(where, "".join(_rule(one.places, one.spec, options, console) for one in inputs))])
     return 0
 
 
@@ -181,17 +278,21 @@ def _list_dependencies(spec: Spec, places: Sequence[str], options: SimpleNamespa
 
 
 def _write(
-    files: Sequence[NamedFile], rule: str | None, spec: Spec, options: SimpleNamespace, console: Console
-) -> None:
-    """Write all files and the rule, or nothing."""
-    outputs = [Output(file.path, file.artifact.text) for file in files]
-    if rule is not None:
-        outputs.append(Output(rule, _rule([file.path for file in files], spec, options, console)))
+    inputs: Sequence[_Input], files: Sequence[Sequence[NamedFile]], used: Sequence[str], options: SimpleNamespace,
+    console: Console,
+) -> None:  # fmt: skip
+    """Write the files and rules of all inputs, or nothing."""
+    outputs: list[Output] = []
+    for one, named in zip(inputs, files, strict=True):
+        outputs += [Output(file.path, file.artifact.text) for file in named]
+        if one.rule is not None:
+            outputs.append(Output(one.rule, _rule([file.path for file in named], one.spec, options, console)))
     # Main files come last: a build system that checks them runs again after any interruption.
     order = [*reversed(outputs)]
-    check_writable([output.path for output in outputs], spec.files)
+    check_writable([output.path for output in outputs], used, options.o)
     console.signals.check()
-    write_all(order, if_changed=options.write_if_changed)
+    with output_folder(options.o):
+        write_all(order, if_changed=options.write_if_changed)
     for output in outputs:
         console.say(f"wrote {output.path} ({len(output.data)} bytes)")
 
@@ -218,8 +319,8 @@ def outputs_object(files: Sequence[NamedFile], results: Sequence[CollectiveResul
             }
             for file in files
         ],
-        "program": collectives[0]["program"],
-        "cost": collectives[0]["cost"],
+        "program": collectives[0]["program"] if collectives else None,
+        "cost": collectives[0]["cost"] if collectives else None,
         "collectives": collectives,
     }  # fmt: skip
 

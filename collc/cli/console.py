@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from ..files.stdout import write_stdout
@@ -81,11 +81,13 @@ class Console:
                 "C0004", f"cannot write standard output: {(problem.strerror or str(problem)).lower()}"
             ) from None
 
-    def json(self, value: object) -> None:
-        """Write one JSON object to standard output."""
+    def json(self, value: Mapping[str, object]) -> None:
+        """Write one JSON object to standard output, with the version of its schema."""
         import json
 
-        self.out(json.dumps(value, indent=2) + "\n")
+        from ..tables.schemas import VERSION
+
+        self.out(json.dumps({"schema": VERSION, **value}, indent=2) + "\n")
 
     # ---- standard error
 
@@ -101,6 +103,11 @@ class Console:
         if self.verbose:
             self.err(f"collc: {text}\n")
 
+    def say_between(self, text: str) -> None:
+        """Write a line to standard error that separates two rounds of work, unless -q or a document asks for none."""
+        if not self.errors_only and self.format == "text":
+            self.err(f"---- {text} ----\n")
+
     def progress(self, text: str) -> None:
         """Show the current work, on a terminal only; the next output replaces it."""
         self.doing, self.shown_at = text, 0.0
@@ -109,7 +116,7 @@ class Console:
     def count(self, what: str, done: int, total: int) -> None:
         """Show the current one of ``total`` parts, as :meth:`progress` does; end if a signal asks for it."""
         self.signals.check()
-        self.progress(f"{done} of {total}: {what}" if total else what)
+        self.progress(f"{done:,} of {total:,}: {what}" if total else what)
 
     def follow(self, what: str, done: int = 0, total: int = 0) -> None:
         """Show the progress of a part a few times a second; end if a signal asks for it."""
@@ -118,7 +125,7 @@ class Console:
         if now - self.shown_at < _SECONDS_SHOWN:
             return
         self.shown_at = now
-        count = f" {done} of {total}" if total else f" {done}" if done else ""
+        count = f" {done:,} of {total:,}" if total else f" {done:,}" if done else ""
         self._show(f"{self.doing}: {what}{count}" if self.doing else f"{what}{count}")
 
     def _show(self, text: str) -> None:

@@ -11,8 +11,8 @@ import attrs
 from collc.backends.base import Artifact, Target
 from collc.ir.diagnostic import error
 
-from ..files.naming import NamedFile, is_folder, name_files, stem_of
-from ..files.texts import STDOUT, Output, check_writable, output_folder, write_all
+from ..files.naming import NamedFile, name_files, stem_of
+from ..files.texts import STDOUT, Output, check_writable, is_folder, output_folder, write_all
 from ..tools.conversion import Converted, convert_text
 from .compile import outputs_object
 from .console import Console
@@ -27,20 +27,19 @@ def convert(options: SimpleNamespace, console: Console) -> int:
     _check(options)
     options.O = "2"  # for schedules; programs keep their arrangement if it fits
     elements, watcher = targets(options), Watcher(options, console)
-    with output_folder(options.o):
-        done: list[Converted] = []
-        files: list[NamedFile] = []
-        for path in options.files:
-            text, name = read(path, console)
-            converted = convert_text(
-                text, name, elements, settings=settings(options), collective=options.collective, root=options.root,
-                observer=watcher,
-            )  # fmt: skip
-            console.warn(converted.warnings)
-            done.append(converted)
-            files += _named(converted, path, options)
-        watcher.ends()
-        _write(files, options, console)
+    done: list[Converted] = []
+    files: list[NamedFile] = []
+    for path in options.files:
+        text, name = read(path, console)
+        converted = convert_text(
+            text, name, elements, settings=settings(options), collective=options.collective, root=options.root,
+            observer=watcher,
+        )  # fmt: skip
+        console.warn(converted.warnings)
+        done.append(converted)
+        files += _named(converted, path, options)
+    watcher.ends()
+    _write(files, options, console)
     if options.time_passes:
         console.err(time_table([converted.result for converted in done]))
     if options.json:
@@ -84,8 +83,9 @@ def _write(files: Sequence[NamedFile], options: SimpleNamespace, console: Consol
         raise error(
             "C0021", f"several files would be `{twice[0]}`", hint="give the inputs different names", exit_status=2
         )
-    check_writable([output.path for output in outputs], options.files)
+    check_writable([output.path for output in outputs], options.files, options.o)
     console.signals.check()
-    write_all(outputs, if_changed=options.write_if_changed)
+    with output_folder(options.o):
+        write_all(outputs, if_changed=options.write_if_changed)
     for output in outputs:
         console.say(f"wrote {output.path} ({len(output.data)} bytes)")

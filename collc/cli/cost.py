@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from collc.ir.costs.cost import Cost, Point, assumptions, predict
+from collc.ir.costs.busbw import bus_factor
+from collc.ir.costs.cost import Cost, assumptions, predicted_time
 from collc.ir.diagnostic import error
 from collc.ir.program import Program
 from collc.ir.schedule import Schedule
+from collc.ir.spec import Option
 
-from ..driver.compilation import Job, make_jobs, run_jobs
+from ..driver.compilation import Job, make_jobs
 from ..driver.result import CollectiveResult
-from ..messages.quantities import show_bandwidth, show_size, show_time
+from ..driver.sizes import algorithm_name, at_size, cost_at_size, is_planned_by_size, num_pieces, own_size
+from ..tables.forms import rational
 from .auto_report import choice_object, choice_text
+from .baselines import baselines_object, baselines_rows, baselines_text, compare
 from .console import Console
 from .cost_bounds import bandwidth_rows, bound_object, steps_bound_text
 from .cost_forest import forest_object, forest_report, forest_rows
-from .cost_forest import rational as _rational
+from .failures import Failures
 from .inputs import load, settings
+from .points import Row, legend, overheads_object, point_cells, point_objects, point_table
 from .table import table
+from .tabular import require_one_form, show, together
 from .watcher import Watcher, time_table
 
 if TYPE_CHECKING:
     from collc.passes.synthesis.breadth_first.unchunked import Unchunked
     from collc.passes.synthesis.forest.report import ForestReport
+    from collc.tables.columns import Cell, Table
 
     from ..driver.result import Settings
 
@@ -36,9 +43,14 @@ __all__ = ["cost", "cost_object"]
 DEFAULT_SIZES = (1 << 10, 1 << 20, 1 << 30)
 
 
+#: collective -> the options of its scheduler in the file
+Requested: TypeAlias = dict[str, tuple[Option, ...]]
+
+
 def cost(options: SimpleNamespace, console: Console) -> int:
     """Print the cost of every collective's schedule; return the exit status."""
-    spec, start = load(options, console)
+    require_one_form(options, options.files)
+    spec, start = load(options, console, "cost")
     if isinstance(start, Program):
         raise error(
             "C0018",
@@ -50,25 +62,73 @@ def cost(options: SimpleNamespace, console: Console) -> int:
     # The cost of a schedule does not depend on the target.
     jobs = [Job(job.request, (), job.start) for job in jobs]
     watcher = Watcher(options, console)
-    results = run_jobs(jobs, _exact(options), observer=watcher)
-    watcher.ends()
+    failures = Failures()
+    results = failures.compiled(jobs, _exact(options), watcher)
     if options.time_passes:
         console.err(time_table(results))
     console.warn(warning for r in results for warning in r.warnings)
     results = [r for r in results if r.schedule is not None]
+    requested = {job.request.name: job.request.schedule.options for job in jobs if job.request is not None}
     console.progress("cost and bounds")
-    if options.json:
-        objects = [_whole_object(r, options) for r in results]
-        console.json(objects[0] if len(objects) == 1 else {**objects[0], "collectives": objects})
-    else:
-        console.out("\n".join(_whole_text(r, options, console) for r in results))
-    return 0
+    show(
+        options, console,
+        lambda: _baselines(results, failures, options, requested) if options.baselines else _table(results, options),
+        lambda: _document(results, failures, options, requested),
+        lambda: "\n".join(failures.each(results, _name, lambda r: _whole_text(r, options, console, requested))),
+    )  # fmt: skip
+    return failures.report(console)
 
 
-def _whole_object(result: CollectiveResult, options: SimpleNamespace) -> dict[str, object]:
+def _name(result: CollectiveResult) -> str:
+    return result.name
+
+
+def _document(
+    results: Sequence[CollectiveResult], failures: Failures, options: SimpleNamespace, requested: Requested
+) -> Mapping[str, object]:
+    objects = failures.each(results, _name, lambda r: _whole_object(r, options, requested))
+    return together(objects, failures.objects())
+
+
+def _table(results: Sequence[CollectiveResult], options: SimpleNamespace) -> Table:
+    """Return a row for every size of every schedule."""
+    from collc.tables.columns import Table, with_floats
+    from collc.tables.listed import COST
+
+    rows = []
+    for one in (one for result in results for one in result.each):
+        c = one.cost
+        name = one.name if one.window is None else f"{one.name}, {one.window.label}"
+        about = with_floats({
+            "name": name, "collective": c.collective, "ranks": c.ranks, "scheduler": c.scheduler, "T_L": c.T_L,
+            "T_B": c.T_B, "time_per_byte": c.time_per_byte, "time_per_byte_bound": c.time_per_byte_bound,
+        })  # fmt: skip
+        rows += [{**about, **cells} for cells in point_cells(_rows(one, options))]
+    return Table(COST, rows)
+
+
+def _baselines(
+    results: Sequence[CollectiveResult], failures: Failures, options: SimpleNamespace, requested: Requested
+) -> Table:
+    """Return a row for collc's schedule and for every baseline, at every size of every collective."""
+    from collc.tables.columns import Table
+    from collc.tables.listed import BASELINES
+
+    def rows(result: CollectiveResult) -> list[Mapping[str, Cell]]:
+        c = result.cost
+        about: dict[str, Cell] = {"name": result.name, "collective": c.collective, "ranks": c.ranks}
+        found = compare(result, requested[result.name], _sizes(result, options), options)
+        return [{**about, **cells} for cells in baselines_rows(found)]
+
+    return Table(BASELINES, [row for one in failures.each(results, _name, rows) for row in one])
+
+
+def _whole_object(result: CollectiveResult, options: SimpleNamespace, requested: Requested) -> dict[str, object]:
     """Return the object of a collective: its only schedule, or the first with all in ``algorithms``."""
     objects = [_one_object(one, options) for one in result.each]
     found = {**objects[0], **choice_object(result.choice)}
+    if options.baselines:
+        found["baselines"] = baselines_object(compare(result, requested[result.name], _sizes(result, options), options))
     return {**found, "algorithms": objects} if result.algorithms else found
 
 
@@ -76,23 +136,29 @@ def _one_object(result: CollectiveResult, options: SimpleNamespace) -> dict[str,
     c = result.cost
     return {
         "name": result.name,
-        **_object(c, _points(result, options), options.bandwidth, forest_report(result)),
+        **_object(c, _rows(result, options), options.bandwidth, forest_report(result)),
         **_fluid_object(_fluid(result)),
         "assumed": _assumed(c, options),
+        **overheads_object(c.reduced, *_overheads(c, options)),
         **({"remarks": list(result.remarks)} if result.remarks else {}),
         **({"algorithm": result.window.algorithm, "label": result.window.label} if result.window else {}),
     }
 
 
-def _whole_text(result: CollectiveResult, options: SimpleNamespace, console: Console) -> str:
+def _whole_text(result: CollectiveResult, options: SimpleNamespace, console: Console, requested: Requested) -> str:
     texts = []
     for one in result.each:
         name = one.name if one.window is None else f"{one.name}, {one.window.label}"
-        c, points = one.cost, _points(one, options)
-        texts.append(_text(name, c, points, _assumed(c, options), _fluid(one), options.bandwidth, forest_report(one)))
+        c, rows = one.cost, _rows(one, options)
+        gamma, epsilon = _overheads(c, options)
+        text = _text(name, c, rows, _fluid(one), options.bandwidth, forest_report(one), gamma)
+        replanned = is_planned_by_size(one) and {row.size for row in rows} != {own_size(one)}
+        texts.append(text + legend(_assumed(c, options), replanned, gamma, epsilon))
     text = "\n".join(texts) + "".join(f"  {remark}\n" for one in result.each for remark in one.remarks)
     if result.choice is not None:
         text += choice_text(result.choice, result.request.schedule.span is not None or console.verbose)
+    if options.baselines:
+        text += baselines_text(compare(result, requested[result.name], _sizes(result, options), options))
     return text
 
 
@@ -102,17 +168,32 @@ def _exact(options: SimpleNamespace) -> Settings:
 
     from ..registry.elements import Element
 
-    chosen = settings(options, Schedule)
+    chosen = attrs.evolve(settings(options, Schedule), remembers=True)
     if chosen.recipe.elements is None:
         none: tuple[Element, ...] = ()
         chosen = attrs.evolve(chosen, recipe=attrs.evolve(chosen.recipe, elements=none))
     return chosen
 
 
-def _points(result: CollectiveResult, options: SimpleNamespace) -> tuple[Point, ...]:
-    own_size = result.request.problem.collective.size if result.request else None
-    sizes = options.size or ([own_size] if own_size is not None else DEFAULT_SIZES)
-    return predict(result.cost, sizes, options.alpha, options.bandwidth)
+def _rows(result: CollectiveResult, options: SimpleNamespace) -> tuple[Row, ...]:
+    """Return the predicted time at every size, of the schedule that is planned for this size."""
+    return tuple(_row(result, size, options) for size in _sizes(result, options))
+
+
+def _sizes(result: CollectiveResult, options: SimpleNamespace) -> Sequence[int]:
+    """Return the sizes (bytes) of the predictions: those of the command line, else the collective's own."""
+    own = own_size(result)
+    found: Sequence[int] = options.size or ([own] if own is not None else DEFAULT_SIZES)
+    return found
+
+
+def _row(base: CollectiveResult, size: int, options: SimpleNamespace) -> Row:
+    planned = at_size(base, size)
+    c, (gamma, epsilon) = cost_at_size(planned, base), _overheads(base.plain_cost, options)
+    return Row(
+        size, predicted_time(c, size, options.alpha, options.bandwidth, gamma, epsilon), c.steps, num_pieces(planned),
+        bus_factor(c.collective, c.ranks), c.reduced, gamma, algorithm_name(planned),
+    )  # fmt: skip
 
 
 def _fluid(result: CollectiveResult) -> Unchunked | None:
@@ -127,13 +208,19 @@ def _fluid_object(fluid: Unchunked | None) -> dict[str, object]:
     if fluid is None:
         return {}
     return {
-        **_rational("T_B_fluid", fluid.T_B), **_rational("time_per_byte_fluid", fluid.time_per_byte),
-        **_rational("T_B_theorem_20", fluid.theorem_20),
+        **rational("T_B_fluid", fluid.T_B), **rational("time_per_byte_fluid", fluid.time_per_byte),
+        **rational("T_B_theorem_20", fluid.theorem_20),
     }  # fmt: skip
 
 
 def _assumed(c: Cost, options: SimpleNamespace) -> list[str]:
     return list(assumptions(c, options.alpha, options.bandwidth))
+
+
+def _overheads(c: Cost, options: SimpleNamespace) -> tuple[Fraction, Fraction]:
+    """Return gamma and epsilon, of the options or the topology."""
+    gamma = c.gamma if options.gamma is None else options.gamma
+    return gamma, c.epsilon if options.epsilon is None else options.epsilon
 
 
 def cost_object(result: CollectiveResult) -> dict[str, object] | None:
@@ -142,42 +229,48 @@ def cost_object(result: CollectiveResult) -> dict[str, object] | None:
 
 
 def _object(
-    c: Cost, points: Sequence[Point], bandwidth: Fraction | None = None, report: ForestReport | None = None
+    c: Cost, rows: Sequence[Row], bandwidth: Fraction | None = None, report: ForestReport | None = None
 ) -> dict[str, object]:
     """Rationals are strings beside floats."""
     found: dict[str, object] = {
         "ranks": c.ranks, "degree": c.degree, "collective": c.collective, "scheduler": c.scheduler,
         "chunks_per_shard": c.parts, "transfers": c.transfers, "steps": c.T_L, "T_L": c.T_L,
-        **_rational("T_B", c.T_B), **_rational("T_B_bound", c.T_B_bound), "T_L_bound": c.T_L_bound,
+        **rational("T_B", c.T_B), **rational("T_B_bound", c.T_B_bound), "T_L_bound": c.T_L_bound,
         "bw_optimal": c.bw_optimal, "moore_optimal": c.moore_optimal, "diameter": c.diameter,
-        **_rational("time_per_byte", c.time_per_byte), **_rational("time_per_byte_bound", c.time_per_byte_bound),
+        **rational("time_per_byte", c.time_per_byte), **rational("time_per_byte_bound", c.time_per_byte_bound),
         "bottleneck_cut": c.bottleneck_cut, **bound_object(c), "unit": c.unit, "same_everywhere": c.same_everywhere,
     }  # fmt: skip
     found |= forest_object(c, report, bandwidth)
-    found["points"] = [{"size_bytes": p.size, "time_us": p.time * 1e6, "algbw_GBps": p.bandwidth / 1e9} for p in points]
+    found["points"] = point_objects(rows)
     return found
 
 
 def _text(
-    name: str, c: Cost, points: Sequence[Point], assumed: Sequence[str], fluid: Unchunked | None = None,
-    bandwidth: Fraction | None = None, report: ForestReport | None = None,
+    name: str, c: Cost, rows: Sequence[Row], fluid: Unchunked | None = None,
+    bandwidth: Fraction | None = None, report: ForestReport | None = None, gamma: Fraction | None = None,
 ) -> str:  # fmt: skip
     degree = f"degree {c.degree}" if c.degree is not None else "no common degree"
-    rows = [
-        ("T_L", f"{c.T_L} steps", steps_bound_text(c)),
+    lines = [
+        ("T_L", _steps(c), steps_bound_text(c)),
         *bandwidth_rows(c),
+        *([("T_C", f"{c.reduced} M gamma ({float(c.reduced):.4f})", _ADDED)] if gamma else []),
         *_fluid_rows(c, fluid),
         *forest_rows(c, report, bandwidth),
         ("chunks", f"{c.parts} a shard", ""),
         ("transfers", str(c.transfers), ""),
         *([("results", "may differ in their last bits", _DIFFER)] if c.same_everywhere is False else []),
     ]
-    text = f"{name}: {c.collective} on {c.ranks} ranks ({degree}) by {c.scheduler}\n" + table(rows, indent="  ")
-    lines = [(show_size(p.size), show_time(p.time), show_bandwidth(p.bandwidth)) for p in points]
-    text += table(lines, head=("size", "time", "algbw"), right=(0, 1, 2), indent="  ")
-    return text + (f"  times assume {' and '.join(assumed)}: --alpha, --bandwidth\n" if assumed else "")
+    text = f"{name}: {c.collective} on {c.ranks} ranks ({degree}) by {c.scheduler}\n" + table(lines, indent="  ")
+    return text + point_table(rows)
 
 
+def _steps(c: Cost) -> str:
+    """Return T_L, and the steps that trees in several pieces take."""
+    pieces = f", {c.steps} in {c.forest.pieces} pieces" if c.forest is not None and c.steps != c.T_L else ""
+    return f"{c.T_L} steps{pieces}"
+
+
+_ADDED = "the most that a rank adds in each step"
 _DIFFER = "ranks bracket floating-point sums differently"
 
 

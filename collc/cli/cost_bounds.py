@@ -50,7 +50,7 @@ def _met(c: Cost, bound: Bound) -> str:
 
 
 def _reason(c: Cost, bound: Bound) -> str:
-    """Return what rules, where it is not what rules on the best of all networks, the links of every rank."""
+    """Return the text of the tightest bound, unless it is that of the links of every rank."""
     if c.T_B is not None and c.floor is not None and bound.kind == "all-schedules" and _units(c, bound) == c.floor:
         return ""
     any_network = c.T_B is not None and c.floor is not None and bound.kind == "all-schedules"
@@ -75,12 +75,13 @@ def _per_byte(c: Cost, value: Fraction) -> str:
 def bound_object(c: Cost) -> dict[str, object]:
     """Return the JSON keys of the tightest bound; of both, in ``bounds``, where there is one of trees.
 
-    The ``above`` of an all-to-all is what some schedule is known to reach: the other end of the bracket around LP (3).
+    The ``above`` of an all-to-all is what some routing is known to reach, or this schedule: the other end of the
+    bracket around LP (3).
     """
     best = c.tightest
     found: dict[str, object] = {"bound_kind": best.kind, "bound_met": c.bound_met, "certificate": best.to_json()}
     if best.kind == "multi-commodity-flow":
-        above = None if best.above is None else _rounded_up(best.above)
+        above = None if best.above is None else min(_rounded_up(best.above), c.time_per_byte)
         found |= rational("time_per_byte_bound_above", above)
         found |= rational("T_B_bound_above", None if c.T_B is None or above is None else above * _scale(c))
     if c.tree_bound is not None:
@@ -89,7 +90,7 @@ def bound_object(c: Cost) -> dict[str, object]:
 
 
 def _rounded_up(value: Fraction, digits: int = 6) -> Fraction:
-    """Return a value that solvers' noise may have brought about in so many digits, no less; a simple one as it is."""
+    """Return a value rounded up to this number of digits; a short rational unchanged."""
     if value.numerator < _LONG or value.denominator < _LONG:
         return value
     left = len(str(int(value))) if value >= 1 else 1 - len(str(int(1 / value)))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from collc.ir.costs.cost import Cost, algbw
 
 from ..messages.quantities import show_bandwidth
+from ..tables.forms import rational
 
 if TYPE_CHECKING:
     from collc.passes.synthesis.forest.report import ForestReport
@@ -31,7 +32,7 @@ def forest_report(result: CollectiveResult) -> ForestReport | None:
 
 
 def forest_rows(c: Cost, report: ForestReport | None, bandwidth: Fraction | None) -> list[Row]:
-    """Return the rows of the table; none where there are no trees."""
+    """Return the rows of the table; none if there are no trees."""
     if c.forest is None:
         return []
     f, most = c.forest, algbw(c, bandwidth)
@@ -79,9 +80,9 @@ def _allreduce_rows(c: Cost, report: ForestReport | None) -> list[Row]:
 
 
 def forest_object(c: Cost, report: ForestReport | None, bandwidth: Fraction | None = None) -> dict[str, object]:
-    """Return the JSON keys of forests; none where there are no trees.
+    """Return the JSON keys of forests; none if there are no trees.
 
-    Bandwidths of an allreduce are in GB/s, or in link units where bandwidths are relative.
+    Bandwidths of an allreduce are in GB/s, or in link units if bandwidths are relative.
     """
     if c.forest is None:
         return {}
@@ -102,13 +103,6 @@ def forest_object(c: Cost, report: ForestReport | None, bandwidth: Fraction | No
             key = "allreduce_bound" if name == "value" else f"allreduce_{name}"
             found |= rational(key, getattr(report.allreduce, name) / _scale(c))
     return found
-
-
-def rational(name: str, value: Fraction | None) -> dict[str, object]:
-    """Return an exact value as a string beside a float."""
-    if value is None:
-        return {name: None, f"{name}_float": None}
-    return {name: str(value), f"{name}_float": float(value)}
 
 
 def _scale(c: Cost) -> int:

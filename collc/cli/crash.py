@@ -1,4 +1,4 @@
-"""What happens when the compiler itself fails: a file that lets the failure be seen again, and how."""
+"""Failures of the compiler itself: write a file that reproduces the failure, and print the command."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["report_crash"]
 
 @attrs.frozen
 class _Reproducer:
-    """A text that fails again when ``command`` (with the file's name for ``{}``) compiles it."""
+    """A text that makes ``command`` fail again; ``{}`` in the command is the name of the file."""
 
     text: str
     suffix: str
@@ -46,10 +46,10 @@ def report_crash(problem: Exception, arguments: Sequence[str], console: Console)
     package = problem.package if isinstance(problem, InternalError) else None
     notes = list(problem.diagnostics[0].notes) if isinstance(problem, InternalError) else [fault()]
     if path is None:
-        notes.append(f"the command was: {shlex.join(['collc', *arguments])}")
+        notes.append(f"command: {shlex.join(['collc', *arguments])}")
     else:
         command = shlex.join([path if word == "{}" else word for word in reproducer.command])
-        notes += [f"what is needed to see it again is in {path}", f"run: {command}"]
+        notes += [f"{path} reproduces it", f"run: {command}"]
     hint = "report it with that file" if package is None else f"report it to the authors of `{package}`, with that file"
     console.fail([Diagnostic("C0070", message, notes=tuple(notes), hint=hint, kind=Kind.INTERNAL)])
     return INTERNAL_STATUS
@@ -60,12 +60,12 @@ def _message(problem: Exception) -> str:
 
 
 def _reproducer(problem: Exception, arguments: Sequence[str], console: Console) -> _Reproducer:
-    """Return the IR before the failing pass where there is one, else the input."""
+    """Return the IR before the failing pass if there is one, otherwise the input."""
     if isinstance(problem, InternalError) and problem.ir is not None and not isinstance(problem.ir, Problem):
         try:
             from collc.ir.text import print_ir
 
-            # A program is emitted as it stands: `-p ''` runs no pass, and none that ran is added for the target.
+            # A program is emitted unchanged: `-p ''` runs no pass, and the passes that ran are not added again.
             command = ["collc", "compile", "{}", "-p", problem.remaining]
             command += ["-t", problem.target or "ir", "-o", os.devnull]
             left = {element.name for element in parse_elements(problem.remaining, "-p")}
@@ -74,7 +74,7 @@ def _reproducer(problem: Exception, arguments: Sequence[str], console: Console) 
                     command += ["--disable-pass", name]
             command += ["--verify=off"] if problem.unverified else []
             return _Reproducer(print_ir(problem.ir), ".ir", tuple(command))
-        except Exception:  # an IR so broken that it does not print: the input must do
+        except Exception:  # the IR is too broken to print, so the input is the reproducer
             pass
     if not console.inputs:
         return _Reproducer("", ".txt", ("collc", *arguments))
@@ -87,7 +87,10 @@ def _reproducer(problem: Exception, arguments: Sequence[str], console: Console) 
 
 
 def _write(reproducer: _Reproducer, problem: Exception) -> str | None:
-    """Write the file here, or where temporary files go; return its path. Its name follows from its content."""
+    """Write the file to the current folder, or to that of temporary files; return its path, or None.
+
+    The content determines the name.
+    """
     digest = hashlib.sha256((reproducer.text + " ".join(reproducer.command)).encode()).hexdigest()[:10]
     name = f"collc-crash-{digest}{reproducer.suffix}"
     for folder in ("", tempfile.gettempdir()):
@@ -101,11 +104,11 @@ def _write(reproducer: _Reproducer, problem: Exception) -> str | None:
 
 
 def _with_header(reproducer: _Reproducer, problem: Exception, path: str) -> str:
-    """Return the text with how to run it, and what happened, in comments where its language has any."""
+    """Return the text with the command and the traceback in comments, if its language has comments."""
     command = shlex.join([path if word == "{}" else word for word in reproducer.command])
     trace = re.sub(r'File ".*?([^/"]+/[^/"]+)"', r'File "\1"', "".join(traceback.format_exception(problem)))
     header = [
-        "collc failed; this file lets the failure be seen again", f"run: {command}",
+        "collc failed; this file reproduces the failure", f"run: {command}",
         f"collc {__version__}, Python {platform.python_version()}, {sys.platform}", "", *trace.splitlines(),
     ]  # fmt: skip
     comment = "".join(f"# {line}".rstrip() + "\n" for line in header)

@@ -61,6 +61,8 @@ def _read(paths: Sequence[str], console: Console) -> _Found:
     from collc.backends.msccl_xml.loading import is_config
     from collc.backends.msccl_xml.reader import read as read_algorithm
 
+    from ..reading import require_format, require_known
+
     found = _Found()
     for path in paths:
         if path == STDIN:
@@ -68,6 +70,9 @@ def _read(paths: Sequence[str], console: Console) -> _Found:
         for name in _files(path):
             try:
                 text, _ = read(name, console)
+                if name == path:
+                    require_known(text, name, "convert")
+                    require_format("msccl-xml", text, name)
                 if name == path or not is_config(text):
                     found.members.append(Member(name, read_algorithm(text, name)))
                     found.texts[name] = text

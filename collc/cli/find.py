@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import attrs
 
 from collc.ir.costs.cost import DEFAULT_ALPHA, DEFAULT_BANDWIDTH
 from collc.passes.finder.database import Row
 from collc.passes.finder.tasks import EVALUATIONS
 
 from ..files.texts import Output, check_writable, read_text, write_all
-from ..messages.quantities import show_size, show_time
+from ..messages.quantities import show_bandwidth, show_size, show_time
 from ..processes.workers import Work, cores, pool
 from ..tools.finding import DEFAULT_SIZE, Frontier, Wanted
 from ..tools.finding import find as find_topologies
 from .arguments import usage_error
 from .console import Console
 from .table import table
+from .tabular import require_one_form, show
+
+if TYPE_CHECKING:
+    from collc.tables.columns import Cell, Table
 
 __all__ = ["find"]
 
@@ -26,6 +34,7 @@ def find(options: SimpleNamespace, console: Console) -> int:
         from .find_database import build, check
 
         return (check if options.check else build)(options, console)
+    require_one_form(options)
     wanted = _wanted(options)
     if options.svg:
         check_writable([options.svg], [options.database] if options.database else [])
@@ -35,11 +44,22 @@ def find(options: SimpleNamespace, console: Console) -> int:
 
         console.signals.check()
         write_all([Output(options.svg, pareto_svg(found))])
-    if options.json:
-        console.json(frontier_object(found))
-    else:
-        console.out(_text(found, options))
+    show(options, console, lambda: _table(found), lambda: _document(found, options), lambda: _text(found, options))
     return 0
+
+
+def _document(found: Frontier, options: SimpleNamespace) -> dict[str, object]:
+    points = {"points": _points(found, options.size)} if options.size and len(options.size) > 1 else {}
+    return {**frontier_object(found), **points}
+
+
+def _table(found: Frontier) -> Table:
+    """Return the rows of the frontier, and the best topologies with links in both directions."""
+    from collc.tables.columns import Table
+    from collc.tables.listed import FRONTIER
+
+    rows = [*found.frontier, *(row for row in found.both_ways if row not in found.frontier)]
+    return Table(FRONTIER, [{"best": row is found.best, **_object(row, found.wanted)} for row in rows])
 
 
 def _wanted(options: SimpleNamespace) -> Wanted:
@@ -54,7 +74,7 @@ def _wanted(options: SimpleNamespace) -> Wanted:
     return Wanted(
         options.n[0], options.d[0], options.bidirectional, options.objective or "allreduce",
         DEFAULT_ALPHA if options.alpha is None else options.alpha,
-        DEFAULT_SIZE if options.size is None else options.size,
+        DEFAULT_SIZE if options.size is None else options.size[0],
         DEFAULT_BANDWIDTH if options.bandwidth is None else options.bandwidth,
     )  # fmt: skip
 
@@ -96,7 +116,7 @@ def _text(found: Frontier, options: SimpleNamespace) -> str:
 
 def _row(row: Row, time: float | None, best: bool = False) -> tuple[str, ...]:
     shown = "" if time is None else show_time(time)
-    back = "" if row.T_B_back in (None, row.T_B) else str(row.T_B_back)
+    back = "" if row.reduce_scatter_T_B in (None, row.T_B) else str(row.reduce_scatter_T_B)
     costs = (str(row.T_L), str(row.T_B), f"{float(row.T_B):.4f}", back)
     return ("*" if best else "", *costs, "<->" if row.bidirectional else "->", shown, _expression(row))
 
@@ -106,13 +126,20 @@ def _expression(row: Row) -> str:
 
 
 def _footer(found: Frontier, options: SimpleNamespace) -> str:
-    wanted, best = found.wanted, found.best
+    best = found.best
     if best is None:
         return "no time is known: all-to-all rates are missing\n"
-    gbps = float(wanted.bandwidth * 8 / 10**9)
+    if options.size and len(options.size) > 1:
+        return _fastest(found, options.size)
+    return _best(found, best, options)
+
+
+def _best(found: Frontier, best: Row, options: SimpleNamespace) -> str:
+    """Return what the best topology is best for, and a file that uses it."""
+    wanted = found.wanted
     latency = f"{show_time(float(wanted.alpha))} a step and " if wanted.objective != "alltoall" else ""
     text = f"  * fastest for an {wanted.objective} of {show_size(wanted.size)}"
-    text += f" at {latency}{gbps:g} Gbps out of a node"
+    text += f" at {latency}{show_bandwidth(float(wanted.bandwidth))} out of a node"
     text += "" if options.alpha or options.size or options.bandwidth else " (--size, --alpha, --bandwidth)"
     lines = [text, "", f"  topology t = {best.expression};"]
     if wanted.objective != "alltoall":
@@ -121,7 +148,32 @@ def _footer(found: Frontier, options: SimpleNamespace) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _fastest(found: Frontier, sizes: list[int]) -> str:
+    """Return the fastest topology for each of several sizes; the star is for the first."""
+    rows = [
+        (show_size(size), show_time(time or 0.0), "" if row is None else _expression(row))
+        for size, row, time in _by_size(found, sizes)
+    ]
+    head = ("size", "time", "fastest")
+    return f"  * fastest at {rows[0][0]}\n\n" + table(rows, head=head, right=(0, 1), indent="  ")
+
+
+def _by_size(found: Frontier, sizes: list[int]) -> Iterator[tuple[int, Row | None, float | None]]:
+    """Yield every size with the topology of the least time, and that time."""
+    for size in sizes:
+        best = attrs.evolve(found, wanted=attrs.evolve(found.wanted, size=size))
+        yield size, best.best, None if best.best is None else best.wanted.time(best.best)
+
+
 # ---- JSON
+
+
+def _points(found: Frontier, sizes: list[int]) -> list[dict[str, object]]:
+    return [
+        {"size_bytes": size, "time_us": None if time is None else time * 1e6,
+         "best": None if row is None else row.expression}
+        for size, row, time in _by_size(found, sizes)
+    ]  # fmt: skip
 
 
 def frontier_object(found: Frontier) -> dict[str, object]:
@@ -137,11 +189,12 @@ def frontier_object(found: Frontier) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _object(row: Row, wanted: Wanted) -> dict[str, object]:
+def _object(row: Row, wanted: Wanted) -> dict[str, Cell]:
     time, rate = wanted.time(row), row.alltoall_rate
     return {
         "expression": row.expression, "T_L": row.T_L, "T_B": str(row.T_B), "T_B_float": float(row.T_B),
-        "T_B_reduce_scatter": None if row.T_B_back is None else str(row.T_B_back), "diameter": row.diameter,
+        "T_B_reduce_scatter": None if row.reduce_scatter_T_B is None else str(row.reduce_scatter_T_B),
+        "diameter": row.diameter,
         "bidirectional": row.bidirectional, "alltoall_rate": None if rate is None else str(rate),
         "alltoall_rate_float": None if rate is None else float(rate),
         "time_us": None if time is None else time * 1e6, "scheduler": row.scheduler,

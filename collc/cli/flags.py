@@ -79,12 +79,6 @@ def _ranges(text: str, option: str) -> list[int]:
     return sorted(set(found))
 
 
-def _size(text: str, option: str) -> int:
-    from ..messages.quantities import size
-
-    return size(text, option)
-
-
 def _words(text: str, option: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
@@ -94,7 +88,7 @@ def _classes(text: str, option: str) -> list[int] | str:
 
 
 def _sizes(text: str, option: str) -> list[int]:
-    from ..messages.quantities import sizes
+    from ..messages.size_ranges import sizes
 
     return sizes(text, option)
 
@@ -109,6 +103,12 @@ def _bandwidth(text: str, option: str) -> Fraction:
     from ..messages.quantities import bandwidth
 
     return bandwidth(text, option)
+
+
+def _gamma(text: str, option: str) -> Fraction:
+    from ..messages.quantities import gamma
+
+    return gamma(text, option)
 
 
 def _rate(text: str, option: str) -> Fraction:
@@ -137,6 +137,9 @@ CONVERSION = (
     Opt(("--root",), "the root (default: detected)", "value", "RANK", convert=_count),
 )
 JSON = Opt(("--json",), "print one JSON object on standard output")
+CSV = Opt(("--csv",), "print the table as CSV, or write it into FILE", "joined", "FILE", writes=True)
+MARKDOWN = Opt(("--markdown",), "print the table as Markdown, or write it into FILE", "joined", "FILE", writes=True)
+FORMS = (JSON, CSV, MARKDOWN)
 PASSES = (
     Opt(("-O",), "-O0 only required passes, -O1 also coalesce and prune-dependencies,\n"
         "-O2 also renumber, balance-threadblocks, fuse, reuse-scratch (default),\n"
@@ -157,14 +160,16 @@ OUTPUT = (
         "replaces the file's emits, but keeps their options for that target", "list", "TARGET"),
     Opt(("-o",), "write to OUT: a file, a folder (`DIR/`), or - for standard output\n"
         "(default: FILE's name with the target's suffix; for several outputs\nthe collectives' names)",
-        "value", "OUT"),
+        "value", "OUT", writes=True),
     Opt(("--write-if-changed",), "do not touch outputs with unchanged content"),
+    Opt(("--cache",), "keep compiled files, and take them from the cache for the same inputs\n"
+        "(default folder: `collc cache` prints it)", "joined", "DIR"),
     JSON,
 )  # fmt: skip
 DEPENDENCIES = (
     Opt(("-M",), "print only the dependencies, as a make rule"),
     Opt(("-MD",), "compile, and write the rule beside the output (OUT.d)"),
-    Opt(("-MF",), "write the rule to FILE", "value", "FILE"),
+    Opt(("-MF",), "write the rule to FILE", "value", "FILE", writes=True),
     Opt(("-MT",), "name TARGET in the rule instead of the outputs (repeatable)", "list", "TARGET"),
     Opt(("-MP",), "add an empty rule for every included file"),
     Opt(("-fdepfile-absolute",), "write absolute paths in the rule, escaped for CMake and Ninja"),
@@ -183,7 +188,7 @@ ENVIRONMENT = (
         default="sh",
         choices=("sh", "json"),
     ),
-    Opt(("--config",), "write the list of files that msccl reads into FILE", "value", "FILE"),
+    Opt(("--config",), "write the list of files that msccl reads into FILE", "value", "FILE", writes=True),
 )
 GENERAL = (
     Opt(("--diagnostics-format",), "format of errors and warnings on standard error", "value",
@@ -199,10 +204,19 @@ GENERAL = (
     Opt(("--version",), "print the version"),
 )  # fmt: skip
 PREDICTION = (
-    Opt(("--size",), "sizes M of the whole vector, separated by commas: 1MiB,64MiB", "value", "SIZES", convert=_sizes),
+    Opt(("--size",), "sizes M of the whole vector: 1MiB,64MiB; a range, both ends included:\n"
+        "1KiB..1GiB (powers of two), 1KiB..1GiB:4 (powers of four)", "value", "SIZES", convert=_sizes),
     Opt(("--alpha",), "latency of a step: 10us", "value", "TIME", convert=_time),
     Opt(("--bandwidth",), "B, the total bandwidth out of one node: 100Gbps", "value", "RATE", convert=_bandwidth),
-)
+    Opt(("--gamma",), "time of a rank to add a byte: 0.002ns/B, or bytes that it adds per\n"
+        "second: 500GB/s (default: the topology's `reduction`, else none)", "value", "TIME|RATE", convert=_gamma),
+    Opt(("--launch", "--epsilon"), "time of a call besides its steps: 20us (default: the topology's\n"
+        "`launch`, else none)", "value", "TIME", convert=_time),
+)  # fmt: skip
+BASELINES = Opt(
+    ("--baselines",), "also print the times of NCCL's rings and trees, PAT and the\n"
+    "two-level algorithm on this network, and the ratio to the best",
+)  # fmt: skip
 SIMULATION = (
     *PREDICTION,
     Opt(("--latency",), "latency model: links (default: the links' own latencies, else\n"
@@ -218,8 +232,8 @@ SIMULATION = (
         convert=positive),
     Opt(("--run-ahead",), "let ranks start a repeated step without waiting for all others, as\n"
         "in rings; uses the mean latency of its messages"),
-    Opt(("--pieces",), "number of pieces of a forest; best: the fastest power of two up to\n"
-        "4096 at each size", "value", "N|best", convert=_pieces),
+    Opt(("--pieces",), "number of pieces of the data (forest, double-binary-tree, box-trees,\n"
+        "two-level); best: the fastest power of two up to 4096 at each size", "value", "N|best", convert=_pieces),
     Opt(("--network",), "simulate on this network, over shortest routes: 'torus(8, 8)'", "value", "TOPOLOGY"),
 )  # fmt: skip
 MULTIPROCESSORS = Opt(
@@ -228,14 +242,15 @@ MULTIPROCESSORS = Opt(
 )  # fmt: skip
 PICTURES = (
     Opt(("--steps",), "also print each step: messages, hops, exact max link load"),
-    Opt(("--trace",), "write a Chrome trace (Perfetto) of the first size into FILE", "value", "FILE"),
+    Opt(("--trace",), "write a Chrome trace (Perfetto) of the first size into FILE", "value", "FILE", writes=True),
     Opt(("--trace-ranks",), "trace only these sending ranks: 0..8", "value", "N", convert=_ranges),
-    Opt(("--svg",), "draw goodput by size for all collectives into FILE", "value", "FILE"),
+    Opt(("--svg",), "draw goodput by size for all collectives into FILE", "value", "FILE", writes=True),
 )
 RUN = (
     Opt(("-t", "--target"), "mpi-c (default), or oneccl-xml (default for oneCCL-XML files), which\n"
         "may have options: 'oneccl-xml{threads=2}'", "value", "TARGET"),
-    Opt(("--size",), "bytes of the whole vector, separated by commas: 1KiB,1MiB", "value", "SIZES", convert=_sizes),
+    Opt(("--size",), "sizes of the whole vector: 1KiB,1MiB, or a range 1KiB..1GiB:4", "value", "SIZES",
+        convert=_sizes),
     Opt(("--count",), "count arguments of the calls (0,1,7,1000 and a large one)", "value", "N,N", convert=_counts),
     Opt(("--dtype",), "element types, or `all`: int32,int64,float32,float64,strided; for\n"
         "oneccl-xml int8 to uint64, float16,bfloat16,float32,float64", "value", "TYPES", convert=_words),
@@ -246,7 +261,6 @@ RUN = (
     Opt(("--repeat",), "timed runs of each case (5)", "value", "N", 5, convert=positive),
     Opt(("--warmup",), "untimed runs of each case before those (1)", "value", "N", 1, convert=_count),
     Opt(("--compare",), "also time the library's own collective, alternating"),
-    Opt(("--csv",), "write one CSV line per case into FILE or on standard output", "joined", "FILE"),
     Opt(("--mpi",), "the MPI to use: mpich, openmpi or impi (one installed beside this\n"
         "Python, on PATH or in /opt), a folder, or an mpicc", "value", "NAME|DIR"),
     Opt(("--mpi-env",), "set a variable for the MPI (repeatable)", "list", "NAME=VALUE", convert=_definition),
@@ -265,8 +279,10 @@ CALIBRATION = (
     Opt(("--only",), "use only the rows with these names", "value", "NAMES", convert=_words),
     Opt(("--classes",), "message sizes at which alpha changes, 16KiB,64KiB; auto finds at most\n"
         "one boundary", "value", "SIZES|auto", convert=_classes),
+    Opt(("--gamma",), "also fit gamma, the time in which a rank adds a byte"),
     Opt(("--name",), "prefix of the attribute names (measured)", "value", "NAME", "measured"),
-    Opt(("-o",), "write the attributes into FILE, for `include`; - is standard output", "value", "FILE"),
+    Opt(("-o",), "write the attributes into FILE, for `include`; - is standard output", "value", "FILE",
+        writes=True),
 )  # fmt: skip
 LAUNCH = (
     Opt(("-t", "--target"), "compile to mpi-c or 'msccl-xml{runtime=rccl}' (default: mpi-c,\n"
@@ -288,8 +304,8 @@ FIND = (
     Opt(("--bidirectional",), "only topologies in which every link has a reverse"),
     Opt(("--objective",), "the collective to optimize for (allreduce)", "value",
         choices=("allreduce", "allgather", "alltoall")),
-    Opt(("--size",), "M, bytes of the whole vector; for alltoall, of one node's data (1MiB)", "value", "SIZE",
-        convert=_size),
+    Opt(("--size",), "M, bytes of the whole vector; for alltoall, of one node's data (1MiB);\n"
+        "several: 1KiB,1MiB or 1KiB..1GiB:4", "value", "SIZES", convert=_sizes),
     Opt(("--alpha",), "latency of a step (10us)", "value", "TIME", convert=_time),
     Opt(("--bandwidth",), "B, the total bandwidth out of one node (100Gbps)", "value", "RATE", convert=_bandwidth),
 )  # fmt: skip

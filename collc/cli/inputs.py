@@ -35,13 +35,15 @@ def loading(options: SimpleNamespace) -> Loading:
     return Loading(dict(options.D), tuple(options.I), options.node_limit)
 
 
-def load(options: SimpleNamespace, console: Console, verb: str = "compile") -> tuple[Spec, Executable | None]:
-    """Return the specification in the one input file, and the IR it holds if it holds one.
+def load(
+    options: SimpleNamespace, console: Console, verb: str = "compile", path: str | None = None
+) -> tuple[Spec, Executable | None]:
+    """Return the specification in an input file, by default the first, and the IR it holds if it holds one.
 
-    The IR of a file that somebody published is right in place and out of place, and ``--collective`` says what it
-    performs where it does not itself. Raises C0018 for a format that the verb does not take.
+    The IR of a published file is correct in place and out of place, and ``--collective`` says what it performs where it
+    does not itself. Raises C0018 for a format that the verb does not take.
     """
-    text, name = read(options.files[0], console)
+    text, name = read(options.files[0] if path is None else path, console)
     return load_text(text, name, options, verb)
 
 

@@ -1,55 +1,20 @@
-"""``collc check`` and ``collc verify``: check a file, without outputs."""
+"""``collc verify``: execute files symbolically, without outputs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 
-from collc.ir.verify import Report
+from collc.ir.verify import Check, Report
 
-from ..driver.compilation import make_jobs
-from ..reading import load as load_file
 from ..reading import reader, sniff
 from ..reading.base import ReadOptions
 from .console import Console
+from .failures import Failures
 from .inputs import loading, read
 from .table import table
 
-__all__ = ["check", "verify"]
-
-
-def check(options: SimpleNamespace, console: Console) -> int:
-    """Parse and elaborate a file; with -v, list its declarations."""
-    text, name = read(options.files[0], console)
-    spec, _ = load_file(text, name, "check", ReadOptions(loading(options)))
-    if spec.collectives:
-        make_jobs(spec)  # names of targets and their options are part of the file
-    console.warn(spec.warnings)
-    topologies = [
-        {
-            "name": n,
-            "ranks": t.num_ranks,
-            "switches": t.num_switches,
-            "links": t.num_links,
-            "degree": t.degree,
-        }
-        for n, t in spec.topologies.items()
-    ]
-    collectives = [
-        {
-            "name": c.name, "kind": c.problem.collective.kind, "topology": c.topology,
-            "scheduler": c.schedule.scheduler, "emits": [e.target for e in c.emits],
-        }
-        for c in spec.collectives.values()
-    ]  # fmt: skip
-    if options.json:
-        console.json({"ok": True, "topologies": topologies, "collectives": collectives, "files": list(spec.files)})
-    else:
-        for t in topologies:
-            console.say(f"topology {t['name']}: {t['ranks']} ranks, {t['switches']} switches, {t['links']} links")
-        for c in collectives:
-            console.say(f"collective {c['name']}: {c['kind']} on {c['topology']} using {c['scheduler']}")
-    return 0
+__all__ = ["verify"]
 
 
 def verify(options: SimpleNamespace, console: Console) -> int:
@@ -59,28 +24,36 @@ def verify(options: SimpleNamespace, console: Console) -> int:
     """
     texts = [read(path, console) for path in options.files]
     console.progress("verifying")
-    found = [(name, *one) for text, name in texts for one in _verify(text, name, options, console)]
+    failures = Failures()
+    found = [(name, *one) for text, name in texts for one in _verify(text, name, options, console, failures)]
     found += [("together", "", together) for together in _together(texts, options.runtime)]
-    ok = all(report.ok for _, _, report in found)
+    ok = all(report.ok for _, _, report in found) and not failures
     if options.json:
         objects = [_object(n, report) for _, n, report in found]
         if len(texts) > 1:
             objects = [{"path": path, **one} for (path, _, _), one in zip(found, objects, strict=True)]
-            console.json({**objects[-1], "ok": ok, "files": objects})
+            console.json({**(objects[-1] if objects else {}), "ok": ok, "files": objects, **failures.objects()})
+        elif len(objects) == 1 and not failures:
+            console.json(objects[0])
         else:
-            console.json(objects[0] if len(objects) == 1 else {**objects[0], "ok": ok, "collectives": objects})
+            first = objects[0] if objects else {}
+            console.json({**first, "ok": ok, "collectives": objects, **failures.objects()})
     elif not console.errors_only or not ok:
         console.out("".join(_text(path, n, report) for path, n, report in found))
     console.warn(warning for _, _, report in found for warning in report.warnings)
-    return 0 if ok else 1
+    return max(failures.report(console), 0 if ok else 1)
 
 
-def _verify(text: str, name: str, options: SimpleNamespace, console: Console) -> list[tuple[str, Report]]:
+def _verify(
+    text: str, name: str, options: SimpleNamespace, console: Console, failures: Failures
+) -> list[tuple[str, Report]]:
     """Return the reports on one file, each with the name of its collective if the file has names."""
     from ..tools.verification import verify_file
 
     only, runtime, places = tuple(options.collective), options.runtime, options.multiprocessors
     found = verify_file(text, name, ReadOptions(loading(options), only, None, runtime, places))
+    for collective, mistake in found.failed:
+        failures.keep(collective, mistake, name)
     console.warn(found.warnings)
     return list(found.named)
 
@@ -96,7 +69,7 @@ def _together(texts: Sequence[tuple[str, str]], runtime: str | None) -> Iterator
 
 
 def _object(name: str, report: Report) -> dict[str, object]:
-    checks: Sequence[dict[str, object]] = [{"name": c.name, "ok": c.ok, "detail": c.detail} for c in report.checks]
+    checks: Sequence[dict[str, object]] = [_check_object(c) for c in report.checks]
     warnings = [{"code": w.code, "message": w.message} for w in report.warnings]
     return {
         "ok": report.ok, "kind": report.kind, "collective": report.collective, "ranks": report.ranks,
@@ -104,10 +77,18 @@ def _object(name: str, report: Report) -> dict[str, object]:
     }  # fmt: skip
 
 
+def _check_object(check: Check) -> dict[str, object]:
+    notes = {"notes": list(check.notes)} if check.notes else {}
+    return {"name": check.name, "ok": check.ok, "detail": check.detail, **notes}
+
+
 def _text(path: str, name: str, report: Report) -> str:
     """The failed checks whole, the others by name."""
     verdict = "verified" if report.ok else "WRONG"
     what = f"`{name}`, " if name else ""
     head = f"{path}: {verdict}: {what}{report.collective} on {report.ranks} ranks ({report.kind})\n"
-    rows = [("ok" if check.ok else "FAILED", check.name, check.detail) for check in report.checks]
+    rows = []
+    for check in report.checks:
+        rows.append(("ok" if check.ok else "FAILED", check.name, check.detail))
+        rows += [("", "", note) for note in check.notes]
     return head + table(rows, indent="  ")

@@ -10,9 +10,12 @@ from collc.backends import TARGETS
 from collc.passes import PASSES, SCHEDULERS
 
 from ..reading import FORMATS
+from ..tables.columns import Table
+from ..tables.listed import NAMES, OPTIONS, TOPOLOGIES
 from .arguments import usage_error
 from .console import Console
 from .table import table
+from .tabular import show
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -59,10 +62,11 @@ def formats(options: SimpleNamespace, console: Console) -> int:
         return _all("formats", names, options, console)
     name = _known(options.files[0], names, "format")
     verbs = list(FORMATS[name].verbs)
-    if options.json:
-        console.json({"name": name, "summary": names[name], "verbs": verbs})
-    else:
-        console.out(f"{name}: {names[name]}\n\nread by: {', '.join(f'collc {verb}' for verb in verbs)}\n")
+    show(
+        options, console, lambda: Table(NAMES, [{"name": name, "summary": names[name]}]),
+        lambda: {"name": name, "summary": names[name], "verbs": verbs},
+        lambda: f"{name}: {names[name]}\n\nread by: {', '.join(f'collc {verb}' for verb in verbs)}\n",
+    )  # fmt: skip
     return 0
 
 
@@ -77,17 +81,19 @@ def topologies(options: SimpleNamespace, console: Console) -> int:
         groups, more = {"topologies": {name: both[name]}}, _more(name) if name in FAMILIES else {}
     else:
         groups, more = {"topologies": families, "operators": OPERATORS}, {}
-    if options.json:
-        listed = {
-            title: [{"name": n, "signature": s, "summary": text} for n, (s, text) in known.items()]
-            for title, known in groups.items()
-        }
-        console.json({**listed, **more})
-        return 0
+    listed = {
+        title: [{"name": n, "signature": s, "summary": text} for n, (s, text) in known.items()]
+        for title, known in groups.items()
+    }
+    rows = [
+        {"kind": "operator" if row["name"] in OPERATORS else "family", **row}
+        for known in listed.values()
+        for row in known
+    ]
     texts = [table([(signature, summary) for signature, summary in known.values()]) for known in groups.values()]
-    console.out("\noperators on topologies:\n".join(texts))
-    for title, lines in more.items():
-        console.out(f"\n{title}:\n" + "".join(f"  {line}\n" for line in lines))
+    text = "\noperators on topologies:\n".join(texts)
+    text += "".join(f"\n{title}:\n" + "".join(f"  {line}\n" for line in lines) for title, lines in more.items())
+    show(options, console, lambda: Table(TOPOLOGIES, rows), lambda: {**listed, **more}, lambda: text)
     return 0
 
 
@@ -126,10 +132,8 @@ def _auto() -> Sequence[OptionHelp]:
 
 
 def _all(key: str, names: Mapping[str, str], options: SimpleNamespace, console: Console) -> int:
-    if options.json:
-        console.json({key: [{"name": name, "summary": summary} for name, summary in names.items()]})
-    else:
-        console.out(table(list(names.items())))
+    rows = [{"name": name, "summary": summary} for name, summary in names.items()]
+    show(options, console, lambda: Table(NAMES, rows), lambda: {key: rows}, lambda: table(list(names.items())))
     return 0
 
 
@@ -138,10 +142,7 @@ def _one(
     more: Mapping[str, str | Sequence[str]] | None = None,
 ) -> int:  # fmt: skip
     """Print one of a kind with its options, and what else is known of it (``more``)."""
-    if options.json:
-        listed = [{"name": o.name, "type": o.kind, "default": o.default, "help": o.help} for o in described]
-        console.json({"name": name, "summary": summary, "options": listed, **(more or {})})
-        return 0
+    listed = [{"name": o.name, "type": o.kind, "default": o.default, "help": o.help} for o in described]
     rows = [
         (o.name, o.kind, f"default {o.default}" if o.default != "required" else "required", o.help) for o in described
     ]
@@ -149,5 +150,8 @@ def _one(
     for key, value in (more or {}).items():
         text += f"{key}: {value if isinstance(value, str) else ', '.join(value)}\n"
     text += f"\noptions:\n{table(rows, indent='  ')}" if rows else f"\nThis {what} has no options.\n"
-    console.out(text)
+    show(
+        options, console, lambda: Table(OPTIONS, listed),
+        lambda: {"name": name, "summary": summary, "options": listed, **(more or {})}, lambda: text,
+    )  # fmt: skip
     return 0

@@ -73,7 +73,8 @@ class Model:
         assert self.rate is not None
         # The model counts in units of bandwidth: one second at one byte a second and unit is 1 / rate here.
         scaled = Fraction(size) / self.rate
-        time = predicted_time(cost, scaled, alpha, _unit(cost))  # type: ignore[arg-type]
+        gamma = cost.gamma * self.rate
+        time = predicted_time(cost, scaled, alpha, _unit(cost), gamma)  # type: ignore[arg-type]
         return float(time), float(cost.bound.value * scaled)
 
 

@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING
 
 from collc.ir.diagnostic import nearest
 
-from ..files.texts import STDIN, Output, write_all
+from ..files.texts import STDIN
 from ..reading import FORMATS, sniff
 from ..registry.elements import Element, parse_elements
 from .arguments import usage_error
 from .console import Console
+from .failures import Failures
 from .inputs import read
+from .tabular import require_one_form, show
 
 if TYPE_CHECKING:
     from collc.backends.measured import RunResult
+    from collc.tables.columns import Table
 
 __all__ = ["run"]
 
@@ -31,23 +34,30 @@ def run(options: SimpleNamespace, console: Console) -> int:
     text, name = read(options.files[0], console)
     target = _target(options, text)
     _require_fitting(options, target.name)
+    failures = Failures()
     with _environment(options.mpi_env):
-        results = _results(target, text, name, options, console)
-    _show(results, options, console)
+        results = _results(target, text, name, options, console, failures)
+    if results or not failures or options.json:
+        show(
+            options, console, lambda: _table(results), lambda: _object(results, failures),
+            lambda: "\n".join(result.table() + "\n" for result in results),
+        )  # fmt: skip
     # One diagnostic for every wrong case, which the table shows too.
-    for result in results:
-        result.require()
-    return 0
+    wrong = Failures()
+    wrong.each(results, lambda result: result.rows[0].name if result.rows else "", lambda result: result.require())
+    return max(failures.report(console), wrong.report(console))
 
 
-def _results(target: Element, text: str, name: str, options: SimpleNamespace, console: Console) -> list[RunResult]:
+def _results(
+    target: Element, text: str, name: str, options: SimpleNamespace, console: Console, failures: Failures
+) -> list[RunResult]:
     if target.name == "mpi-c":
         from .running_mpi import run_mpi
 
-        return run_mpi(text, name, options, console)
+        return run_mpi(text, name, options, console, failures)
     from .running_oneccl import run_oneccl
 
-    return run_oneccl(target, text, name, options, console)
+    return run_oneccl(target, text, name, options, console, failures)
 
 
 def _target(options: SimpleNamespace, text: str) -> Element:
@@ -68,8 +78,7 @@ def _require_fitting(options: SimpleNamespace, target: str) -> None:
     for name in _TARGETS[target]:
         if getattr(options, name):
             raise usage_error(f"option `--{name.replace('_', '-')}` is not for {target}")
-    if options.json and options.csv == [""]:
-        raise usage_error("standard output takes JSON or CSV, not both", "`--csv=FILE` writes a file")
+    require_one_form(options, [path for path in options.files if path != STDIN])
     if options.delay and not options.testbed:
         raise usage_error("option `--delay` is for links of a testbed", "add `--testbed`")
 
@@ -92,24 +101,18 @@ def _environment(settings: list[tuple[str, str]]) -> Iterator[None]:
 # ---- output
 
 
-def _show(results: list[RunResult], options: SimpleNamespace, console: Console) -> None:
-    from collc.backends.measured import csv_text
+def _table(results: list[RunResult]) -> Table:
+    from collc.tables.columns import Table
+    from collc.tables.listed import RUN
 
-    paths = options.csv or []
-    files = [path for path in paths if path not in ("", STDIN)]
-    write_all([Output(path, csv_text(results)) for path in files])
-    if len(files) < len(paths):
-        console.out(csv_text(results))
-    elif options.json:
-        console.json(_object(results))
-    else:
-        console.out("\n".join(result.table() + "\n" for result in results))
+    return Table(RUN, [{"on": str(result.mpi), **row.as_dict()} for result in results for row in result.rows])
 
 
-def _object(results: list[RunResult]) -> dict[str, object]:
+def _object(results: list[RunResult], failures: Failures) -> dict[str, object]:
     return {
-        "ok": all(result.ok for result in results),
+        "ok": all(result.ok for result in results) and not failures,
         "ranks": results[0].ranks if results else None,
         "mpi": str(results[0].mpi) if results else None,
         "rows": [row.as_dict() for result in results for row in result.rows],
+        **failures.objects(),
     }

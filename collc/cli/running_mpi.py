@@ -12,11 +12,12 @@ import attrs
 
 from collc.ir.program import Program
 
-from ..driver.compilation import make_jobs, run_jobs
+from ..driver.compilation import make_jobs
 from ..driver.result import CollectiveResult, Settings
 from ..registry.elements import Element
 from .arguments import usage_error
 from .console import Console
+from .failures import Failures
 from .inputs import load_text, require_ranks, settings
 from .predicted import Model, with_model
 from .watcher import Watcher, time_table
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["run_mpi"]
 
 
-def run_mpi(text: str, name: str, options: SimpleNamespace, console: Console) -> list[RunResult]:
-    """Compile every collective to C, build it and run it; return the measured rows.
+def run_mpi(text: str, name: str, options: SimpleNamespace, console: Console, failures: Failures) -> list[RunResult]:
+    """Compile every collective to C, build it and run it; return the measured rows, and keep the ``failures``.
 
     Raises C0701 to C0709 if it does not run, C0765 for another number of ranks, C0074 without a testbed.
     """
@@ -45,16 +46,17 @@ def run_mpi(text: str, name: str, options: SimpleNamespace, console: Console) ->
     console.warn(spec.warnings)
     mpi = choose(options.mpi)
     watcher = Watcher(options, console)
-    compiled = run_jobs(jobs, _settings(options, start), observer=watcher)
-    watcher.ends()
+    compiled = failures.compiled(jobs, _settings(options, start), watcher)
     if options.time_passes:
         console.err(time_table(compiled))
-    results = []
-    for result in compiled:
-        with _place(result, mpi, options) as (inside, model):
-            for program in _programs(result):
-                results.append(_run(program, inside, model, options, console))
-    return results
+    each = failures.each(compiled, lambda one: one.name, lambda one: _run_all(one, mpi, options, console))
+    return [result for results in each for result in results]
+
+
+def _run_all(result: CollectiveResult, mpi: Mpi, options: SimpleNamespace, console: Console) -> list[RunResult]:
+    """Run the programs of one collective."""
+    with _place(result, mpi, options) as (inside, model):
+        return [_run(program, inside, model, options, console) for program in _programs(result)]
 
 
 @contextlib.contextmanager
@@ -74,7 +76,7 @@ def _place(result: CollectiveResult, mpi: Mpi, options: SimpleNamespace) -> Iter
 
 
 def _settings(options: SimpleNamespace, start: Executable | None) -> Settings:
-    """Return what the options say; a program that was read runs as it is arranged unless they say otherwise."""
+    """Return the settings of the options; by default a program that was read keeps its arrangement."""
     chosen = settings(options)
     if isinstance(start, Program) and chosen.recipe.elements is None:
         return attrs.evolve(chosen, recipe=attrs.evolve(chosen.recipe, elements=()))

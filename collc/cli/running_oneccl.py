@@ -12,11 +12,12 @@ import attrs
 
 from collc.backends.measured import Row, RunResult
 
-from ..driver.compilation import make_jobs, run_jobs
+from ..driver.compilation import make_jobs
 from ..files.naming import identifier, stem_of
 from ..reading import sniff
 from ..registry.elements import Element
 from .console import Console
+from .failures import Failures
 from .inputs import load_text, require_ranks, settings
 from .predicted import Model, with_model
 from .watcher import Watcher, time_table
@@ -53,19 +54,23 @@ class _Cases:
     in_place: tuple[bool, ...]
 
 
-def run_oneccl(target: Element, text: str, name: str, options: SimpleNamespace, console: Console) -> list[RunResult]:
+def run_oneccl(
+    target: Element, text: str, name: str, options: SimpleNamespace, console: Console, failures: Failures
+) -> list[RunResult]:
     """Run files over the oneCCL of this machine, one process per rank; return the measured rows.
 
-    Raises C0752 to C0757 for a file that is not right, before anything is started, C0760 to C0764 for what keeps it
-    from running, and C0765 for another number of ranks than asked for.
+    Raises C0752 to C0757 for a file that is not right, before anything is started, C0760 to C0764 if it cannot run, and
+    C0765 for a number of ranks that differs from the requested one.
     """
     from collc.backends.oneccl_xml.toolchain import built, find
 
-    files = list(_files(target, text, name, options, console))
+    files = list(_files(target, text, name, options, console, failures))
     together: dict[_Cases, list[_File]] = {}
     for file in files:
         for cases in _cases(file, options):
             together.setdefault(cases, []).append(file)
+    if not together and failures:
+        return []
     if not together:
         raise _nothing_to_run("the files are for none of the calls that the options name")
     oneccl = find(options.oneccl)
@@ -79,7 +84,9 @@ def run_oneccl(target: Element, text: str, name: str, options: SimpleNamespace, 
     return [_result(oneccl, ranks, listed, files) for ranks, listed in rows.items()]
 
 
-def _files(target: Element, text: str, name: str, options: SimpleNamespace, console: Console) -> Iterator[_File]:
+def _files(
+    target: Element, text: str, name: str, options: SimpleNamespace, console: Console, failures: Failures
+) -> Iterator[_File]:
     """Yield the files to run: the unchanged input if it is oneCCL-XML, else the files of each collective."""
     from collc.backends.oneccl_xml import load, read
 
@@ -94,8 +101,7 @@ def _files(target: Element, text: str, name: str, options: SimpleNamespace, cons
         require_ranks(options, job.request.name, job.request.problem.collective.num_ranks)
     console.warn(spec.warnings)
     watcher = Watcher(options, console)
-    compiled = run_jobs(jobs, settings(options), observer=watcher)
-    watcher.ends()
+    compiled = failures.compiled(jobs, settings(options), watcher)
     if options.time_passes:
         console.err(time_table(compiled))
     for result in compiled:

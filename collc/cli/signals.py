@@ -1,10 +1,11 @@
-"""Signals that ask the process to end: the stack unwinds, so that temporary files go and child processes end.
+"""Signals that end the process: the stack unwinds, temporary files are removed, and child processes end.
 
-An exception raised by a signal's handler can be lost: compiled modules turn what interrupts their import into an
-ImportError, or clear it; finalizers and callbacks of weak references drop it, with a warning that nobody can use.
-So the request is kept, too, and asked about between steps and before anything is written; and the warning is not shown.
-And it can come late: handlers run between two steps of the interpreter, and one call of a compiled module may take
-minutes. So a thread hears of signals at once, and ends the process if it is still there a second later.
+An exception from a signal handler can be lost. Compiled modules turn an exception during their import into an
+ImportError, or clear it. Finalizers and callbacks of weak references drop it with a useless warning. So the request is
+also stored, and checked between steps and before files are written. The warning is not shown.
+
+The exception can be delayed: handlers run between two steps of the interpreter, and one call of a compiled module may
+take minutes. So a thread receives signals at once, and ends the process if it still runs a second later.
 """
 
 from __future__ import annotations
@@ -22,37 +23,37 @@ from types import FrameType
 
 __all__ = ["GRACE_SECONDS", "Signals", "Terminated"]
 
-#: how long the stack may take to unwind
+#: seconds that the stack may take to unwind
 GRACE_SECONDS = 1.0
-#: signals that come so soon after the first are the same wish, said to the process and to its group
+#: signals within this time after the first count as the same request, sent to the process and to its group
 _SAME_SECONDS = 0.3
 
 
 class Terminated(BaseException):
-    """A signal asked the process to end."""
+    """A signal requested the end of the process."""
 
     def __init__(self, number: int):
         self.number = number
 
 
 class Signals:
-    """What arrived while :meth:`caught` was active.
+    """The signals that arrive while :meth:`caught` is active.
 
-    ``grace`` is how many seconds may pass from the first signal to the end of the process; ``last_words`` is called
-    when it ends without unwinding.
+    At most ``grace`` seconds pass from the first signal to the end of the process. ``last_words`` is called if it ends
+    without unwinding.
     """
 
     def __init__(self, last_words: Callable[[], None] = lambda: None) -> None:
         self.pending: int | None = None
-        self.raises = True  # until the handlers are given back: nothing interrupts that halfway
+        self.raises = True  # False while the handlers are restored, so that no signal interrupts it
         self.grace, self.last_words = GRACE_SECONDS, last_words
 
     @contextlib.contextmanager
     def caught(self, *, alone: bool = False) -> Iterator[None]:
         """Raise Terminated on the first SIGINT, SIGTERM or SIGHUP that is not ignored; only a main thread can.
 
-        Later ones change nothing, but that a guarded process ends at once. ``alone`` says that the process does nothing
-        else: then the thread guards it, and what comes after the block is not interrupted.
+        Later signals have no effect, except that a guarded process ends at once. ``alone`` states that the process has
+        no other work: then the thread guards it, and signals do not interrupt the code after the block.
         """
         if threading.current_thread() is not threading.main_thread():
             yield
@@ -77,7 +78,7 @@ class Signals:
                 signal.raise_signal(self.pending)
 
     def check(self) -> None:
-        """Raise Terminated if a signal has arrived, whatever became of the exception it raised."""
+        """Raise Terminated if a signal has arrived, even if its exception was lost."""
         if self.pending is not None:
             raise Terminated(self.pending)
 
@@ -87,31 +88,31 @@ class Signals:
             if self.raises:
                 raise Terminated(number)
 
-    # ---- the thread that guards
+    # ---- the guarding thread
 
     def _guard(self, numbers: Iterable[int]) -> None:
-        """Have every signal's number written to a pipe when it comes, whatever the interpreter does, and read it."""
-        hears, tells = os.pipe()
-        os.set_blocking(tells, False)
-        signal.set_wakeup_fd(tells, warn_on_full_buffer=False)
+        """Write the number of every signal to a pipe at its arrival, and start a thread that reads the pipe."""
+        reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         watched = {int(number) for number in numbers}
-        threading.Thread(target=self._listen, args=(hears, watched), name="signals", daemon=True).start()
+        threading.Thread(target=self._listen, args=(reader, watched), name="signals", daemon=True).start()
 
-    def _listen(self, hears: int, watched: set[int]) -> None:
-        number = next(n for n in iter(lambda: os.read(hears, 1)[0], None) if n in watched)
+    def _listen(self, reader: int, watched: set[int]) -> None:
+        number = next(n for n in iter(lambda: os.read(reader, 1)[0], None) if n in watched)
         first = time.monotonic()
         while (left := first + self.grace - time.monotonic()) > 0:
-            ready, _, _ = select.select([hears], [], [], min(left, 0.1))
-            again = bool(ready) and os.read(hears, 1)[0] in watched
+            ready, _, _ = select.select([reader], [], [], min(left, 0.1))
+            again = bool(ready) and os.read(reader, 1)[0] in watched
             if again and time.monotonic() - first > _SAME_SECONDS:
                 break
         self._end(number)
 
     def _end(self, number: int) -> None:
-        """End the process from here, with nothing left behind: the main thread has not come back."""
+        """End the process and remove its temporary files: the main thread has not returned."""
         from ..processes.children import end_children
 
-        # Not imported here, lest this thread wait for an import: without the module nothing was written.
+        # This thread must not wait for an import. If the module is not loaded, no file was written.
         if (files := sys.modules.get("collc.files.texts")) is not None:
             files.discard_temporaries()
         end_children()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from types import SimpleNamespace
@@ -10,25 +10,30 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from collc.ir.diagnostic import error
+from collc.ir.diagnostic import error, warning
 from collc.ir.program import Program
-from collc.ir.schedule import Forest, Schedule
+from collc.ir.schedule import Schedule
+from collc.ir.shown import counted
 from collc.ir.spec import Problem
 from collc.ir.topology import Topology
 
-from ..driver.compilation import Job, make_jobs, run_jobs
+from ..driver.compilation import Job, make_jobs
 from ..driver.pipeline import plan
 from ..files.texts import Output, check_writable, write_all
-from ..messages.quantities import show_size, show_size_about, show_time
+from ..messages.quantities import show_size, show_size_about
+from ..tables.forms import rational
 from .console import Console
+from .failures import Failures
 from .inputs import load, settings
+from .planned import Compiled, Listed, Planned, Read, Sent, Source
+from .points import legend, overheads_object, point_cells, point_objects, point_table
 from .table import table
+from .tabular import require_one_form, show, together
 from .watcher import Watcher, time_table
 
 if TYPE_CHECKING:
     from collc.backends.simulator import Crossover, Simulation, Traffic
-    from collc.backends.simulator import Level as Simulable
-    from collc.ir.costs.messages import Messages
+    from collc.tables.columns import Table
 
     from ..driver.result import CollectiveResult, Settings
 
@@ -41,39 +46,69 @@ PIECES = tuple(1 << power for power in range(13))
 #: Up to this number of ranks, every schedule is written out and executed before it is simulated.
 MAX_EXPANDED_RANKS = 256
 
+#: The line below times that depend on whether ranks wait for all others.
+_AHEAD = "  run ahead: ranks of a ring do not wait for all others, as in compiled programs: --run-ahead\n"
+
 #: Sizes (bytes) of the points of a curve.
 CURVE_SIZES = tuple(1 << power for power in range(5, 30))
 
 
 @attrs.frozen(eq=False)
 class _Entry:
-    """One collective: its name, its simulation, and the sizes to print (bytes)."""
+    """One collective: its name, and its simulations."""
 
     name: str
-    simulation: Simulation
-    sizes: tuple[int, ...]
+    planned: Planned
+
+    @property
+    def simulation(self) -> Simulation:
+        """The collective as declared."""
+        return self.planned.base
 
 
 def simulate(options: SimpleNamespace, console: Console) -> int:
     """Print how long the schedule of every collective takes on the links; write pictures; return the exit status."""
+    require_one_form(options, options.files)
     spec, start = load(options, console, "simulate")
     jobs, _ = make_jobs(spec, (), options.collective, start)
     jobs = [Job(job.request, (), job.start) for job in jobs]
     _check(options, jobs, spec.files)
     network = _network(options)
     console.warn(spec.warnings)
+    failures = Failures()
     if isinstance(start, Program):
-        levels: dict[str, Simulable] = {jobs[0].request.name: _program(start, network, options)}
+        sources: dict[str, Source] = {jobs[0].request.name: Read(_program(start, network, options))}
     else:
-        levels = _levels(jobs, options, console)
+        sources = _sources(jobs, options, console, failures)
     console.progress("simulating")
-    entries = [_entry(name, level, network, options) for name, level in levels.items()]
-    _write_pictures(entries, options, console)
-    if options.json:
-        console.json(_document(entries, options))
-    else:
-        console.out(_text(entries, options))
-    return 0
+    _warn_of_pieces(sources, options, console)
+    entries = failures.each(
+        sources, str, lambda name: _Entry(name, _planned(name, sources[name], network, options))
+    )  # fmt: skip
+    if not failures:
+        _write_pictures(entries, options, console)
+    show(
+        options, console, lambda: _table(entries), lambda: _document(entries, options, failures),
+        lambda: _text(entries, options) if entries else "",
+    )  # fmt: skip
+    return failures.report(console)
+
+
+def _table(entries: Sequence[_Entry]) -> Table:
+    """Return a row for every size of every collective."""
+    from collc.tables.columns import Table, with_floats
+    from collc.tables.listed import SIMULATION
+
+    rows = []
+    for entry in entries:
+        s = entry.simulation
+        about = with_floats({
+            "name": entry.name, "collective": s.traffic.collective.kind, "ranks": s.traffic.collective.num_ranks,
+            "scheduler": s.traffic.scheduler, "topology": s.topology.name, "routing": s.routing,
+            "congestion": s.congestion,
+        })  # fmt: skip
+        rows += [{**about, **cells} for cells in point_cells(entry.planned.rows)]
+    return Table(SIMULATION, rows)
 
 
 def _check(options: SimpleNamespace, jobs: Sequence[Job], inputs: Sequence[str]) -> None:
@@ -123,27 +158,39 @@ def _program(program: Program, network: Topology | None, options: SimpleNamespac
 
 def _exact(options: SimpleNamespace) -> Settings:
     """Return settings that stop at the schedule; only ``-p`` can cut it into chunks."""
-    chosen = settings(options, Schedule)
+    chosen = attrs.evolve(settings(options, Schedule), remembers=True)
     if chosen.recipe.elements is None:
         chosen = attrs.evolve(chosen, recipe=attrs.evolve(chosen.recipe, elements=()))
     return chosen
 
 
-def _levels(jobs: Sequence[Job], options: SimpleNamespace, console: Console) -> dict[str, Simulable]:
-    """Return by name the schedule of every collective, or only its messages if the schedule is too large."""
-    found: dict[str, Messages | None] = {job.request.name: _messages(job, options) for job in jobs}
+def _sources(
+    jobs: Sequence[Job], options: SimpleNamespace, console: Console, failures: Failures
+) -> dict[str, Source]:  # fmt: skip
+    """Return by name every collective compiled to its schedule, or its messages if the schedule is too large."""
+    listed = failures.each(jobs, lambda job: job.request.name, lambda job: (job.request.name, _messages(job, options)))
+    found: dict[str, Sent | None] = dict(listed)
     watcher = Watcher(options, console)
-    results = run_jobs([job for job in jobs if found[job.request.name] is None], _exact(options), observer=watcher)
-    watcher.ends()
+    whole = [job for job in jobs if job.request.name in found and found[job.request.name] is None]
+    results = failures.compiled(whole, _exact(options), watcher)
     if options.time_passes:
         console.err(time_table(results))
-    compiled = {result.name: {_name(one): one.schedule for one in result.each} for result in results}
-    levels: dict[str, Simulable] = {}
+    compiled = {result.name: {_name(one): Compiled(one) for one in result.each} for result in results}
+    sources: dict[str, Source] = {}
     for name, sent in found.items():
-        for label, level in compiled.get(name, {name: sent}).items():
-            assert level is not None, "a collective without messages of its own was compiled to a schedule"
-            levels[label] = level
-    return levels
+        if not failures.has(name):
+            sources |= compiled[name] if sent is None else {name: sent}
+    return sources
+
+
+def _warn_of_pieces(sources: dict[str, Source], options: SimpleNamespace, console: Console) -> None:
+    """Warn of collectives that `--pieces` does not change."""
+    if options.pieces is None:
+        return
+    without = [name for name, source in sources.items() if not source.takes(1)]
+    message = "`--pieces` changes nothing: the schedule of `{}` does not send the data in pieces"
+    notes = ["`forest`, `double-binary-tree`, `box-trees` and `two-level` do"]
+    console.warn(warning("C0061", message.format(name), notes=notes) for name in without)
 
 
 def _name(result: CollectiveResult) -> str:
@@ -151,7 +198,7 @@ def _name(result: CollectiveResult) -> str:
     return result.name if result.window is None else f"{result.name}-{result.window.label}"
 
 
-def _messages(job: Job, options: SimpleNamespace) -> Messages | None:
+def _messages(job: Job, options: SimpleNamespace) -> Sent | None:
     """Return the messages of a large collective whose scheduler knows them without its transfers, else None."""
     request = job.request
     is_small = request.problem.collective.num_ranks <= MAX_EXPANDED_RANKS
@@ -160,18 +207,24 @@ def _messages(job: Job, options: SimpleNamespace) -> Messages | None:
     if request.schedule.scheduler == "auto":
         return None
     chain = plan(_exact(options).recipe, request.schedule, None, start=Problem, until=Schedule).passes
-    return chain[0].messages(request.problem) if len(chain) == 1 else None
+    sent = chain[0].messages(request.problem) if len(chain) == 1 else None
+    gamma = request.problem.topology.gamma if options.gamma is None else options.gamma
+    if sent is None or (gamma and sent.reduced is None):
+        return None
+    pieces = chain[0].num_pieces(request.problem) or 1
+    return Sent(chain[0], request.problem, {(None, None): Listed(sent, pieces)})
 
 
-def _entry(name: str, level: Simulable, network: Topology | None, options: SimpleNamespace) -> _Entry:
+def _planned(name: str, source: Source, network: Topology | None, options: SimpleNamespace) -> Planned:
     from collc.backends import simulator
 
+    level = source.at(None).level
     if network is not None and network.num_ranks != level.topology.num_ranks:
         raise error(
             "C0040",
             f"`{options.network}` has {network.num_ranks} ranks, "
             f"but `{name}` is scheduled on {level.topology.num_ranks}",
-            hint="name a network of as many ranks",
+            hint=f"name a network of {level.topology.num_ranks} ranks",
             exit_status=2,
         )
     given = {"base": options.alpha, "per_hop": options.per_hop, "overhead": options.overhead}
@@ -181,15 +234,14 @@ def _entry(name: str, level: Simulable, network: Topology | None, options: Simpl
     one = partial(
         simulator.simulate, network=network, routing=options.routing, latency=latency, bandwidth=options.bandwidth,
         dimensions=None if options.dimensions is None else Fraction(options.dimensions), run_ahead=options.run_ahead,
+        gamma=options.gamma, epsilon=options.epsilon,
     )  # fmt: skip
-    simulation = one(level)
-    if isinstance(level, Forest) and options.pieces is not None:
-        counts = PIECES if options.pieces == "best" else (options.pieces,)
-        simulation, *others = (one(simulator.forest_traffic(level, pieces)) for pieces in counts)
-        simulation = attrs.evolve(simulation, others=tuple(others))
+    counts = None
+    if options.pieces is not None and source.takes(1):
+        counts = tuple(filter(source.takes, PIECES)) if options.pieces == "best" else (options.pieces,)
     own_size = level.collective.size
     sizes = options.size or (CURVE_SIZES if options.svg else [own_size] if own_size is not None else DEFAULT_SIZES)
-    return _Entry(name, simulation, tuple(sizes))
+    return Planned(source, one, tuple(sizes), counts)
 
 
 # ---- pictures
@@ -202,8 +254,8 @@ def _write_pictures(entries: Sequence[_Entry], options: SimpleNamespace, console
     if options.svg:
         from ..pictures.goodput import Curve, goodput_svg
 
-        curves = [Curve(e.name, e.simulation.traffic.scheduler, e.simulation) for e in entries]
-        outputs.append(Output(options.svg, goodput_svg(curves, entries[0].sizes)))
+        curves = [Curve(e.name, e.simulation.traffic.scheduler, e.planned) for e in entries]
+        outputs.append(Output(options.svg, goodput_svg(curves, entries[0].planned.sizes)))
     if outputs:
         console.signals.check()
         write_all(outputs)
@@ -217,65 +269,63 @@ def _trace(entry: _Entry, options: SimpleNamespace) -> str:
     absent = [rank for rank in ranks or () if rank >= most]
     if absent:
         raise error(
-            "C0044", f"rank {absent[0]} does not exist: `{entry.name}` has ranks 0 to {most - 1}", exit_status=2
+            "C0044",
+            f"rank {absent[0]} does not exist: `{entry.name}` has ranks 0 to {most - 1}",
+            hint=f"write --trace-ranks 0..{most}, or leave it out for all ranks",
+            exit_status=2,
         )
-    events = count_events(entry.simulation, ranks)
+    size = entry.planned.sizes[0]
+    simulation, _ = entry.planned.at[size]
+    events = count_events(simulation, ranks)
     if events > MOST_EVENTS:
         raise error(
             "C0041",
             f"the trace of `{entry.name}` may have {events} events, the limit is {MOST_EVENTS}",
             hint="choose ranks: --trace-ranks 0..8",
         )
-    return trace_json(entry.simulation, entry.sizes[0], ranks)
+    return trace_json(simulation, size, ranks)
 
 
 # ---- JSON
 
 
-def _document(entries: Sequence[_Entry], options: SimpleNamespace) -> dict[str, object]:
-    """Return the object of ``--json``: the only collective, or the first with all in ``collectives``."""
+def _document(entries: Sequence[_Entry], options: SimpleNamespace, failures: Failures) -> Mapping[str, object]:
+    """Return the object of ``--json``."""
     objects = [_object(entry, options) for entry in entries]
-    if len(objects) == 1:
-        return objects[0]
     changes = [
         {"size_bytes": change.size, "from": entries[change.before].name, "to": entries[change.to].name}
         for change in _crossovers(entries)
     ]
-    return {**objects[0], "collectives": objects, "crossovers": changes}
+    return together(objects, failures.objects(), crossovers=changes)
 
 
 def _object(entry: _Entry, options: SimpleNamespace) -> dict[str, object]:
     """Rationals are strings beside floats; loads are shares of M, the whole vector."""
-    s = entry.simulation
+    s, rows = entry.simulation, entry.planned.rows
     collective = s.traffic.collective
     exact = s.exact_latency_deficiency
     return {
         "name": entry.name, "ranks": collective.num_ranks, "collective": collective.kind,
         "scheduler": s.traffic.scheduler, "topology": s.topology.name, "routing": s.routing,
         "latency": s.latency.name, "run_ahead": s.run_ahead, "steps": s.num_steps,
-        **_rational("max_link_load", s.max_link_load),
-        **_rational("congestion", s.congestion), **_rational("bandwidth_deficiency", s.bandwidth_deficiency),
-        **_rational("congestion_deficiency", s.congestion_deficiency),
+        **rational("max_link_load", s.max_link_load),
+        **rational("congestion", s.congestion), **rational("bandwidth_deficiency", s.bandwidth_deficiency),
+        **rational("congestion_deficiency", s.congestion_deficiency),
         "latency_deficiency": None if exact is None else str(exact),
         # logarithms differ in their last digit from machine to machine
         "latency_deficiency_float": None if s.latency_deficiency is None else round(s.latency_deficiency, 12),
-        **_rational("sent_per_rank", s.sent),
+        **rational("sent_per_rank", s.sent),
         "link_loads": [
             {"times": step.times, "messages": step.messages, "hops": step.hops,
-             **_rational("max_link_load", step.load), "link": _link(s, step.link) if step.messages else None}
+             **rational("max_link_load", step.load), "link": _link(s, step.link) if step.messages else None}
             for step in s.steps
         ],
         "points": [
-            {"size_bytes": p.size, "time_us": p.time * 1e6, "algbw_GBps": p.bandwidth / 1e9,
-             "goodput_Gbps": p.bandwidth * 8 / 1e9}
-            for p in s.points(entry.sizes)
+            {**point, "goodput_Gbps": row.algbw * 8 / 1e9}
+            for point, row in zip(point_objects(rows), rows, strict=True)
         ],
-        "assumed": _assumed(s, options),
+        "assumed": _assumed(s, options), **overheads_object(s.traffic.reduced, s.gamma, s.epsilon),
     }  # fmt: skip
-
-
-def _rational(name: str, value: Fraction | None) -> dict[str, object]:
-    return {name: None if value is None else str(value), f"{name}_float": None if value is None else float(value)}
 
 
 def _link(simulation: Simulation, link: int) -> str:
@@ -283,23 +333,16 @@ def _link(simulation: Simulation, link: int) -> str:
     return f"{topology.names[int(topology.src[link])]} -> {topology.names[int(topology.dst[link])]}"
 
 
-def _assumed(s: Simulation, options: SimpleNamespace) -> list[str]:
-    """Return the values that neither the topology nor the options give."""
-    from collc.ir.costs.cost import DEFAULT_ALPHA, DEFAULT_BANDWIDTH
+def _assumed(s: Simulation, options: SimpleNamespace) -> tuple[str, ...]:
+    from collc.backends.simulator import assumptions
 
-    found = []
-    if s.latency.base is None and not any(kind.latency for kind in s.topology.classes):
-        found.append(f"{DEFAULT_ALPHA * 10**6} us a message")
-    if options.bandwidth is None and s.topology.unit != "B/s":
-        of = "out of a node" if s.topology.is_direct and s.topology.node_bandwidth is not None else "a link unit"
-        found.append(f"{DEFAULT_BANDWIDTH * 8 / 10**9} Gbps {of}")
-    return found
+    return assumptions(s.topology, s.latency, options.bandwidth)
 
 
 def _crossovers(entries: Sequence[_Entry]) -> Sequence[Crossover]:
     from collc.backends.simulator import crossovers
 
-    return crossovers([entry.simulation for entry in entries], [size for entry in entries for size in entry.sizes])
+    return crossovers([one.planned for one in entries], [size for one in entries for size in one.planned.sizes])
 
 
 # ---- text
@@ -326,13 +369,9 @@ def _one(entry: _Entry, options: SimpleNamespace) -> str:
     text += table(_figures(s), indent="  ")
     if options.steps:
         text += table(_steps(s), head=("step", "messages", "links", "max link load", "on"), right=(1, 2), indent="  ")
-    lines = [
-        (show_size(p.size), show_time(p.time), f"{p.bandwidth / 1e9:.4g} GB/s", f"{p.bandwidth * 8 / 1e9:.4g} Gb/s")
-        for p in s.points(entry.sizes)
-    ]
-    text += table(lines, head=("size", "time", "algbw", "goodput"), right=(0, 1, 2, 3), indent="  ")
-    assumed = _assumed(s, options)
-    return text + (f"  times assume {' and '.join(assumed)}: --alpha, --bandwidth\n" if assumed else "")
+    rows = entry.planned.rows
+    text += point_table(rows) + legend(_assumed(s, options), entry.planned.by_size, s.gamma, s.epsilon)
+    return text + (_AHEAD if any(row.in_step != row.run_ahead for row in rows) else "")
 
 
 def _steps(s: Simulation) -> list[tuple[str, ...]]:
@@ -353,7 +392,7 @@ def _figures(s: Simulation) -> list[tuple[str, str, str]]:
     hops = max((step.hops for step in s.steps), default=0)
     latency = s.latency_deficiency
     rows = [
-        ("steps", str(s.num_steps), f"longest route {hops} link{'s' * (hops != 1)}"),
+        ("steps", str(s.num_steps), f"longest route {counted(hops, 'link')}"),
         ("latency deficiency", "" if latency is None else f"{latency:.4g}", "Lambda: steps over log2 of the ranks"),
         ("congestion", f"{s.congestion} ({float(s.congestion):.4f})", "Psi Xi: bandwidth term over n/D beta"),
         ("bandwidth deficiency", f"{s.bandwidth_deficiency} ({float(s.bandwidth_deficiency):.4f})", "Psi"),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from .arguments import Opt, Verb
 from .flags import (
+    BASELINES,
     CALIBRATION,
     CHOICE,
     CONVERSION,
     DEPENDENCIES,
     ENVIRONMENT,
     FIND,
+    FORMS,
     GENERAL,
     INPUT,
     JSON,
@@ -23,11 +25,26 @@ from .flags import (
     SEARCH,
     SIMULATION,
 )  # fmt: skip
+from .tasks import TASKS
 
-__all__ = ["LATER", "VERBS", "overview"]
+__all__ = ["ALIKE", "LATER", "VERBS", "overview"]
 
-#: Verbs of collc that this version does not have.
-LATER = ("report",)
+#: verbs of collc that this version does not have -> what to do instead
+LATER = {
+    "import": "`collc formats` lists the files that collc reads; write other networks as a `topology`",
+    "report": "`collc cost FILE` prints costs and bounds, `collc simulate FILE --svg OUT` draws goodput by size",
+    "replan": "change the topology in the `.coll` file (links, bandwidths) and compile it again",
+    "train": "`collc launch FILE -- COMMAND` runs an unmodified program with compiled collectives",
+    "completion": "`collc --help` lists the verbs, `collc VERB --help` the options of one",
+    "lsp": "`collc check FILE` finds mistakes without scheduling; --diagnostics-format=json prints them for editors",
+}
+
+#: words that other tools have as verbs -> the verb of collc
+ALIKE = {
+    "build": "compile", "synthesize": "compile", "schedule": "compile", "emit": "compile", "fmt": "format",
+    "lint": "check", "validate": "verify", "test": "run", "bench": "run", "benchmark": "run", "plot": "simulate",
+    "predict": "cost", "search": "find", "algorithms": "schedulers", "families": "topologies", "list": "targets",
+}  # fmt: skip
 
 Groups = tuple[tuple[str, tuple[Opt, ...]], ...]
 
@@ -35,6 +52,7 @@ _GENERAL: Groups = (("General", GENERAL),)
 _READING: Groups = (("Input", (*INPUT, CHOICE)),)
 _COMPILING: Groups = (*_READING, ("Passes", PASSES))
 _JSON: Groups = (("Output", (JSON,)),)
+_FORMS: Groups = (("Output", FORMS),)
 
 _COMPILE_DETAILS = """
 `-` is standard input. `@file` inserts the arguments in a file, separated as in a shell.
@@ -43,7 +61,8 @@ Exit status: 0 done, 1 errors in the input, 2 wrong usage, 3 no schedule within 
 _IN_PLACE = Opt(("-i", "--in-place"), "rewrite the files")
 _CHECK = Opt(("--check",), "change nothing; exit 1 if a file is not canonical")
 _RUNTIME = Opt(("--runtime",), "check MSCCL-XML against the rules of this runtime", "value", "NAME")
-_SVG = Opt(("--svg",), "draw the frontier into FILE", "value", "FILE")
+_WATCH = Opt(("--watch",), "check again when a file changes, until Ctrl-C")
+_SVG = Opt(("--svg",), "draw the frontier into FILE", "value", "FILE", writes=True)
 _FIND_DETAILS = """
 Rows form the frontier: no topology is better in both T_L and T_B. Each row is an expression of the language.
 `collc find -n 1024 -d 4` looks the size up. --refresh searches from scratch. --check recomputes a database.
@@ -53,6 +72,11 @@ _SIMULATE_DETAILS = """
 All messages of a step start together and share the links of their routes. The next step starts when the last one has
 arrived. A message takes its route's latency plus the time of its busiest link. The model has no packets and no queues.
 Without --latency and --routing, a schedule over single links takes the time that `collc cost` predicts."""
+
+_CHECK_DETAILS = """
+It finds mistakes of the language, options out of range, and ranks that cannot be reached. It finds schedulers and
+targets that do not take the collective or its network. It executes small schedules written by hand.
+Exit status: 0 nothing is wrong, 1 something is, 2 wrong usage."""
 
 _VERIFY_DETAILS = """
 For several MSCCL-XML files, verify also reports overlapping calls, and more files than the runtime loads.
@@ -78,12 +102,24 @@ _LAUNCH_DETAILS = """
 Blocking collectives of an MPI program use compiled schedules if communicator, data and operation match. The MPI library
 executes the others. `collc launch sums.coll -- mpiexec -n 8 ./app` returns the exit status of mpiexec."""
 
+_SCHEMA_DETAILS = """
+`collc schema cost` describes what `collc cost FILE --json` prints. Every object has the version of its schema in the
+key `schema`. Keys may be added to a version; none leaves it or changes its meaning."""
+
+_CACHE = Opt(("--cache",), "the folder of the cache (default: that of the user)", "value", "DIR")
+_CACHE_DETAILS = """
+The key of an entry is a hash of all inputs: files, options, and versions of collc, solvers and plugins. The least
+recently used entries go first."""
+
 _VERBS = (
     Verb(
-        "compile", "compile", "Compile FILE: a .coll file or a printed IR. `collc FILE` does the same.",
-        ("FILE",), (("Output", OUTPUT), *_COMPILING, ("Dependencies", DEPENDENCIES), *_GENERAL), _COMPILE_DETAILS,
+        "compile", "compile", "Compile FILES: .coll files or printed IR. `collc FILE` does the same.",
+        ("FILE...",), (("Output", OUTPUT), *_COMPILING, ("Dependencies", DEPENDENCIES), *_GENERAL), _COMPILE_DETAILS,
     ),
-    Verb("check", "inspect", "Check FILE without scheduling it.", ("FILE",), (*_JSON, ("Input", INPUT), *_GENERAL)),
+    Verb(
+        "check", "check", "Check FILES, or all .coll files of folders, without scheduling anything.",
+        ("FILE...",), (("Output", (JSON, _WATCH)), ("Input", INPUT), *_GENERAL), _CHECK_DETAILS,
+    ),
     Verb(
         "format", "formatting", "Print .coll files in canonical form.",
         ("FILE...",), (("Output", (_IN_PLACE, _CHECK)), *_GENERAL),
@@ -94,11 +130,11 @@ _VERBS = (
     ),
     Verb(
         "cost", "cost", "Print steps, bandwidth time, bounds and predicted times of FILE's schedules.",
-        ("FILE",), (*_JSON, ("Prediction", PREDICTION), *_COMPILING, *_GENERAL),
+        ("FILE",), (*_FORMS, ("Prediction", (*PREDICTION, BASELINES)), *_COMPILING, *_GENERAL),
     ),
     Verb(
         "simulate", "simulate", "Simulate FILE's schedules on the links: time, congestion, a trace, curves.",
-        ("FILE",), (("Model", SIMULATION), ("Output", (JSON, *PICTURES)), *_COMPILING, *_GENERAL), _SIMULATE_DETAILS,
+        ("FILE",), (("Model", SIMULATION), ("Output", (*FORMS, *PICTURES)), *_COMPILING, *_GENERAL), _SIMULATE_DETAILS,
     ),
     Verb(
         "convert", "convert", "Convert FILE (MSCCL-XML, oneCCL-XML or printed IR) to another runtime or target.",
@@ -110,12 +146,12 @@ _VERBS = (
     ),
     Verb(
         "run", "running", "Compile FILE, build it, run it over MPI or oneCCL, check every element, time it.",
-        ("FILE",), (("Run", RUN), *_JSON, *_COMPILING, *_GENERAL), _RUN_DETAILS,
+        ("FILE",), (("Run", RUN), *_FORMS, *_COMPILING, *_GENERAL), _RUN_DETAILS,
     ),
     Verb(
         "calibrate", "calibrate", "Fit latency and bandwidth to measured times, and write them as .coll attributes.",
         ("FILE...",),
-        (("Fit", CALIBRATION), *_JSON, ("Input", INPUT), *_GENERAL), _CALIBRATE_DETAILS,
+        (("Fit", CALIBRATION), *_FORMS, ("Input", INPUT), *_GENERAL), _CALIBRATE_DETAILS,
     ),
     Verb(
         "launch", "launch", "Compile FILES and run an unmodified program with them.",
@@ -123,27 +159,43 @@ _VERBS = (
     ),
     Verb(
         "find", "find", "Find the best topologies of N nodes and degree D; print their cost.", (),
-        (("Topology", FIND), ("Search", SEARCH), ("Output", (JSON, _SVG)), *_GENERAL), _FIND_DETAILS,
+        (("Topology", FIND), ("Search", SEARCH), ("Output", (*FORMS, _SVG)), *_GENERAL), _FIND_DETAILS,
     ),
-    Verb("explain", "explain", "Explain a diagnostic code, or list all codes.", ("[CODE]",), (*_JSON, *_GENERAL)),
-    Verb("targets", "listing", "List the targets, or the options of one.", ("[NAME]",), (*_JSON, *_GENERAL)),
-    Verb("passes", "listing", "List the passes, or the options of one.", ("[NAME]",), (*_JSON, *_GENERAL)),
+    Verb(
+        "cache", "cache", "Print what the cache of `collc compile --cache` holds, or clear it.", ("[info|clear]",),
+        (("Output", (_CACHE, JSON)), *_GENERAL), _CACHE_DETAILS,
+    ),
+    Verb("explain", "explain", "Explain a diagnostic code, or list all codes.", ("[CODE]",), (*_FORMS, *_GENERAL)),
+    Verb("targets", "listing", "List the targets, or the options of one.", ("[NAME]",), (*_FORMS, *_GENERAL)),
+    Verb("passes", "listing", "List the passes, or the options of one.", ("[NAME]",), (*_FORMS, *_GENERAL)),
     Verb(
         "topologies", "listing", "List the graph families and operators of the language.", ("[NAME]",),
-        (*_JSON, *_GENERAL),
+        (*_FORMS, *_GENERAL),
     ),
-    Verb("schedulers", "listing", "List the schedulers, or the options of one.", ("[NAME]",), (*_JSON, *_GENERAL)),
+    Verb("schedulers", "listing", "List the schedulers, or the options of one.", ("[NAME]",), (*_FORMS, *_GENERAL)),
+    Verb(
+        "schema", "schema", "Print the JSON Schema of the objects that --json prints, or list the schemas.",
+        ("[NAME]",), (*_FORMS, *_GENERAL), _SCHEMA_DETAILS,
+    ),
     Verb("formats", "listing", "List the file formats, or the verbs that read one.", ("[NAME]",),
-         (*_JSON, *_GENERAL)),
+         (*_FORMS, *_GENERAL)),
 )  # fmt: skip
 
 VERBS: dict[str, Verb] = {verb.name: verb for verb in _VERBS}
 
 
 def overview() -> str:
-    """Return what ``collc --help`` prints."""
-    lines = ["usage: collc FILE.coll [-t TARGET] [-o OUT] [OPTIONS]", "       collc VERB ...", "", "verbs:"]
-    lines += [f"  {verb.name:12}{verb.summary}" for verb in _VERBS]
-    lines += ["", "`collc VERB --help` lists the options of a verb. `collc --version` prints the version.",
+    """Return what ``collc --help`` prints: the verbs by task."""
+    lines = ["usage: collc FILE.coll [-t TARGET] [-o OUT] [OPTIONS]", "       collc VERB ...", ""]
+    for task, names in _by_task().items():
+        lines += [f"{task}:", *(f"  {name:12}{VERBS[name].summary}" for name in names), ""]
+    lines += ["`collc VERB --help` prints the options of a verb, with examples. `collc --version` prints the version.",
               "`collc --cmake-dir` prints the folder of collc.cmake and collc.mk."]  # fmt: skip
     return "\n".join(lines) + "\n"
+
+
+def _by_task() -> dict[str, tuple[str, ...]]:
+    """Return the verbs under their headings; those under none come last."""
+    listed = {name for names in TASKS.values() for name in names}
+    others = tuple(name for name in VERBS if name not in listed)
+    return {**TASKS, **({"more": others} if others else {})}

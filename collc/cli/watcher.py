@@ -22,8 +22,8 @@ __all__ = ["Watcher", "time_table"]
 
 
 class Watcher:
-    """An observer of the driver that prints on standard error what ``--dump-ir`` and ``--print-pipeline`` ask for, with
-    ``-v`` why each pass stands where it does.
+    """An observer of the driver. It prints on standard error for ``--dump-ir`` and ``--print-pipeline``, with
+    ``-v`` the reason for the place of each pass.
     """
 
     def __init__(self, options: SimpleNamespace, console: Console):
@@ -48,8 +48,8 @@ class Watcher:
         if step != "structure":  # too short to read
             self.console.progress(f"{collective}: {step}")
 
-    def made(self, collective: str, step: str, ir: Executable) -> None:
-        """Dump the IR that a step made, or keep it for the end, as ``--dump-ir`` asks."""
+    def finished(self, collective: str, step: str, ir: Executable) -> None:
+        """Dump the IR after a step, or keep it for the end, according to ``--dump-ir``."""
         if step in self.dumps or "all" in self.dumps:
             self.dump(collective, step, ir)
         elif "" in self.dumps:

@@ -17,11 +17,11 @@ from collc.ir.diagnostic import CollcError, Diagnostic, Kind, Severity
 from collc.ir.spec import CollectiveRequest, Problem, ScheduleRequest
 from collc.passes.schedulers import usual
 
-from ..messages.internal import InternalError
 from ..registry.classes import pass_class
 from ..registry.options import build
 from .decided import compile_decided, emit_selected
-from .result import CollectiveResult, Observer, Settings, Timing
+from .placing import Places
+from .result import CollectiveResult, CompiledKey, Kept, Observer, Settings, Timing
 
 if TYPE_CHECKING:
     from ..selection import Algorithm, Choice, Interval, Selector
@@ -33,27 +33,30 @@ _UNFIT = (Kind.LIMIT, Kind.MISFIT, Kind.SIZE)
 
 
 def compile_automatic(
-    request: CollectiveRequest, targets: Sequence[Target], settings: Settings, observer: Observer | None
-) -> CollectiveResult:
+    request: CollectiveRequest, targets: Sequence[Target], settings: Settings, observer: Observer | None,
+    kept: Kept | None = None,
+) -> CollectiveResult:  # fmt: skip
     """Compile a collective by its fastest candidate; for a range of sizes, by all that are the fastest at some size.
 
-    Raises C0045, C0046 (wrong options of `auto`), and if no candidate fits, what compiling the best one raises.
+    ``kept`` holds what compilations of the same collective for other sizes have measured and compiled. Raises C0045,
+    C0046 (wrong options of `auto`), and if no candidate fits, what compiling the best one raises.
     """
     if _has_scheduler(settings):
         return compile_decided(_with_schedule(request, _usual(request.problem)), targets, settings, observer)
-    from ..selection import Auto, Selector
+    from ..selection import Auto, Memory, Selector
 
+    kept = kept or Kept(request, Memory())
     auto = build(Auto, "scheduler `auto`", request.schedule.options, span=request.schedule.span)
     if observer:
         observer.begins(request.name, "auto")
     begin = time.perf_counter()
     try:
-        selector = Selector(request.problem, auto, request.name)
+        selector = Selector(request.problem, auto, request.name, kept.memory)
     except CollcError as mistake:
-        raise _placed(mistake, request) from mistake.__cause__
+        raise Places(request).placed(mistake) from mistake.__cause__
     selection = Timing(request.name, "auto", time.perf_counter() - begin)
-    result = _Attempts(request, targets, settings, observer, selector).first_that_fits()
-    return attrs.evolve(result, timings=(selection, *result.timings))
+    result = _Attempts(request, targets, settings, observer, selector, kept.compiled).first_that_fits()
+    return attrs.evolve(result, timings=(selection, *result.timings), kept=kept if settings.remembers else None)
 
 
 def _has_scheduler(settings: Settings) -> bool:
@@ -70,14 +73,6 @@ def _with_schedule(request: CollectiveRequest, schedule: ScheduleRequest) -> Col
     return attrs.evolve(request, schedule=attrs.evolve(schedule, span=request.schedule.span))
 
 
-def _placed(mistake: CollcError, request: CollectiveRequest) -> CollcError:
-    """Return a mistake with the collective's place where it has none; an internal error unchanged."""
-    if isinstance(mistake, InternalError):
-        return mistake
-    found = [d if d.span else attrs.evolve(d, span=request.span) for d in mistake.diagnostics]
-    return CollcError(found, mistake.exit_status)
-
-
 class _Unfit(Exception):
     """A target refuses an algorithm, or its number of pieces."""
 
@@ -91,11 +86,10 @@ class _Attempts:
 
     def __init__(
         self, request: CollectiveRequest, targets: Sequence[Target], settings: Settings, observer: Observer | None,
-        selector: Selector,
+        selector: Selector, compiled: dict[CompiledKey, CollectiveResult],
     ):  # fmt: skip
         self.request, self.targets, self.settings, self.observer = request, targets, settings, observer
-        self.selector = selector
-        self.results: dict[tuple[Algorithm, Window | None], CollectiveResult] = {}
+        self.selector, self.results = selector, compiled
 
     def first_that_fits(self) -> CollectiveResult:
         """Return the result of the best choice that all targets take; if there is none, raise the error of the best."""
@@ -122,7 +116,7 @@ class _Attempts:
         from ..selection.selector import reason_of
 
         algorithm = interval.algorithm
-        key = algorithm, window
+        key = algorithm, window, self.size_if_planned(algorithm)
         if key not in self.results:
             request = _with_schedule(self.request, ScheduleRequest(algorithm.scheduler, algorithm.requested()))
             try:
@@ -136,12 +130,21 @@ class _Attempts:
         self.require_as_measured(algorithm, self.results[key])
         return self.results[key]
 
+    def size_if_planned(self, algorithm: Algorithm) -> int | None:
+        """Return the size of the collective if what is compiled may depend on it."""
+        from ..selection.memory import size_if_planned
+
+        problem = self.request.problem
+        if self.targets or self.settings.recipe.elements != ():
+            return problem.collective.size
+        return size_if_planned(algorithm.scheduler_pass(), problem)
+
     def require_as_measured(self, algorithm: Algorithm, result: CollectiveResult) -> None:
         """Raise _Unfit if the trees fit only in fewer pieces, and add those as a candidate."""
         measured = self.selector.pieces.get(algorithm)
         if result.forest is None or measured is None or result.forest.pieces >= measured:
             return
-        self.selector.add_pieces(result.forest.pieces)
+        self.selector.add_pieces(algorithm, result.forest.pieces)
         raise _Unfit(algorithm, f"more pieces than fit, which are {result.forest.pieces}")
 
     def joined(self, choice: Choice, found: Sequence[CollectiveResult]) -> CollectiveResult:
@@ -158,7 +161,7 @@ class _Attempts:
             if target.selects:
                 parts = [(one.window, ir) for one in found for t, ir in one.selected if t is target and one.window]
                 result = emit_selected(target, parts, result, self.observer)
-            elif files := tuple(a for one in found for t, made in one.emitted if t is target for a in made):
+            elif files := tuple(a for one in found for t, artifacts in one.emitted if t is target for a in artifacts):
                 result = attrs.evolve(result, emitted=(*result.emitted, (target, files)))
         if self.targets and not result.emitted:
             raise CollcError([attrs.evolve(w, severity=Severity.ERROR) for w in warnings], 3)

@@ -27,7 +27,7 @@ Apply = Callable[[Sequence[Pass], int, Level], Executable]
 
 @frozen(eq=False)
 class Wrong:
-    """Pass number ``count`` of a plan was given ``before``, which was right; ``what`` says what it left."""
+    """Pass number ``count`` of a plan was given the correct ``before``; ``what`` is the mistake in its result."""
 
     count: int
     before: Level
@@ -63,10 +63,10 @@ def misread(target: Target, program: Level, verified: bool = True) -> str | None
     except (CollcError, MemoryError):
         return None
     except Exception as problem:
-        return f"target `{target.name}` fails on what it left: {type(problem).__name__}: {problem}"
+        return f"target `{target.name}` fails on its result: {type(problem).__name__}: {problem}"
     if report is None or report.ok:
         return ""
-    return f"target `{target.name}` writes a wrong file of what it left: {failures(report)}"
+    return f"target `{target.name}` writes a wrong file of its result: {failures(report)}"
 
 
 def first_misread(

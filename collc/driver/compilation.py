@@ -16,18 +16,13 @@ from ..messages.internal import InternalError
 from ..registry.classes import target_class
 from ..registry.elements import Element
 from ..registry.options import build
-from .compile import compile_collective
 from .result import CollectiveResult, Observer, Settings
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
-__all__ = [
-    "Job", "Progress", "make_jobs", "run_jobs",
-]  # fmt: skip
 
-#: ``progress(what, done, total)``: called when a step begins and when a collective is compiled
-Progress = Callable[[str, int, int], None]
+__all__ = ["Failure", "Job", "joined", "make_jobs", "run_jobs", "try_jobs"]
 
 
 @frozen(eq=False)
@@ -39,13 +34,21 @@ class Job:
     start: Executable | None = None
 
 
+@frozen(eq=False)
+class Failure:
+    """A collective that could not be compiled, by name, and its mistake."""
+
+    name: str
+    mistake: CollcError
+
+
 def make_jobs(
     spec: Spec, targets: Sequence[Element] = (), only: Sequence[str] = (), start: Executable | None = None
 ) -> tuple[list[Job], list[Diagnostic]]:
     """Return a job for every collective that has a target, and warnings about those that have none.
 
-    ``targets`` replace the specification's emits; options that only the specification gives for the same
-    target stay. Raises C0016 where there is no collective and C0007, C0009, C0010 for targets, all at once.
+    ``targets`` replace the specification's emits; options that only the specification gives for the same target stay.
+    Raises C0016 if there is no collective and C0007, C0009, C0010 for targets, all at once.
     """
     requests = _selected(spec, only)
     jobs, warnings, wrong = list[Job](), list[Diagnostic](), list[CollcError]()
@@ -58,8 +61,7 @@ def make_jobs(
         except CollcError as mistake:
             wrong.append(mistake)
     if wrong:
-        unique = dict.fromkeys(d for mistake in wrong for d in mistake.diagnostics)
-        raise CollcError(list(unique), max(mistake.exit_status for mistake in wrong))
+        raise joined(wrong)
     for job in jobs:
         if not job.targets and any(other.targets for other in jobs):
             name = job.request.name
@@ -78,7 +80,10 @@ def _selected(spec: Spec, only: Sequence[str]) -> list[CollectiveRequest]:
         )
     for name in only:
         if name not in spec.collectives:
-            hint = nearest(name, spec.collectives) or f"there are {', '.join(spec.collectives)}"
+            hint = (
+                nearest(name, spec.collectives)
+                or f"the file declares {', '.join(f'`{one}`' for one in spec.collectives)}"
+            )
             raise error("C0016", f"there is no collective `{name}`", hint=hint, exit_status=2)
     return [request for name, request in spec.collectives.items() if not only or name in only]
 
@@ -106,14 +111,34 @@ def run_jobs(
     settings: Settings,
     *,
     executor: Executor | None = None,
-    progress: Progress | None = None,
+    progress: Callable[[str, int, int], object] | None = None,
     observer: Observer | None = None,
 ) -> list[CollectiveResult]:
-    """Compile every job, in an executor's workers where one is given; results keep the order of jobs.
+    """Compile every job, in an executor's workers if one is given; results keep the order of jobs.
+
+    ``progress(name, done, total)`` is called before each collective, and at the end with the name ``done``.
 
     All jobs' mistakes are raised together; an InternalError is raised alone.
     """
-    outcomes: list[CollectiveResult | CollcError | None] = [None] * len(jobs)
+    outcomes = try_jobs(jobs, settings, executor=executor, progress=progress, observer=observer)
+    if wrong := [outcome.mistake for outcome in outcomes if isinstance(outcome, Failure)]:
+        raise joined(wrong)
+    return [outcome for outcome in outcomes if isinstance(outcome, CollectiveResult)]
+
+
+def try_jobs(
+    jobs: Sequence[Job],
+    settings: Settings,
+    *,
+    executor: Executor | None = None,
+    progress: Callable[[str, int, int], object] | None = None,
+    observer: Observer | None = None,
+) -> list[CollectiveResult | Failure]:
+    """Compile every job as :func:`run_jobs` does, and return a :class:`Failure` for each that cannot be compiled.
+
+    An InternalError is raised when all jobs have run.
+    """
+    outcomes: dict[int, CollectiveResult | Failure] = {}
     tasks = _inline(jobs, settings, observer) if executor is None else _submitted(jobs, settings, executor)
     for done, (place, task) in enumerate(tasks):
         if progress:
@@ -121,32 +146,34 @@ def run_jobs(
         try:
             outcomes[place] = task()
         except CollcError as mistake:
-            outcomes[place] = mistake
+            outcomes[place] = Failure(jobs[place].request.name, mistake)
     if progress:
         progress("done", len(jobs), len(jobs))
-    _raise([outcome for outcome in outcomes if isinstance(outcome, CollcError)])
-    return [outcome for outcome in outcomes if isinstance(outcome, CollectiveResult)]
+    found = [outcomes[place] for place in range(len(jobs))]
+    for outcome in found:
+        if isinstance(outcome, Failure) and isinstance(outcome.mistake, InternalError):
+            raise outcome.mistake
+    return found
 
 
 Task = tuple[int, Callable[[], CollectiveResult]]
 
 
 def _inline(jobs: Sequence[Job], settings: Settings, observer: Observer | None) -> Iterator[Task]:
+    from .compile import compile_collective  # `collc check` makes jobs and runs none
+
     for place, job in enumerate(jobs):
         yield place, partial(compile_collective, job.request, job.targets, settings, observer, job.start)
 
 
 def _submitted(jobs: Sequence[Job], settings: Settings, executor: Executor) -> Iterator[Task]:
     """Submit every job and yield each when it is finished."""
-    from concurrent.futures import as_completed
+    from ..processes.workers import completed
+    from .compile import compile_collective
 
-    pending = {
-        executor.submit(compile_collective, job.request, job.targets, settings, None, job.start): place
-        for place, job in enumerate(jobs)
-    }
-    for future in as_completed(pending):
-        place = pending[future]
-        yield place, partial(_outcome, future, jobs[place].request.name)
+    futures = [executor.submit(compile_collective, job.request, job.targets, settings, None, job.start) for job in jobs]
+    for place in completed(futures):
+        yield place, partial(_outcome, futures[place], jobs[place].request.name)
 
 
 def _outcome(future: Future[CollectiveResult], name: str) -> CollectiveResult:
@@ -159,12 +186,9 @@ def _outcome(future: Future[CollectiveResult], name: str) -> CollectiveResult:
         raise error("C0024", message, notes=[str(problem) or type(problem).__name__]) from None
 
 
-def _raise(wrong: Sequence[CollcError]) -> None:
-    """Raise all mistakes as one with the highest exit status; an internal error alone."""
-    if not wrong:
-        return
-    for mistake in wrong:
-        if isinstance(mistake, InternalError):
-            raise mistake
+def joined(wrong: Sequence[CollcError]) -> CollcError:
+    """Return all mistakes as one with the highest exit status; a diagnostic that several hold is in it once."""
+    if len(wrong) == 1:
+        return wrong[0]
     unique = dict.fromkeys(d for mistake in wrong for d in mistake.diagnostics)
-    raise (CollcError(list(unique), max(mistake.exit_status for mistake in wrong)) if len(wrong) > 1 else wrong[0])
+    return CollcError(list(unique), max(mistake.exit_status for mistake in wrong))

@@ -62,7 +62,7 @@ class Culprits:
         )  # fmt: skip
 
     def reconsider(self, mistake: CollcError) -> CollcError:
-        """Return a mistake; the internal error instead if an earlier pass left what the later one refuses."""
+        """Return a mistake, or an internal error if an earlier pass returned an IR that the later one refuses."""
         verify = self.session.settings.verify
         if self.refused is None or verify != "each" or is_fatal(mistake) or mistake.exit_status == 2:
             return mistake
@@ -75,7 +75,7 @@ class Culprits:
     def _error(
         self, chain: Plan, wrong: Wrong, seen: str = "", target: Target | None = None, unverified: bool = False
     ) -> InternalError:
-        """Return the error that names a pass, with its input to replay it; ``seen`` says where the failure showed."""
+        """Return the error that names a pass, with its input for a replay; ``seen`` is where the failure appeared."""
         rest, target, name = chain.passes[wrong.count :], target or chain.target, self.session.request.name
         return InternalError(
             f"pass `{rest[0].name}` failed on `{name}`: {wrong.what}",
@@ -88,7 +88,7 @@ class Culprits:
     def _last_executed(self, chain: Plan, programs: bool = True) -> tuple[int, Level]:
         """Return the last IR of a plan that was executed, and the number of passes that made it.
 
-        Return what the plan begins with if none was executed. Programs count only if ``programs``.
+        Return the input of the plan if none was executed. Programs count only if ``programs``.
         """
         found = [self.executed[level] for level in (True, False)[not programs :] if level in self.executed]
         for passes, ir in found:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 import attrs
 
 from collc.backends.base import Artifact, Target, Window
-from collc.ir.diagnostic import CollcError, Kind, error, warning
+from collc.ir.collective import Collective
+from collc.ir.diagnostic import CollcError, Kind, Subject, error, warning
 from collc.ir.frozen import frozen
 from collc.ir.levels import Executable
 from collc.ir.verify import Report
@@ -20,7 +21,25 @@ from .requested import describe
 from .result import Emitted
 from .session import Session
 
-__all__ = ["Emission"]
+__all__ = ["Emission", "other_collective"]
+
+
+def other_collective(session: Session, found: Collective) -> CollcError:
+    """Return the error C0013 for a pipeline that ends with another collective than the requested one.
+
+    It is about the pipeline of the command line, or else about the scheduler's options.
+    """
+    request, requested = session.request, session.request.problem.collective
+    message = f"`{request.name}` is to be {describe(requested, found)}, but the pipeline ends with "
+    return session.places.placed(_of_pipeline(message + describe(found, requested), session))
+
+
+def _of_pipeline(message: str, session: Session) -> CollcError:
+    if session.settings.recipe.elements:
+        hint = "leave out -p, or add the pass that leads to it (`reverse`, `compose`)"
+        return error("C0013", message, span=session.request.span, hint=hint, exit_status=2)
+    hint = "leave the option `collective` out: it is for pipelines that compose both halves (-p)"
+    return error("C0013", message, hint=hint, option="collective", about=(Subject.COLLECTIVE,))
 
 
 @frozen(eq=False)
@@ -54,7 +73,7 @@ class Emission:
                 judge = check or (lambda files: target.check(ir, files))
                 report = session.timed(f"read back {target.name}", lambda: judge(files))
         except CollcError as mistake:
-            raise session.placed(mistake) from None
+            raise session.places.of_target(mistake, target) from None
         except MemoryError:
             raise memory_error(f"target `{target.name}`", session.request.span) from None
         except Exception as problem:
@@ -71,17 +90,8 @@ class Emission:
 
         Each pass was checked against its own declaration, so here the pipeline as a whole is wrong.
         """
-        request = self.session.request
-        requested, found = request.problem.collective, ir.collective
-        if requested != found:
-            raise error(
-                "C0013",
-                f"`{request.name}` is to be {describe(requested, found)}, "
-                f"but the pipeline ends with {describe(found, requested)}",
-                span=request.span,
-                hint="leave out -p, or add the pass that leads to it (`reverse`, `compose`)",
-                exit_status=2,
-            )
+        if self.session.request.problem.collective != ir.collective:
+            raise other_collective(self.session, ir.collective)
 
     def _emit_within(self, chain: Plan, target: Target, ir: Executable, window: Window) -> Emitted | None:
         """Return the target's files for calls of some sizes, or for those of them that its runtime can run."""

@@ -2,8 +2,8 @@
 
 A pass declares by a :class:`~collc.passes.knobs.Knob` which of its numbers can be reduced. A limit declares by its kind
 that a smaller number may help. The driver reduces what the user did not fix: it halves the number until the program
-fits, and where a smaller number costs something, it searches for the largest that fits. If the user fixed the number,
-or if the least is still too much, the message of the limit says what would fit.
+fits, and if a smaller number costs something, it searches for the largest that fits. If the user fixed the number, or
+if the least is still too much, the message of the limit names a number that fits.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class _Fitting:
             return False
         return True
 
-    # ---- reducing what the user did not fix
+    # ---- reducing free numbers
 
     def capped(self, chain: Plan, free: Sequence[_FreeNumber]) -> Plan:
         """Return the plan with the first free number no larger than is worth trying."""
@@ -133,8 +133,8 @@ class _Fitting:
             if free_number.fixed:
                 break
             if free_number.knob.lossy:
-                if made := self.largest(chain, free_number):
-                    return made
+                if fitted := self.largest(chain, free_number):
+                    return fitted
                 continue
             number = self.taken(self.maker, chain, free_number)
             while number > 1:
@@ -162,10 +162,10 @@ class _Fitting:
             return None
         fewer = free_number.set(chain, found)
         self.maker.announce(fewer)
-        made = self.attempt(self.maker, self.given, fewer, self.begin)
+        fitted = self.attempt(self.maker, self.given, fewer, self.begin)
         name, most = chain.passes[free_number.at].name, free_number.knob.text(found)
         self.maker.remark(f"{name}: in more than {most} the program exceeds limits of `{self.target}`")
-        return made
+        return fitted
 
     def largest_fitting(self, trial: Maker, chain: Plan, free_number: _FreeNumber) -> int | None:
         """Return the largest number that was found to fit, by halving, then by bisection; None if no number fits."""
@@ -185,7 +185,7 @@ class _Fitting:
                 over = middle
         return fits or None
 
-    # ---- what would fit
+    # ---- numbers that would fit
 
     def hint(self, chain: Plan, free: Sequence[_FreeNumber]) -> str | None:
         """Return the option that keeps the limits; None if the smallest numbers exceed them too."""

@@ -35,12 +35,12 @@ def flaw(this: Pass, before: Level, after: Executable, network: Topology | None,
     gives: type | tuple[type, ...] = (Schedule, SymmetricSchedule) if this.gives is Schedule else this.gives
     gives = Forest if this.takes_forests and isinstance(before, Forest) else gives
     if not isinstance(after, gives):
-        return f"it left a {type(after).__name__}"
+        return f"it returned a {type(after).__name__}"
     malformed = structure(after) if formed else []
     if malformed:
-        return f"what it left is malformed: {malformed[0]}"
+        return f"its result is malformed: {malformed[0]}"
     if other := _other(this, before, after, network):
-        return f"what it left is not what was requested: {other}"
+        return f"its result is not the requested one: {other}"
     return _lost(before, after, this) or (_strayed(before, after) if formed else "")
 
 
@@ -56,8 +56,8 @@ def wrong(this: Pass, before: Level, after: Executable, network: Topology | None
     except MemoryError:
         raise
     except Exception as problem:
-        return f"what it left cannot be checked: {type(problem).__name__}: {problem}"
-    return "" if report is None or report.ok else f"what it left is wrong: {failures(report)}"
+        return f"its result cannot be checked: {type(problem).__name__}: {problem}"
+    return "" if report is None or report.ok else f"its result is wrong: {failures(report)}"
 
 
 def is_right(ir: Executable) -> bool:
@@ -92,7 +92,7 @@ def _lost(before: Level, after: Executable, this: Pass) -> str:
     if isinstance(after, Program):
         return ""
     lost = [fact for fact, holds in FACTS.items() if (fact in this.establishes or holds(before)) and not holds(after)]
-    return f"what it left is not {lost[0]}" if lost else ""
+    return f"its result is not {lost[0]}" if lost else ""
 
 
 def _strayed(before: Level, after: Executable) -> str:
@@ -103,4 +103,4 @@ def _strayed(before: Level, after: Executable) -> str:
         before = before.unfold()
     assert isinstance(before, Program | Schedule), "a program is made of a program or a schedule"
     more = excess(carried(after), carried(before)) if isinstance(before, Program) else strayed(after, before)
-    return f"what it left sends what it should not: {more}" if more else ""
+    return f"its result sends too much: {more}" if more else ""

@@ -48,5 +48,5 @@ class Maker:
 
 def program_of(session: Session, chain: Plan) -> Program | None:
     """Return the verified program that a plan makes of a session's first IR; None if the plan ends before programs."""
-    made = Maker(session).run(session.first, chain)
-    return made if isinstance(made, Program) else None
+    result = Maker(session).run(session.first, chain)
+    return result if isinstance(result, Program) else None

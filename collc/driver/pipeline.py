@@ -59,20 +59,24 @@ _UNFUSE = Entry(
 _FIT = Entry(
     "balance-threadblocks", "keeps the file within the runtime's limits: over them it would not load", _limited
 )
-_JOIN = Entry("lower", "sends what goes in one step in one message, and keeps pieces that follow each other apart")
+_JOIN = Entry("lower", "joins transfers of one step into one message, and does not join successive pieces")
 _MERGE = Entry("coalesce", "runs before balancing, which weighs messages: fewer and larger ones are fewer to place")
 _BYPASS = Entry("eliminate-copies", "runs before messages are placed: a copy that is gone needs no threadblock")
 _SPREAD = Entry("balance-threadblocks", "runs after messages have changed, and places those left evenly by bytes")
 _REORDER = Entry("reorder-fifo", "runs when messages have their connections, before threadblocks join in that order")
-_FUSE = Entry("fuse", "runs after balancing, which says which connections and channels threadblocks can join", _limited)
+_FUSE = Entry(
+    "fuse", "runs after balancing, which decides the connections and channels that threadblocks can join", _limited
+)
 _SPLIT = Entry(
-    "unfuse", "runs after fusing, which finds what need not be stored: the runtime has no fused instructions", _unfused
+    "unfuse",
+    "runs after fusing, which finds data that need not be stored: the runtime has no fused instructions",
+    _unfused,
 )
 _PRUNE = Entry("prune-dependencies", "runs when threadblocks are final: they decide which dependencies imply others")
 _PACK = Entry("reuse-scratch", "runs last: it moves data only where the remaining dependencies keep them apart")
 
-#: what bridges between levels of the IR
-_PIPELINE = Entry("pipelining", "trees have no steps, so what they carry is written out step by step")
+#: passes between levels of the IR
+_PIPELINE = Entry("pipelining", "trees have no steps, so this pass writes them out step by step")
 _SCHEDULED = "makes the schedule"
 
 #: level -> its passes after synthesis, each with the reason for its place
@@ -201,7 +205,9 @@ class _Planner:
         options = element.options
         if cls.takes is Problem:
             options = self.with_request(element)
-        self.passes.append(build(cls, f"pass `{element.name}`", options, limits, element.span))
+        written = cls.takes is Problem and not element.options
+        what = f"scheduler `{self.request.scheduler}`" if written else f"pass `{element.name}`"
+        self.passes.append(build(cls, what, options, limits, element.span))
         self.reasons.append(why)
         self.level = Forest if self.level is Forest and cls.takes_forests else cls.gives
 
@@ -217,7 +223,10 @@ class _Planner:
         if self.level is Problem:
             name = scheduler_pass(self.request.scheduler, self.request.span)
             if name in self.recipe.disabled:
-                raise error("C0011", f"pass `{name}` makes the schedule and cannot be left out", exit_status=2)
+                hint = "name another scheduler: -p SCHEDULER"
+                raise error(
+                    "C0011", f"pass `{name}` makes the schedule and cannot be left out", hint=hint, exit_status=2
+                )
             self.append(pass_class(name), Element(name, (), self.request.span), _SCHEDULED)
         if self.level is Forest and self.level not in takes and _PIPELINE.name not in self.recipe.disabled:
             self.enter(_PIPELINE)
@@ -232,10 +241,10 @@ class _Planner:
 
     def reach(self, until: type) -> None:
         """Append passes until the level of the result is reached; raise C0011 if it cannot be."""
-        wanted = (Schedule, Forest) if until is Schedule else (until,)
-        if self.level not in wanted:
-            self.bridge(wanted)
-        if self.level not in wanted:
+        levels = (Schedule, Forest) if until is Schedule else (until,)
+        if self.level not in levels:
+            self.bridge(levels)
+        if self.level not in levels:
             found, need = _LEVEL_WORDS[self.level], _LEVEL_WORDS[until]
             missing = "pipelining" if self.level is Forest else "lower"
             hint = f"`{missing}` leads from there to a {'schedule' if self.level is Forest else 'program'}"
@@ -249,6 +258,14 @@ class _Planner:
             if entry.when(self.limits) and entry.name not in have and entry.name not in self.recipe.disabled:
                 self.enter(entry)
 
+    def in_order(self, element: Element) -> str | None:
+        """Return where a misplaced pass belongs."""
+        if not self.passes:
+            return None
+        if pass_class(element.name).takes is Problem and not self.reasons[0]:  # the user wrote the first scheduler
+            return f"leave out `{self.passes[0].name}` or `{element.name}`: a pipeline has one scheduler"
+        return f"put `{element.name}` before `{self.passes[-1].name}`"
+
     def misplaced(self, element: Element, takes: Sequence[type]) -> Exception:
         need = " or ".join(_LEVEL_WORDS[t] for t in takes)
         before = f"after `{self.passes[-1].name}`" if self.passes else "at the start"
@@ -257,6 +274,6 @@ class _Planner:
             f"pass `{element.name}` takes a {need}, but {before} there is a {_LEVEL_WORDS[self.level]}",
             span=element.span,
             notes=["passes run in the order synthesis (problem to schedule), schedule passes, `lower`, program passes"],
-            hint=f"put `{element.name}` before it" if self.passes else None,
+            hint=self.in_order(element),
             exit_status=2,
         )

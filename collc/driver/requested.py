@@ -25,9 +25,9 @@ def describe(collective: Collective, other: Collective) -> str:
     root = f" with root {collective.root}" if collective.root is not None else ""
     text = f"{collective.kind}{root} over {collective.num_ranks} ranks"
     for field in ("op", "dtype", "size"):
-        mine, theirs = getattr(collective, field), getattr(other, field)
-        if mine != theirs:
-            text += f", no {field}" if mine is None else f", {field} {mine}"
+        value, other_value = getattr(collective, field), getattr(other, field)
+        if value != other_value:
+            text += f", no {field}" if value is None else f", {field} {value}"
     return text
 
 
@@ -48,9 +48,9 @@ def other_network(requested: Topology, found: Topology) -> str:
 
 def _differences(requested: Topology, found: Topology) -> Iterator[str]:
     for field, noun in (("num_ranks", "ranks"), ("num_switches", "switches"), ("num_links", "links")):
-        number, wanted = getattr(found, field), getattr(requested, field)
-        if number != wanted:
-            yield f"found {number} {noun}, requested {wanted}"
+        number, expected = getattr(found, field), getattr(requested, field)
+        if number != expected:
+            yield f"found {number} {noun}, requested {expected}"
     if requested.unit != found.unit:
         yield f"found bandwidths in {found.unit}, requested {requested.unit}"
     apart = np.flatnonzero((requested.src != found.src) | (requested.dst != found.dst))
@@ -61,9 +61,9 @@ def _differences(requested: Topology, found: Topology) -> Iterator[str]:
         return
     for field in ("bandwidth", "latency"):
         pairs = zip(_of_links(found, field), _of_links(requested, field), strict=True)
-        for link, (value, wanted) in enumerate(pairs):
-            if value != wanted:
-                yield f"found {field} {value} of link {link}, requested {wanted}"
+        for link, (value, expected) in enumerate(pairs):
+            if value != expected:
+                yield f"found {field} {value} of link {link}, requested {expected}"
 
 
 def _ends(topology: Topology, link: int) -> str:

@@ -2,37 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 import attrs
 
-from collc.ir.costs.cost import Cost
-from collc.ir.diagnostic import Diagnostic, error
+from collc.ir.diagnostic import CollcError, Diagnostic, error
 from collc.ir.frozen import frozen
-from collc.ir.levels import Executable, Scheduled
 from collc.ir.program import Program
-from collc.ir.schedule import Forest
-from collc.ir.spec import CollectiveRequest
-from collc.ir.verify import Report
+from collc.ir.shown import clipped, counted, shown
 
 from .plan import Plan, Recipe
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from collc.backends.base import Artifact, Target, Window
+    from collc.ir.costs.cost import Cost
+    from collc.ir.levels import Executable, Scheduled
+    from collc.ir.schedule import Forest
+    from collc.ir.spec import CollectiveRequest
+    from collc.ir.topology import Topology
+    from collc.ir.verify import Report
     from collc.passes.synthesis.forest.allreduce_program import AllreduceBound
 
-    from ..selection import Choice
+    from ..selection import Algorithm, Choice, Memory
+    from .simulated import Simulated
 
-__all__ = ["CollectiveResult", "Costs", "Deferred", "Emitted", "Observer", "Settings", "Timing"]
+__all__ = ["CollectiveResult", "CompiledKey", "Costs", "Deferred", "Emitted", "Kept", "Observer", "Settings", "Timing"]
+
+#: up to this number of ranks a ``repr`` has the cost, which takes milliseconds
+_COSTED_RANKS = 64
 
 T = TypeVar("T")
 Emitted = tuple["Target", "tuple[Artifact, ...]"]
 
 
 class Observer(Protocol):
-    """Watches a compilation, in the thread that compiles. It raises nothing, but for a BaseException to end the run."""
+    """Watches a compilation, in the thread that compiles. It raises only a BaseException, which ends the run."""
 
     def planned(self, collective: str, chain: Plan) -> None:
         """Take the passes that are about to run for a collective; called again if the driver changes them."""
@@ -40,17 +48,21 @@ class Observer(Protocol):
     def begins(self, collective: str, step: str) -> None:
         """Take the name of a step before it runs: a pass, ``verify PASS``, ``emit TARGET`` or ``read back TARGET``."""
 
-    def made(self, collective: str, step: str, ir: Executable) -> None:
-        """Take the IR that a pass left, before it is verified."""
+    def finished(self, collective: str, step: str, ir: Executable) -> None:
+        """Take the IR after a pass, before it is verified."""
 
 
 @frozen
 class Settings:
-    """The settings of a compilation, for all its collectives. ``verify`` is ``each``, ``full`` or ``off``."""
+    """The settings of a compilation, for all its collectives. ``verify`` is ``each``, ``full`` or ``off``.
+
+    ``remembers`` is whether results keep what `auto` has measured, for :func:`.sizes.at_size`.
+    """
 
     recipe: Recipe = attrs.Factory(Recipe)
     verify: str = "each"
     until: type = Program
+    remembers: bool = False
 
 
 @frozen
@@ -87,7 +99,7 @@ class Costs(Protocol):
 
     @property
     def allreduce_bound(self) -> AllreduceBound | None:
-        """The bound on allreduces by trees; None for other collectives and where the program for it is too large."""
+        """The bound on allreduces by trees; None for other collectives, and if the program for it is too large."""
 
 
 @frozen(eq=False)
@@ -99,28 +111,69 @@ class CollectiveResult:
     ``emitted`` holds each target with its files, the main one first; ``reports`` the findings of the verifier and of
     the targets' readers; ``plans`` the passes that ran, for each target.
 
-    ``choice`` says what `auto` compared. For a range of sizes, ``algorithms`` are the results of all algorithms that
-    are the fastest at some size; this result has the schedule and program of the first, and the files of all.
+    ``choice`` lists the candidates of `auto`. For a range of sizes, ``algorithms`` are the results of all algorithms
+    that are the fastest at some size; this result has the schedule and program of the first, and the files of all.
+    ``kept`` is what `auto` has measured, if the settings keep it.
+
+    A result from a cache has files, reports, warnings, remarks, choice and cost. Other values come from ``again``,
+    which compiles the collective when the first of them is used.
+
+    >>> import collc
+    >>> grads = collc.compile_source("collective grads = allreduce on torus(3, 3);")["grads"]
+    >>> grads.name, grads.cost.T_L, str(grads.cost.T_B), grads.program.num_ranks
+    ('grads', 4, '16/9', 9)
     """
 
     name: str
     request: CollectiveRequest
     settings: Settings
-    schedule: Scheduled | None
-    made: Program | None
+    _schedule: Scheduled | None
+    _made: Program | None
     later: Deferred[Program | None] | None = None
     costs: Costs | None = None
     emitted: tuple[Emitted, ...] = ()
     reports: tuple[Report, ...] = ()
     timings: tuple[Timing, ...] = ()
-    plans: tuple[Plan, ...] = ()
-    forest: Forest | None = None
+    _plans: tuple[Plan, ...] = ()
+    _forest: Forest | None = None
     choice: Choice | None = None
     window: Window | None = None
-    algorithms: tuple[CollectiveResult, ...] = ()
+    _algorithms: tuple[CollectiveResult, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
     remarks: tuple[str, ...] = ()
     selected: tuple[tuple[Target, Executable], ...] = ()
+    kept: Kept | None = None
+    again: Deferred[CollectiveResult] | None = None
+
+    @property
+    def schedule(self) -> Scheduled | None:
+        """The last schedule; None if the compilation began with a program."""
+        return self._schedule if self.again is None else self.again.value.schedule
+
+    @property
+    def made(self) -> Program | None:
+        """The first target's program; None without such a target."""
+        return self._made if self.again is None else self.again.value.made
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """The passes that ran, for each target."""
+        return self._plans if self.again is None else self.again.value.plans
+
+    @property
+    def forest(self) -> Forest | None:
+        """The last forest, in the number of pieces that was sent; None if there was none."""
+        return self._forest if self.again is None else self.again.value.forest
+
+    @property
+    def algorithms(self) -> tuple[CollectiveResult, ...]:
+        """The results of the algorithms of a range of sizes; empty without a range."""
+        return self._algorithms if self.again is None else self.again.value.algorithms
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the files come from a cache."""
+        return self.again is not None
 
     @property
     def each(self) -> tuple[CollectiveResult, ...]:
@@ -135,6 +188,8 @@ class CollectiveResult:
     @property
     def program(self) -> Program | None:
         """The first target's program; without a target, it is made and verified on first use."""
+        if self.again is not None:
+            return self.again.value.program
         return self.made if self.made is not None or self.later is None else self.later.value
 
     @property
@@ -155,8 +210,84 @@ class CollectiveResult:
         """The bound on allreduces by trees; None for other collectives and if the linear program is too large."""
         return None if self.costs is None else self.costs.allreduce_bound
 
+    def simulate(
+        self,
+        size: int | str | Iterable[int | str] | None = None,
+        *,
+        network: Topology | None = None,
+        routing: Literal["as-scheduled", "minimal"] = "as-scheduled",
+        latency: Literal["links", "swing", "hammingmesh"] = "links",
+        alpha: Fraction | str | None = None,
+        bandwidth: Fraction | str | None = None,
+        run_ahead: bool = False,
+        pieces: int | None = None,
+    ) -> Simulated:
+        """Simulate the schedule on the links; see :func:`collc.driver.simulated.simulated` for the arguments.
+
+        >>> import collc
+        >>> sums = collc.compile_source("collective sums = allreduce on biring(4);")["sums"]
+        >>> [(point.size, f"{point.time:.3g}") for point in sums.simulate(["1KiB", "1MiB"]).points]
+        [(1024, '4.01e-05'), (1048576, '0.000166')]
+        """
+        from .simulated import simulated
+
+        if self.schedule is None:
+            raise error("C0019", f"`{self.name}` was compiled from a program, and only schedules are simulated")
+        return simulated(
+            self.schedule, size, network=network, routing=routing, latency=latency, alpha=alpha, bandwidth=bandwidth,
+            run_ahead=run_ahead, pieces=pieces,
+        )  # fmt: skip
+
+    @property
+    def summary(self) -> str:
+        """The collective, its topology and scheduler, and for up to 64 ranks its cost, in one line."""
+        problem = self.request.problem
+        ranks = problem.collective.num_ranks
+        parts = [f"{problem.collective.kind} on {clipped(problem.topology.name)}", counted(ranks, "rank")]
+        if self.again is not None:
+            return ", ".join([*parts, "from the cache"])
+        if self._schedule is None:
+            return ", ".join([*parts, "from a program"])
+        return ", ".join([*parts, clipped(self._schedule.scheduler), *self._figures(ranks)])
+
+    def _figures(self, ranks: int) -> tuple[str, ...]:
+        if ranks > _COSTED_RANKS or self.costs is None:
+            return ()
+        try:
+            cost = self.costs.plain_cost
+        except CollcError:  # a repr raises nothing
+            return ()
+        rate = f"time_per_byte {cost.time_per_byte}" if cost.T_B is None else f"T_B {cost.T_B}"
+        return f"T_L {cost.T_L}", rate
+
+    def __repr__(self) -> str:
+        return shown(self, f"{clipped(self.name)}: {self.summary}")
+
+    def _repr_html_(self) -> str:
+        """Return the summary and the files as a table, for notebooks."""
+        from collc.ir.html import html_table
+
+        files = [("file", f"{one.filename}, {one.target}, {len(one.text)} characters") for one in self.artifacts]
+        return html_table(self.name, (), [("schedule", self.summary), *files])
+
     @property
     def _costs(self) -> Costs:
         if self.costs is None:
             raise error("C0019", f"`{self.name}` was compiled from a program, which has no cost of its own")
         return self.costs
+
+
+#: an algorithm, the sizes of its calls, and the size that it was planned for
+CompiledKey: TypeAlias = "tuple[Algorithm, Window | None, int | None]"
+
+
+@attrs.define(eq=False)
+class Kept:
+    """What compilations of one collective by `auto` for several sizes share: request, measurements and results.
+
+    A key of ``compiled`` has the size if what is compiled may depend on it.
+    """
+
+    request: CollectiveRequest
+    memory: Memory
+    compiled: dict[CompiledKey, CollectiveResult] = attrs.Factory(dict)

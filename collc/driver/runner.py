@@ -8,16 +8,18 @@ from typing import TypeVar
 
 import attrs
 
-from collc.ir.diagnostic import CollcError, Diagnostic, error
+from collc.ir.diagnostic import CollcError, Subject, error
 from collc.ir.levels import Executable, Level, Scheduled
 from collc.ir.program import Program
 from collc.ir.schedule import Forest
+from collc.ir.spec import Problem
 from collc.ir.verify import Report, verify
 from collc.passes.base import FACTS, Pass, remarks
 
 from ..messages.internal import memory_error
 from .culprits import Culprits
 from .judging import failures, flaw
+from .placing import wrong_by_hand
 from .plan import Plan
 from .resolving import unfolded_for
 from .session import Session
@@ -39,7 +41,7 @@ class Runner:
     # ---- passes
 
     def accept(self, start: Executable) -> None:
-        """Verify an IR that was read; raise what is wrong with it."""
+        """Verify an IR that was read; raise the errors in it."""
         if isinstance(start, Scheduled):
             self.keep(start)
         if self.session.settings.verify != "off":
@@ -60,7 +62,10 @@ class Runner:
     def step(self, ir: Level, chain: Plan, count: int) -> Executable:
         """Run one pass and check its result."""
         this, session = chain.passes[count], self.session
-        _require_facts(this, ir)
+        try:
+            _require_facts(this, ir)
+        except CollcError as mistake:
+            raise session.places.placed(mistake, this.name) from None
         work = partial(self.apply, chain, count, ir)
         with remarks() as texts:
             given, after = session.timed(this.name, partial(self.guarded, chain, count, ir, work))
@@ -68,7 +73,7 @@ class Runner:
         if isinstance(after, Scheduled):
             self.keep(after, ir, this)
         if session.observer:
-            session.observer.made(session.request.name, this.name, after)
+            session.observer.finished(session.request.name, this.name, after)
         self.judge(ir, given, after, chain, count)
         return after
 
@@ -91,7 +96,8 @@ class Runner:
             return work()
         except CollcError as mistake:
             self.culprits.refused = chain, count, ir
-            raise self.session.placed(mistake) from None
+            target = None if isinstance(ir, Problem) else chain.target
+            raise self.session.places.placed(mistake, chain.passes[count].name, target) from None
         except MemoryError:
             raise memory_error(f"pass `{chain.passes[count].name}`", self.session.request.span) from None
         except Exception as problem:
@@ -121,7 +127,7 @@ class Runner:
         if this.by_hand:
             self.require_by_hand(report)
         elif not report.ok:
-            raise self.culprits.pass_error(chain, count, before, f"what it left is wrong: {failures(report)}")
+            raise self.culprits.pass_error(chain, count, before, f"its result is wrong: {failures(report)}")
         self.culprits.note_executed(chain, count, after)
 
     def checked(self, chain: Plan, count: int, before: Level, work: Callable[[], T]) -> T:
@@ -131,10 +137,10 @@ class Runner:
         except CollcError:
             raise
         except MemoryError:
-            what = f"checking what pass `{chain.passes[count].name}` left"
+            what = f"checking the result of pass `{chain.passes[count].name}`"
             raise memory_error(what, self.session.request.span) from None
         except Exception as problem:
-            what = f"what it left cannot be checked: {type(problem).__name__}: {problem}"
+            what = f"its result cannot be checked: {type(problem).__name__}: {problem}"
             raise self.culprits.pass_error(chain, count, before, what) from problem
 
     def report(self, step: str, ir: Executable, keep: bool = True) -> Report:
@@ -146,14 +152,8 @@ class Runner:
 
     def require_by_hand(self, report: Report) -> None:
         """Raise C0401 if a schedule written by hand is wrong."""
-        request = self.session.request
-        span = request.schedule.span or request.span
-        wrong = [
-            Diagnostic("C0401", f"the schedule of `{request.name}` is wrong: {c.name}: {c.detail}", span=span)
-            for c in report.failed
-        ]
-        if wrong:
-            raise CollcError(wrong)
+        if not report.ok:
+            raise CollcError([wrong_by_hand(self.session.request, check) for check in report.failed])
 
 
 def _pieces(by: Pass | None, of: Forest, level: Scheduled) -> int:
@@ -166,8 +166,9 @@ def _require_facts(this: Pass, ir: Level) -> None:
     """Raise C0012 if a fact that a pass requires does not hold for the IR."""
     for fact in this.requires:
         if not FACTS[fact](ir):
-            hint = {"discrete": "run `discretize` before it"}.get(fact)
-            raise error("C0012", f"pass `{this.name}` needs a {fact} schedule", hint=hint, exit_status=2)
+            hint = {"discrete": f"run `discretize` before it: `discretize,{this.name}`"}.get(fact)
+            message = f"pass `{this.name}` needs a {fact} schedule"
+            raise error("C0012", message, hint=hint, exit_status=2, about=(Subject.SCHEDULER,))
 
 
 def _ends_level(chain: Plan, count: int) -> bool:

@@ -9,7 +9,7 @@ from typing import TypeVar
 import attrs
 
 from collc.backends.base import Window
-from collc.ir.diagnostic import CollcError, Diagnostic, error
+from collc.ir.diagnostic import Diagnostic, Subject, error
 from collc.ir.levels import Executable, Level, Scheduled
 from collc.ir.program import Program
 from collc.ir.progress import progress
@@ -19,7 +19,7 @@ from collc.ir.topology import Topology
 from collc.ir.verify import Report
 from collc.passes.base import Pass, solving
 
-from ..messages.internal import InternalError
+from .placing import Places
 from .resolving import solver_of, unfolded_for
 from .result import Observer, Settings, Timing
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @attrs.define(eq=False)
 class Session:
-    """One compilation: the request, and what was measured and reported.
+    """One compilation: the request, its timings and its reports.
 
     Without ``start``, an IR that was read, the result must be the requested collective. ``ready`` are schedules that
     `auto` made already, by the pass that makes them; if it is given, the user set none of the scheduler's options. With
@@ -79,14 +79,10 @@ class Session:
         self.timings.append(Timing(self.request.name, step, time.perf_counter() - start))
         return result
 
-    def placed(self, mistake: CollcError) -> CollcError:
-        """Return a pass's or target's mistake with the collective's place if it has none."""
-        if isinstance(mistake, InternalError) or all(d.span for d in mistake.diagnostics):
-            return mistake
-        span = self.request.span
-        return CollcError(
-            [d if d.span else attrs.evolve(d, span=span) for d in mistake.diagnostics], mistake.exit_status
-        )
+    @property
+    def places(self) -> Places:
+        """The places of mistakes."""
+        return Places(self.request, self.settings.recipe.elements or ())
 
     def apply(self, passes: Sequence[Pass], count: int, ir: Level) -> Executable:
         """Run pass number ``count``.
@@ -115,8 +111,8 @@ class Session:
             raise error(
                 "C0014",
                 f"`{self.request.name}` has no schedule written by hand",
-                span=self.request.span,
                 hint=f"write `schedule {self.request.name} using steps {{ ... }}`",
                 exit_status=2,
+                about=(Subject.SCHEDULER, Subject.COLLECTIVE),
             )
         return self.request.schedule.schedule

@@ -6,21 +6,32 @@ from collections.abc import Sequence
 
 import attrs
 
+from collc.ir.diagnostic import CollcError
 from collc.ir.program import Program
 from collc.ir.schedule import Schedule
 from collc.ir.spec import Spec
 from collc.ir.verify import Report, verify
 
-from .compilation import Job, make_jobs, run_jobs
+from ..messages.internal import InternalError
+from .compilation import Failure, Job, make_jobs, run_jobs
 from .plan import Recipe
 from .result import Settings
 
 __all__ = ["verify_spec"]
 
 
-def verify_spec(spec: Spec, only: Sequence[str] = ()) -> list[Report]:
-    """Return one report for every collective of a specification, of its schedule and its files."""
-    return [_verify_job(job) for job in make_jobs(spec, only=only)[0]]
+def verify_spec(spec: Spec, only: Sequence[str] = ()) -> tuple[dict[str, Report], list[Failure]]:
+    """Return a report for every collective, on its schedule and its files, and those that cannot be compiled."""
+    reports: dict[str, Report] = {}
+    failures: list[Failure] = []
+    for job in make_jobs(spec, only=only)[0]:
+        try:
+            reports[job.request.name] = _verify_job(job)
+        except InternalError:
+            raise
+        except CollcError as mistake:
+            failures.append(Failure(job.request.name, mistake))
+    return reports, failures
 
 
 def _verify_job(job: Job) -> Report:

@@ -121,7 +121,7 @@ def _inputs(paths: Sequence[str]) -> list[str]:
     """Return words in an order that make reads right: no ``NAME =`` in the first two, no blank at the line's end."""
     order = sorted(paths, key=lambda path: not path.endswith((" ", "\t")))
     if order and order[-1].endswith((" ", "\t")):
-        raise _refused(order[-1], "ends in a blank, which make drops where no other file follows")
+        raise _refused(order[-1], "ends in a blank, which make drops if no other file follows")
     if order and "=" in order[0]:
         plain = [path for path in order if "=" not in path and (path != order[-1] or order[-2][-1] not in " \t")]
         order = list(dict.fromkeys([*plain[:1], *order]))

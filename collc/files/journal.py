@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Sequence
@@ -30,6 +29,8 @@ class Move:
     @classmethod
     def of(cls, place: str, new: str, old: str, data: bytes) -> Move:
         """Return the move that brings ``data`` from the path ``new`` to ``place``; old content is kept at ``old``."""
+        import hashlib  # commands that write nothing do not wait for it
+
         return cls(place, new, old, _digest(place), hashlib.sha256(data).hexdigest())
 
     def keep(self) -> None:
@@ -116,6 +117,8 @@ def complete(moves: Sequence[Move], folder: str) -> None:
 
 def _digest(path: str) -> str:
     """Return the digest of a file's content; empty without a file."""
+    import hashlib
+
     try:
         with open(path, "rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()

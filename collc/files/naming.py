@@ -12,9 +12,9 @@ from collc.ir.diagnostic import error
 from collc.ir.frozen import frozen
 
 from ..messages.internal import InternalError
-from .texts import STDOUT, is_direct
+from .texts import is_direct, is_folder
 
-__all__ = ["NamedFile", "identifier", "is_folder", "main_paths", "name_files", "stem_of"]
+__all__ = ["NamedFile", "identifier", "main_paths", "name_files", "stem_of"]
 
 
 @frozen
@@ -91,16 +91,16 @@ def _joined(
         if target.shared is None:
             found.append((name, target, artifacts))
         elif all(target != other for _, other, _ in emitted[:n]):
-            group = [(other, made[0]) for other, of, made in emitted if of == target]
+            group = [(other, artifacts[0]) for other, of, artifacts in emitted if of == target]
             names = ", ".join(dict.fromkeys(n for n, _ in group))
             found.append((names, target, _join(target, names, [a for _, a in group], verify)))
     return found
 
 
-def _join(target: Target, names: str, made: Sequence[Artifact], verify: bool) -> Sequence[Artifact]:
+def _join(target: Target, names: str, artifacts: Sequence[Artifact], verify: bool) -> Sequence[Artifact]:
     """Return the files that collectives share, read back by the target's own reader."""
-    files = target.join(made)
-    report = target.check_joined(made, files) if verify else None
+    files = target.join(artifacts)
+    report = target.check_joined(artifacts, files) if verify else None
     if report is not None and not report.ok:
         failed = "; ".join(f"{check.name}: {check.detail}" for check in report.failed)
         message = f"target `{target.name}` wrote a wrong file: {failed} (for `{names}`)"
@@ -163,8 +163,3 @@ def identifier(text: str) -> str:
     """
     word = re.sub(r"\W", "_", text, flags=re.ASCII) or "_"
     return f"_{word}" if word[0].isdigit() else word
-
-
-def is_folder(out: str) -> bool:
-    """Return whether an output names a folder: it ends in a slash or is an existing folder."""
-    return out != STDOUT and (out.endswith(("/", os.sep)) or os.path.isdir(out))

@@ -66,7 +66,7 @@ class Replacement:
     def __exit__(self, *_: object) -> None:
         self.discard()
         for one in self.staged:
-            with contextlib.suppress(OSError):  # closing retries what a full disk refused, in vain
+            with contextlib.suppress(OSError):  # closing would try again to write to the full disk
                 one.stream.close()
         _active.remove(self)
 
@@ -149,7 +149,7 @@ class Replacement:
             kept = self._undo(moves)
             if not isinstance(problem, OSError):
                 raise
-            raise cannot_write(staged[at].shown, problem, *_told(staged, kept)) from None
+            raise cannot_write(staged[at].shown, problem, *_failure_notes(staged, kept)) from None
 
     def _prepare(self, staged: Sequence[_Staged]) -> list[Move]:
         """Give the old files a second name, and list all in journals; return the entries."""
@@ -309,7 +309,7 @@ def _is_completed(journal: str, folder: str) -> bool:
 
 
 def _is_dead(path: str) -> bool:
-    """Return whether no process writes a temporary file any more."""
+    """Return whether no process writes a temporary file."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -360,9 +360,9 @@ def _has_content(staged: _Staged) -> bool:
         return False
 
 
-def _told(staged: Sequence[_Staged], kept: Sequence[Move]) -> list[str]:
+def _failure_notes(staged: Sequence[_Staged], kept: Sequence[Move]) -> list[str]:
     """Return the notes on the outputs after one could not be put in place."""
-    lost = [f"`{move.place}` could not be put back, what it held before is in `{move.old}`" for move in kept]
+    lost = [f"`{move.place}` could not be restored; its old content is in `{move.old}`" for move in kept]
     return lost or (["no output has handled"] if len(staged) > 1 else [])
 
 

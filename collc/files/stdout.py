@@ -9,7 +9,7 @@ __all__ = ["write_stdout"]
 
 
 def write_stdout(data: bytes) -> None:
-    """Write all of ``data`` now; raise OSError where it cannot be written, or where there is no standard output."""
+    """Write all of ``data`` now; raise OSError if that fails, or if there is no standard output."""
     if sys.stdout is None:
         raise OSError(errno.EBADF, "it is closed")
     sys.stdout.flush()

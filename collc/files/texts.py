@@ -11,6 +11,7 @@ import contextlib
 import errno
 import os
 import re
+import shlex
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +19,7 @@ from typing import BinaryIO
 
 import attrs
 
-from collc.ir.diagnostic import CollcError, error
+from collc.ir.diagnostic import CollcError, error, nearest
 from collc.ir.frozen import frozen
 
 from .reasons import STDOUT, reason, writing
@@ -26,8 +27,8 @@ from .replacing import Replacement, discard_all, removed_on_discard
 from .stdout import write_stdout
 
 __all__ = [
-    "STDIN", "STDOUT", "Output", "check_writable", "discard_temporaries", "is_direct", "output_folder", "read_text",
-    "write_all",
+    "STDIN", "STDOUT", "Output", "check_folder", "check_writable", "discard_temporaries", "is_direct", "is_folder",
+    "output_folder", "read_text", "write_all",
 ]  # fmt: skip
 
 STDIN = STDOUT
@@ -59,12 +60,12 @@ def read_text(path: str) -> str:
     try:
         data = _read_bytes(path)
     except (OSError, ValueError) as problem:
-        raise error("C0002", f"cannot read `{shown}`: {reason(problem)}") from None
+        raise error("C0002", f"cannot read `{shown}`: {reason(problem)}", hint=_instead_of(path)) from None
     if len(data) > MAX_INPUT:
         raise error("C0003", f"`{shown}` is larger than {MAX_INPUT >> 20} MiB")
     text = _decoded(data, shown)
     if "\0" in text:
-        raise error("C0003", f"`{shown}` is not text: byte {text.index(chr(0))} is zero")
+        raise _no_text(data, shown, f"byte {text.index(chr(0))} is zero")
     return text.replace("\r\n", "\n")
 
 
@@ -79,11 +80,30 @@ def _decoded(data: bytes, shown: str) -> str:
     except UnicodeDecodeError as problem:
         if xml:
             return data.decode("latin-1")
-        raise error(
-            "C0003",
-            f"`{shown}` is not text: byte {problem.start} ({data[problem.start]:#04x}) is not UTF-8",
-            hint="give a `.coll` file, a printed IR or an MSCCL-XML file",
-        ) from None
+        found = f"byte {problem.start} ({data[problem.start]:#04x}) is not UTF-8"
+        raise _no_text(data, shown, found) from None
+
+
+def _no_text(data: bytes, shown: str, found: str) -> CollcError:
+    from .kinds import kind_of_bytes
+
+    kind = kind_of_bytes(data)
+    message = f"`{shown}` is not text: {found}" if kind is None else f"`{shown}` is {kind}, not a text that collc reads"
+    hint = "save it as UTF-8" if kind == "UTF-16 text" else "`collc formats` lists the files that collc reads"
+    return error("C0003", message, hint=hint)
+
+
+def _instead_of(path: str) -> str | None:
+    """Return a hint with a file that can be read in place of one that cannot: in the folder, or of a similar name."""
+    folder, name = (path, "") if os.path.isdir(path) else os.path.split(path)
+    try:
+        names = sorted(os.listdir(folder or "."))
+    except (OSError, ValueError):
+        return None
+    if name:
+        return nearest(name, names)
+    files = [one for one in names if one.endswith((".coll", ".xml", ".ir"))]
+    return f"name a file in it: `{os.path.join(folder, files[0])}`" if files else "name a file"
 
 
 def _read_bytes(path: str) -> bytes:
@@ -108,22 +128,63 @@ _DESCRIPTOR = re.compile(r"/dev/(stdout|stderr|fd/(\d+))|/proc/(?:self|thread-se
 _NUMBERS = {"stdout": 1, "stderr": 2}
 
 
-def check_writable(paths: Iterable[str], inputs: Sequence[str] = ()) -> None:
+def check_writable(paths: Iterable[str], inputs: Sequence[str] = (), folder: str | None = None) -> None:
     """Raise C0004, C0005 or C0021 for every output that cannot be written, before any work is done.
 
     Nothing is created. ``inputs`` are the files read, which no output may replace; no two of ``paths`` may be one file.
+    ``folder`` is where :func:`output_folder` makes the last folder if it is missing.
     """
+    new = None
+    if folder is not None and _is_to_be_made(folder):
+        check_folder(folder)
+        new = folder.rstrip("/")
     wrong: list[CollcError] = []
     places: dict[str, str] = {}
     for path in paths:
         try:
-            _check_one(path, inputs)
+            if new is not None and os.path.dirname(path) == new:
+                _check_name(path)
+            else:
+                _check_one(path, inputs)
             if not is_direct(path):
                 _require_own_place(path, places)
         except CollcError as mistake:
             wrong.append(mistake)
     if wrong:
         raise CollcError([d for mistake in wrong for d in mistake.diagnostics], max(m.exit_status for m in wrong))
+
+
+def check_folder(path: str) -> None:
+    """Raise C0004 if the folder ``path`` takes no new files, or if it is missing and cannot be made.
+
+    Only the last folder of a path is made.
+    """
+    if "\0" in path:
+        raise error("C0004", "cannot write into a folder whose name has a zero byte", exit_status=2)
+    folder = path.rstrip("/") or "/"
+    place = folder if os.path.lexists(folder) else os.path.dirname(folder) or "."
+    if not os.path.isdir(place):
+        raise _no_folder(f"cannot write into `{path}`", place, folder)
+    if not os.access(place, os.W_OK | os.X_OK):
+        what = "it is" if place == folder else f"directory `{place}` is"
+        hint = "make it writable, or name another folder"
+        raise error("C0004", f"cannot write into `{path}`: {what} not writable", hint=hint)
+
+
+def _is_to_be_made(folder: str) -> bool:
+    return folder.endswith("/") and not os.path.lexists(folder.rstrip("/") or "/")
+
+
+def _no_folder(what: str, missing: str, folder: str) -> CollcError:
+    """Return the error for a folder that is missing, with the nearest one that exists."""
+    found = "is not a directory" if os.path.lexists(missing) else "does not exist"
+    nearest = os.path.dirname(missing) or "."
+    while not os.path.isdir(nearest):
+        nearest = os.path.dirname(nearest) or "."
+    beside = os.path.dirname(missing) or "."
+    notes = [f"the nearest directory that exists is `{nearest}`"] if nearest != beside or folder != missing else []
+    hint = f"create it: mkdir -p {shlex.quote(folder)}" if found == "does not exist" else "name another folder"
+    return error("C0004", f"{what}: directory `{missing}` {found}", notes=notes, hint=hint)
 
 
 def _require_own_place(path: str, places: dict[str, str]) -> None:
@@ -141,14 +202,11 @@ def _check_one(path: str, inputs: Sequence[str]) -> None:
         return
     if not path or "\0" in path:
         raise error("C0004", f"cannot write `{path}`: it is not the name of a file", exit_status=2)
-    folder = os.path.dirname(path) or "."
+    folder = os.path.dirname(path.rstrip("/")) or "."
     if not os.path.isdir(folder):
-        found = "is not a directory" if os.path.exists(folder) else "does not exist"
-        raise error(
-            "C0004",
-            f"cannot write `{path}`: directory `{folder}` {found}",
-            hint=f"create it: mkdir -p {folder}",
-        )
+        raise _no_folder(f"cannot write `{path}`", folder, folder)
+    if path.endswith("/") and not os.path.isdir(path):
+        raise error("C0004", f"cannot write `{path}`: it is a folder's name", hint="name a file")
     if os.path.isdir(path):
         raise error("C0004", f"cannot write `{path}`: it is a directory", hint=f"write `{path}/` for files inside it")
     for given in inputs:
@@ -173,8 +231,7 @@ def _check_place(path: str) -> None:
             f"cannot write `{path}`: it is a symbolic link to `{place}`, whose directory does not exist",
             hint=f"create it: mkdir -p {folder}",
         )
-    if len(os.fsencode(os.path.basename(place))) > 255:
-        raise error("C0004", f"cannot write `{path}`: the name has more than 255 bytes", hint="give a shorter one")
+    _check_name(path, place)
     if os.path.exists(place):
         _check_existing(path, place)
     if not os.access(folder, os.W_OK | os.X_OK):
@@ -184,6 +241,12 @@ def _check_place(path: str) -> None:
             notes=["outputs are written beside their place first, then moved into it"],
             hint="make it writable, or name a file elsewhere",
         )
+
+
+def _check_name(path: str, place: str | None = None) -> None:
+    """Raise C0004 if the name of a file, or of the ``place`` that it links to, is too long."""
+    if len(os.fsencode(os.path.basename(place or path))) > 255:
+        raise error("C0004", f"cannot write `{path}`: the name has more than 255 bytes", hint="give a shorter one")
 
 
 def _check_existing(path: str, place: str) -> None:
@@ -201,7 +264,7 @@ def _check_existing(path: str, place: str) -> None:
 @contextlib.contextmanager
 def output_folder(path: str | None) -> Iterator[None]:
     """Create the folder of an output that ends in a slash; remove it if the work inside fails."""
-    if path is None or not path.endswith("/") or os.path.lexists(path.rstrip("/")):
+    if path is None or not _is_to_be_made(path):
         yield
         return
     with removed_on_discard(path):
@@ -251,6 +314,11 @@ def is_direct(path: str) -> bool:
     except (OSError, ValueError):
         return False
     return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+def is_folder(out: str) -> bool:
+    """Return whether an output names a folder: it ends in a slash or is an existing folder."""
+    return out != STDOUT and (out.endswith(("/", os.sep)) or os.path.isdir(out))
 
 
 def _descriptor(path: str) -> int | None:

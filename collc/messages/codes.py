@@ -124,6 +124,9 @@ language.
 
     collc algorithm.xml -t mpi-c
 
+The message names files of other programs: NCCL topologies (`<system>`) and graphs (`<graphs>`), JSON, C, CSV, pictures.
+collc imports none of them.
+
 `collc verify` reads all three. `collc compile` reads the language and printed IR. `collc formats` lists all formats,
 and `collc formats NAME` lists the verbs that read one.""",
     "C0019": """a result without the requested value
@@ -139,7 +142,8 @@ Use `result.collectives["grads"].schedule`, or compile with `collective="grads"`
     collc cost pod.coll --bandwidth 100
 
 Sizes are `64MiB`, `1GB` or bytes; times `10us`; bandwidths `100Gbps` (bits) or `25GB/s` (bytes). --bandwidth is the
-total bandwidth out of one node, B.""",
+total bandwidth out of one node, B. --gamma is a time per byte, `2ps/B`, or the bytes that a rank adds per second,
+`500GB/s`. Ranges of sizes are `1KiB..1GiB` (powers of two) and `1KiB..1GiB:4` (powers of four), from 1 byte on.""",
     "C0021": """several outputs for one file
 
     collc two.coll -t msccl-xml -o out.xml
@@ -301,6 +305,14 @@ End the range earlier, or exclude the candidate: `without: NAME`.""",
 
 A trace shows steps one after the other. --run-ahead gives only the time of all repetitions of a step, not the time of
 each message. Leave out one of the two options.""",
+    "C0061": """a number of pieces for a schedule without pieces (a warning)
+
+`collc simulate --pieces` sends the data of trees, and of `two-level`, in another number of pieces. Other schedules do
+not divide the data into pieces that follow each other, so their times stay.
+
+    collc simulate bucket.coll --pieces best
+
+Leave `--pieces` out, or use `forest`, `double-binary-tree`, `box-trees` or `two-level`.""",
     "C0070": """an internal error
 
 The compiler failed. No input should cause this. Exit status 70.
@@ -321,7 +333,7 @@ message has its old sender, receiver and place in the order.
     collc convert ring64.xml -t 'msccl-xml{runtime=rccl}'
 
 To prevent this, name the passes: -p 'unfuse'.""",
-    "C0073": """an algorithm for fewer sizes than its file says (a warning)
+    "C0073": """an algorithm for fewer sizes than its file names (a warning)
 
 The file covers sizes at which the requested runtime could hang, or which it cannot count. The new file covers only the
 sizes up to the largest safe one. The note gives the reason for this limit.
@@ -418,9 +430,10 @@ in their last bits. MPI recommends equal results: a program that branches on suc
 In schedules of a reduce-scatter and an allgather, one rank adds up each element: `using bfb`, for example.""",
     "C0085": """a cache that cannot be used
 
-Programs load the files in the cache. So the folder must belong to the user, be writable for no one else, and have a
-name without spaces and colons, which separate names in LD_PRELOAD. If the default folder does not qualify, collc uses a
-temporary one for the run. A folder given with --cache must qualify.
+collc trusts the files in its cache, and programs load them. So the folder must belong to the user and be writable for
+no one else. The folder of `collc launch` also needs a name without spaces and colons, which separate names in
+LD_PRELOAD. If the default folder does not qualify, `collc launch` uses a temporary one for the run, and `collc compile`
+compiles without a cache. A folder given with --cache must qualify.
 
     collc launch sums.coll --cache /shared/cache -- mpiexec -n 4 ./app
 
@@ -492,6 +505,14 @@ group (`init_process_group(timeout=..)`). Ranks may now disagree about the order
 group raise the same error.
 
 Read the output of the named rank: it may have failed first, or made other calls.""",
+    "C0097": """cancelled work
+
+A program that uses the Python API ended its own call: the object that it gave as `cancel=` was set. Nothing was
+written.
+
+    collc.compile("pod.coll", cancel=event)      # and event.set() in another thread
+
+Catch `collc.Cancelled` where the program cancels.""",
     "C0901": """a path that a depfile cannot hold
 
 Paths are escaped for GNU make. Some names cannot be escaped: a line break, a `%` in a target, a name like `a(b)`, which

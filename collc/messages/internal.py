@@ -22,6 +22,10 @@ class InternalError(CollcError):
     of the passes before it, ``target`` the target of emission; they are None or empty for other failures. ``seen``
     names the place where the failure appeared, if that was later; ``unverified``: ``ir`` itself may be wrong.
     ``package`` is the package of the plugin that brings the failing pass or target; None for collc's own.
+
+    >>> failure = InternalError("pass `lower` failed")
+    >>> failure.exit_status, failure.diagnostics[0].notes
+    (70, ('this is a mistake in collc, not in the input',))
     """
 
     def __init__(

@@ -6,19 +6,19 @@ import re
 from fractions import Fraction
 
 from collc.ir.diagnostic import error, nearest
+from collc.ir.quantities import SIZES
 
 __all__ = [
-    "bandwidth", "show_bandwidth", "show_bits", "show_size", "show_size_about", "show_time", "size", "sizes", "time",
+    "bandwidth", "gamma", "show_bandwidth", "show_size", "show_size_about", "show_time", "size", "time",
 ]  # fmt: skip
 
-SIZES = {
-    "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40,
-}  # fmt: skip
 TIMES = {"ns": Fraction(1, 10**9), "us": Fraction(1, 10**6), "ms": Fraction(1, 10**3), "s": Fraction(1)}
 BANDWIDTHS: dict[str, Fraction] = {
     **{f"{name}/s": Fraction(value) for name, value in SIZES.items()},
     **{f"{p}bps": Fraction(10 ** (3 * i), 8) for i, p in enumerate(("", "K", "M", "G", "T"))},
 }
+
+TIMES_PER_BYTE = {"ps/B": Fraction(1, 10**12), **{f"{name}/B": time for name, time in TIMES.items() if name != "s"}}
 
 _NUMBER = re.compile(r"\s*(\d{1,30}(?:\.\d{1,30})?(?:[eE][+-]?\d{1,2})?)\s*([A-Za-z/]*)\s*", re.ASCII)
 
@@ -33,11 +33,6 @@ def size(text: str, option: str) -> int:
     if value.denominator != 1:
         raise error("C0020", f"{option} `{text}` is not a whole number of bytes", exit_status=2)
     return int(value)
-
-
-def sizes(text: str, option: str) -> list[int]:
-    """Return the bytes of sizes separated by commas."""
-    return [size(part, option) for part in text.split(",")]
 
 
 def time(text: str, option: str) -> Fraction:
@@ -59,6 +54,23 @@ def bandwidth(text: str, option: str) -> Fraction:
     if value == 0:
         raise error("C0020", f"{option} must be more than 0, found `{text}`", exit_status=2)
     return value
+
+
+def gamma(text: str, option: str) -> Fraction:
+    """Return the seconds to add a byte, from a time per byte or the bytes added per second; 0 for `0`.
+
+    >>> gamma("2ps/B", "--gamma") == gamma("500GB/s", "--gamma") == Fraction(1, 500 * 10**9)
+    True
+    """
+    if text.strip().endswith("/B") or text.strip() == "0":
+        return _quantity(text, option, _GAMMA, {"": Fraction(0), **TIMES_PER_BYTE})
+    value = _quantity(text, option, _GAMMA, {**TIMES_PER_BYTE, **BANDWIDTHS})
+    if value == 0:
+        raise error("C0020", f"{option} must be more than 0 bytes per second, found `{text}`", exit_status=2)
+    return 1 / value
+
+
+_GAMMA = "a time per byte such as 0.002ns/B, or a rate such as 500GB/s"
 
 
 def _quantity(text: str, option: str, need: str, units: dict[str, Fraction] | dict[str, int]) -> Fraction:
@@ -126,8 +138,3 @@ def show_time(seconds: float) -> str:
 def show_bandwidth(value: float) -> str:
     """Return bytes per second in GB/s."""
     return f"{value / 1e9:.4g} GB/s"
-
-
-def show_bits(value: float) -> str:
-    """Return bytes per second in Gb/s."""
-    return f"{value * 8 / 1e9:.4g} Gb/s"

@@ -6,10 +6,11 @@ import json
 from collections.abc import Iterable, Sequence
 
 from collc.ir.diagnostic import Diagnostic, Severity, Span
+from collc.ir.shown import counted
 
 from .width import width
 
-__all__ = ["FORMATS", "Style", "as_json", "as_sarif", "as_text", "clean"]
+__all__ = ["FORMATS", "Style", "as_json", "as_sarif", "as_text", "clean", "diagnostic_object"]
 
 FORMATS = ("text", "json", "sarif")
 
@@ -45,7 +46,7 @@ def as_text(diagnostics: Sequence[Diagnostic], *, color: bool = False, limit: in
 def _count(diagnostics: Sequence[Diagnostic]) -> str:
     errors = sum(d.severity is Severity.ERROR for d in diagnostics)
     parts = [(errors, "error"), (len(diagnostics) - errors, "warning")]
-    return " and ".join(f"{n} more {word}{'s' if n > 1 else ''}" for n, word in parts if n)
+    return " and ".join(counted(n, f"more {word}") for n, word in parts if n)
 
 
 def _one(diagnostic: Diagnostic, style: Style) -> Iterable[str]:
@@ -53,8 +54,12 @@ def _one(diagnostic: Diagnostic, style: Style) -> Iterable[str]:
     kind = str(diagnostic.severity)
     message = clean(diagnostic.message, "\n      ")
     yield f"{style.mark(place, 'place')} {style.mark(f'{kind}:', kind)} {message} [{diagnostic.code}]"
-    if diagnostic.span and not diagnostic.span.source.hidden:
+    if diagnostic.span:
         yield from _excerpt(diagnostic.span, style, kind)
+    for other in diagnostic.related:
+        place = f"  {clean(str(other.span))}:"
+        yield f"{style.mark(place, 'place')} {style.mark('note:', 'note')} {clean(other.message)}"
+        yield from _excerpt(other.span, style, "note")
     for note in diagnostic.notes:
         yield f"  {style.mark('note:', 'note')} {clean(note, chr(10) + '        ')}"
     if diagnostic.hint:
@@ -62,7 +67,9 @@ def _one(diagnostic: Diagnostic, style: Style) -> Iterable[str]:
 
 
 def _excerpt(span: Span, style: Style, kind: str) -> Iterable[str]:
-    """The source line with its span underlined, at most to the end of the line."""
+    """Yield the source line with its span underlined, at most to the end of the line; nothing of a hidden source."""
+    if span.source.hidden:
+        return
     line = span.source.line(span.line)
     start = min(span.column - 1, len(line))
     end = min(span.end_column - 1, len(line)) if span.end_line == span.line else len(line)
@@ -116,20 +123,24 @@ def _visible(char: str, line_break: str) -> str:
 
 def as_json(diagnostics: Iterable[Diagnostic]) -> str:
     """Return one object, ``{"diagnostics": [..]}``, of every diagnostic."""
-    return json.dumps({"diagnostics": [_object(d) for d in diagnostics]}, indent=2) + "\n"
+    return json.dumps({"diagnostics": [diagnostic_object(d) for d in diagnostics]}, indent=2) + "\n"
 
 
-def _object(diagnostic: Diagnostic) -> dict[str, object]:
-    span = diagnostic.span
-    place = None
-    if span:
-        place = {
-            "file": span.source.path, "line": span.line, "column": span.column,
-            "end_line": span.end_line, "end_column": span.end_column,
-        }  # fmt: skip
+def diagnostic_object(diagnostic: Diagnostic) -> dict[str, object]:
+    """Return a diagnostic as a JSON object; ``location`` is None without a place."""
+    place = _place(diagnostic.span) if diagnostic.span else None
+    related = [{"message": other.message, "location": _place(other.span)} for other in diagnostic.related]
     return {
         "code": diagnostic.code, "severity": str(diagnostic.severity), "message": diagnostic.message,
-        "location": place, "notes": list(diagnostic.notes), "hint": diagnostic.hint, **_facts(diagnostic),
+        "location": place, "related": related, "notes": list(diagnostic.notes), "hint": diagnostic.hint,
+        **_facts(diagnostic),
+    }  # fmt: skip
+
+
+def _place(span: Span) -> dict[str, object]:
+    return {
+        "file": span.source.path, "line": span.line, "column": span.column,
+        "end_line": span.end_line, "end_column": span.end_column,
     }  # fmt: skip
 
 
@@ -175,14 +186,22 @@ def _result(diagnostic: Diagnostic, rule: int) -> dict[str, object]:
     result: dict[str, object] = {
         "ruleId": diagnostic.code, "ruleIndex": rule, "level": str(diagnostic.severity), "message": {"text": text},
     }  # fmt: skip
-    span = diagnostic.span
-    if span:
-        region = {
-            "startLine": span.line, "startColumn": span.column, "endLine": span.end_line, "endColumn": span.end_column,
-        }  # fmt: skip
-        location = {"artifactLocation": {"uri": _uri(span.source.path)}, "region": region}
-        result["locations"] = [{"physicalLocation": location}]
+    if diagnostic.span:
+        result["locations"] = [{"physicalLocation": _physical(diagnostic.span)}]
+    if diagnostic.related:
+        result["relatedLocations"] = [
+            {"physicalLocation": _physical(other.span), "message": {"text": other.message}}
+            for other in diagnostic.related
+        ]
     return result | {"properties": _facts(diagnostic)}
+
+
+def _physical(span: Span) -> dict[str, object]:
+    """Return a place as SARIF's physicalLocation."""
+    region = {
+        "startLine": span.line, "startColumn": span.column, "endLine": span.end_line, "endColumn": span.end_column,
+    }  # fmt: skip
+    return {"artifactLocation": {"uri": _uri(span.source.path)}, "region": region}
 
 
 def _uri(path: str) -> str:

@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
-from ..messages.quantities import show_bits, show_size, show_size_about, show_time
+from ..messages.quantities import show_bandwidth, show_size, show_size_about, show_time
 from .axes import Axis
 from .charts import Chart, Rule, Series
 from .style import Look, look
-from .units import BITS_PER_SECOND, BYTES
+from .units import BYTES, BYTES_PER_SECOND
 
 if TYPE_CHECKING:
-    from collc.backends.simulator import Simulation
+    from collc.backends.simulator import Traffic
+    from collc.ir.costs.cost import Point
 
 __all__ = ["Curve", "goodput_svg"]
 
 _CHANGE = Look("ink", "2 4")
+
+
+class Simulated(Protocol):
+    """A simulation, or the simulations of one collective at different sizes."""
+
+    @property
+    def traffic(self) -> Traffic:
+        """What the collective sends."""
+
+    def time(self, size: int) -> Fraction:
+        """Return the exact seconds for M of ``size`` bytes."""
+
+    def points(self, sizes: Iterable[int]) -> tuple[Point, ...]:
+        """Return time (seconds) and M over time (bytes per second) at each size (bytes)."""
 
 
 @attrs.frozen(eq=False)
@@ -28,7 +43,7 @@ class Curve:
 
     name: str
     scheduler: str
-    simulation: Simulation
+    simulation: Simulated
 
     @property
     def label(self) -> str:
@@ -45,7 +60,7 @@ def goodput_svg(curves: Sequence[Curve], sizes: Sequence[int]) -> str:
     changes = list(_changes(curves, shown))
     chart = Chart(
         _title(curves), Axis("size of the vector", 2, BYTES),
-        Axis("goodput", units=BITS_PER_SECOND, zero=True, margin=Fraction(1, 10)),
+        Axis("goodput", units=BYTES_PER_SECOND, zero=True, margin=Fraction(1, 10)),
         [_series(i, curve, shown) for i, curve in enumerate(curves)], changes,
         "simulated on the links: the whole vector over the time it takes",
         f"Curves of {', '.join(curve.label for curve in curves) or 'nothing'}."
@@ -56,13 +71,15 @@ def goodput_svg(curves: Sequence[Curve], sizes: Sequence[int]) -> str:
 
 def _title(curves: Sequence[Curve]) -> str:
     kinds = dict.fromkeys(c.simulation.traffic.collective.kind for c in curves)
-    places = dict.fromkeys(f"{c.simulation.topology.name} of {c.simulation.topology.num_ranks} ranks" for c in curves)
+    places = dict.fromkeys(
+        f"{c.simulation.traffic.topology.name} of {c.simulation.traffic.topology.num_ranks} ranks" for c in curves
+    )
     return f"Goodput of {', '.join(kinds)} on {', '.join(places)}" if curves else "Goodput"
 
 
 def _series(index: int, curve: Curve, sizes: Sequence[int]) -> Series:
     points = curve.simulation.points(sizes)
-    tips = [f"{show_size(p.size)}: {show_bits(p.bandwidth)}, {show_time(p.time)}" for p in points]
+    tips = [f"{show_size(p.size)}: {show_bandwidth(p.bandwidth)}, {show_time(p.time)}" for p in points]
     return Series(curve.label, [(p.size, p.bandwidth) for p in points], look(index), dots=True, tips=tips)
 
 

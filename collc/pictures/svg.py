@@ -83,7 +83,7 @@ def text(
 ) -> Element:
     """Return a line of text of a kind (:data:`.style.FONTS`) whose base line begins, or with ``anchor`` ends, at x, y.
 
-    ``tip`` appears under the pointer; ``upward`` turns the text to read from below.
+    ``tip`` appears under the pointer; ``upward`` rotates the text, to be read from below to above.
     """
     place: dict[str, Number | str] = {"x": x, "y": y}
     if upward:

@@ -6,10 +6,12 @@ from fractions import Fraction
 
 import attrs
 
-from ..messages.quantities import BANDWIDTHS, SIZES, TIMES
+from collc.ir.quantities import SIZES
+
+from ..messages.quantities import BANDWIDTHS, TIMES
 from .ticks import floor_log
 
-__all__ = ["BITS_PER_SECOND", "BYTES", "BYTES_PER_SECOND", "NUMBERS", "SECONDS", "Units", "decimal"]
+__all__ = ["BYTES", "BYTES_PER_SECOND", "NUMBERS", "SECONDS", "Units", "decimal"]
 
 #: a range beyond the powers of ten of floats
 _MOST_POWER = 300
@@ -40,7 +42,6 @@ NUMBERS = Units((("", Fraction(1)),))
 BYTES = Units(tuple((name, Fraction(SIZES[name])) for name in ("B", "KiB", "MiB", "GiB", "TiB")))
 SECONDS = Units(tuple((name, TIMES[name]) for name in ("ns", "us", "ms", "s")))
 BYTES_PER_SECOND = Units(tuple((f"{name}/s", BANDWIDTHS[f"{name}/s"]) for name in ("B", "KB", "MB", "GB", "TB")))
-BITS_PER_SECOND = Units(tuple((f"{p}b/s", BANDWIDTHS[f"{p}bps"]) for p in ("", "K", "M", "G", "T")))
 
 
 def decimal(value: Fraction, step: Fraction | None = None, least: int = 7) -> str:

@@ -7,18 +7,21 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Executor, as_completed
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from typing import TypeVar
 
 import attrs
 
 from collc.ir.diagnostic import error
+from collc.ir.progress import progress
 
-__all__ = ["Work", "cores", "pool"]
+__all__ = ["Work", "completed", "cores", "pool"]
 
 T = TypeVar("T")
 #: ``progress(what, done, total)``
-Progress = Callable[[str, int, int], None]
+Progress = Callable[[str, int, int], object]
+#: between two looks for a cancellation while workers work
+_POLL_SECONDS = 0.1
 
 
 def cores() -> int:
@@ -57,16 +60,28 @@ class Work:
             return
         try:
             self.report(names[0] if names else "", 0, len(calls))
-            pending = {self.executor.submit(function, *call): place for place, call in enumerate(calls)}
-            try:
-                for future in as_completed(pending):
-                    yield pending[future], future.result()
-            finally:
-                for future in pending:
-                    future.cancel()
+            futures = [self.executor.submit(function, *call) for call in calls]
+            yield from ((place, futures[place].result()) for place in completed(futures))
         except BrokenExecutor as problem:
-            message = "a worker ended before its part of the search was done"
+            message = "a worker ended before its part of the work was done"
             raise error("C0024", message, notes=[str(problem) or type(problem).__name__]) from None
+
+
+def completed(futures: Sequence[Future[T]]) -> Iterator[int]:
+    """Yield the place of each future when it is done; the observer of this thread's progress is asked regularly.
+
+    If the caller stops early, futures that have not begun are cancelled.
+    """
+    pending = {future: place for place, future in enumerate(futures)}
+    try:
+        while pending:
+            done, _ = wait(pending, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
+            yield from sorted(pending.pop(future) for future in done)
+            if not done:
+                progress("waiting for workers", len(futures) - len(pending), len(futures))
+    finally:
+        for future in pending:
+            future.cancel()
 
 
 @contextlib.contextmanager

@@ -18,7 +18,18 @@ if TYPE_CHECKING:
 
     from .base import Reader, ReadOptions
 
-__all__ = ["FORMATS", "Format", "judged", "load", "reader", "reader_of", "refused", "sniff"]
+__all__ = [
+    "FORMATS",
+    "Format",
+    "judged",
+    "load",
+    "reader",
+    "reader_of",
+    "refused",
+    "require_format",
+    "require_known",
+    "sniff",
+]
 
 _PRINTED = ("compile", "check", "verify", "cost", "simulate", "convert", "run", "launch")
 _PUBLISHED = ("verify", "convert", "run", "simulate")
@@ -31,6 +42,9 @@ class Format(NamedTuple):
     ``begins`` (after blanks); ``otherwise`` makes such a text this format if no reader recognizes it. ``verbs`` are in
     the order of messages. ``judged`` are the options of ``collc verify`` that judge the format, each with the files it
     applies to; ``collc run`` runs a file by the target ``runs``.
+
+    >>> Format("my_package.csv", "CsvReader", "a table", "transfers CSV", "a table of transfers", begins="step,").runs
+    'mpi-c'
     """
 
     module: str
@@ -115,10 +129,39 @@ def reader(name: str) -> Reader:
 
 def reader_of(text: str, path: str, verb: str) -> Reader:
     """Return the reader of a text; raise C0018 if the verb does not read its format."""
+    require_known(text, path, verb)
     name = sniff(text)
     if verb not in FORMATS[name].verbs:
         raise refused(name, path, verb)
     return reader(name)
+
+
+def require_known(text: str, path: str, verb: str) -> None:
+    """Raise C0018 for a text of another program. A `.coll` file or standard input is refused only if it is XML: the
+    language says what is wrong with other texts.
+    """
+    from ..files.kinds import kind_of_text
+
+    is_coll = (path.endswith(".coll") or path == "<stdin>") and not text.lstrip("\ufeff \t\r\n").startswith("<")
+    other = None if is_coll else kind_of_text(text)
+    if other is None or (not text.strip() and verb != "verify") or not _is_unknown(text):
+        return
+    from collc.ir.diagnostic import error
+    from collc.ir.shown import listed
+
+    titles = [one.title.removeprefix("a ") for one in FORMATS.values() if verb in one.verbs]
+    reads = f"`collc {verb}` reads {listed(titles)} files"
+    raise error(
+        "C0018", f"`{path}` is {other.noun}", notes=[reads] if other.instead else [], hint=other.instead or reads
+    )
+
+
+def _is_unknown(text: str) -> bool:
+    """Return whether no reader recognizes a text for certain."""
+    head = text[:65536].lstrip("\ufeff").lstrip()
+    if not head:
+        return True
+    return not any(head.startswith(FORMATS[name].begins) and _recognizes(name, text) for name in _names())
 
 
 def load(text: str, path: str, verb: str, options: ReadOptions) -> tuple[Spec, Executable | None]:
@@ -129,16 +172,27 @@ def load(text: str, path: str, verb: str, options: ReadOptions) -> tuple[Spec, E
 def refused(name: str, path: str, verb: str) -> CollcError:
     """Return the error for a file of a format that a verb does not read."""
     from collc.ir.diagnostic import error
+    from collc.ir.shown import listed
 
     one = FORMATS[name]
     if "compile" in one.verbs:
-        *most, last = [other.title for other in FORMATS.values() if verb in other.verbs]
+        titles = [other.title for other in FORMATS.values() if verb in other.verbs]
         hint = f"`collc compile` takes {one.title} files"
-        return error("C0018", f"`{path}` is neither {', '.join(most)} nor {last}", hint=hint)
+        return error("C0018", f"`{path}` is neither {listed(titles, 'nor')}", hint=hint)
     verbs = [f"`{'' if number else 'collc '}{v}`" for number, v in enumerate(one.verbs)]
-    several = f"{', '.join(verbs[:-1])} and {verbs[-1]} read" if len(verbs) > 1 else f"{verbs[0]} reads"
-    hint = f"{several} {one.title} files"
+    hint = f"{listed(verbs)} {'read' if len(verbs) > 1 else 'reads'} {one.title} files"
     return error("C0018", f"`{path}` is {one.noun}, not a `.coll` file", hint=hint)
+
+
+def require_format(name: str, text: str, path: str) -> None:
+    """Raise C0018 for a text that is not of the format ``name``."""
+    from collc.ir.diagnostic import error
+
+    found, one = sniff(text), FORMATS[name]
+    if found == name:
+        return
+    verbs = f"compile it to one: `collc {path} -t {name}`" if found == "coll" else f"give {one.title} files"
+    raise error("C0018", f"`{path}` is {FORMATS[found].noun}, not {one.title}", hint=verbs)
 
 
 def judged(option: str, path: str) -> CollcError:
@@ -147,4 +201,5 @@ def judged(option: str, path: str) -> CollcError:
 
     kinds = [what for one in FORMATS.values() for given, what in one.judged if given == option]
     listed = " and ".join(sorted(dict.fromkeys(kinds)))
-    return error("C0018", f"--{option} applies to {listed}, which `{path}` is not", exit_status=2)
+    return error("C0018", f"--{option} applies to {listed}, which `{path}` is not",
+                 hint=f"leave --{option} out, or verify the file that a runtime loads", exit_status=2)  # fmt: skip

@@ -6,7 +6,7 @@ from abc import ABC
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from collc.ir.diagnostic import Diagnostic
+from collc.ir.diagnostic import CollcError, Diagnostic
 from collc.ir.levels import Executable
 from collc.ir.verify import Report
 
@@ -35,10 +35,14 @@ class ReadOptions(NamedTuple):
 
 
 class Reports(NamedTuple):
-    """The findings in a file: reports, each with its collective's name ("" if the file has none), and warnings."""
+    """The findings in a file: reports, each with its collective's name ("" if the file has none), and warnings.
+
+    ``failed`` are the collectives that cannot be compiled, by name, with their mistakes.
+    """
 
     named: tuple[tuple[str, Report], ...]
     warnings: tuple[Diagnostic, ...] = ()
+    failed: tuple[tuple[str, CollcError], ...] = ()
 
 
 class Reader(ABC):

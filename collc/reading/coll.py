@@ -6,10 +6,12 @@ import re
 from typing import ClassVar
 
 from collc.backends import TARGETS
+from collc.ir.diagnostic import CollcError, Diagnostic
 from collc.ir.levels import Executable
 from collc.ir.spec import Spec
 from collc.passes import SCHEDULERS
 
+from ..registry.classes import pass_class, scheduler_pass
 from . import FORMATS, refused, sniff
 from .base import Reader, ReadOptions, Reports
 from .loading import Loading
@@ -28,10 +30,36 @@ def load_spec(text: str, path: str, loading: Loading) -> Spec:
     if "compile" not in FORMATS[found := sniff(text)].verbs:
         raise refused(found, path, "compile")
 
-    return coll.load(
+    spec = coll.load(
         path, text=text, params=loading.params, include_path=loading.include_path,
         node_limit=loading.node_limit, schedulers=SCHEDULERS, targets=TARGETS, topologies=loading.topologies,
+        options=_owner,
     )  # fmt: skip
+    _require_elements(spec)
+    return spec
+
+
+def _require_elements(spec: Spec) -> None:
+    """Raise C0512 for all schedules that divide their data into more pieces than it has elements."""
+    wrong: list[Diagnostic] = []
+    for request in spec.collectives.values():
+        name, options = request.schedule.scheduler, request.schedule.options
+        if request.problem.collective.size is None or not any(type(option.value) is int for option in options):
+            continue
+        from collc.passes.elements import require_elements
+
+        try:
+            require_elements(pass_class(scheduler_pass(name)), name, options, request.problem.collective)
+        except CollcError as failure:
+            wrong += failure.diagnostics
+    if wrong:
+        raise CollcError(wrong)
+
+
+def _owner(option: str) -> str | None:
+    from ..registry.owners import option_owner  # imports all schedulers and targets
+
+    return option_owner(option)
 
 
 class CollReader(Reader):
@@ -50,5 +78,5 @@ class CollReader(Reader):
         from ..driver.verification import verify_spec
 
         spec = load_spec(text, path, options.loading)
-        names = [name for name in spec.collectives if not options.collective or name in options.collective]
-        return Reports(tuple(zip(names, verify_spec(spec, options.collective), strict=False)), tuple(spec.warnings))
+        reports, failures = verify_spec(spec, options.collective)
+        return Reports(tuple(reports.items()), tuple(spec.warnings), tuple((f.name, f.mistake) for f in failures))

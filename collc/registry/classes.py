@@ -23,7 +23,11 @@ __all__ = ["pass_class", "plugin_class", "scheduler_pass", "target_class"]
 def pass_class(name: str, span: Span | None = None) -> type[Pass]:
     """Return the class of a pass; raise C0008 for an unknown name, C0891 if a plugin's class is wrong."""
     if name not in PASSES:
-        found = f"the scheduler `{name}` is the pass `{scheduler_pass(name)}`" if name in SCHEDULERS else None
+        found = None
+        if name in SCHEDULERS:
+            found = (
+                f"`{name}` chooses among the schedulers; a pipeline begins with one, such as `{scheduler_pass(name)}`"
+            )
         hint = found or PASSES.hint(name)
         raise error("C0008", f"unknown pass `{name}`", span=span, hint=hint, exit_status=usage_status([span]))
     if name in PASSES.own:

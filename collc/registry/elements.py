@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Element", "element_text", "parse_elements", "pipeline_text"]
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_FORM = "write `name,name{option=value,option=value}`"
 _SPACE = re.compile(r"\s*")
 
 
@@ -80,7 +81,7 @@ class _Reader:
             self.space()
             if self.at == len(self.text):
                 return tuple(found)
-            self.expect(",", "`,` between names")
+            self.expect(",", "`,` between names", "write `,` between names: `name,name`")
 
     def element(self) -> Element:
         name, span = self.name("a name")
@@ -104,7 +105,8 @@ class _Reader:
         value = self.value()
         if self.at == start:
             raise self.problem("a value", start)
-        return Option(name, value, span.to(self.span(start, self.at)))
+        place = self.span(start, self.at)
+        return Option(name, value, span.to(place), place)
 
     def value(self) -> str:
         """Read to the ``,`` or ``}`` that ends the option; quotes and braces protect both."""
@@ -135,9 +137,9 @@ class _Reader:
         self.space()
         return self.text[self.at : self.at + 1]
 
-    def expect(self, char: str, need: str) -> None:
+    def expect(self, char: str, need: str, hint: str = _FORM) -> None:
         if self.peek() != char:
-            raise self.problem(need, self.at)
+            raise self.problem(need, self.at, hint)
         self.at += 1
 
     def space(self) -> None:
@@ -153,12 +155,12 @@ class _Reader:
     def place(self, at: int) -> tuple[int, int]:
         return self.text.count("\n", 0, at) + 1, at - (self.text.rfind("\n", 0, at) + 1) + 1
 
-    def problem(self, need: str, at: int) -> CollcError:
+    def problem(self, need: str, at: int, hint: str = _FORM) -> CollcError:
         found = f"found `{self.text[at]}`" if at < len(self.text) else "found the end"
         return error(
             "C0006",
             f"expected {need}, {found}",
             span=self.span(at, min(at + 1, len(self.text)) if at < len(self.text) else at + 1),
-            hint="write `name,name{option=value,option=value}`",
+            hint=hint,
             exit_status=2,
         )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 import attrs
 
-from collc.ir.diagnostic import CollcError, Diagnostic, Severity, Span, error, nearest
+from collc.ir.diagnostic import CollcError, Diagnostic, Related, Severity, Span, error, nearest
 from collc.ir.frozen import frozen
 from collc.ir.spec import Option
 
@@ -53,22 +53,24 @@ def build(
 ) -> T:
     """Return an instance of ``cls`` with these options; raise all mistakes in them at once.
 
-    ``what`` names the owner in messages (``pass `discretize```); ``defaults`` (by field name) stand in for
-    what is not given, where ``cls`` has such a field. Raises C0009 (unknown option, or twice) and C0010 (a
-    value that does not fit).
+    ``what`` names the owner in messages (``pass `discretize```); ``defaults`` (by field name) replace options that are
+    not given, if ``cls`` has such a field. Raises C0009 (unknown option, or twice) and C0010 (a value that does not
+    fit).
     """
     fields = _fields(cls)  # type: ignore[arg-type]  # classes are hashable
     values = {name: value for name, value in (defaults or {}).items() if name in fields}
     wrong: list[Diagnostic] = []
-    seen: set[str] = set()
+    seen: dict[str, Option] = {}
     for option in given:
         name = option.name.replace("-", "_")
         try:
             if name not in fields:
                 raise _unknown(what, option, fields)
             if name in seen:
-                raise error("C0009", f"option `{option.name}` of {what} is given twice", span=option.span)
-            seen.add(name)
+                message, first = f"option `{option.name}` of {what} is given twice", seen[name].span
+                related = [Related("the first one", first)] if first else ()
+                raise error("C0009", message, span=option.span, hint="remove one of them", related=related)
+            seen[name] = option
             values[name] = _convert(option, what, fields[name])
         except CollcError as mistake:
             wrong.extend(mistake.diagnostics)
@@ -112,10 +114,21 @@ def _fields(cls: type) -> dict[str, tuple[_Attribute, object]]:
     return {f.name: (f, hints.get(f.name, str)) for f in attrs.fields(cls) if f.init and not f.name.startswith("_")}
 
 
+#: names from the glossary and from the command line -> options
+_MEANT = {"gamma": "reduction", "epsilon": "launch", "beta": "bandwidth", "nics": "rings", "rails": "rings"}
+
+
 def _unknown(what: str, option: Option, fields: Iterable[str]) -> CollcError:
+    from .owners import option_owner
+
     names = [name.replace("_", "-") for name in fields]
-    hint = nearest(option.name, names) or (f"its options are {', '.join(names)}" if names else "it has no options")
-    return error("C0009", f"{what} has no option `{option.name}`", span=option.span, hint=hint)
+    owner = option_owner(option.name)
+    meant = _MEANT.get(option.name)
+    hint = f"`{option.name}` is an option of {owner}" if owner else nearest(option.name, names)
+    hint = f"did you mean `{meant}`?" if meant in names and not owner else hint
+    listed = f"its options are {', '.join(names)}" if names else "it has no options"
+    notes = () if hint and not owner else (listed,)
+    return error("C0009", f"{what} has no option `{option.name}`", span=option.name_span, notes=notes, hint=hint)
 
 
 def _instance(cls: type[T], what: str, values: dict[str, object], given: Sequence[Option], span: Span | None) -> T:
@@ -123,14 +136,20 @@ def _instance(cls: type[T], what: str, values: dict[str, object], given: Sequenc
     try:
         return cls(**values)
     except CollcError as mistake:
-        place = given[0].span if len(given) == 1 else span
-        placed = [d if d.span else attrs.evolve(d, span=place) for d in mistake.diagnostics]
+        placed = [d if d.span else attrs.evolve(d, span=_place(d, given, span)) for d in mistake.diagnostics]
         raise CollcError(placed, usage_status(d.span for d in placed)) from None
     except (ValueError, TypeError) as problem:
         text = str(problem.args[0]) if problem.args else str(problem)
         named = [o for o in given if o.name in text or o.name.replace("-", "_") in text]
-        place = named[0].span if named else span
+        place = named[0].place if named else span
         raise CollcError(Diagnostic("C0010", f"{what}: {text}", Severity.ERROR, place), usage_status([place])) from None
+
+
+def _place(diagnostic: Diagnostic, given: Sequence[Option], owner: Span | None) -> Span | None:
+    """Return the place of the value of the option that is wrong, else of the only option, else of the owner."""
+    wrong = [option for option in given if option.name.replace("_", "-") == diagnostic.option]
+    wrong = wrong or ([*given] if len(given) == 1 else [])
+    return wrong[0].place if wrong else owner
 
 
 # ---- values
@@ -142,11 +161,14 @@ def _convert(option: Option, what: str, field: tuple[_Attribute, object]) -> obj
     ok, value = _fit(option.value, kind)
     if ok and (choices is None or value in choices):
         return value
-    hint = nearest(str(option.value), [show(c) for c in choices]) if choices else None
+    meant = attribute.metadata.get("habits", {}).get(str(option.value).lower())
+    hint = f"write `{meant}`" if meant else nearest(str(option.value), _words(kind, attribute))
+    meanings = attribute.metadata.get("meanings")
     raise error(
         "C0010",
         f"option `{option.name}` of {what} needs {_need(kind, attribute)}, found `{show(option.value)}`",
-        span=option.span,
+        notes=[meanings] if meanings else [],
+        span=option.place,
         hint=hint,
     )
 
@@ -218,6 +240,12 @@ def _choices(kind: object, attribute: _Attribute) -> tuple[object, ...] | None:
         inner = _choices(parts[0], attribute) if len(parts) == 1 else None
         return None if inner is None else (*inner, None)
     return None
+
+
+def _words(kind: object, attribute: _Attribute) -> list[str]:
+    """Return the words that a value may be, of all alternatives."""
+    alternatives = typing.get_args(kind) if typing.get_origin(kind) in (typing.Union, types.UnionType) else (kind,)
+    return [show(choice) for one in (kind, *alternatives) for choice in _choices(one, attribute) or ()]
 
 
 def _need(kind: object, attribute: _Attribute) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from collc.ir.shown import brief_fields
 from collc.ir.spec import Option, OptionValue, Problem
 from collc.ir.topology import Topology
 from collc.passes.schedulers import SCHEDULERS, Candidate
@@ -16,7 +17,7 @@ from ..registry.classes import pass_class
 if TYPE_CHECKING:
     from collc.passes.base import Pass
 
-__all__ = ["Algorithm", "candidate_of", "plain", "planned_sizes", "variants_of"]
+__all__ = ["Algorithm", "candidate_of", "planned_sizes", "variants_of"]
 
 #: ratio of neighboring sizes at which size-dependent schedules are planned
 _RATIO = 4
@@ -34,6 +35,8 @@ class Algorithm:
 
     scheduler: str
     options: tuple[tuple[str, OptionValue], ...] = ()
+
+    __repr__ = brief_fields
 
     @property
     def name(self) -> str:
@@ -57,11 +60,6 @@ class Algorithm:
     def with_options(self, **options: OptionValue) -> Algorithm:
         """Return the same with more options."""
         return attrs.evolve(self, options=(*self.options, *options.items()))
-
-
-def plain(scheduler: str) -> Algorithm:
-    """Return a scheduler without options."""
-    return Algorithm(scheduler)
 
 
 def variants_of(scheduler: str, problem: Problem, sizes: Sequence[int]) -> Iterator[Algorithm]:

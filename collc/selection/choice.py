@@ -6,6 +6,8 @@ from fractions import Fraction
 
 import attrs
 
+from collc.ir.shown import brief_fields
+
 from .algorithm import Algorithm
 from .times import Times
 
@@ -20,6 +22,8 @@ class Measured:
     times: Times
     steps: int
 
+    __repr__ = brief_fields
+
 
 @attrs.frozen
 class Skipped:
@@ -27,6 +31,8 @@ class Skipped:
 
     name: str
     reason: str
+
+    __repr__ = brief_fields
 
 
 @attrs.frozen
@@ -40,6 +46,8 @@ class Interval:
     high: int | None
     best: Measured
     crossing: Fraction | None = None
+
+    __repr__ = brief_fields
 
     @property
     def algorithm(self) -> Algorithm:
@@ -57,7 +65,7 @@ class Interval:
 class Choice:
     """The fastest of ``candidates`` at each size of ``intervals``, which follow each other.
 
-    ``reason`` says where the sizes come from. With ``ranged``, the user gave a range, and every interval gets a file.
+    ``reason`` names the source of the sizes. With ``ranged``, the user gave a range, and every interval gets a file.
     """
 
     ranged: bool
@@ -66,6 +74,8 @@ class Choice:
     candidates: tuple[Measured, ...]
     skipped: tuple[Skipped, ...]
     assumed: tuple[str, ...] = ()
+
+    __repr__ = brief_fields
 
     @property
     def ends(self) -> tuple[int, ...]:

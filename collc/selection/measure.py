@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from collc.backends.simulator import LATENCIES, Latency, simulate
-from collc.ir.costs.cost import DEFAULT_ALPHA, DEFAULT_BANDWIDTH, seconds_per_unit
+from collc.backends.simulator import LATENCIES, Latency, assumptions, simulate
+from collc.ir.costs.cost import DEFAULT_ALPHA, unit_seconds
 from collc.ir.costs.pieces import best_pieces
 from collc.ir.costs.rounds import Loads, loads
 from collc.ir.program import Program
@@ -23,6 +23,7 @@ from .times import Line, Times
 
 if TYPE_CHECKING:
     from collc.backends.simulator import Level as Simulable
+    from collc.ir.collective import Collective
     from collc.ir.levels import Scheduled
     from collc.passes.base import Pass
 
@@ -40,34 +41,44 @@ class Result:
     steps: int
     level: Scheduled | None = None
 
+    def of(self, collective: Collective) -> Result:
+        """Return the same for a collective that differs in its size only."""
+        if self.level is None or self.level.collective == collective:
+            return self
+        return attrs.evolve(self, level=with_collective(self.level, collective))
+
+
+def with_collective(level: Scheduled, collective: Collective) -> Scheduled:
+    """Return the same transfers or trees for a collective that differs in its size only."""
+    if isinstance(level, SymmetricSchedule):
+        return attrs.evolve(level, seed=attrs.evolve(level.seed, collective=collective))
+    return attrs.evolve(level, collective=collective)
+
 
 @attrs.frozen
 class Model:
-    """The latency model and the bandwidth of :func:`~collc.backends.simulator.simulate`."""
+    """The latency model, the bandwidth, gamma and epsilon of :func:`~collc.backends.simulator.simulate`."""
 
     latency: Latency
     bandwidth: Fraction | None
+    gamma: Fraction | None = None
+    epsilon: Fraction | None = None
 
     @classmethod
     def of(cls, auto: Auto) -> Model:
         """Return the model that the options of ``auto`` describe."""
         latency = LATENCIES[auto.latency]
-        return cls(latency if auto.alpha is None else attrs.evolve(latency, base=auto.alpha), auto.bandwidth)
+        latency = latency if auto.alpha is None else attrs.evolve(latency, base=auto.alpha)
+        return cls(latency, auto.bandwidth, None if auto.reduction is None else 1 / auto.reduction, auto.launch)
 
     def assumed(self, topology: Topology) -> tuple[str, ...]:
         """Return the values that neither the topology nor an option gives."""
-        found = []
-        if self.latency.base is None and not any(kind.latency for kind in topology.classes):
-            found.append(f"{DEFAULT_ALPHA * 10**6} us a message")
-        if self.bandwidth is None and topology.unit != "B/s":
-            of = "out of a node" if topology.is_direct and topology.node_bandwidth is not None else "a link unit"
-            found.append(f"{DEFAULT_BANDWIDTH * 8 / 10**9} Gbps {of}")
-        return tuple(found)
+        return assumptions(topology, self.latency, self.bandwidth)
 
     def measure(self, algorithm: Pass, problem: Problem) -> Result:
         """Return the times of an algorithm's schedule; raise its error if it does not apply."""
         sent = algorithm.messages(problem)
-        if sent is not None:
+        if sent is not None and (sent.reduced is not None or not self._gamma(problem.topology)):
             return self.simulated(sent)
         level = algorithm.run(problem)
         assert not isinstance(level, Program), "a scheduler returns a schedule"
@@ -75,10 +86,18 @@ class Model:
 
     def simulated(self, level: Simulable) -> Result:
         """Return the times of a schedule in the simulator."""
-        found = simulate(level, latency=self.latency, bandwidth=self.bandwidth)
+        found = simulate(level, latency=self.latency, bandwidth=self.bandwidth, gamma=self.gamma, epsilon=self.epsilon)
         scale = found.seconds_per_unit
         steps = [(one.times, [(latency, share * scale) for latency, share in one.slowest]) for one in found.steps]
-        return Result(Times.of_steps(steps), found.num_steps)
+        return Result(Times.of_steps([*steps, (1, [(found.epsilon, found.adding)])]), found.num_steps)
+
+    def _gamma(self, topology: Topology) -> Fraction:
+        return topology.gamma if self.gamma is None else self.gamma
+
+    def overheads(self, topology: Topology, reduced: Fraction) -> Line:
+        """Return the launch, and the seconds a byte in which ranks add ``reduced`` of M."""
+        epsilon = topology.epsilon if self.epsilon is None else self.epsilon
+        return epsilon, self._gamma(topology) * reduced
 
     def meets_bound(self, level: Scheduled, times: Times) -> bool:
         """Return whether the bandwidth time meets the lower bound from the links of every single rank."""
@@ -87,7 +106,7 @@ class Model:
         topology = level.topology
         floor = bandwidth_bound(topology, level.collective) if topology.is_direct else None
         total = topology.node_bandwidth
-        scale = seconds_per_unit(topology.unit, total, self.bandwidth)
+        scale = unit_seconds(topology, self.bandwidth)
         return bool(floor is not None and total and isinstance(level, (Schedule, SymmetricSchedule))
                     and times.slope[-1] * total == floor * scale)  # fmt: skip
 
@@ -109,7 +128,8 @@ class MeasuredForest:
         """Return the best numbers of pieces for these sizes (bytes), each once."""
         most = max(_MAX_CHUNKS // self.forest.parts, 1)
         alpha = self._alpha
-        found = [best_pieces(self.forest, size, alpha, self.model.bandwidth, most) for size in sizes]
+        model = self.model
+        found = [best_pieces(self.forest, size, alpha, model.bandwidth, most, model.gamma) for size in sizes]
         return sorted(set(found))
 
     def measure(self, pieces: int) -> Result:
@@ -119,10 +139,11 @@ class MeasuredForest:
             return attrs.evolve(self.model.simulated(forest), level=forest)
         topology, collective = forest.topology, forest.collective
         shares = forest.parts * (1 if forest.whole else collective.num_ranks)
-        total = topology.node_bandwidth if topology.is_direct else None
-        scale = seconds_per_unit(topology.unit, total, self.model.bandwidth) / (shares * pieces)
+        scale = unit_seconds(topology, self.model.bandwidth) / (shares * pieces)
         rounds = self.amount.rounds(pieces)
         steps = [(count, self._lines(pairs, scale)) for count, pairs in rounds]
+        reduced = Fraction(self.amount.reduced(pieces), shares * pieces)
+        steps.append((1, [self.model.overheads(topology, reduced)]))
         return Result(Times.of_steps(steps), sum(count for count, _ in rounds), forest)
 
     @property

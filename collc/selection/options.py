@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import ClassVar, Literal
 
 import attrs
 
-from collc.ir.diagnostic import error, nearest
+from collc.ir.diagnostic import CollcError, Diagnostic, error, nearest
 from collc.passes import SCHEDULERS
 from collc.passes.schedulers import candidates
+
+from ..messages.quantities import show_size
 
 __all__ = ["CANDIDATES", "Auto"]
 
@@ -51,24 +54,42 @@ class Auto:
     bandwidth: Fraction | None = attrs.field(
         default=None, metadata={"help": "bandwidth out of a rank, for links without one"}
     )
+    reduction: Fraction | None = attrs.field(
+        default=None, metadata={"help": "bytes per second that a rank adds, instead of the topology's"}
+    )
+    launch: Fraction | None = attrs.field(
+        default=None, metadata={"help": "time of a call besides its steps, instead of the topology's"}
+    )
     transfers: int = attrs.field(default=1 << 23, metadata={"help": "skip schedules with more transfers"})
 
     def __attrs_post_init__(self) -> None:
+        wrong = list(self._wrong_numbers())
+        for read in (self.span, self.names):
+            try:
+                read()
+            except CollcError as mistake:
+                wrong += mistake.diagnostics
+        if wrong:
+            raise CollcError(wrong)
+
+    def _wrong_numbers(self) -> Iterator[Diagnostic]:
         if self.size is not None and self.sizes is not None:
-            raise error("C0045", "auto takes a size or a range of sizes, found both", hint="leave `size` out")
+            yield Diagnostic("C0045", "auto takes a size or a range of sizes, found both", hint="leave `size` out",
+                             option="size")  # fmt: skip
         if self.size is not None and not 0 <= self.size <= _MAX_BYTES:
-            raise error("C0045", f"auto needs a size of 0 to {_MAX_BYTES} bytes, found {self.size}")
+            yield _number("C0045", "size", f"0 to {_MAX_BYTES} bytes", self.size)
         if self.bandwidth is not None and self.bandwidth <= 0:
-            raise error("C0010", f"option `bandwidth` of scheduler `auto` needs more than 0, found {self.bandwidth}")
+            yield _number("C0010", "bandwidth", "more than 0", self.bandwidth)
         if self.alpha is not None and self.alpha < 0:
-            raise error("C0010", f"option `alpha` of scheduler `auto` needs 0 or more, found {self.alpha}")
-        if self.most is not None and self.most < 1:
-            raise error("C0010", f"option `most` of scheduler `auto` needs 1 or more, found {self.most}")
-        if self.transfers < 1:
-            raise error("C0010", f"option `transfers` of scheduler `auto` needs 1 or more, found {self.transfers}")
-        self.span()
-        if not self.names():
-            raise error("C0046", "auto has no candidate left", hint="leave fewer out")
+            yield _number("C0010", "alpha", "0 or more", self.alpha)
+        if self.reduction is not None and self.reduction <= 0:
+            yield _number("C0010", "reduction", "more than 0", self.reduction)
+        if self.launch is not None and self.launch < 0:
+            yield _number("C0010", "launch", "0 or more", self.launch)
+        for name in ("most", "transfers"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                yield _number("C0010", name, "1 or more", value)
 
     def span(self) -> tuple[int, int | None] | None:
         """Return the smallest and the largest size of the range (None: no limit), or None without a range."""
@@ -82,21 +103,38 @@ class Auto:
                 "C0045",
                 f"auto needs a range of whole sizes, found `{self.sizes}`",
                 hint="write `sizes: 1 KiB..1 GiB`, or `sizes: all`",
+                option="sizes",
             )
         low, high = int(found[1]), int(found[2])
         if not low <= high <= _MAX_BYTES:
-            raise error("C0045", f"auto needs a range with an end of at least its start, found {low}..{high}")
+            message = f"auto needs a range with an end of at least its start, found {show_size(low)}..{show_size(high)}"
+            hint = (
+                f"write `sizes: {show_size(high)}..{show_size(low)}`"
+                if high < low <= _MAX_BYTES
+                else "use smaller sizes"
+            )
+            raise error("C0045", message, hint=hint, option="sizes")
         return low, high
 
     def names(self) -> tuple[str, ...]:
         """Return the schedulers to compare, in order; named ones of plugins follow collc's own."""
-        only, without = _listed(self.candidates), _listed(self.without) or ()
+        only, without = _listed(self.candidates, "candidates"), _listed(self.without, "without") or ()
         from_plugins = sorted({*(only or ())} - {*CANDIDATES})
-        return tuple(n for n in (*CANDIDATES, *from_plugins) if (only is None or n in only) and n not in without)
+        found = tuple(n for n in (*CANDIDATES, *from_plugins) if (only is None or n in only) and n not in without)
+        if not found:
+            option = "without" if self.without is not None else "candidates"
+            hint = "leave out fewer" if option == "without" else "name a scheduler"
+            raise error("C0046", "auto has no candidate left", hint=hint, option=option)
+        return found
 
 
-def _listed(text: str | None) -> tuple[str, ...] | None:
-    """Return the schedulers of a list; raise C0046 for an unknown one."""
+def _number(code: str, option: str, need: str, found: object) -> Diagnostic:
+    message = f"option `{option}` of scheduler `auto` needs {need}, found {found}"
+    return Diagnostic(code, message, hint=f"leave `{option}` out for the default", option=option)
+
+
+def _listed(text: str | None, option: str) -> tuple[str, ...] | None:
+    """Return the schedulers of a list, the value of an option; raise C0046 for an unknown one."""
     if text is None:
         return None
     names = tuple(part for part in re.split(r"[\s,]+", text) if part)
@@ -104,5 +142,5 @@ def _listed(text: str | None) -> tuple[str, ...] | None:
         if name not in CANDIDATES and (name not in SCHEDULERS or SCHEDULERS[name].candidate is None):
             hint = nearest(name, CANDIDATES) or f"candidates are {', '.join(CANDIDATES)}"
             what = "is a scheduler that auto does not compare" if name in SCHEDULERS else "is no scheduler"
-            raise error("C0046", f"`{name}` {what}", hint=hint)
+            raise error("C0046", f"`{name}` {what}", hint=hint, option=option)
     return names

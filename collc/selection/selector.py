@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import attrs
 
 from collc.ir.costs.pieces import USUAL_SIZE
-from collc.ir.diagnostic import CollcError, Excess, error
+from collc.ir.diagnostic import CollcError, Excess, Subject, error
+from collc.ir.graph.boxes import boxes_of
 from collc.ir.progress import progress
 from collc.ir.spec import Problem
 from collc.passes import PASSES
+from collc.passes.applying import none_applies
 from collc.passes.schedulers import usual
 
 from ..messages.internal import InternalError, is_fatal, memory_error
 from ..registry.classes import scheduler_pass
-from .algorithm import Algorithm, candidate_of, plain, planned_sizes, variants_of
+from .algorithm import Algorithm, candidate_of, planned_sizes, variants_of
 from .choice import Choice, Interval, Measured, Skipped
 from .measure import MeasuredForest, Model, Result
+from .memory import Memory
 from .options import Auto
 from .times import least
 
@@ -30,12 +34,21 @@ if TYPE_CHECKING:
     from collc.ir.schedule import Forest
     from collc.passes.base import Pass
 
-__all__ = ["Selector"]
+__all__ = ["ChoosesPieces", "GrowsForest", "Selector", "reason_of", "unnamed"]
 
 #: upper end of an unbounded size range
 _UNBOUNDED = 1 << 62
 #: the operators that expand a schedule
 _OPERATORS = ("line", "degree", "power", "bidirectional", "transpose")
+
+
+@runtime_checkable
+class ChoosesPieces(Protocol):
+    """A scheduler with an option ``pipeline``, the number of pieces of its data."""
+
+    def pieces(self, ir: Problem) -> int:
+        """Return the number of pieces that it chooses."""
+        raise NotImplementedError
 
 
 @runtime_checkable
@@ -52,18 +65,19 @@ class Selector:
 
     A candidate is skipped if its scheduler does not apply or would exceed a counted limit. If none is left, raises the
     error of the usual scheduler. Raises C0023 if memory runs out, and InternalError if a candidate fails: neither is a
-    property of the candidate. ``name`` is the name of the collective.
+    property of the candidate. ``name`` is the name of the collective. ``memory`` holds what selectors of the same
+    collective at other sizes have measured.
     """
 
-    def __init__(self, problem: Problem, auto: Auto, name: str = "collective") -> None:
+    def __init__(self, problem: Problem, auto: Auto, name: str = "collective", memory: Memory | None = None) -> None:
+        self.memory = memory or Memory()
         self.problem, self.auto, self.model, self.name = problem, auto, Model.of(auto), name
         self.measured: list[Measured] = []
         self.skipped: list[Skipped] = []
         self.ready: dict[Pass, Scheduled] = {}
         self.mistakes: dict[str, CollcError] = {}
-        self.forest: MeasuredForest | None = None
-        self.pieces: dict[Algorithm, int] = {}  # the number of pieces of each algorithm that grows ``forest``
-        self.forest_scheduler = ""  # the scheduler of ``forest``
+        self.pieces: dict[Algorithm, int] = {}  # the number of pieces of each algorithm that grows a forest
+        self.forests: dict[Algorithm, tuple[Algorithm, MeasuredForest]] = {}  # the same without pieces, and its forest
         self.optimal_direct = ""  # a scheduler without routing that meets both lower bounds
         for scheduler in auto.names():
             reason = self._reason_to_skip(scheduler)
@@ -71,6 +85,9 @@ class Selector:
                 self._try(scheduler)
             elif reason:
                 self.skipped.append(Skipped(scheduler, reason))
+        for scheduler in auto.names():
+            if self._takes_boxes(scheduler):
+                self._try_each(scheduler, [Algorithm(scheduler, options) for options in candidate_of(scheduler).boxes])
         if not self.measured:
             raise self._failure()
 
@@ -80,15 +97,31 @@ class Selector:
         return usual(self.problem.collective.kind, not self.problem.topology.is_direct)
 
     def _failure(self) -> CollcError:
-        mistake = self.mistakes.get(self.usual) or next(iter(self.mistakes.values()), None)
+        # Of a rooted collective, schedulers for any network need routes from or to the root only.
+        rooted = usual(self.problem.collective.kind, switches=True) if self.problem.collective.root is not None else ""
+        mistake = self.mistakes.get(rooted) or self.mistakes.get(self.usual) or next(iter(self.mistakes.values()), None)
         if mistake is not None:
-            return mistake
+            return self._unnamed(mistake)
         reasons = [f"{one.name}: {one.reason}" for one in self.skipped]
-        kind = self.problem.collective.kind
+        kind, option = self.problem.collective.kind, "candidates" if self.auto.candidates is not None else "without"
         return error(
             "C0046", f"none of the candidates schedules `{kind}` on `{self.problem.topology.name}`", notes=reasons,
-            hint="leave out `candidates` and `without`", exit_status=3,
+            hint=f"leave out `{option}`, or name other schedulers", exit_status=3, option=option,
+            about=(Subject.COLLECTIVE, Subject.TOPOLOGY),
         )  # fmt: skip
+
+    def _unnamed(self, mistake: CollcError) -> CollcError:
+        """Return a scheduler's mistake for a request that does not name the scheduler."""
+        first = mistake.diagnostics[0]
+        if first.excess is None or first.excess.what != "transfers":
+            return unnamed(mistake, self.auto, self.problem)
+        name = next(name for name, one in self.mistakes.items() if one is mistake)
+        message = f"`{name}` makes about {first.excess.found} transfers, {first.message}"
+        hint = f"raise `transfers` to {first.excess.found}, or leave it out"
+        about = (Subject.COLLECTIVE, Subject.TOPOLOGY)
+        return CollcError(
+            attrs.evolve(first, message=message, hint=hint, option="transfers", about=about), mistake.exit_status
+        )
 
     # ---- which to compare
 
@@ -101,6 +134,8 @@ class Selector:
         origin = self.problem.topology.origin
         if how.built and not named and (origin is None or origin.name not in _OPERATORS):
             return ""
+        if not how.variants:  # it is tried on boxes
+            return ""
         if ranks == 1:
             return None if scheduler == self.usual else ""
         if how.slower and self.optimal_direct:
@@ -109,20 +144,25 @@ class Selector:
             return f"not tried on {ranks} ranks: more than {how.most} take too long"
         return None
 
+    def _takes_boxes(self, scheduler: str) -> bool:
+        """Return whether a scheduler is tried with its options for boxes: on boxes, or if it alone was asked for."""
+        how, topology = candidate_of(scheduler), self.problem.topology
+        if not how.boxes or (how.collectives is not None and self.problem.collective.kind not in how.collectives):
+            return False
+        return boxes_of(topology) is not None or (self.auto.candidates is not None and not how.variants)
+
     def _try(self, scheduler: str) -> None:
-        planned = candidate_of(scheduler).planned
-        if planned == "trees":
-            self._measure_or_skip(plain(scheduler), self._pieces_of_forest)
-        elif planned == "pipeline":
-            self._measure_or_skip(plain(scheduler), self._pieces_of_tree)
-        else:
-            before = len(self.skipped)
-            algorithms = list(variants_of(scheduler, self.problem, self.sizes))
-            for algorithm in algorithms:
-                self._measure_or_skip(algorithm, self._measured)
-            reasons = {one.reason for one in self.skipped[before:]}
-            if len(self.skipped) - before == len(algorithms) > len(reasons) == 1:
-                self.skipped[before:] = [Skipped(scheduler, reasons.pop())]  # one reason for all its variants
+        self._try_each(scheduler, list(variants_of(scheduler, self.problem, self.sizes)))
+
+    def _try_each(self, scheduler: str, algorithms: Sequence[Algorithm]) -> None:
+        """Measure the algorithms of a scheduler."""
+        work = {"trees": self._pieces_of_forest, "pipeline": self._pieces_of_pipeline}
+        before = len(self.skipped)
+        for algorithm in algorithms:
+            self._measure_or_skip(algorithm, work.get(candidate_of(scheduler).planned, self._measured))
+        reasons = {one.reason for one in self.skipped[before:]}
+        if len(self.skipped) - before == len(algorithms) > len(reasons) == 1:
+            self.skipped[before:] = [Skipped(scheduler, reasons.pop())]  # one reason for all its variants
 
     def _measure_or_skip(
         self, algorithm: Algorithm, work: Callable[[Algorithm], Iterable[tuple[Algorithm, Result]]]
@@ -162,7 +202,10 @@ class Selector:
     def _measured(self, algorithm: Algorithm) -> Iterator[tuple[Algorithm, Result]]:
         algorithm_pass = algorithm.scheduler_pass()
         self._require_small(algorithm_pass)
-        yield algorithm, self.model.measure(algorithm_pass, self.problem)
+        yield algorithm, self._result(algorithm_pass, lambda: self.model.measure(algorithm_pass, self.problem))
+
+    def _result(self, algorithm_pass: Pass, make: Callable[[], Result]) -> Result:
+        return self.memory.result(algorithm_pass, self.problem, make)
 
     def _require_small(self, algorithm_pass: Pass) -> None:
         """Raise C0047 for an algorithm with too many transfers."""
@@ -174,37 +217,39 @@ class Selector:
                 excess=Excess("transfers", estimate, most),
             )  # fmt: skip
 
-    def _pieces_of_tree(self, algorithm: Algorithm) -> Iterator[tuple[Algorithm, Result]]:
-        """Yield the double binary tree with the number of pieces that it chooses at each size."""
-        from collc.passes.synthesis.trees.double_binary_tree import DoubleBinaryTree
-
+    def _pieces_of_pipeline(self, algorithm: Algorithm) -> Iterator[tuple[Algorithm, Result]]:
+        """Yield a pipelined scheduler with the number of pieces that it chooses at each size."""
         algorithm_pass = algorithm.scheduler_pass()
-        assert isinstance(algorithm_pass, DoubleBinaryTree)
+        assert isinstance(algorithm_pass, ChoosesPieces)
         self._require_small(algorithm_pass)
-        for pieces in sorted({algorithm_pass.pieces(_sized(self.problem, size)) for size in self.sizes}):
+        for pieces in sorted({algorithm_pass.pieces(self.problem.sized(size)) for size in self.sizes}):
             one = algorithm.with_options(pipeline=pieces)
-            yield one, self.model.measure(one.scheduler_pass(), self.problem)
+            scheduler = one.scheduler_pass()
+            yield one, self._result(scheduler, partial(self.model.measure, scheduler, self.problem))
 
     def _pieces_of_forest(self, algorithm: Algorithm) -> Iterator[tuple[Algorithm, Result]]:
-        """Yield the forest with the best number of pieces for each size."""
+        """Yield a forest with the best number of pieces for each size."""
         algorithm_pass = algorithm.scheduler_pass()
         assert isinstance(algorithm_pass, GrowsForest)
-        forest = MeasuredForest.of(algorithm_pass.grow(self.problem), self.model)
-        self.forest, self.forest_scheduler = forest, algorithm.scheduler
+        if algorithm_pass not in self.memory.forests:
+            self.memory.forests[algorithm_pass] = MeasuredForest.of(algorithm_pass.grow(self.problem), self.model)
+        forest = self.memory.forests[algorithm_pass]
         for pieces in forest.pieces(self.sizes):
-            yield self._in_pieces(pieces), forest.measure(pieces)
+            one = self._in_pieces(algorithm, forest, pieces)
+            yield one, self._result(one.scheduler_pass(), partial(forest.measure, pieces))
 
-    def _in_pieces(self, pieces: int) -> Algorithm:
-        """Return the scheduler of the forest with a number of pieces, and remember the number."""
-        algorithm = plain(self.forest_scheduler).with_options(pieces=pieces)
-        self.pieces[algorithm] = pieces
-        return algorithm
+    def _in_pieces(self, algorithm: Algorithm, forest: MeasuredForest, pieces: int) -> Algorithm:
+        """Return the scheduler of a forest with a number of pieces, and remember both."""
+        found = algorithm.with_options(pieces=pieces)
+        self.pieces[found], self.forests[found] = pieces, (algorithm, forest)
+        return found
 
-    def add_pieces(self, pieces: int) -> None:
-        """Measure the forest with another number of pieces, which some target allows."""
-        algorithm = self._in_pieces(pieces)
-        if self.forest is not None and all(one.algorithm != algorithm for one in self.measured):
-            self._keep(algorithm, self.forest.measure(pieces))
+    def add_pieces(self, algorithm: Algorithm, pieces: int) -> None:
+        """Measure the forest of an algorithm with another number of pieces, which some target allows."""
+        scheduler, forest = self.forests[algorithm]
+        found = self._in_pieces(scheduler, forest, pieces)
+        if all(one.algorithm != found for one in self.measured):
+            self._keep(found, self._result(found.scheduler_pass(), partial(forest.measure, pieces)))
 
     # ---- sizes
 
@@ -256,6 +301,16 @@ class Selector:
         return len(self.measured) - len(set(excluded)) <= 1
 
 
+def unnamed(mistake: CollcError, auto: Auto, problem: Problem) -> CollcError:
+    """Return a scheduler's mistake for a request that does not name the scheduler."""
+    if auto.candidates is not None:
+        found = [attrs.evolve(d, option="candidates") for d in mistake.diagnostics]
+        return CollcError(found, mistake.exit_status)
+    if any(Subject.SCHEDULER in d.about for d in mistake.diagnostics) and not problem.topology.is_direct:
+        return none_applies(problem)
+    return mistake
+
+
 def reason_of(mistake: CollcError) -> str:
     """Return a mistake in one line."""
     first = mistake.diagnostics[0]
@@ -272,9 +327,3 @@ def _loss(best: Choice, other: Choice) -> Fraction:
     sizes = {*best.ends, *other.ends, *([_UNBOUNDED] if best.intervals[-1].high is None else [])}
     pairs = [(best.at(size), other.at(size)) for size in sizes]
     return max((slower / least for least, slower in pairs if least), default=Fraction(1))
-
-
-def _sized(problem: Problem, size: int) -> Problem:
-    if not size:
-        return problem
-    return attrs.evolve(problem, collective=attrs.evolve(problem.collective, size=size))

@@ -13,6 +13,8 @@ from math import ceil, floor
 
 import attrs
 
+from collc.ir.shown import brief_fields
+
 __all__ = ["Change", "Times", "least"]
 
 #: (seconds at size 0, seconds a byte)
@@ -26,6 +28,8 @@ class Times:
     start: tuple[Fraction, ...]
     base: tuple[Fraction, ...]
     slope: tuple[Fraction, ...]
+
+    __repr__ = brief_fields
 
     def at(self, size: Fraction | int) -> Fraction:
         """Return the seconds at a size."""

@@ -1,12 +1,12 @@
-/* Times collectives of every kind in one run, in turn: compiled ones, and the MPI's own.
+/* Times collectives of every kind in one run, alternately: compiled ones, and the MPI's own.
  *
  *     measure REPEATS BYTES,BYTES,.. NAME,NAME,.. SETTLE      (`builtin` is MPI_Allreduce)
  *
- * Ranks are processes of one machine, so they have one clock. Every call begins at a moment that all agree on, late
- * enough for everybody to sleep until then, and takes until the last rank is done: how long a barrier's exit takes
- * does not count, nor what is left of earlier messages. Each result is checked before the next call.
+ * Ranks are processes of one machine, so they have one clock. All ranks agree on the time at which a call begins, and
+ * sleep until then. The call ends when the last rank is done. So the exit of a barrier and the rest of earlier
+ * messages do not count. Each result is checked before the next call.
  *
- * This file is put after a table `struct entry entries[]`. */
+ * A table `struct entry entries[]` precedes this file. */
 #define _GNU_SOURCE
 
 static int64_t settle; /* ns from the agreement to the beginning */
@@ -19,7 +19,7 @@ static int64_t now(void)
     return at.tv_sec * INT64_C(1000000000) + at.tv_nsec;
 }
 
-/* Seconds of processor that this process has had. */
+/* Processor seconds of this process. */
 static double processor(void)
 {
     struct timespec at;
@@ -43,7 +43,7 @@ static int call(const struct entry *entry, const float *in, float *out, int coun
     return entry->function(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
 }
 
-/* Small whole numbers: their sums are exact in any order. */
+/* Small integers: their sums are exact in any order. */
 static float value(int rank, int k)
 {
     return (float)((rank + 1) * (k % 61 + 1));

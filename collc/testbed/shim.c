@@ -1,13 +1,13 @@
-/* Preloaded: who gives way sleeps for a moment.
+/* Preloaded: sched_yield() sleeps for a short time.
  *
- * An MPI that waits polls, and between polls hands the processor to whoever is next by sched_yield(). With more ranks
- * than processors that is mostly another one that polls, and those with work wait for their turn. Sleepers do not
- * take turns. The time grows while nothing else happens and begins anew after a pause between two calls. */
+ * A waiting MPI polls, and calls sched_yield() between polls. With more ranks than processors the next process is
+ * mostly another one that polls, while processes with work wait. Sleeping processes use no processor time. The time
+ * increases with consecutive calls, and starts again after a pause between two calls. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <time.h>
 
-/* Where links are the bottleneck, polls cost more than what they might see sooner. */
+/* If links are the bottleneck, polls cost more than earlier notice of a message gains. */
 #ifndef PATIENT
 #define PATIENT 1
 #endif

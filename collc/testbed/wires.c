@@ -2,8 +2,8 @@
  *
  *     wires TABLE      lines of: namespace device namespace device ns-a-byte ns-a-byte ns-of-delay
  *
- * Each direction of a wire is first in first out. A packet leaves when the one before it has left and its own bytes
- * have passed at the wire's rate, and is handed over `delay` later. Prints `ready` when all devices are there. */
+ * Each direction of a wire is first in, first out. A packet leaves when the one before it has left and its own bytes
+ * have passed at the wire's rate. It is delivered `delay` later. Prints `ready` when all devices exist. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -29,12 +29,12 @@ struct packet {
     unsigned char data[];
 };
 
-/* What goes from one device to the other. */
+/* The packets from one device to the other. */
 struct direction {
     int from, to;
     int64_t ns_per_byte, delay, free_at; /* free_at: when the last packet has left */
     struct packet *first, **last;
-    long bytes; /* in the queue, or under way */
+    long bytes; /* in the queue, or on the wire */
 };
 
 static int64_t now(void)
@@ -74,7 +74,7 @@ static int open_device(const char *space, const char *device)
     return fd;
 }
 
-/* Takes some packets that were sent. What does not fit the queue is lost, as on any wire. */
+/* Takes some packets that were sent. Packets that do not fit the queue are lost, as in any network. */
 static void take(struct direction *way)
 {
     unsigned char data[LARGEST];
@@ -102,7 +102,7 @@ static void take(struct direction *way)
     }
 }
 
-/* Hands over what is due; returns when the next packet will be, or INT64_MAX. */
+/* Delivers the packets that are due; returns the time of the next one, or INT64_MAX. */
 static int64_t hand_over(struct direction *way)
 {
     while (way->first != NULL && way->first->due <= now()) {

@@ -1,1 +1,1 @@
-"""What stands behind verbs other than compile: verifying, converting, finding, calibrating, launching."""
+"""The work of verbs other than compile: verifying, converting, finding, calibrating, launching."""

@@ -17,7 +17,8 @@ _TIMES = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
 def attribute_file(fit: Calibration, name: str = "measured", source: str = "") -> str:
     """Return declarations to include: ``NAME_bandwidth`` and ``NAME_latency``, for the ``with`` of a topology.
 
-    The latencies of larger messages are ``NAME_latency_above_BYTES``, the overhead of a call is ``NAME_call``.
+    The latencies of larger messages are ``NAME_latency_above_BYTES``, the overhead of a call is ``NAME_call``, and what
+    a rank adds is ``NAME_reduction``.
     """
     require_name(name)
     origin = f" from {source}" if source else ""
@@ -25,7 +26,7 @@ def attribute_file(fit: Calibration, name: str = "measured", source: str = "") -
         f"# What `collc calibrate` found{origin}: {len(fit.points)} measurements,",
         f"# deviations {100 * fit.mean_deviation:.2g} % on average and {100 * fit.largest_deviation:.2g} % at most.",
         "#",
-        f"#     topology pod = torus(3, 3) with {{ bandwidth: {name}_bandwidth, latency: {name}_latency }};",
+        f"#     topology pod = torus(3, 3) with {{ {_defaults(fit, name)} }};",
         "",
         f"let {name}_bandwidth = {_quantity(8 * fit.bandwidth, _RATES)};  # of a link",
     ]
@@ -36,7 +37,17 @@ def attribute_file(fit: Calibration, name: str = "measured", source: str = "") -
         lines.append(f"let {name}_latency{ending} = {_quantity(alpha, _TIMES)};  # {what}")
     if fit.overhead is not None:
         lines.append(f"let {name}_call = {_quantity(fit.overhead, _TIMES)};  # of every call, whatever its steps")
+    if fit.gamma:
+        lines.append(f"let {name}_reduction = {_quantity(8 / fit.gamma, _RATES)};  # that a rank adds")
     return "\n".join(lines) + "\n"
+
+
+def _defaults(fit: Calibration, name: str) -> str:
+    """Return the attributes as the ``with`` of a topology takes them."""
+    found = [f"bandwidth: {name}_bandwidth", f"latency: {name}_latency"]
+    found += [f"reduction: {name}_reduction"] if fit.gamma else []
+    found += [f"launch: {name}_call"] if fit.overhead is not None else []
+    return ", ".join(found)
 
 
 def require_name(name: str) -> None:

@@ -3,11 +3,12 @@
 Section A.2 of the direct-connect paper fits T_L = alpha x + epsilon to calls of 1 KB and T_B = M y / B to calls of
 1 GB, x the steps and y the bandwidth factor. Here one fit takes all sizes:
 
-    seconds = epsilon + alpha * steps + load * bytes / bandwidth
+    seconds = epsilon + alpha * steps + load * bytes / bandwidth (+ gamma * reduced * bytes)
 
 The fit minimizes the sum of relative deviations, so small calls count as much as large ones. It uses amounts instead
 of squares: times of a busy machine have outliers, all of them too long, and least squares would follow them. A linear
-program over nonnegative values finds the minimum.
+program over nonnegative values finds the minimum. Gamma is fitted if it is asked for: schedules of least bandwidth time
+add the same share of what their links carry (Corollary 6.1), so only others tell gamma from bandwidth.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ class Calibration:
     ``alphas`` are (limit, alpha): the latency of a step whose messages have at most ``limit`` bytes, limits rising, the
     last without one (None). ``overhead`` is epsilon, the seconds of every call besides; it is None if all schedules
     have the same number of steps, which cannot separate it from alpha. ``bandwidth`` is that of a link of bandwidth 1.
-    ``notes`` list what the measurements did not show.
+    ``gamma`` is the seconds in which a rank adds a byte; None if it was not fitted. ``notes`` list what the
+    measurements did not show.
     """
 
     alphas: tuple[tuple[float | None, float], ...]
@@ -67,11 +69,13 @@ class Calibration:
     bandwidth: float
     points: tuple[Fitted, ...]
     notes: tuple[str, ...] = ()
+    gamma: float | None = None
 
     def time(self, one: Measured) -> float:
         """Return the seconds of the model for a call."""
         alpha = next(alpha for limit, alpha in self.alphas if limit is None or one.message <= limit)
-        return (self.overhead or 0.0) + alpha * one.steps + one.load * one.bytes / self.bandwidth
+        adding = (self.gamma or 0.0) * (one.reduced or 0.0) * one.bytes
+        return (self.overhead or 0.0) + alpha * one.steps + one.load * one.bytes / self.bandwidth + adding
 
     @property
     def mean_deviation(self) -> float:
@@ -97,29 +101,33 @@ class Calibration:
         return tuple(point for point in self.points if point.outlier)
 
 
-def calibrate(measured: Sequence[Measured], boundaries: Sequence[int] | str = ()) -> Calibration:
+def calibrate(measured: Sequence[Measured], boundaries: Sequence[int] | str = (), gamma: bool = False) -> Calibration:
     """Return the fit of measurements.
 
     ``boundaries`` are message sizes (bytes) at which alpha changes, for example from eager messages to a rendezvous;
-    ``auto`` finds at most one, if it improves the fit. Raises C0077 if the measurements do not determine a fit.
+    ``auto`` finds at most one, if it improves the fit. ``gamma`` is whether to fit the time of additions. Raises C0077
+    if the measurements do not determine a fit.
     """
     points = _medians(measured)
     _require_enough([point for point, _ in points])
+    if gamma:
+        _require_additions([point for point, _ in points])
     if isinstance(boundaries, str):
-        limits = tuple(_boundary(points))
+        limits = tuple(_boundary(points, gamma))
     else:
         limits = tuple(float(limit) for limit in sorted(set(boundaries)))
-    return _with_points(_fit(points, limits), points)
+    return _with_points(_fit(points, limits, gamma), points)
 
 
 def _medians(measured: Sequence[Measured]) -> list[tuple[Measured, int]]:
     """Return the median of the measurements of each case, and their number."""
-    same: dict[tuple[str, int, int, float], list[float]] = {}
+    same: dict[tuple[str, int, int, float, float], list[float]] = {}
     for one in measured:
-        same.setdefault((one.name, one.bytes, one.steps, one.load), []).append(one.seconds)
+        reduced = -1.0 if one.reduced is None else one.reduced
+        same.setdefault((one.name, one.bytes, one.steps, one.load, reduced), []).append(one.seconds)
     return [
-        (Measured(size, steps, load, median(seconds), name), len(seconds))
-        for (name, size, steps, load), seconds in sorted(same.items())
+        (Measured(size, steps, load, median(seconds), name, None if reduced < 0 else reduced), len(seconds))
+        for (name, size, steps, load, reduced), seconds in sorted(same.items())
     ]
 
 
@@ -135,15 +143,26 @@ def _require_enough(points: Sequence[Measured]) -> None:
         raise error("C0077", "all measurements have one size, which cannot separate alpha from bandwidth", hint=hint)
 
 
-def _boundary(points: _Points) -> list[float]:
+def _require_additions(points: Sequence[Measured]) -> None:
+    """Raise C0077 unless all points say what ranks add, and it is not the same share of the load everywhere."""
+    if any(one.reduced is None for one in points):
+        hint = "add a column `reduced` (`T_C` of `collc cost --json`), or name the file: --schedules FILE.coll"
+        raise error("C0077", "gamma needs to know what the ranks add", hint=hint)
+    if len({round((one.reduced or 0.0) / one.load, 9) for one in points if one.load}) < 2:
+        message = "in all measurements ranks add the same share of what links carry"
+        hint = "measure an allgather too, which adds nothing, or leave out --gamma: bandwidth then contains it"
+        raise error("C0077", f"{message}, which cannot separate gamma from bandwidth", hint=hint)
+
+
+def _boundary(points: _Points, gamma: bool) -> list[float]:
     """Return the best boundary between two classes, if it explains much more than one class."""
     sizes = sorted({point.message for point, _ in points})
-    best, found = _MAX_SHARE * _amount(_fit(points, ()), points), list[float]()
+    best, found = _MAX_SHARE * _amount(_fit(points, (), gamma), points), list[float]()
     for low, high in pairwise(sizes):
         limit = (low * high) ** 0.5 if low else high / 2
         if min(sum(p.message <= limit for p, _ in points), sum(p.message > limit for p, _ in points)) < 3:
             continue
-        amount = _amount(_fit(points, (limit,)), points)
+        amount = _amount(_fit(points, (limit,), gamma), points)
         if amount < best:
             best, found = amount, [limit]
     return found
@@ -153,29 +172,32 @@ def _amount(fit: Calibration, points: _Points) -> float:
     return sum(abs(fit.time(point) / point.seconds - 1) for point, _ in points)
 
 
-def _fit(points: _Points, limits: tuple[float, ...]) -> Calibration:
+def _fit(points: _Points, limits: tuple[float, ...], gamma: bool) -> Calibration:
     """Return the fit with least relative deviations, without notes and outliers."""
     limits = _measured_limits(points, limits)
     classes = [int(np.searchsorted(np.array(limits), point.message)) for point, _ in points]
     steps = {point.steps for point, _ in points}
-    columns = np.zeros((len(points), len(limits) + 3))
+    columns = np.zeros((len(points), len(limits) + 3 + gamma))
+    first = len(limits) + 1  # the latencies' columns come first
     for row, ((point, _), number) in enumerate(zip(points, classes, strict=True)):
         columns[row, number] = point.steps
-        columns[row, -2:] = 1.0, point.load * point.bytes
+        columns[row, first : first + 2] = 1.0, point.load * point.bytes
+        columns[row, first + 2 :] = (point.reduced or 0.0) * point.bytes
     with_overhead = len(steps) > 1
     if not with_overhead:
-        columns[:, -2] = 0
+        columns[:, first] = 0
     seconds = np.array([point.seconds for point, _ in points])
     found = _least_deviations(columns / seconds[:, None])
-    slope = float(found[-1])
+    slope = float(found[first + 1])
     if slope <= 0:
         raise error(
             "C0077", "times do not grow with bytes: the measurements show no bandwidth",
             notes=["a fit of least deviations has a bandwidth term that is 0 or less"],
             hint="measure larger sizes, more repeats, or leave out what disturbed them",
         )  # fmt: skip
-    alphas = tuple(zip((*limits, None), map(float, found[:-2]), strict=True))
-    return Calibration(alphas, float(found[-2]) if with_overhead else None, 1 / slope, ())
+    alphas = tuple(zip((*limits, None), map(float, found[:first]), strict=True))
+    overhead = float(found[first]) if with_overhead else None
+    return Calibration(alphas, overhead, 1 / slope, (), gamma=float(found[-1]) if gamma else None)
 
 
 def _measured_limits(points: _Points, limits: tuple[float, ...]) -> tuple[float, ...]:
@@ -228,6 +250,8 @@ def _notes(fit: Calibration) -> list[str]:
     notes = []
     if any(alpha == 0 for _, alpha in fit.alphas):
         notes.append("alpha is 0: bandwidth alone explains the times at the smallest sizes")
+    if fit.gamma == 0:
+        notes.append("gamma is 0: bandwidth and latency alone explain the times")
     if fit.r_squared < _MIN_R2:
         notes.append(f"the model explains little of the measured times: R^2 is {fit.r_squared:.2f}")
     if len(fit.outliers) * 4 > len(fit.points):

@@ -1,6 +1,6 @@
 """Conversion of an algorithm in a file to another runtime or another target.
 
-The conversion keeps the threadblocks, channels and step order of a published algorithm where the target allows it.
+The conversion keeps the threadblocks, channels and step order of a published algorithm if the target allows it.
 Otherwise it replaces fused instructions and reassigns messages to threadblocks.
 """
 
@@ -76,7 +76,7 @@ def convert_text(
     request = next(iter(spec.collectives.values()))
     converter = _Converter(request, start, published, settings, observer, path)
     results = [converter.one(element) for element in targets]
-    whole = attrs.evolve(results[0], emitted=tuple(made for result in results for made in result.emitted))
+    whole = attrs.evolve(results[0], emitted=tuple(files for result in results for files in result.emitted))
     return Converted(spec, whole, tuple(dict.fromkeys([*warnings, *converter.warnings])))
 
 

@@ -16,9 +16,10 @@ from collc.ir.costs.bounds import moore_steps
 from collc.ir.costs.cost import DEFAULT_ALPHA, DEFAULT_BANDWIDTH
 from collc.ir.costs.pieces import USUAL_SIZE
 from collc.ir.diagnostic import error, nearest
-from collc.passes.finder.bases import in_pairs
+from collc.ir.shown import brief_fields, counted, shown
+from collc.passes.finder.bases import can_be_bidirectional
 from collc.passes.finder.database import Row, frontier, rows_for
-from collc.passes.finder.measure import rated
+from collc.passes.finder.measure import with_alltoall_rate
 from collc.passes.finder.tasks import EVALUATIONS, Task, assemble, plan
 
 from ..processes.workers import Work
@@ -54,9 +55,11 @@ class Wanted:
     size: int = DEFAULT_SIZE
     bandwidth: Fraction = DEFAULT_BANDWIDTH
 
+    __repr__ = brief_fields
+
     def __attrs_post_init__(self) -> None:
         check_sizes(self.nodes, self.degree)
-        if self.bidirectional and not in_pairs(self.nodes, self.degree):
+        if self.bidirectional and not can_be_bidirectional(self.nodes, self.degree):
             raise error(
                 "C0031",
                 f"no topology of {self.nodes} nodes and degree {self.degree} has a reverse for every link",
@@ -81,7 +84,7 @@ class Wanted:
             if not row.alltoall_rate:
                 return None
             return float(Fraction(self.size, self.nodes) / (row.alltoall_rate * self.bandwidth / self.degree))
-        steps, bandwidth = (2 * row.T_L, row.both_halves) if self.objective == "allreduce" else (row.T_L, row.T_B)
+        steps, bandwidth = (2 * row.T_L, row.allreduce_T_B) if self.objective == "allreduce" else (row.T_L, row.T_B)
         return float(steps * self.alpha + bandwidth * self.size / self.bandwidth)
 
 
@@ -147,11 +150,33 @@ class Frontier:
     ``bound`` is Moore's bound on T_L (for ``bidirectional`` the bound of graphs) and Theorem 4's bound on T_B.
 
     ``both_ways`` is the frontier of the topologies in which every link has a reverse: duplex cables.
+
+    >>> import collc
+    >>> found = collc.find(nodes=9, degree=4)
+    >>> found, found.bound
+    (Frontier(9 nodes, degree 4: 1 topology, best Row(circulant(9, {2, 3}), T_L 2, T_B 8/9)), (2, Fraction(8, 9)))
     """
 
     wanted: Wanted
     frontier: tuple[Row, ...]
     both_ways: tuple[Row, ...] = ()
+
+    def __repr__(self) -> str:
+        wanted, best = self.wanted, "" if self.best is None else f", best {self.best!r}"
+        rows = counted(len(self.frontier), "topology")
+        return shown(self, f"{counted(wanted.nodes, 'node')}, degree {wanted.degree}: {rows}{best}")
+
+    def _repr_html_(self) -> str:
+        """Return the rows as a table, for notebooks."""
+        from collc.ir.html import html_table
+
+        head = ("topology", "T_L", "T_B", "diameter", "microseconds")
+        rows = [
+            (row.expression, row.T_L, row.T_B, row.diameter, "-" if time is None else f"{time * 1e6:.4g}")
+            for row, time in zip(self.frontier, self.times, strict=True)
+        ]
+        title = f"{counted(self.wanted.nodes, 'node')} of degree {self.wanted.degree}"
+        return html_table(title, head, rows)
 
     @property
     def times(self) -> tuple[float | None, ...]:
@@ -196,7 +221,9 @@ def find(
         rows = search(wanted.nodes, wanted.degree, evaluations, seed, work)
     if wanted.objective == "alltoall":
         rows = work.run(
-            rated, [(row, coll.topology, _MAX_RATED_NODES) for row in rows], [row.expression for row in rows]
+            with_alltoall_rate,
+            [(row, coll.topology, _MAX_RATED_NODES) for row in rows],
+            [row.expression for row in rows],
         )
     found = frontier(rows, bidirectional=wanted.bidirectional, objective=wanted.objective)
     if not found:

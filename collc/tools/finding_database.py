@@ -15,8 +15,8 @@ import attrs
 
 from collc.frontends import coll
 from collc.ir.diagnostic import CollcError, Diagnostic, error
-from collc.passes.finder.database import Row, merged, parse_rows, print_rows
-from collc.passes.finder.measure import mistakes
+from collc.passes.finder.database import Row, merged_frontiers, parse_rows, print_rows
+from collc.passes.finder.measure import row_mistakes
 from collc.passes.finder.tasks import search_one
 
 from ..processes.workers import Work
@@ -73,7 +73,7 @@ def build(
         ]
         names = [f"degree {degree}, {n} nodes" for n in block]
         for n, found in zip(block, work.run(search_one, calls, names), strict=True):
-            rows[n] = merged([*rows.get(n, []), *found])
+            rows[n] = merged_frontiers([*rows.get(n, []), *found])
         done.setdefault(how, set()).update(block)
         text = _written(degree, rows, done)
         store(text)
@@ -143,7 +143,7 @@ def _spans(sizes: set[int]) -> str:
 
 def check(rows: Sequence[Row], work: Work) -> int:
     """Recompute all rows; return their number. Raises C0033 with all errors."""
-    found = work.run(mistakes, [(row, coll.topology) for row in rows], [_shown(row) for row in rows])
+    found = work.run(row_mistakes, [(row, coll.topology) for row in rows], [_shown(row) for row in rows])
     wrong: list[Diagnostic] = []
     for row, texts in zip(rows, found, strict=True):
         for text in texts:

@@ -181,8 +181,8 @@ def _private(found: os.stat_result) -> bool:
 def cache_folder(named: str | None, environ: Mapping[str, str]) -> Iterator[Path]:
     """Yield the folder where libraries and files for launchers are kept.
 
-    That is ``named``, else ``collc`` in ``XDG_CACHE_HOME`` or ``~/.cache``; where that cannot be used, a folder that
-    goes with this run. Raises C0085 for a folder that was asked for and cannot be used.
+    That is ``named``, else ``collc`` in ``XDG_CACHE_HOME`` or ``~/.cache``; if that cannot be used, a folder that goes
+    with this run. Raises C0085 for a requested folder that cannot be used.
     """
     home = environ.get("XDG_CACHE_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".cache")
     folder = Path(named) if named is not None else Path(home) / "collc"
@@ -192,8 +192,8 @@ def cache_folder(named: str | None, environ: Mapping[str, str]) -> Iterator[Path
         return
     if named is not None:
         raise error("C0085", f"`{named}` cannot be the cache: {flaw}", hint="name another folder with --cache")
-    with tempfile.TemporaryDirectory(prefix="collc-launch-") as made:
-        yield Path(made)
+    with tempfile.TemporaryDirectory(prefix="collc-launch-") as temporary:
+        yield Path(temporary)
 
 
 def _flaw(folder: Path) -> str | None:

@@ -25,13 +25,14 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "bytes": ("bytes", "size_bytes"),
     "steps": ("steps", "hops", "T_L"),
     "load": ("load",),
+    "reduced": ("reduced", "T_C"),
     "seconds": ("seconds", "time_s"),
     "microseconds": ("time_us",),
     "correct": ("correct",),
 }
 
-#: (steps, load) of a schedule by name and number of ranks; None if unknown
-Work = Callable[[str, int | None], "tuple[int, Fraction] | None"]
+#: (steps, load, reduced) of a schedule by name and number of ranks; None if unknown
+Work = Callable[[str, int | None], "tuple[int, Fraction, Fraction] | None"]
 
 #: limit of numbers and their inverses: a fit of larger ones would overflow
 _MAX_VALUE = 1e20
@@ -43,6 +44,7 @@ class Measured:
 
     ``steps`` counts the schedule's steps; ``load`` is how much of M its busiest links carry over all steps, for links
     of bandwidth 1 (``time_per_byte`` of :class:`collc.ir.costs.cost.Cost`), so that the time grows with load * bytes.
+    ``reduced`` is how much of M the ranks add (``reduced`` of the same class); None if unknown.
     """
 
     bytes: int
@@ -50,6 +52,7 @@ class Measured:
     load: float
     seconds: float
     name: str = ""
+    reduced: float | None = None
 
     @property
     def message(self) -> float:
@@ -60,8 +63,8 @@ class Measured:
 def read_measurements(text: str, shown: str, work: Work | None = None) -> tuple[list[Measured], list[str]]:
     """Return the measurements of a CSV or JSON text, and the reasons for skipped rows.
 
-    ``work`` supplies steps and load of rows without them. Rows without a time or with a wrong result are skipped.
-    Raises C0076 for another kind of text, missing columns and impossible values.
+    ``work`` supplies steps, load and reduced of rows without them. Rows without a time or with a wrong result are
+    skipped. Raises C0076 for another kind of text, missing columns and impossible values.
     """
     rows = _json_rows(text, shown) if text.lstrip()[:1] in ("[", "{") else _csv_rows(text, shown)
     if not rows:
@@ -127,7 +130,8 @@ def _require_columns(head: Iterable[str], shown: str) -> None:
     missing += [] if has & {"seconds", "microseconds"} else ["seconds"]
     if missing:
         listed = " and ".join(f"`{name}`" for name in missing)
-        raise error("C0076", f"`{shown}` has no column {listed}", hint=_HINT)
+        notes = [f"its columns are {', '.join(sorted(map(str, known))[:8])}"] if known else []
+        raise error("C0076", f"`{shown}` has no column {listed}", notes=notes, hint=_HINT)
 
 
 @attrs.frozen
@@ -187,9 +191,12 @@ def _measured(row: _Row, work: Work | None) -> Measured | str:
         raise row.wrong("seconds" if row.cell("seconds") is not None else "microseconds", "more than 0")
     name = row.cell("name")
     name = "" if name is None else str(name)
-    if (steps is None or load is None) and work is not None:
+    reduced = row.number("reduced")
+    if (steps is None or load is None or reduced is None) and work is not None:
         known = work(name, row.whole("ranks", 1))
-        steps, load = (known[0], float(known[1])) if known else (steps, load)
+        if known and (steps is None or load is None):
+            steps, load = known[0], float(known[1])
+        reduced = float(known[2]) if known and reduced is None else reduced
     if steps is None or load is None:
         return "steps and load of the schedule are unknown"
-    return Measured(size, steps, load, seconds, name)
+    return Measured(size, steps, load, seconds, name, reduced)

@@ -14,6 +14,7 @@ from collc.passes import PASSES, SCHEDULERS
 from ..files.stdout import write_stdout
 from ..reading import FORMATS
 from ..registry.options import describe
+from ..tables.listed import TABLES
 
 __all__ = ["reference_text"]
 
@@ -30,7 +31,7 @@ Options stand in braces: `-p 'discretize{max-chunks=8}'` on the command line, `u
 
 def reference_text() -> str:
     """Return the whole file."""
-    parts = (_HEAD, *_passes(), *_schedulers(), *_targets(), *_topologies(), *_formats())
+    parts = (_HEAD, *_passes(), *_schedulers(), *_targets(), *_topologies(), *_formats(), *_tables())
     return "\n".join(part.rstrip() + "\n" for part in parts)
 
 
@@ -73,6 +74,23 @@ def _formats() -> Iterator[str]:
     listed = FORMATS.own.items()
     rows = [(f"`{name}`", one.summary, ", ".join(f"`{verb}`" for verb in one.verbs)) for name, one in listed]
     yield _table(("format", "summary", "read by `collc`"), rows)
+
+
+_TABLES = """## Tables
+
+These verbs print their table as CSV with `--csv`, as Markdown with `--markdown`, and in one object with `--json`.
+`--csv=FILE` and `--markdown=FILE` write files. CSV has every column: None is an empty field, flags are 1 and 0, and an
+exact rational such as `31/32` stands beside a float. Units stand in the names. `collc schema NAME` prints the JSON
+Schema of the objects of `--json`, which have its version in the key `schema`. Keys may be added to a version; none
+leaves it.
+"""
+
+
+def _tables() -> Iterator[str]:
+    yield _TABLES
+    for name, columns in TABLES.items():
+        yield f"### {name} (table)\n"
+        yield _table(("column", "meaning"), [(f"`{column.key}`", column.help) for column in columns])
 
 
 def _entry(name: str, summary: str, more: str, cls: type) -> str:

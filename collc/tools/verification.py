@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collc.ir.verify import Report
 
-from ..reading import FORMATS, judged, reader, sniff
+from ..driver.compilation import joined
+from ..reading import FORMATS, judged, reader, require_known, sniff
 from ..reading.base import ReadOptions, Reports
 from ..reading.loading import Loading
 
@@ -26,14 +27,18 @@ def verify_text(
     ``multiprocessors`` is the number of threadblocks that a rank runs at once, of an MSCCL-XML file or a program,
     ``collective`` the collective of an MSCCL-XML file with coll="custom".
     """
-    told = () if collective is None else (collective,)
-    options = ReadOptions(loading or Loading(), told, None, runtime, multiprocessors)
-    reports = [report for _, report in verify_file(text, path, options).named]
+    collectives = () if collective is None else (collective,)
+    options = ReadOptions(loading or Loading(), collectives, None, runtime, multiprocessors)
+    found = verify_file(text, path, options)
+    if found.failed:
+        raise joined([mistake for _, mistake in found.failed])
+    reports = [report for _, report in found.named]
     return reports[0] if len(reports) == 1 else _joined(reports)
 
 
 def verify_file(text: str, path: str, options: ReadOptions) -> Reports:
     """Return the reports on a text, by its format; raise C0018 for options that do not judge it."""
+    require_known(text, path, "verify")
     name = sniff(text)
     known = dict(FORMATS[name].judged)
     for option in ("runtime", "multiprocessors"):

@@ -4,8 +4,8 @@
     collc.torch.configure("cluster.coll")
     torch.distributed.init_process_group("collc")
 
-Importing this registers the backend. Needs torch (``pip install "collc[torch]"``); without it the import succeeds, and
-what needs torch is not there.
+Importing this registers the backend. Needs torch (``pip install "collc[torch]"``); without it the import succeeds, but
+the parts that need torch are missing.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ __all__ = ["configure", "register", "replace"]
 
 
 def register() -> None:
-    """Make ``collc`` a backend of torch.distributed; importing this package has done it where torch was there."""
+    """Make ``collc`` a backend of torch.distributed; importing this package does it if torch is installed."""
     from . import registering
 
     registering.register()
 
 
 def replace() -> None:
-    """Give programs this backend where they ask for the one that ``COLLC_TORCH_REPLACE`` names."""
+    """Give programs this backend if they request the one that ``COLLC_TORCH_REPLACE`` names."""
     from . import registering
 
     registering.replace()

@@ -171,10 +171,10 @@ class CollcGroup(dist.ProcessGroup):
             _write(tensor, flat)
         return [tensor]
 
-    # ---- a block for every rank
+    # ---- one block per rank
 
     def _blocks(self, served: _Served, given: torch.Tensor, result: torch.Tensor, limit: timedelta) -> None:
-        """Perform a call whose input or output, or both, has a block for every rank; both are flat."""
+        """Perform a call whose input, output or both have one block per rank; both tensors are flat."""
         larger, smaller = (given, result) if len(given) > len(result) else (result, given)
         if served.entry.kind in ("gather", "scatter"):
             count = len(result if served.entry.kind == "scatter" else given)
@@ -287,7 +287,7 @@ class CollcGroup(dist.ProcessGroup):
 
         return self._serve("reduce-scatter", opts, work)
 
-    # ---- a block from every rank to every rank
+    # ---- one block from every rank to every rank
 
     def all_to_all_single(
         self,
@@ -301,7 +301,7 @@ class CollcGroup(dist.ProcessGroup):
         even = output.numel() == input.numel() and input.dim() > 0 and input.size(0) % self.size() == 0
         served = self._find("alltoall", [input, output], opts)
         if served is not None and any(splits):
-            # Splits that are even here may be uneven elsewhere.
+            # Splits that are even on this rank may be uneven on others.
             wide = input.size(0) // self.size() if even else -1
             even = even and all(size == wide for sizes in splits for size in sizes)
             even = self._agree(input.numel() if even else -1)
@@ -333,7 +333,7 @@ class CollcGroup(dist.ProcessGroup):
         return self._serve("alltoall", opts, work)
 
     def _agree(self, value: int) -> bool:
-        """Return whether all ranks pass the same number, not negative; gloo tells."""
+        """Return whether all ranks pass the same number, at least 0; gloo compares them."""
         pair = torch.tensor([value, -value])
         opts = c10d.AllreduceOptions()
         opts.reduceOp = dist.ReduceOp.MIN
@@ -381,12 +381,12 @@ class CollcGroup(dist.ProcessGroup):
 
         return self._serve("scatter", opts, work)
 
-    # ---- all else
+    # ---- other calls
 
     def barrier(self, opts: Options = None, timeout: timedelta | None = None) -> dist.Work:
-        """All that was called before has ended on all ranks when a barrier has.
+        """Wait until all earlier calls have ended on all ranks.
 
-        Waited for here and not in the worker, so that gloo is called in the same order on all ranks.
+        The caller waits, not the worker, so all ranks call gloo in the same order.
         """
         self._worker.drain()
         return self._delegate("barrier", ["barrier"], _options(c10d.BarrierOptions, opts, timeout))
@@ -406,17 +406,17 @@ class CollcGroup(dist.ProcessGroup):
     # ---- sizes
 
     def _are_blocks(self, larger: Sequence[torch.Tensor], smaller: Sequence[torch.Tensor]) -> bool:
-        """Whether each of the larger tensors holds as many of the smaller ones as there are ranks."""
+        """Return whether each larger tensor has as many elements as the smaller one for every rank together."""
         pairs = zip(larger, smaller, strict=False)
         return len(larger) == len(smaller) and all(a.numel() == b.numel() * self.size() for a, b in pairs)
 
     def _are_equal(self, tensors: Sequence[torch.Tensor], one: torch.Tensor) -> bool:
-        """Whether there is a tensor for every rank, each with as many elements as one."""
+        """Return whether there is one tensor per rank, each with as many elements as ``one``."""
         return len(tensors) == self.size() and all(t.numel() == one.numel() for t in tensors)
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:
-    """Whether a tensor is memory of the CPU, all of it."""
+    """Return whether a tensor is dense, not quantized, and in memory of the CPU."""
     return tensor.device.type == "cpu" and tensor.layout == torch.strided and not tensor.is_quantized
 
 
@@ -425,7 +425,7 @@ def _listed(tensors: Tensors) -> list[torch.Tensor]:
 
 
 def _options(kind: Options, given: Options, timeout: timedelta | None = None) -> Options:
-    """Return options of a kind: those given, or the defaults with an operation and a time limit given apart."""
+    """Return ``given`` if it is options; otherwise default options with ``given`` as the operation and the timeout."""
     if given is not None and hasattr(given, "timeout"):
         return given
     options = kind()
@@ -437,13 +437,13 @@ def _options(kind: Options, given: Options, timeout: timedelta | None = None) ->
 
 
 def _flat(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the elements one after the other: the tensor's own memory where they lie so."""
+    """Return a flat tensor of the elements, without a copy if the tensor is contiguous."""
     tensor = tensor.detach()
     return (tensor if tensor.is_contiguous() else tensor.contiguous()).view(-1)
 
 
 def _flat_result(tensor: torch.Tensor) -> torch.Tensor:
-    """Return memory for a result: the tensor's own where its elements lie one after the other."""
+    """Return flat memory for a result: the tensor's own if it is contiguous."""
     tensor = tensor.detach()
     return tensor.view(-1) if tensor.is_contiguous() else tensor.new_empty(tensor.numel())
 
@@ -465,7 +465,7 @@ def _spread(flat: torch.Tensor, tensors: Sequence[torch.Tensor]) -> None:
 
 
 def _apart(given: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
-    """Return an input, copied where the result would overwrite it."""
+    """Return an input, or a copy if it overlaps the result."""
     width = given.element_size()
     low, high = given.data_ptr(), given.data_ptr() + given.numel() * width
     first, end = result.data_ptr(), result.data_ptr() + result.numel() * width

@@ -3,7 +3,7 @@
 An :class:`Outline` has no sizes: locations are chunks. It lists the messages, which of them go directly to and from the
 buffers, which need memory of their own, and when each is posted:
 
-* Instructions that send to one peer in one level are one message where messages are *packed*.
+* Instructions that send to one peer in one level are one message if messages are *packed*.
 * A receive is posted one level before its own at the earliest, and only after the last access to its place.
 * A rank does not wait for a send at once. A later write to the data waits for it if the receive comes first in the
   order. Otherwise the rank sends a copy, because the receiver may come after the write.
@@ -93,7 +93,7 @@ class ProgramLayout:
 
     @classmethod
     def of(cls, program: Program) -> ProgramLayout:
-        """Lay a verified program out; raises C0704 where chunks of several sizes meet."""
+        """Lay a verified program out; raises C0704 if chunks of different sizes meet."""
         layout, segments = lay_out(program)
         return cls(layout, segments, order(layout))
 

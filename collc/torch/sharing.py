@@ -1,7 +1,7 @@
 """One compilation for a whole job: rank 0 of a group compiles, all ranks agree, through torch's store.
 
-Every rank says what it was configured with, rank 0 compares, compiles and says what became of it; so all ranks go on
-together or fail with one message that names who differs.
+Every rank publishes its configuration. Rank 0 compares them, compiles, and publishes the result; so all ranks go on
+together or fail with one message that names the ranks that differ.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["share"]
 
-#: what this process has, by the digest of its programs, and the programs it compiled, by its settings' digest
+#: the collectives of this process, by the digest of its programs, and the programs it compiled, by its settings' digest
 _loaded: dict[str, list[Entry]] = {}
 _compiled: dict[str, bytes] = {}
 

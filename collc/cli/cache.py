@@ -1,0 +1,85 @@
+"""``collc cache``, and the option ``--cache`` of ``collc compile``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+
+from collc.ir.diagnostic import CollcError, nearest, warning
+from collc.ir.shown import counted
+from collc.ir.spec import Spec
+
+from ..compiling import Request
+from ..driver import keeping
+from ..driver.compilation import Job
+from ..driver.result import CollectiveResult
+from ..files.store import Store, default_folder, opened
+from ..files.texts import STDIN
+from ..messages.quantities import show_size_about
+from .arguments import usage_error
+from .console import Console
+from .inputs import settings
+from .table import table
+
+__all__ = ["cache", "kept_or_run"]
+
+_ACTIONS = ("info", "clear")
+
+
+def cache(options: SimpleNamespace, console: Console) -> int:
+    """Print what the cache holds, or clear it; return the exit status."""
+    action = options.files[0] if options.files else "info"
+    if action not in _ACTIONS:
+        raise usage_error(f"`collc cache` takes info or clear, found `{action}`", nearest(action, _ACTIONS))
+    store = Store(os.path.abspath(options.cache) if options.cache else default_folder(os.environ))
+    found = store.clear() if action == "clear" else store.contents()
+    if options.json:
+        console.json({"folder": store.folder, "entries": found.entries, "bytes": found.size, "most_bytes": store.most})
+    else:
+        console.out(_text(store, action, found.entries, found.size))
+    return 0
+
+
+def _text(store: Store, action: str, entries: int, size: int) -> str:
+    if action == "clear":
+        return f"removed {counted(entries, 'entry')}, {show_size_about(size)}\n"
+    rows = [
+        ("folder", store.folder), ("entries", str(entries)), ("size", show_size_about(size)),
+        ("limit", show_size_about(store.most)),
+    ]  # fmt: skip
+    return table(rows)
+
+
+def kept_or_run(
+    spec: Spec, path: str, jobs: Sequence[Job], options: SimpleNamespace, console: Console,
+    run: Callable[[], list[CollectiveResult]],
+) -> list[CollectiveResult]:  # fmt: skip
+    """Return results from the cache of ``--cache``, or those of ``run``, which the cache keeps then.
+
+    Options that show how a file was compiled compile it.
+    """
+    store = _store(options.cache[-1], console)
+    if store is None:
+        return run()
+    name = "<stdin>" if path == STDIN else path
+    request = Request(
+        options.target, dict(options.D), None, options.I, options.collective, options.O, options.passes,
+        options.disable_pass, options.verify, options.node_limit,
+    )  # fmt: skip
+    key = keeping.key_of(spec, console.inputs[name], name, [*request.facts, "command"], {})
+    shows = options.json or options.dump_ir or options.print_pipeline or options.time_passes
+    results = keeping.kept_or_run(store, key, jobs, settings(options), run, reads=not shows)
+    if any(result.is_kept for result in results):
+        console.say(f"took the files from the cache in {store.folder}")
+    return results
+
+
+def _store(folder: str, console: Console) -> Store | None:
+    if folder:
+        return opened(os.path.abspath(folder))
+    try:
+        return opened(default_folder(os.environ))
+    except CollcError as flaw:
+        console.warn([warning("C0085", flaw.diagnostics[0].message, notes=["collc compiles without a cache"])])
+        return None

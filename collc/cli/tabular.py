@@ -1,0 +1,73 @@
+"""The forms of a verb's table: text, JSON, CSV and Markdown, on standard output or in files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+from ..files.texts import STDIN, Output, check_writable, write_all
+from .arguments import usage_error
+from .console import Console
+
+if TYPE_CHECKING:
+    from collc.tables.columns import Table
+
+__all__ = ["require_one_form", "show", "together"]
+
+_FORMS = ("csv", "markdown")
+
+
+def require_one_form(options: SimpleNamespace, inputs: Sequence[str] = ()) -> None:
+    """Raise C0001 if standard output would get several forms, C0004 and others if a file cannot be written."""
+    wanted = [f"--{name}" for name in _FORMS if _to_stdout(options, name)] + ["--json"] * bool(options.json)
+    if len(wanted) > 1:
+        named = " and ".join(wanted)
+        hint = f"`{next(name for name in wanted if name != '--json')}=FILE` writes a file beside it"
+        raise usage_error(f"standard output takes one form, found {named}", hint)
+    check_writable([path for name in _FORMS for path in _files(options, name)], inputs)
+
+
+def show(
+    options: SimpleNamespace, console: Console, table: Callable[[], Table],
+    document: Callable[[], Mapping[str, object]], text: Callable[[], str],
+) -> None:  # fmt: skip
+    """Write the files of ``--csv=FILE`` and ``--markdown=FILE``; print JSON, CSV, Markdown or text."""
+    require_one_form(options)
+    written = [(path, name) for name in _FORMS for path in _files(options, name)]
+    if written:
+        rows = table()
+        outputs = [Output(path, _form(rows, name)) for path, name in written]
+        console.signals.check()
+        write_all(outputs)
+    form = next((name for name in _FORMS if _to_stdout(options, name)), None)
+    if options.json:
+        console.json(document())
+    elif form is not None:
+        console.out(_form(table(), form))
+    else:
+        console.out(text())
+
+
+def together(
+    objects: Sequence[Mapping[str, object]], failed: Mapping[str, object], **more: object
+) -> Mapping[str, object]:
+    """Return the JSON object of a file: that of its only collective, or ``collectives`` with ``more`` beside it.
+
+    ``failed`` are the keys of collectives that failed, beside which even one collective stands in a list.
+    """
+    return objects[0] if len(objects) == 1 and not failed else {"collectives": objects, **more, **failed}
+
+
+def _form(table: Table, name: str) -> str:
+    from collc.tables.forms import csv_text, markdown_text
+
+    return csv_text(table) if name == "csv" else markdown_text(table)
+
+
+def _files(options: SimpleNamespace, name: str) -> list[str]:
+    return [path for path in getattr(options, name) or () if path not in ("", STDIN)]
+
+
+def _to_stdout(options: SimpleNamespace, name: str) -> bool:
+    return any(path in ("", STDIN) for path in getattr(options, name) or ())

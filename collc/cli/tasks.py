@@ -1,0 +1,42 @@
+"""What verbs are for: the headings of ``collc --help``, and the examples of every ``--help``, which tests run."""
+
+from __future__ import annotations
+
+__all__ = ["EXAMPLES", "TASKS"]
+
+#: heading -> its verbs
+TASKS: dict[str, tuple[str, ...]] = {
+    "describe a network and its collectives": ("format", "topologies"),
+    "decide on a topology and a schedule": ("find", "cost", "simulate", "schedulers", "calibrate"),
+    "compile for a runtime": ("compile", "convert", "targets", "passes", "formats", "cache"),
+    "run what was compiled": ("run", "launch", "env"),
+    "check files": ("check", "verify", "explain", "schema"),
+}
+
+#: verb -> commands; pod.coll holds one allreduce, sums.coll one for MPI, and the other files come from these commands
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "compile": (
+        "collc pod.coll -t 'msccl-xml{runtime=rccl}' -o rccl/",
+        "collc pod.coll sums.coll -t mpi-c -o out/",
+        "collc pod.coll -t msccl-xml -MD -MF pod.d -o ring.xml",
+    ),
+    "check": ("collc check pod.coll", "collc check site/ --json"),
+    "format": ("collc format pod.coll", "collc format --check pod.coll sums.coll"),
+    "verify": ("collc verify pod.coll", "collc verify ring.xml --runtime rccl"),
+    "cost": ("collc cost pod.coll --size 1MiB,64MiB", "collc cost pod.coll --json --alpha 5us --bandwidth 200Gbps"),
+    "simulate": ("collc simulate pod.coll --size 1MiB --steps", "collc simulate pod.coll --svg curves.svg"),
+    "convert": ("collc convert ring.xml -t 'msccl-xml{runtime=executor}' -o executor.xml",),
+    "env": ("collc env rccl/ --runtime rccl",),
+    "run": ("collc run sums.coll --compare", "collc run sums.coll --size 64KiB,1MiB --csv=times.csv"),
+    "calibrate": ("collc calibrate times.csv -o measured.coll",),
+    "launch": ("collc launch sums.coll --stats -- mpiexec -n 4 ./app",),
+    "find": ("collc find -n 64 -d 4 --size 1MiB", "collc find -n 36 -d 4 --bidirectional --svg frontier.svg"),
+    "explain": ("collc explain C0501", "collc explain"),
+    "targets": ("collc targets", "collc targets msccl-xml"),
+    "passes": ("collc passes", "collc passes coalesce"),
+    "topologies": ("collc topologies", "collc topologies torus"),
+    "schedulers": ("collc schedulers", "collc schedulers forest"),
+    "formats": ("collc formats", "collc formats ir"),
+    "schema": ("collc schema", "collc schema cost"),
+    "cache": ("collc cache", "collc cache clear"),
+}

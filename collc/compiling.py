@@ -1,0 +1,287 @@
+"""What the functions of the API share: their options, one compilation or many, and what errors become."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+import attrs
+
+from collc.ir.diagnostic import CollcError, error
+from collc.ir.registry import consulting
+from collc.ir.topology import Topology
+
+from .driver.compilation import make_jobs, run_jobs
+from .driver.pipeline import LEVELS
+from .driver.plan import Recipe
+from .driver.result import CollectiveResult, Settings
+from .driver.watching import Watch
+from .files.texts import read_text
+from .messages.internal import InternalError, memory_error
+from .reading import load
+from .reading.base import ReadOptions
+from .reading.loading import Loading
+from .registry.elements import Element, parse_elements
+from .results import Result
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    import networkx
+
+    from .files.store import Store
+
+    class Options(TypedDict, total=False):
+        """The options that every item of ``collc.compile_many`` may have."""
+
+        target: str | Sequence[str] | None
+        params: Mapping[str, Param] | None
+        topologies: Mapping[str, Topology | networkx.Graph] | None
+        include_path: Sequence[Path]
+        collective: str | Sequence[str]
+        level: Level
+        passes: str | None
+        disable_passes: Iterable[str]
+        verify: Verify
+        node_limit: int
+        cache: bool | Path
+
+    class Item(Options, total=False):
+        """A specification: a file by its ``path``, or a ``text``, with its own options."""
+
+        path: Path
+        text: str
+
+
+__all__ = [
+    "Item", "Level", "Options", "Param", "Path", "Request", "Verify", "compiled", "each", "loading_of",
+    "recipe_of", "shielded", "targets_of", "text_of", "verify_mode",
+]  # fmt: skip
+
+T = TypeVar("T")
+Path = str | os.PathLike[str]
+Param = int | Fraction | str | bool | tuple[int, ...]
+Level = Literal[0, 1, 2, 3]
+Verify = Literal["each", "full", "off"]
+
+LOG = logging.getLogger("collc")
+LOG.addHandler(logging.NullHandler())
+
+
+def _listed(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(names)
+
+
+@attrs.frozen
+class Request:
+    """The options of ``collc.compile_source``, with its defaults."""
+
+    target: str | Sequence[str] | None = None
+    params: Mapping[str, Param] | None = None
+    topologies: Mapping[str, Topology | networkx.Graph] | None = None
+    include_path: Sequence[Path] = ()
+    collective: str | Sequence[str] = ()
+    level: Level = 2
+    passes: str | None = None
+    disable_passes: Iterable[str] = attrs.field(default=(), converter=_listed)
+    verify: Verify = "each"
+    node_limit: int = 20000
+    cache: bool | Path = False
+    executor: Executor | None = None
+
+    @property
+    def only(self) -> tuple[str, ...]:
+        """The names of the chosen collectives."""
+        return (self.collective,) if isinstance(self.collective, str) else tuple(self.collective)
+
+    @property
+    def loading(self) -> Loading:
+        """How to read the text."""
+        return loading_of(self.params, self.topologies, self.include_path, self.node_limit)
+
+    @property
+    def settings(self) -> Settings:
+        """How to compile it."""
+        return Settings(recipe_of(self.level, self.passes, self.disable_passes), verify_mode(self.verify))
+
+    @property
+    def facts(self) -> list[object]:
+        """Everything here that can change a result, as numbers and texts."""
+        target = [] if self.target is None else [self.target] if isinstance(self.target, str) else list(self.target)
+        params = sorted((name, str(value)) for name, value in (self.params or {}).items())
+        folders = [os.fspath(folder) for folder in self.include_path]
+        chosen = [target, params, folders, list(self.only)]
+        return [*chosen, self.level, self.passes, list(self.disable_passes), self.verify, self.node_limit]
+
+
+def compiled(text: str, path: str, request: Request, watch: Watch | None) -> Result:
+    """Compile a text; ``watch`` takes the progress."""
+    loading, settings = request.loading, request.settings
+    spec, start = load(text, path, "compile", ReadOptions(loading))
+    jobs, warnings = make_jobs(spec, targets_of(request.target), request.only, start)
+    if any(job.targets for job in jobs):
+        jobs = [job for job in jobs if job.targets]
+
+    def run() -> list[CollectiveResult]:
+        return run_jobs(jobs, settings, executor=request.executor, progress=watch, observer=watch)
+
+    store = _store(request.cache)
+    if store is None:
+        results = run()
+    else:
+        from .driver.keeping import kept_or_run, key_of
+
+        key = key_of(spec, text, path, request.facts, loading.topologies)
+        results = kept_or_run(store, key, jobs, settings, run)
+        if watch is not None and all(result.is_kept for result in results):
+            watch("done", len(results), len(results))
+    found = [*spec.warnings, *warnings, *(warning for result in results for warning in result.warnings)]
+    result = Result(spec, {result.name: result for result in results}, tuple(found))
+    _log(result)
+    return result
+
+
+def _store(cache: bool | Path) -> Store | None:
+    """Return the store of ``cache=``; None without one, and if the user's own cache folder cannot be used."""
+    if cache is False:
+        return None
+    from .files.store import default_folder, opened
+
+    if cache is not True:
+        return opened(os.path.abspath(os.fspath(cache)))
+    try:
+        return opened(default_folder(os.environ))
+    except CollcError as flaw:
+        LOG.warning("%s", flaw)
+        return None
+
+
+def _log(result: Result) -> None:
+    for found in result.diagnostics:
+        LOG.warning("%s", found)
+    for one in result:
+        if one.is_kept:
+            LOG.info("%s: from the cache", one.name)
+        for remark in one.remarks:
+            LOG.info("%s: %s", one.name, remark)
+        for timing in one.timings:
+            LOG.debug("%s: %s: %.6f s", one.name, timing.step, timing.seconds)
+
+
+# ---- many
+
+
+def each(
+    items: Iterable[Path | Item], common: Options, executor: Executor | None, watch: Watch | None
+) -> list[Result | CollcError]:
+    """Compile every item, and return a result or an error for each, in order.
+
+    Raises TypeError for an option that ``collc.compile_many`` does not have.
+    """
+    from .processes.workers import Work
+
+    listed = [_item(one, common) for one in items]
+    calls = [(one, watch if executor is None else None) for one in listed]
+    return Work(executor, watch).run(_outcome, calls, [_name(one) for one in listed])
+
+
+def _item(item: Path | Item, common: Options) -> Item:
+    own: Item = {"path": item} if isinstance(item, (str, os.PathLike)) else item
+    options = {field.name for field in attrs.fields(Request)} - {"executor"}
+    for name in sorted({*(set(common) - options), *(set(own) - options - {"path", "text"})}):
+        raise TypeError(f"compile_many() got an unexpected keyword argument {name!r}")
+    if "path" not in own and "text" not in own:
+        raise TypeError("an item of compile_many() needs a path or a text")
+    return {**common, **own}
+
+
+def _name(item: Item) -> str:
+    return os.fspath(item.get("path", "<string>"))
+
+
+def _outcome(item: Item, watch: Watch | None) -> Result | CollcError:
+    path, text = _name(item), item.get("text")
+    options = {name: value for name, value in item.items() if name not in ("path", "text")}
+
+    def work() -> Result:
+        request = Request(**options)  # type: ignore[arg-type]  # _item checked the names
+        return compiled(read_text(path) if text is None else text, path, request, watch)
+
+    try:
+        return shielded("compile", work)
+    except CollcError as mistake:
+        return mistake
+
+
+# ---- arguments
+
+
+def loading_of(
+    params: Mapping[str, Param] | None,
+    topologies: Mapping[str, Topology | networkx.Graph] | None,
+    include_path: Sequence[Path],
+    node_limit: int,
+) -> Loading:
+    """Return the options of reading; networkx graphs become topologies."""
+    given = {name: _network(found) for name, found in (topologies or {}).items()}
+    return Loading(dict(params or {}), tuple(os.fspath(p) for p in include_path), node_limit, given)
+
+
+def text_of(source: Path) -> tuple[str, str]:
+    """Return the text of a path, or a text itself, and its name in messages."""
+    if isinstance(source, str) and ("\n" in source or ";" in source):
+        return source, "<string>"
+    name = os.fspath(source)
+    return read_text(name), name
+
+
+def _network(found: Topology | networkx.Graph) -> Topology:
+    return found if isinstance(found, Topology) else Topology.from_networkx(found)
+
+
+def targets_of(target: str | Sequence[str] | None) -> tuple[Element, ...]:
+    """Return the targets of ``target=``; raise C0006 if a text cannot be read."""
+    given = () if target is None else (target,) if isinstance(target, str) else tuple(target)
+    return tuple(element for text in given for element in parse_elements(text, "target"))
+
+
+def recipe_of(level: int, passes: str | None, disabled: Iterable[str]) -> Recipe:
+    """Return the pipeline; raise C0001 for a level that does not exist, C0006 for passes that cannot be read."""
+    if str(level) not in LEVELS:
+        raise error("C0001", f"there is no level {level}: levels are 0 to {len(LEVELS) - 1}", exit_status=2)
+    elements = None if passes is None else parse_elements(passes, "passes")
+    return Recipe(str(level), elements, tuple(disabled))
+
+
+def verify_mode(mode: str) -> str:
+    """Return the mode; raise C0001 for another word."""
+    if mode not in ("each", "full", "off"):
+        raise error("C0001", f"verify needs one of each, full, off, found `{mode}`", exit_status=2)
+    return mode
+
+
+def shielded(what: str, work: Callable[[], T]) -> T:
+    """Return the result of ``work``; other exceptions become a CollcError.
+
+    Diagnostics of plugins are added.
+    """
+    try:
+        with consulting() as plugin_diagnostics:
+            result = work()
+            if plugin_diagnostics and isinstance(result, Result):
+                return attrs.evolve(result, diagnostics=(*result.diagnostics, *plugin_diagnostics))
+            return result
+    except InternalError:
+        raise
+    except CollcError as mistake:
+        if plugin_diagnostics:
+            raise CollcError([*mistake.diagnostics, *plugin_diagnostics], mistake.exit_status) from mistake.__cause__
+        raise
+    except MemoryError:
+        raise memory_error(f"`{what}`") from None
+    except Exception as problem:
+        raise InternalError(f"{what} failed: {type(problem).__name__}: {problem}") from problem

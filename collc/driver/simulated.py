@@ -1,0 +1,129 @@
+"""Simulating the schedule of a result on the links of a network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Literal
+
+import attrs
+
+from collc.backends.simulator import LATENCIES, ROUTINGS, Simulation, forest_traffic, simulate
+from collc.ir.costs.cost import Point
+from collc.ir.diagnostic import error
+from collc.ir.html import html_table
+from collc.ir.levels import Scheduled
+from collc.ir.quantities import in_bytes, sizes_in_bytes
+from collc.ir.schedule import Forest
+from collc.ir.shown import clipped, counted, shown
+from collc.ir.topology import Topology
+
+from ..messages import quantities
+
+__all__ = ["Simulated", "simulated"]
+
+#: sizes (bytes) if neither the caller nor the collective has one
+_SIZES = (1 << 10, 1 << 20, 1 << 30)
+
+
+@attrs.frozen(eq=False)
+class Simulated:
+    """The simulated times of a schedule; ``points`` have time (seconds) and bandwidth (bytes per second) by size.
+
+    ``simulation`` is the whole result of the simulator, exact.
+
+    >>> import collc
+    >>> found = collc.compile_source("collective sums = allreduce on biring(4);").simulate("1MiB")
+    >>> found.time("1MiB") == found.time(1 << 20), found.steps, str(found.congestion)
+    (True, 4, '3/4')
+    """
+
+    name: str
+    simulation: Simulation
+    points: tuple[Point, ...]
+
+    @property
+    def steps(self) -> int:
+        """Steps of the schedule, with every repetition."""
+        return self.simulation.num_steps
+
+    @property
+    def max_link_load(self) -> Fraction:
+        """The largest share of the vector that a link carries in a step."""
+        return self.simulation.max_link_load
+
+    @property
+    def congestion(self) -> Fraction:
+        """Psi times Xi of the Swing paper: the bandwidth term over n/D beta."""
+        return self.simulation.congestion
+
+    def time(self, size: int | str) -> Fraction:
+        """Return the exact seconds at a size: bytes, or a text such as ``"64MiB"``."""
+        return self.simulation.time(in_bytes(size))
+
+    def __repr__(self) -> str:
+        congestion = f"congestion {self.congestion}"
+        return shown(self, f"{self._title}, {self.steps} steps, {congestion}, {counted(len(self.points), 'point')}")
+
+    def _repr_html_(self) -> str:
+        """Return the points as a table, for notebooks."""
+        rows = [
+            (quantities.show_size(p.size), quantities.show_time(p.time), quantities.show_bandwidth(p.bandwidth))
+            for p in self.points
+        ]
+        return html_table(self._title, ("size", "time", "algbw"), rows)
+
+    @property
+    def _title(self) -> str:
+        traffic = self.simulation.traffic
+        return f"{traffic.collective.kind} on {clipped(self.name)} by {clipped(traffic.scheduler)}"
+
+
+def simulated(
+    level: Scheduled,
+    size: int | str | Iterable[int | str] | None = None,
+    *,
+    network: Topology | None = None,
+    routing: Literal["as-scheduled", "minimal"] = "as-scheduled",
+    latency: Literal["links", "swing", "hammingmesh"] = "links",
+    alpha: Fraction | str | None = None,
+    bandwidth: Fraction | str | None = None,
+    run_ahead: bool = False,
+    pieces: int | None = None,
+) -> Simulated:
+    """Simulate a schedule at one size or several (bytes, or text such as ``"64MiB"``; default: the collective's own).
+
+    ``network`` is another network of as many ranks, on which messages take shortest routes. ``alpha`` (seconds, or
+    ``"10us"``) replaces the latency of a message, ``bandwidth`` (bytes per second, or ``"100Gbps"``) the total
+    bandwidth out of a rank. ``latency``, ``routing``, ``run_ahead`` and ``pieces`` (of a forest) are as in ``collc
+    simulate``. Raises C0020 for wrong quantities, C0040 for a network of another size, C0301 if a message has no route.
+    """
+    _require_known("routing", routing, ROUTINGS)
+    _require_known("latency", latency, LATENCIES)
+    if network is not None and network.num_ranks != level.topology.num_ranks:
+        found = f"found a network of {counted(network.num_ranks, 'rank')}"
+        raise error("C0040", f"{found}, needed one of {level.topology.num_ranks}", exit_status=2)
+    model = LATENCIES[latency]
+    if alpha is not None:
+        model = attrs.evolve(model, base=_seconds(alpha))
+    own = level.collective.size
+    sizes = sizes_in_bytes(size) if size is not None else _SIZES if own is None else (own,)
+    traffic = forest_traffic(level, pieces) if isinstance(level, Forest) and pieces is not None else level
+    simulation = simulate(
+        traffic, network=network, routing=routing, latency=model, bandwidth=_bandwidth(bandwidth), run_ahead=run_ahead
+    )
+    return Simulated(simulation.topology.name, simulation, simulation.points(sizes))
+
+
+def _require_known(name: str, found: str, known: Iterable[str]) -> None:
+    if found not in known:
+        message = f"found {name} `{clipped(str(found))}`, needed one of {', '.join(known)}"
+        raise error("C0001", message, exit_status=2)
+
+
+def _seconds(value: Fraction | str) -> Fraction:
+    return quantities.time(value, "alpha") if isinstance(value, str) else Fraction(value)
+
+
+def _bandwidth(value: Fraction | str | None) -> Fraction | None:
+    return quantities.bandwidth(value, "bandwidth") if isinstance(value, str) else value

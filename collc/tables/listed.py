@@ -1,0 +1,194 @@
+"""The columns of every table that the command prints as CSV or Markdown."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from ..messages.quantities import show_bandwidth, show_size, show_time
+from .columns import Cell, Column
+
+__all__ = [
+    "BASELINES",
+    "CODES",
+    "COST",
+    "FIT",
+    "FRONTIER",
+    "NAMES",
+    "OPTIONS",
+    "POINTS",
+    "RUN",
+    "SIMULATED",
+    "SIMULATION",
+    "STEP_MODELS",
+    "TABLES",
+    "TOPOLOGIES",
+]
+
+
+def _size(value: Cell) -> str:
+    return show_size(int(value)) if isinstance(value, int) else ""
+
+
+def _microseconds(value: Cell) -> str:
+    return show_time(value / 1e6) if isinstance(value, (int, float)) else ""
+
+
+def _seconds(value: Cell) -> str:
+    return show_time(value) if isinstance(value, (int, float)) else ""
+
+
+def _gigabytes(value: Cell) -> str:
+    return show_bandwidth(value * 1e9) if isinstance(value, (int, float)) else ""
+
+
+def _share(value: Cell) -> str:
+    return f"{float(value):.4f}" if isinstance(value, (int, float, Fraction)) else ""
+
+
+def _times(value: Cell) -> str:
+    return f"{value:.2f}x" if isinstance(value, (int, float)) else ""
+
+
+def _percent(value: Cell) -> str:
+    return f"{100 * value:+.2f} %" if isinstance(value, (int, float)) else ""
+
+
+_NAME = Column("name", "collective", "text", "the collective's name in the file")
+_KIND = Column("collective", "kind", "text", "what the collective does: allreduce, allgather, ..")
+_RANKS = Column("ranks", "ranks", "integer", "number of ranks")
+_SCHEDULER = Column("scheduler", "scheduler", "text", "the scheduler")
+_BYTES = Column("size_bytes", "size", "integer", "M, bytes of the whole vector", _size)
+_ALGBW = Column("algbw_GBps", "algbw", "number", "M over the time, in GB/s", _gigabytes)
+_BUSBW = Column("busbw_GBps", "busbw", "number", "the bus bandwidth of nccl-tests, in GB/s", _gigabytes)
+
+
+def _rational(key: str, heading: str, help: str, optional: bool = False, short: bool = True) -> tuple[Column, Column]:
+    """Return the column of an exact value, and of the same as a float; people see the exact one if it is ``short``."""
+    return (
+        Column(key, heading, "rational", help, optional=optional, hidden=not short),
+        Column(f"{key}_float", heading, "number", f"{key} as a float", optional=optional, hidden=short),
+    )
+
+
+#: one size of one collective: what `points` holds in JSON
+POINTS = (
+    _BYTES,
+    Column("steps", "steps", "integer", "steps that are taken at this size"),
+    Column("pieces", "pieces", "integer", "pieces in which trees send the data at this size"),
+    Column("time_us", "time", "number", "predicted time, in microseconds", _microseconds),
+    _ALGBW, _BUSBW,
+    Column("T_C", "T_C/(M gamma)", "rational", "the most that a rank adds, over all steps, in M", _share),
+    Column("algorithm", "algorithm", "text", "what `auto` chose for this size", optional=True),
+)  # fmt: skip
+
+#: the times of a simulation with and without ranks that wait for all others before every step
+STEP_MODELS = (
+    Column("in_step_us", "in step", "number", "time if every step waits for all ranks, in us", _microseconds, True),
+    Column("run_ahead_us", "run ahead", "number", "time if ranks run ahead, in microseconds", _microseconds, True),
+)
+SIMULATED = (*POINTS, *STEP_MODELS)
+
+COST = (
+    _NAME, _KIND, _RANKS, _SCHEDULER,
+    Column("T_L", "T_L", "integer", "steps of the schedule as declared"),
+    *_rational("T_B", "T_B", "bandwidth time in M/B, where all ranks have the same bandwidth B", True),
+    *_rational("time_per_byte", "s/B", "bandwidth time a byte of M: seconds, or units of a link", short=False),
+    *_rational("time_per_byte_bound", "bound", "the least time a byte of any schedule", short=False),
+    *POINTS,
+)  # fmt: skip
+
+BASELINES = (
+    _NAME, _KIND, _RANKS, _BYTES,
+    Column("algorithm", "algorithm", "text", "`collc`, or the baseline"),
+    Column("using", "using", "text", "the algorithm of collc's schedule, or the scheduler of the baseline"),
+    Column("time_us", "time", "number", "predicted time, in microseconds", _microseconds),
+    Column("ratio", "baseline / collc", "number", "the time over that of collc", _times, True),
+    Column("best", "best", "flag", "whether no baseline is faster at this size"),
+)  # fmt: skip
+
+SIMULATION = (
+    _NAME, _KIND, _RANKS, _SCHEDULER,
+    Column("topology", "topology", "text", "the network"),
+    Column("routing", "routing", "text", "`scheduled`, or over `minimal` routes"),
+    *_rational("congestion", "congestion", "the bandwidth term over n/D beta (Psi times Xi)"),
+    *SIMULATED,
+)  # fmt: skip
+
+FRONTIER = (
+    Column("best", "best", "flag", "the fastest topology at the given size, latency and bandwidth"),
+    Column("T_L", "T_L", "integer", "steps of the schedule"),
+    *_rational("T_B", "T_B", "bandwidth time in M/B"),
+    Column("T_B_reduce_scatter", "reduce-scatter", "rational", "bandwidth time of a reduce-scatter", optional=True),
+    Column("diameter", "diameter", "integer", "hops between the ranks that are farthest apart"),
+    Column("bidirectional", "bidirectional", "flag", "whether every link has a reverse"),
+    *_rational("alltoall_rate", "all-to-all rate", "rate of an all-to-all in links", True),
+    Column("time_us", "time", "number", "predicted time, in microseconds", _microseconds),
+    Column("scheduler", "scheduler", "text", "the scheduler that takes these steps"),
+    Column("expression", "topology", "text", "the topology, as the language writes it"),
+)
+
+RUN = (
+    Column("on", "on", "text", "the MPI or runtime"),
+    _NAME, _KIND, _RANKS,
+    Column("count", "count", "integer", "the count argument of the call"),
+    _BYTES,
+    Column("dtype", "type", "text", "element type"),
+    Column("op", "op", "text", "operation"),
+    Column("in_place", "in place", "flag", "whether input and output are one buffer"),
+    Column("correct", "correct", "flag", "whether every element was right on every rank"),
+    Column("detail", "detail", "text", "the first wrong element", optional=True),
+    Column("repeats", "repeats", "integer", "number of timed runs"),
+    Column("time_us", "median", "number", "median time of the slowest rank, in microseconds", _microseconds),
+    Column("min_us", "least", "number", "least time, in microseconds", _microseconds),
+    Column("q1_us", "q1", "number", "first quartile, in microseconds", _microseconds),
+    Column("q3_us", "q3", "number", "third quartile, in microseconds", _microseconds),
+    _ALGBW, _BUSBW,
+    Column("builtin_us", "library", "number", "median of the library's own, in microseconds", _microseconds, True),
+    Column("ratio", "ratio", "number", "time of the library's own over this one's", optional=True),
+    Column("model_us", "model", "number", "predicted time, in microseconds", _microseconds, True),
+    Column("bound_us", "bound", "number", "least bandwidth time of any schedule, in microseconds", _microseconds, True),
+)  # fmt: skip
+
+FIT = (
+    Column("name", "name", "text", "the measurement's name"),
+    Column("bytes", "size", "integer", "M, bytes of the whole vector", _size),
+    Column("steps", "steps", "integer", "steps of the schedule"),
+    Column("load", "load", "number", "share of M that the busiest links carry, over all steps"),
+    Column("seconds", "measured", "number", "measured time, in seconds", _seconds),
+    Column("model_seconds", "model", "number", "time by the fitted model, in seconds", _seconds),
+    Column("deviation", "deviation", "number", "model over measured, less 1", _percent),
+    Column("repeats", "repeats", "integer", "number of measurements that the time stands for"),
+    Column("outlier", "outlier", "flag", "left out of the fit"),
+)
+
+NAMES = (
+    Column("name", "name", "text", "the name"),
+    Column("summary", "summary", "text", "what it is"),
+)
+
+OPTIONS = (
+    Column("name", "option", "text", "the option's name"),
+    Column("type", "type", "text", "the values that it takes"),
+    Column("default", "default", "text", "its value where none is given; `required` where one must be"),
+    Column("help", "meaning", "text", "what it does"),
+)
+
+TOPOLOGIES = (
+    Column("name", "name", "text", "the graph family or operator"),
+    Column("kind", "kind", "text", "`family` or `operator`"),
+    Column("signature", "call", "text", "how it is called"),
+    Column("summary", "summary", "text", "what it builds"),
+)
+
+CODES = (
+    Column("code", "code", "text", "the code of a diagnostic"),
+    Column("title", "title", "text", "what it means"),
+)
+
+#: verb -> the columns of its table; `options` are those of one pass, scheduler or target
+TABLES: dict[str, tuple[Column, ...]] = {
+    "cost": COST, "cost --baselines": BASELINES, "simulate": SIMULATION, "find": FRONTIER, "run": RUN,
+    "calibrate": FIT, "explain": CODES,
+    "targets": NAMES, "passes": NAMES, "schedulers": NAMES, "formats": NAMES, "topologies": TOPOLOGIES,
+    "options": OPTIONS,
+}  # fmt: skip
