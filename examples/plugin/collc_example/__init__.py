@@ -1,4 +1,4 @@
-"""What this package brings to collc: names, and where what bears them is. It imports nothing of the package."""
+"""The tables that this package adds to collc: names, and their modules. It does not import the modules."""
 
 from collc.plugins import RANKS, Candidate, Construction, Entry, Format, Parameter, Plugin, Scheduler
 
@@ -26,7 +26,7 @@ PLUGIN = Plugin(
     },
     formats={
         "transfers-csv": Format(
-            "collc_example.transfers", "CsvReader", "what the target transfers-csv writes",
+            "collc_example.transfers", "CsvReader", "files of the target transfers-csv",
             "transfers CSV", "a table of transfers", begins="step,action,",
         ),
     },

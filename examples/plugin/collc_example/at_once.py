@@ -20,12 +20,12 @@ class AtOnce(Pass):
     gives: ClassVar[type] = Schedule
 
     def run(self, ir: Problem) -> Schedule:
-        """Return the schedule of an allgather; raise EX01 for what else is asked or a link that is missing."""
+        """Return the schedule of an allgather; raise EX01 for another collective or a missing link."""
         ranks, topology = ir.topology.num_ranks, ir.topology
         link = {pair: k for k, pair in enumerate(zip(topology.src.tolist(), topology.dst.tolist(), strict=True))}
         pairs = [(a, b) for a in range(ranks) for b in range(ranks) if a != b]
         if ir.collective.kind != "allgather" or not link.keys() >= set(pairs):
-            found = "at-once schedules an allgather where every rank is linked to every other"
+            found = "at-once schedules an allgather on networks with links between all ranks"
             raise error("EX01", found, exit_status=3)
         shard, route = [a for a, _ in pairs], [link[pair] for pair in pairs]
         zeros = [0] * len(pairs)

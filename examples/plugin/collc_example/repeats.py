@@ -1,4 +1,4 @@
-"""A pass: a frozen class whose fields are its options. collc verifies what it leaves."""
+"""A pass: a frozen class whose fields are its options. collc verifies its result."""
 
 from typing import ClassVar
 
@@ -11,7 +11,7 @@ from collc.passes.base import Pass, remark
 
 @attrs.frozen
 class DropRepeats(Pass):
-    """Leave out transfers that bring a rank what another transfer brought before; nothing where data are reduced."""
+    """Leave out transfers of data that another transfer has brought before; none if data are reduced."""
 
     name: ClassVar[str] = "drop-repeats"
     summary: ClassVar[str] = "leave out transfers of data that are there already"

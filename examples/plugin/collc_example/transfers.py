@@ -1,4 +1,4 @@
-"""A target and the reader of what it writes: a line says who sends which part of which shard to whom, when."""
+"""A target and the reader of its files. A line has the step, the part of a shard, the sender and the receiver."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -17,11 +17,11 @@ _HEAD = "step,action,shard,lo,hi,parts,from,to,collective,ranks,root"
 
 
 def _lines(schedule: Schedule) -> list[list[object]]:
-    """Return what the file says, line by line; raise EX02 where data pass through switches or other ranks."""
+    """Return the lines of the file; raise EX02 if data pass through switches or other ranks."""
     if not schedule.routes.is_direct or not schedule.topology.is_direct:
         raise error("EX02", "transfers-csv writes transfers over single links", exit_status=3)
-    s, asked = schedule, schedule.collective
-    same = [s.parts], [asked.kind, asked.num_ranks, "" if asked.root is None else asked.root]
+    s, collective = schedule, schedule.collective
+    same = [s.parts], [collective.kind, collective.num_ranks, "" if collective.root is None else collective.root]
     columns = (s.step, s.action, s.shard, s.lo, s.hi, s.src, s.dst)
     return [[*row[:5], *same[0], *row[5:], *same[1]] for row in zip(*(c.tolist() for c in columns), strict=True)]
 
@@ -41,8 +41,8 @@ class TransfersCsv(Target):
         return [Artifact(f"{ir.collective.kind}.csv", text + "\n", self.name)]
 
     def check(self, ir: Schedule, artifacts: Sequence[Artifact]) -> Report:
-        """Read the file back, compare it with the schedule, and execute what was read."""
-        asked = ir.collective
+        """Read the file back, compare it with the schedule, and execute it."""
+        collective = ir.collective
         try:
             found = CsvReader().read(artifacts[0].text, artifacts[0].filename)
         except CollcError as problem:
@@ -50,7 +50,7 @@ class TransfersCsv(Target):
         else:
             same = _lines(found) == _lines(ir)
             checks = (Check("same transfers", same, "line by line"), *verify(found).checks)
-        return Report("schedule", asked.kind, asked.num_ranks, checks)
+        return Report("schedule", collective.kind, collective.num_ranks, checks)
 
 
 class CsvReader(Reader):
@@ -65,13 +65,13 @@ class CsvReader(Reader):
             rows = [line.split(",") for line in lines]
             numbers = [[int(word) for word in row[:8]] for row in rows]
             _, _, _, _, _, _, _, _, kind, ranks, root = rows[0]
-            asked = Collective(kind, int(ranks), root=int(root) if root else None)
+            collective = Collective(kind, int(ranks), root=int(root) if root else None)
         except (ValueError, IndexError, CollcError):
             raise error("EX03", f"`{path}` is no table of transfers") from None
         pairs = sorted({(row[6], row[7]) for row in numbers})
-        if head != _HEAD or any(not 0 <= rank < asked.num_ranks for pair in pairs for rank in pair):
+        if head != _HEAD or any(not 0 <= rank < collective.num_ranks for pair in pairs for rank in pair):
             raise error("EX03", f"`{path}` is no table of transfers")
-        network = Topology.from_links("used", asked.num_ranks, pairs)
+        network = Topology.from_links("used", collective.num_ranks, pairs)
         step, action, shard, lo, hi, parts, *_ = map(list, zip(*numbers, strict=True))
         route = [pairs.index((row[6], row[7])) for row in numbers]
-        return Schedule(network, asked, parts[0], step, action, shard, lo, hi, route, discrete=True)
+        return Schedule(network, collective, parts[0], step, action, shard, lo, hi, route, discrete=True)
