@@ -5,11 +5,13 @@
 
 (a) Texts. ``mutations`` changes texts of all kinds: .coll, XML, IR, databases, measurements. ``grammar`` draws what the
     grammar allows. ``specifications`` draws texts that mean something: an independent interpreter executes the results,
-    and no cost may beat its bound.
+    and no cost may beat its bound. ``commands`` draws command lines, and runs each twice.
 (b) Faults. ``columns`` plants them in schedules and programs, ``passes`` in what a pass returns, ``files`` in MSCCL-XML
     files as other people's. An independent interpreter says which are harmful. Each harmful one must be refused, and
     a pass's fault must be blamed on that pass. ``outputs`` changes emitted files of all targets: none is accepted.
-(c) ``interruptions``: signals and kills at random moments, full disks, folders in the way. All outputs or none.
+(c) ``interruptions``: signals and kills at random moments, closed pipes, full disks, folders in the way. All outputs
+    or none. ``caches``: changed entries, folders that cannot be a cache, two processes on one, cancelled calls. The
+    files are those of a run without a cache.
 
 The seed, the part and the number determine a case, so ``--only`` repeats it. The time decides how many cases are tried,
 never what a case finds. Each finding is one line, with a reproducer that is made small by deleting. Keep reproducers
@@ -31,6 +33,8 @@ _HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(_HERE), str(_HERE.parent / "tests" / "support")]
 
 from hostile import faults, fuzzing  # noqa: E402
+from hostile.caches import caches  # noqa: E402
+from hostile.commands import commands  # noqa: E402
 from hostile.findings import Finding, Part  # noqa: E402
 from hostile.interruptions import interruptions  # noqa: E402
 
@@ -38,10 +42,12 @@ PARTS = (
     Part("mutations", 25, fuzzing.mutations),
     Part("grammar", 5, fuzzing.grammar),
     Part("specifications", 30, fuzzing.specifications),
+    Part("commands", 20, commands),
     Part("columns", 12, faults.columns, faults.prepare),
     Part("passes", 10, faults.passes, faults.prepare),
     Part("files", 8, faults.files, faults.prepare),
     Part("outputs", 8, faults.outputs, faults.prepare),
+    Part("caches", 10, caches),
     Part("interruptions", 20, interruptions),
 )
 
@@ -65,7 +71,7 @@ def _work(job: int, jobs: int, seed: int, seconds: float, names: list[str], resu
 def campaign(
     seconds: float, seed: int, names: list[str], jobs: int, keep: Path | None
 ) -> tuple[Counter[str], list[Finding]]:
-    """Run for so many seconds; print findings as they come; return the number of cases by part, and the findings."""
+    """Run for ``seconds``; print findings as they come; return the number of cases by part, and the findings."""
     for part in PARTS:
         if part.name in names:
             part.prepare()

@@ -51,6 +51,8 @@ SCHEDULERS: dict[str, tuple[str, ...]] = {
     "exact": KINDS, "steps": KINDS, "auto": KINDS, "auto { sizes: 64 B..4 MiB }": KINDS, "flow": ("alltoall",),
     "bine": (*_HALVES, *_ROOTED),
     "pat { buffer: 2 }": _HALVES, "trivance": _HALVES,
+    "ring { rings: nics }": _HALVES, "two-level { pipeline: 2 }": _HALVES, "two-level { across: pat }": _HALVES,
+    "box-trees { pieces: 3 }": ("allreduce",),
 }  # fmt: skip
 
 _ANY = {4: "complete(4)", 7: "generalized_kautz(2, 7)", 8: "hypercube(3)", 9: "torus(3, 3)", 16: "torus(4, 4)"}
@@ -68,6 +70,11 @@ _SWITCHED = {
 }
 #: small enough for integer programs of every collective
 _SMALL = {4: "torus(2, 2)", 7: "biring(7)", 8: "hypercube(3)", 9: "torus(3, 3)", 16: "hypercube(4)"}
+#: clusters of boxes; those of 7 ranks have unequal ones
+_BOXED = {
+    4: "leaf_spine(2, 2, 1)", 7: "subset(dgx_a100(2), {0, 1, 2, 8, 9, 10, 11})", 8: "leaf_spine(2, 4, 1)",
+    9: "leaf_spine(3, 3, 2)", 16: "dgx_a100(2)",
+}  # fmt: skip
 _ON_TORI = frozenset(("swing", "ring", "bucket", "recursive-doubling", "rabenseifner", "trivance"))
 
 
@@ -77,6 +84,8 @@ def topology(scheduler: str, ranks: int) -> str:
     tables = {"expansion": _BUILT, "forest": _SWITCHED, "exact": _SMALL}
     if name == "steps":
         return f"complete({ranks})"
+    if scheduler == "ring { rings: nics }" or name in ("two-level", "box-trees"):
+        return _BOXED[ranks]
     return tables.get(name, _TORI if name in _ON_TORI else _ANY)[ranks]
 
 
@@ -96,8 +105,8 @@ _STEPS = {
 
 
 @attrs.frozen
-class Asked:
-    """One collective by one scheduler on so many ranks."""
+class Case:
+    """One collective by one scheduler on a number of ranks."""
 
     scheduler: str
     kind: str
@@ -114,14 +123,19 @@ class Asked:
         return f"topology t = {on};\ncollective c = {self.kind} on t{root};\nschedule c using {by}\n"
 
 
-def asked(ranks: int) -> list[Asked]:
+def schedulers(ranks: int) -> dict[str, tuple[str, ...]]:
+    """Return the schedulers that are tried on a number of ranks: 7 ranks are no boxes of one size."""
+    return {name: kinds for name, kinds in SCHEDULERS.items() if ranks != 7 or not name.startswith("two-level")}
+
+
+def all_cases(ranks: int) -> list[Case]:
     """Return all that is tried on a number of ranks."""
-    return [Asked(scheduler, kind, ranks) for scheduler, kinds in SCHEDULERS.items() for kind in kinds]
+    return [Case(scheduler, kind, ranks) for scheduler, kinds in schedulers(ranks).items() for kind in kinds]
 
 
-def compiled(wanted: Asked, name: str) -> Program | Selected:
+def compiled(case: Case, name: str) -> Program | Selected:
     """Return what becomes of it, named; raise CollcError where it is refused."""
-    (result,) = collc.compile_source(wanted.text, target="mpi-c").collectives.values()
+    (result,) = collc.compile_source(case.text, target="mpi-c").collectives.values()
     parts = [(one.window, attrs.evolve(one.program, name=name)) for one in result.algorithms]
     if parts:
         return Selected(tuple(parts))
@@ -133,41 +147,41 @@ def compiled(wanted: Asked, name: str) -> Program | Selected:
 class Tried:
     """All of some collectives of one number of ranks: those that were refused, and the programs of the others."""
 
-    refused: dict[Asked, str]
-    programs: dict[Asked, Program | Selected]
+    refused: dict[Case, str]
+    programs: dict[Case, Program | Selected]
 
     @classmethod
-    def of(cls, wanted: Sequence[Asked]) -> Tried:
+    def of(cls, given: Sequence[Case]) -> Tried:
         """Compile all of them."""
         refused, programs = {}, {}
-        for number, one in enumerate(wanted):
+        for number, one in enumerate(given):
             try:
                 programs[one] = compiled(one, f"c{number}")
             except CollcError as problem:
                 refused[one] = f"{problem.diagnostics[0].code}: {problem.diagnostics[0].message}"
         return cls(refused, programs)
 
-    def named(self) -> dict[str, Asked]:
+    def named(self) -> dict[str, Case]:
         """Return what each function is."""
         return {program.name: one for one, program in self.programs.items()}
 
 
-def run(tried: Tried, mpi: Mpi, folder: Path, cases: Cases, flags: Sequence[str] = ("-O1",)) -> dict[Asked, list[Row]]:
+def run(tried: Tried, mpi: Mpi, folder: Path, cases: Cases, flags: Sequence[str] = ("-O1",)) -> dict[Case, list[Row]]:
     """Build all programs together and call them in one launch; return the rows of each."""
     sources = emit_all(list(tried.programs.values()))
     binary = build(mpi, sources, folder, flags)
     result = execute(mpi, binary, {name: kind for name, (kind, _) in sources.items()}, cases, timeout=1800)
-    named, rows = tried.named(), dict[Asked, list[Row]]()
+    named, rows = tried.named(), dict[Case, list[Row]]()
     for row in result.rows:
         rows.setdefault(named[row.name], []).append(row)
     return rows
 
 
-def wrong(tried: Tried, rows: dict[Asked, list[Row]], calls: int = 1) -> list[str]:
+def wrong(tried: Tried, rows: dict[Case, list[Row]], calls: int = 1) -> list[str]:
     """Return what was refused, wrong, or called less than ``calls`` times."""
-    found = [f"{_told(one)} is refused: {why}" for one, why in tried.refused.items()]
+    found = [f"{_name(one)} is refused: {why}" for one, why in tried.refused.items()]
     found += [
-        f"{_told(one)} was called {len(rows.get(one, []))} times"
+        f"{_name(one)} was called {len(rows.get(one, []))} times"
         for one in tried.programs
         if len(rows.get(one, [])) < calls
     ]
@@ -177,24 +191,24 @@ def wrong(tried: Tried, rows: dict[Asked, list[Row]], calls: int = 1) -> list[st
             row = bad[0]
             place = "in place" if row.in_place else "out of place"
             what = f"{row.count} {row.dtype}, {row.op}, {place}: {row.detail}"
-            found.append(f"{_told(one)} is wrong in {len(bad)} of {len(listed)} calls, first {what}")
+            found.append(f"{_name(one)} is wrong in {len(bad)} of {len(listed)} calls, first {what}")
     return found
 
 
-def _told(one: Asked) -> str:
+def _name(one: Case) -> str:
     return f"{one.scheduler}, {one.kind} of {one.ranks} ranks"
 
 
-def table(tried: Tried, rows: dict[Asked, list[Row]], ranks: int) -> str:
+def table(tried: Tried, rows: dict[Case, list[Row]], ranks: int) -> str:
     """Return how many calls were right, a row for each scheduler."""
     lines = [["", *KINDS]]
-    for scheduler, kinds in SCHEDULERS.items():
+    for scheduler, kinds in schedulers(ranks).items():
         cells = [scheduler]
         for kind in KINDS:
-            listed = rows.get(Asked(scheduler, kind, ranks), [])
+            listed = rows.get(Case(scheduler, kind, ranks), [])
             bad = sum(not row.correct for row in listed)
             shown = f"{len(listed)}" if not bad else f"{bad} of {len(listed)} WRONG"
-            refused = Asked(scheduler, kind, ranks) in tried.refused
+            refused = Case(scheduler, kind, ranks) in tried.refused
             cells.append("REFUSED" if refused else shown if kind in kinds else "-")
         lines.append(cells)
     widths = [max(len(line[k]) for line in lines) for k in range(len(KINDS) + 1)]
@@ -240,7 +254,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     lines: list[list[object]] = []
     for ranks in map(int, options.ranks.split(",")):
         begun = time.monotonic()
-        tried = Tried.of(sample(ranks) if options.valgrind else asked(ranks))
+        tried = Tried.of(sample(ranks) if options.valgrind else all_cases(ranks))
         spent = time.monotonic() - begun
         print(f"{ranks} ranks: {len(tried.programs)} programs compiled in {spent:.0f} s", flush=True)
         for mpi in mpis:
@@ -256,9 +270,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 _COLUMNS = ["mpi", "ranks", "scheduler", "collective", "count", "dtype", "op", "in_place", "result"]
 
 
-def sample(ranks: int) -> list[Asked]:
+def sample(ranks: int) -> list[Case]:
     """Return some of what is tried: every scheduler once, with another collective for each."""
-    return [Asked(s, kinds[(k + ranks) % len(kinds)], ranks) for k, (s, kinds) in enumerate(SCHEDULERS.items())]
+    return [Case(s, kinds[(k + ranks) % len(kinds)], ranks) for k, (s, kinds) in enumerate(schedulers(ranks).items())]
 
 
 def _one(tried: Tried, mpi: Mpi, ranks: int, folder: Path, valgrind: bool, lines: list[list[object]]) -> list[str]:

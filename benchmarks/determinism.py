@@ -2,10 +2,10 @@
 
     python benchmarks/determinism.py [--seeds 20] [--quick] [--only NAME ..]
 
-Each process has another hash seed, and by turns another working directory, locale, time zone, terminal width, number
-of cores and of threads of libraries. It runs all cases in an order of its own and prints a digest of each: files,
-their names, standard output and the exit status. Prints a line for each group of cases, and what differs; returns 1
-where anything does. ``tests/whole/test_determinism.py`` tries the ``--quick`` cases with few seeds.
+Each process has another hash seed. Its working directory, locale, time zone, terminal width, number of cores and number
+of library threads vary too. It runs all cases in its own order and prints a digest of each: files, their names,
+standard output and the exit status. The script prints a line for each group of cases, and the differences; it returns 1
+if there are any. ``tests/whole/test_determinism.py`` tries the ``--quick`` cases with few seeds.
 """
 
 from __future__ import annotations
@@ -59,6 +59,8 @@ SCHEDULERS = {
         ("product(complete(4), complete(2))", "allreduce"),
     ),
     "ring": (("biring(5)", "allreduce"), ("uniring(8)", "allreduce"), ("shifted_ring(8)", "allreduce")),
+    "two-level": (("leaf_spine(2, 3, 2)", "allreduce"), ("dgx_a100(2)", "allgather")),
+    "box-trees": (("leaf_spine(2, 3, 2)", "allreduce"), ("dgx_a100(2)", "allreduce")),
     "bine": (("torus(4)", "allreduce"), ("torus(4, 4)", "allreduce")),
     "pat": (("torus(5)", "allgather"), ("torus(8)", "reduce-scatter")),
     "trivance": (("torus(9)", "allreduce"), ("torus(27)", "allreduce")),
@@ -82,8 +84,8 @@ def source(network: str, collective: str, scheduler: str) -> str:
 
 def cases(quick: bool) -> Iterator[tuple[str, str, list[str]]]:
     """Yield (name, text of the file, arguments before it) of every run."""
-    for number, (scheduler, asked) in enumerate(SCHEDULERS.items()):
-        for network, collective in asked[:1] if quick else asked:
+    for number, (scheduler, problems) in enumerate(SCHEDULERS.items()):
+        for network, collective in problems[:1] if quick else problems:
             text, name = source(network, collective, scheduler), f"{scheduler}: {collective.split()[0]} on {network}"
             yield f"cost/{name}", text, ["cost", "--json"]
             if not quick:
@@ -104,6 +106,9 @@ def _rest() -> Iterator[tuple[str, str, list[str]]]:
     """Yield what there is besides compiling one file for one target."""
     for target in ("msccl-xml", "msccl-xml{runtime=rccl}", "mpi-c", "ir"):
         yield f"ranges/{target}", RANGE, ["compile", "-t", target]
+    nics = source("mi250(2)", "allreduce", "ring { rings: nics }")
+    yield "ring/nics", nics, ["compile", "-t", "ir"]
+    yield "cost/baselines", nics, ["cost", "--baselines", "--size=1KiB,64MiB"]
     yield "several/text", TWO, ["compile"]
     yield "several/json", TWO, ["compile", "--json"]
     passes = "bfb,discretize{max-chunks=8},lower,coalesce,assign-channels,reorder-fifo,prune-dependencies,reuse-scratch"
@@ -149,7 +154,7 @@ def _digest(text: str, arguments: list[str]) -> str:
 
 
 def surroundings(seed: int) -> dict[str, str]:
-    """Return the environment of a process: its hash seed, and by turns another one of all that should not matter."""
+    """Return the environment of a process: its hash seed, and random values of settings that should not matter."""
     pick = random.Random(seed)
     threads = pick.choice(("1", "2", "7"))
     return {

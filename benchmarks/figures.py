@@ -104,7 +104,7 @@ def _seconds(row: Row, size: int) -> Fraction:
 
 
 def figure_15(most: int, size: int) -> tuple[Table, str]:
-    """The best of the database for one size; empty (ValueError) where there is no database for degree 4."""
+    """The best of the database for one size; ValueError if there is no database for degree 4."""
     text = shipped(4)
     known = [row for row in parse_rows(text, 4, "database") if row.nodes <= most] if text else []
     rows: list[list[str]] = []
@@ -166,7 +166,7 @@ def main() -> None:
     parser.add_argument("--figure", type=int, choices=(3, 15, 18), action="append", help="only this figure")
     parser.add_argument("--output", type=Path, default=Path("figures"), metavar="DIR", help="where files go (figures)")
     parser.add_argument("--most", type=int, default=2000, metavar="N", help="nodes of Figures 15 and 18 (2000)")
-    parser.add_argument("--step", type=int, default=50, metavar="N", help="every so many nodes in Figure 18 (50)")
+    parser.add_argument("--step", type=int, default=50, metavar="N", help="distance of the sizes in Figure 18 (50)")
     options = parser.parse_args()
     chosen = options.figure or [3, 15, 18]
     if 3 in chosen:

@@ -59,10 +59,10 @@ class Algorithm:
         )
 
 
-def _ring(ranks: int, ways: int = 1) -> Classic:
+def _ring(ranks: int, directions: int = 1) -> Classic:
     """Send, pass on sums, then results, receive; unfused: receive, add and send, then receive and send."""
     steps, unfused = 2 * ranks - 1, 1 + 3 * (ranks - 1) + 1 + (2 * ranks - 3)
-    return Classic(ways, (steps, unfused), (ways * steps, ways * unfused))
+    return Classic(directions, (steps, unfused), (directions * steps, directions * unfused))
 
 
 def _allpairs(ranks: int) -> Classic:
@@ -105,9 +105,9 @@ LARGE = (
 def compiled(algorithm: Algorithm, runtime: str) -> tuple[Any, list[str], float]:
     """Return the result, what passes remarked, and the seconds it took."""
     start = time.perf_counter()
-    with remarks() as told:
+    with remarks() as remarked:
         result = collc.compile_source(algorithm.text, target=f"msccl-xml{{runtime={runtime}}}")
-    return result, told, time.perf_counter() - start
+    return result, remarked, time.perf_counter() - start
 
 
 def steps(program: Program) -> int:
@@ -122,12 +122,12 @@ def row(algorithm: Algorithm, runtime: str) -> dict[str, Any]:
     """Return the numbers of one algorithm for one runtime, or why there are none."""
     found: dict[str, Any] = {"name": algorithm.name, "collective": algorithm.collective, "runtime": runtime}
     try:
-        result, told, seconds = compiled(algorithm, runtime)
+        result, remarked, seconds = compiled(algorithm, runtime)
     except collc.CollcError as refused:
         return {**found, "refused": refused.diagnostics[0].message}
     program, (artifact,) = result.program, result.artifacts.values()
     report = verify_text(artifact.text, runtime=runtime)
-    strategy = next((text.split()[2] for text in told if text.startswith("fuse: strategy")), "")
+    strategy = next((text.split()[2] for text in remarked if text.startswith("fuse: strategy")), "")
     found |= {
         "threadblocks": int(np.diff(program.rank_blocks).max()), "steps": steps(program),
         "instructions": round(program.num_instructions / program.num_ranks, 1), "channels": program.num_channels,
@@ -140,9 +140,9 @@ def row(algorithm: Algorithm, runtime: str) -> dict[str, Any]:
         found["classic"] = [
             algorithm.classic.threadblocks, algorithm.classic.steps[plain], algorithm.classic.instructions[plain]
         ]  # fmt: skip
-        mine = (found["threadblocks"], found["steps"], found["instructions"])
+        ours = (found["threadblocks"], found["steps"], found["instructions"])
         found["exceeds"] = [
-            what for what, a, b in zip(("threadblocks", "steps", "instructions"), mine, found["classic"], strict=True)
+            what for what, a, b in zip(("threadblocks", "steps", "instructions"), ours, found["classic"], strict=True)
             if a > b
         ]  # fmt: skip
     return found

@@ -8,10 +8,9 @@ pairs, breadth-first broadcast, forests and swing, for every runtime and for two
 those of others are. Verification judges each; so does brute force (tests/support/msccl_judge.py), which knows nothing
 of the verifier: it moves numbers through finite FIFOs in random orders, at several sizes. An accepted file is run
 ``--runs`` times. A fault that brute force shows to be harmful and that verification accepts is *missed*: there must be
-none.
-*Strict* are faults refused although no run went wrong: what the runtimes' parsers or documents do not promise, and
-what only rare timing brings out. *Harmless* are accepted: attributes nobody reads, such as the other end's place in a
-send.
+none. *Strict* are faults refused although no run went wrong: what the runtimes' parsers or documents do not promise,
+and what only rare timing brings out. *Harmless* are accepted: attributes that no parser reads, such as the other end's
+place in a send.
 """
 
 from __future__ import annotations
@@ -102,7 +101,7 @@ def _compiled(table: Sequence[tuple[str, str, tuple[str, ...]]]) -> Iterator[Cas
 
 
 def refused(case: Case, text: str) -> str:
-    """Return the first check that refuses a text for the case's runtime; nothing where all pass."""
+    """Return the first check that refuses a text for the case's runtime; empty if all pass."""
     try:
         report = verify_text(text, runtime=case.runtime)
     except CollcError as problem:

@@ -74,16 +74,16 @@ def measure(kind: str, megabytes: float) -> str:
     problems = parse_file(Source("x", text)).problems
     parsed = time.process_time() - began
     assert not problems
-    began, said = time.process_time(), ""
+    began, message = time.process_time(), ""
     try:
         coll.load("x", text=text)
     except CollcError as failure:
-        said = f"  {failure.diagnostics[0].message[:60]}"
+        message = f"  {failure.diagnostics[0].message[:60]}"
     loaded = time.process_time() - began
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     size = len(text) / 1e6
     times = " ".join(f"{seconds:8.2f} {seconds / size:8.2f}" for seconds in (parsed, loaded))
-    return f"{kind:12} {size:6.1f} {times} {memory:8.0f}{said}"
+    return f"{kind:12} {size:6.1f} {times} {memory:8.0f}{message}"
 
 
 def main() -> None:

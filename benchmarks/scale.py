@@ -8,7 +8,7 @@ direct-connect paper for every node and step on HiGHS, in the same process after
 write the programs down as the paper does, a variable for each shard and link that may carry it and a constraint for
 each link and shard, in highspy's modelling interface; ``solved`` is what HiGHS takes for them after that. Reading the
 distances off the graph (which shards are due, and by which links) counts for neither, making schedules from solutions
-is not even done. ``--arrays`` hands the models over as columns instead, the quickest way there is. Times marked ~ are
+is not even done. ``--arrays`` hands the models over as columns instead, the fastest method. Times marked ~ are
 of a sample of nodes, spread evenly, scaled up: always for the torus of 10,000 nodes (1,000,000 programs), with
 ``--sample`` for all. Below stand whole commands on that torus.
 """
@@ -187,7 +187,7 @@ def line(m: dict[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", action="append", metavar="EXPRESSION", help="only this topology, and no commands")
-    parser.add_argument("--sample", type=int, metavar="NODES", help="solve the programs of so many nodes only")
+    parser.add_argument("--sample", type=int, metavar="NODES", help="solve the programs of this number of nodes only")
     parser.add_argument("--arrays", action="store_true", help="hand the programs over as arrays, not as written")
     parser.add_argument("--one", metavar="EXPRESSION", help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Start-up: CPU time of short runs of the command, of two or more source trees by turns.
+"""Start-up: CPU time of short runs of the command, of two or more source trees, alternately.
 
     git archive COMMIT | tar x -C /tmp/old
     python benchmarks/startup.py /tmp/old . [--turns N] [--only NAME ..] [--command "verify a.xml" ..]
@@ -83,16 +83,16 @@ def require_own(tree: Path, variables: dict[str, str]) -> None:
 
 
 def measure(
-    trees: Sequence[Path], wanted: dict[str, list[str]], turns: int, folder: Path
+    trees: Sequence[Path], measured: dict[str, list[str]], turns: int, folder: Path
 ) -> tuple[dict[str, list[list[float]]], bool]:
     """Return each tree's seconds by command, and whether all trees wrote the same bytes."""
     each = [environment(tree, folder / "bytecode") for tree in trees]
     for tree, variables in zip(trees, each, strict=True):
         require_own(tree, variables)
-    taken: dict[str, list[list[float]]] = {name: [[] for _ in trees] for name in wanted}
+    taken: dict[str, list[list[float]]] = {name: [[] for _ in trees] for name in measured}
     written = set()
     for turn in range(turns + 1):
-        for name, arguments in wanted.items():
+        for name, arguments in measured.items():
             for tree, variables, times in zip(trees, each, taken[name], strict=True):
                 spent = seconds(arguments, tree, variables)
                 if turn:
@@ -130,8 +130,8 @@ def main(arguments: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         all_commands = commands(trees[-1] / EXAMPLE, folder / "out.xml", options.command)
-        wanted = {name: text for name, text in all_commands.items() if not options.only or name in options.only}
-        taken, same = measure(trees, wanted, options.turns, folder)
+        measured = {name: text for name, text in all_commands.items() if not options.only or name in options.only}
+        taken, same = measure(trees, measured, options.turns, folder)
     print(table(trees, taken))
     if not same:
         print("the trees write different bytes")

@@ -60,7 +60,7 @@ def show(name: str, output: Path | None, brief: bool) -> int:
         for net, lines in found.items():
             if not brief:
                 print_curves(net.name, figure, lines)
-        checks = list(figure.says(found))
+        checks = list(figure.statements(found))
         if output is not None:
             draw(output, name, title, figure, list(found.values()))
     else:
@@ -70,8 +70,8 @@ def show(name: str, output: Path | None, brief: bool) -> int:
     failed = [check for check in checks if check.needed and not check.agrees]
     agreed = sum(check.agrees for check in checks)
     differ = f", {len(checks) - agreed - len(failed)} differ, {len(failed)} WRONG" if agreed < len(checks) else ""
-    said = f"{agreed} of {len(checks)} agree{differ}; " if checks else ""
-    print(f"{name}: {said}{time.perf_counter() - start:.1f} s\n")
+    summary = f"{agreed} of {len(checks)} agree{differ}; " if checks else ""
+    print(f"{name}: {summary}{time.perf_counter() - start:.1f} s\n")
     return len(failed)
 
 

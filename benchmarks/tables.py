@@ -239,8 +239,8 @@ def baselines(rates: bool) -> Iterator[str]:
     yield "{:28}{:>14}{:>10}{:>15}{:>10}".format("baselines, N = 1024", *head)
     for name, expression, scheduler, (reduce, alltoall) in BASELINES:
         topology = collc.topology(expression)
-        made = scheduler.run(Problem(topology, Collective("allreduce", topology.num_ranks, size=SIZE)))
-        ours = float(predicted_time(cost(made), SIZE, ALPHA, _per_unit(topology))) * 1e6
+        schedule = scheduler.run(Problem(topology, Collective("allreduce", topology.num_ranks, size=SIZE)))
+        ours = float(predicted_time(cost(schedule), SIZE, ALPHA, _per_unit(topology))) * 1e6
         text = f"{name:28}{_show(reduce, 1):>14}" + _ours(ours, reduce, 1, 11, ".1f") + f"{_show(alltoall, 1):>14}"
         if rates and topology.symmetry is not None:  # the rate of the trees would take long
             time_ = alltoall_us(topology.num_ranks, 4, alltoall_rate(topology).lower)

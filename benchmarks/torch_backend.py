@@ -76,9 +76,10 @@ def rank(ranks: int, options: argparse.Namespace, spec: str) -> None:
                     if turn:
                         times[name].append(float(spent) * 1e6)
             if dist.get_rank() == 0:
-                ours, theirs = statistics.median(times["collc"]), statistics.median(times["gloo"])
+                collc_us, gloo_us = statistics.median(times["collc"]), statistics.median(times["gloo"])
                 print(
-                    f"| {ranks} | {kind} | {1 << bits} | {theirs:.0f} | {ours:.0f} | {theirs / ours:.2f} |", flush=True
+                    f"| {ranks} | {kind} | {1 << bits} | {gloo_us:.0f} | {collc_us:.0f} | {gloo_us / collc_us:.2f} |",
+                    flush=True,
                 )
     dist.barrier()
     dist.destroy_process_group()
@@ -112,7 +113,7 @@ def main() -> int:
     parser.add_argument("--ranks", type=int, nargs="+", default=[4, 8])
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=["allreduce"])
     parser.add_argument("--largest", type=int, default=26, help="the largest size, as a power of two of bytes")
-    parser.add_argument("--step", type=int, default=4, help="every size is so many powers of two the one before")
+    parser.add_argument("--step", type=int, default=4, help="exponent of two between neighbouring sizes")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--spec", help="a .coll file for these ranks; without it a torus of n/2 x 2, breadth first")
     options = parser.parse_args()

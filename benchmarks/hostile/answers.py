@@ -41,10 +41,12 @@ def command(arguments: Sequence[str], files: dict[str, str]) -> tuple[int, str, 
     out, err = io.BytesIO(), io.BytesIO()
     before, streams = os.getcwd(), (sys.stdin, sys.stdout, sys.stderr)
     with tempfile.TemporaryDirectory() as folder:
+        os.environ["XDG_CACHE_HOME"] = f"{folder}/home"  # no case touches the cache of the user
         for name, text in files.items():
+            Path(folder, name).parent.mkdir(exist_ok=True)
             Path(folder, name).write_text(text, encoding="utf-8", errors="surrogatepass", newline="")
         os.chdir(folder)
-        sys.stdin = io.StringIO("")
+        sys.stdin = io.TextIOWrapper(io.BytesIO())
         sys.stdout = io.TextIOWrapper(out, encoding="utf-8", errors="surrogateescape", write_through=True)
         sys.stderr = io.TextIOWrapper(err, encoding="utf-8", errors="backslashreplace", write_through=True)
         try:
@@ -58,10 +60,12 @@ def command(arguments: Sequence[str], files: dict[str, str]) -> tuple[int, str, 
             sys.stdin, sys.stdout, sys.stderr = streams
             os.chdir(before)
         left = {
-            str(path.relative_to(folder)): path.read_text(encoding="utf-8", errors="surrogateescape")
-            for path in sorted(Path(folder).rglob("*")) if path.is_file() and path.name not in files
-        }  # fmt: skip
-    return status, out.getvalue().decode(errors="replace"), err.getvalue().decode(errors="replace"), left
+            name: path.read_text(encoding="utf-8", errors="surrogateescape").replace(folder, "FOLDER")
+            for path in sorted(Path(folder).rglob("*"))
+            if path.is_file() and (name := str(path.relative_to(folder))) not in files
+        }
+    printed = (stream.getvalue().decode(errors="replace").replace(folder, "FOLDER") for stream in (out, err))
+    return status, *printed, left
 
 
 def _serve(pipe: Connection) -> None:

@@ -41,7 +41,7 @@ def _text(topology: str, collective: str, scheduler: str) -> str:
 
 
 @cache
-def _made(case: int) -> Any:
+def _compiled(case: int) -> Any:
     import collc
 
     return collc.compile_source(_text(*_CASES[case])).collectives["c"]
@@ -79,8 +79,8 @@ def _column_case(seed: int, number: int) -> str:
     from collc.ir.verify import verify
 
     luck = random.Random(f"columns {seed} {number}")
-    made = _made(luck.randrange(len(_CASES)))
-    levels = [made.program] + [level for level in (made.schedule,) if isinstance(level, Schedule)]
+    result = _compiled(luck.randrange(len(_CASES)))
+    levels = [result.program] + [level for level in (result.schedule,) if isinstance(level, Schedule)]
     ir = luck.choice(levels)
     wrong, what = planted(ir, luck)
     if luck.random() < 0.2:
@@ -94,7 +94,7 @@ def _column_case(seed: int, number: int) -> str:
     except CollcError:
         return ""
     found = judge_schedule(wrong, number) if isinstance(wrong, Schedule) else judge_program(wrong, _RUNS, number)
-    return f"verification accepts {what} of a {type(ir).__name__.lower()} of {made.name}: {found}" if found else ""
+    return f"verification accepts {what} of a {type(ir).__name__.lower()} of {result.name}: {found}" if found else ""
 
 
 # ---- faults in passes
@@ -205,7 +205,7 @@ def prepare() -> None:
     from highspy import Highs
 
     for case, (_, collective, _) in enumerate(_CASES):
-        _made(case)
+        _compiled(case)
         for target in _TARGETS:
             _plan(case, target)
         for runtime in _RUNTIMES if "root" not in collective else ():

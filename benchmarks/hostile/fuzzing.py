@@ -13,7 +13,7 @@ from .findings import Finding, minimal
 from .specs import specification
 from .texts import Seed, changed, derived, seeds
 
-__all__ = ["ask", "grammar", "mutations", "replay", "specifications"]
+__all__ = ["ask", "grammar", "judged", "mutations", "replay", "specifications"]
 
 #: more nodes than these make right texts slow, and nothing wrong
 _NODES = ("--node-limit", "48")
@@ -39,12 +39,14 @@ _VERBS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
 }  # fmt: skip
 _DONE = (0, 1, 2, 3)
+#: verbs that write what they can of several inputs or collectives, and then say what failed
+_PARTLY = ("convert", "cost", "simulate", "format")
 #: transfers of a schedule that plain lists carry in a second
 _MOST_TRANSFERS = 20_000
 
 
-def _judged(answer: Answer, arguments: Sequence[str]) -> str:
-    """Return what is wrong with an answer of the command; nothing where it is as it must be."""
+def judged(answer: Answer, arguments: Sequence[str]) -> str:
+    """Return what is wrong with an answer of the command; empty if it is right."""
     if answer.broken:
         return answer.broken
     status, out, err, left = answer.value
@@ -55,7 +57,7 @@ def _judged(answer: Answer, arguments: Sequence[str]) -> str:
         return f"exit status {status}: {reason[1] if reason else ''}"
     if status and not (err.strip() or out.strip()):
         return f"exit status {status} and no word"
-    if status and left and not any(name.startswith("collc-crash") for name in left) and "convert" not in arguments:
+    if status and left and arguments[0] not in _PARTLY and not any(name.startswith("collc-crash") for name in left):
         return f"exit status {status} and files left: {', '.join(left)}"
     if re.search(r"(?i)needs more memory than there is|\[C0023\]", err):
         return "takes more memory than there is"
@@ -66,7 +68,7 @@ def ask(servant: Servant, arguments: Sequence[str], text: str, suffix: str) -> s
     """Return what is wrong with collc's answer to a text."""
     name = f"input{suffix}"
     words = [name if word == "{}" else word for word in arguments]
-    return _judged(servant.ask(command, words, {name: text}), arguments)
+    return judged(servant.ask(command, words, {name: text}), arguments)
 
 
 _servant = Servant()

@@ -1,7 +1,9 @@
-"""Part (c): signals at any moment, full disks, folders and files that cannot be written: all outputs, or none."""
+"""Part (c): signals at any moment, closed pipes, full disks, what is in the way: all outputs and entries, or none."""
 
 from __future__ import annotations
 
+import hashlib
+import os
 import random
 import resource
 import signal
@@ -12,14 +14,39 @@ import time
 from functools import cache
 from pathlib import Path
 
+import attrs
+
 from .findings import Finding
 
 __all__ = ["interruptions"]
 
 _OLD = "topology t = biring(4);\ncollective c = allgather on t;\n"
 _NEW = "topology t = torus(3, 2);\ncollective c = allreduce on t;\n"
-#: targets and the files that a compilation for them leaves, the depfile among them
-_TARGETS = {"mpi-c": ("c.c", "c.h", "c.d"), "msccl-xml": ("c.xml", "c.d"), "oneccl-xml": ("c.xml", "c.d")}
+
+
+@attrs.frozen
+class Work:
+    """A command line to disturb, and the files that it leaves."""
+
+    words: tuple[str, ...]
+    files: tuple[str, ...]
+
+
+def _compiled(target: str, *files: str, more: tuple[str, ...] = ()) -> Work:
+    return Work(("spec.coll", "-t", target, "-o", files[0], "-MD", "-MF", "c.d", *more), (*files, "c.d"))
+
+
+#: what is disturbed: compilations with their depfiles, with and without a cache, and tables
+_WORKS = {
+    "mpi-c": _compiled("mpi-c", "c.c", "c.h"),
+    "msccl-xml": _compiled("msccl-xml", "c.xml"),
+    "oneccl-xml": _compiled("oneccl-xml", "c.xml"),
+    "mpi-c, cached": _compiled("mpi-c", "c.c", "c.h", more=("--cache=cache",)),
+    "tables": Work(
+        ("cost", "spec.coll", "--baselines", "--size", "1KiB..1MiB", "--csv=c.csv", "--markdown=c.md"),
+        ("c.csv", "c.md"),
+    ),
+}  # fmt: skip
 #: seconds in which a signal must end the process, on a loaded machine
 _SOON = 20.0
 
@@ -27,11 +54,9 @@ Contents = dict[str, bytes]
 
 
 def _start(folder: Path, target: str, **options: object) -> subprocess.Popen[bytes]:
-    main = _TARGETS[target][0]
-    words = [sys.executable, "-m", "collc", "spec.coll", "-t", target, "-o", main, "-MD", "-MF", "c.d"]
-    return subprocess.Popen(
-        words, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options
-    )  # type: ignore[call-overload]
+    words = [sys.executable, "-m", "collc", *_WORKS[target].words]
+    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    return subprocess.Popen(words, cwd=folder, **streams)  # type: ignore[call-overload]
 
 
 def _contents(folder: Path) -> Contents:
@@ -39,7 +64,7 @@ def _contents(folder: Path) -> Contents:
 
 
 @cache
-def _made(text: str, target: str) -> tuple[Contents, float]:
+def _undisturbed(text: str, target: str) -> tuple[Contents, float]:
     """Return the files of an undisturbed run, and how long it takes."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -55,21 +80,21 @@ def _made(text: str, target: str) -> tuple[Contents, float]:
 def interruptions(seed: int, number: int) -> list[Finding]:
     """Disturb one compilation into a folder that holds the files of an earlier one."""
     luck = random.Random(f"interruptions {seed} {number}")
-    target = luck.choice(sorted(_TARGETS))
-    old, _ = _made(_OLD, target)
+    target = luck.choice(sorted(_WORKS))
+    old, _ = _undisturbed(_OLD, target)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "spec.coll").write_text(_NEW)
         for file, content in old.items():
             (folder / file).write_bytes(content)
-        disturb = luck.choice((_killed, _killed, _signalled, _signalled, _full, _in_the_way))
-        what = disturb(folder, target, luck)
+        disturb = luck.choice((_killed, _killed, _signalled, _signalled, _piped, _full, _in_the_way))
+        what = disturb(folder, target, luck) or _broken_entries(folder, disturb is _killed)
     return [Finding(f"interruptions:{number}", what, f"seed {seed}: {what}\n")] if what else []
 
 
 def _judged(folder: Path, target: str, status: int, what: str) -> str:
     """Return how a folder differs from both the old and the new files."""
-    old, new, found = _made(_OLD, target)[0], _made(_NEW, target)[0], _contents(folder)
+    old, new, found = _undisturbed(_OLD, target)[0], _undisturbed(_NEW, target)[0], _contents(folder)
     if found == new or (status and found == old):
         return ""
     if status == 0:
@@ -84,7 +109,7 @@ def _judged(folder: Path, target: str, status: int, what: str) -> str:
 def _signalled(folder: Path, target: str, luck: random.Random) -> str:
     number = luck.choice((signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
     child = _start(folder, target)
-    pause = luck.random() * _made(_NEW, target)[1]
+    pause = luck.random() * _undisturbed(_NEW, target)[1]
     time.sleep(pause)
     child.send_signal(number)
     begun = time.monotonic()
@@ -104,15 +129,40 @@ def _signalled(folder: Path, target: str, luck: random.Random) -> str:
     return _judged(folder, target, child.returncode, what)
 
 
+def _broken_entries(folder: Path, is_killed: bool) -> str:
+    """Return what is wrong in the cache: an entry that is not whole, or a file that a run which ended has left."""
+    for path in sorted((folder / "cache").glob("*")):
+        head, _, body = path.read_bytes().partition(b"\n")
+        if path.suffix == ".json" and not head.endswith(hashlib.sha256(body).hexdigest().encode()):
+            return f"the entry {path.name} of the cache is not whole"
+        if path.suffix != ".json" and not is_killed:
+            return f"{path.name} is left in the cache"
+    return ""
+
+
+def _piped(folder: Path, target: str, luck: random.Random) -> str:
+    """Let the command print into a pipe whose reader has gone."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    stream = luck.choice(("stdout", "stderr"))
+    child = _start(folder, target, **{stream: writer})
+    os.close(writer)
+    _, err = child.communicate(timeout=60)
+    what = f"{target}, {stream} is a closed pipe"
+    if child.returncode not in (0, 141, -signal.SIGPIPE) or b"Traceback" in (err or b""):
+        return f"{what}: status {child.returncode}: {(err or b'').decode()[-300:]}"
+    return _judged(folder, target, child.returncode, what)
+
+
 def _killed(folder: Path, target: str, luck: random.Random) -> str:
     """Kill; then the old pair or the new pair is there once a later run has looked at the place."""
     child = _start(folder, target)
-    pause = luck.random() * _made(_NEW, target)[1]
+    pause = luck.random() * _undisturbed(_NEW, target)[1]
     time.sleep(pause)
     child.kill()
     child.communicate()
     what = f"{target}, SIGKILL after {pause:.2f} s"
-    foreign = [n for n in _contents(folder) if n not in _TARGETS[target] and "collc" not in n]
+    foreign = [n for n in _contents(folder) if n not in _WORKS[target].files and "collc" not in n]
     if foreign:
         return f"{what}: leaves {foreign}, which do not say whose they are"
     again = _start(folder, target)
@@ -124,7 +174,7 @@ def _killed(folder: Path, target: str, luck: random.Random) -> str:
 
 def _full(folder: Path, target: str, luck: random.Random) -> str:
     """No file may grow beyond a limit, as on a full disk."""
-    new = _made(_NEW, target)[0]
+    new = _undisturbed(_NEW, target)[0]
     limit = luck.randrange(1, max(len(content) for content in new.values()))
 
     def prepare() -> None:
@@ -141,7 +191,7 @@ def _full(folder: Path, target: str, luck: random.Random) -> str:
 
 def _in_the_way(folder: Path, target: str, luck: random.Random) -> str:
     """A folder that is not empty stands where a further file is to be; in place of the first it would take them all."""
-    name = luck.choice(_TARGETS[target][1:])
+    name = luck.choice(_WORKS[target].files[1:])
     (folder / name).unlink()
     (folder / name).mkdir()
     (folder / name / "kept").write_text("kept")
@@ -149,6 +199,6 @@ def _in_the_way(folder: Path, target: str, luck: random.Random) -> str:
     child = _start(folder, target)
     _, err = child.communicate()
     what = f"{target}, a folder in place of {name}"
-    if child.returncode != 1 or b"Traceback" in err:
+    if child.returncode not in (1, 2) or b"Traceback" in err:
         return f"{what}: status {child.returncode}: {err.decode()[-300:]}"
     return "" if _contents(folder) == before else f"{what}: other files were written: {sorted(_contents(folder))}"

@@ -35,20 +35,31 @@ _FAMILIES = (
     ("modified_debruijn", lambda x: x.choice(("2, 2", "2, 3", "2, 4"))),
     ("double_binary_tree", lambda x: f"{x.randint(2, 12)}"),
     ("cayley", lambda x: x.choice(("dihedral(4), {1, 4}", "cyclic(9), {1}", "metacyclic(8, 4, 3), {5, 17, 20, 30}"))),
+    ("distance_regular", lambda x: x.choice(('"octahedron"', '"k55-minus-matching"'))),
     ("hyperx", lambda x: x.choice(("3, 2", "4", "2, 2, 2"))),
     ("hammingmesh", lambda x: "2, 2, 2, 2"),
     ("fat_tree", lambda x: x.choice(("2", "4", "4, 2"))),
     ("leaf_spine", lambda x: x.choice(("2, 2, 1", "2, 4, 2", "3, 2, 2, 2"))),
     ("dragonfly", lambda x: x.choice(("1, 2, 1", "2, 2, 1"))),
+    ("dragonfly_plus", lambda x: x.choice(("2, 2, 2, 1", "1, 2, 2, 2, 3", "1, 1, 1, 1"))),
+    ("slim_fly", lambda x: x.choice(("2", "3", "2, 1", "3, 2"))),
+    ("jellyfish", lambda x: x.choice(("5, 2, 1, 2", f"{x.randint(2, 12)}, {x.randint(1, 4)}, {x.randrange(9)}"))),
+    ("xpander", lambda x: x.choice(("3, 4", "4, 3, 2", "2, 2, 1, 2", f"{x.randint(1, 4)}, {x.randint(1, 5)}"))),
     ("diamond", lambda x: ""),
-    ("dgx_a100", lambda x: x.choice(("1", "2"))),
-    ("dgx_h100", lambda x: x.choice(("1", "2"))),
+    ("dgx_a100", lambda x: x.choice(("1", "2", "2, 2", "3"))),
+    ("dgx_h100", lambda x: x.choice(("1", "2", "2, 8"))),
+    ("dgx_b200", lambda x: x.choice(("1", "2", "2, 4"))),
+    ("gb200_nvl72", lambda x: "1"),
+    ("mi300x", lambda x: x.choice(("", "1", "2", "2, 8"))),
+    ("tpu_v4", lambda x: x.choice(("1, 1, 2", "2, 2, 2", "1, 2, 4", "4, 2, 2", "1, 4, 4, 1"))),
     ("mi250", lambda x: "1"),
     ("dgx1_v100", lambda x: ""),
 )  # fmt: skip
 
 #: families whose links have bandwidths of their own
-_RATED = ("dgx_a100", "dgx_h100", "mi250", "dgx1_v100")
+_RATED = ("dgx_a100", "dgx_h100", "dgx_b200", "gb200_nvl72", "mi300x", "tpu_v4", "mi250", "dgx1_v100")
+#: families of boxes -> the names of nodes that may fail: the rank and the switch of a box
+_BOXED = {"dgx_a100": "nv", "dgx_h100": "nv", "dgx_b200": "nv", "gb200_nvl72": "nv", "mi300x": "ib"}
 _TREES = ("allgather", "reduce-scatter", "allreduce", "broadcast", "reduce")
 _HALVES = ("allgather", "reduce-scatter", "allreduce")
 #: scheduler -> the collectives it takes, and options
@@ -63,7 +74,9 @@ _SCHEDULERS = {
     "recursive-doubling": (("allreduce", "broadcast", "reduce"), ("",)),
     "rabenseifner": (_HALVES, ("",)),
     "bucket": (_HALVES, ("",)),
-    "ring": (_HALVES, ("", "rings: 1", "rings: 2")),
+    "ring": (_HALVES, ("", "rings: 1", "rings: 2", "rings: nics")),
+    "two-level": (_HALVES, ("", "across: pat", "pipeline: {n}")),
+    "box-trees": (("allreduce",), ("", "pieces: {n}", "channels: {n}")),
     "double-binary-tree": (("allreduce", "broadcast", "reduce"), ("",)),
     "bine": (_KINDS[:-1], ("",)),
     "pat": (("allgather", "reduce-scatter"), ("",)),
@@ -82,29 +95,64 @@ def _offsets(luck: random.Random, most: int) -> str:
 
 
 def topology(luck: random.Random) -> str:
-    """Return the declaration of a topology named ``t``: a family, an operator on one, or links drawn at random."""
-    if luck.random() < 0.25:
+    """Return the declaration of a topology named ``t``: a family, operators on one, or links drawn at random."""
+    if luck.random() < 0.2:
         return _links(luck)
     name, parameters = luck.choice(_FAMILIES)
     text = f"{name}({parameters(luck)})"
+    for _ in range(luck.choice((0, 0, 1, 1, 2, 3))):
+        text = _operated(text, name, luck)
+    rates = luck.choice(("", "", "bandwidth: 25 Gbps, latency: 10 us", "bandwidth: 100 GB/s"))
+    more = luck.choice(
+        ("", "", "reduction: 50 GB/s", "launch: 20 us", "reduction: 1 B/s, launch: 0 us", "launch: 1 ns")
+    )
+    shown = ", ".join(one for one in ("" if name in _RATED else rates, more) if one)
+    return f"topology t = {text}{f' with {{ {shown} }}' if shown else ''};\n"
+
+
+def _operated(text: str, family: str, luck: random.Random) -> str:
+    """Return an operator of the language on the text of a topology."""
     match luck.randrange(14):
         case 0:
-            text = f"line({text})"
+            return f"line({text})"
         case 1:
-            text = f"degree({text}, 2)"
+            return f"degree({text}, 2)"
         case 2:
-            text = f"product({text}, {luck.choice(('complete(2)', 'biring(3)', 'uniring(2)'))})"
+            return f"product({text}, {luck.choice(('complete(2)', 'biring(3)', 'uniring(2)'))})"
         case 3:
-            text = f"transpose({text})"
+            return f"transpose({text})"
         case 4:
-            text = f"bidirectional({text})"
+            return f"bidirectional({text})"
         case 5:
-            text = f"subset({text}, {{{', '.join(str(r) for r in range(luck.randint(1, 5)))}}})"
+            return f"subset({text}, {{{', '.join(str(r) for r in range(luck.randint(1, 5)))}}})"
         case 6:
-            text = f"power({luck.choice(('complete(2)', 'complete(3)', 'uniring(3)', 'biring(3)'))}, 2)"
-    rates = luck.choice(("", "", " with { bandwidth: 25 Gbps, latency: 10 us }", " with { bandwidth: 100 GB/s }"))
-    rates = "" if name in _RATED else rates
-    return f"topology t = {text}{rates};\n"
+            return f"power({luck.choice(('complete(2)', 'complete(3)', 'uniring(3)', 'biring(3)'))}, 2)"
+        case 7 | 8 | 9:
+            return f"without({text}, {_parts(family, luck)})"
+        case 10 | 11:
+            return f"degraded({text}, {_parts(family, luck)}, {luck.choice(('1/2', '1/3', '0.9', '1', '7/1000', '0'))})"
+        case 12:
+            count = luck.choice((2, 3, 4, 5, 6, 8, 9, 12, 16))
+            return f"relabel({text}, {{{', '.join(map(str, luck.sample(range(count), count)))}}})"
+        case _:
+            rest = luck.choice(("", ", 1", ", 2", ", 1, 2"))
+            return f"clustered({text}, {luck.choice((1, 2, 3))}, {luck.choice(('1', '25 GB/s'))}{rest})"
+
+
+def _parts(family: str, luck: random.Random) -> str:
+    """Return a set of ranks, switches and links; most of them exist, by the usual numbers and names."""
+    parts = [_part(family, luck) for _ in range(luck.choice((1, 1, 2, 3)))]
+    parts += parts[:1] * (luck.random() < 0.1)
+    return f"{{{', '.join(parts)}}}"
+
+
+def _part(family: str, luck: random.Random) -> str:
+    join, first = luck.choice((" <-> ", " <-> ", " -> ")), luck.randrange(6)
+    if family in _BOXED and luck.random() < 0.6:
+        gpu, switch = f"gpu[{luck.randrange(2)}, {luck.randrange(8)}]", _BOXED[family]
+        switch += f"[{luck.randrange(2)}]" if switch == "nv" else luck.choice(("", "[0]"))
+        return luck.choice((gpu, switch, f"{gpu}{join}{switch}", f"{switch}{join}{gpu}"))
+    return luck.choice((str(first), f"{first}{join}{first + luck.choice((1, 1, 2, 3))}", f"{first + 1}{join}{first}"))
 
 
 def _links(luck: random.Random) -> str:

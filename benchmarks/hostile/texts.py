@@ -41,14 +41,14 @@ def seeds() -> tuple[Seed, ...]:
     for suffix in (".coll", ".xml", ".ir"):
         paths = sorted((_ROOT / "tests" / "cases").rglob(f"*{suffix}"))
         found += [Seed(suffix[1:], suffix, _text(path)) for path in paths]
-    return (*found, *_made())
+    return (*found, *_written())
 
 
 def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8", errors="surrogateescape")
 
 
-def _made() -> list[Seed]:
+def _written() -> list[Seed]:
     """Return files that collc writes: every target and level, and tables that its other verbs read."""
     import collc
 
@@ -56,8 +56,8 @@ def _made() -> list[Seed]:
     for topology, kind in (("biring(4)", "allreduce"), ("complete(3)", "alltoall")):
         text = f"topology t = {topology};\ncollective c = {kind} on t;\n"
         for target, suffix in (("msccl-xml", ".xml"), ("oneccl-xml", ".xml"), ("ir", ".ir")):
-            made = collc.compile_source(text, target=target).artifacts["c"].text
-            found.append(Seed(suffix[1:], suffix, made))
+            text_of_target = collc.compile_source(text, target=target).artifacts["c"].text
+            found.append(Seed(suffix[1:], suffix, text_of_target))
     rows = "".join(f"r{k},{1 << k},{(10 + (1 << k) / 100) * 1e-6:.9f},{k % 4 + 1},1.5\n" for k in range(4, 24))
     found.append(Seed("measured", ".csv", f"name,bytes,seconds,steps,load\n{rows}"))
     database = _text(_ROOT / "passes" / "finder" / "data" / "degree-3.txt").splitlines(keepends=True)

@@ -47,7 +47,7 @@ def _torus(*passes: TorusPass) -> tuple[Make, ...]:
 
 
 def _tree(pieces: int) -> Make:
-    """Return the double binary tree in so many pieces, over shortest ways of the torus."""
+    """Return the double binary tree in this number of pieces, over shortest routes of the torus."""
     return lambda net: DoubleBinaryTree(pipeline=pieces).messages(allreduce(net))
 
 

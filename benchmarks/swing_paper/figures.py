@@ -19,11 +19,11 @@ SIZES = tuple(powers(32, 512 * MIB))
 
 @attrs.frozen
 class Figure:
-    """``says`` yields the paper's statements, given the curves of every network by letter."""
+    """``statements`` yields the paper's statements, given the curves of every network by letter."""
 
     title: str
     networks: tuple[Network, ...]
-    says: Callable[[All], Iterator[Check]]
+    statements: Callable[[All], Iterator[Check]]
     algorithms: tuple[Algorithm, ...] = PAPER
     sizes: tuple[int, ...] = SIZES
 
@@ -102,17 +102,17 @@ def _figure_11(found: All) -> Iterator[Check]:
     yield Check("Swing is faster by up to", "2 times", f"{float(most) + 1:.2f} times", 0.5 < most < 1.3, needed=False)
 
 
-def _figure_mesh(most_said: float, last: int) -> Callable[[All], Iterator[Check]]:
-    """Figures 12 and 13: Swing is fastest up to ``last`` bytes, by up to so many times."""
+def _figure_mesh(published: float, last: int) -> Callable[[All], Iterator[Check]]:
+    """Figures 12 and 13: Swing is fastest up to ``last`` bytes, by up to ``published`` times."""
 
-    def says(found: All) -> Iterator[Check]:
+    def statements(found: All) -> Iterator[Check]:
         ((net, lines),) = found.items()
         yield from labels(net, lines)
         yield plateau(net, lines)
         yield wins_up_to(net, lines, last, needed=False)
-        yield _times(lines, most_said)
+        yield _times(lines, published)
 
-    return says
+    return statements
 
 
 def _figure_14(found: All) -> Iterator[Check]:
@@ -125,10 +125,10 @@ def _figure_14(found: All) -> Iterator[Check]:
     yield _times(lines, 3)
 
 
-def _times(lines: Mapping[str, Curve], said: float) -> Check:
+def _times(lines: Mapping[str, Curve], gain: float) -> Check:
     most, at = best_gain(lines, SIZES)
     found = f"{float(most) + 1:.2f} times at {megabytes(at)}"
-    return Check("Swing is faster by up to", f"{said:g} times", found, abs(float(most) + 1 - said) < 0.3, needed=False)
+    return Check("Swing is faster by up to", f"{gain:g} times", found, abs(float(most) + 1 - gain) < 0.3, needed=False)
 
 
 def _nothing(found: All) -> Iterator[Check]:

@@ -114,8 +114,8 @@ def _entries(row: Row, shape: tuple[int, ...]) -> Iterator[Check]:
     Swing there is that of one port.
     """
     one, where = simulated(row.algorithm, shape), f"{'x'.join(map(str, shape))}, {row.name}"
-    late = one.latency_deficiency or 0.0
-    yield Check(f"{where}: Lambda", f"{row.latency:.4g}", f"{late:.4g}", _near(late, row.latency, shape[0]))
+    latency = one.latency_deficiency or 0.0
+    yield Check(f"{where}: Lambda", f"{row.latency:.4g}", f"{latency:.4g}", _near(latency, row.latency, shape[0]))
     psi, xi = one.bandwidth_deficiency, one.congestion_deficiency or Fraction(0)
     if row.bound:
         yield Check(f"{where}: Psi", f"<= {row.bandwidth:.4g}", str(psi), psi <= row.bandwidth)
@@ -126,5 +126,5 @@ def _entries(row: Row, shape: tuple[int, ...]) -> Iterator[Check]:
         yield Check(f"{where}: Xi", f"{row.congestion:.4g}", str(xi), _near(float(xi), row.congestion, shape[0]))
 
 
-def _near(found: float, said: float, side: int) -> bool:
-    return said * (1 - 2 / side) <= found <= said * 1.01
+def _near(found: float, published: float, side: int) -> bool:
+    return published * (1 - 2 / side) <= found <= published * 1.01

@@ -47,7 +47,7 @@ def _compiled(text: str) -> tuple[Program, Cost]:
 
 
 def _cycle(topology: Topology, most: int = 200_000) -> list[int] | None:
-    """Return a cycle through all ranks by depth-first search of at most so many ranks, the least numbers first."""
+    """Return a cycle through all ranks by depth-first search of at most ``most`` ranks, the least numbers first."""
     near: list[list[int]] = [[] for _ in range(topology.num_nodes)]
     for a, b in sorted(set(zip(topology.src.tolist(), topology.dst.tolist(), strict=True))):
         near[a].append(b)
@@ -69,7 +69,7 @@ def _cycle(topology: Topology, most: int = 200_000) -> list[int] | None:
 
 
 def builtin_time(plan: Plan, size: int, algorithm: str) -> Fraction:
-    """Return the seconds of an allreduce of so many bytes, by an algorithm of MPICH, on the wires of a plan.
+    """Return the seconds of an allreduce of this number of bytes, by an algorithm of MPICH, on the wires of a plan.
 
     Its messages go the testbed's way, one after the other where they share a wire, and every step waits for its
     slowest message: the flow model of ``collc simulate``.

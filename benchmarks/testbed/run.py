@@ -3,7 +3,7 @@
     python benchmarks/testbed/run.py [--rate 20mbit] [--delay 5ms] [--topologies ring8,cube3,torus3x3,torus3x3x2]
         [--sizes 1MiB,4MiB] [--repeats 5] [--json FILE] [--csv FILE] [--svg FILE]
 
-On each network three allreduces take turns in one run: the compiled breadth-first one (bfb), the ring algorithm on one
+On each network three allreduces alternate in one run: the compiled breadth-first one (bfb), the ring algorithm on one
 cycle of links, which uses one link of a rank at a time (ring), and the MPI's own (builtin). Topologies are the short
 names above or any expressions of the language, separated by `;`. Printed are seconds beside what the cost model
 predicts (of builtin: the flow model, for the messages that MPICH's algorithm sends over the testbed's routes) and
