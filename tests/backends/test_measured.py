@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from statistics import median
 
 import attrs
@@ -11,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collc.backends.measured import Row, RunResult, csv_text
+from collc.backends.measured import Row, RunResult
 from collc.ir.collective import KINDS
 
 ROW = Row("f", "allreduce", 4, 8, 32, "int32", "sum", False, (4e-6, 1e-6, 2e-6), (8e-6, 6e-6))
@@ -45,20 +43,6 @@ def test_bus_bandwidth_is_what_a_rank_carries_at_least() -> None:
     assert set(carried) == set(KINDS)
     for kind, size in carried.items():
         assert attrs.evolve(ROW, kind=kind).busbw == pytest.approx(size / 2e-6), kind
-
-
-def test_csv_has_a_line_a_row_and_the_keys_of_json() -> None:
-    odd = attrs.evolve(ROW, name='a "b", c', detail="rank 1, element 2: found 3", in_place=True, times=())
-    text = csv_text([RunResult("MPI 1", 4, (ROW, odd), "C0708")])
-    first, second = csv.DictReader(io.StringIO(text))
-    assert set(first) == {"on", *ROW.as_dict()}
-    assert (first["on"], first["time_us"], first["q1_us"], first["ratio"], first["model_us"]) == (
-        "MPI 1", "2.0", "1.5", "3.5", "",
-    )  # fmt: skip
-    assert (second["name"], second["detail"], second["in_place"], second["correct"]) == (
-        odd.name, odd.detail, "1", "0",
-    )  # fmt: skip
-    assert csv_text([]).count("\n") == 1
 
 
 def test_the_table_leaves_out_what_no_row_has() -> None:

@@ -193,15 +193,15 @@ def _other_exchange(document: Any, luck: random.Random) -> Any:
 
 @pytest.mark.parametrize(
     ("module", "target", "change"),
-    [(msccl_xml, MscclXml(), _other_step), (oneccl_xml, OneCclXml(), _other_exchange)],
+    [(msccl_xml.document, MscclXml(), _other_step), (oneccl_xml.target, OneCclXml(), _other_exchange)],
     ids=["msccl-xml", "oneccl-xml"],
 )
 def test_wrong_models_are_found_without_the_writer(
     module: Any, target: Target, change: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A model that is wrong before it is written: file and model agree, the program does not."""
-    program, right, luck = programs.ring_allgather(4), module.target.document, random.Random(4)
-    monkeypatch.setattr(module.target, "document", lambda *a, **options: change(right(*a, **options), luck))
+    program, right, luck = programs.ring_allgather(4), module.document, random.Random(4)
+    monkeypatch.setattr(module, "document", lambda *a, **options: change(right(*a, **options), luck))
     report = target.check(program, target.emit(program))
     assert not report.ok and report.failed[0].name not in planted_files.COMPARED
 

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from collc.frontends.coll import FAMILIES, OPERATORS, load, topology
 from collc.frontends.coll.families import FAMILIES as ENTRIES
-from collc.frontends.coll.families import LATER
 from collc.frontends.coll.families import OPERATORS as OPERATOR_ENTRIES
 from collc.ir.collective import Collective
 from collc.ir.costs.cost import cost
@@ -368,6 +367,11 @@ def test_sizes_are_known_before_anything_is_built(name: str) -> None:
         "dgx_h100": [(1,), (4, 8)],
         "dragonfly": [(1, 2, 1), (2, 4, 2), (3, 1, 1)],
         "modified_debruijn": [(2, 3), (3, 2)], "diamond": [()],
+        "dragonfly_plus": [(2, 2, 2, 1), (1, 3, 2, 2, 3), (2, 1, 1, 3), (1, 2, 3, 2, 7)],
+        "slim_fly": [(3,), (4,), (5, 2), (8,), (9,)], "tpu_v4": [(2, 2, 4), (4, 4, 4), (4, 4, 8, 1), (8, 4, 8, 1)],
+        "jellyfish": [(10, 4), (11, 2, 3), (9, 4, 1, 2), (8, 7), (12, 9, 5)],
+        "xpander": [(3, 1), (3, 4, 2), (5, 3, 1, 2)],
+        "mi300x": [(), (2,), (1, 4), (3, 8)], "dgx_b200": [(1,), (2,), (3, 2)], "gb200_nvl72": [(1,), (2,), (2, 4)],
         "distance_regular": [("octahedron",), ("PG(2, 3)",)],
         "cayley": [(parse_group("dihedral(4)"), (1, 2)), (parse_group("symmetric(4)"), (5,))],
     }  # fmt: skip
@@ -450,11 +454,3 @@ def test_listings_show_what_can_be_called() -> None:
         for name, entry in entries.items():
             module = import_module(f"collc.frontends.coll.families.{entry.module}")
             assert callable(getattr(module, name)) and callable(getattr(module, f"{name}_size"))
-
-
-@pytest.mark.parametrize("name", LATER)
-def test_families_of_later_versions_are_known(name: str) -> None:
-    with pytest.raises(CollcError) as caught:
-        topology(f"{name}(3)")
-    (found,) = caught.value.diagnostics
-    assert found.code == "C0313" and name in found.message

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
+from functools import cached_property
 from typing import Any
 
 import attrs
@@ -89,3 +91,70 @@ class Kept:
 
 def test_objects_can_be_pickled() -> None:
     assert pickle.loads(pickle.dumps(Kept((1, 2)))) == Kept((1, 2))
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_objects_with_a_field_alone_by_keyword(make: Any) -> None:
+    @make(kw_only=True)
+    class Node:
+        span: object = attrs.field(default=None, eq=False)
+
+    @make
+    class Pair(Node):
+        first: int
+        _second: int = 2
+
+    assert Pair(1) == Pair(1, second=2, span="other") != Pair(1, 3) and Pair.__match_args__ == ("first", "_second")
+    with pytest.raises(TypeError):
+        Pair(1, 2, "a place")
+    with pytest.raises(TypeError, match="first"):
+        Pair()
+
+
+def test_classes_tell_the_same_of_themselves() -> None:
+    for ours, theirs in zip(classes(frozen), classes(attrs.frozen), strict=True):
+        assert str(inspect.signature(ours)) == str(inspect.signature(theirs))
+        assert ours.__slots__ == theirs.__slots__ and ours.__match_args__ == theirs.__match_args__
+        assert ours.__qualname__ == theirs.__qualname__ and attrs.has(ours)
+        names = ("name", "default", "type", "kw_only", "repr", "inherited", "alias")
+        assert [[getattr(f, n) for n in names] for f in attrs.fields(ours)] == [
+            [getattr(f, n) for n in names] for f in attrs.fields(theirs)
+        ]
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_what_needs_attrs_works(make: Any) -> None:
+    made = []
+
+    @make
+    class Base:
+        value: int
+
+        def double(self) -> int:
+            return 2 * self.value
+
+    @make
+    class Checked(Base):
+        def __attrs_post_init__(self) -> None:
+            made.append(self.value)
+
+        def double(self) -> int:
+            return super().double() + 1
+
+        @cached_property
+        def kept(self) -> list[int]:
+            return [self.value]
+
+    this = Checked(3)
+    assert made == [3] and this.double() == 7 and this.kept is this.kept and attrs.evolve(this, value=4).double() == 9
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_attrs_extends_a_class(make: Any) -> None:
+    place = classes(make)[0]
+
+    @attrs.frozen
+    class Long(place):  # type: ignore[misc, valid-type]  # a class that a function made
+        length: int = 0
+
+    assert Long(1, length=2) == Long(1, length=2) != Long(2) and [f.name for f in attrs.fields(Long)][-1] == "length"

@@ -11,8 +11,10 @@ import pytest
 from commands import COMMAND
 from strategies import hypercube
 
+import collc
+from collc.cli.console import Console
 from collc.ir.collective import Collective
-from collc.ir.progress import progress, watched
+from collc.ir.progress import counting, progress, watched
 from collc.ir.spec import Problem
 from collc.ir.topology import Topology
 from collc.passes.synthesis.breadth_first.bfb import BFB
@@ -96,6 +98,77 @@ def test_passes_tell_without_knowing_whom() -> None:
     assert "balancing steps" in told(BFB(), Problem(tail, Collective("allgather", 3)))
     assert "cuts around the root" in told(Exact(), Problem(cube, Collective("scatter", 8, root=1)))
     assert any("mixing routings" in what for what in told(flow.Flow(), Problem(cube, Collective("alltoall", 8))))
+
+
+Report = tuple[str, int, int]
+
+
+def reports(expression: str, target: str, kind: str = "allreduce", scheduler: str = "bfb") -> list[Report]:
+    """Return what an API's caller is told of compiling a collective."""
+    said: list[Report] = []
+    text = f"collective c = {kind} on {expression};\nschedule c using {scheduler};\n"
+    collc.compile_source(text, target=target, progress=lambda *report: said.append(report))
+    return said
+
+
+def counts(said: list[Report], what: str) -> tuple[list[int], set[int]]:
+    """Return the numbers and the totals of the reports of one kind of work."""
+    found = [(done, total) for name, done, total in said if name == what]
+    return [done for done, _ in found], {total for _, total in found}
+
+
+def test_trees_and_cuts_are_counted() -> None:
+    said = reports("dgx_a100(2)", "mpi-c", scheduler="forest")
+    done, totals = counts(said, "packing trees")
+    assert len(totals) == 1 and len({*done}) > 3 and done[0] == min(done) == 0 < max(done) < max(totals)
+    assert counts(said, "cuts before ranks")[1] == {16}
+    assert counts(said, "dividing switches")[0][0] == 0
+
+
+def test_the_caller_is_told_steps_and_collectives() -> None:
+    said = reports("biring(4)", "mpi-c")
+    names = [what for what, _, _ in said]
+    assert names[0] == "c" and names[-1] == "done" and said[-1] == ("done", 1, 1)
+    for step in ("bfb", "lower", "verify renumber", "emit mpi-c", "read back mpi-c"):
+        assert f"c: {step}" in names
+    assert not [what for what in names if what.startswith("trying")]
+    assert all(0 <= done <= total or not total for _, done, total in said)
+
+
+@pytest.mark.parametrize("target", ["mpi-c", "msccl-xml", "oneccl-xml"])
+def test_emission_and_verification_are_counted(target: str) -> None:
+    said = reports("hypercube(3)", target)
+    totals = {what: total for what, _, total in said if total}
+    assert {"executing shards", "checking data"} <= set(totals)
+    if target != "oneccl-xml":
+        assert {"mpi-c": "executing instructions", "msccl-xml": "reading ranks"}[target] in totals
+
+
+def test_a_long_loop_reports_a_few_hundred_times_in_order() -> None:
+    for length in (0, 1, 7, 500, 501, 12_345):
+        said: list[Report] = []
+        with watched(lambda *report, said=said: said.append(report)):  # type: ignore[misc]
+            assert list(counting(range(length), "loops")) == list(range(length))
+        assert len(said) <= 501 and said == sorted(said) and all(total == length for *_, total in said)
+        assert bool(said) == bool(length)
+
+
+def test_a_loop_without_a_listener_is_the_loop_itself() -> None:
+    """Nobody listens to the API without a callback, so counting costs nothing."""
+    items = [1, 2]
+    assert counting(items, "items") is items
+
+
+def test_a_line_is_shown_a_few_times_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    console, shown, now = Console(), list[str](), [0.0]
+    monkeypatch.setattr(console, "_show", shown.append)
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    console.progress("grads: forest")
+    for done in range(1000):
+        now[0] = 100 + done / 1000
+        console.follow("packing trees", done, 1024)
+    assert shown[0] == "grads: forest" and shown[1] == "grads: forest: packing trees 0 of 1,024"
+    assert 3 <= len(shown) <= 7
 
 
 def test_nobody_need_listen_and_listeners_nest() -> None:

@@ -13,6 +13,7 @@ from strategies import families, topologies
 import collc
 from collc.ir.codes import CODES
 from collc.ir.collective import Collective
+from collc.ir.connectivity import without_route
 from collc.ir.costs.cost import cost
 from collc.ir.diagnostic import CollcError
 from collc.ir.group import Group, parse_group
@@ -347,4 +348,6 @@ def test_the_two_ranks_named_are_the_first_without_a_path(topology):
     missing = np.argwhere(topology.distances[:n, :n] < 0)
     assert topology.is_connected == (len(missing) == 0)
     if len(missing):
-        assert tuple(missing[0].tolist()) == topology._unreachable()
+        rank, others = without_route(topology)
+        assert [rank] * len(others) == missing[: len(others), 0].tolist()
+        assert others == missing[missing[:, 0] == rank, 1].tolist()

@@ -104,7 +104,7 @@ def test_with_links_gives_all_links_the_same(topology, bandwidth, latency):
     assert all(slower.bandwidth(k) == topology.bandwidth(k) for k in range(topology.num_links))
     assert topology.with_links(None, None) == Topology(
         topology.name, topology.num_ranks, topology.src, topology.dst, topology.num_switches,
-        *_merged(topology), unit=topology.unit,
+        *_merged(topology), unit=topology.unit, gamma=topology.gamma, epsilon=topology.epsilon,
     )  # fmt: skip
 
 
@@ -166,7 +166,11 @@ def test_require_connected_names_two_ranks():
     (found,) = caught.value.diagnostics
     assert found.code == "C0301"
     assert found.message == "topology `half` is not strongly connected: there is no route from rank b to rank a"
-    assert found.notes == ("allgather needs a route from every rank to every other",)
+    assert found.notes == (
+        "the only link between them leads the other way: `a -> b`",
+        "allgather needs a route from every rank to every other",
+    )
+    assert found.hint == "write `<->` in place of `->` in 2 links: `link a <-> b;` and `link b <-> c;`"
     strategies.star(3).require_connected("allgather")
     Topology("one", 1, [], []).require_connected("allgather")
 
@@ -224,6 +228,8 @@ def test_a_symmetry_that_does_not_hold_is_found():
         ({"classes": (LinkClass(Fraction(0)),)}, "class 0: bandwidth 0 is not positive"),
         ({"classes": (LinkClass(latency=Fraction(-1, 2)),)}, "class 0: latency -1/2 is negative"),
         ({"unit": "GB/s"}, "unit `GB/s` is not known: `link` and `B/s` are"),
+        ({"gamma": Fraction(-1)}, "gamma -1 is negative"),
+        ({"epsilon": Fraction(-1, 2)}, "epsilon -1/2 is negative"),
         ({"node_names": ("a", "b")}, "2 node names for 3 nodes"),
         ({"num_ranks": -1}, "-1 ranks and 0 switches: neither may be negative"),
     ],

@@ -15,7 +15,7 @@ __all__ = ["EXPRESSIONS", "MOST_RANKS", "SIZES", "TARGETS", "collectives", "text
 
 MOST_RANKS = 20
 
-#: graph family or operator -> calls of it with small parameters, of at most MOST_RANKS ranks
+#: graph family or operator -> calls of it with small parameters, of at most MOST_RANKS ranks where there are any
 EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "complete": ("complete(1)", "complete(2)", "complete(3)", "complete(5)", "complete(8)"),
     "complete_bipartite": ("complete_bipartite(1)", "complete_bipartite(2)", "complete_bipartite(3)"),
@@ -61,7 +61,15 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "diamond": ("diamond()",),
     "dgx_a100": ("dgx_a100(1)", "dgx_a100(2)", "dgx_a100(2, 2)"),
     "dgx_h100": ("dgx_h100(1)", "dgx_h100(2)"),
+    "dgx_b200": ("dgx_b200(1)", "dgx_b200(2)"),
+    "gb200_nvl72": ("gb200_nvl72(1)",),
+    "mi300x": ("mi300x()", "mi300x(2)"),
     "mi250": ("mi250(1)",),
+    "tpu_v4": ("tpu_v4(2, 2, 2)", "tpu_v4(1, 2, 4)"),
+    "dragonfly_plus": ("dragonfly_plus(2, 2, 2, 1)", "dragonfly_plus(1, 2, 2, 2, 3)"),
+    "slim_fly": ("slim_fly(3)",),
+    "jellyfish": ("jellyfish(8, 3)", "jellyfish(12, 3, 5)", "jellyfish(5, 2, 1, 2)"),
+    "xpander": ("xpander(3, 4)", "xpander(4, 3, 2)"),
     "dgx1_v100": ("dgx1_v100()",),
     "line": (
         "line(complete(3))", "line(complete(4))", "line(complete_bipartite(2), 2)", "line(debruijn(2, 2))",
@@ -78,6 +86,15 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
         "subset(torus(3, 3), {0..7})", "subset(mesh(3, 3), {0, 1, 2, 3, 5, 6, 7, 8})",
         "subset(dgx_a100(2), {0..5, 8..13})", "subset(mi250(2), {0..8, 16..24})",
     ),
+    "without": (
+        "without(torus(3, 3), {4})", "without(torus(4, 3), {0 <-> 1, 5 -> 4})", "without(dgx_a100(2), {gpu[0, 3]})",
+        "without(mi300x(), {gpu[0, 1] <-> gpu[0, 2]})", "without(dgx_a100(2), {gpu[1, 2] <-> nv[1]})",
+    ),
+    "degraded": (
+        "degraded(torus(3, 3), {0 <-> 1}, 1/2)", "degraded(dgx_a100(2), {gpu[0, 0] <-> ib}, 1/4)",
+        "degraded(mi300x(), {gpu[0, 7]}, 1/2)",
+    ),
+    "relabel": ("relabel(torus(2, 3), {5, 3, 1, 0, 2, 4})", "relabel(diamond(), {7, 6, 5, 4, 3, 2, 1, 0})"),
     "clustered": (
         "clustered(complete(3), 3, 1/2)", "clustered(torus(2, 2), 4, 1, 2, 2)", "clustered(diamond(), 2, 1)",
     ),

@@ -51,6 +51,7 @@ def topologies(
     return Topology(
         draw(texts()) if named else "any", ranks, [a for a, _ in ends], [b for _, b in ends], switches,
         link_class=kinds, classes=tuple(classes), unit=draw(st.sampled_from(["link", "B/s"])), node_names=names,
+        gamma=draw(st.just(Fraction(0)) | fractions()), epsilon=draw(st.just(Fraction(0)) | fractions()),
     )  # fmt: skip
 
 

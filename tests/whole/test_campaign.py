@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,14 +17,16 @@ from places import BENCHMARKS, CORPUS
 from program_judge import judge_program, judge_schedule
 
 import collc.driver.bounding
+from collc.frontends.coll.families import FAMILIES, OPERATORS
 from collc.ir.costs.cost import Cost
 from collc.ir.schedule import Schedule
 from collc.ir.verify.report import Check, Report
+from collc.passes import SCHEDULERS
 
 REPRODUCERS = sorted(CORPUS.iterdir())
 sys.path.insert(0, str(BENCHMARKS))
 
-from hostile import faults, fuzzing, texts  # noqa: E402
+from hostile import caches, commands, faults, fuzzing, interruptions, specs, texts  # noqa: E402
 from hostile.answers import Servant  # noqa: E402
 from hostile.findings import Finding, minimal  # noqa: E402
 
@@ -31,10 +34,10 @@ from hostile.findings import Finding, minimal  # noqa: E402
 @pytest.fixture(autouse=True)
 def _own_servants() -> Iterator[None]:
     """Children are forked anew, so that they see what a test has patched."""
-    for module in (faults, fuzzing):
+    for module in (caches, commands, faults, fuzzing):
         module._servant.end()
     yield
-    for module in (faults, fuzzing):
+    for module in (caches, commands, faults, fuzzing):
         module._servant.end()
 
 
@@ -65,9 +68,59 @@ def _numbers(run: Callable[[int, int], list[Finding]], count: int, seed: int = 7
 
 
 def test_a_crash_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("collc.cli.inspect.check", lambda *_: 1 // 0)
+    monkeypatch.setattr("collc.cli.check.check", lambda *_: 1 // 0)
     found = _numbers(fuzzing.grammar, 12)
     assert any("exit status 70" in what for what in found)
+
+
+@pytest.mark.slow
+def test_a_crash_of_a_command_line_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("collc.cli.schema.schema", lambda *_: 1 // 0)
+    monkeypatch.setattr("hostile.commands._fewest", lambda words, _: words)
+    assert any("exit status 70" in what for what in _of_verb("schema"))
+
+
+def test_another_answer_the_second_time_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _of_verb("cache") == []
+    monkeypatch.setattr("collc.cli.cache._text", lambda *_: f"{time.monotonic_ns()}\n")
+    assert any("the second time" in what for what in _of_verb("cache"))
+
+
+def _of_verb(verb: str) -> list[str]:
+    """Return what the first command lines of a verb find, in a new child."""
+    commands._servant.end()
+    lines = (commands.drawn(random.Random(f"commands 7 {k}"))[0][0] for k in range(100))
+    numbers = [k for k, one in enumerate(lines) if one == verb][:3]
+    return [finding.what for k in numbers for finding in commands.commands(7, k)]
+
+
+@pytest.mark.slow
+def test_a_cache_that_believes_everything_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "topology t = biring(3);\ncollective c = allgather on t;\nemit c as ir;\n"
+    plain = caches._servant.ask(caches.command, caches._WORDS, {"spec.coll": text}).value[3]
+    caches._servant.end()
+    assert [caches._damaged(text, plain, random.Random(k)) for k in range(4)] == [""] * 4
+    monkeypatch.setattr("collc.files.store.digest", lambda _: "0" * 64)
+    monkeypatch.setattr("collc.driver.keeping.read", lambda text: 1 // 0)
+    caches._servant.end()
+    assert any(caches._damaged(text, plain, random.Random(k)) for k in range(4))
+
+
+def test_what_is_left_in_a_cache_is_found(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    assert interruptions._broken_entries(tmp_path, False) == ""
+    cache.mkdir()
+    (cache / ".x.tmp").write_text("")
+    assert "is left" in interruptions._broken_entries(tmp_path, False)
+    assert interruptions._broken_entries(tmp_path, True) == ""
+    (cache / f"{'0' * 64}.json").write_text(f"collc-store 1 {'0' * 64}\ntext")
+    assert "is not whole" in interruptions._broken_entries(tmp_path, True)
+
+
+def test_no_family_operator_or_scheduler_is_left_out() -> None:
+    text = "".join(specs.topology(random.Random(k)) for k in range(2000))
+    assert [name for name in (*FAMILIES, *OPERATORS) if f"{name}(" not in text] == []
+    assert set(SCHEDULERS) - {"steps"} == set(specs._SCHEDULERS)
 
 
 def test_a_hang_and_a_killed_process_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,14 +162,14 @@ def test_a_bound_that_is_beaten_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.slow
 def test_right_programs_and_schedules_are_right() -> None:
     for case in range(len(faults._CASES)):
-        made = faults._made(case)
+        made = faults._compiled(case)
         assert judge_program(made.program, 3) == ""
         if isinstance(made.schedule, Schedule):
             assert judge_schedule(made.schedule) == ""
 
 
 def test_wrong_ones_are_not() -> None:
-    made = faults._made(0)
+    made = faults._compiled(0)
     shard = made.schedule.shard.copy()
     shard[0] = (shard[0] + 1) % 6
     assert judge_schedule(attrs.evolve(made.schedule, shard=shard))

@@ -27,8 +27,8 @@ def test_every_scheduler_and_all_its_collectives_are_among_them() -> None:
         assert tried <= set(conformance.KINDS), (name, cls)
     for ranks in conformance.RANKS:
         sampled = {(one.scheduler, one.kind) for one in conformance.sample(ranks)}
-        assert sampled <= {(one.scheduler, one.kind) for one in conformance.asked(ranks)}
-        assert {scheduler for scheduler, _ in sampled} == set(conformance.SCHEDULERS)
+        assert sampled <= {(one.scheduler, one.kind) for one in conformance.all_cases(ranks)}
+        assert {scheduler for scheduler, _ in sampled} == set(conformance.schedulers(ranks))
     kinds = {one.kind for ranks in (4, 7) for one in conformance.sample(ranks)}
     assert kinds == set(conformance.KINDS)
 
@@ -42,13 +42,13 @@ def test_a_sample_is_right(ranks: int, which: str, request: pytest.FixtureReques
     cases = Cases(counts, conformance.DTYPES, conformance.OPS, repeats=1, warmup=0)
     rows = conformance.run(tried, mpi, tmp_path, cases, ("-O0",))
     assert conformance.wrong(tried, rows, len(counts) * 2 * 2) == []
-    assert len(rows) == len(conformance.SCHEDULERS)
+    assert len(rows) == len(conformance.schedulers(ranks))
     assert "WRONG" not in conformance.table(tried, rows, ranks)
 
 
 def test_what_is_wrong_refused_or_not_called_is_said() -> None:
-    good, lost = conformance.Asked("bfb", "allgather", 4), conformance.Asked("ring", "allgather", 4)
-    refused = conformance.Asked("bfb", "alltoall", 4)
+    good, lost = conformance.Case("bfb", "allgather", 4), conformance.Case("ring", "allgather", 4)
+    refused = conformance.Case("bfb", "alltoall", 4)
     tried = conformance.Tried.of([good, lost, refused])
     assert set(tried.refused) == {refused} and set(tried.programs) == {good, lost}
     row = Row("c0", "allgather", 4, 7, 112, "int32", "none", True, (1e-6,))

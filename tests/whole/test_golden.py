@@ -12,16 +12,18 @@ import re
 import shlex
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from commands import Ran
 from places import CASES
+from sampling import every
 
 
 def run_line(path: Path) -> str | None:
     """Return the arguments in a case's first comment, or nothing for a file that other cases include."""
-    head = path.read_bytes()[:400].decode("utf-8", "replace")
+    head = path.read_bytes()[:400].decode("utf-8", "replace").removeprefix("\ufeff")
     match = re.match(r"(?:collc-ir 1\n)?(?:# |<!-- )RUN: (.*?)(?: -->)?\n", head)
     return match[1] if match else None
 
@@ -59,6 +61,32 @@ def test_case(path: Path, collc: Callable[..., Ran], tmp_path: Path, request: py
         expected.write_text(found)
     assert expected.exists(), f"no {expected.name}: run `pytest --update-golden tests/whole/test_golden.py` and read it"
     assert expected.read_text() == found
+
+
+COMPILED = [path for path in cases() if path.parent.name == "compile"]
+
+
+@pytest.mark.parametrize("path", every(3, COMPILED), ids=lambda path: path.stem)
+def test_a_case_is_the_same_from_the_cache(
+    path: Path, collc: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run without the cache, one that fills it and one that reads it print and write the same."""
+    cache = f"--cache={tmp_path / 'cache'}"
+    found = []
+    for name, more in (("plain", []), ("miss", [cache]), ("hit", [cache])):
+        folder = tmp_path / name
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        text = outcome(path, partial(_with, collc, more), folder)
+        text = re.sub(r"collc: took the files from the cache in .*\n", "", text)  # -v says so
+        files = [one for one in folder.rglob("*") if one.is_file()]
+        found.append((text, {one.relative_to(folder): one.read_bytes() for one in files}))
+    assert found[0] == found[1] == found[2]
+    assert path.with_suffix(".expect").read_text() == found[0][0]
+
+
+def _with(run: Callable[..., Ran], more: list[str], *words: str) -> Ran:
+    return run(*words, *more)
 
 
 def test_every_expectation_has_its_case() -> None:

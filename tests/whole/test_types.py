@@ -96,17 +96,6 @@ def test_mypy_is_strict_everywhere() -> None:
     assert "mypy" in (ROOT / ".ci" / "run").read_text("utf-8")
 
 
-def test_compile_takes_the_options_of_compile_source() -> None:
-    """`compile` passes them on; type checkers read them from a class of their own."""
-    tree = ast.parse((ROOT / "collc" / "api.py").read_text("utf-8"))
-    named = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef)}
-    options, function = named["Options"], named["compile_source"]
-    assert isinstance(options, ast.ClassDef) and isinstance(function, ast.FunctionDef)
-    told = {ast.unparse(n.target): ast.unparse(n.annotation) for n in options.body if isinstance(n, ast.AnnAssign)}
-    taken = {one.arg: ast.unparse(one.annotation) for one in function.args.kwonlyargs if one.annotation}
-    assert told == {name: kind for name, kind in taken.items() if name != "path"}
-
-
 def unions_of_levels(source: str) -> list[str]:
     """Return the unions of all kinds of schedules in a text, each as a whole."""
     tree = ast.parse(source)

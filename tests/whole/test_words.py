@@ -1,4 +1,7 @@
-"""The documents as text: short sentences, one word for one thing, links that exist, numbers that commands print."""
+"""The documents as text: short sentences, one word for one thing, links that exist, numbers that commands print.
+
+Names, docstrings, comments and messages of the code use the same words.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import ast
 import json
 import re
 import urllib.parse
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,9 +19,12 @@ import collc
 from collc import cli
 from collc.frontends.coll import format_text
 
-PAGES = [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+PAGES = [
+    *(REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md")), *sorted((REPOSITORY / "docs").glob("*.md")),
+    *(REPOSITORY / folder / "README.md" for folder in ("examples/plugin", "benchmarks/testbed")),
+]  # fmt: skip
 GLOSSARY = REPOSITORY / "docs" / "glossary.md"
-PATHS = pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+PATHS = pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(REPOSITORY).as_posix())
 
 MOST_WORDS_ON_AVERAGE = 20
 MOST_WORDS = 45
@@ -47,6 +54,58 @@ WORDS = re.findall(
     partition target pass in-place window
     """,
 )
+
+#: folders with code of ours
+CODE = ("ir", "frontends", "passes", "backends", "collc", "benchmarks", "examples")
+
+#: Names that say nothing of what they hold, and the kind of name to give instead.
+BANNED_NAMES = {
+    **dict.fromkeys(("made", "such", "gone", "laid", "gaps"), "a noun for the data"),
+    **dict.fromkeys(("told", "asked", "wanted", "said", "says", "goes", "go"), "a noun for the data"),
+    **dict.fromkeys(("mine", "theirs", "yours", "who", "whom", "whose"), "name the owner"),
+    **dict.fromkeys(("nobody", "somebody", "anybody", "everybody"), "`none`, or the rank"),
+    **dict.fromkeys(("late", "lateness"), "`latency`, or `delayed`"),
+    **dict.fromkeys(("way", "ways"), "`route`, or `direction`"),
+    **dict.fromkeys(("unbeaten", "grower"), "the field's term"),
+}
+
+#: Words that no name contains.
+BANNED_IN_NAMES = {"told", "asked", "wanted", "said", "nobody", "somebody", "lateness", "wish", "wishes", "unbeaten"}
+
+#: Names that may stay, by folder or file, with the reason.
+ALLOWED_NAMES = {
+    # the data that every node wants of a source, a field of the linear programs; and short locals
+    "passes/synthesis/flow": {"wanted", "mine"},
+    # the links of a rank, and those that a torus needs
+    "passes/synthesis/torus/shape.py": {"wanted", "mine"},
+    # the request of a search, a class of the tools' interface
+    "collc/tools/finding.py": {"Wanted", "wanted", "mine"},
+    "collc/pictures/frontier.py": {"wanted"},
+    "collc/api.py": {"wanted"},
+    # the same request, and short locals of verbs
+    "collc/cli": {"_wanted", "wanted", "told", "mine"},
+    # the program of a result, a field of the driver's interface
+    "collc/driver/result.py": {"made", "_made"},
+    # the word that `collc/testbed/measure.c` prints
+    "benchmarks/testbed/run.py": {"late"},
+}
+
+#: Phrases that code no longer says in docstrings, comments and messages, and what it says instead.
+BANNED_PHRASES = {
+    r"\b(no|some|any|every)body\b|\bwhoever\b": "name the actor",
+    r"\bso many\b": "the number",
+    r"\bany more\b": "no longer",
+    r"\bneeded (is|are)\b": "found X, needed Y",
+    r"\bturn(ed|s|ing)? round\b": "reverse",
+    r"\blest\b": "so that .. not",
+    r"\bready to raise\b": "return the error",
+    r"\b(none|nothing|None) where\b|\bwhere there (is|are) (none|no)\b": "None if",
+    r"\bunless (told|asked)\b": "by default",
+    r"\bways? (of \d|over|round|back|there)\b|\bshortest ways?\b": "route",
+    r"\blateness\b|\bunbeaten\b|\bgrower\b": "the field's term",
+    r"\bby turns\b|\btakes? turns\b": "alternately",
+    r"\bstays? as (they are|it is)\b": "unchanged",
+}
 
 
 # ---- reading Markdown
@@ -280,7 +339,7 @@ def places(text: str) -> set[str]:
     return {place for place in found if not re.search(r"(^|/)[A-Z]{2,}(\.|/|$)", place)}
 
 
-def made(text: str) -> set[str]:
+def files_to_write(text: str) -> set[str]:
     """Return the files that a page tells its reader to write: code of a file begins with its place."""
     return {
         *re.findall(r"^```python\n# ([\w./-]+\.py)\n", text, re.MULTILINE),
@@ -289,7 +348,7 @@ def made(text: str) -> set[str]:
 
 
 def missing(text: str) -> list[str]:
-    return sorted(place for place in places(text) - made(text) if not (REPOSITORY / place).exists())
+    return sorted(place for place in places(text) - files_to_write(text) if not (REPOSITORY / place).exists())
 
 
 @PATHS
@@ -297,7 +356,7 @@ def test_every_place_that_is_named_exists(path: Path) -> None:
     assert missing(path.read_text()) == []
 
 
-def told(source: str) -> str:
+def docstrings_and_comments(source: str) -> str:
     """Return the docstrings and comments of a module."""
     nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, _DOCUMENTED)]
     comments = [match[0] for match in re.finditer(r"(?:^|[ ]{2})#:? .*", source, re.MULTILINE)]
@@ -309,7 +368,7 @@ _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 def missing_files(source: str) -> list[str]:
     """Return the files that a module's docstrings and comments name and that do not exist."""
-    return [place for place in missing(told(source)) if "." in place] if missing(source) else []
+    return [place for place in missing(docstrings_and_comments(source)) if "." in place] if missing(source) else []
 
 
 def test_docstrings_and_comments_name_files_that_exist() -> None:
@@ -366,10 +425,134 @@ def test_places_are_seen() -> None:
     assert missing("```python\n# passes/fresh.py\n```\n`passes/fresh.py`") == []
 
 
+# ---- names and prose of the code
+
+
+def modules() -> list[Path]:
+    return [path for folder in CODE for path in sorted((REPOSITORY / folder).rglob("*.py"))]
+
+
+def names(tree: ast.AST) -> Iterator[str]:
+    """Yield the names that a module gives: functions, classes, parameters, variables, fields."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.arg(arg=name):
+                yield name
+            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                yield name
+
+
+def banned_names(place: str, source: str) -> list[str]:
+    """Return the banned names that a module gives, and the kind of name to give instead."""
+    allowed = {name for start, some in ALLOWED_NAMES.items() if place.startswith(start) for name in some}
+    given = set(names(ast.parse(source))) - allowed if _ANY_NAME.search(source) else set()
+    return sorted(f"{name} (say: {better})" for name in given if (better := _better_name(name)))
+
+
+#: such a word where a name is given; modules without one are not parsed
+_ANY_NAME = re.compile(
+    rf"(?i)(?<![a-z])({'|'.join(sorted({*BANNED_NAMES, *BANNED_IN_NAMES}))})(?![a-z])\w*\s*([^\w\s]?=|[:,()\[\]]|in\b)"
+)
+
+
+def _better_name(name: str) -> str:
+    words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)
+    if len(words) == 1 and words[0].lower() in BANNED_NAMES:
+        return BANNED_NAMES[words[0].lower()]
+    return "a noun for the data" if BANNED_IN_NAMES.intersection(word.lower() for word in words) else ""
+
+
+def prose_of_code(source: str) -> Iterator[str]:
+    """Yield the docstrings and messages of a module, and its lines with comments, without quoted code."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+    yield from (match[0] for match in re.finditer(r"(?:^|[ ]{2}|\n *)#:? .*(?:\n *#:? .*)*", source))
+
+
+def banned_phrases(source: str) -> list[str]:
+    if not _ANY_PHRASE.search(_words(source)):
+        return []  # most modules: the search of their parts would take longer
+    return [
+        f"{match[0]!r} (say: {better}) in: {text[:90]}"
+        for text in map(_words, prose_of_code(source))
+        for pattern, better in BANNED_PHRASES.items()
+        if (match := re.search(pattern, text))
+    ]
+
+
+_ANY_PHRASE = re.compile("|".join(BANNED_PHRASES))
+
+
+def _words(text: str) -> str:
+    """Return a text in one line, without marks of comments and without quoted code."""
+    return " ".join(re.sub(r"``.+?``|`[^`\n]+`|\n *#:?", " code " if "`" in text else " ", text).split())
+
+
+def test_names_that_were_given_up_do_not_return() -> None:
+    found = {str(p): banned_names(p.relative_to(REPOSITORY).as_posix(), p.read_text()) for p in modules()}
+    assert {path: names for path, names in found.items() if names} == {}
+
+
+def test_every_allowed_name_is_in_use() -> None:
+    for start, allowed in ALLOWED_NAMES.items():
+        paths = [path for path in modules() if path.relative_to(REPOSITORY).as_posix().startswith(start)]
+        assert allowed <= {name for path in paths for name in names(ast.parse(path.read_text()))}, start
+
+
+def test_phrases_that_were_given_up_do_not_return_to_code() -> None:
+    found = {str(path): banned_phrases(path.read_text()) for path in modules()}
+    assert {path: phrases for path, phrases in found.items() if phrases} == {}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "made = f()",
+        "for _mine in f(): pass",
+        "def told(): pass",
+        "def f(*, wanted): pass",
+        "class Wanted: pass",
+        "class C:\n    late: int = 0",
+        "self.ways = 3",
+        "both, (waits_told, _) = f()",
+        "x = [1 for such in f()]",
+    ],
+)
+def test_a_banned_name_is_found(source: str) -> None:
+    assert banned_names("ir/planted.py", source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'def f():\n    """Return the place; None where there is none."""',
+        "x = 1  # nobody reads it",
+        'raise error("C0001", f"found {n}, needed are {m}")',
+        'x = "so many ranks"',
+    ],
+)
+def test_a_banned_phrase_of_code_is_found(source: str) -> None:
+    assert banned_phrases(source)
+
+
+def test_nothing_is_found_in_plain_code() -> None:
+    source = 'both_ways = template(latency)  # the `way` of links, in both ways\nx = {"so": "many"}'
+    assert [*banned_names("ir/plain.py", source), *banned_phrases(source)] == []
+
+
 # ---- numbers
 
 #: The columns of the table in the README.
 NAMES = ("collc", "one_ring", "two_rings", "recursive_doubling", "rabenseifner")
+
+
+#: a row of times by size, and where the table of GPUs begins
+SIZE_ROW = re.compile(r"^\| (\w+ [KMG]iB) +\|(.*)\|$", re.MULTILINE)
+ON_GPUS = "**Predicted, on GPUs.**"
+BASELINES = ("NCCL ring", "NCCL tree", "PAT", "two-level PAT")
 
 
 def test_the_table_of_the_readme_is_what_the_command_prints(
@@ -387,7 +570,7 @@ def test_the_table_of_the_readme_is_what_the_command_prints(
         fastest = [point["time_us"] for point in entry["points"]]
         name = entry["name"].split("-")[0]
         times[name] = list(map(min, times.get(name, fastest), fastest))
-    rows = re.findall(r"^\| (\w+ [KM]iB) +\|(.*)\|$", readme, re.MULTILINE)
+    rows = SIZE_ROW.findall(readme.split(ON_GPUS)[0])
     assert len(rows) == len(times["collc"])
     for i, (_, cells) in enumerate(rows):
         shown = [float(cell) for cell in re.findall(r"([\d.]+) us", cells)]
@@ -395,6 +578,28 @@ def test_the_table_of_the_readme_is_what_the_command_prints(
         assert shown == pytest.approx(expected, rel=0.01)
         ratios = [float(cell) for cell in re.findall(r"([\d.]+)x", cells)]
         assert ratios == pytest.approx([time / expected[0] for time in expected[1:]], rel=0.05)
+
+
+def test_the_baselines_of_the_readme_are_what_the_command_prints(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(REPOSITORY)
+    readme = (REPOSITORY / "README.md").read_text().split(ON_GPUS)[1]
+    command = next(line for line in readme.splitlines() if line.startswith("collc cost docs/cluster.coll"))
+    assert cli.main([*command.split()[1:], "--json"]) == 0
+    points = json.loads(capsys.readouterr().out)["baselines"]["points"]
+    rows = SIZE_ROW.findall(readme)
+    assert len(rows) == len(points)
+    for (_, cells), point in zip(rows, points, strict=True):
+        shown = [float(number) * {"us": 1, "ms": 1000}[unit] for number, unit in re.findall(r"([\d.]+) ([um]s)", cells)]
+        times = {one["name"]: one["time_us"] for one in point["baselines"]}
+        assert shown == pytest.approx([point["time_us"], *(times[name] for name in BASELINES)], rel=0.001)
+        assert cells.strip().endswith(f"{point['ratio']:.2f}x, {point['best']}")
+    page = (REPOSITORY / "docs" / "baselines.md").read_text()
+    command = next(line for line in page.splitlines() if line.startswith("collc cost docs/cluster.coll"))
+    assert cli.main(command.split()[1:]) == 0
+    block = re.findall(r"^```text\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert capsys.readouterr().out.endswith(block[0])
 
 
 def test_the_measured_times_of_the_readme_are_those_of_the_testbed() -> None:

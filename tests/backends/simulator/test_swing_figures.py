@@ -205,7 +205,7 @@ def test_rings_on_boards_run_ahead():
 @pytest.mark.parametrize("name", ["6", "10", "11", "14"])
 def test_figures_say_what_the_paper_says(name):
     figure = figures.FIGURES[name]
-    found = list(figure.says(figure.curves()))
+    found = list(figure.statements(figure.curves()))
     assert found and all(check.agrees for check in found if check.needed)
 
 
@@ -214,7 +214,7 @@ def test_a_figure_whose_algorithms_are_exchanged_is_wrong():
     figure = figures.FIGURES["6"]
     ((net, lines),) = figure.curves().items()
     wrong = {net: {**lines, "S": lines["D"], "D": lines["S"]}}
-    assert sum(check.needed and not check.agrees for check in figure.says(wrong)) >= 4
+    assert sum(check.needed and not check.agrees for check in figure.statements(wrong)) >= 4
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""When the compiler itself fails: exit status 70, a file that lets the failure be seen again, no traceback."""
+"""When the compiler itself fails: exit status 70, a file that reproduces the failure, no traceback."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def names() -> list[str]:
 
 
 def crash_file(err: str) -> str:
-    (found,) = re.findall(r"what is needed to see it again is in (\S+)", err)
+    (found,) = re.findall(r"note: (\S+) reproduces it", err)
     return str(found)
 
 
@@ -72,9 +72,7 @@ def test_a_failing_pass_leaves_its_input_and_the_command(
     left = crash_file(ran.err)
     assert sorted([name, left]) == names()
     text = Path(left).read_text()
-    assert text.startswith(
-        "collc-ir 1\n# collc failed; this file lets the failure be seen again\n# run: collc compile "
-    )
+    assert text.startswith("collc-ir 1\n# collc failed; this file reproduces the failure\n# run: collc compile ")
     assert read_ir(text, left)[1].num_ranks == 4  # type: ignore[union-attr]
 
     again = collc(*command(ran.err))
@@ -148,7 +146,7 @@ def test_where_nothing_can_be_written_the_command_is_told(
     monkeypatch.setattr(crash, "write_all", lambda outputs: 1 // 0)
     ran = collc("s.ir", "-t", "ir", "-o", "o.ir")
     assert ran.status == 70
-    assert "note: the command was: collc s.ir -t ir -o o.ir" in ran.err
+    assert "note: command: collc s.ir -t ir -o o.ir" in ran.err
 
 
 def test_a_failure_is_told_to_tools_too(collc: Collc, broken_coalesce: Callable[[], None]) -> None:

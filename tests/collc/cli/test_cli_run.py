@@ -42,7 +42,7 @@ def written(name: str, text: str) -> str:
         (["-t", "msccl-xml"], "found `msccl-xml`"), (["-t", "oneccl"], "`oneccl-xml`"),
         (["-t", "ir,mpi-c"], "ir,mpi-c"),
         (["-t", "mpi-c{function=f}"], "without options"), (["--place", "up"], "`up`"), (["--warmup", "-1"], "`-1`"),
-        (["--csv", "--json"], "not both"), (["--delay", "1ms"], "testbed"), (["--mpi-env", "X"], "NAME=VALUE"),
+        (["--csv", "--json"], "takes one form"), (["--delay", "1ms"], "testbed"), (["--mpi-env", "X"], "NAME=VALUE"),
         (["-t", "oneccl-xml", "--mpi", "mpich"], "`--mpi`"), (["-t", "oneccl-xml", "--testbed"], "`--testbed`"),
         (["--oneccl", "/opt"], "`--oneccl`"), (["--testbed=fast"], "fast"),
     ],

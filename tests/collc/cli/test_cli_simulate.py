@@ -69,8 +69,9 @@ def test_times_over_single_links_are_those_of_cost(collc: Collc, expression: str
     found = simulated(collc, text, *sizes)
     assert Fraction(costs["T_B"]) == 2 * Fraction(found["congestion"])
     assert costs["steps"] == found["steps"]
-    points = [{k: v for k, v in point.items() if k != "goodput_Gbps"} for point in found["points"]]
+    points = [{key: point[key] for key in cost} for cost, point in zip(costs["points"], found["points"], strict=True)]
     assert costs["points"] == points
+    assert all(point["in_step_us"] == point["run_ahead_us"] == point["time_us"] for point in found["points"])
 
 
 def test_sizes_come_from_the_file_and_the_options(collc: Collc) -> None:
@@ -143,6 +144,20 @@ def test_rings_on_boards_run_ahead(collc: Collc) -> None:
     assert 12 * 0.715 == pytest.approx(in_step["points"][0]["time_us"])
     repeated = sum(step["times"] - 1 for step in ahead["link_loads"])
     assert 12 * 0.715 - repeated * 0.2 == pytest.approx(ahead["points"][0]["time_us"]) and repeated == 9
+
+
+def test_both_times_are_said_where_they_differ(collc: Collc) -> None:
+    """Whatever is chosen, the other time stands beside it; where it is the same, nothing is said."""
+    options = ("--network", "hammingmesh(2, 2, 2, 2)", "--latency", "hammingmesh", "--size", "0")
+    for chosen in ((), ("--run-ahead",)):
+        (point,) = simulated(collc, RING, *options, *chosen)["points"]
+        assert (8.58, 6.78) == (pytest.approx(point["in_step_us"]), pytest.approx(point["run_ahead_us"]))
+        assert point["time_us"] == point["run_ahead_us" if chosen else "in_step_us"]
+        text = collc("simulate", "-", *options, *chosen, stdin=RING).out
+        assert ("in step" if chosen else "run ahead") in text and "do not wait for all others" in text
+    same = simulated(collc, RING, "--size", "1KiB")["points"][0]
+    assert same["in_step_us"] == same["run_ahead_us"] == same["time_us"]
+    assert "run ahead" not in collc("simulate", "-", "--size", "1KiB", stdin=RING).out
 
 
 def test_forests_in_other_pieces(collc: Collc) -> None:
@@ -232,7 +247,7 @@ def test_a_curve_is_an_svg(collc: Collc) -> None:
     assert "Goodput of allreduce on t of 16 ranks" in texts and "a (bfb)" in texts and "b (swing)" in texts
     assert {"32 B", "512 MiB"} & set(texts)
     found = json.loads(ran.out)
-    assert 25 == len(found["points"])
+    assert [25, 25] == [len(one["points"]) for one in found["collectives"]]
     changes = [text for text in texts if text and " from " in text]
     assert len(found["crossovers"]) == len(changes)
     curves = [node for node in root if node.get("class") in ("line c0", "line c1")]  # legends are groups

@@ -11,7 +11,7 @@ import pytest
 from commands import COST_KEYS, Ran
 from msccl_files import xml as msccl_xml
 
-from collc.cli.verbs import VERBS
+from collc.cli.verbs import ALIKE, LATER, VERBS
 from collc.messages.explain import all_codes
 from collc.passes import PASSES, SCHEDULERS
 
@@ -165,7 +165,7 @@ def test_every_remark_is_a_line_of_its_own(collc: Collc, schedule: str) -> None:
     assert [line.split(": ", 2)[2] for line in shown] == said
 
 
-@pytest.mark.parametrize("word", ["import", "report1", "reprot", "verfy", "tragets", "cots", "comple", "lsp", "repor"])
+@pytest.mark.parametrize("word", ["impotr", "report1", "reprot", "verfy", "tragets", "cots", "comple", "lps", "repor"])
 def test_only_verbs_that_there_are_are_suggested(collc: Collc, word: str) -> None:
     ran = collc(word)
     assert (ran.status, f"`{word}` is neither a verb nor a file" in ran.err) == (2, True)
@@ -177,3 +177,21 @@ def test_a_verb_that_is_added_is_suggested(collc: Collc, monkeypatch: pytest.Mon
     assert "did you mean" not in collc("impotr").err
     monkeypatch.setitem(VERBS, "import", VERBS["check"])
     assert "did you mean `import`?" in collc("impotr").err
+
+
+@pytest.mark.parametrize("word", LATER)
+def test_verbs_that_do_not_exist_say_what_to_do_instead(collc: Collc, word: str) -> None:
+    """A hint names only verbs that there are."""
+    err = collc(word, "x").err
+    assert f"this version does not have `collc {word}` [C0022]" in err and f"  hint: {LATER[word]}" in err
+    assert set(re.findall(r"`collc ([a-z]+)\b", LATER[word])) <= set(VERBS)
+
+
+def test_no_verb_of_collc_counts_as_missing(collc: Collc) -> None:
+    assert not set(VERBS) & (set(LATER) | set(ALIKE))
+    assert "`collc cache` takes info or clear, found `clean`" in collc("cache", "clean").err
+
+
+@pytest.mark.parametrize("word", ALIKE)
+def test_verbs_of_other_tools_name_the_verb(collc: Collc, word: str) -> None:
+    assert ALIKE[word] in VERBS and f"  hint: `collc {ALIKE[word]}` does that" in collc(word).err

@@ -17,6 +17,7 @@ EXAMPLE = ROOT / "examples" / "torus_3x3x2_allreduce.coll"
 UNUSED = (
     "difflib", "concurrent.futures", "logging", "lark", "networkx", "highspy",
     "collc.ir.text", "collc.ir.costs.bounds", "collc.frontends.coll.slips", "collc.frontends.coll.steps",
+    "collc.frontends.coll.guesses",
     "collc.driver.automatic", "collc.driver.blame", "collc.files.depfile", "collc.cli.cost",
     "collc.passes.synthesis.forest.allreduce_program",
 )  # fmt: skip
@@ -40,7 +41,54 @@ def test_an_example_loads_what_it_uses_and_starts_no_thread(tmp_path: Path) -> N
     assert "collc.driver.decided" in loaded
 
 
-@pytest.mark.parametrize("name", [name for name in UNUSED if name.startswith("collc.")])
+CHECKED = """
+param n = 3;
+topology pod = torus(3, 3, 2) with { bandwidth: 25 Gbps, latency: 10 us };
+topology boxes {
+  rank gpu[2, n];
+  switch nv[2], ib;
+  for b in 0..2, g in 0..n {
+    link gpu[b, g] <-> nv[b] : 300 GB/s;
+    link gpu[b, g] <-> ib : 25 GB/s;
+  }
+}
+topology rest = without(pod, {0});
+collective one = allreduce on pod;
+collective two = allgather on boxes;
+collective three = allgather on rest;
+schedule one using bfb;
+schedule two using forest;
+schedule three using auto;
+emit one as msccl-xml;
+emit two as mpi-c;
+"""
+
+#: What `collc check` of such a file does without: what schedules, costs and writes.
+UNUSED_BY_CHECK = (
+    "numpy.ma", "random", "heapq", "collc.ir.costs.cost", "collc.passes.schedule.compose",
+    "collc.passes.synthesis.breadth_first.relaxed", "collc.passes.synthesis.breadth_first.division",
+    "collc.passes.synthesis.forest.packing", "collc.passes.synthesis.forest.routes",
+    "collc.passes.synthesis.forest.optimum",
+)  # fmt: skip
+
+_CHECK = """
+import sys
+from collc.cli import main
+print(main(["check", sys.argv[1]]), *sys.modules)
+"""
+
+
+def test_a_check_loads_no_algorithm(tmp_path: Path) -> None:
+    (tmp_path / "a.coll").write_text(CHECKED)
+    command = [sys.executable, "-c", _CHECK, str(tmp_path / "a.coll")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    status, *loaded = done.stdout.split("\n")[-2].split()
+    assert status == "0", done.stderr
+    assert [name for name in UNUSED_BY_CHECK if name in loaded] == []
+    assert "collc.passes.synthesis.forest.scheduler" in loaded
+
+
+@pytest.mark.parametrize("name", [name for name in (*UNUSED, *UNUSED_BY_CHECK) if name.startswith("collc.")])
 def test_what_is_not_loaded_exists(name: str) -> None:
     __import__(name)
 

@@ -111,7 +111,7 @@ def test_the_pass_that_leaves_a_fault_is_named(
     try:
         (result,) = run_jobs(jobs, settings)
     except InternalError as found:
-        assert found.message.startswith(f"pass `{name}` failed on `c`: what it left ")
+        assert found.message.startswith(f"pass `{name}` failed on `c`: its result ")
         assert any(made)
         assert found.ir is None or not hasattr(found.ir, "opcode") or verify(found.ir).ok
         assert found.remaining.startswith(name)
@@ -148,7 +148,7 @@ def test_a_pass_that_fails_on_a_wrong_input_is_not_blamed(
     monkeypatch.setattr(Renumber, "run", run)
     found = failure(CASES[0][0], "mpi-c", Settings(Recipe(), mode))
     assert isinstance(found, InternalError)
-    assert found.message.startswith("pass `discretize` failed on `c`: what it left is wrong")
+    assert found.message.startswith("pass `discretize` failed on `c`: its result is wrong")
     assert found.seen.startswith("pass `renumber`: ") == (mode == "each")
     monkeypatch.setattr(Discretize, "run", lambda self, ir: attrs.evolve(ir, discrete=True))
     assert run_jobs(jobs_of(CASES[0][0], "mpi-c"), Settings(Recipe(), mode))
@@ -228,7 +228,7 @@ def test_a_check_that_fails_itself_blames_what_it_checks(monkeypatch: pytest.Mon
     monkeypatch.setattr("collc.driver.runner.verify", broken)
     found = failure(CASES[0][0], "ir", Settings())
     assert isinstance(found, InternalError)
-    assert "what it left cannot be checked: IndexError: 7" in found.message
+    assert "its result cannot be checked: IndexError: 7" in found.message
 
 
 # ---- the reproducer

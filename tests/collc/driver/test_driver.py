@@ -270,9 +270,9 @@ def compiled(passes: str | None = None, verify: str = "each", ask: CollectiveReq
     ("how", "what"),
     [
         ("raise", "ZeroDivisionError: integer division or modulo by zero"),
-        ("kind", "it left a Collective"),
-        ("row", "what it left is malformed: "),
-        ("drop", "what it left is wrong: "),
+        ("kind", "it returned a Collective"),
+        ("row", "its result is malformed: "),
+        ("drop", "its result is wrong: "),
     ],
 )
 def test_a_pass_that_breaks_the_ir_is_an_internal_error(monkeypatch: pytest.MonkeyPatch, how: str, what: str) -> None:
@@ -303,7 +303,7 @@ def test_a_pass_without_memory_is_the_machine_s_limit(monkeypatch: pytest.Monkey
 def test_what_each_verify_mode_sees(monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong schedule in the middle: `full` sees it there, `each` at the level's end, `off` never; two name it."""
     _register(monkeypatch, Broken)
-    for mode, seen in (("full", ""), ("each", "pass `discretize`: what it left is wrong: ")):
+    for mode, seen in (("full", ""), ("each", "pass `discretize`: its result is wrong: ")):
         with pytest.raises(InternalError, match="pass `broken` failed") as caught:
             compiled("broken{how=drop},discretize", verify=mode)
         assert caught.value.seen.startswith(seen) and bool(caught.value.seen) == bool(seen)

@@ -111,7 +111,7 @@ BOUNDS = ("passes.synthesis.forest.allreduce_program.", "passes.synthesis.flow.r
 
 def decisions(name: str, text: str) -> list[str]:
     """Return what a module of the driver knows of single passes or decides by the code of a diagnostic."""
-    allowed = KNOWN + (BOUNDS if name in ("driver.bounding", "driver.result") else ())
+    allowed = KNOWN + (BOUNDS if name in ("driver.bounding", "driver.keeping", "driver.result") else ())
     paths = [path.removeprefix("collc.") for _, level, path in lines(text) if level == 0]
     found = [path for path in paths if path.startswith("passes") and not path.startswith(allowed)]
     for node in ast.walk(ast.parse(text)):

@@ -75,7 +75,7 @@ def test_a_schedule_of_another_network_is_refused(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(BFB, "run", lambda self, ir: whole(self, attrs.evolve(ir, topology=other)))
     said = blamed(source("uniring(6)"), target, mode)
     assert said == (
-        "pass `bfb` failed on `c`: what it left is not what was requested: another network: found 30 links, requested 6"
+        "pass `bfb` failed on `c`: its result is not the requested one: another network: found 30 links, requested 6"
     )
 
 
@@ -119,7 +119,7 @@ def test_every_field_of_a_network_is_compared(monkeypatch: pytest.MonkeyPatch, f
 
     monkeypatch.setattr(at, "run", run)
     found = blamed(source("biring(4)"), mode="off")
-    assert found.startswith(f"pass `{at.name}` failed on `c`: what it left is not what was requested: another")
+    assert found.startswith(f"pass `{at.name}` failed on `c`: its result is not the requested one: another")
     assert said in found
     assert blamed(source("biring(4)")).startswith(f"pass `{at.name}` failed on `c`: ")
 
@@ -167,7 +167,7 @@ def test_every_field_of_a_collective_is_compared(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(at, "run", run)
     said = blamed(source("biring(4)", kind), mode="off")
-    assert said.startswith(f"pass `{at.name}` failed on `c`: what it left is not what was requested: found ")
+    assert said.startswith(f"pass `{at.name}` failed on `c`: its result is not the requested one: found ")
     asked = Collective(kind, 4)
     assert said.endswith(other_collective(asked, attrs.evolve(asked, **changes)))
     assert blamed(source("biring(4)", kind)).startswith(f"pass `{at.name}` failed on `c`: ")
@@ -223,13 +223,13 @@ def test_a_pass_that_turns_wrongly_is_ours(monkeypatch: pytest.MonkeyPatch) -> N
     """The pipeline does not end where it says it does: that is no mistake of who wrote it."""
     monkeypatch.setattr(Compose, "run", lambda self, ir: ir)
     said = blamed(source("biring(4)", "allreduce"), passes="bfb{collective=allgather},compose")
-    assert said.startswith("pass `compose` failed on `c`: what it left is not what was requested: found allgather")
+    assert said.startswith("pass `compose` failed on `c`: its result is not the requested one: found allgather")
 
 
 def test_a_fact_that_is_lost_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = Discretize.run
     monkeypatch.setattr(Discretize, "run", lambda self, ir: attrs.evolve(whole(self, ir), discrete=False))
-    assert blamed(source("biring(4)")) == "pass `discretize` failed on `c`: what it left is not discrete"
+    assert blamed(source("biring(4)")) == "pass `discretize` failed on `c`: its result is not discrete"
 
 
 @pytest.mark.parametrize("level", ["schedule", "program"])
@@ -309,7 +309,7 @@ def test_lowering_another_schedule_is_an_internal_error(monkeypatch: pytest.Monk
     whole = Lower.run
     monkeypatch.setattr(Lower, "run", lambda self, ir: whole(self, _mirrored(ir)))
     said = blamed(source("biring(6)"), mode=mode)
-    assert said.startswith("pass `lower` failed on `c`: what it left sends what it should not: rank 0 ")
+    assert said.startswith("pass `lower` failed on `c`: its result sends too much: rank 0 ")
 
 
 def _rerouted(program: Program) -> Program:
@@ -329,7 +329,7 @@ def test_messages_where_there_is_no_link_are_an_internal_error(
     monkeypatch.setattr(at, "run", lambda self, ir: _rerouted(whole(self, ir)))
     said = blamed(source("biring(6)"), mode=mode)
     assert said == (
-        f"pass `{at.name}` failed on `c`: what it left sends what it should not: "
+        f"pass `{at.name}` failed on `c`: its result sends too much: "
         "rank 0 sends to rank 2, to which the schedule sends no data"
     )
 
@@ -338,7 +338,7 @@ def test_messages_that_come_twice_are_an_internal_error(monkeypatch: pytest.Monk
     whole = Coalesce.run
     monkeypatch.setattr(Coalesce, "run", lambda self, ir: _twice(whole(self, ir)))
     said = blamed(source("biring(4)"))
-    assert said.startswith("pass `coalesce` failed on `c`: what it left sends what it should not: rank 0 sends rank 1 ")
+    assert said.startswith("pass `coalesce` failed on `c`: its result sends too much: rank 0 sends rank 1 ")
 
 
 def _twice(program: Program) -> Program:

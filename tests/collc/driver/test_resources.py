@@ -150,8 +150,8 @@ def test_a_trial_that_fails_ends_the_compilation(using: str, problem: Exception,
 @pytest.mark.parametrize(
     ("where", "said"),
     [
-        ("collc.driver.judging.structure", "checking what pass `bfb` left"),
-        ("collc.driver.runner.verify", "checking what pass `"),
+        ("collc.driver.judging.structure", "checking the result of pass `bfb`"),
+        ("collc.driver.runner.verify", "checking the result of pass `"),
         ("collc.passes.program.coalesce.Coalesce.run", "pass `coalesce`"),
         ("collc.backends.mpi_c.MpiC.emit", "target `mpi-c`"),
         ("collc.backends.mpi_c.MpiC.check", "target `mpi-c`"), ("collc.driver.decided.plan", "`compile`"),
@@ -202,7 +202,9 @@ _CLOCKS = re.compile(
 )
 #: what looks at clocks, processors or any exception, and why that decides nothing
 _KNOWN = {
-    "collc/api.py": "turns exceptions into errors", "collc/driver/automatic.py": "times the choice, for --time-passes",
+    "collc/compiling.py": "turns exceptions into errors", "collc/files/store.py": "removes what is half written or old",
+    "collc/driver/watching.py": "passes on what a callback raises",
+    "collc/driver/automatic.py": "times the choice, for --time-passes",
     "collc/autoload_torch.py": "warns that torch goes without", "collc/driver/blame.py": "finds who is to blame",
     "collc/cli/app.py": "turns exceptions into errors", "collc/cli/crash.py": "writes a reproducer as far as it can",
     "collc/driver/runner.py": "turns exceptions into errors", "collc/driver/session.py": "times passes",
@@ -213,6 +215,7 @@ _KNOWN = {
     "collc/selection/selector.py": "turns exceptions into errors",
     "backends/mpi_c/launch.py": "ends processes", "backends/processes.py": "ends processes",
     "backends/mpi_c/reserved.py": "names of C", "collc/cli/console.py": "how often progress is shown",
+    "collc/cli/watching.py": "waits between two looks at files",
     "collc/cli/signals.py": "ends the process", "collc/files/replacing.py": "waits for another writer; undoes renames",
     "passes/solver.py": "passes on what ends it", "ir/registry.py": "says which plugin fails",
     "collc/reading/__init__.py": "says which plugin's reader fails, and that it knows no text",

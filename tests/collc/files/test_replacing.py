@@ -230,7 +230,7 @@ def test_what_cannot_be_put_back_is_kept_and_named(folder: Path, monkeypatch: py
         with pytest.raises(CollcError) as caught:
             write_all(outputs)
     (note,) = caught.value.diagnostics[0].notes
-    assert "could not be put back" in note and Path(note.split("`")[3]).read_text() == "old h"
+    assert "could not be restored" in note and Path(note.split("`")[3]).read_text() == "old h"
     write_all([Output(str(folder / "b"), "")])
     assert pair(folder) == NEW and names(folder) == ["a.c", "a.h", "b"]
 

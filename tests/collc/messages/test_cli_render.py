@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from collc.cli.console import wants_color
 from collc.cli.table import table
-from collc.ir.diagnostic import Diagnostic, Severity, Source, Span, warning
+from collc.ir.diagnostic import Diagnostic, Related, Severity, Source, Span, warning
 from collc.messages import explain
 from collc.messages.render import as_json, as_sarif, as_text
 from collc.messages.width import width
@@ -36,6 +36,41 @@ def test_an_error_with_all_its_parts() -> None:
         "  note: a note",
         "  hint: write torus",
     ]
+
+
+def with_two_places() -> Diagnostic:
+    first = place("param n = 1;\nparam n = 2;\n", 7, 8, 1)
+    again = place("param n = 1;\nparam n = 2;\n", 7, 8, 2)
+    return Diagnostic("C0121", "`n` is declared twice", span=again, hint="h", related=(Related("the first", first),))
+
+
+def test_a_second_place_is_shown_with_its_line() -> None:
+    assert shown(with_two_places()) == [
+        "pod.coll:2:7: error: `n` is declared twice [C0121]",
+        "  2 | param n = 2;",
+        "    |       ^",
+        "  pod.coll:1:7: note: the first",
+        "  1 | param n = 1;",
+        "    |       ^",
+        "  hint: h",
+    ]
+
+
+def test_nothing_of_a_hidden_second_place_is_shown() -> None:
+    secret = Span(Source("/secret", "password", hidden=True), 1, 1, 1, 9)
+    found = Diagnostic("C0121", "m", related=(Related("the first", secret),))
+    assert shown(found) == ["collc: error: m [C0121]", "  /secret:1:1: note: the first"]
+
+
+def test_tools_get_the_second_place() -> None:
+    found = [with_two_places(), Diagnostic("C0101", "m")]
+    first, second = json.loads(as_json(found))["diagnostics"]
+    where = {"file": "pod.coll", "line": 1, "column": 7, "end_line": 1, "end_column": 8}
+    assert (first["related"], second["related"]) == ([{"message": "the first", "location": where}], [])
+    first, second = json.loads(as_sarif(found, "1"))["runs"][0]["results"]
+    (related,) = first["relatedLocations"]
+    assert related["message"] == {"text": "the first"} and "relatedLocations" not in second
+    assert related["physicalLocation"]["region"]["startLine"] == 1
 
 
 def test_an_error_without_a_place_is_the_program_s() -> None:
@@ -122,6 +157,7 @@ def test_json_is_one_object() -> None:
     first, second = json.loads(as_json(found))["diagnostics"]
     assert first == {
         "code": "C0101", "severity": "error", "message": "m", "notes": ["n"], "hint": "h", "kind": "mistake",
+        "related": [],
         "location": {"file": "pod.coll", "line": 1, "column": 1, "end_line": 1, "end_column": 3},
     }  # fmt: skip
     assert (second["severity"], second["location"]) == ("warning", None)

@@ -35,7 +35,7 @@ from collc.pictures.style import BOUND, COLORS, FONTS, STYLE, Look, look
 from collc.pictures.ticks import floor_log, linear_ticks, log_ticks
 from collc.pictures.timelines import Bar, Lane, Timeline
 from collc.pictures.timelines import Row as Band
-from collc.pictures.units import BITS_PER_SECOND, BYTES, BYTES_PER_SECOND, NUMBERS, SECONDS, decimal
+from collc.pictures.units import BYTES, BYTES_PER_SECOND, NUMBERS, SECONDS, decimal
 from collc.tools.finding import Frontier, Wanted
 
 TRY = settings(max_examples=examples(40), deadline=None)
@@ -55,7 +55,7 @@ VALUES = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False),
     st.fractions(max_denominator=1000).map(lambda value: value % 100),
 )
-UNITS = (NUMBERS, BYTES, SECONDS, BYTES_PER_SECOND, BITS_PER_SECOND)
+UNITS = (NUMBERS, BYTES, SECONDS, BYTES_PER_SECOND)
 AXES = st.builds(
     Axis, NAMES, st.sampled_from([0, 2, 10]), st.sampled_from(UNITS), st.booleans(), st.booleans(),
     st.sampled_from([Fraction(0), Fraction(1, 10)]),
@@ -291,7 +291,7 @@ def test_labels_of_ticks_differ(values: list[float], axis: Axis) -> None:
     ("axis", "values", "unit", "written"),
     [
         (Axis("t", units=SECONDS, zero=True), [4e-5], "us", "0, 5, 10, 15, 20, 25, 30, 35, 40"),
-        (Axis("b", units=BITS_PER_SECOND, zero=True), [5e9], "Gb/s", "0, 5, 10, 15, 20, 25, 30, 35, 40"),
+        (Axis("b", units=BYTES_PER_SECOND, zero=True), [40e9], "GB/s", "0, 5, 10, 15, 20, 25, 30, 35, 40"),
         (Axis("m", 2, BYTES), [512, 4096], "", "512 B, 1 KiB, 2 KiB, 4 KiB"),
         (Axis("m", 10, SECONDS), [Fraction(1, 100), 1], "", "10 ms, 20 ms, 50 ms, 100 ms, 200 ms, 500 ms, 1 s"),
         (Axis("m", 2), [30, 33], "", "30, 30.5, 31, 31.5, 32, 32.5, 33"),

@@ -76,15 +76,15 @@ def test_text_becomes_fields(text: str, expected: Sample) -> None:
     ("text", "message"),
     [
         ("sample{cuont=8}", "<-p>:1:8: pass `sample` has no option `cuont`"),
-        ("sample{count=many}", "<-p>:1:8: option `count` of pass `sample` needs a whole number, found `many`"),
-        ("sample{count=1.5}", "<-p>:1:8: option `count` of pass `sample` needs a whole number, found `1.5`"),
-        ("sample{limit=x}", "<-p>:1:8: option `limit` of pass `sample` needs a whole number or `none`, found `x`"),
-        ("sample{fast=maybe}", "<-p>:1:8: option `fast` of pass `sample` needs true or false, found `maybe`"),
-        ("sample{mode=mild}", "<-p>:1:8: option `mode` of pass `sample` needs one of safe, wild, found `mild`"),
-        ("sample{ratio=1/0}", "<-p>:1:8: option `ratio` of pass `sample` needs a number, found `1/0`"),
-        ("sample{protocol=L}", "<-p>:1:8: option `protocol` of pass `sample` needs one of Simple, LL, found `L`"),
+        ("sample{count=many}", "<-p>:1:14: option `count` of pass `sample` needs a whole number, found `many`"),
+        ("sample{count=1.5}", "<-p>:1:14: option `count` of pass `sample` needs a whole number, found `1.5`"),
+        ("sample{limit=x}", "<-p>:1:14: option `limit` of pass `sample` needs a whole number or `none`, found `x`"),
+        ("sample{fast=maybe}", "<-p>:1:13: option `fast` of pass `sample` needs true or false, found `maybe`"),
+        ("sample{mode=mild}", "<-p>:1:13: option `mode` of pass `sample` needs one of safe, wild, found `mild`"),
+        ("sample{ratio=1/0}", "<-p>:1:14: option `ratio` of pass `sample` needs a number, found `1/0`"),
+        ("sample{protocol=L}", "<-p>:1:17: option `protocol` of pass `sample` needs one of Simple, LL, found `L`"),
         ("sample{count=1,count=2}", "<-p>:1:16: option `count` of pass `sample` is given twice"),
-        ("sample{even=3}", "<-p>:1:8: pass `sample`: even must be even, found 3"),
+        ("sample{even=3}", "<-p>:1:13: pass `sample`: even must be even, found 3"),
     ],
 )
 def test_a_wrong_option_is_placed(text: str, message: str) -> None:

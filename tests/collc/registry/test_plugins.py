@@ -162,9 +162,9 @@ BROKEN = {
     "raises": ({"bad.py": "1 / 0\n"}, "bad:PLUGIN", "cannot be imported: ZeroDivisionError: division by zero"),
     "syntax": ({"bad.py": "def\n"}, "bad:PLUGIN", "cannot be imported: SyntaxError"),
     "exits": ({"bad.py": "raise SystemExit(0)\n"}, "bad:PLUGIN", "cannot be imported: SystemExit: 0"),
-    "no plugin": ({"bad.py": "PLUGIN = 3\n"}, "bad:PLUGIN", "is no Plugin of tables: `bad:PLUGIN` is 3"),
+    "no plugin": ({"bad.py": "PLUGIN = 3\n"}, "bad:PLUGIN", "is not a Plugin of tables: `bad:PLUGIN` is 3"),
     "no table": (
-        {"bad.py": _plugin("PLUGIN = Plugin(passes=[1])")}, "bad:PLUGIN", "is no Plugin of tables: `bad:PLUGIN` is",
+        {"bad.py": _plugin("PLUGIN = Plugin(passes=[1])")}, "bad:PLUGIN", "is not a Plugin of tables: `bad:PLUGIN` is",
     ),
     "no entry": (
         {"bad.py": _plugin("PLUGIN = Plugin(targets={'mine': 'my.module'})")}, "bad:PLUGIN",
@@ -241,7 +241,7 @@ def test_a_name_that_exists_keeps_its_meaning(
         assert (0, "") == (ran.status, ran.err)
         Path("b.coll").write_text("topology t = torsu(3);\n")
         ran = collc("check", "b.coll") if table == "families" else collc(table)
-        assert f"package `grabber` brings a {kind} `{name}`, which collc has already [C0892]" in ran.err
+        assert f"package `grabber` adds a {kind} `{name}`, which collc has already [C0892]" in ran.err
         assert 1 == ran.err.count("[C0892]") and "Traceback" not in ran.err
 
 
@@ -253,7 +253,7 @@ def test_of_two_plugins_the_first_by_name_counts(tmp_path: Path, monkeypatch: py
     for _ in _present(site, monkeypatch):
         with registry.consulting() as told:
             assert ("from ant", "ant") == (TARGETS["mine"][2], TARGETS.package("mine"))
-        assert ["the plugin of the package `zebra` brings a target `mine`, which ant has already"] == [
+        assert ["the plugin of the package `zebra` adds a target `mine`, which ant has already"] == [
             problem.message for problem in told
         ]
 

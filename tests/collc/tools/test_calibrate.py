@@ -257,7 +257,7 @@ def written(folder: Path, text: str = CSV, name: str = "times.csv") -> str:
 def test_the_command_prints_the_fit_and_writes_the_file(tmp_path: Path, collc: Collc) -> None:
     ran: Ran = collc("calibrate", written(tmp_path), "-o", "site.coll", "--name", "site")
     assert ran.status == 0 and not ran.err
-    assert "bandwidth  40 Mbps" in ran.out and "alpha      50 us" in ran.out and "overhead   20 us" in ran.out
+    assert "bandwidth  0.005 GB/s" in ran.out and "alpha      50 us" in ran.out and "overhead   20 us" in ran.out
     assert "let site_bandwidth = 40.0000 Mbps;" in (tmp_path / "site.coll").read_text()
     printed = collc("calibrate", "times.csv", "-o", "-")
     assert printed.status == 0 and "let measured_latency = 50.0000 us;" in printed.out

@@ -21,7 +21,7 @@ from places import DATA
 import collc as package
 from collc.ir.costs.bounds import moore_steps
 from collc.passes.finder.database import DEGREES, Row, frontier, parse_rows, shipped
-from collc.passes.finder.measure import mistakes
+from collc.passes.finder.measure import row_mistakes
 from collc.pictures.frontier import pareto_svg
 from collc.processes.workers import Work, pool
 from collc.tools.finding import Frontier, Wanted, find
@@ -270,7 +270,7 @@ def test_a_wrong_row_fails_the_check(collc: Collc, database: str) -> None:
     ran = collc("find", "--check", "--database", database, "-d", "4", "-j", "1")
     assert (1, "") == (ran.status, ran.out)
     assert 2 == ran.err.count("[C0033]")
-    assert "T_B is 1, the row says 15/16" in ran.err
+    assert "T_B is 1, the row has 15/16" in ran.err
     assert "has 9 ranks of degree 4" in ran.err
     assert 0 == collc("find", "--check", "--database", database, "-d", "4", "-n", "9", "-j", "1").status
 
@@ -344,7 +344,7 @@ def test_the_database_holds_what_is_known_to_be_reached(nodes: int) -> None:
 def test_rows_of_the_shipped_database_cost_what_they_say(degree: int) -> None:
     rows = [row for row in parse_rows(shipped(degree) or "", degree, "shipped") if row.nodes <= 400]
     for row in rows[:: max(len(rows) // 25, 1)]:
-        assert mistakes(row, package.topology) == []
+        assert row_mistakes(row, package.topology) == []
 
 
 def test_a_look_up_takes_less_than_a_second(tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ def test_defaults_of_a_prediction():
 def test_what_a_prediction_assumes_is_said():
     """Each figure that nobody gave is named, and none that somebody did."""
     found = cost(bfb(hypercube(3)))
-    assert assumptions(found) == ("10 us a step", "100 Gbps out of a node")
+    assert assumptions(found) == ("10 us a step", "12.5 GB/s out of a node")
     assert assumptions(found, alpha=Fraction(0), bandwidth=Fraction(1)) == ()
     absolute = cost(bfb(hypercube(3).with_links(Fraction(10**9), Fraction(1, 10**6))))
     assert assumptions(absolute) == ()

@@ -34,7 +34,7 @@ def _program() -> str:
 
 MISTAKES = [
     # what is replaced, by what, in which text, code, place of the caret, part of the message
-    ("collc-ir 1", "collc-ir 2", _schedule, "C0801", "1:1", "has version `2`, needed is 1"),
+    ("collc-ir 1", "collc-ir 2", _schedule, "C0801", "1:1", "found version `2` of the textual IR, needed version 1"),
     ("collc-ir 1", "<algo>", _schedule, "C0801", "1:1", "expected `collc-ir 1` as the first line, found `<algo>`"),
     ("topology", "topolgy", _schedule, "C0802", "3:1", "found `topolgy`"),
     ("  unit link\n", "", _schedule, "C0802", "5:3", "expected `unit`, found `symmetry`"),
@@ -86,8 +86,8 @@ MISTAKES = [
     ("count 2\n", "count 2 3\n", _program, "C0802", "10:31", "expected `after`, found `3`"),
     ("count 2\n", "count 3\n", _program, "C0806", "10:7", "rank 0, threadblock 0, step 0 (send): 3 chunks from 0"),
     ("count 2\n", "count 0\n", _program, "C0806", "10:7", "it moves 0 chunks"),
-    ("after 0.0", "after 0.1", _program, "C0802", "13:41", "found 0.1, which is not there"),
-    ("after 0.0", "after 2.0", _program, "C0802", "13:41", "found 2.0, which is not there"),
+    ("after 0.0", "after 0.1", _program, "C0802", "13:41", "found 0.1, which does not exist"),
+    ("after 0.0", "after 2.0", _program, "C0802", "13:41", "found 2.0, which does not exist"),
     ("after 0.0", "after 1.0", _program, "C0806", "13:7", "it depends on itself or a later instruction"),
     ("after 0.0", "after 0", _program, "C0802", "13:42", "expected `.`, found the end of the line"),
     ("after 0.0", "after 0.", _program, "C0802", "13:43", "expected a number, found the end of the line"),

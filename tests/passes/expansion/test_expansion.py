@@ -25,7 +25,7 @@ from collc.ir.topology import LinkClass, Origin, Topology
 from collc.ir.verify import verify_schedule
 from collc.passes.expansion import theorems
 from collc.passes.expansion.expansion import Expansion
-from collc.passes.expansion.isomorphic import Transpose, carried, opposite, reverse_symmetry
+from collc.passes.expansion.isomorphic import Transpose, mapped, opposite, reverse_symmetry
 from collc.passes.expansion.line import line, line_graph
 from collc.passes.expansion.theorems import optimum, predict
 from collc.passes.synthesis.breadth_first.bfb import BFB
@@ -240,15 +240,15 @@ def test_isomorphic_schedules(net: Topology, random) -> None:
     nodes = np.array(nodes)
     other = Topology("other", net.num_ranks, nodes[net.src][order], nodes[net.dst][order])
     for kind in ("allgather", "reduce-scatter", "allreduce"):
-        moved = carried(bfb(net, kind), other, nodes)
+        moved = mapped(bfb(net, kind), other, nodes)
         assert verify_schedule(moved).ok
         assert cost(moved).time_per_byte == cost(bfb(net, kind)).time_per_byte
     for kind in ("broadcast", "reduce"):
         problem = Problem(net, Collective(kind, net.num_ranks, root=0))
-        moved = carried(BFB().run(problem), other, nodes)
+        moved = mapped(BFB().run(problem), other, nodes)
         assert verify_schedule(moved).ok and moved.collective.root == nodes[0]
     with pytest.raises(ValueError, match="does not map links to links"):
-        carried(bfb(net), Topology("none", net.num_ranks, [], []), nodes)
+        mapped(bfb(net), Topology("none", net.num_ranks, [], []), nodes)
 
 
 @given(one_way())
@@ -283,13 +283,13 @@ def test_schedules_through_switches_turn_round_and_move() -> None:
         net, Collective("allgather", 3), 1, step=[0] * 6, action=[0] * 6, shard=[v for v, _ in pairs], lo=[0] * 6,
         hi=[1] * 6, route=range(6), routes=Routes.of([[v, 3 + w] for v, w in pairs]),
     )  # fmt: skip
-    moved = carried(gather, net, np.array([2, 0, 1, 3]))
+    moved = mapped(gather, net, np.array([2, 0, 1, 3]))
     scatter = Transpose().run(gather)
     assert verify_schedule(gather).ok and verify_schedule(moved).ok and verify_schedule(scatter).ok
     exchange = attrs.evolve(
         gather, collective=Collective("alltoall", 3), shard=[3 * v + w for v, w in pairs]
     )  # fmt: skip
-    assert verify_schedule(exchange).ok and verify_schedule(carried(exchange, net, np.array([2, 0, 1, 3]))).ok
+    assert verify_schedule(exchange).ok and verify_schedule(mapped(exchange, net, np.array([2, 0, 1, 3]))).ok
 
 
 @pytest.mark.parametrize(

@@ -21,12 +21,12 @@ from collc.ir.verify import verify
 from collc.passes.expansion.expansion import Expansion
 from collc.passes.expansion.theorems import optimum
 from collc.passes.finder import expand, tasks
-from collc.passes.finder.bases import DISTANCE_REGULAR, bases, circulant_offsets, in_pairs
-from collc.passes.finder.database import Row, frontier, merged, parse_rows, print_rows, rows_for
+from collc.passes.finder.bases import DISTANCE_REGULAR, bases, can_be_bidirectional, circulant_offsets
+from collc.passes.finder.database import Row, frontier, merged_frontiers, parse_rows, print_rows, rows_for
 from collc.passes.finder.evaluate import bfb_cost
 from collc.passes.finder.expand import Candidate, prune
-from collc.passes.finder.measure import backwards, bfb_costs, measure, mistakes
-from collc.passes.finder.search import BottomUp, grow
+from collc.passes.finder.measure import bfb_costs, measure, row_mistakes, with_reduce_scatter
+from collc.passes.finder.search import BottomUp, search_bottom_up
 from collc.passes.finder.wide import wide_cost
 from collc.passes.synthesis.breadth_first.bfb import BFB
 
@@ -76,7 +76,7 @@ def test_offsets_of_circulants_have_the_diameter_they_say(nodes: int, k: int) ->
 
 
 def test_pairs_of_links_need_an_even_number() -> None:
-    assert [True, True, False] == [in_pairs(8, 3), in_pairs(9, 4), in_pairs(9, 3)]
+    assert [True, True, False] == [can_be_bidirectional(8, 3), can_be_bidirectional(9, 4), can_be_bidirectional(9, 3)]
 
 
 # ---- predictions
@@ -140,7 +140,7 @@ def test_a_wrong_prediction_does_not_hide_what_it_seemed_to_beat() -> None:
     good = Candidate("biring(8)", 8, 2, 4, optimum(8), both_ways=True)
     wrong = Candidate("uniring(8, 2)", 8, 2, 1, optimum(8), both_ways=True, exact=False)
     assert prune([good, wrong]) == [wrong]
-    found = grow(8, 2, {(8, 2): [good, wrong]}, lambda guess: [] if guess is wrong else [real(guess)])
+    found = search_bottom_up(8, 2, {(8, 2): [good, wrong]}, lambda guess: [] if guess is wrong else [real(guess)])
     assert any(one.T_L <= 4 and one.T_B == optimum(8) and one.both_ways for one in found)
     assert wrong not in found
 
@@ -216,7 +216,7 @@ def test_found_rows_compile_and_cost_what_they_say(nodes: int, degree: int) -> N
     rows = tasks.search_one(nodes, degree, [], 200, 0, coll.topology)
     assert rows
     for row in rows:
-        assert mistakes(row, coll.topology) == []
+        assert row_mistakes(row, coll.topology) == []
         schedule = BFB().run(allgather(collc.topology(row.expression)))
         assert verify(schedule).ok
         assert (row.T_L, row.T_B) == (cost(schedule).T_L, cost(schedule).T_B)
@@ -235,14 +235,16 @@ def test_a_row_knows_what_a_reduce_scatter_costs(expression: str) -> None:
     topology = coll.topology(expression)
     row = Row(expression, topology.num_ranks, topology.degree or 0, *bfb_costs(topology), topology.diameter or 0, False)
     schedule = BFB(relax=False).run(Problem(topology, Collective("reduce-scatter", topology.num_ranks)))
-    assert cost(schedule).T_B == backwards(row, coll.topology).T_B_back
+    assert cost(schedule).T_B == with_reduce_scatter(row, coll.topology).reduce_scatter_T_B
 
 
 def test_a_reduce_scatter_that_costs_more_is_seen() -> None:
     row = Row("cayley(metacyclic(3, 4, 2), {1, 3, 4, 9})", 12, 4, 2, Fraction(11, 12), 2, False)
-    slow = backwards(row, coll.topology)
-    assert (Fraction(1), Fraction(23, 12)) == (slow.T_B_back, slow.both_halves)
-    fast = attrs.evolve(row, expression="another with a long name, which does not matter", T_B_back=Fraction(11, 12))
+    slow = with_reduce_scatter(row, coll.topology)
+    assert (Fraction(1), Fraction(23, 12)) == (slow.reduce_scatter_T_B, slow.allreduce_T_B)
+    fast = attrs.evolve(
+        row, expression="another with a long name, which does not matter", reduce_scatter_T_B=Fraction(11, 12)
+    )
     for objective in ("allgather", "allreduce"):
         assert [fast] == frontier([slow, fast], objective=objective)
     near = attrs.evolve(fast, T_B=Fraction(23, 24))
@@ -298,11 +300,11 @@ def test_rows_that_others_beat_are_dropped_and_no_better_one_is() -> None:
     slow = Row("uniring(9, 4)", 9, 4, 8, Fraction(8, 9), 8, False)
     fast = Row("one", 9, 4, 2, Fraction(8, 9), 2, False)
     both = Row("two", 9, 4, 3, Fraction(8, 9), 3, True)
-    assert [fast, both] == merged([slow, both, fast])
+    assert [fast, both] == merged_frontiers([slow, both, fast])
     assert [fast] == frontier([slow, both, fast])
     assert [both] == frontier([slow, both, fast], bidirectional=True)
     rated = attrs.evolve(slow, alltoall_rate=Fraction(1, 5))
-    assert [fast, both, rated] == merged([rated, both, fast])
+    assert [fast, both, rated] == merged_frontiers([rated, both, fast])
 
 
 @pytest.mark.parametrize(
@@ -310,11 +312,11 @@ def test_rows_that_others_beat_are_dropped_and_no_better_one_is() -> None:
     [
         ({"T_L": 3}, "T_L is 2"), ({"T_B": Fraction(1)}, "T_B is 8/9"), ({"nodes": 10}, "has 9 ranks"),
         ({"bidirectional": False}, "bidirectional is True"), ({"expression": "hamming(2, 3"}, ""),
-        ({"diameter": 5}, "diameter is 2"), ({"T_B_back": Fraction(1)}, "T_B is 8/9"),
+        ({"diameter": 5}, "diameter is 2"), ({"reduce_scatter_T_B": Fraction(1)}, "T_B is 8/9"),
         ({"alltoall_rate": Fraction(1, 2)}, "alltoall_rate is 1/3"),
     ],
 )  # fmt: skip
 def test_a_wrong_row_is_seen(change: dict[str, object], text: str) -> None:
-    (found, *_) = mistakes(attrs.evolve(ROWS[0], **change), coll.topology)
+    (found, *_) = row_mistakes(attrs.evolve(ROWS[0], **change), coll.topology)
     assert text in found
-    assert [] == mistakes(ROWS[0], coll.topology)
+    assert [] == row_mistakes(ROWS[0], coll.topology)

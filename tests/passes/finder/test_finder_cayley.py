@@ -19,7 +19,7 @@ from collc.passes.finder.cayley import candidates, cayley_expression, least_step
 from collc.passes.finder.climb import Draws, climb, goal
 from collc.passes.finder.evaluate import Costs, Evaluator, bfb_cost
 from collc.passes.finder.found import Found, dominates
-from collc.passes.finder.groups import groups_of_order, written
+from collc.passes.finder.groups import group_expression, groups_of_order
 from collc.passes.finder.lines import search_lines
 from collc.passes.synthesis.flow.rate import alltoall_rate
 
@@ -30,7 +30,7 @@ from collc.passes.synthesis.flow.rate import alltoall_rate
 @given(st.integers(1, 200))
 def test_groups_of_an_order_have_it_and_can_be_written(order: int) -> None:
     groups = groups_of_order(order, 40)
-    texts = [written(group) for group in groups]
+    texts = [group_expression(group) for group in groups]
     assert len(set(texts)) == len(texts) and 1 <= len(texts) <= 40
     for group, text in zip(groups, texts, strict=True):
         assert group.order == order == parse_group(text).order

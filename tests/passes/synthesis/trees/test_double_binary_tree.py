@@ -186,7 +186,7 @@ def test_the_baseline_of_table_4() -> None:
         ("mesh(3)", "allreduce", None, LINKED, "C0531", "no link from rank 0 to rank 2, nor 1 others of tree 1"),
         ("uniring(2)", "allgather", None, {}, "C0530", "cannot schedule `allgather`"),
         ("double_binary_tree(4)", "alltoall", None, {}, "C0530", "cannot schedule `alltoall`"),
-        ("double_binary_tree(4)", "allreduce", None, {"pipeline": 0}, "C0532", "found 0 pieces"),
+        ("double_binary_tree(4)", "allreduce", None, {"pipeline": 0}, "C0532", "needs 1 to 65536, found 0"),
         ("double_binary_tree(4)", "allreduce", None, {"pipeline": 10**9}, "C0532", "1 to 65536"),
         ("double_binary_tree(4)", "broadcast", 1, {"one_port": True}, "C0533", "one-port"),
         ("dgx_a100(1)", "allreduce", None, LINKED, "C0531", "no link from rank gpu[0, 0] to rank gpu[0, 4], nor"),

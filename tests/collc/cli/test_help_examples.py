@@ -1,0 +1,83 @@
+"""The examples of every ``--help``: each is run, and each verb has its heading and an example."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from commands import Ran
+from places import EXAMPLES as FILES
+
+from collc.cli.tasks import EXAMPLES, TASKS
+from collc.cli.verbs import VERBS, overview
+
+Collc = Callable[..., Ran]
+
+SUMS = "topology box = complete(4);\ncollective sums = allreduce on box;\nschedule sums using bfb;\n"
+#: verbs that start an MPI, or programs that there are not; others may also write the files that these write
+NEED = ("run", "launch")
+TIMES = "name,bytes,seconds,steps,load\n" + "".join(
+    f"ring,{size},{4e-5 + 1.5 * size / 1e9},4,1.5\n" for size in (1024, 65536, 1 << 20, 1 << 24)
+)
+
+
+@pytest.fixture
+def files(collc: Collc) -> None:
+    """The files that the examples name."""
+    shutil.copy(FILES / "torus_3x3x2_allreduce.coll", "pod.coll")
+    Path("sums.coll").write_text(SUMS)
+    Path("site").mkdir()
+    Path("site/box.coll").write_text(SUMS)
+    Path("times.csv").write_text(TIMES)
+    assert collc("sums.coll", "-t", "msccl-xml{runtime=rccl}", "-o", "ring.xml") == Ran(0, "", "")
+    assert collc("sums.coll", "-t", "msccl-xml{runtime=rccl}", "-o", "rccl/") == Ran(0, "", "")
+
+
+def words(command: str) -> list[str]:
+    name, *rest = shlex.split(command)
+    assert name == "collc"
+    return rest
+
+
+@pytest.mark.parametrize("command", [one for verb, each in EXAMPLES.items() if verb not in NEED for one in each])
+def test_an_example_runs(collc: Collc, files: None, command: str) -> None:
+    ran = collc(*words(command))
+    assert (0, "") == (ran.status, ran.err)
+
+
+@pytest.mark.needs("mpi")
+@pytest.mark.parametrize("command", EXAMPLES["run"])
+def test_an_example_of_run(collc: Collc, files: None, command: str, mpich: object) -> None:
+    Path("times.csv").unlink()
+    assert collc(*words(command)).status == 0
+
+
+@pytest.mark.needs("mpi")
+@pytest.mark.parametrize("command", EXAMPLES["launch"])
+def test_an_example_of_launch(collc: Collc, files: None, command: str, mpich: object) -> None:
+    before, dashes, after = command.partition(" -- ")
+    assert collc(*words(f"{before} --dry-run{dashes}{after}")).status == 0
+
+
+def test_every_verb_has_examples_in_its_help(collc: Collc) -> None:
+    assert set(VERBS) == set(EXAMPLES)
+    for verb, commands in EXAMPLES.items():
+        text = collc(verb, "--help").out
+        assert all(f"  {command}\n" in text for command in commands)
+        assert all(words(command)[0] == verb or verb == "compile" for command in commands)
+
+
+def test_every_verb_stands_under_one_task() -> None:
+    listed = [name for names in TASKS.values() for name in names]
+    assert sorted(VERBS) == sorted(listed)
+    text = overview()
+    assert [task for task in TASKS if f"\n{task}:\n" not in text] == []
+    assert all(text.count(f"\n  {name} ") == 1 for name in VERBS)
+
+
+def test_a_new_verb_is_shown_without_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(VERBS, "paint", VERBS["check"])
+    assert f"\nmore:\n  {'paint':12}" in overview()
