@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -170,3 +171,12 @@ def test_the_rooms_are_found_from_the_top_of_a_source_tree() -> None:
         [sys.executable, "-c", "; ".join(lines)], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == str(ROOT / "ir" / "topology.py")
+
+
+def test_a_wheel_has_every_package() -> None:
+    """pyproject.toml lists the packages, since their folders do not have their names."""
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    rooms = [ROOT / name for name in ("collc", "ir", "passes", "backends", "frontends")]
+    places = [path.parent.relative_to(ROOT) for room in rooms for path in room.rglob("__init__.py")]
+    names = [".".join(place.parts if place.parts[0] == "collc" else ("collc", *place.parts)) for place in places]
+    assert sorted(listed) == sorted(names)
