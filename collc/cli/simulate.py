@@ -47,7 +47,7 @@ PIECES = tuple(1 << power for power in range(13))
 MAX_EXPANDED_RANKS = 256
 
 #: The line below times that depend on whether ranks wait for all others.
-_AHEAD = "  run ahead: ranks of a ring do not wait for all others, as in compiled programs: --run-ahead\n"
+_AHEAD = "  run ahead: ranks do not wait for all others before a step; exact for rings: --run-ahead\n"
 
 #: Sizes (bytes) of the points of a curve.
 CURVE_SIZES = tuple(1 << power for power in range(5, 30))

@@ -223,6 +223,7 @@ def items(tmp_path: Path) -> list[Any]:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_many_are_compiled_as_one_by_one(items: list[Any]) -> None:
     found = collc.compile_many(items, target="msccl-xml")
     assert ["C0002"] == told(found)[2]

@@ -121,6 +121,7 @@ class After:
         return self.looks > self.count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_work_is_cancelled(name: str, tmp_path: Path) -> None:
     call = calls(tmp_path)[name]
@@ -155,6 +156,7 @@ def test_nothing_is_kept_of_cancelled_work(tmp_path: Path) -> None:
     assert [] == list((tmp_path / "two").glob("*"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_main", [True, False])
 def test_a_solver_is_interrupted_soon(in_main: bool) -> None:
     """A generous limit; uninterrupted it takes minutes."""
@@ -196,6 +198,7 @@ class Endless:
         self.end.wait(60)
 
 
+@pytest.mark.slow
 def test_a_solver_in_any_thread_is_left_while_it_runs() -> None:
     ends: list[BaseException] = []
     endless = Endless()
@@ -214,6 +217,7 @@ def test_a_solver_in_any_thread_is_left_while_it_runs() -> None:
     endless.end.set()
 
 
+@pytest.mark.slow
 def test_waiting_for_workers_is_cancelled() -> None:
     class Stuck(Executor):
         def __init__(self) -> None:

@@ -97,6 +97,7 @@ def test_xpander_is_a_lift_of_the_complete_graph(d: int, lift: int, seed: int) -
     assert all(len(heads) == len(set(heads)) == lift for heads in between.values())
 
 
+@pytest.mark.slow
 def test_seeds_give_other_networks_and_the_same_ones_everywhere() -> None:
     assert len({tuple(sorted(pairs(topology(f"jellyfish(16, 4, {seed})")))) for seed in range(20)}) == 20
     text = "import collc; print(collc.topology('jellyfish(12, 3, 5)').dst.tolist())"
@@ -176,6 +177,7 @@ COMPILED = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["allreduce", "allgather"])
 @pytest.mark.parametrize("expression", every(2, COMPILED))
 def test_networks_compile_to_proved_files(expression: str, kind: str) -> None:

@@ -267,6 +267,7 @@ def test_what_is_wrong_in_a_printed_template_gets_its_line():
 LARGE = "topology t = {}; collective g = {} on t; schedule g using bfb;"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SYMMETRIC_KINDS)
 def test_large_symmetric_networks_stay_templates(kind):
     """Rows, not seconds: 10^8 transfers are known by 10^4, and nothing of N x N is made on the way."""

@@ -123,6 +123,7 @@ def test_no_family_operator_or_scheduler_is_left_out() -> None:
     assert set(SCHEDULERS) - {"steps"} == set(specs._SCHEDULERS)
 
 
+@pytest.mark.slow
 def test_a_hang_and_a_killed_process_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hostile.answers.CPU_SECONDS", 0.3)
     servant = Servant()
@@ -144,6 +145,7 @@ def test_a_verifier_that_accepts_everything_is_found(monkeypatch: pytest.MonkeyP
     assert any("verification accepts" in what for what in found)
 
 
+@pytest.mark.slow
 def test_a_bound_that_is_beaten_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     true = collc.driver.bounding.bounded
 

@@ -104,6 +104,7 @@ def test_no_room_imports_itself_in_a_circle_but_for_a_reason() -> None:
     assert circles(rooms()) == sorted(KNOWN)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("importer", "other"),
     [("ir", "ir/verify"), ("passes/schedule", "passes/program"), ("collc/files", "collc/driver"), ("ir", "collc/cli")],

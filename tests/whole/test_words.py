@@ -580,6 +580,7 @@ def test_the_table_of_the_readme_is_what_the_command_prints(
         assert ratios == pytest.approx([time / expected[0] for time in expected[1:]], rel=0.05)
 
 
+@pytest.mark.slow
 def test_the_baselines_of_the_readme_are_what_the_command_prints(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,6 +38,7 @@ def printed(collc: Collc, verb: str, source: str, *arguments: str) -> dict:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["cost", "simulate"])
 @pytest.mark.parametrize("scheduler", ["bfb", "forest", "double-binary-tree", "swing"])
 def test_times_grow_by_what_ranks_add(collc: Collc, verb: str, scheduler: str) -> None:

@@ -160,6 +160,7 @@ def test_both_times_are_said_where_they_differ(collc: Collc) -> None:
     assert "run ahead" not in collc("simulate", "-", "--size", "1KiB", stdin=RING).out
 
 
+@pytest.mark.slow
 def test_forests_in_other_pieces(collc: Collc) -> None:
     """Many pieces cost latency, few bandwidth; the best at each size are no slower than any."""
     text = "topology t = fat_tree(4);\ncollective a = allreduce on t;\nschedule a using forest;"
@@ -201,6 +202,7 @@ def test_printed_schedules_are_simulated(collc: Collc) -> None:
     assert simulated(collc, TORUS, "--size", "1MiB")["points"] == json.loads(ran.out)["points"]
 
 
+@pytest.mark.slow
 def test_large_collectives_are_simulated_by_their_messages(collc: Collc) -> None:
     """4,096 ranks: hundreds of millions of transfers, which are never written out."""
     text = "topology t = torus(64, 64) with { bandwidth: 400 Gbps };\ncollective g = allreduce on t;\n"

@@ -33,6 +33,7 @@ def points(collc: Collc, verb: str, text: str, *arguments: str) -> list[dict]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["cost", "simulate"])
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_each_size_is_planned_as_if_it_were_declared(collc: Collc, scheduler: str, verb: str) -> None:
@@ -110,6 +111,7 @@ def test_a_size_that_auto_is_told_stays(collc: Collc) -> None:
     assert small["algorithm"] == large["algorithm"] and small["steps"] == large["steps"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheduler", ["forest", "double-binary-tree", "box-trees", "two-level"])
 def test_the_best_pieces_of_all_trees(collc: Collc, scheduler: str) -> None:
     """The best power of two is no slower than any other, and another at each size."""

@@ -43,6 +43,7 @@ def test_rows_are_those_of_json(collc: Any, two: str, verb: str) -> None:  # Any
     assert set(rows[0]) == {column.key for column in TABLES[verb]}
 
 
+@pytest.mark.slow
 def test_baselines_have_a_table_of_their_own(collc: Any, tmp_path: Path) -> None:  # Any: as above
     """At every size a row for collc and for each baseline, with the times and ratios of JSON."""
     path = tmp_path / "a.coll"

@@ -192,6 +192,7 @@ def damaged(path: Path, how: str) -> None:
         path.write_text(f"collc-store 1 {hashlib.sha256(text.encode()).hexdigest()}\n{text}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["truncated", "empty", "other", "no json", "unknown", "deep"])
 def test_a_wrong_entry_is_ignored_and_written_again(how: str, tmp_path: Path) -> None:
     expected = told(api.compile_source(RING, target="msccl-xml", cache=tmp_path))

@@ -83,6 +83,7 @@ def test_mistakes_of_passes_point_into_the_pipeline(collc: Callable[..., Ran]) -
     assert "<-p>:1:27: error: " in ran.err and "<stdin>:2:16: note: the collective" in ran.err, ran.err
 
 
+@pytest.mark.slow
 def test_targets_are_underlined_and_say_what_allows_more(collc: Callable[..., Ran]) -> None:
     text = "topology t = torus(3, 3);\ncollective c = allreduce on t;\nemit c as msccl-xml { threadblocks: 2 };\n"
     ran = collc("compile", "-", "-o", "x.xml", stdin=text)

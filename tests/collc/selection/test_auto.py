@@ -98,6 +98,7 @@ def test_ranges_are_exact(net, kind, one, other):
         assert before.best.times.at(after.low) >= after.best.times.at(after.low)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("net", ["torus(4, 4)", "kautz(2, 1)", "dgx_a100(2)"])
 def test_schedules_of_a_range_take_what_was_predicted(net):
     """The written-out schedules of all ranges, simulated on both sides of every change."""

@@ -176,6 +176,7 @@ def costed(draw: st.DrawFn) -> tuple[Schedule | Forest, int, Fraction]:
     return level, draw(st.integers(0, 2**34)), draw(SECONDS)
 
 
+@pytest.mark.slow
 @given(costed(), SECONDS, SECONDS, SECONDS)
 @settings(max_examples=60, deadline=None)
 def test_gamma_and_epsilon_are_exact_and_monotone(
@@ -190,6 +191,7 @@ def test_gamma_and_epsilon_are_exact_and_monotone(
     assert times[0] <= times[2] <= times[4] and times[0] <= times[1] and times[4] <= times[5]
 
 
+@pytest.mark.slow
 @given(costed(), SECONDS, SECONDS)
 @settings(max_examples=60, deadline=None)
 def test_the_simulator_agrees(

@@ -54,6 +54,7 @@ def compared(scheduler: Pass, net: Topology, kind: str) -> tuple[bool, bool]:
     return first == second, scheduler.plans_by_size(large)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_schedule_that_depends_on_the_size_is_planned_by_size(name: str) -> None:
     scheduler, tried = pass_class(name)(), 0

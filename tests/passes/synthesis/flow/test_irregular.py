@@ -119,6 +119,7 @@ SLOW: dict[str, Make] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUICK)
 def test_schedules_come_within_a_fiftieth(name: str) -> None:
     assert over_the_bound(QUICK[name]()) <= 0.02
@@ -138,6 +139,7 @@ def test_the_search_before_is_seen_to_miss_it(monkeypatch: pytest.MonkeyPatch) -
     assert over_the_bound(with_dead_links("torus(4, 4)", 1)) > 0.1
 
 
+@pytest.mark.slow
 def test_chunks_and_steps_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scheduler, "_PROGRAM", 0)
     monkeypatch.setattr(scheduler, "_QUICK_PROGRAM", 0)
@@ -176,6 +178,7 @@ print(digest.hexdigest())
 """
 
 
+@pytest.mark.slow
 def test_other_machines_learn_the_same_bits() -> None:
     """Without the vector instructions that numpy chose for this machine, and under another hash seed."""
     enabled = [name for name in _multiarray_umath.__cpu_dispatch__ if _multiarray_umath.__cpu_features__[name]]
