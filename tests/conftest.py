@@ -44,7 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 #: cases of one test that are quick; the others run in the whole suite only
-MOST_QUICK_CASES = 6
+MOST_QUICK_CASES = 4
 
 
 @pytest.hookimpl(tryfirst=True)

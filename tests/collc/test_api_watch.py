@@ -48,6 +48,7 @@ NAMES = ("compile", "compile_source", "compile_many", "convert", "verify", "find
 # ---- progress
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_progress_is_reported(name: str, tmp_path: Path) -> None:
     seen: Seen = []
@@ -277,6 +278,7 @@ def test_the_logger_has_no_handler_but_the_null_handler() -> None:
     assert logging.NOTSET == logging.getLogger("collc").level
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_is_printed(name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     call = calls(tmp_path)[name]

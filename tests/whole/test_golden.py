@@ -66,6 +66,7 @@ def test_case(path: Path, collc: Callable[..., Ran], tmp_path: Path, request: py
 COMPILED = [path for path in cases() if path.parent.name == "compile"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", every(3, COMPILED), ids=lambda path: path.stem)
 def test_a_case_is_the_same_from_the_cache(
     path: Path, collc: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

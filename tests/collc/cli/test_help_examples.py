@@ -42,6 +42,7 @@ def words(command: str) -> list[str]:
     return rest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [one for verb, each in EXAMPLES.items() if verb not in NEED for one in each])
 def test_an_example_runs(collc: Collc, files: None, command: str) -> None:
     ran = collc(*words(command))

@@ -43,6 +43,7 @@ def kept(result: api.Result) -> list[bool]:
     return [one.is_kept for one in result]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "options"),
     [

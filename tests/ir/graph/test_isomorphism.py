@@ -140,6 +140,7 @@ def test_unlike_networks_of_the_same_degrees(one: Topology, two: Topology) -> No
     assert isomorphism(one, relabelled(one, 1)[0]) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_first_choices_that_fail_are_taken_back(seed: int) -> None:
     """Two strongly regular networks side by side, which look alike until several nodes are told apart."""
