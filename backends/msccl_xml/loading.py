@@ -83,40 +83,49 @@ def _folder(members: Sequence[Member], profile: Profile) -> Environment:
             "C0653", f"{profile.title} loads the files of one folder, found {len(folders)}",
             notes=[f"`{folder}`" for folder in folders[:4]], hint="put the files into one folder",
         )  # fmt: skip
-    common = (
-        ("MSCCL_ALGO_DIR", folders[0], "the runtime loads every file in it, whatever its name"),
+    return (_rccl if profile.name == "rccl" else _executor)(folders[0], members, profile)
+
+
+def _common(folder: str) -> tuple[tuple[str, str, str], ...]:
+    return (
+        ("MSCCL_ALGO_DIR", folder, "the runtime loads every file in it, whatever its name"),
         ("NCCL_DEBUG", "INFO", "logs what was loaded"),
     )
-    if profile.name == "rccl":
-        return Environment(
-            profile.name,
-            (
-                ("RCCL_MSCCL_ENABLE", "1", "the default"),
-                ("RCCL_MSCCL_FORCE_ENABLE", "1", "otherwise RCCL uses no files on unknown machines"),
-                ("RCCL_MSCCL_ENABLE_SINGLE_PROCESS", "1", "the default: ranks may share a process"),
-                ("RCCL_MSCCLPP_ENABLE", "0", "otherwise MSCCL++ would serve calls before RCCL searches for files"),
-                *common,
-                ("NCCL_DEBUG_SUBSYS", "INIT,ENV,COLL", "logs calls too"),
-            ),
-            (
-                (f"Using MSCCL files from {folders[0]}", "RCCL found the folder"),
-                ("MSCCL: Initialization finished", "the runtime loaded its files"),
-                *((f"{name}: opCount", _FROM_FILE) for name in _functions(members)),
-            ),
-            (
-                *_about(members, profile),
-                "RCCL of 2026 has no MSCCL, and older builds can lack it: then no line names MSCCL",
-            ),
-        )
+
+
+def _rccl(folder: str, members: Sequence[Member], profile: Profile) -> Environment:
+    return Environment(
+        profile.name,
+        (
+            ("RCCL_MSCCL_ENABLE", "1", "the default"),
+            ("RCCL_MSCCL_FORCE_ENABLE", "1", "otherwise RCCL uses no files on unknown machines"),
+            ("RCCL_MSCCL_ENABLE_SINGLE_PROCESS", "1", "the default: ranks may share a process"),
+            ("RCCL_MSCCLPP_ENABLE", "0", "otherwise MSCCL++ would serve calls before RCCL searches for files"),
+            *_common(folder),
+            ("NCCL_DEBUG_SUBSYS", "INIT,ENV,COLL", "logs calls too"),
+        ),
+        (
+            (f"Using MSCCL files from {folder}", "RCCL found the folder"),
+            ("MSCCL: Initialization finished", "the runtime loaded its files"),
+            *((f"{name}: opCount", _FROM_FILE) for name in _functions(members)),
+        ),
+        (
+            *_about(members, profile),
+            "RCCL of 2026 has no MSCCL, and older builds can lack it: then no line names MSCCL",
+        ),
+    )
+
+
+def _executor(folder: str, members: Sequence[Member], profile: Profile) -> Environment:
     return Environment(
         profile.name,
         (
             ("NCCL_MSCCL_ENABLE", "1", "the default"),
-            *common,
+            *_common(folder),
             ("NCCL_DEBUG_SUBSYS", "INIT,ENV", "logs nothing else"),
         ),
         (
-            (f"MSCCL_ALGO_DIR set by environment to {folders[0]}", "the variable reached the ranks"),
+            (f"MSCCL_ALGO_DIR set by environment to {folder}", "the variable reached the ranks"),
             ("MSCCL: Initialization finished", "the runtime loaded its files"),
         ),
         (

@@ -45,6 +45,7 @@ def problem(net: str, kind: str) -> Problem:
     return Problem(found, Collective(kind, found.num_ranks))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("net", "kind", "size"), CASES)
 def test_no_baseline_is_faster_than_auto(net: str, kind: str, size: int) -> None:
     auto = Auto(size=size)

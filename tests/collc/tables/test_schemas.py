@@ -82,6 +82,7 @@ TEXTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("verb", ["cost", "simulate", "verify", "check", "compile"])
 def test_what_verbs_print(collc: Any, verb: str, text: str, tmp_path: Path) -> None:  # Any: the fixture's function
