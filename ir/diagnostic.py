@@ -113,6 +113,10 @@ class Span:
         """Return the span from the start of this one to the end of ``other``."""
         return attrs.evolve(self, end_line=other.end_line, end_column=other.end_column)
 
+    def first(self, length: int) -> Span:
+        """Return the span of the first ``length`` characters, on the first line."""
+        return attrs.evolve(self, end_line=self.line, end_column=self.column + length)
+
 
 @frozen
 class Related:

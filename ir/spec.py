@@ -54,9 +54,7 @@ class Option:
     @property
     def name_span(self) -> Span | None:
         """The place of the name, with which the option begins."""
-        if self.span is None:
-            return None
-        return attrs.evolve(self.span, end_line=self.span.line, end_column=self.span.column + len(self.name))
+        return None if self.span is None else self.span.first(len(self.name))
 
 
 @frozen(eq=False)

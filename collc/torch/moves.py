@@ -165,8 +165,8 @@ class _Outliner:
         self.src, self.dst = self._places("src"), self._places("dst")
         self.drafts: list[_Draft] = []
         out, into = layout.messages(packed)
-        self.sends = self._group(out[self.rows].tolist(), self._sent_from, outward=True)
-        self.receives = self._group(into[self.rows].tolist(), self._received_at, outward=False)
+        self.sends = self._group(out[self.rows].tolist(), self._data_at, outward=True)
+        self.receives = self._group(into[self.rows].tolist(), self._data_at, outward=False)
         self._find_awaited(out, into)
         self.sends_before: list[list[int]] = [[] for _ in self.rows]  # row -> sends that must finish before it writes
 
@@ -180,10 +180,8 @@ class _Outliner:
         end = first + p.count[self.rows]
         return list(zip(buffer.tolist(), first.tolist(), end.tolist(), strict=True))
 
-    def _sent_from(self, row: int) -> Place:
-        return self.dst[row] if self.op[row].writes_dst else self.src[row]
-
-    def _received_at(self, row: int) -> Place:
+    def _data_at(self, row: int) -> Place:
+        """Return the place of the data that an instruction sends or receives."""
         return self.dst[row] if self.op[row].writes_dst else self.src[row]
 
     def _group(self, names: list[int], where: Callable[[int], Place], outward: bool) -> list[int]:
@@ -242,7 +240,7 @@ class _Outliner:
                 self._write(row, touched, pending_sends)
             m = self.sends[row]
             if m >= 0 and self.drafts[m].direct:
-                for chunk in _chunks(self._sent_from(row)):
+                for chunk in _chunks(self._data_at(row)):
                     pending_sends.setdefault(chunk, set()).add(m)
 
     def _earliest(self) -> dict[int, int]:
@@ -315,7 +313,7 @@ class _Outliner:
         moves += self._computed(row, op, arrived)
         if out >= 0:
             if not self.drafts[out].direct and op is not Opcode.RECV_REDUCE_SEND:
-                moves.append(Move(Kind.COPY, to=self._part(out, row), one=self._sent_from(row)))
+                moves.append(Move(Kind.COPY, to=self._part(out, row), one=self._data_at(row)))
             if row == max(self.drafts[out].rows):
                 moves.append(Move(Kind.SEND, out))
         return moves
@@ -335,7 +333,7 @@ class _Outliner:
     def _part(self, m: int, row: int) -> Place:
         """Return the place of a row's part: in the buffer, or in the message's own memory."""
         if self.drafts[m].direct:
-            return self._sent_from(row) if self.sends[row] == m else self.dst[row]
+            return self._data_at(row) if self.sends[row] == m else self.dst[row]
         k = self.drafts[m].rows.index(row)
         return -1 - m, k, k + 1
 

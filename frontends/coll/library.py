@@ -417,9 +417,7 @@ def _arity(node: ast.Call, found: int, least: int, most: int | None, hint: str) 
 
 
 def _name_span(node: ast.Call) -> Span | None:
-    if node.span is None:
-        return None
-    return attrs.evolve(node.span, end_line=node.span.line, end_column=node.span.column + len(node.name))
+    return None if node.span is None else node.span.first(len(node.name))
 
 
 def _origin(name: str, arguments: Sequence[object]) -> Origin | None:
