@@ -7,6 +7,7 @@ Every mistake in a user's input becomes one or more :class:`Diagnostic`, which a
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from functools import cached_property
@@ -86,6 +87,10 @@ class Source:
     def start_of(self, line: int) -> int:
         """Return the offset at which a line (from 1) begins."""
         return self._starts[line - 1]
+
+    def line_at(self, offset: int) -> int:
+        """Return the number of the line (from 1) with the character at an offset."""
+        return bisect_right(self._starts, offset)
 
     def line(self, number: int) -> str:
         """Return line ``number`` (from 1) without its line end; an empty text if there is no such line."""
@@ -231,9 +236,11 @@ def error(
     return CollcError(found, exit_status)
 
 
-def warning(code: str, message: str, *, span: Span | None = None, notes: Iterable[str] = ()) -> Diagnostic:
+def warning(
+    code: str, message: str, *, span: Span | None = None, notes: Iterable[str] = (), hint: str | None = None
+) -> Diagnostic:
     """Return a diagnostic that does not stop the compiler."""
-    return Diagnostic(code, message, Severity.WARNING, span, tuple(notes))
+    return Diagnostic(code, message, Severity.WARNING, span, tuple(notes), hint)
 
 
 _LONG_NAME = 200  # comparing longer names takes long, and they are no typing errors

@@ -49,15 +49,15 @@ class Plugin:
     """The entries that a package adds, by name, in the form of collc's own tables.
 
     ``passes`` and ``targets`` are :class:`Entry`, ``schedulers`` :class:`collc.passes.schedulers.Scheduler`,
-    ``families`` :class:`collc.frontends.coll.families.Construction`, ``formats`` :class:`collc.reading.Format`. All
-    name their modules in full.
+    ``families`` :class:`collc.frontends.coll.families.Construction`, ``formats`` :class:`collc.reading.Format`,
+    ``imports`` :class:`collc.frontends.importing.formats.Importer`. All name their modules in full.
 
     >>> plugin = Plugin(passes={"drop-repeats": Entry("my_package.repeats", "DropRepeats", "leave out repeats")})
     >>> list(plugin.passes), list(plugin.targets)
     (['drop-repeats'], [])
     """
 
-    FIELDS = ("passes", "targets", "schedulers", "families", "formats")
+    FIELDS = ("passes", "targets", "schedulers", "families", "formats", "imports")
 
     def __init__(
         self,
@@ -67,9 +67,10 @@ class Plugin:
         schedulers: Mapping[str, object] = _NO_ENTRIES,
         families: Mapping[str, object] = _NO_ENTRIES,
         formats: Mapping[str, object] = _NO_ENTRIES,
+        imports: Mapping[str, object] = _NO_ENTRIES,
     ) -> None:
         self.passes, self.targets, self.schedulers = passes, targets, schedulers
-        self.families, self.formats = families, formats
+        self.families, self.formats, self.imports = families, formats, imports
 
 
 class _Installed:

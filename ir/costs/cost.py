@@ -13,7 +13,6 @@ import numpy as np
 
 from ..arrays import Array, distinct
 from ..frozen import frozen
-from ..progress import counting
 from ..quantities import in_bytes
 from ..schedule import Action, Forest, Schedule
 from ..shown import clipped, counted, shown
@@ -378,11 +377,16 @@ def _latencies(level: Schedule, route: Array) -> list[tuple[Fraction, Array]]:
     if level.routes.is_direct:
         in_use = np.isin(np.arange(topology.num_links), used)
         return [(kind.latency, in_use & (topology.link_class == c)) for c, kind in enumerate(topology.classes)]
+    lengths, places = level.routes.lengths[used], level.routes.places(used)
+    links = level.routes.links[places]
+    kinds = np.zeros((len(used), len(topology.classes)), dtype=np.int64)
+    np.add.at(kinds, (np.repeat(np.arange(len(used)), lengths), topology.link_class[links]), 1)
+    counts, alike = np.unique(kinds, axis=0, return_inverse=True)
     found: dict[Fraction, Array] = {}
-    for route_used in counting(used.tolist(), "latencies of routes"):
-        links = level.routes.links_of(route_used)
-        latency = sum((topology.latency(link) for link in links), Fraction(0))
-        found.setdefault(latency, np.zeros(topology.num_links, dtype=bool))[links] = True
+    for number, row in enumerate(counts.tolist()):
+        latency = sum((n * kind.latency for n, kind in zip(row, topology.classes, strict=True)), Fraction(0))
+        mask = found.setdefault(latency, np.zeros(topology.num_links, dtype=bool))
+        mask[links[np.repeat(alike.ravel() == number, lengths)]] = True
     return list(found.items())
 
 
