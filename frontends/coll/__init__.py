@@ -112,9 +112,9 @@ def format_text(text: str, path: str = "<input>") -> str:
     """
     from collc.ir.diagnostic import CollcError
 
+    from ..source import checked
     from .parser import parse_file
     from .printer import file_text
-    from .source import checked
 
     source = checked(path, text)
     parsed = parse_file(source)

@@ -15,7 +15,8 @@ __all__ = [  # noqa: RUF022 (reading order)
     "Expr", "Number", "Quantity", "String", "Name", "Index", "Call", "Unary", "Binary", "Range", "SetOf", "Arrow",
     "Import", "Option", "Options", "Block",
     "Statement", "Define", "NodeFamily", "Nodes", "Link", "Loop", "For", "If", "At", "Transfer",
-    "Declaration", "Include", "TopologyIs", "TopologyOf", "Collective", "Schedule", "Emit", "File",
+    "Declaration", "Include", "Imported", "TopologyIs", "TopologyOf", "Cluster", "Collective", "Schedule", "Emit",
+    "File",
 ]  # fmt: skip
 
 
@@ -71,10 +72,11 @@ class Name(Node):
 
 @frozen
 class Index(Node):
-    """``NAME[I, J, ..]``: one node of a family."""
+    """``NAME[I, J, ..]`` or ``"NAME"[I, J, ..]``: one node of a family."""
 
     name: str  # one node of a family: gpu[b, g]
     indices: tuple[Expr, ...]
+    quoted: bool = False
 
 
 @frozen
@@ -128,10 +130,10 @@ class Arrow(Node):
 
 @frozen
 class Import(Node):
-    """``import "PATH" as FORMAT``, which this version refuses (C0151)."""
+    """``import "PATH" as FORMAT``; without a format it is recognized by the file's content."""
 
     path: String
-    format: Word
+    format: Word | None = None
 
 
 Expr: TypeAlias = Number | Quantity | String | Name | Index | Call | Unary | Binary | Range | SetOf | Import
@@ -176,10 +178,11 @@ class Define(Node):
 
 @frozen
 class NodeFamily(Node):
-    """``NAME`` or ``NAME[SIZE, ..]`` in a declaration of ranks or switches."""
+    """``NAME`` or ``NAME[SIZE, ..]`` in a declaration of ranks or switches; the name may stand in quotes."""
 
     name: Word
     shape: tuple[Expr, ...]  # empty for one node
+    quoted: bool = False
 
 
 @frozen
@@ -259,6 +262,15 @@ class Include(Node):
 
 
 @frozen
+class Imported(Node):
+    """``import "PATH" as NAME with FIGURES;``, which declares a topology."""
+
+    path: String
+    name: Word
+    figures: Options | None
+
+
+@frozen
 class TopologyIs(Node):
     """``topology NAME = VALUE with DEFAULTS;``."""
 
@@ -275,6 +287,16 @@ class TopologyOf(Node):
     body: Block
     defaults: Options | None
     defaults_first: bool = False
+
+
+@frozen
+class Cluster(Node):
+    """``cluster NAME = MACHINE on FABRIC { OPTIONS };``, which declares a topology."""
+
+    name: Word
+    machine: Expr
+    fabric: Expr
+    options: Options | None
 
 
 @frozen
@@ -306,7 +328,7 @@ class Emit(Node):
     options: Options | None
 
 
-Declaration: TypeAlias = Define | Include | TopologyIs | TopologyOf | Collective | Schedule | Emit
+Declaration: TypeAlias = Define | Include | Imported | TopologyIs | TopologyOf | Cluster | Collective | Schedule | Emit
 
 
 @frozen

@@ -122,7 +122,9 @@ class Builder:
 
     def index(self, c: list[Child]) -> ast.Index:
         nodes = _nodes(c)
-        return ast.Index(c[0][1], nodes, span=self._span(c), height=_height(nodes))
+        quoted = c[0][0] == "STRING"
+        name = c[0][1][1:-1] if quoted else c[0][1]
+        return ast.Index(name, nodes, quoted, span=self._span(c), height=_height(nodes))
 
     def set(self, c: list[Child]) -> ast.SetOf:
         nodes = _nodes(c)
@@ -149,7 +151,8 @@ class Builder:
         return ast.Range(c[0], c[2], span=self._span(c), height=_height((c[0], c[2])))
 
     def import_(self, c: list[Child]) -> ast.Import:
-        return ast.Import(self._string(c[1]), self._word(c[3]), span=self._span(c), height=1)
+        format = self._word(c[3]) if c[3] is not None else None
+        return ast.Import(self._string(c[1]), format, span=self._span(c), height=1)
 
     # ---- blocks
 
@@ -182,11 +185,12 @@ class Builder:
         self.names += 1
         if self.names > MAX_NAMES:
             raise TooManyNames
+        quoted = c[0][0] == "STRING"
+        name = ast.Word(c[0][1][1:-1], span=self._at(c[0])) if quoted else self._word(c[0])
         if c[1] is None:
-            name = self._word(c[0])
-            return ast.NodeFamily(name, (), span=name.span, height=1)
+            return ast.NodeFamily(name, (), quoted, span=name.span, height=1)
         nodes = _nodes(c)
-        return ast.NodeFamily(self._word(c[0]), nodes, span=self._span(c), height=_height(nodes))
+        return ast.NodeFamily(name, nodes, quoted, span=self._span(c), height=_height(nodes))
 
     def nodes(self, c: list[Child]) -> ast.Nodes:
         nodes = _nodes(c)
@@ -221,6 +225,16 @@ class Builder:
 
     def include(self, c: list[Child]) -> ast.Include:
         return ast.Include(self._string(c[1]), span=self._span(c), height=1)
+
+    def imported(self, c: list[Child]) -> ast.Imported:
+        figures = _optional(c, ast.Options)
+        return ast.Imported(
+            self._string(c[1]), self._word(c[3]), figures, span=self._span(c), height=_height(_nodes(c))
+        )  # fmt: skip
+
+    def cluster(self, c: list[Child]) -> ast.Cluster:
+        options = _optional(c, ast.Options)
+        return ast.Cluster(self._word(c[1]), c[3], c[5], options, span=self._span(c), height=_height(_nodes(c)))
 
     def topology_is(self, c: list[Child]) -> ast.TopologyIs:
         defaults = _optional(c, ast.Options)

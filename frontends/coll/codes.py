@@ -43,11 +43,12 @@ and files. `-` is a subtraction.
 
     topology my-pod = torus(3, 3);
 
-Write `my_pod`.""",
+Write `my_pod`. Ranks and switches may have any name of at most 255 characters that can be seen, in quotes:
+`rank "n-001";`.""",
     "C0106": """an unknown declaration or statement
 
-A file consists of topology, collective, schedule, emit, include, param and let. A topology's body has rank, switch,
-link, param, let, for and if; steps have at, send, reduce, let, for and if.
+A file consists of topology, cluster, collective, schedule, emit, include, import, param and let. A topology's body has
+rank, switch, link, param, let, for and if; steps have at, send, reduce, let, for and if.
 
     toplogy pod = torus(3, 3);
 
@@ -186,8 +187,9 @@ Correct the name, or declare `param box = 2;`.""",
 
     collective grads = allreduce on pod { sise: 64 MiB };
 
-A collective has size, op, dtype and, where it has one, root. `with { .. }` has bandwidth,
-latency, reduction and launch.""",
+A collective has size, op, dtype and, where it has one, root. A cluster has hosts and nic. `with { .. }` has bandwidth,
+latency, reduction and launch. After an import it also has the figures gpu, gpu-link, nic, size, choose and
+tier-NAME.""",
     "C0128": """an option given twice
 
     emit grads as msccl-xml { channels: 2, channels: 4 };
@@ -293,14 +295,17 @@ Write `at 0: send shard 0 from 0 to 1;` or put several into `at 0 { .. }`.""",
 
     include "site.coll";
 
-Included files are looked for beside the including file, then in the folders given with `-I`. Only regular files are
-included. For a file outside the main file's folder and the `-I` folders, such as `../site.coll`, messages show line
-numbers but no text.""",
-    "C0151": """an import that is not available
+Included and imported files are looked for beside the file that names them, then in the folders given with `-I`. Only
+regular files are read. For a file outside the main file's folder and the `-I` folders, such as `../site.coll`, messages
+show line numbers but no text.""",
+    "C0151": """the format of a file in place of a topology's name
 
-    topology mine = import "cluster.xml" as nccl-topo;
+    import "node.xml" as nccl-topo;
 
-This version cannot import the format. Write the topology out with rank, switch and link, or build it from families.""",
+In a declaration the word after `as` is the name of the topology; the format is recognized by the file's content. In an
+expression the word after `as` is the format.
+
+Write `import "node.xml" as node;` or `topology node = import "node.xml" as nccl-topo;`.""",
     "C0152": """a request in an included file
 
 Included files hold declarations: topologies, collectives, parameters. Only the compiled file itself says how to

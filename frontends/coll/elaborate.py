@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import attrs
@@ -16,22 +17,24 @@ from collc.ir.schedule import Schedule
 from collc.ir.spec import CollectiveRequest, EmitRequest, Option, Places, Problem, ScheduleRequest, Spec
 from collc.ir.topology import Topology
 
+from ..source import checked, read
 from . import ast
 from .collector import paused
 from .expressions import TOPOLOGY, Compiler
+from .files import Files
 from .library import Library
 from .limits import DEFAULT_NODE_LIMIT, Limits
-from .network import Network, with_defaults
+from .network import Defaults, Network, with_defaults
 from .parser import Parsed, parse_expression, parse_file
 from .printer import expression_text
 from .requests import collective, defaults, known, options
 from .scope import POISON, Constant, Poison, Poisoned, Problems, Scope, TooManyProblems, earlier, too_early
-from .source import checked, read
 from .statements import Overrides
 from .values import Value, kind_of
 
 if TYPE_CHECKING:
     from .guesses import Vocabulary
+    from .imports import Imports
 
 __all__ = ["Elaborator"]
 
@@ -65,8 +68,8 @@ class Elaborator:
         self.owners = options
         self.problems = Problems()
         self.limits = Limits(node_limit)
-        self.compiler = Compiler(Library(self.limits), self.problems, self._vocabulary)
-        self.include_path = tuple(include_path)
+        self.compiler = Compiler(Library(self.limits), self.problems, self._vocabulary, self._imported)
+        self.files = Files(tuple(include_path))
         self.schedulers, self.targets = schedulers, targets
         given = {name: Constant(attrs.evolve(network, name=name)) for name, network in (topologies or {}).items()}
         builtin = Scope(names={**given, "true": Constant(True), "false": Constant(False)}, level=0)
@@ -79,7 +82,6 @@ class Elaborator:
         self.collectives: dict[str, _Requested] = {}
         self.later: dict[str, Span | None] = {}
         self.sources: list[Source] = []
-        self.main = ""
         self.open: dict[str, str] = {}  # real paths of the files being read, outermost first -> as they were given
         self.done: set[str] = set()
 
@@ -110,7 +112,7 @@ class Elaborator:
     def load(self, path: str, text: str | None) -> Spec:
         """Return the specification of a file; raise CollcError with all its mistakes."""
         source = read(path) if text is None else checked(path, text)
-        self.main = path
+        self.files.main = path
         if text is None or os.path.exists(path):
             self.open[os.path.realpath(path)] = path
         with contextlib.suppress(TooManyProblems):
@@ -178,7 +180,7 @@ class Elaborator:
         self.problems.add(*parsed.problems)
         self.scope.suspects |= parsed.suspects
         for node in parsed.file.declarations:
-            if isinstance(node, ast.Define | ast.TopologyIs | ast.TopologyOf):
+            if isinstance(node, ast.Define | ast.Imported | ast.TopologyIs | ast.TopologyOf | ast.Cluster):
                 self.scope.later.setdefault(node.name.text, node.span)
             elif isinstance(node, ast.Collective):
                 self.later.setdefault(node.name.text, node.span)
@@ -213,6 +215,13 @@ class Elaborator:
                 if value is not node.value and value.span:
                     self.scope.given[node.name.text] = value.span
                 self._bind(node.name, self._value(value))
+            case ast.Imported(path, name, more):
+                self._bind_topology(name, self._imported_as(path, name, more))
+            case ast.Cluster(name):
+                damaged = parsed.damaged(node.span) if node.span else False
+                self._bind_topology(name, POISON if damaged else self._cluster(node))
+            case ast.TopologyIs(name, ast.Import(path, format), ast.Options() as more):
+                self._bind_topology(name, self._with_figures(path, format, more, name))
             case ast.TopologyIs(name, value, more):
                 damaged = parsed.damaged(node.span) if node.span else False
                 self._bind_topology(name, POISON if damaged else self._topology_value(value, more, self.scope))
@@ -229,7 +238,7 @@ class Elaborator:
                 requested.emits.append(EmitRequest(target.text, given, node.span, target.span))
 
     def _include(self, node: ast.Include) -> None:
-        path = self._found(node)
+        path = self.files.found(node.path)
         real = os.path.realpath(path)
         if real in self.open:
             around = list(self.open)
@@ -240,28 +249,11 @@ class Elaborator:
             return
         if len(self.open) > _MAX_INCLUDES:
             raise error("C0153", f"found more than {_MAX_INCLUDES} includes inside each other", span=node.path.span)
-        source = read(path, span=node.path.span, regular=True, hidden=not self._inside(real))
+        source = read(path, span=node.path.span, regular=True, hidden=not self.files.is_inside(real))
         self.open[real] = path
         self._file(source, included=True)
         del self.open[real]
         self.done.add(real)
-
-    def _inside(self, real: str) -> bool:
-        """Return whether a file lies below the folder of the main file or a folder of the include path."""
-        folders = [os.path.realpath(folder or ".") for folder in (os.path.dirname(self.main), *self.include_path)]
-        return any(os.path.commonpath([real, folder]) == folder for folder in folders)
-
-    def _found(self, node: ast.Include) -> str:
-        """Return the path of an included file: beside the including one, else in the include path."""
-        name = node.path.value
-        origin = os.path.dirname(node.span.source.path) if node.span else ""
-        candidates = [os.path.join(folder, name) for folder in (origin, *self.include_path)]
-        for candidate in candidates:
-            if os.path.exists(candidate):
-                return candidate
-        looked = ", ".join(f"`{folder or '.'}`" for folder in (origin, *self.include_path))
-        message = f"cannot read `{name}`: no such file"
-        raise error("C0150", message, span=node.path.span, notes=(f"looked in {looked}",), hint="`-I` adds a folder")
 
     # ---- values and topologies
 
@@ -302,6 +294,76 @@ class Elaborator:
             pass
         return POISON
 
+    # ---- networks of other files
+
+    @cached_property
+    def _imports(self) -> Imports:
+        from .imports import Imports
+
+        return Imports(self.files, self.limits, self.problems, self.sources)
+
+    def _imported(self, node: ast.Import) -> Topology:
+        """Return the topology of an `import` in an expression."""
+        from ..importing.figures import Figures
+
+        try:
+            return self._imports.topology(node.path, node.format, Figures(), expression_text(node))
+        except CollcError as failure:
+            note = f'figures stand in a declaration: `import "{node.path.value}" as NAME with {{ .. }};`'
+            raise CollcError([
+                attrs.evolve(one, notes=(*one.notes, note)) if one.code == "C0923" else one
+                for one in failure.diagnostics
+            ]) from None  # fmt: skip
+
+    def _imported_as(self, path: ast.String, name: ast.Word, more: ast.Options | None) -> Topology | Poison:
+        """Return the topology of ``import "PATH" as NAME``, or POISON."""
+        if "-" in name.text:
+            text = f'topology {name.text.partition("-")[0]} = import "{path.value}" as {name.text};'
+            message = f"found `{name.text}`, needed the name of the topology"
+            self.problems.add(*error("C0151", message, span=name.span, hint=f"write `{text}`").diagnostics)
+            return POISON
+        return self._with_figures(path, None, more, name)
+
+    def _with_figures(
+        self, path: ast.String, format: ast.Word | None, more: ast.Options | None, name: ast.Word
+    ) -> Topology | Poison:  # fmt: skip
+        """Return the topology in a file with figures and defaults, or POISON."""
+        from .imports import FIGURES, figures, is_figure
+
+        items = [item for item in more.items if is_figure(item)] if more else []
+        names = [item.name.text for item in items]
+        given: Defaults | None = None
+        with contextlib.suppress(Poisoned):  # mistakes in figures are reported too
+            given = defaults(more, self.scope, self.compiler, names, (*FIGURES, "tier-NAME"))
+        try:
+            found = figures(items, self.scope, self.compiler)
+            if given is None:
+                return POISON
+            network = self._imports.topology(path, format, found, name.text)
+            return with_defaults(network, given, more.span) if more else network
+        except CollcError as failure:
+            self.take(failure, path)
+        except Poisoned:
+            pass
+        return POISON
+
+    def _cluster(self, node: ast.Cluster) -> Topology | Poison:
+        """Return the topology of a cluster, or POISON."""
+        from .cluster import cluster
+
+        for part, word in ((node.machine, ""), (node.fabric, "on ")):
+            self._require_topology(part, word)
+        machine, fabric = (self._topology_value(part, None, self.scope) for part in (node.machine, node.fabric))
+        if isinstance(machine, Poison) or isinstance(fabric, Poison):
+            return POISON
+        try:
+            return cluster(node, machine, fabric, self.scope, self.compiler, self.limits)
+        except CollcError as failure:
+            self.take(failure, node)
+        except Poisoned:
+            pass
+        return POISON
+
     def _topology_of(self, node: ast.TopologyOf, damaged: bool) -> None:
         scope = Scope(parent=self.scope, level=2)
         body = Network(self.compiler, scope, self.overrides, node.name.text, self.limits, incomplete=damaged)
@@ -318,13 +380,13 @@ class Elaborator:
 
     # ---- requests
 
-    def _require_topology(self, node: ast.Expr) -> None:
-        """Raise C0131 if a collective stands where a topology is needed."""
+    def _require_topology(self, node: ast.Expr, on: str = "on ") -> None:
+        """Raise C0131 if a collective stands where a topology is needed, after the word ``on`` or another."""
         if not isinstance(node, ast.Name) or self.scope.find(node.name) is not None:
             return
         other = self.collectives.get(node.name)
         if other is not None:
-            hint = f"write `on {expression_text(other.node.topology)}`, as `{node.name}` does"
+            hint = f"write `{on}{expression_text(other.node.topology)}`, as `{node.name}` does"
             related = earlier(other.node.name.span, "the collective")
             message = f"found the collective `{node.name}`, needed a topology"
             raise error("C0131", message, span=node.span, hint=hint, related=related)

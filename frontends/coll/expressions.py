@@ -18,10 +18,10 @@ from collc.ir.diagnostic import CollcError, Span, error
 from collc.ir.frozen import frozen
 from collc.ir.topology import Topology
 
+from ..units import MEASURES, UNITS
 from . import ast
 from .printer import expression_text, number_text
 from .scope import POISON, Constant, NodeTable, Poison, Poisoned, Problems, Scope, Variable, earlier, shape_of
-from .units import MEASURES, UNITS
 from .values import Arrow, Integers, Parts, Quantity, Switch, Value, arithmetic, bounded, compared, kind_of, whole
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ class Compiler:
     functions: Functions
     problems: Problems
     vocabulary: Callable[[], Vocabulary]
+    imported: Callable[[ast.Import], Topology]
 
     def evaluate(self, node: ast.Expr, scope: Scope, needs: Needs = ()) -> Value:
         """Return the value of an expression without variables; raises CollcError or Poisoned."""
@@ -124,10 +125,8 @@ class Compiler:
                 return _range(self.compile(low, scope, NUMBER), self.compile(high, scope, NUMBER), node)
             case ast.SetOf(items):
                 return _set([self._member(item, scope) for item in items], node)
-            case ast.Import(_, format):
-                hint = "write the topology out, or build it from graph families"
-                message = f"importing `{format.text}` is not available in this version"
-                raise error("C0151", message, span=node.span, hint=hint)
+            case ast.Import():
+                return _constant(self.imported(node))
 
     def _member(self, item: ast.Expr | ast.Arrow, scope: Scope) -> Thunk:
         if not isinstance(item, ast.Arrow):
@@ -140,6 +139,8 @@ class Compiler:
         if table is None:
             if scope.find(name) is POISON:
                 return _poisoned
+            if node.quoted:
+                raise _no_family(node, scope)
             if scope.find(name) is not None:
                 raise error("C0131", f"`{name}` is no family of nodes and has no indices", span=node.span)
             raise self.functions.bracketed(node) or scope.undefined_family(name, len(items), node.span)
@@ -157,7 +158,7 @@ class Compiler:
             try:
                 return table.find(name, indices, node.span)
             except CollcError as failure:
-                raise _with_index_hint(failure, node, indices, shape_of(family)) from None
+                raise _with_index_hint(failure, node, indices, shape_of(family, len(indices))) from None
 
         return _lookup(thunks, family, missing)
 
@@ -217,6 +218,8 @@ class Compiler:
         return value if isinstance(value, Topology) else Integers(())
 
     def _binary(self, node: ast.Binary, scope: Scope, needs: Needs) -> Thunk:
+        if node.operator in ("-", "/") and (unquoted := _unquoted(node, scope, needs)):
+            raise unquoted
         if node.operator == "-" and "topology" in needs and (word := _hyphenated(node, scope)):
             hint = self.vocabulary().hint(word, "topology", self.functions.families(), called=True)
             message = f"unknown graph family `{word}`: names have no `-`"
@@ -225,6 +228,18 @@ class Compiler:
         if node.operator in ("and", "or"):
             return _logical(left, right, node)
         return _FAST.get(node.operator, _comparison)(left, right, node)
+
+
+def _no_family(node: ast.Index, scope: Scope) -> CollcError:
+    """Return the error for ``"NAME"[I]`` if no family here has the name; raise C0130 for one that is declared later."""
+    indices = ", ".join(map(expression_text, node.indices))
+    if any(around.nodes is not None for around in scope.chain()):
+        try:
+            scope.node_named(node.name, node.span)
+        except CollcError as failure:
+            return failure
+    hint = f'write the whole name in quotes: `"{node.name}[{indices}]"`'
+    return error("C0131", "found indices after a string, needed a topology with its nodes", span=node.span, hint=hint)
 
 
 def _each_of(name: str, family: Mapping[tuple[int, ...], Value], indices: Sequence[Value]) -> str:
@@ -273,6 +288,23 @@ def past_hint(node: ast.Expr, value: int, count: int) -> str:
     if value == -1 and isinstance(node, ast.Binary) and node.operator == "-":
         return f"on a ring write `({expression_text(node)}) mod {count}`; on a chain begin the range at 1"
     return f"numbers count from 0, so the last is {count - 1}"
+
+
+def _unquoted(node: ast.Binary, scope: Scope, needs: Needs) -> CollcError | None:
+    """Return the error for a node's name that needs quotes, as in ``link n-001 <-> leaf``; None for an expression."""
+    first, span = node.left, node.span
+    while isinstance(first, ast.Binary):
+        first = first.left
+    if not isinstance(first, ast.Name) or scope.find(first.name) is not None or span is None:
+        return None
+    text = span.source.line(span.line)[span.column - 1 : span.end_column - 1]
+    if span.line != span.end_line or " " in text or scope.find_nodes(first.name) is not None:
+        return None
+    known = any(around.nodes is not None and around.nodes.has(text) for around in scope.chain())
+    if not known and (needs != NODE or first.name in scope.later):
+        return None
+    message = f"found `{text}`, needed the name of a node"
+    return error("C0131", message, span=span, hint=f'write it in quotes, because it is no identifier: `"{text}"`')
 
 
 def _hyphenated(node: ast.Binary, scope: Scope) -> str | None:
@@ -336,11 +368,12 @@ def _range(low: Thunk, high: Thunk, node: ast.Range) -> Thunk:
 
 
 def _set(thunks: Sequence[Thunk], node: ast.SetOf) -> Thunk:
-    """Return the function that makes a set: of integers, or with switches or links in it."""
+    """Return the function that makes a set: of integers, or with switches, links or names of nodes in it."""
 
     def run(frame: Frame) -> Value:
         values = [_sound(thunk(frame)) for thunk in thunks]
-        return _parts(values, node) if any(isinstance(v, Switch | Arrow) for v in values) else _integers(values, node)
+        named = any(isinstance(value, Switch | Arrow | str) for value in values)
+        return _parts(values, node) if named else _integers(values, node)
 
     return run
 
@@ -370,13 +403,13 @@ def _integers(values: Sequence[Value], node: ast.SetOf) -> Integers:
 
 def _parts(values: Sequence[Value], node: ast.SetOf) -> Parts:
     """Return a set of nodes and links; a link may stand in it several times, once for each of parallel links."""
-    items: list[int | Switch | Arrow] = []
+    items: list[int | Switch | Arrow | str] = []
     spans: list[Span | None] = []
     for value, item in zip(values, node.items, strict=True):
         new = (
             value
             if isinstance(value, range)
-            else (value if isinstance(value, Switch | Arrow) else integer(value, item.span),)
+            else (value if isinstance(value, Switch | Arrow | str) else integer(value, item.span),)
         )
         if len(new) > MAX_SET - len(items):
             raise error("C0134", f"found a set of more than {MAX_SET} nodes and links", span=item.span)
@@ -395,8 +428,8 @@ def _arrow(tail: Thunk, head: Thunk, node: ast.Arrow) -> Thunk:
     return run
 
 
-def _end(value: Value | Poison, span: Span | None) -> int | Switch:
-    return value if isinstance(value, Switch) else integer(value, span, "a rank or a switch")
+def _end(value: Value | Poison, span: Span | None) -> int | Switch | str:
+    return value if isinstance(value, Switch | str) else integer(value, span, "a rank or a switch")
 
 
 # ---- operators: a fast case for integers, everything else by arithmetic()

@@ -324,7 +324,12 @@ def _comma_before_braces(t: Trouble) -> Fix | None:
 
 def _nested_topology(t: Trouble) -> Fix | None:
     """``topology a { topology b = torus(3); .. }``, on one line: no `}` was forgotten."""
-    if t.found not in DECLARATIONS[:5] or "LET" not in t.expected or "TOPOLOGY" in t.expected or t.on_new_line:
+    if (
+        t.found not in (*DECLARATIONS[:6], "import")
+        or "LET" not in t.expected
+        or "TOPOLOGY" in t.expected
+        or t.on_new_line
+    ):
         return None
     message = f"found the declaration `{t.found}` in a body"
     hint = "put it before the topology or schedule that it stands in"

@@ -36,8 +36,6 @@ def foreign_word(t: Trouble, known: list[str]) -> str | None:
     word = (_STATEMENT_WORDS if statement else _WORDS).get(t.found.lower())
     if t.found.lower() in known and t.found not in known:
         return t.found.lower()
-    if t.found == "import" and re.compile(r"import\s*[\"'“]").match(t.text, t.position):
-        word = "include"
     named = re.compile(r"\w+\s*(?:<[^>\n]*>\s*)?[\w\"'“([]").match(t.text, t.position)
     return word if word in known and named else None
 
@@ -100,18 +98,31 @@ def _quoted_word(t: Trouble) -> Fix | None:
 
 
 def _unquoted_file(t: Trouble) -> Fix | None:
-    """``include site.coll;``."""
-    if t.last is None or t.last.type != "INCLUDE":
+    """``include site.coll;``, ``import node.xml as node;``."""
+    if t.last is None or t.last.type not in ("INCLUDE", "IMPORT"):
         return None
     match = re.compile(r"[<(]?[ \t]*\"?([\w./-]+)\"?[ \t]*[>)]?").match(t.text, t.position)
     if match is None:
         return None
     needed = "needed a file name in quotes" + (" alone" if match.group().startswith("(") else "")
-    message, hint = f"found `{match.group()}`, {needed}", f'write `include "{match[1]}";`'
+    rest = ";" if t.last.type == "INCLUDE" else ""
+    found = match.group().rstrip()
+    message, hint = f"found `{found}`, {needed}", f'write `{t.last.text} "{match[1]}"{rest}`'
     return Fix(
-        "C0110", message, t.position, match.end(), hint=hint, insert="STRING", sign=f'"{match[1]}"',
+        "C0110", message, t.position, t.position + len(found), hint=hint, insert="STRING", sign=f'"{match[1]}"',
         skip=len(match.group()),
     )  # fmt: skip
+
+
+def _import_without_name(t: Trouble) -> Fix | None:
+    """``import "node.xml";``."""
+    if "AS" not in t.expected or t.found not in (";", "with", "{") or t.last is None or t.last.type != "STRING":
+        return None
+    if not re.search(r"(?:\A|[;}\n])\s*import\s*\Z", t.text[max(t.last.start - 200, 0) : t.last.start]):
+        return None
+    other = f"include {t.last.text};" if t.last.text.endswith('.coll"') else f"import {t.last.text} as NAME;"
+    message = f"missing `as`: found `{t.found}`"
+    return Fix("C0111", message, t.after, t.after + 1, hint=f"write `{other}`")
 
 
 def _include_as(t: Trouble) -> Fix | None:
@@ -137,6 +148,15 @@ _WHOLE = {
 }  # fmt: skip
 
 
+def whole_form(t: Trouble, terminal: str) -> str:
+    """Return the form of the declaration or statement that lacks a word."""
+    if terminal == "ON" and re.search(r"\bcluster\b[^;{}]*\Z", before(t)):
+        return "cluster NAME = MACHINE on FABRIC"
+    if terminal == "AS" and re.search(r"\bimport\b[^;{}]*\Z", before(t)):
+        return 'import "FILE" as NAME'
+    return _WHOLE.get(terminal, "send shard SHARD from RANK to RANK")
+
+
 def _other_link_word(t: Trouble) -> Fix | None:
     """``collective g = allreduce over pod;``: another word or sign in place of ``on``, ``using``, ``as``, .."""
     for terminal, words in _FOREIGN_LINKS.items():
@@ -144,7 +164,7 @@ def _other_link_word(t: Trouble) -> Fix | None:
             continue
         if re.compile(r"\s*[;{]").match(t.text, t.position + len(t.found)):
             return None  # the word itself may be the name
-        form = _WHOLE.get(terminal, "send shard SHARD from RANK to RANK")
+        form = whole_form(t, terminal)
         message = f"found `{t.found}`, needed `{terminal.lower()}`"
         return here(
             t, "C0111", message, hint=f"write `{form}`", insert=terminal, sign=terminal.lower(), skip=len(t.found)
@@ -387,6 +407,7 @@ ROWS = (
     Slip("param n;", _no_value),
     Slip('emit grads as "mpi-c";', _quoted_word),
     Slip("include site.coll;", _unquoted_file),
+    Slip('import "node.xml";', _import_without_name),
     Slip('include "site.coll" as site;', _include_as),
     Slip("collective g = allreduce over pod;", _other_link_word),
 )

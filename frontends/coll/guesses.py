@@ -13,9 +13,9 @@ from collc.ir.collective import KINDS, OPERATIONS
 from collc.ir.frozen import frozen
 from collc.ir.group import GROUPS
 
+from ..units import UNITS
 from .families import FAMILIES, FUNCTIONS, OPERATORS
 from .families.examples import EXAMPLES, example
-from .units import UNITS
 
 __all__ = ["NEEDED", "Vocabulary", "did_you_mean", "folded"]
 
@@ -110,6 +110,10 @@ _OPTIONS = {
     "type": "dtype", "datatype": "dtype", "elementtype": "dtype", "precision": "dtype", "dt": "dtype",
     "source": "root", "src": "root", "master": "root", "owner": "root", "from": "root", "to": "root", "dst": "root",
 }  # fmt: skip
+_OF_CLUSTERS = {
+    "host": "hosts", "node": "hosts", "nodes": "hosts", "nodelist": "hosts", "nics": "nic", "hca": "nic", "hcas": "nic",
+    "port": "nic", "ports": "nic", "ifname": "nic",
+}  # fmt: skip
 _DEFAULTS = {
     "bw": "bandwidth", "rate": "bandwidth", "speed": "bandwidth", "capacity": "bandwidth", "throughput": "bandwidth",
     "beta": "bandwidth", "linkbandwidth": "bandwidth", "lat": "latency", "delay": "latency", "alpha": "latency",
@@ -145,6 +149,21 @@ def did_you_mean(word: str, known: Collection[str]) -> str | None:
         return None
     match = _same(word, known) or next(iter(get_close_matches(word.lower(), sorted(known), n=1, cutoff=0.6)), None)
     return f"did you mean `{match}`?" if match else None
+
+
+def nearest_node(name: str, known: Iterable[str]) -> str | None:
+    """Return the name of a node that is nearest to ``name``; of many nodes, only among those with its beginning or end.
+
+    >>> nearest_node("n001/gpu8", [f"n{host:03}/gpu{gpu}" for host in range(2) for gpu in range(8)])
+    'n001/gpu7'
+    """
+    names = sorted(known)
+    if len(name) > _LONG_NAME:
+        return None
+    if len(names) > _MANY_NAMES:
+        half = (len(name) + 1) // 2
+        names = [one for one in names if one[:half] == name[:half] or one[-half:] == name[-half:]][:_MANY_NAMES]
+    return _same(name, names) or next(iter(get_close_matches(name, names, n=1, cutoff=0.6)), None)
 
 
 def _same(word: str, known: Collection[str]) -> str | None:
@@ -213,6 +232,7 @@ NEEDED: dict[str, _Kind] = {
     "operation": _Kind("an operation", _from(_OPERATIONS)),
     "element type": _Kind("an element type", _dtypes),
     "option": _Kind("an option of a collective", _options),
+    "option of a cluster": _Kind("an option of a cluster", _from(_OF_CLUSTERS)),
     "default": _Kind("a default of links", _from(_DEFAULTS)),
     "function": _Kind("a function of numbers", _from(_FUNCTION_HABITS)),
 }

@@ -6,7 +6,7 @@ Arguments are checked against the registry, and sizes against the limits, before
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from importlib import import_module
 from itertools import combinations
@@ -23,17 +23,17 @@ from collc.ir.registry import load
 from collc.ir.shown import counted
 from collc.ir.topology import Origin, Topology
 
+from ..units import BANDWIDTH, UNITS
 from . import ast
 from .expressions import NUMBER, TOPOLOGY, Needs, integer
 from .families import FAMILIES, FUNCTIONS, OPERATORS, Bandwidth, Construction, Parameter
 from .families._sizes import DomainError
 from .groups import GROUPS, group
 from .limits import DEFAULT_NODE_LIMIT, Limits
-from .parts import elements, part_text
+from .parts import elements, part_text, rank_numbers
 from .printer import expression_text
 from .unit_hints import other_measure
-from .units import BANDWIDTH, UNITS
-from .values import Arrow, Integers, Parts, Quantity, Switch, Value, bounded, compared, kind_of, whole
+from .values import Integers, Parts, Quantity, Switch, Value, bounded, compared, kind_of, no_number, whole
 
 if TYPE_CHECKING:
     from .guesses import Vocabulary
@@ -245,20 +245,34 @@ def _arguments(entry: Construction, node: ast.Call, values: Sequence[Value]) -> 
 
 def _in_turn(entry: Construction, node: ast.Call, values: Sequence[Value]) -> list[object]:
     arguments: list[object] = []
+    whole: Topology | None = None
     for i, value in enumerate(values):
-        whole = next((argument for argument in arguments if isinstance(argument, Topology)), None)
-        arguments.append(_argument(entry, node, i, value, whole))
+        argument = _argument(entry, node, i, value, whole)
+        arguments.append(argument)
+        if whole is None and isinstance(argument, Topology):
+            whole = argument
     return arguments
 
 
 def _other_order(entry: Construction, node: ast.Call, values: Sequence[Value]) -> list[Value] | None:
     """Return the values with two of them exchanged so that each fits its parameter; None if no exchange does."""
-    for i, j in combinations(range(len(values)), 2):
-        order = list(values)
-        order[i], order[j] = order[j], order[i]
-        if all(_suits(entry.parameter(at).kind, value) for at, value in enumerate(order)):
+    wrong = [at for at, value in enumerate(values) if not _suits(entry.parameter(at).kind, value)]
+    for i, j in _exchanges(len(values), wrong):
+        if _suits(entry.parameter(i).kind, values[j]) and _suits(entry.parameter(j).kind, values[i]):
+            order = list(values)
+            order[i], order[j] = order[j], order[i]
             return order
     return None
+
+
+def _exchanges(length: int, wrong: Sequence[int]) -> Iterable[tuple[int, int]]:
+    """Return the pairs of places, in order, that hold all wrong ones: of thousands of values, few pairs."""
+    if not wrong:
+        return combinations(range(length), 2)
+    if len(wrong) > 2:
+        return ()
+    others = wrong[1:] or (at for at in range(length) if at != wrong[0])
+    return ((min(wrong[0], at), max(wrong[0], at)) for at in others)
 
 
 _CLASSES: dict[str, tuple[type, ...]] = {
@@ -313,6 +327,8 @@ def _argument(entry: Construction, node: ast.Call, index: int, value: Value, who
         return value
     if parameter.kind in _SETS and (type(value) is int or isinstance(value, Switch)):
         raise _no_set(node, parameter, value, node.arguments[index])
+    if parameter.kind in ("ranks", "order") and isinstance(value, Parts) and whole is not None:
+        value = _named_ranks(node.name, whole, value, span)
     if parameter.kind in ("set", "ranks"):
         return _members(node.name, parameter, value, span)
     if parameter.kind == "order":
@@ -367,6 +383,12 @@ def _bandwidth(function: str, parameter: Parameter, value: Value, span: Span | N
     return found
 
 
+def _named_ranks(function: str, whole: Topology, value: Parts, span: Span | None) -> Integers:
+    if not whole.node_names and any(isinstance(item, str) for item in value.items):
+        raise no_number(value, span)
+    return rank_numbers(whole, value, f"`without` takes links and switches; `{function}` takes ranks")
+
+
 def _members(function: str, parameter: Parameter, value: Value, span: Span | None) -> tuple[int, ...]:
     match value:
         case Integers(items):
@@ -375,14 +397,8 @@ def _members(function: str, parameter: Parameter, value: Value, span: Span | Non
             return tuple(value)
         case range():
             raise error("C0134", f"found a range of more than {DEFAULT_NODE_LIMIT} integers", span=span)
-        case Parts(items, spans):
-            for item, place in zip(items, spans, strict=True):
-                if not isinstance(item, int):
-                    what = "a link" if isinstance(item, Arrow) else "a switch"
-                    takes = f"`without` takes links and switches; `{function}` takes ranks"
-                    hint = takes if parameter.kind in _OF_THE_TOPOLOGY else None
-                    raise error("C0131", f"found {what}, needed a rank or an integer", span=place, hint=hint)
-            return _members(function, parameter, Integers(tuple(item for item in items if isinstance(item, int))), span)
+        case Parts():
+            raise no_number(value, span)
         case _:
             raise _wrong_kind(function, parameter, value, "a set", span)
 

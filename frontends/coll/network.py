@@ -15,15 +15,16 @@ import numpy as np
 from collc.ir.arrays import Array
 from collc.ir.diagnostic import CollcError, Diagnostic, Span, error, warning
 from collc.ir.frozen import frozen
+from collc.ir.node_names import name_flaw, printed, split_name
 from collc.ir.topology import LinkClass, Topology
 
+from ..units import BANDWIDTH, TIME
 from . import ast
 from .expressions import NODE, NUMBER, Compiler, Frame, Needs, integer, past_hint
 from .limits import Limits, too_large
 from .scope import NodeTable, Poisoned, Scope, earlier
 from .statements import Aborted, Body, Overrides, Runner
 from .unit_hints import other_measure
-from .units import BANDWIDTH, TIME
 from .values import Quantity, Switch, Value, kind_of
 
 __all__ = ["Defaults", "Network", "with_defaults"]
@@ -162,23 +163,30 @@ class Network(Body):
 
     def _declare(self, kind: str, family: ast.NodeFamily, sizes: list[int], scope: Scope) -> None:
         name, count = family.name.text, prod(sizes)
+        if family.quoted and (flaw := name_flaw(name)):
+            raise error("C0105", flaw, span=family.name.span)
+        stem, own = (name, ()) if sizes else split_name(name)
         around = self.scope.declaring(name)
-        if name in self.table.families or around:
-            first = self.table.places.get(name) or (around.places[name] if around else None)
+        if around or self._is_declared(stem, own, family):
+            first = self.table.places.get(stem) or (around.places[name] if around else None)
             message, hint = f"`{name}` is declared twice", "rename one of them"
             raise error("C0121", message, span=family.name.span, hint=hint, related=earlier(first))
         nodes = len(self.rank_names) + len(self.switch_names) + count
         if nodes > self.limits.nodes:
             raise self._too_many(f"{nodes} nodes, the limit is {self.limits.nodes}", family.span, nodes)
         names = self.rank_names if kind == "rank" else self.switch_names
-        members: dict[tuple[int, ...], int | Switch] = {}
+        members = self.table.families.setdefault(stem, {})
         for indices in product(*map(range, sizes)):
-            members[indices] = len(names) if kind == "rank" else Switch(len(names))
-            names.append(f"{name}[{', '.join(map(str, indices))}]" if indices else name)
-        self.table.families[name] = members
-        self.table.places[name] = family.span
+            members[own or indices] = len(names) if kind == "rank" else Switch(len(names))
+            names.append(printed(name, indices))
+        self.table.places.setdefault(stem, family.span)
         self.scope.later.pop(name, None)
         self.scope.suspects.discard(name)
+
+    def _is_declared(self, stem: str, indices: tuple[int, ...], family: ast.NodeFamily) -> bool:
+        """Return whether a name is taken; single nodes such as ``"n[3]"`` may share a family."""
+        taken = self.table.families.get(stem)
+        return taken is not None and (indices in taken or bool(family.shape) or not family.quoted)
 
     # ---- links
 
@@ -217,6 +225,8 @@ class Network(Body):
         return Aborted()
 
     def _end(self, value: Value, node: ast.Expr) -> int:
+        if isinstance(value, str):
+            value = self._named(value, node)
         if type(value) is int:
             if 0 <= value < len(self.rank_names):
                 return value
@@ -228,6 +238,14 @@ class Network(Body):
         if isinstance(value, Switch):
             return -1 - value.number
         return integer(value, node.span, "a rank or switch")
+
+    def _named(self, name: str, node: ast.Expr) -> int | Switch:
+        try:
+            return self.scope.node_named(name, node.span)
+        except CollcError:
+            if self.incomplete:
+                raise Poisoned from None
+            raise
 
     def _kind(self, attributes: _Attributes, span: Span | None) -> int:
         if attributes not in self.kinds:

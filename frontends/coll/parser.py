@@ -30,9 +30,11 @@ __all__ = ["MAX_DEPTH", "Parsed", "parse_expression", "parse_file"]
 MAX_DEPTH = 128
 _MAX_PROBLEMS = 100
 
-_FILE_LEVEL = frozenset({"topology", "collective", "schedule", "emit", "include"})
+_FILE_LEVEL = frozenset({"topology", "cluster", "collective", "schedule", "emit", "include"})
 _SKIPPED = re.compile(r'#[^\n]*|"[^"\n]*"|[A-Za-z_][A-Za-z0-9_]*|\n|[;{}]')
-_DECLARED = re.compile(r"\b(?:topology|collective|param|let|for|rank|switch)\s+([A-Za-z_]\w*)")
+_DECLARED = re.compile(
+    r"\b(?:(?:topology|cluster|collective|param|let|for|rank|switch)\s+|import\s*\"[^\"\n]*\"\s*as\s+)([A-Za-z_]\w*)"
+)
 _NODES = re.compile(r"\b(?:rank|switch)\b([^;{}]*)")
 
 
@@ -174,7 +176,7 @@ class _Session:
     def _forget(self, text: str) -> None:
         self.suspects.update(_DECLARED.findall(text))
         for names in _NODES.findall(text):
-            self.suspects.update(re.findall(r"[A-Za-z_]\w*", names))
+            self.suspects.update(quoted or name for quoted, name in re.findall(r'"([^"\n]*)"|([A-Za-z_]\w*)', names))
 
     def _first_popped(self, depth: int, position: int) -> int:
         for value in self.machine.values[depth:]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cached_property
 
 from collc.ir.arrays import Array
 from collc.ir.diagnostic import CollcError, Span, error
+from collc.ir.node_names import node_text
 from collc.ir.topology import Topology
 
 from .families import Elements
-from .values import Arrow, Integers, Parts, Switch, Value, kind_of
+from .scope import NodeTable, earlier
+from .values import Arrow, Integers, Parts, Switch, Value, kind_of, no_number
 
-__all__ = ["elements", "part_text"]
+__all__ = ["elements", "part_text", "rank_numbers"]
 
 _MOST_NEIGHBOURS = 4
 
@@ -24,6 +27,8 @@ def elements(function: str, topology: Topology, value: Value, span: Span | None)
     """
     match value:
         case Parts(items, spans):
+            if not topology.node_names and any(isinstance(item, str) for item in items):
+                raise no_number(value, span)
             found = _Found(function, topology)
             for item, place in zip(items, spans, strict=True):
                 found.add(item, place)
@@ -37,6 +42,23 @@ def elements(function: str, topology: Topology, value: Value, span: Span | None)
     raise error("C0131", f"found {kind_of(value)}, needed a set as `parts` of `{function}`", span=span, hint=hint)
 
 
+def rank_numbers(topology: Topology, value: Parts, hint: str) -> Integers:
+    """Return the ranks that a set names; raise C0131 for a switch or a link (with the hint), C0137 for a rank twice."""
+    numbers: dict[int, Span | None] = {}
+    table = NodeTable.of(topology)
+    for item, place in zip(value.items, value.spans, strict=True):
+        if isinstance(item, str):
+            item = table.named(item, place)
+        if not isinstance(item, int):
+            what = "a link" if isinstance(item, Arrow) else "a switch"
+            raise error("C0131", f"found {what}, needed a rank or an integer", span=place, hint=hint)
+        if item in numbers:
+            message, related = f"found {topology.names[item]} twice in a set", earlier(numbers[item], "the first")
+            raise error("C0137", message, span=place, hint="name each rank once", related=related)
+        numbers[item] = place
+    return Integers(tuple(sorted(numbers)), (), tuple(numbers), tuple(numbers.values()))
+
+
 class _Found:
     """The nodes and links that the elements of a set name, in the order of the set."""
 
@@ -46,7 +68,12 @@ class _Found:
         self.links: dict[int, None] = {}
         self.mentions: Counter[tuple[int, int]] = Counter()
 
-    def add(self, item: int | Switch | Arrow, span: Span | None) -> None:
+    @cached_property
+    def names(self) -> NodeTable:
+        """The nodes by name."""
+        return NodeTable.of(self.topology)
+
+    def add(self, item: int | Switch | Arrow | str, span: Span | None) -> None:
         if isinstance(item, Arrow):
             tail, head = self._node(item.tail, span), self._node(item.head, span)
             self._link(tail, head, span)
@@ -58,8 +85,10 @@ class _Found:
             raise error("C0137", f"found {self.topology.names[node]} twice in a set", span=span)
         self.nodes[node] = None
 
-    def _node(self, item: int | Switch, span: Span | None) -> int:
+    def _node(self, item: int | Switch | str, span: Span | None) -> int:
         ranks = self.topology.num_ranks
+        if isinstance(item, str):
+            item = self.names.named(item, span)
         if isinstance(item, Switch):
             return ranks + item.number
         if not 0 <= item < ranks:
@@ -76,8 +105,7 @@ class _Found:
         self.links[int(found[number])] = None
 
     def _missing(self, tail: int, head: int, count: int, span: Span | None) -> CollcError:
-        names = self.topology.names
-        a, b = names[tail], names[head]
+        a, b = (node_text(self.topology.names[node]) for node in (tail, head))
         if count:
             message = f"found the link `{a} -> {b}` {count + 1} times, `{self.topology.name}` has it {_times(count)}"
             return error("C0311", message, span=span, hint="name a link once for each of the parallel links")
@@ -99,18 +127,18 @@ def _times(count: int) -> str:
 
 def _where_to(topology: Topology, tail: int, head: int) -> str:
     """Return the nearest way to a link that exists: the other direction, or where the node's links lead."""
-    names = topology.names
+    a, b = (node_text(topology.names[node]) for node in (tail, head))
     if len(links_between(topology, head, tail)):
-        return f"there is `{names[head]} -> {names[tail]}`"
+        return f"there is `{b} -> {a}`"
     start, links = topology.out_links
     heads = sorted(set(topology.dst[links[start[tail] : start[tail + 1]]].tolist()))
     if not heads:
-        return f"`{names[tail]}` has no links out"
-    shown = ", ".join(f"`{names[node]}`" for node in heads[:_MOST_NEIGHBOURS])
-    return f"`{names[tail]}` is linked to {shown}{', ..' if len(heads) > _MOST_NEIGHBOURS else ''}"
+        return f"`{a}` has no links out"
+    shown = ", ".join(f"`{node_text(topology.names[node])}`" for node in heads[:_MOST_NEIGHBOURS])
+    return f"`{a}` is linked to {shown}{', ..' if len(heads) > _MOST_NEIGHBOURS else ''}"
 
 
-def part_text(part: int | Switch | Arrow, names: tuple[str, ...], ranks: int) -> str:
+def part_text(part: int | Switch | Arrow | str, names: tuple[str, ...], ranks: int) -> str:
     """Return a node or a link as the language writes it.
 
     >>> part_text(Arrow(0, Switch(0), True), ("gpu[0]", "gpu[1]", "nv"), 2)
@@ -121,5 +149,7 @@ def part_text(part: int | Switch | Arrow, names: tuple[str, ...], ranks: int) ->
             ends = (part_text(end, names, ranks) for end in (tail, head))
             return (" <-> " if duplex else " -> ").join(ends)
         case Switch(number):
-            return names[ranks + number]
-    return names[part] if 0 <= part < ranks else str(part)
+            return node_text(names[ranks + number])
+        case str():
+            return node_text(part)
+    return node_text(names[part]) if 0 <= part < ranks else str(part)

@@ -48,8 +48,8 @@ def _expression(node: ast.Expr | ast.Word | ast.Arrow) -> tuple[str, int]:
             return f'"{value}"', _ATOM
         case ast.Name(name) | ast.Word(name):
             return name, _ATOM
-        case ast.Index(name, items):
-            return f"{name}[{_list(items)}]", _ATOM
+        case ast.Index(name, items, quoted):
+            return f"{_maybe_quoted(name, quoted)}[{_list(items)}]", _ATOM
         case ast.Call(name, items):
             return f"{name}({_list(items)})", _ATOM
         case ast.SetOf(items):
@@ -57,7 +57,7 @@ def _expression(node: ast.Expr | ast.Word | ast.Arrow) -> tuple[str, int]:
         case ast.Arrow(tail, head, duplex):
             return f"{expression_text(tail)} {'<->' if duplex else '->'} {expression_text(head)}", 0
         case ast.Import(path, format):
-            return f'import "{path.value}" as {format.text}', _ATOM
+            return f'import "{path.value}"' + (f" as {format.text}" if format else ""), _ATOM
         case ast.Unary("not", operand):
             return f"not {_at_least(_NOT, operand)}", _NOT
         case ast.Unary(_, operand):
@@ -159,6 +159,12 @@ class _Printer:
                 self._define(node)
             case ast.Include(path):
                 self._simple(node, f'include "{path.value}";')
+            case ast.Imported(path, name, figures):
+                self._begin(node, f'import "{path.value}" as {name.text}')
+                self._tail(node, figures, " with ")
+            case ast.Cluster(name, machine, fabric, options):
+                self._begin(node, f"cluster {name.text} = {expression_text(machine)} on {expression_text(fabric)}")
+                self._tail(node, options, " ")
             case ast.TopologyIs(name, value, defaults):
                 self._begin(node, f"topology {name.text} = {expression_text(value)}")
                 self._tail(node, defaults, " with ")
@@ -261,7 +267,12 @@ class _Printer:
 
 
 def _family(node: ast.NodeFamily) -> str:
-    return f"{node.name.text}[{_list(node.shape)}]" if node.shape else node.name.text
+    name = _maybe_quoted(node.name.text, node.quoted)
+    return f"{name}[{_list(node.shape)}]" if node.shape else name
+
+
+def _maybe_quoted(name: str, quoted: bool) -> str:
+    return f'"{name}"' if quoted else name
 
 
 def _link(node: ast.Link) -> str:

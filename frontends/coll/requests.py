@@ -14,6 +14,7 @@ from collc.ir.diagnostic import CollcError, Span, error
 from collc.ir.spec import Option, OptionValue
 from collc.ir.topology import Topology
 
+from ..units import BANDWIDTH, SIZE, TIME, UNITS
 from . import ast
 from .expressions import NODE, Compiler, Needs, integer
 from .network import Defaults, attributes_of
@@ -21,10 +22,19 @@ from .origins import with_origins
 from .printer import expression_text
 from .scope import Constant, NodeTable, Poisoned, Scope, earlier
 from .unit_hints import other_measure
-from .units import BANDWIDTH, SIZE, TIME, UNITS
-from .values import Integers, Quantity, Switch, Value, kind_of
+from .values import Integers, Parts, Quantity, Switch, Value, kind_of, no_number
 
-__all__ = ["DTYPES", "OPERATIONS", "collective", "defaults", "known", "options"]
+__all__ = [
+    "DTYPES",
+    "OPERATIONS",
+    "collective",
+    "defaults",
+    "distinct_options",
+    "known",
+    "options",
+    "text_of",
+    "word_of",
+]
 
 DTYPES = (
     "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
@@ -53,7 +63,7 @@ def known(word: ast.Word, names: Collection[str] | None, code: str, what: str, c
 def options(node: ast.Options | None, scope: Scope, compiler: Compiler) -> tuple[Option, ...]:
     """Return the options of a scheduler or target; mistakes in values go to the compiler's problems."""
     found: dict[str, Option] = {}
-    for item in _distinct(node, compiler):
+    for item in distinct_options(node, compiler):
         try:
             needs: Needs = (SIZE,) if any(word in item.name.text for word in ("size", "bytes")) else ()
             value = _option_value(item.value, scope, compiler, needs)
@@ -65,7 +75,27 @@ def options(node: ast.Options | None, scope: Scope, compiler: Compiler) -> tuple
     return tuple(found.values())
 
 
-def _distinct(node: ast.Options | None, compiler: Compiler) -> list[ast.Option]:
+def word_of(value: ast.Expr | ast.Word, scope: Scope) -> str | None:
+    """Return the text of a word or string; a name of a string is that string, any other name is itself the word."""
+    match value:
+        case ast.Name(name):
+            binding = scope.find(name)
+            named = binding.value if isinstance(binding, Constant) else None
+            return named if isinstance(named, str) else name
+        case ast.Word(text) | ast.String(text):
+            return text
+    return None
+
+
+def text_of(node: ast.Expr | ast.Word) -> str:
+    """Return an expression as it was written, or its canonical text if it has several lines."""
+    span = node.span
+    if span is None or span.line != span.end_line:
+        return expression_text(node)
+    return span.source.line(span.line)[span.column - 1 : span.end_column - 1]
+
+
+def distinct_options(node: ast.Options | None, compiler: Compiler) -> list[ast.Option]:
     """Return the options with different names; report repeated ones."""
     first: dict[str, ast.Option] = {}
     for item in node.items if node else ():
@@ -117,6 +147,8 @@ def _option_value(node: ast.Expr | ast.Word, scope: Scope, compiler: Compiler, n
             return amount
         case Integers(items):
             return items
+        case Parts():
+            raise no_number(value, node.span)
         case range() if max(value.stop - value.start, 0) <= _MAX_LIST:
             return tuple(value)
         case range():
@@ -129,13 +161,19 @@ def _option_value(node: ast.Expr | ast.Word, scope: Scope, compiler: Compiler, n
 # ---- with { bandwidth, latency }
 
 
-def defaults(node: ast.Options | None, scope: Scope, compiler: Compiler) -> Defaults:
-    """Return the defaults of ``with { .. }``; raises CollcError or Poisoned."""
+def defaults(
+    node: ast.Options | None, scope: Scope, compiler: Compiler, others: Collection[str] = (), more: Sequence[str] = ()
+) -> Defaults:
+    """Return the defaults of ``with { .. }``; raises CollcError or Poisoned.
+
+    ``others`` are options that are no defaults; ``more`` are names that a message lists besides the defaults.
+    """
     result, wrong = Defaults(), False
-    items = _distinct(node, compiler)
+    items = [item for item in distinct_options(node, compiler) if item.name.text not in others]
     _require_not_exchanged(items)
     for item in items:
         try:
+            known(item.name, (*_DEFAULTS, *more), "C0127", "default", compiler)
             result = _with_default(result, item, scope, compiler)
         except CollcError as failure:
             compiler.problems.take(with_origins(failure, item, scope, []), item.span)
@@ -148,7 +186,6 @@ def defaults(node: ast.Options | None, scope: Scope, compiler: Compiler) -> Defa
 
 
 def _with_default(result: Defaults, item: ast.Option, scope: Scope, compiler: Compiler) -> Defaults:
-    known(item.name, _DEFAULTS, "C0127", "default", compiler)
     if isinstance(item.value, ast.Word):
         raise error("C0131", f"found the word `{item.value.text}`, needed a quantity", span=item.value.span)
     span, need = item.value.span, BANDWIDTH if item.name.text in ("bandwidth", "reduction") else TIME
@@ -216,7 +253,7 @@ def collective(node: ast.Collective, topology: Topology, scope: Scope, compiler:
     """Return the collective of a declaration; raises CollcError or Poisoned."""
     given: dict[str, Any] = {}  # Any: named arguments of Collective
     wrong = False
-    for item in _distinct(node.options, compiler):
+    for item in distinct_options(node.options, compiler):
         try:
             _require_option(item, node, compiler)
             given[item.name.text] = _READERS[item.name.text](item.value, topology, scope, compiler)
@@ -299,6 +336,8 @@ def _root(value: ast.Expr | ast.Word, topology: Topology, scope: Scope, compiler
     inner = scope.child()
     inner.nodes = NodeTable.of(topology)
     root = _evaluated(value, inner, compiler, NODE)
+    if isinstance(root, str) and topology.node_names:
+        root = inner.node_named(root, value.span)
     if isinstance(root, Switch):
         name = topology.names[topology.num_ranks + root.number]
         message = f"found `{name}`, a switch of `{topology.name}`, needed a rank as root"

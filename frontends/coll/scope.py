@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
 from collc.ir.diagnostic import CollcError, Diagnostic, Related, Span, error
 from collc.ir.frozen import frozen
+from collc.ir.node_names import node_text, printed, split_name
 from collc.ir.topology import Topology
 
+from ..units import BANDWIDTH, SIZE, TIME
 from .codes import CODES
 from .families import FUNCTIONS
-from .units import BANDWIDTH, SIZE, TIME
 from .values import Switch, Value
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "POISON",
+    "THE_IMPORT",
     "Binding",
     "Constant",
     "NodeTable",
@@ -38,6 +40,8 @@ __all__ = [
 
 
 _MAX_PROBLEMS = 100
+#: the message of the second place of a mistake in an imported file
+THE_IMPORT = "the import"
 #: measure -> a value for an example
 _EXAMPLES = {SIZE: "64 MiB", BANDWIDTH: "25 GB/s", TIME: "10 us"}
 
@@ -91,9 +95,10 @@ class Problems:
         if len(self.found) >= _MAX_PROBLEMS:
             raise TooManyProblems
 
-    def warn(self, diagnostic: Diagnostic) -> None:
-        """Keep a warning, once for each place."""
-        self.warnings.setdefault(str(diagnostic.span), _unquoted(diagnostic))
+    def warn(self, diagnostic: Diagnostic, each: bool = False) -> None:
+        """Keep a warning, once for each place; several of a place if their texts differ and ``each`` is true."""
+        key = f"{diagnostic.span} {diagnostic.message}" if each else str(diagnostic.span)
+        self.warnings.setdefault(key, _unquoted(diagnostic))
 
     def take(self, failure: CollcError, span: Span | None = None, notes: Iterable[str] = ()) -> None:
         """Add the diagnostics of an exception, placed at ``span`` where they have no place of their own."""
@@ -106,9 +111,12 @@ def _unquoted(diagnostic: Diagnostic) -> Diagnostic:
     """Return the diagnostic, without quotations if its text is hidden."""
     if diagnostic.span is None or not diagnostic.span.source.hidden:
         return diagnostic
-    title = CODES.get(diagnostic.code, "a mistake").partition("\n")[0]
+    from ..importing.codes import CODES as IMPORTED
+
+    title = {**CODES, **IMPORTED}.get(diagnostic.code, "a mistake").partition("\n")[0]
     note = "its text is not shown: the file is outside of the main file's folder and of those of `-I`"
-    return attrs.evolve(diagnostic, message=f"found {title}", notes=(note,), hint="`-I` adds a folder", related=())
+    related = tuple(one for one in diagnostic.related if one.message == THE_IMPORT)
+    return attrs.evolve(diagnostic, message=f"found {title}", notes=(note,), hint="`-I` adds a folder", related=related)
 
 
 @frozen
@@ -127,49 +135,84 @@ class NodeTable:
         """Return the table of a topology whose nodes have names; an empty one where they have none."""
         table = cls()
         for number, name in enumerate(topology.node_names or ()):
-            family, _, rest = name.partition("[")
-            indices = tuple(int(index) for index in re.findall(r"-?\d+", rest))
+            family, indices = split_name(name)
             node = number if number < topology.num_ranks else Switch(number - topology.num_ranks)
             table.families.setdefault(family, {})[indices] = node
         return table
+
+    def has(self, text: str) -> bool:
+        """Return whether a node has this printed name."""
+        family, indices = split_name(text)
+        return indices in self.families.get(family, {})
+
+    def named(self, text: str, span: Span | None) -> int | Switch:
+        """Return the node with a printed name; raise C0120 if there is none, C0135 if its family has no such index."""
+        family, indices = split_name(text)
+        if indices not in self.families.get(family, {}) and (match := _SPACED.fullmatch(text)):
+            family, indices = match[1], tuple(int(index) for index in re.findall("[0-9]+", match[2]))
+        if family in self.families:
+            return self.find(family, indices, span)
+        raise error("C0120", f"unknown node `{text}`", span=span, hint=self._hint(text))
+
+    def _hint(self, text: str) -> str:
+        from .guesses import nearest_node
+
+        if near := nearest_node(text, self.names()):
+            return f"did you mean `{node_text(near)}`?"
+        if self.declaring:
+            return f"declare it above: `rank {node_text(text)};` or `switch {node_text(text)};`"
+        if not self.families:
+            return "ranks of this topology have numbers only, from 0: write the number alone"
+        shown = [node_text(name) for name, _ in zip(self.names(), range(4), strict=False)]
+        return f"its nodes are {', '.join(f'`{name}`' for name in shown)}{', ..' * (len(shown) == 4)}"
+
+    def names(self) -> Iterator[str]:
+        """Yield the printed names of all nodes."""
+        return (printed(name, indices) for name, family in self.families.items() for indices in family)
 
     def find(self, name: str, indices: tuple[int, ...], span: Span | None) -> int | Switch:
         """Return the node; raise C0135 where the family has no such index, or needs others."""
         family = self.families[name]
         if (node := family.get(indices)) is not None:
             return node
-        shape, related = shape_of(family), earlier(self.places.get(name), "the declaration")
+        shape, related = shape_of(family, len(indices)), earlier(self.places.get(name), "the declaration")
         if len(indices) != len(shape):
             found = f"found {len(indices)} {'index' if len(indices) == 1 else 'indices'} of `{name}`"
             message = f"{found if indices else f'found `{name}` without indices'}, needed {len(shape)}"
             hint = f"write `{_first(name, family)}`"
             if self.declaring and not indices and len(shape) == 1 and shape[0] > 1:
-                hint += f"; for all of them, `for i in 0..{shape[0]} {{ .. {name}[i] .. }}`"
+                hint += f"; for all of them, `for i in 0..{shape[0]} {{ .. {node_text(name)}[i] .. }}`"
             raise error("C0135", message, span=span, hint=hint, related=related)
         if all(0 <= index < size for index, size in zip(indices, shape, strict=True)):
             hint = "`without` or `subset` left it out; a switch goes when it no longer joins nodes"
-            message = f"found `{_node(name, indices)}`, which the topology no longer has"
+            message = f"found `{printed(name, indices)}`, which the topology no longer has"
             raise error("C0135", message, span=span, hint=hint)
-        message = f"found `{_node(name, indices)}`, needed one of {_extent(name, family)}"
+        message = f"found `{printed(name, indices)}`, needed one of {_extent(name, family, len(indices))}"
         raise error("C0135", message, span=span, hint="indices count from 0", related=related)
 
 
-def _node(name: str, indices: Iterable[int]) -> str:
-    return f"{name}[{', '.join(str(index) for index in indices)}]"
+#: a node as the user may write it in quotes, with any blanks
+_SPACED = re.compile(r"(.+?)\s*\[\s*([0-9]{1,9}(?:\s*,\s*[0-9]{1,9})*)\s*\]")
 
 
 def _first(name: str, family: Collection[tuple[int, ...]]) -> str:
     """Return the first node of a family, as an example of its indices."""
-    return _node(name, min(family)) if min(family) else name
+    return node_text(printed(name, min(family)))
 
 
-def _extent(name: str, family: Collection[tuple[int, ...]]) -> str:
-    return f"`{_node(name, min(family))}` to `{_node(name, max(family))}`"
+def _extent(name: str, family: Collection[tuple[int, ...]], count: int) -> str:
+    nodes = [indices for indices in family if len(indices) == count]
+    return f"`{printed(name, min(nodes))}` to `{printed(name, max(nodes))}`"
 
 
-def shape_of(family: Collection[tuple[int, ...]]) -> tuple[int, ...]:
-    """Return the sizes of a family of nodes, one for each index."""
-    return tuple(max(axis) + 1 for axis in zip(*family, strict=True))
+def shape_of(family: Collection[tuple[int, ...]], count: int) -> tuple[int, ...]:
+    """Return the sizes of a family of nodes, one for each index.
+
+    Names in quotes may have different numbers of indices: the sizes are of those with ``count``, if there are any.
+    """
+    nodes = [indices for indices in family if len(indices) == count]
+    alike = nodes or [indices for indices in family if len(indices) == len(min(family))]
+    return tuple(max(axis) + 1 for axis in zip(*alike, strict=True))
 
 
 @attrs.define
@@ -232,6 +275,22 @@ class Scope:
             scopes.append(scope)
             scope = scope.parent
         return scopes
+
+    def node_named(self, text: str, span: Span | None) -> int | Switch:
+        """Return the node with a printed name; raise C0120, C0130 or C0135 if there is none, and Poisoned if a
+        statement with a mistake may declare it.
+        """
+        family, _ = split_name(text)
+        table = self.find_nodes(family) or next(
+            (scope.nodes for scope in self.chain() if scope.nodes is not None), NodeTable()
+        )
+        if family not in table.families and text not in table.families:
+            for scope in self.chain():
+                if scope.level == 2 and text in scope.later:
+                    raise too_early(text, scope.later[text], span)
+            if any({text, family} & scope.suspects for scope in self.chain()):
+                raise Poisoned
+        return table.named(text, span)
 
     def undefined(self, name: str, span: Span | None, needs: tuple[str, ...], vocabulary: Vocabulary) -> CollcError:
         """Return the error for a name that is not visible here; its hint is of a kind that the place needs.

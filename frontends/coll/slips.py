@@ -12,8 +12,8 @@ from collc.ir.shown import listed
 
 from . import foreign_forms, foreign_signs, foreign_words
 from .families import FAMILIES, OPERATORS
-from .foreign_words import assigned, foreign_word
-from .trouble import DECLARATIONS, KEYWORDS, STATEMENTS, Fix, Sign, Slip, Trouble, here
+from .foreign_words import assigned, foreign_word, whole_form
+from .trouble import DECLARATIONS, KEYWORDS, STATEMENTS, Fix, Sign, Slip, Trouble, before, here
 
 __all__ = ["KEYWORDS", "SLIPS", "Fix", "Sign", "Slip", "Trouble", "describe"]
 
@@ -99,6 +99,47 @@ def _hyphen_in_name(t: Trouble) -> Fix | None:
     )  # fmt: skip
 
 
+_NODE_LIST = re.compile(r'\b(?:rank|switch)\b(?:[^;{}"]|"[^"\n]*")*\Z')
+_LINK_END = re.compile(r'\blink\b(?:[^;{}":]|"[^"\n]*")*\Z')
+_BARE_NODE = re.compile(r"[\w./:@+-]+")
+
+
+def _unquoted_node(t: Trouble) -> Fix | None:
+    """``rank n-001, n001/gpu0;``, ``link 0000:17:00.0 <-> nv;``: names of nodes that need quotes."""
+    listed_node = bool(t.expected & {"LSQB", "STRING"}) and _NODE_LIST.search(before(t))
+    if not listed_node and not (t.expected & {"SIMPLEX", "PLUS"} and _LINK_END.search(before(t))):
+        return None
+    joined = t.last is not None and t.last.type in ("NAME", "NUMBER", "UNIT") and t.after == t.position
+    start = max(t.text.rfind(sign, 0, t.position) for sign in " \t\n,;{") + 1 if joined else t.position
+    name = _BARE_NODE.match(t.text, start)
+    if (
+        name is None
+        or name.end() <= t.position
+        or not re.search(r"[A-Za-z0-9](?:[-/:@+][A-Za-z0-9]|\.[A-Za-z])", name.group())
+    ):
+        return None
+    message, hint = f"found `{name.group()}`, needed a name", f'write it in quotes: `"{name.group()}"`'
+    note = "names of nodes stand in quotes, unless they consist of letters, digits and `_`"
+    return Fix(
+        "C0105", message, start, name.end(), hint=hint, notes=(note,), names=(name.group(),), drop_from=name.end()
+    )  # fmt: skip
+
+
+_NIC_OPTION = re.compile(r"\bnic\s*:\s*([A-Za-z0-9_-]*)\Z")
+
+
+def _unquoted_pattern(t: Trouble) -> Fix | None:
+    """``{ nic: mlx5_? }``, ``{ nic: *_0 }``: patterns that need quotes."""
+    begun = _NIC_OPTION.search(before(t)) if t.found in ("*", "?") else None
+    if begun is None:
+        return None
+    rest = re.compile(r"[A-Za-z0-9_*?-]*").match(t.text, t.position)
+    end = rest.end() if rest else t.position + 1
+    start = t.position - len(begun[1])
+    hint = f'write it in quotes: `"{t.text[start:end]}"`'
+    return Fix("C0105", f"found the pattern `{t.text[start:end]}`, needed quotes around it", start, end, hint=hint)
+
+
 _EMITTED = re.compile(r"[A-Za-z0-9_-]+")
 _NEXT_WORD = re.compile(r"\s*([A-Za-z_]\w*)?")
 
@@ -167,7 +208,7 @@ def _unclosed(t: Trouble) -> Fix | None:
     terminal, sign = closing[t.opener.type]
     if terminal not in t.expected:
         return None
-    declaration = t.found in DECLARATIONS[:5] and t.on_new_line and t.found.upper() not in t.expected
+    declaration = t.found in DECLARATIONS[:6] and t.on_new_line and t.found.upper() not in t.expected
     ends = not t.found or declaration or (sign != "}" and (t.found in ";{}" or t.found in (":", "->", "<->")))
     if not ends:
         return None
@@ -246,7 +287,7 @@ def _link_without_braces(t: Trouble) -> Fix | None:
 
 _BOTH_ENDS = "`send shard SHARD from RANK to RANK` names both ends"
 _FORMS = {
-    "recv": _BOTH_ENDS, "receive": _BOTH_ENDS, "import": 'write `include "FILE";`', "use": 'write `include "FILE";`',
+    "recv": _BOTH_ENDS, "receive": _BOTH_ENDS, "use": 'write `include "FILE";`',
     "using": "write `schedule NAME using SCHEDULER;`", "while": "loops are `for NAME in LOW..HIGH { .. }`",
     "else": "`else` follows the `}` of its `if`", "print": "`collc check` and `collc cost` print what a file means",
     **dict.fromkeys(("without", "degraded", "subset", "relabel"),
@@ -313,12 +354,9 @@ def _missing_word(t: Trouble) -> Fix | None:
         return None
     word = missing.lower()
     repair = t.found.upper() not in _WORDS  # `from` after a forgotten `of` would be taken for a name
-    example = {
-        "USING": "schedule NAME using SCHEDULER", "AS": "emit NAME as TARGET",
-        "ON": "collective NAME = KIND on TOPOLOGY", "IN": "for NAME in LOW..HIGH",
-    }.get(missing, "send shard SHARD from RANK to RANK")  # fmt: skip
     message = f"missing `{word}`: found {t.what()}"
-    return here(t, "C0111", message, hint=f"write `{example}`", insert=missing if repair else None)
+    form = "send shard SHARD from RANK to RANK" if missing == "OF" else whole_form(t, missing)
+    return here(t, "C0111", message, hint=f"write `{form}`", insert=missing if repair else None)
 
 
 def _missing_brace(t: Trouble) -> Fix | None:
@@ -340,7 +378,7 @@ _FARTHEST = 100_000  # characters that are searched for the end of a body
 def _is_closed(t: Trouble) -> bool:
     """Return whether the text has the `}` of the `{` that is missing: one more than is open, before a declaration."""
     depth, lowest = 0, 0
-    for match in re.compile(r'#[^\n]*|"[^"\n]*"|^(?:topology|collective|schedule|emit)\b|[{}]', re.M).finditer(
+    for match in re.compile(r'#[^\n]*|"[^"\n]*"|^(?:topology|cluster|collective|schedule|emit)\b|[{}]', re.M).finditer(
         t.text, t.position, t.position + _FARTHEST
     ):
         if match.group()[0] not in '{}#"':
@@ -359,6 +397,8 @@ def _missing_comma(t: Trouble) -> Fix | None:
 SLIPS = (
     Slip('include "site.coll;', _unterminated_string),
     Slip("// a comment", _foreign_comment),
+    Slip("topology t { rank n-001; }", _unquoted_node),
+    Slip("cluster c = a on b { nic: mlx5_? };", _unquoted_pattern),
     *foreign_signs.ROWS,
     *foreign_words.ROWS,
     *foreign_forms.ROWS,
@@ -394,7 +434,7 @@ _SIGNS = {
     "$END": "the end of the text", "PLUS": "`+`", "MINUS": "`-`", "TIMES": "`*`", "COMPARE": "a comparison",
 }  # fmt: skip
 _OPERATORS = frozenset({"PLUS", "MINUS", "TIMES", "MOD", "COMPARE", "AND", "OR", "DOTS", "UNIT"})
-_OPERANDS = frozenset({"NUMBER", "STRING", "NAME", "LPAR", "LBRACE", "MINUS", "NOT", "IMPORT", "HYPHENATED"})
+_OPERANDS = frozenset({"NUMBER", "STRING", "NAME", "LPAR", "LBRACE", "MINUS", "NOT", "IMPORT", "HYPHENATED", "GLOB"})
 
 
 def _needed(expected: frozenset[str]) -> str:

@@ -18,7 +18,7 @@ from . import ast
 from .expressions import NUMBER, Compiler, Frame, Thunk
 from .limits import LARGEST_NODE_LIMIT, STATEMENTS_PER_NODE
 from .scope import POISON, Poison, Poisoned, Scope, Variable
-from .values import Integers, Value, kind_of
+from .values import Arrow, Integers, Parts, Value, kind_of
 
 __all__ = ["Aborted", "Body", "Overrides", "Runner"]
 
@@ -247,12 +247,14 @@ def _do_nothing(frame: Frame) -> None:
     pass
 
 
-def _members(value: Value | Poison, span: Span | None) -> range | tuple[int, ...]:
+def _members(value: Value | Poison, span: Span | None) -> range | tuple[Value, ...]:
     match value:
         case range():
             return value
         case Integers(items):
             return items
+        case Parts(nodes) if not any(isinstance(node, Arrow) for node in nodes):
+            return tuple(node for node in nodes if not isinstance(node, Arrow))
         case Poison():
             raise Poisoned
     hint = f"write `0..{value}`" if type(value) is int else "write `LOW..HIGH` or `{A, B}`"
@@ -280,4 +282,6 @@ def _variables(scope: Scope, frame: Frame) -> list[str]:
                 value = frame[binding.index]
                 if type(value) is int:
                     shown.append(f"{name} = {value}")
+                elif isinstance(value, str):
+                    shown.append(f'{name} = "{value}"')
     return [f"with {', '.join(shown)}"] if shown else []

@@ -153,6 +153,8 @@ class Steps(Body):
 
     def _rank(self, value: Value | Poison, node: ast.Expr) -> int:
         span = node.span
+        if isinstance(value, str) and self.topology.node_names:
+            value = self.scope.node_named(value, span)
         if isinstance(value, Switch):
             name = self.topology.names[self.topology.num_ranks + value.number]
             hint = "name the ranks at both ends; collc finds the route through switches"

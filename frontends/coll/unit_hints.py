@@ -10,8 +10,8 @@ from fractions import Fraction
 
 from collc.ir.frozen import frozen
 
+from ..units import BANDWIDTH, SIZE, TIME
 from .printer import number_text
-from .units import BANDWIDTH, SIZE, TIME
 from .values import Quantity
 
 __all__ = ["other_measure", "other_notation", "unknown_unit"]

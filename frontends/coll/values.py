@@ -14,12 +14,12 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from collc.ir.diagnostic import Span, error
+from collc.ir.diagnostic import CollcError, Span, error
 from collc.ir.frozen import frozen
 from collc.ir.group import Group
 from collc.ir.topology import Topology
 
-from .units import BANDWIDTH, SIZE, TIME
+from ..units import BANDWIDTH, SIZE, TIME
 
 __all__ = [
     "MAX_BITS",
@@ -33,6 +33,7 @@ __all__ = [
     "bounded",
     "compared",
     "kind_of",
+    "no_number",
     "whole",
 ]
 
@@ -75,18 +76,18 @@ class Switch:
 
 @frozen
 class Arrow:
-    """A link by its ends, or one of each direction."""
+    """A link by its ends, or one of each direction; an end is a rank, a switch or a node's name."""
 
-    tail: int | Switch
-    head: int | Switch
+    tail: int | Switch | str
+    head: int | Switch | str
     duplex: bool
 
 
 @frozen
 class Parts:
-    """A set with switches or links in it: parts of a topology, as written, and where."""
+    """A set with switches, links or names of nodes in it: parts of a topology, as written, and where."""
 
-    items: tuple[int | Switch | Arrow, ...]
+    items: tuple[int | Switch | Arrow | str, ...]
     spans: tuple[Span | None, ...] = attrs.field(default=(), eq=False)
 
 
@@ -115,6 +116,19 @@ def kind_of(value: Value) -> str:
     if isinstance(value, Quantity):
         return _MEASURES[value.measure]
     return "a group" if isinstance(value, Group) else _KINDS[type(value)]
+
+
+def no_number(value: Parts, span: Span | None) -> CollcError:
+    """Return the error for a set that needs integers and has something else in it."""
+    for item, place in zip(value.items, value.spans, strict=False):
+        if isinstance(item, str):
+            return error(
+                "C0132", "found a string, needed an integer", span=place, hint=f"write `{item}` without quotes"
+            )
+        if not isinstance(item, int):
+            what = "a link" if isinstance(item, Arrow) else "a switch"
+            return error("C0131", f"found {what}, needed a rank or an integer", span=place)
+    return error("C0131", "found a set of nodes or links, needed integers", span=span)
 
 
 def whole(value: Fraction) -> int | Fraction:
