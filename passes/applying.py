@@ -13,7 +13,7 @@ from . import PASSES
 from .base import Pass
 from .schedulers import RANKS, SCHEDULERS, Scheduler, candidates
 
-__all__ = ["applicable", "none_applies", "not_scheduled", "require_direct"]
+__all__ = ["applicable", "not_scheduled", "require_direct"]
 
 _MOST_NAMES = 4  # in a hint
 _BY_HAND = "write the schedule by hand (`using steps`)"
@@ -54,9 +54,8 @@ def not_scheduled(code: str, scheduler: str, problem: Problem, kinds: Sequence[s
     ``kinds`` are those that it schedules. The hint names the schedulers that take the collective on this network.
     """
     kind, name = problem.collective.kind, f"the {variant} variant of {scheduler}" if variant else scheduler
-    direct = [] if variant or problem.topology.is_direct or applicable(problem) else [_direct_only(kind)]
     return error(
-        code, f"{name} cannot schedule `{kind}`", notes=[f"it schedules {listed(kinds)}", *direct],
+        code, f"{name} cannot schedule `{kind}`", notes=[f"it schedules {listed(kinds)}"],
         hint="leave `variant` out" if variant else _instead(problem), exit_status=3,
         option="variant" if variant else None, about=(Subject.SCHEDULER, Subject.COLLECTIVE),
     )  # fmt: skip
@@ -68,37 +67,7 @@ def _instead(problem: Problem) -> str:
     if names:
         shown = listed([f"`{name}`" for name in names[:_MOST_NAMES]], "or")
         return f"use {shown}, which schedule{'s' * (len(names) == 1)} {kind} on this network"
-    if problem.topology.is_direct:
-        return _BY_HAND
-    return f"{_BY_HAND}, whose routes may pass switches; or {_without_switches(problem.topology)}"
-
-
-def none_applies(problem: Problem) -> CollcError:
-    """Return the error C0501 for a collective that no scheduler sends through the network's switches.
-
-    It is for requests that name no scheduler.
-    """
-    kind, topology = problem.collective.kind, problem.topology
-    return error(
-        "C0501", f"no scheduler takes {kind} on `{topology.name}`, which has {_switches(topology)}",
-        notes=[_direct_only(kind), f"the other schedulers do not schedule {kind}"],
-        hint=_instead(problem), exit_status=3, about=(Subject.COLLECTIVE, Subject.TOPOLOGY),
-    )  # fmt: skip
-
-
-def _direct_only(kind: str) -> str:
-    """Return which schedulers take a collective that no scheduler sends through switches."""
-    names = [f"`{name}`" for name in candidates() if kind in SCHEDULERS.own[name].collectives]
-    return f"{listed(names)} schedule{'s' * (len(names) == 1)} {kind}, on networks of ranks only"
-
-
-def _without_switches(topology: Topology) -> str:
-    """Return how to replace a network's switches by links."""
-    switch = topology.num_ranks
-    joined = sorted({*topology.dst[topology.src == switch].tolist(), *topology.src[topology.dst == switch].tolist()})
-    ranks = [topology.names[node] for node in joined if node < topology.num_ranks]
-    example = f" (`link {ranks[0]} <-> {ranks[1]};`, ..)" if len(ranks) > 1 and topology.node_names else ""
-    return f"replace the switch{'es' * (topology.num_switches > 1)} by links between ranks{example}"
+    return _BY_HAND
 
 
 def require_direct(code: str, scheduler: str, problem: Problem) -> None:

@@ -231,6 +231,16 @@ An all-to-all of N ranks has N * N shards. Each crosses as many links as its two
 
 Use a smaller topology.
 """,
+    "C0564": """an option that does not apply
+
+On networks with switches, and of gathers and scatters, `flow` sends all data in one step, along routes that switches
+and ranks forward. `steps` and `thorough` are for an all-to-all on a network of ranks only.
+
+    collective c = alltoall on dgx_a100(2);
+    schedule c using flow { steps: 3 };          # C0564
+
+Omit the option.
+""",
     "C0570": """a database of topologies that cannot be read
 
 A row has nine words: nodes, T_L, T_B, the T_B of a reduce-scatter or `-`, diameter, `->` or `<->`, the all-to-all rate
@@ -330,7 +340,7 @@ allows the difference at ranks, and at switches as long as no tree is lost.
     "C0582": """a switch that no route uses
 
 Data that enter a switch without an outgoing link are lost. A switch without an incoming link has no data to send. A
-switch whose links all lead to one node connects no two nodes. Perhaps a link `->` should be `<->`.
+switch whose links all lead to one rank connects no two nodes. Perhaps a link `->` should be `<->`.
 
     topology t {
       rank g[2]; switch w;
@@ -385,6 +395,16 @@ of one number, one in each box, to a rail. So all its boxes must have as many ra
     schedule c using two-level;                    # C0587: boxes of 2 and 4 ranks
 
 `box-trees` and `ring { rings: nics }` take boxes of different sizes, `forest` takes any network.
+""",
+    "C0588": """a network without a ring through its boxes
+
+`nccl-rings` needs, in every box, a path through all its ranks from one NIC to another. In a network of one box it needs
+a cycle. Ranks do not forward: between neighbours of a ring there are links and switches only.
+
+    collective c = allreduce on mesh(3, 3);      # 9 ranks, chequered black and white: no cycle
+    schedule c using nccl-rings;                 # C0588
+
+`node` says how many ranks are in a box, if names and links do not tell.
 """,
     "C0590": """a torus of another size than the network
 

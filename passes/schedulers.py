@@ -29,6 +29,7 @@ _TREES = ("allreduce", "broadcast", "reduce")
 _SPREADS = (*_HALVES, "broadcast", "reduce")
 _ROOTED = (*_SPREADS, "gather", "scatter")
 _ALL = (*_ROOTED, "alltoall")
+_POINTED = ("alltoall", "gather", "scatter")  # every shard has one source and one target
 
 #: the networks that schedulers take, as listings state them
 RANKS = "strongly connected, ranks only"
@@ -46,13 +47,15 @@ class Baseline(NamedTuple):
     """A scheduler with options as a baseline: what NCCL, or a framework above it, does on a network.
 
     ``on``: on clusters of ``boxes``, on networks without boxes, where every rank is a machine (``ranks``), or on
-    ``all``. ``collectives``: it is one for these (None: all that the scheduler takes).
+    ``all``. ``collectives``: it is one for these (None: all that the scheduler takes). ``native``: NCCL's own name of
+    the algorithm, if NCCL has it.
     """
 
     name: str
     on: Literal["boxes", "ranks", "all"]
     options: Options = ()
     collectives: tuple[str, ...] | None = None
+    native: str | None = None
 
 
 class Candidate(NamedTuple):
@@ -106,12 +109,14 @@ class Scheduler(NamedTuple):
     candidate: Candidate | None = None
 
 
-_RING = (Baseline("NCCL ring", "boxes", (("rings", "nics"),)), Baseline("NCCL ring", "ranks"))
+_RING = (
+    Baseline("NCCL ring", "boxes", (("rings", "nics"),), native="ring"), Baseline("NCCL ring", "ranks", native="ring"),
+)  # fmt: skip
 _TWO_TREES = (
-    Baseline("NCCL tree", "ranks", collectives=("allreduce",)),
+    Baseline("NCCL tree", "ranks", collectives=("allreduce",), native="tree"),
     Baseline("two trees", "all", collectives=("broadcast", "reduce")),
 )
-_BOX_TREES = (Baseline("NCCL tree", "boxes"),)
+_BOX_TREES = (Baseline("NCCL tree", "boxes", native="tree"),)
 _TWO_LEVEL = (
     Baseline("two-level ring", "boxes", (("across", "ring"),)),
     Baseline("two-level PAT", "boxes", (("across", "pat"),)),
@@ -146,8 +151,8 @@ SCHEDULERS: Registry[Scheduler] = Registry("scheduler", ("schedulers",), {
     ),
     "flow": Scheduler(
         "collc.passes.synthesis.flow.scheduler", "Flow",
-        "all-to-all from a multi-commodity flow, for any strongly connected network of ranks",
-        ("alltoall",), RANKS, ("alltoall",), Candidate(3, ("alltoall",)),
+        "all-to-all, gather or scatter from a multi-commodity flow, for any strongly connected network",
+        _POINTED, ANY, _POINTED, Candidate(3, _POINTED),
     ),
     "forest": Scheduler(
         "collc.passes.synthesis.forest.scheduler", "ForestScheduler",
@@ -184,7 +189,7 @@ SCHEDULERS: Registry[Scheduler] = Registry("scheduler", ("schedulers",), {
     "pat": Scheduler(
         f"{_TORUS}.pat", "PAT",
         "allgather and reduce-scatter in log2(N) steps or within a buffer, any number of ranks",
-        _HALVES, ANY, (), Candidate(6, baselines=(Baseline("PAT", "all"),)),
+        _HALVES, ANY, (), Candidate(6, baselines=(Baseline("PAT", "all", native="pat"),)),
     ),
     "trivance": Scheduler(
         f"{_TORUS}.trivance", "Trivance",
@@ -195,6 +200,10 @@ SCHEDULERS: Registry[Scheduler] = Registry("scheduler", ("schedulers",), {
         "collc.passes.synthesis.trees.box_trees", "BoxTrees",
         "pipelined allreduce by chains in boxes and two binary trees across them, as in NCCL",
         ("allreduce",), BOXES, (), Candidate(9, variants=(), baselines=_BOX_TREES, planned="trees"),
+    ),
+    "nccl-rings": Scheduler(
+        "collc.passes.synthesis.nccl.scheduler", "NcclRings",
+        "the rings of most bandwidth that stock NCCL can execute, box by box and NIC by NIC", _SPREADS, RINGS,
     ),
     "two-level": Scheduler(
         f"{_TORUS}.two_level", "TwoLevel",

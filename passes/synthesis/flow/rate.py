@@ -24,6 +24,7 @@ from .columns import Bracket, Commodities, column_rate, good_prices, quick_rate
 from .line_rate import line_graph_prices
 from .narrowing import narrowed
 from .paths import Network
+from .quotient import best_flows, best_prices
 
 __all__ = ["Rate", "alltoall_bound", "alltoall_rate", "cayley_rate", "quick_bracket", "rate_bound"]
 
@@ -34,6 +35,7 @@ _SMALL = 1 << 14  # sources times classes of links: smaller networks are quickly
 #: Limits on the work of a bound. Linear programs of trees: sources times classes, and classes. Cheapest paths: ranks
 #: times links, without and with a known symmetry.
 _EXACT, _ROWS, _MOST_QUICK, _MOST_SYMMETRIC = 6_500, 320, 1 << 23, 1 << 30
+_MOST_CLASSES, _LARGEST_PRICE = 1 << 20, 1 << 40  # pairs of a source and a link; a price whose sums do not overflow
 _NARROW = Fraction(1, 500)  # a bracket no wider, relatively, is not improved
 _COARSE = 2**16  # the dearest link's price in a bracket's certificate
 
@@ -88,7 +90,30 @@ def alltoall_bound(topology: Topology) -> Bound | None:
     if topology.num_ranks < 2:
         return None
     rate = quick_bracket(topology)
+    if rate is not None and not rate.exact:
+        rate = _by_classes(topology) or rate
     return None if rate is None else bound_of(topology, rate)
+
+
+def _by_classes(topology: Topology) -> Rate | None:
+    """Return the exact rate of a network whose pairs of a source and a link have few classes, proved by prices.
+
+    The flow from :mod:`.quotient` reaches the rate, and the cheapest routes at its prices show that none is higher.
+    """
+    if topology.num_ranks * topology.num_links > _MOST_CLASSES:
+        return None
+    widths = capacities(topology)
+    flows = best_flows(topology, np.arange(topology.num_ranks), widths)
+    prices = best_prices(topology, widths) if flows.exact else None
+    if prices is None:
+        return None
+    commodities, scale = _commodities(topology)
+    by_class = np.zeros(commodities.classes, dtype=object)
+    by_class[commodities.link_class] = prices
+    if max(prices) >= _LARGEST_PRICE or commodities.bound(by_class.astype(np.int64))[0] != flows.time / scale:
+        return None
+    found = Bracket(scale / flows.time, scale / flows.time, by_class.astype(np.int64))
+    return _rate(topology, commodities, found, scale)
 
 
 def quick_bracket(topology: Topology) -> Rate | None:

@@ -7,6 +7,9 @@ one rank of each orbit; the group moves their paths to all others. On Cayley dig
 On Cayley digraphs the program's time for as many steps as the diameter is mostly 1/f, so that T_B = d / (N f);
 elsewhere a step or two more are often needed. Chunks of finite size add at most :func:`.rounding.excess`, on Cayley
 digraphs steps^2 (d - 1) / P, in the time of one shard on one link; T_B is d / N times that time.
+
+On networks with switches, and of gathers and scatters, all shards take the routes of the best flow in one step
+(:mod:`.routed`).
 """
 
 from __future__ import annotations
@@ -24,10 +27,11 @@ from collc.ir.schedule import Action, Schedule
 from collc.ir.spec import Problem
 from collc.ir.topology import Topology
 
-from ...applying import not_scheduled, require_direct
+from ...applying import not_scheduled
 from ...base import Pass
 from ...knobs import CHUNKS, Knob
 from ...ranges import Range
+from ..operations import require_routes
 from .action import Action as Moves
 from .action import free_action
 from .expanded import Expanded
@@ -47,19 +51,23 @@ _QUICK_PROGRAM = 3500  # and of one that it solves in some seconds
 _MORE = (0, 1, 2, 4, 6, 9, 13)  # steps beyond the diameter that are tried for flows
 _FAR = Fraction(1, 50)
 _MOST_ROWS = 1 << 26
+_MOST_PAIRS = 1 << 23
+_KINDS = ("alltoall", "gather", "scatter")
 
 
 @attrs.frozen
 class Flow(Pass):
-    """Synthesize an all-to-all from the flow of LP (3) (A.5).
+    """Synthesize an all-to-all, a gather or a scatter from the flow of LP (3) (A.5).
 
     T_B is in units of M/B, as for all collectives; M is what one rank sends, N shards, its own included. Raises C0301
-    (not strongly connected), C0501 (switches), C0503 (another collective), C0561 (fewer steps than the diameter), C0562
-    (number of chunks), C0563 (too large).
+    (not strongly connected), C0503 (another collective), C0561 (fewer steps than the diameter), C0562 (number of
+    chunks), C0563 (too large), C0564 (an option that does not apply).
     """
 
     name: ClassVar[str] = "flow"
-    summary: ClassVar[str] = "all-to-all from a multi-commodity flow, for any strongly connected network of ranks"
+    summary: ClassVar[str] = (
+        "all-to-all, gather or scatter from a multi-commodity flow, for any strongly connected network"
+    )
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = Schedule
     takes_fewer: ClassVar[bool] = True
@@ -88,6 +96,10 @@ class Flow(Pass):
         self.require(ir)
         if topology.num_ranks < 2:
             return _schedule(topology, collective, free_action(topology), None)
+        if _takes_routes(ir):
+            from .routed import routed
+
+            return routed(ir) if self.chunks is None else routed(ir, self.chunks)
         action = free_action(topology)
         if action.group.order == 1:
             chunks = self._irregular(topology, action)
@@ -158,10 +170,12 @@ class Flow(Pass):
 
     def require(self, ir: Problem) -> None:
         topology = ir.topology
-        if ir.collective.kind != "alltoall":
-            raise not_scheduled("C0503", self.name, ir, ["alltoall"])
-        require_direct("C0501", self.name, ir)
-        topology.require_connected(ir.collective.kind)
+        if ir.collective.kind not in _KINDS:
+            raise not_scheduled("C0503", self.name, ir, _KINDS)
+        require_routes(topology, ir.collective)
+        if _takes_routes(ir):
+            self._require_routable(ir)
+            return
         diameter = topology.diameter or 0
         if self.steps is not None and self.steps < diameter:
             raise error(
@@ -172,16 +186,35 @@ class Flow(Pass):
                 option="steps",
                 about=(Subject.TOPOLOGY,),
             )
-        hops = int(topology.distances.astype(np.int64).sum())
-        if hops > _MOST_ROWS:
-            raise error(
-                "C0563",
-                f"an all-to-all on `{topology.name}` takes {hops} transfers, more than {_MOST_ROWS}",
-                hint="use a smaller topology",
-                exit_status=3,
-                excess=Excess("transfers", hops, _MOST_ROWS),
-                about=(Subject.TOPOLOGY, Subject.COLLECTIVE),
-            )
+        _require_few(topology, int(topology.distances.astype(np.int64).sum()), "transfers", _MOST_ROWS)
+
+    def _require_routable(self, ir: Problem) -> None:
+        """Raise C0563 for too many sources and links, C0564 for options of schedules of several steps."""
+        for option, given in (("steps", self.steps is not None), ("thorough", self.thorough)):
+            if given:
+                kind = ir.collective.kind
+                what = kind if ir.topology.is_direct else f"{kind} on a network with switches"
+                raise error(
+                    "C0564", f"`{option}` is for an all-to-all on a network of ranks only; found {what}",
+                    hint=f"leave `{option}` out: all data take one step", option=option,
+                    about=(Subject.TOPOLOGY, Subject.COLLECTIVE),
+                )  # fmt: skip
+        sources = ir.topology.num_ranks if ir.collective.root is None else 1
+        _require_few(ir.topology, sources * ir.topology.num_links, "pairs of a source and a link", _MOST_PAIRS)
+
+
+def _takes_routes(ir: Problem) -> bool:
+    """Return whether data pass switches and ranks in one step."""
+    return not ir.topology.is_direct or ir.collective.kind != "alltoall"
+
+
+def _require_few(topology: Topology, found: int, what: str, most: int) -> None:
+    if found > most:
+        raise error(
+            "C0563", f"an all-to-all on `{topology.name}` has {found} {what}, more than {most}",
+            hint="use a smaller topology", exit_status=3, excess=Excess(what, found, most),
+            about=(Subject.TOPOLOGY, Subject.COLLECTIVE),
+        )  # fmt: skip
 
 
 def _schedule(topology: Topology, collective: Collective, action: Moves, chunks: ChunkedPaths | None) -> Schedule:

@@ -10,6 +10,7 @@ import numpy as np
 from collc.ir.arrays import Array, distinct_pairs
 from collc.ir.collective import Collective
 from collc.ir.diagnostic import Subject, error
+from collc.ir.node_names import node_text
 from collc.ir.spec import Problem
 from collc.ir.topology import Topology
 
@@ -71,7 +72,7 @@ def _balanced(topology: Topology, node: int) -> str:
     pairs = set(zip(topology.src.tolist(), topology.dst.tolist(), strict=True))
     for a, b in sorted(pair for pair in pairs if node in pair and pair[0] != pair[1]):
         if (b, a) not in pairs:
-            ends = topology.names[a], topology.names[b]
+            ends = node_text(topology.names[a]), node_text(topology.names[b])
             return f"`{ends[0]} -> {ends[1]}` has no reverse: write `link {ends[0]} <-> {ends[1]}` with its bandwidth"
     return f"give the links of {topology.names[node]} the same bandwidth in sum in both directions"
 
@@ -111,7 +112,10 @@ def _require_two_way_switches(topology: Topology) -> None:
 
 
 def _require_neighbours(topology: Topology) -> None:
-    """Raise C0582 at the first switch with a single neighbour."""
+    """Raise C0582 at the first switch with a rank as its single neighbour.
+
+    A switch beside a single switch is an open end, as imported machines have behind a NIC; no route uses it.
+    """
     proper = topology.src != topology.dst
     src, dst = topology.src[proper], topology.dst[proper]
     node, neighbour = distinct_pairs(np.concatenate([src, dst]), np.concatenate([dst, src]))
@@ -119,7 +123,7 @@ def _require_neighbours(topology: Topology) -> None:
     stubs = np.flatnonzero(neighbours == 1)
     for switch in stubs[stubs >= topology.num_ranks].tolist():
         only = int(neighbour[node == switch][0])
-        if (topology.src == switch).any() and (topology.dst == switch).any():
+        if only < topology.num_ranks and (topology.src == switch).any() and (topology.dst == switch).any():
             raise error(
                 "C0582",
                 f"switch {topology.names[switch]} of `{topology.name}` has links to {topology.names[only]} alone",
@@ -143,7 +147,7 @@ def _totals(topology: Topology, ends: Array) -> list[Fraction]:
 
 
 def _link(topology: Topology, link: int, sign: str = "->") -> str:
-    return f"{topology.names[topology.src[link]]} {sign} {topology.names[topology.dst[link]]}"
+    return f"{node_text(topology.names[topology.src[link]])} {sign} {node_text(topology.names[topology.dst[link]])}"
 
 
 def _bandwidth_text(topology: Topology, bandwidth: Fraction) -> str:
