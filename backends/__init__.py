@@ -20,5 +20,17 @@ TARGETS: Registry[tuple[str, str, str]] = Registry("target", ("targets",), {
     "oneccl-xml": (
         "collc.backends.oneccl_xml", "OneCclXml", "oneCCL-XML: threads of steps for CPU ranks over oneCCL",
     ),
+    "nccl-graph": (
+        "collc.backends.nccl_graph", "NcclGraph",
+        "graph files with the rings of a schedule, for stock NCCL (NCCL_GRAPH_FILE)",
+    ),
+    "nccl-tuner": (
+        "collc.backends.nccl_tuner", "NcclTuner",
+        "table of NCCL's tuner plugins: which of NCCL's own algorithms at which size",
+    ),
+    "nccl-topo": (
+        "collc.backends.nccl_topo", "NcclTopo",
+        "topology file of NCCL for virtual machines: CPUs and PCIe switches",
+    ),
     "ir": ("collc.backends.ir_text", "IrText", "the textual IR of the final level"),
 })  # fmt: skip

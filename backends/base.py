@@ -20,6 +20,8 @@ from collc.ir.verify import Report
 if TYPE_CHECKING:
     from collc.ir.collective import Collective
     from collc.ir.diagnostic import Excess
+    from collc.ir.spec import Option
+    from collc.ir.tuning import TuningRequest
 
     from .msccl_xml.published import Published
 
@@ -40,10 +42,11 @@ class Hang:
 class Artifact:
     """One file to be written: a suggested file name, its text, and its target.
 
-    ``label`` distinguishes files of one collective for different sizes. If a target shares its files among collectives
-    (``Target.shared``), the ``part`` of the main file is its input for them. ``model`` is the data that the text was
-    written from. :meth:`Target.check` compares it with what it reads; it stays in its process. ``hangs`` is the hang of
-    large calls, if the program hangs in them.
+    ``label`` distinguishes files of one collective for different sizes. A target with a file for each node gives each
+    its ``ending``, as ``.node1.xml``: the file's name ends so, whatever the main file is called. If a target shares its
+    files among collectives (``Target.shared``), the ``part`` of the main file is its input for them. ``model`` is the
+    data that the text was written from. :meth:`Target.check` compares it with what it reads; it stays in its process.
+    ``hangs`` is the hang of large calls, if the program hangs in them.
 
     >>> Artifact("grads.xml", "<algo/>", "msccl-xml")
     Artifact(grads.xml: msccl-xml, 7 characters)
@@ -56,13 +59,16 @@ class Artifact:
     part: Any = attrs.field(default=None, repr=False, eq=False)  # Any: each target has its own
     model: object = attrs.field(default=None, repr=False, eq=False)
     hangs: Hang | None = attrs.field(default=None, repr=False, eq=False)
+    ending: str = attrs.field(default="", repr=False)
 
     def __repr__(self) -> str:
         label = f", {clipped(self.label)}" if self.label else ""
         return shown(self, f"{clipped(self.filename)}: {self.target}{label}, {counted(len(self.text), 'character')}")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Artifact, (self.filename, self.text, self.target, self.label, self.part, None, self.hangs)
+        return Artifact, (
+            self.filename, self.text, self.target, self.label, self.part, None, self.hangs, self.ending,
+        )  # fmt: skip
 
 
 def first_difference(text: str, expected: str) -> str:
@@ -108,7 +114,8 @@ class Window:
 class Target(ABC):
     """Base of all targets. Subclasses are ``@attrs.frozen`` with typed fields, as passes are.
 
-    ``level`` is the input of ``emit``: a ``Program`` for code, a ``Schedule`` for descriptions of schedules.
+    ``level`` is the input of ``emit``: a ``Program`` for code, a ``Schedule`` for descriptions of schedules. Targets
+    that need no schedule take the ``problem``, or the ``tuning`` that their ``request`` describes.
     ``suffix`` is appended to the input's stem for the default output name.
     """
 
@@ -118,8 +125,15 @@ class Target(ABC):
     level: ClassVar[str] = "program"
     #: whether one set of files holds several algorithms and chooses between them by the size of a call
     selects: ClassVar[bool] = False
+    #: the scheduler of requests that leave it to collc, if the target takes only schedules of a kind
+    scheduler: ClassVar[str | None] = None
     #: whether a file names its use, in place or out of place, so that a program correct in one use is enough
     says_use: ClassVar[bool] = False
+
+    @property
+    def scheduler_options(self) -> tuple[Option, ...]:
+        """The options of :attr:`scheduler` that follow from those of the target."""
+        return ()
 
     @property
     def limits(self) -> Limits:
@@ -141,6 +155,16 @@ class Target(ABC):
     def in_chunks_of(self, published: Published) -> Target:
         """Return the target that writes chunks as large as a published file's, if it can choose."""
         return self
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The paths of the files that its output depends on, besides the input."""
+        return ()
+
+    @property
+    def request(self) -> TuningRequest:
+        """What the tuning of a target of that level depends on."""
+        raise NotImplementedError
 
     @property
     def reader(self) -> str | None:

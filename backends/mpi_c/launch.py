@@ -44,18 +44,18 @@ def launch(mpi: Mpi, ranks: int, program: Sequence[str], timeout: float, cwd: Pa
         try:
             status = process.wait(timeout)
         except subprocess.TimeoutExpired:
-            _stop(process)
+            _stop(process, _GRACE_SECONDS)
             raise _too_long(_text(out), ranks, timeout) from None
         except BaseException:
             _stop(process, _INTERRUPTED_SECONDS)
             raise
-        _stop(process)
+        _stop(process, _GRACE_SECONDS)
         if status != 0:
             raise _failure(mpi, ranks, status, _text(out), _text(err))
         return _text(out)
 
 
-def _stop(process: subprocess.Popen[bytes], seconds: float = _GRACE_SECONDS) -> None:
+def _stop(process: subprocess.Popen[bytes], seconds: float) -> None:
     """End the launcher, which ends its ranks; then kill the rest of its process group."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if process.poll() is None:

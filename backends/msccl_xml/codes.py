@@ -362,6 +362,22 @@ a message. The notes give the reason. If possible, `collc convert` makes a file 
     collc convert ring.xml -t 'msccl-xml{runtime=rccl}' -o out/
     collc env out/ --runtime rccl
 """,
+    "C0656": """\
+a file is none that stock NCCL reads, or NCCL would misread it
+
+`collc env` prints how to use graph files (`<graphs>`), topology files (`<system>`) and tuner tables (CSV). NCCL has a
+reader of its own for its XML: no declaration `<?xml ..?>`, no tabs, no single quotes. Its example tuner plugin takes
+unknown names for defaults and shifts the fields after an empty one, without a message.
+""",
+    "C0657": """\
+stock NCCL cannot take these files together
+
+NCCL reads one topology file and one tuner table. Graph files may differ by machine, and are called `NAME.nodeI.xml`
+then. Files of another runtime have an environment of their own:
+
+    collc env grads.csv pod.xml       # a tuner table and a topology file
+    collc env grads.node0.xml grads.node1.xml
+""",
     "C0655": """\
 a folder with other files
 
