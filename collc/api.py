@@ -19,6 +19,7 @@ from collc.ir.topology import Topology
 from collc.ir.verify import Report
 
 from .compiling import (
+    LOG,
     Level,
     Param,
     Path,
@@ -42,6 +43,7 @@ from .messages.internal import INTERNAL_STATUS, InternalError
 from .reading import load
 from .reading.base import ReadOptions
 from .results import Result
+from .tools.importing import ImportedNetwork, import_texts
 from .tools.verification import verify_text
 
 if TYPE_CHECKING:
@@ -53,9 +55,9 @@ if TYPE_CHECKING:
     from .tools.finding import Frontier
 
 __all__ = [
-    "Cancel", "Cancelled", "CollcError", "CollectiveResult", "Diagnostic", "InternalError", "Progress", "Result",
-    "check", "check_source", "compile", "compile_many", "compile_source", "convert", "find", "format", "format_source",
-    "topology", "topology_from_networkx", "verify",
+    "Cancel", "Cancelled", "CollcError", "CollectiveResult", "Diagnostic", "ImportedNetwork", "InternalError",
+    "Progress", "Result", "check", "check_source", "compile", "compile_many", "compile_source", "convert", "find",
+    "format", "format_source", "import_topology", "topology", "topology_from_networkx", "verify",
 ]  # fmt: skip
 
 
@@ -356,6 +358,51 @@ def topology_from_networkx(graph: networkx.Graph, name: str | None = None) -> To
     2
     """
     return shielded("topology_from_networkx", lambda: Topology.from_networkx(graph, name))
+
+
+def import_topology(
+    paths: Path | Sequence[Path],
+    *,
+    gpu: str | None = None,
+    gpu_link: str | Fraction | float | None = None,
+    nic: str | Fraction | float | None = None,
+    tiers: Mapping[str, str | Fraction | float] | None = None,
+    size: str | int | None = None,
+    choose: str | None = None,
+    fabric: Path | Sequence[Path] = (),
+    hosts: str | Sequence[str] = (),
+    nics: str | None = None,
+    format: str | None = None,
+    name: str | None = None,
+    node_limit: int = 20000,
+) -> ImportedNetwork:
+    """Import the network that files of machines or fabrics describe: ``.topology``, ``.text`` of a `.coll` file.
+
+    The arguments are the options of `collc import`. Bandwidths are texts such as ``"400Gbps"`` or bytes per second,
+    ``size`` is a text or bytes. ``nic="none"`` leaves out NICs without a speed. Several ``hosts`` are the lists of
+    several machines, in the order of the files. The warnings are in ``.diagnostics`` and go to the log. Raises
+    CollcError.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder, "topology.conf")
+    ...     size = file.write_text("SwitchName=leaf Nodes=n[1-4]")
+    ...     import_topology(file, tiers={"leaf": "400Gbps"}, name="rack").topology
+    Topology(rack: 4 ranks, 1 switch, 8 links)
+    """
+    from .importing import request_of
+
+    def work() -> ImportedNetwork:
+        given = request_of(
+            paths, gpu, gpu_link, nic, tiers or {}, size, choose, fabric, hosts, nics, format, name, node_limit
+        )
+        return import_texts(given)
+
+    found = shielded("import_topology", work)
+    for warning in found.diagnostics:
+        LOG.warning("%s", warning)
+    return found
 
 
 def find(

@@ -15,7 +15,7 @@ from collc.ir.diagnostic import CollcError, error
 from collc.ir.registry import consulting
 from collc.ir.topology import Topology
 
-from .driver.compilation import make_jobs, run_jobs
+from .driver.compilation import make_jobs, run_jobs, with_read_files
 from .driver.pipeline import LEVELS
 from .driver.plan import Recipe
 from .driver.result import CollectiveResult, Settings
@@ -125,6 +125,7 @@ def compiled(text: str, path: str, request: Request, watch: Watch | None) -> Res
     jobs, warnings = make_jobs(spec, targets_of(request.target), request.only, start)
     if any(job.targets for job in jobs):
         jobs = [job for job in jobs if job.targets]
+    spec = with_read_files(spec, jobs)
 
     def run() -> list[CollectiveResult]:
         return run_jobs(jobs, settings, executor=request.executor, progress=watch, observer=watch)

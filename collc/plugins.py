@@ -7,11 +7,13 @@ its module for every name that is not its own, so the module should import no ot
 from __future__ import annotations
 
 from collc.frontends.coll.families import Construction, Parameter
+from collc.frontends.importing.formats import Importer
 from collc.ir.registry import GROUP, Entry, Plugin
 from collc.passes.schedulers import ANY, RANKS, Candidate, Scheduler
 
 from .reading import Format
 
 __all__ = [
-    "ANY", "GROUP", "RANKS", "Candidate", "Construction", "Entry", "Format", "Parameter", "Plugin", "Scheduler",
+    "ANY", "GROUP", "RANKS", "Candidate", "Construction", "Entry", "Format", "Importer", "Parameter", "Plugin",
+    "Scheduler",
 ]  # fmt: skip

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from importlib import import_module
+from keyword import iskeyword
 
 from collc.ir.progress import watched
 from collc.ir.registry import consulting
@@ -117,7 +118,8 @@ def _dispatch(arguments: list[str], console: Console) -> int:
     check_outputs(verb, options)
     with _without_threads():
         module = import_module(f"collc.cli.{verb.module}")
-    run_verb = getattr(module, verb.name.replace("-", "_"))
+    name = verb.name.replace("-", "_")
+    run_verb = getattr(module, f"{name}_" if iskeyword(name) else name)
     return int(run_verb(options, console))
 
 

@@ -34,6 +34,11 @@ _MAX_SHOWN = 40
 
 def calibrate(options: SimpleNamespace, console: Console) -> int:
     """Fit alpha and bandwidth to measured times, print them, and write them as attributes of links."""
+    if options.nccl_tests or options.algorithm:
+        from .calibrate_nccl import calibrate_nccl
+
+        return calibrate_nccl(_logs(options), console)
+    _require_files(options)
     require_name(options.name)
     require_one_form(options, [path for path in options.files if path != STDIN])
     if options.o:
@@ -56,6 +61,24 @@ def calibrate(options: SimpleNamespace, console: Console) -> int:
         lambda: "" if options.o == STDIN else _text(result),
     )  # fmt: skip
     return 0
+
+
+def _require_files(options: SimpleNamespace) -> None:
+    if not options.files:
+        raise usage_error("`collc calibrate` needs FILE...", "write `collc calibrate FILE...`")
+    given = [f"--{name}" for name in ("collective", "ranks", "nodes") if getattr(options, name) is not None]
+    if given:
+        raise usage_error(f"{given[0]} is for logs of nccl-tests", "add --nccl-tests")
+
+
+def _logs(options: SimpleNamespace) -> SimpleNamespace:
+    """Return the options; raise C0001 for those of other measurements, and if there is no log."""
+    given = [name for name in ("schedules", "only", "classes", "gamma") if getattr(options, name)]
+    if given:
+        raise usage_error(f"--{given[0]} is for times of collc's schedules", "leave out --nccl-tests")
+    if not options.files and not options.algorithm:
+        raise usage_error("--nccl-tests needs a log", "write `collc calibrate --nccl-tests LOG...`")
+    return options
 
 
 def _work(options: SimpleNamespace, console: Console) -> Work:

@@ -11,7 +11,7 @@ from collc.ir.frozen import frozen
 from collc.ir.program import Program
 from collc.ir.spec import Spec
 
-from ..driver.compilation import Job, joined, make_jobs
+from ..driver.compilation import Job, joined, make_jobs, with_read_files
 from ..driver.result import CollectiveResult
 from ..files.naming import NamedFile, main_paths, name_files, stem_of
 from ..files.texts import STDIN, STDOUT, Output, check_writable, is_direct, is_folder, output_folder, write_all
@@ -73,6 +73,7 @@ def _input(path: str, options: SimpleNamespace, console: Console) -> _Input:
     jobs, warnings = make_jobs(spec, targets(options), options.collective, start)
     console.warn([*spec.warnings, *warnings])
     jobs = [job for job in jobs if job.targets] or jobs
+    spec = with_read_files(spec, jobs)
     outputs = [(job.request.name, target) for job in jobs for target in job.targets]
     places = main_paths(outputs, stem_of(path), options.o if not options.M else None)
     if options.M:

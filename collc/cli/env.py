@@ -33,6 +33,8 @@ class _Found:
 
 def env(options: SimpleNamespace, console: Console) -> int:
     """Print the environment in which a runtime loads the files; return the exit status."""
+    if (stock := _stock(options, console)) is not None:
+        return stock
     from collc.backends.msccl_xml.loading import as_shell, config_text, environment
 
     found = _read(options.files, console)
@@ -50,6 +52,39 @@ def env(options: SimpleNamespace, console: Console) -> int:
     else:
         console.out(as_shell(needed))
     return 0
+
+
+# ---- stock NCCL
+
+
+def _stock(options: SimpleNamespace, console: Console) -> int | None:
+    """Print the environment for files of stock NCCL; return the exit status, None if there is none of them."""
+    from collc.backends.nccl_environment import as_object, as_shell, kind_of, stock_environment, stock_file
+
+    texts = {name: read(name, console)[0] for path in options.files if path != STDIN for name in _stock_names(path)}
+    kinds = {name: kind_of(text) for name, text in texts.items()}
+    if not any(kinds.values()):
+        return None
+    other = next((name for name in options.files if name in kinds and kinds[name] is None), None)
+    if other is not None:
+        hint = "print them one after another"
+        raise error("C0657", f"`{other}` is for another runtime than stock NCCL", hint=hint)
+    given = [f"--{name}" for name in ("runtime", "config") if getattr(options, name) is not None]
+    if given:
+        raise error("C0001", f"{given[0]} is for MSCCL-XML, and these files are for stock NCCL", exit_status=2)
+    files = [stock_file(name, texts[name]) for name, kind in kinds.items() if kind is not None]
+    found = stock_environment(files, options.plugin)
+    if options.shell == "json":
+        console.json(as_object(files, found))
+    else:
+        console.out(as_shell(found))
+    return 0
+
+
+def _stock_names(path: str) -> list[str]:
+    """Return a file, or the files of a folder that may be for stock NCCL."""
+    names = _files(path)
+    return names if names == [path] else [name for name in names if name.endswith((".xml", ".csv", ".conf"))]
 
 
 # ---- files

@@ -17,6 +17,7 @@ __all__ = [
     "ENVIRONMENT",
     "FIND",
     "GENERAL",
+    "IMPORT",
     "INPUT",
     "JSON",
     "LAUNCH",
@@ -105,10 +106,35 @@ def _bandwidth(text: str, option: str) -> Fraction:
     return bandwidth(text, option)
 
 
+def _nic(text: str, option: str) -> Fraction:
+    """Return the bandwidth of a NIC, 0 for ``none``."""
+    from fractions import Fraction
+
+    return Fraction(0) if text == "none" else _bandwidth(text, option)
+
+
 def _gamma(text: str, option: str) -> Fraction:
     from ..messages.quantities import gamma
 
     return gamma(text, option)
+
+
+def _tiers(text: str, option: str) -> list[tuple[str, Fraction]]:
+    """Return the tiers of ``leaf=400Gbps,spine=1600Gbps`` with their bandwidths."""
+    found = [_definition(word, option) for word in text.split(",")]
+    names = [name for name, _ in found]
+    if len(set(names)) < len(names):
+        raise usage_error(f"option `{option}` names a tier twice: `{text}`")
+    return [(name, _bandwidth(value, option)) for name, value in found]
+
+
+def _size(text: str, option: str) -> int:
+    found = _sizes(text, option)
+    if len(found) != 1:
+        raise usage_error(f"option `{option}` needs one size, found `{text}`")
+    if not found[0]:
+        raise usage_error(f"option `{option}` must be more than 0, found `{text}`", code="C0020")
+    return found[0]
 
 
 def _rate(text: str, option: str) -> Fraction:
@@ -189,6 +215,7 @@ ENVIRONMENT = (
         choices=("sh", "json"),
     ),
     Opt(("--config",), "write the list of files that msccl reads into FILE", "value", "FILE", writes=True),
+    Opt(("--plugin",), "the library of NCCL's tuner plugin (libnccl-tuner-example.so)", "value", "FILE"),
 )
 GENERAL = (
     Opt(("--diagnostics-format",), "format of errors and warnings on standard error", "value",
@@ -273,6 +300,24 @@ RUN = (
         convert=_bandwidth),
     Opt(("--timeout",), "time limit of a run in seconds (300)", "value", "SECONDS", 300, convert=positive),
 )  # fmt: skip
+
+
+def _log_of(text: str, option: str) -> tuple[str, str]:
+    name, equals, path = text.partition("=")
+    if not (name and equals and path):
+        raise usage_error(f"option `{option}` needs NAME=LOG, found `{text}`", "such as `--algorithm ring=ring.log`")
+    return name, path
+
+
+NCCL_LOGS = (
+    Opt(("--nccl-tests",), "FILES are output of nccl-tests or the OSU benchmarks: fit a line to\n"
+        "each of NCCL's algorithms"),
+    Opt(("--algorithm",), "the algorithm of a log that does not name it, or ring/ll128 with its\n"
+        "protocol (repeatable)", "list", "NAME=LOG", convert=_log_of),
+    Opt(("--collective",), "the collective of logs that do not name it", "value", "KIND"),
+    Opt(("--ranks",), "number of ranks of logs that do not state it", "value", "N", convert=positive),
+    Opt(("--nodes",), "number of machines of logs that do not state it", "value", "N", convert=positive),
+)  # fmt: skip
 CALIBRATION = (
     Opt(("--schedules",), "the measured .coll file; supplies steps and load, by the collective's\n"
         "name, for rows without them", "value", "FILE"),
@@ -281,8 +326,34 @@ CALIBRATION = (
         "one boundary", "value", "SIZES|auto", convert=_classes),
     Opt(("--gamma",), "also fit gamma, the time in which a rank adds a byte"),
     Opt(("--name",), "prefix of the attribute names (measured)", "value", "NAME", "measured"),
-    Opt(("-o",), "write the attributes into FILE, for `include`; - is standard output", "value", "FILE",
-        writes=True),
+    Opt(("-o",), "write the attributes into FILE, for `include`; with --nccl-tests the\n"
+        "lines, for `nccl-tuner{measured=FILE}`; - is standard output", "value", "FILE", writes=True),
+)  # fmt: skip
+NETWORK = (
+    Opt(("--as",), "write the network: nodelink (JSON of networkx), graphml, dot (Graphviz),\n"
+        "astra-sim (YAML) or nccl-topo (XML of NCCL's dump)", "value",
+        choices=("nodelink", "graphml", "dot", "astra-sim", "nccl-topo"), shown_as="--as=FORM"),
+    Opt(("--topology",), "the topology to write, of a file that has several", "value", "NAME"),
+    Opt(("-o",), "write the network into FILE (default: standard output)", "value", "FILE", writes=True),
+)  # fmt: skip
+IMPORT = (
+    Opt(("--gpu",), "the model of the GPUs, for the bandwidth of their links: h100, mi300x", "value", "MODEL"),
+    Opt(("--gpu-link",), "the bandwidth of one link between GPUs: 25GB/s", "value", "RATE", convert=_bandwidth),
+    Opt(("--nic",), "the bandwidth of a NIC: 400Gbps; none leaves NICs without a speed out", "value", "RATE",
+        convert=_nic),
+    Opt(("--tier-bandwidth",), "the bandwidth of a link in each tier of a fabric:\n"
+        "leaf=400Gbps,spine=1600Gbps", "value", "TIERS", convert=_tiers),
+    Opt(("--size",), "the message size for which a profile was measured: 1MB", "value", "SIZE", convert=_size),
+    Opt(("--choose",), "the network to read, of several in a file", "value", "NAME"),
+    Opt(("--fabric",), "put the machines in the place of the hosts of this fabric; repeat it\n"
+        "for parts of one fabric in several files", "list", "FILE"),
+    Opt(("--hosts",), "the hosts that are like FILE: 'n[001-016]'; once for each FILE\n"
+        "(default: all hosts)", "list", "LIST"),
+    Opt(("--nics",), "the NICs that have a port in the fabric: 'mlx5_*' (default: all)", "value", "PATTERN"),
+    Opt(("--format",), "the format of the files (default: by their content)", "value", "NAME"),
+    Opt(("--name",), "the name of the topology (default: that of OUT or FILE)", "value", "NAME"),
+    Opt(("--collective",), "also declare this collective on the network (repeatable)", "list", "KIND"),
+    Opt(("--node-limit",), "refuse networks with more nodes (20000)", "value", "N", 20000, convert=positive),
 )  # fmt: skip
 LAUNCH = (
     Opt(("-t", "--target"), "compile to mpi-c or 'msccl-xml{runtime=rccl}' (default: mpi-c,\n"

@@ -50,5 +50,8 @@ def format(options: SimpleNamespace, console: Console) -> int:
 def _formatted(path: str, console: Console) -> tuple[str, str]:
     from collc.frontends import coll
 
+    from ..reading import require_known
+
     text, name = read(path, console)
+    require_known(text, name, "format")
     return text, coll.format_text(text, name)

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from collc.backends import TARGETS
+from collc.frontends.importing.formats import IMPORTS
 from collc.passes import PASSES, SCHEDULERS
 
 from ..reading import FORMATS
@@ -56,16 +57,34 @@ def schedulers(options: SimpleNamespace, console: Console) -> int:
 
 
 def formats(options: SimpleNamespace, console: Console) -> int:
-    """List the formats of files that verbs read, or the verbs of one."""
+    """List the formats of files that verbs read and those that `collc import` reads, or describe one."""
     names = {name: one.summary for name, one in FORMATS.items()}
-    if not options.files:
-        return _all("formats", names, options, console)
-    name = _known(options.files[0], names, "format")
-    verbs = list(FORMATS[name].verbs)
+    imported = {name: one.summary for name, one in IMPORTS.items()}
+    if options.files:
+        return _format(_known(options.files[0], {**names, **imported}, "format"), options, console)
+    listed = {key: [{"name": n, "summary": text} for n, text in known.items()]
+              for key, known in (("formats", names), ("imports", imported))}  # fmt: skip
+    title = "\nformats that `collc import` reads:\n"
     show(
-        options, console, lambda: Table(NAMES, [{"name": name, "summary": names[name]}]),
-        lambda: {"name": name, "summary": names[name], "verbs": verbs},
-        lambda: f"{name}: {names[name]}\n\nread by: {', '.join(f'collc {verb}' for verb in verbs)}\n",
+        options, console, lambda: Table(NAMES, [*listed["formats"], *listed["imports"]]), lambda: listed,
+        lambda: table(list(names.items())) + title + table(list(imported.items())),
+    )  # fmt: skip
+    return 0
+
+
+def _format(name: str, options: SimpleNamespace, console: Console) -> int:
+    """Describe one format."""
+    if name in FORMATS:
+        summary, verbs, more = FORMATS[name].summary, list(FORMATS[name].verbs), dict[str, str]()
+    else:
+        one = IMPORTS[name]
+        summary, verbs = one.summary, ["import"]
+        more = {"printed_by": one.printed_by, "describes": "a fabric of hosts" if one.hosts else "a network"}
+    lines = [f"{key.replace('_', ' ')}: {value}\n" for key, value in more.items()]
+    show(
+        options, console, lambda: Table(NAMES, [{"name": name, "summary": summary}]),
+        lambda: {"name": name, "summary": summary, "verbs": verbs, **more},
+        lambda: f"{name}: {summary}\n\n{''.join(lines)}read by: {', '.join(f'collc {verb}' for verb in verbs)}\n",
     )  # fmt: skip
     return 0
 

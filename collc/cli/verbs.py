@@ -13,10 +13,13 @@ from .flags import (
     FIND,
     FORMS,
     GENERAL,
+    IMPORT,
     INPUT,
     JSON,
     LAUNCH,
     MULTIPROCESSORS,
+    NCCL_LOGS,
+    NETWORK,
     OUTPUT,
     PASSES,
     PICTURES,
@@ -31,7 +34,6 @@ __all__ = ["ALIKE", "LATER", "VERBS", "overview"]
 
 #: verbs of collc that this version does not have -> what to do instead
 LATER = {
-    "import": "`collc formats` lists the files that collc reads; write other networks as a `topology`",
     "report": "`collc cost FILE` prints costs and bounds, `collc simulate FILE --svg OUT` draws goodput by size",
     "replan": "change the topology in the `.coll` file (links, bandwidths) and compile it again",
     "train": "`collc launch FILE -- COMMAND` runs an unmodified program with compiled collectives",
@@ -43,7 +45,8 @@ LATER = {
 ALIKE = {
     "build": "compile", "synthesize": "compile", "schedule": "compile", "emit": "compile", "fmt": "format",
     "lint": "check", "validate": "verify", "test": "run", "bench": "run", "benchmark": "run", "plot": "simulate",
-    "predict": "cost", "search": "find", "algorithms": "schedulers", "families": "topologies", "list": "targets",
+    "predict": "cost", "search": "find", "read": "import", "discover": "import", "algorithms": "schedulers",
+    "families": "topologies", "list": "targets",
 }  # fmt: skip
 
 Groups = tuple[tuple[str, tuple[Opt, ...]], ...]
@@ -61,6 +64,14 @@ Exit status: 0 done, 1 errors in the input, 2 wrong usage, 3 no schedule within 
 _IN_PLACE = Opt(("-i", "--in-place"), "rewrite the files")
 _CHECK = Opt(("--check",), "change nothing; exit 1 if a file is not canonical")
 _RUNTIME = Opt(("--runtime",), "check MSCCL-XML against the rules of this runtime", "value", "NAME")
+_COLL = Opt(
+    ("-o",),
+    "write the .coll file to OUT, or into the folder OUT (default:\nstandard output)",
+    "value",
+    "OUT",
+    writes=True,
+)
+_UNCHANGED = Opt(("--write-if-changed",), "do not touch OUT if its content is the same")
 _WATCH = Opt(("--watch",), "check again when a file changes, until Ctrl-C")
 _SVG = Opt(("--svg",), "draw the frontier into FILE", "value", "FILE", writes=True)
 _FIND_DETAILS = """
@@ -88,10 +99,17 @@ target allows them. Its protocol, sizes, uses and name are kept unless -t replac
 
 _CALIBRATE_DETAILS = """
 FILE is CSV or JSON, from `collc run`, the testbed or another program. The columns are bytes, seconds (or time_us),
-steps and load: the share of the vector that the busiest links carry over all steps, for links of bandwidth 1."""
+steps and load: the share of the vector that the busiest links carry over all steps, for links of bandwidth 1.
+With --nccl-tests, FILES are logs, with NCCL_ALGO in them. The target `nccl-tuner` reads what -o writes."""
 _ENV_DETAILS = """
 `eval "$(collc env out/ --runtime rccl)"` sets them in a shell. It is an error if the runtime would refuse a file, or if
-two files are for the same call."""
+two files are for the same call. FILES may be for stock NCCL: graph files, a topology file, a tuner table. collc then
+also prints how to undo it."""
+
+_IMPORT_DETAILS = """
+Formats are recognized by content: `collc formats` lists them. A file with no network of its own, such as the output of
+`nvidia-smi nvlink -s`, completes the one beside it. Figures that the files lack are given by options; a default that
+is taken is a warning, and a comment in the file. With --fabric, each FILE is a machine in the place of hosts."""
 
 _RUN_DETAILS = """
 One row per collective, type, count and place: median, minimum and quartiles of the slowest rank's time, and the bus
@@ -105,6 +123,10 @@ executes the others. `collc launch sums.coll -- mpiexec -n 8 ./app` returns the 
 _SCHEMA_DETAILS = """
 `collc schema cost` describes what `collc cost FILE --json` prints. Every object has the version of its schema in the
 key `schema`. Keys may be added to a version; none leaves it or changes its meaning."""
+
+_TOPOLOGIES_DETAILS = """
+With --as, the argument is an expression such as 'dgx_a100(2)', or a file. The text holds the whole network, or collc
+says what the form lacks. networkx and `collc.topology_from_networkx` read nodelink and graphml back."""
 
 _CACHE = Opt(("--cache",), "the folder of the cache (default: that of the user)", "value", "DIR")
 _CACHE_DETAILS = """
@@ -141,6 +163,10 @@ _VERBS = (
         ("FILE...",), (("Input", CONVERSION), ("Output", OUTPUT), ("Passes", PASSES[1:]), *_GENERAL), _CONVERT_DETAILS,
     ),
     Verb(
+        "import", "importing", "Write the networks that machines and fabrics print as a .coll file.",
+        ("FILE...",), (("Import", IMPORT), ("Output", (_COLL, _UNCHANGED, JSON)), *_GENERAL), _IMPORT_DETAILS,
+    ),
+    Verb(
         "env", "env", "Print the environment that makes a runtime load FILES or folders, and how to prove it.",
         ("FILE...",), (("Output", ENVIRONMENT), *_GENERAL), _ENV_DETAILS,
     ),
@@ -150,8 +176,8 @@ _VERBS = (
     ),
     Verb(
         "calibrate", "calibrate", "Fit latency and bandwidth to measured times, and write them as .coll attributes.",
-        ("FILE...",),
-        (("Fit", CALIBRATION), *_FORMS, ("Input", INPUT), *_GENERAL), _CALIBRATE_DETAILS,
+        ("[FILE...]",),
+        (("Fit", CALIBRATION), ("Logs of NCCL", NCCL_LOGS), *_FORMS, ("Input", INPUT), *_GENERAL), _CALIBRATE_DETAILS,
     ),
     Verb(
         "launch", "launch", "Compile FILES and run an unmodified program with them.",
@@ -169,8 +195,8 @@ _VERBS = (
     Verb("targets", "listing", "List the targets, or the options of one.", ("[NAME]",), (*_FORMS, *_GENERAL)),
     Verb("passes", "listing", "List the passes, or the options of one.", ("[NAME]",), (*_FORMS, *_GENERAL)),
     Verb(
-        "topologies", "listing", "List the graph families and operators of the language.", ("[NAME]",),
-        (*_FORMS, *_GENERAL),
+        "topologies", "networks", "List the graph families and operators, or write a network for another program.",
+        ("[NAME|EXPRESSION|FILE]",), (("Network", NETWORK), *_FORMS, ("Input", INPUT), *_GENERAL), _TOPOLOGIES_DETAILS,
     ),
     Verb("schedulers", "listing", "List the schedulers, or the options of one.", ("[NAME]",), (*_FORMS, *_GENERAL)),
     Verb(

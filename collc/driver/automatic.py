@@ -15,7 +15,7 @@ import attrs
 from collc.backends.base import Target, Window
 from collc.ir.diagnostic import CollcError, Diagnostic, Kind, Severity
 from collc.ir.spec import CollectiveRequest, Problem, ScheduleRequest
-from collc.passes.schedulers import usual
+from collc.passes.schedulers import SCHEDULERS, usual
 
 from ..registry.classes import pass_class
 from ..registry.options import build
@@ -43,6 +43,9 @@ def compile_automatic(
     """
     if _has_scheduler(settings):
         return compile_decided(_with_schedule(request, _usual(request.problem)), targets, settings, observer)
+    own = _own(request, targets)
+    if own is not None:
+        return compile_decided(_with_schedule(request, own), targets, settings, observer)
     from ..selection import Auto, Memory, Selector
 
     kept = kept or Kept(request, Memory())
@@ -67,6 +70,20 @@ def _has_scheduler(settings: Settings) -> bool:
 
 def _usual(problem: Problem) -> ScheduleRequest:
     return ScheduleRequest(usual(problem.collective.kind))
+
+
+def _own(request: CollectiveRequest, targets: Sequence[Target]) -> ScheduleRequest | None:
+    """Return the scheduler that all targets name, with the options that they share; None if they name none, or the
+    request has options of `auto`.
+    """
+    names = {target.scheduler for target in targets}
+    if len(names) != 1 or None in names or request.schedule.options:
+        return None
+    (name,) = names
+    if request.problem.collective.kind not in SCHEDULERS[str(name)].collectives:
+        return None
+    options = {target.scheduler_options for target in targets}
+    return ScheduleRequest(str(name), options.pop() if len(options) == 1 else ())
 
 
 def _with_schedule(request: CollectiveRequest, schedule: ScheduleRequest) -> CollectiveRequest:

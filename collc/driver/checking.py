@@ -50,6 +50,8 @@ def _of_job(job: Job) -> list[CollcError]:
     for target in job.targets:
         try:
             target.require(request.problem.collective)
+            if target.level == "problem":
+                target.emit(request.problem)
         except CollcError as wrong:
             found.append(Places(request).of_target(wrong, target))
     return found
@@ -126,4 +128,4 @@ def _judge_auto(request: CollectiveRequest) -> None:
 
     mistake = wrong.get(first) or next(iter(wrong.values()))
     auto = build(Auto, "scheduler `auto`", schedule.options)
-    raise Places(request).placed(unnamed(mistake, auto, problem))
+    raise Places(request).placed(unnamed(mistake, auto))

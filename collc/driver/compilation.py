@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+import attrs
+
 from collc.backends.base import Target
 from collc.ir.diagnostic import CollcError, Diagnostic, error, nearest, warning
 from collc.ir.frozen import frozen
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
 
-__all__ = ["Failure", "Job", "joined", "make_jobs", "run_jobs", "try_jobs"]
+__all__ = ["Failure", "Job", "joined", "make_jobs", "run_jobs", "try_jobs", "with_read_files"]
 
 
 @frozen(eq=False)
@@ -68,6 +70,13 @@ def make_jobs(
             message = f"collective `{name}` has no `emit`, so collc writes no file for it"
             warnings.append(warning("C0017", message, span=job.request.span, notes=[f"write `emit {name} as TARGET;`"]))
     return jobs, warnings
+
+
+def with_read_files(spec: Spec, jobs: Sequence[Job]) -> Spec:
+    """Return the specification with the files that targets read among its own: outputs depend on them."""
+    read = dict.fromkeys(path for job in jobs for target in job.targets for path in target.reads)
+    more = tuple(path for path in read if path not in spec.files)
+    return attrs.evolve(spec, files=(*spec.files, *more)) if more else spec
 
 
 def _selected(spec: Spec, only: Sequence[str]) -> list[CollectiveRequest]:

@@ -26,6 +26,12 @@ def compile_collective(
     Without a target it makes the schedule, and the program on first use. ``start`` is an IR that was read; it replaces
     synthesis. Raises CollcError for the user's mistakes, InternalError for collc's.
     """
+    from .direct import emit_direct, needs_schedule, without_schedule
+
+    scheduled = [target for target in targets if needs_schedule(target)]
+    if len(scheduled) < len(targets):
+        whole = compile_collective(request, scheduled, settings, observer, start) if scheduled else None
+        return emit_direct(whole or without_schedule(request, settings), targets, settings, observer)
     if request.schedule.scheduler != "auto" or start is not None:
         return compile_decided(request, targets, settings, observer, start)
     from .automatic import compile_automatic

@@ -232,7 +232,7 @@ class CollectiveResult:
         from .simulated import simulated
 
         if self.schedule is None:
-            raise error("C0019", f"`{self.name}` was compiled from a program, and only schedules are simulated")
+            raise error("C0019", f"`{self.name}` was compiled {self._start}, and only schedules are simulated")
         return simulated(
             self.schedule, size, network=network, routing=routing, latency=latency, alpha=alpha, bandwidth=bandwidth,
             run_ahead=run_ahead, pieces=pieces,
@@ -247,8 +247,14 @@ class CollectiveResult:
         if self.again is not None:
             return ", ".join([*parts, "from the cache"])
         if self._schedule is None:
-            return ", ".join([*parts, "from a program"])
+            return ", ".join([*parts, self._start])
         return ", ".join([*parts, clipped(self._schedule.scheduler), *self._figures(ranks)])
+
+    @property
+    def _start(self) -> str:
+        """What compilation began with, if that was no problem; otherwise that its targets need no schedule."""
+        read = self._made is not None or self.later is not None
+        return "from a program" if read else "for targets without a schedule"
 
     def _figures(self, ranks: int) -> tuple[str, ...]:
         if ranks > _COSTED_RANKS or self.costs is None:
@@ -273,7 +279,7 @@ class CollectiveResult:
     @property
     def _costs(self) -> Costs:
         if self.costs is None:
-            raise error("C0019", f"`{self.name}` was compiled from a program, which has no cost of its own")
+            raise error("C0019", f"`{self.name}` was compiled {self._start}, which has no cost of its own")
         return self.costs
 
 

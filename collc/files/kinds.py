@@ -29,22 +29,26 @@ _MAGIC = (
     (b"\xfe\xff", "UTF-16 text"),
 )
 
-_NETWORK = "collc does not import it: write the network as a `topology` in a `.coll` file"
+_NO_NETWORK = "it has rings and trees; `NCCL_TOPO_DUMP_FILE` prints the network, which `collc import` reads"
 
 
 class Other(NamedTuple):
-    """A kind of file that collc does not read: what it is, and what to do with it ("" if nothing is known)."""
+    """A kind of file that collc does not read: what it is, and what to do with it ("" if nothing is known).
+
+    ``imported`` says that `collc import` reads it.
+    """
 
     noun: str
     instead: str = ""
+    imported: bool = False
 
 
 _ROOTS = {
-    "system": Other("an NCCL topology file (`<system>`)", _NETWORK),
-    "graphs": Other("an NCCL graph file (`<graphs>`)", _NETWORK),
+    "system": Other("a topology file of NCCL", imported=True),
+    "graphs": Other("an NCCL graph file (`<graphs>`)", _NO_NETWORK),
     "svg": Other("an SVG picture"),
     "html": Other("an HTML page"),
-    "graphml": Other("a GraphML file", _NETWORK),
+    "graphml": Other("a GraphML file", imported=True),
 }
 
 #: pattern of the beginning -> what the text is
@@ -52,7 +56,7 @@ _BEGINNINGS: tuple[tuple[str, Other], ...] = (
     (r"%PDF", Other("a PDF document")),
     (r"#!.*|(import|from) [\w.]+( import .*)?$", Other("a script or Python file")),
     (r"#\s*include\b|/\*", Other("C source")),
-    (r"(strict )?(di)?graph\b[^{\n]*\{", Other("a Graphviz graph", _NETWORK)),
+    (r"(strict )?(di)?graph\b[^{\n]*\{", Other("a Graphviz graph", imported=True)),
     (r"<!doctype html", Other("an HTML page")),
     (r"---$", Other("a YAML file")),
     (r"[\w-]+:(\s.*)?$", Other("a YAML file")),
@@ -73,7 +77,7 @@ def kind_of_text(text: str) -> Other | None:
     """Return what a text of another program is; None if it may be a file of collc.
 
     >>> kind_of_text('<system version="1">').noun, kind_of_text("topology t = torus(3);")
-    ('an NCCL topology file (`<system>`)', None)
+    ('a topology file of NCCL', None)
     """
     head = text.lstrip("\ufeff \t\r\n")
     if not head:
@@ -91,7 +95,7 @@ def kind_of_text(text: str) -> Other | None:
 _KEYS: tuple[tuple[str, Other], ...] = (
     ("gpus", Other("an MSCCL++ execution plan in JSON")),
     ("traceEvents", Other("a trace in JSON", "ui.perfetto.dev and chrome://tracing show it")),
-    ("nodes", Other("a graph in JSON", _NETWORK)),
+    ("nodes", Other("a graph in node-link JSON", imported=True)),
     ("cells", Other("a Jupyter notebook")),
     ("checks", Other("a report of `collc verify --json`")),
     ("diagnostics", Other("messages of collc in JSON")),

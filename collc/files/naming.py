@@ -113,8 +113,8 @@ def name_files(
 ) -> list[NamedFile]:
     """Return every file with its place: main files by :func:`main_paths`, further ones beside them.
 
-    A further file has the stem of its main file and its own suffix. Standard output, devices and pipes get only the
-    main file. Files for different sizes have their labels after the stem. Collectives with shared files
+    A further file has the stem of its main file and its own suffix or ending. Standard output, devices and pipes get
+    only the main file. Files for different sizes have their labels after the stem. Collectives with shared files
     (``Target.shared``) are joined, and the joined files are read back unless ``verify`` is off. Raises C0021 if several
     files would have one path.
     """
@@ -127,18 +127,26 @@ def name_files(
             alone = len(artifacts) == 1 and out is not None and not is_folder(out)
             files += [NamedFile(path if alone else _labelled(path, a), name, target.name, a) for a in artifacts]
             continue
-        files.append(NamedFile(path, name, target.name, artifacts[0]))
+        files.append(NamedFile(_ended(path, artifacts[0]), name, target.name, artifacts[0]))
         if not is_direct(path):
             files += [
-                NamedFile(os.path.splitext(path)[0] + os.path.splitext(side.filename)[1], name, target.name, side)
+                NamedFile(
+                    os.path.splitext(path)[0] + (side.ending or os.path.splitext(side.filename)[1]), name, target.name,
+                    side,
+                )
                 for side in artifacts[1:]
-            ]
+            ]  # fmt: skip
     return files
+
+
+def _ended(path: str, artifact: Artifact) -> str:
+    """Return the path of a main file with the ending of its artifact, unless it is a device or a pipe."""
+    return os.path.splitext(path)[0] + artifact.ending if artifact.ending and not is_direct(path) else path
 
 
 def _labelled(path: str, artifact: Artifact) -> str:
     stem, suffix = os.path.splitext(path)
-    return f"{stem}-{artifact.label}{suffix}"
+    return f"{stem}-{artifact.label}{artifact.ending or suffix}"
 
 
 def _require_folder(emitted: Sequence[tuple[str, Target, Sequence[Artifact]]], out: str | None) -> None:

@@ -385,6 +385,15 @@ measurements lie far from it. The message says which.
 
 Outliers do not move the fit if most measurements are right. If many are far off, the machine was busy, or the MPI
 treats small and large messages differently. `--classes auto` fits one alpha for each.""",
+    "C0079": """\
+a log of nccl-tests or the OSU benchmarks cannot be read
+
+`collc calibrate --nccl-tests` reads the output of `all_reduce_perf` and its siblings, and of `osu_allreduce`. A log may
+have colors, `>` of a mail and prefixes of mpirun. A row must have all columns of its heading. The algorithm comes from
+`NCCL_ALGO=Ring` in the log, or from the command line:
+
+    collc calibrate --nccl-tests --algorithm ring=ring.log --algorithm tree/ll128=tree.log -o times.csv
+""",
     "C0080": """a missing program
 
 `collc launch` runs the command after `--` unchanged. It searches for the first word on PATH and in the folder of the

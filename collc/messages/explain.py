@@ -10,11 +10,16 @@ __all__ = ["ROOMS", "all_codes", "explanation"]
 ROOMS = (
     "collc.messages.codes",
     "collc.frontends.coll.codes",
+    "collc.frontends.importing.codes",
     "collc.ir.codes",
     "collc.passes.codes",
     "collc.backends.msccl_xml.codes",
     "collc.backends.mpi_c.codes",
     "collc.backends.oneccl_xml.codes",
+    "collc.backends.networks.codes",
+    "collc.backends.nccl_topo.codes",
+    "collc.backends.nccl_tuner.codes",
+    "collc.backends.nccl_graph.codes",
 )
 
 

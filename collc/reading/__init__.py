@@ -31,7 +31,7 @@ __all__ = [
     "sniff",
 ]
 
-_PRINTED = ("compile", "check", "verify", "cost", "simulate", "convert", "run", "launch")
+_PRINTED = ("compile", "check", "verify", "cost", "simulate", "convert", "run", "launch", "topologies")
 _PUBLISHED = ("verify", "convert", "run", "simulate")
 
 
@@ -64,7 +64,7 @@ FORMATS: Registry[Format] = Registry("format", ("formats",), {
     "coll": Format(
         "collc.reading.coll", "CollReader", "the language: topologies, collectives, schedules, targets",
         "`.coll`", "a `.coll` file", otherwise=True,
-        verbs=("compile", "check", "verify", "cost", "simulate", "run", "launch"),
+        verbs=("compile", "check", "verify", "cost", "simulate", "run", "launch", "topologies"),
     ),
     "ir": Format(
         "collc.reading.printed", "IrReader", "a printed schedule, forest or program",
@@ -137,23 +137,44 @@ def reader_of(text: str, path: str, verb: str) -> Reader:
 
 
 def require_known(text: str, path: str, verb: str) -> None:
-    """Raise C0018 for a text of another program. A `.coll` file or standard input is refused only if it is XML: the
-    language says what is wrong with other texts.
+    """Raise C0018 for a text of another program. A `.coll` file is refused only if it is XML, and standard input if it
+    is XML or can be imported: the language says what is wrong with other texts.
     """
-    from ..files.kinds import kind_of_text
+    from ..files.kinds import Other, kind_of_text
 
-    is_coll = (path.endswith(".coll") or path == "<stdin>") and not text.lstrip("\ufeff \t\r\n").startswith("<")
-    other = None if is_coll else kind_of_text(text)
-    if other is None or (not text.strip() and verb != "verify") or not _is_unknown(text):
+    is_xml = text.lstrip("\ufeff \t\r\n").startswith("<")
+    if (path.endswith(".coll") and not is_xml) or (not text.strip() and verb != "verify") or not _is_unknown(text):
+        return
+    noun = _imported_noun(text)
+    other = Other(noun, imported=True) if noun else kind_of_text(text) if is_xml or path != "<stdin>" else None
+    if other is None:
         return
     from collc.ir.diagnostic import error
     from collc.ir.shown import listed
 
-    titles = [one.title.removeprefix("a ") for one in FORMATS.values() if verb in one.verbs]
+    titles = [one.title.removeprefix("a ") for one in FORMATS.values() if verb in one.verbs] or ["`.coll`"]
     reads = f"`collc {verb}` reads {listed(titles)} files"
-    raise error(
-        "C0018", f"`{path}` is {other.noun}", notes=[reads] if other.instead else [], hint=other.instead or reads
-    )
+    instead = _importing(path) if other.imported else other.instead
+    raise error("C0018", f"`{path}` is {other.noun}", notes=[reads] if instead else [], hint=instead or reads)
+
+
+def _imported_noun(text: str) -> str | None:
+    """Return what messages call a text that `collc import` reads; None for another text."""
+    from collc.frontends.importing import IMPORTS
+    from collc.frontends.importing import sniff as imported_as
+
+    name = imported_as(text)
+    return IMPORTS[name].noun if name else None
+
+
+def _importing(path: str) -> str:
+    """Return the hint to import a file."""
+    import shlex
+
+    from ..files.naming import stem_of
+
+    given = ("-", "network.coll") if path == "<stdin>" else (path, f"{stem_of(path)}.coll")
+    return f"`collc import {shlex.quote(given[0])} -o {shlex.quote(given[1])}` reads it"
 
 
 def _is_unknown(text: str) -> bool:

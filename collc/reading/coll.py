@@ -18,9 +18,9 @@ from .loading import Loading
 
 __all__ = ["CollReader", "load_spec"]
 
-_WORDS = "topology|collective|schedule|emit|param|let|include"
-#: comments and blank lines, then a declaration
-_DECLARATION = re.compile(rf"\ufeff?(?:\s|#[^\n]*+)*+(?:(?:{_WORDS})\b|\Z)")
+_WORDS = "topology|cluster|collective|schedule|emit|param|let|include"
+#: comments and blank lines, then a declaration; a Python script begins by `import` too, without quotes
+_DECLARATION = re.compile(rf"\ufeff?(?:\s|#[^\n]*+)*+(?:(?:{_WORDS})\b|import\s*\"|\Z)")
 
 
 def load_spec(text: str, path: str, loading: Loading) -> Spec:

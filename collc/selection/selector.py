@@ -15,7 +15,6 @@ from collc.ir.graph.boxes import boxes_of
 from collc.ir.progress import progress
 from collc.ir.spec import Problem
 from collc.passes import PASSES
-from collc.passes.applying import none_applies
 from collc.passes.schedulers import usual
 
 from ..messages.internal import InternalError, is_fatal, memory_error
@@ -114,7 +113,7 @@ class Selector:
         """Return a scheduler's mistake for a request that does not name the scheduler."""
         first = mistake.diagnostics[0]
         if first.excess is None or first.excess.what != "transfers":
-            return unnamed(mistake, self.auto, self.problem)
+            return unnamed(mistake, self.auto)
         name = next(name for name, one in self.mistakes.items() if one is mistake)
         message = f"`{name}` makes about {first.excess.found} transfers, {first.message}"
         hint = f"raise `transfers` to {first.excess.found}, or leave it out"
@@ -301,13 +300,11 @@ class Selector:
         return len(self.measured) - len(set(excluded)) <= 1
 
 
-def unnamed(mistake: CollcError, auto: Auto, problem: Problem) -> CollcError:
+def unnamed(mistake: CollcError, auto: Auto) -> CollcError:
     """Return a scheduler's mistake for a request that does not name the scheduler."""
     if auto.candidates is not None:
         found = [attrs.evolve(d, option="candidates") for d in mistake.diagnostics]
         return CollcError(found, mistake.exit_status)
-    if any(Subject.SCHEDULER in d.about for d in mistake.diagnostics) and not problem.topology.is_direct:
-        return none_applies(problem)
     return mistake
 
 

@@ -14,6 +14,7 @@ __all__ = [
     "FIT",
     "FRONTIER",
     "NAMES",
+    "NATIVE",
     "OPTIONS",
     "POINTS",
     "RUN",
@@ -39,6 +40,14 @@ def _seconds(value: Cell) -> str:
 
 def _gigabytes(value: Cell) -> str:
     return show_bandwidth(value * 1e9) if isinstance(value, (int, float)) else ""
+
+
+def _exact_time(value: Cell) -> str:
+    return show_time(float(value)) if isinstance(value, Fraction) else ""
+
+
+def _per_byte(value: Cell) -> str:
+    return f"{float(value * 10**9):.4g} ns/B" if isinstance(value, Fraction) else ""
 
 
 def _share(value: Cell) -> str:
@@ -161,6 +170,21 @@ FIT = (
     Column("outlier", "outlier", "flag", "left out of the fit"),
 )
 
+NATIVE = (
+    Column("collective", "collective", "text", "the collective"),
+    Column("nodes", "machines", "integer", "number of machines"),
+    Column("ranks", "ranks", "integer", "number of ranks"),
+    Column("algorithm", "algorithm", "text", "NCCL's name of the algorithm"),
+    Column("protocol", "protocol", "text", "NCCL's name of the protocol"),
+    Column("alpha_s", "alpha", "rational", "seconds of a call of no bytes", _exact_time),
+    Column("beta_s_per_byte", "beta", "rational", "seconds a byte of the whole vector", _per_byte),
+    Column("bandwidth_GBps", "bandwidth", "number", "1 over beta, in GB/s", _gigabytes),
+    Column("min_bytes", "from", "integer", "smallest size that was measured", _size),
+    Column("max_bytes", "to", "integer", "largest size that was measured", _size),
+    Column("points", "points", "integer", "number of measurements"),
+    Column("largest_deviation", "deviation", "number", "largest relative deviation of the line", _percent),
+)
+
 NAMES = (
     Column("name", "name", "text", "the name"),
     Column("summary", "summary", "text", "what it is"),
@@ -188,7 +212,7 @@ CODES = (
 #: verb -> the columns of its table; `options` are those of one pass, scheduler or target
 TABLES: dict[str, tuple[Column, ...]] = {
     "cost": COST, "cost --baselines": BASELINES, "simulate": SIMULATION, "find": FRONTIER, "run": RUN,
-    "calibrate": FIT, "explain": CODES,
+    "calibrate": FIT, "calibrate --nccl-tests": NATIVE, "explain": CODES,
     "targets": NAMES, "passes": NAMES, "schedulers": NAMES, "formats": NAMES, "topologies": TOPOLOGIES,
     "options": OPTIONS,
 }  # fmt: skip

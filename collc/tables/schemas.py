@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from .columns import Column, Kind
-from .listed import CODES, FIT, FRONTIER, NAMES, OPTIONS, POINTS, RUN, SIMULATED
+from .listed import CODES, FIT, FRONTIER, NAMES, NATIVE, OPTIONS, POINTS, RUN, SIMULATED
 
 __all__ = ["DOCUMENTS", "VERSION", "schema"]
 
@@ -299,6 +299,40 @@ topology: string: the topology's name
 scheduler: string: the scheduler
 emits: [string]: the targets
 """,
+    "native_line": _row(NATIVE),
+    "native_choice": """
+collective: string: the collective
+nodes: integer: number of machines
+ranks: integer: number of ranks
+ranges: [native_range]: from size to size
+""",
+    "native_range": """
+min_bytes: integer: smallest size
+max_bytes: integer|null: largest size; null without a limit
+algorithm: string: NCCL's name of the algorithm
+protocol: string: NCCL's name of the protocol
+""",
+    "written": """
+path: string: the file
+bytes: integer: its size
+sha256: string: its digest
+""",
+    "imported": """
+name: string: the topology's name in the file
+format: string: the format
+files: [string]: the files that it was read from
+ranks: integer: number of ranks
+switches: integer: number of switches
+links: integer: directed links
+notes: [string]: what was assumed, and what looks broken
+""",
+    "size": """
+name: string: the topology's name in the file
+ranks: integer: number of ranks
+switches: integer: number of switches
+links: integer: directed links
+unit: string: unit of bandwidths - B/s or link
+""",
     "latency": """
 most_message_bytes: number|null: messages up to this size, null for any
 alpha_us: number: latency of a step with such messages
@@ -379,7 +413,11 @@ largest_deviation: number: of a measurement from the model
 r_squared: number: the part of the variance that the model explains
 notes: [string]: what was left out or assumed
 points: [fit_point]: the measurements
-""",)),
+""", """
+lines: [native_line]: the line of every algorithm, with --nccl-tests
+choices: [native_choice]: the fastest at every size
+notes: [string]: what was left out or assumed
+""")),
     "compile": ("`collc compile --json`, `collc convert --json`; `program`, `cost`: of the first collective", (f"""
 outputs: [output]: the files
 program: program|null: the program
@@ -408,6 +446,12 @@ files: [string]: the files that were read
 diagnostics?: [diagnostic]: what is wrong
 checked?: [checked]: every file of several
 """,)),
+    "import": ("`collc import --json`", ("""
+outputs: [written]: the file
+topology: string: the topology of the whole
+imported: [imported]: every network that was read
+topologies: [size]: every topology of the file
+""",)),
     "cache": ("`collc cache --json`", ("""
 folder: string: the folder
 entries: integer: number of entries
@@ -415,7 +459,8 @@ bytes: integer: their size
 most_bytes: integer: the limit of their size
 """,)),
     "listing": ("`collc targets --json` and the other listings", (
-        *(_LISTED.format(name) for name in ("targets", "passes", "schedulers", "formats", "schemas")),
+        *(_LISTED.format(name) for name in ("targets", "passes", "schedulers", "schemas")),
+        f"{_LISTED.format('formats')}\nimports?: [named]: the formats that `collc import` reads",
         "codes: [code_title]: the codes of diagnostics",
         """
 topologies: [family]: the graph families
@@ -432,7 +477,13 @@ options: [option]: its options
 collectives?: [string]: the collectives that a scheduler takes
 networks?: string: the networks that a scheduler takes
 """,
-        "name: string: the format\nsummary: string: what it is\nverbs: [string]: the verbs that read it",
+        """
+name: string: the format
+summary: string: what it is
+verbs: [string]: the verbs that read it
+printed_by?: string: the command that prints files to import
+describes?: string: what files to import describe
+""",
         "code: string: the code\ntitle: string: what it means\ntext: string: the explanation",
     )),
 }  # fmt: skip

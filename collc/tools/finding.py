@@ -25,8 +25,8 @@ from collc.passes.finder.tasks import EVALUATIONS, Task, assemble, plan
 from ..processes.workers import Work
 
 __all__ = [
-    "DEFAULT_SIZE", "EVALUATIONS", "MOST_NODES", "OBJECTIVES", "Frontier", "Wanted", "check_sizes", "find", "search",
-    "wanted", "whole",
+    "DEFAULT_SIZE", "EVALUATIONS", "MOST_NODES", "OBJECTIVES", "Frontier", "Wanted", "check_sizes", "find", "rational",
+    "search", "wanted", "whole",
 ]  # fmt: skip
 
 OBJECTIVES = ("allreduce", "allgather", "alltoall")
@@ -98,10 +98,10 @@ def wanted(
     return Wanted(
         whole("nodes", nodes), whole("degree", degree), bool(bidirectional), str(objective),
         DEFAULT_ALPHA if alpha is None
-        else q.time(alpha, "alpha") if isinstance(alpha, str) else _exact("alpha", alpha),
+        else q.time(alpha, "alpha") if isinstance(alpha, str) else rational("alpha", alpha),
         DEFAULT_SIZE if size is None else q.size(size, "size") if isinstance(size, str) else whole("size", size),
         DEFAULT_BANDWIDTH if bandwidth is None
-        else q.bandwidth(bandwidth, "bandwidth") if isinstance(bandwidth, str) else _exact("bandwidth", bandwidth, 1),
+        else q.bandwidth(bandwidth, "bandwidth") if isinstance(bandwidth, str) else rational("bandwidth", bandwidth, 1),
     )  # fmt: skip
 
 
@@ -112,7 +112,7 @@ def whole(name: str, value: object) -> int:
     return int(value.__index__())
 
 
-def _exact(name: str, value: object, least: int = 0) -> Fraction:
+def rational(name: str, value: object, least: int = 0) -> Fraction:
     """Return an argument as a rational; raise C0020 for other values and for values below ``least``."""
     number: Fraction
     try:

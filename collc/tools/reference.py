@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from collc.backends import TARGETS
 from collc.frontends.coll import FAMILIES, OPERATORS
+from collc.frontends.importing.formats import IMPORTS
 from collc.passes import PASSES, SCHEDULERS
 
 from ..files.stdout import write_stdout
@@ -74,6 +75,9 @@ def _formats() -> Iterator[str]:
     listed = FORMATS.own.items()
     rows = [(f"`{name}`", one.summary, ", ".join(f"`{verb}`" for verb in one.verbs)) for name, one in listed]
     yield _table(("format", "summary", "read by `collc`"), rows)
+    yield "## Formats to import"
+    imported = [(f"`{name}`", one.summary, f"`{one.printed_by}`") for name, one in IMPORTS.own.items()]
+    yield _table(("format", "summary", "printed by"), imported)
 
 
 _TABLES = """## Tables

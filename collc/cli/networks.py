@@ -1,0 +1,102 @@
+"""``collc topologies``: the list of graph families, or one network as a file of another program."""
+
+from __future__ import annotations
+
+import os
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+from collc.ir.diagnostic import Source, nearest
+from collc.ir.shown import listed
+
+from ..files.texts import STDIN, Output, check_writable, write_all
+from .arguments import usage_error
+from .console import Console
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from collc.ir.topology import Topology
+
+__all__ = ["topologies"]
+
+
+def topologies(options: SimpleNamespace, console: Console) -> int:
+    """List the graph families, or write a network in the form of ``--as``; return the exit status."""
+    form = vars(options)["as"]
+    if form is None:
+        from . import listing
+
+        _require_form(options)
+        return listing.topologies(options, console)
+    _require_one_output(options)
+    source = options.files[0]
+    if options.o:
+        check_writable([options.o], [source] if os.path.isfile(source) else [])
+    from collc.backends.networks import write_network
+
+    text = write_network(_network(options, console), form)
+    write_all([Output(options.o or STDIN, text)])
+    if options.o:
+        console.say(f"wrote {options.o} ({len(text.encode())} bytes)")
+    return 0
+
+
+def _require_form(options: SimpleNamespace) -> None:
+    """Raise C0001 for options that only a written network has."""
+    for name, value in (("-o", options.o), ("--topology", options.topology)):
+        if value is not None:
+            raise usage_error(f"{name} is for a network that is written", "add --as FORM, such as `--as graphml`")
+
+
+def _require_one_output(options: SimpleNamespace) -> None:
+    if not options.files:
+        hint = "`collc topologies 'dgx_a100(2)' --as graphml`, or the name of a file"
+        raise usage_error("--as needs a network", hint)
+    given = [f"--{name}" for name in ("json", "csv", "markdown") if getattr(options, name)]
+    if given:
+        raise usage_error(f"--as writes a network, {given[0]} a list", f"leave {given[0]} out")
+
+
+def _network(options: SimpleNamespace, console: Console) -> Topology:
+    """Return the network that the argument names: an expression, or a topology of a file."""
+    source = options.files[0]
+    if source == STDIN or os.path.exists(source) or source.endswith((".coll", ".ir")):
+        return _chosen(_declared(options, console), options.topology, source)
+    if options.topology is not None:
+        raise usage_error(f"--topology chooses a topology of a file, and `{source}` is an expression")
+    from collc.frontends import coll
+
+    return coll.topology(source, node_limit=options.node_limit)
+
+
+def _declared(options: SimpleNamespace, console: Console) -> Mapping[str, Topology]:
+    """Return the topologies of a file by name; a file that `collc import` reads has one, called after the file."""
+    from collc.frontends import importing
+
+    from ..files.naming import identifier, stem_of
+    from ..reading import reader_of
+    from ..reading.base import ReadOptions
+    from .inputs import loading, read
+
+    text, name = read(options.files[0], console)
+    if not name.endswith((".coll", ".ir")) and importing.sniff(text) is not None:
+        found, title = importing.read([Source(name, text)]), identifier(stem_of(options.files[0]))
+        console.warn(found.warnings)
+        return {title: found.topology(title)}
+    spec, _ = reader_of(text, name, "topologies").load(text, name, ReadOptions(loading(options)))
+    console.warn(spec.warnings)
+    return spec.topologies
+
+
+def _chosen(known: Mapping[str, Topology], name: str | None, path: str) -> Topology:
+    """Return the topology of a name, or the only one."""
+    shown = listed([f"`{one}`" for one in known]) if known else "none"
+    if name is not None and name in known:
+        return known[name]
+    if name is not None:
+        raise usage_error(f"`{path}` has no topology `{name}`", nearest(name, known) or f"it has {shown}")
+    if len(known) == 1:
+        return next(iter(known.values()))
+    hint = f"choose one: --topology {next(iter(known))}" if known else "declare one: `topology pod = torus(4, 4);`"
+    raise usage_error(f"`{path}` has {len(known)} topologies: {shown}", hint)
