@@ -1,6 +1,6 @@
 """The tables that this package adds to collc: names, and their modules. It does not import the modules."""
 
-from collc.plugins import RANKS, Candidate, Construction, Entry, Format, Parameter, Plugin, Scheduler
+from collc.plugins import RANKS, Candidate, Construction, Entry, Format, Importer, Parameter, Plugin, Scheduler
 
 PLUGIN = Plugin(
     families={
@@ -28,6 +28,11 @@ PLUGIN = Plugin(
         "transfers-csv": Format(
             "collc_example.transfers", "CsvReader", "files of the target transfers-csv",
             "transfers CSV", "a table of transfers", begins="step,action,",
+        ),
+    },
+    imports={
+        "links-csv": Importer(
+            "collc_example.links", "a table of links", "an editor", noun="a table of links"
         ),
     },
 )  # fmt: skip
