@@ -5,7 +5,8 @@
 
 (a) Texts. ``mutations`` changes texts of all kinds: .coll, XML, IR, databases, measurements. ``grammar`` draws what the
     grammar allows. ``specifications`` draws texts that mean something: an independent interpreter executes the results,
-    and no cost may beat its bound. ``commands`` draws command lines, and runs each twice.
+    and no cost may beat its bound. ``commands`` draws command lines, and runs each twice. ``imports`` damages files of
+    machines and fabrics; the command and the language must agree on them.
 (b) Faults. ``columns`` plants them in schedules and programs, ``passes`` in what a pass returns, ``files`` in MSCCL-XML
     files as other people's. An independent interpreter says which are harmful. Each harmful one must be refused, and
     a pass's fault must be blamed on that pass. ``outputs`` changes emitted files of all targets: none is accepted.
@@ -36,11 +37,13 @@ from hostile import faults, fuzzing  # noqa: E402
 from hostile.caches import caches  # noqa: E402
 from hostile.commands import commands  # noqa: E402
 from hostile.findings import Finding, Part  # noqa: E402
+from hostile.imports import imports  # noqa: E402
 from hostile.interruptions import interruptions  # noqa: E402
 
 PARTS = (
     Part("mutations", 25, fuzzing.mutations),
     Part("grammar", 5, fuzzing.grammar),
+    Part("imports", 15, imports),
     Part("specifications", 30, fuzzing.specifications),
     Part("commands", 20, commands),
     Part("columns", 12, faults.columns, faults.prepare),

@@ -52,7 +52,7 @@ SCHEDULERS: dict[str, tuple[str, ...]] = {
     "bine": (*_HALVES, *_ROOTED),
     "pat { buffer: 2 }": _HALVES, "trivance": _HALVES,
     "ring { rings: nics }": _HALVES, "two-level { pipeline: 2 }": _HALVES, "two-level { across: pat }": _HALVES,
-    "box-trees { pieces: 3 }": ("allreduce",),
+    "box-trees { pieces: 3 }": ("allreduce",), "nccl-rings": (*_HALVES, *_ROOTED),
 }  # fmt: skip
 
 _ANY = {4: "complete(4)", 7: "generalized_kautz(2, 7)", 8: "hypercube(3)", 9: "torus(3, 3)", 16: "torus(4, 4)"}
@@ -75,7 +75,7 @@ _BOXED = {
     4: "leaf_spine(2, 2, 1)", 7: "subset(dgx_a100(2), {0, 1, 2, 8, 9, 10, 11})", 8: "leaf_spine(2, 4, 1)",
     9: "leaf_spine(3, 3, 2)", 16: "dgx_a100(2)",
 }  # fmt: skip
-_ON_TORI = frozenset(("swing", "ring", "bucket", "recursive-doubling", "rabenseifner", "trivance"))
+_ON_TORI = frozenset(("swing", "ring", "bucket", "recursive-doubling", "rabenseifner", "trivance", "nccl-rings"))
 
 
 def topology(scheduler: str, ranks: int) -> str:

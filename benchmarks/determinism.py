@@ -27,12 +27,15 @@ from pathlib import Path
 
 __all__ = ["cases", "compared", "digests", "main", "surroundings"]
 
-#: target -> variants of it
-TARGETS = {
+#: target -> variants of it, tried with every scheduler; those without take no schedule
+TARGETS: dict[str, tuple[str, ...]] = {
     "msccl-xml": ("msccl-xml{runtime=executor}", "msccl-xml{runtime=msccl}", "msccl-xml{runtime=rccl}"),
     "oneccl-xml": ("oneccl-xml",),
     "mpi-c": ("mpi-c",),
     "ir": ("ir",),
+    "nccl-tuner": (),
+    "nccl-topo": (),
+    "nccl-graph": ("nccl-graph",),
 }
 LEVELS = ("-O0", "-O1", "-O2", "-O3")
 
@@ -61,6 +64,11 @@ SCHEDULERS = {
     "ring": (("biring(5)", "allreduce"), ("uniring(8)", "allreduce"), ("shifted_ring(8)", "allreduce")),
     "two-level": (("leaf_spine(2, 3, 2)", "allreduce"), ("dgx_a100(2)", "allgather")),
     "box-trees": (("leaf_spine(2, 3, 2)", "allreduce"), ("dgx_a100(2)", "allreduce")),
+    "nccl-rings": (
+        ("dgx1_v100()", "allreduce"),
+        ("mi250(2)", "allreduce"),
+        ("dgx_a100(3, 8)", "broadcast { root: 3 }"),
+    ),
     "bine": (("torus(4)", "allreduce"), ("torus(4, 4)", "allreduce")),
     "pat": (("torus(5)", "allgather"), ("torus(8)", "reduce-scatter")),
     "trivance": (("torus(9)", "allreduce"), ("torus(27)", "allreduce")),
@@ -91,7 +99,8 @@ def cases(quick: bool) -> Iterator[tuple[str, str, list[str]]]:
             if not quick:
                 points = ["--size=1MiB,64MiB", "--alpha=10us", "--bandwidth=100Gbps"]
                 yield f"cost/{name}, points", text, ["cost", *points]
-            targets = list(itertools.chain(*TARGETS.values()))
+            fits = {name: forms for name, forms in TARGETS.items() if name != "nccl-graph" or scheduler == "nccl-rings"}
+            targets = list(itertools.chain(*fits.values()))
             if quick and scheduler != "bfb":
                 targets = targets[number % 2 :: 2]
             for target in targets:
@@ -109,6 +118,13 @@ def _rest() -> Iterator[tuple[str, str, list[str]]]:
     nics = source("mi250(2)", "allreduce", "ring { rings: nics }")
     yield "ring/nics", nics, ["compile", "-t", "ir"]
     yield "cost/baselines", nics, ["cost", "--baselines", "--size=1KiB,64MiB"]
+    for dialect in ("example", "ncclx"):
+        yield f"nccl/tuner {dialect}", nics, ["compile", "-t", f"nccl-tuner{{dialect={dialect}}}"]
+    ids = " ".join(f"{gpu:04x}:00:00.0" for gpu in range(8))
+    box = source("dgx_a100(1)", "allreduce", "ring")
+    yield "nccl/topo", box, ["compile", "-t", f'nccl-topo{{gpu-ids="{ids}",numa="0 0 0 0 1 1 1 1",cpu=amd}}']
+    for form in ("nodelink", "graphml", "dot", "nccl-topo"):
+        yield f"networks/{form}", box, ["topologies", "--as", form]
     yield "several/text", TWO, ["compile"]
     yield "several/json", TWO, ["compile", "--json"]
     passes = "bfb,discretize{max-chunks=8},lower,coalesce,assign-channels,reorder-fifo,prune-dependencies,reuse-scratch"

@@ -13,7 +13,7 @@ from .findings import Finding, minimal
 from .specs import specification
 from .texts import Seed, changed, derived, seeds
 
-__all__ = ["ask", "grammar", "judged", "mutations", "replay", "specifications"]
+__all__ = ["ask", "grammar", "judged", "mutations", "replay", "smallest", "specifications"]
 
 #: more nodes than these make right texts slow, and nothing wrong
 _NODES = ("--node-limit", "48")
@@ -79,11 +79,11 @@ def _found(case: str, arguments: Sequence[str], text: str, suffix: str) -> list[
     wrong = ask(_servant, arguments, text, suffix)
     if not wrong:
         return []
-    small = _smallest(text, wrong, lambda t: ask(_servant, arguments, t, suffix))
+    small = smallest(text, wrong, lambda t: ask(_servant, arguments, t, suffix))
     return [Finding(case, f"collc {' '.join(arguments)}: {wrong}", small, suffix)]
 
 
-def _smallest(text: str, wrong: str, judge: Callable[[str], str]) -> str:
+def smallest(text: str, wrong: str, judge: Callable[[str], str]) -> str:
     """Return the smallest text found that is judged alike; one that takes long is kept as it is."""
 
     def like(what: str) -> str:
@@ -122,7 +122,7 @@ def specifications(seed: int, number: int) -> list[Finding]:
     found = wrong(text)
     if not found:
         return []
-    return [Finding(f"specifications:{number}", found, _smallest(text, found, wrong), ".coll")]
+    return [Finding(f"specifications:{number}", found, smallest(text, found, wrong), ".coll")]
 
 
 def _compiled(text: str, seed: int) -> str:

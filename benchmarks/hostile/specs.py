@@ -77,6 +77,7 @@ _SCHEDULERS = {
     "ring": (_HALVES, ("", "rings: 1", "rings: 2", "rings: nics")),
     "two-level": (_HALVES, ("", "across: pat", "pipeline: {n}")),
     "box-trees": (("allreduce",), ("", "pieces: {n}", "channels: {n}")),
+    "nccl-rings": (_TREES, ("", "pieces: {n}", "rings: {n}", "node: {n}")),
     "double-binary-tree": (("allreduce", "broadcast", "reduce"), ("",)),
     "bine": (_KINDS[:-1], ("",)),
     "pat": (("allgather", "reduce-scatter"), ("",)),
@@ -84,7 +85,7 @@ _SCHEDULERS = {
 }
 _TARGETS = (
     "msccl-xml", "msccl-xml { runtime: executor }", "msccl-xml { runtime: rccl }", "msccl-xml { runtime: msccl }",
-    "msccl-xml { proto: LL }", "msccl-xml { channels: 4 }", "mpi-c", "mpi-c", "oneccl-xml", "ir",
+    "msccl-xml { proto: LL }", "msccl-xml { channels: 4 }", "mpi-c", "mpi-c", "oneccl-xml", "ir", "nccl-graph",
 )  # fmt: skip
 
 

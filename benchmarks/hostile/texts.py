@@ -157,9 +157,10 @@ _WORDS = {
     "WORD": ("t", "c", "allreduce", "allgather", "reduce-scatter", "alltoall", "broadcast", "bfb", "forest", "ring",
              "auto", "swing", "msccl-xml", "mpi-c", "ir", "size", "root", "op", "chunks", "runtime", "latency", "k"),
     "HYPHENATED": ("reduce-scatter", "nccl-topo", "double-binary-tree"),
+    "GLOB": ("mlx5_*", "*", "HCA-*"),
     "NUMBER": ("0", "1", "2", "3", "4", "5", "8", "16", "1.5", "300", "99999999999"),
     "UNIT": ("B", "KiB", "MiB", "GB", "Gbps", "us", "ns", "s", "Mb", "parsec"),
-    "STRING": ('"a.coll"', '""', '"pg(2,3)"', '"../x"'),
+    "STRING": ('"a.coll"', '""', '"pg(2,3)"', '"../x"', '"n-001"', '"gpu[0]"', '"n[1-4]"', '"node.xml"'),
     "COMPARE": ("==", "<", ">=", "!="),
     "TIMES": ("*", "/"),
 }  # fmt: skip
