@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
+import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,11 +25,18 @@ pytest_plugins = ["mpi_fixtures"]
 def pytest_configure(config: pytest.Config) -> None:
     """Machines are shared and noisy: no test fails for being slow, and a run repeats what the last one tried."""
     sampling.QUICK = config.option.markexpr == "quick"
+    gc.set_threshold(100_000)  # as the command does
     settings.register_profile(
         "collc", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow],
         max_examples=sampling.examples(60),
     )  # fmt: skip
     settings.load_profile("collc")
+
+
+# Tests start hundreds of processes, and every worker of xdist reads every test. Without bytecode each compiles the
+# package and rewrites all assertions anew; images of containers often forbid it.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 # Background jobs of some shells ignore signals, and so would all processes that tests start.
@@ -47,12 +56,29 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 MOST_QUICK_CASES = 4
 
 
+def reads_backwards(config: pytest.Config) -> bool:
+    """Return whether this is every second worker of xdist, which reads the tests of one folder."""
+    worker = getattr(config, "workerinput", {}).get("workerid", "gw0")
+    return worker.endswith(tuple("13579")) and len(config.args) == 1
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, pytest.CollectReport]:
+    """Let workers read the tests from both ends: what one has rewritten, the other loads."""
+    report = yield
+    if isinstance(collector, pytest.Directory) and reads_backwards(collector.config):
+        report.result.reverse()
+    return report
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the quick tests, and make those with the same need one group of xdist.
 
     Quick are tests without another mark; of a test with many cases, the same few every time.
     """
+    if reads_backwards(config):
+        items.sort(key=lambda item: item.path.parts)  # the order of all workers
     grouped = getattr(config.option, "loadgroup", False)
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
@@ -65,6 +91,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for unmarked in cases.values():
         for item in unmarked[:: -(-len(unmarked) // MOST_QUICK_CASES)]:
             item.add_marker("quick")
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage only among what tests leave: thousands of tests themselves stay to the end."""
+    gc.freeze()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Divide the tests among workers of xdist, if it is installed and the command line names no other way."""
+    from scheduling import ModuleScheduling
+
+    return ModuleScheduling(config, log) if config.option.dist == "loadgroup" else None
 
 
 def _name_group(item: pytest.Item, group: str) -> None:

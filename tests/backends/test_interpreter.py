@@ -7,6 +7,7 @@ import pytest
 from built_programs import collective_of, direct, dropped, edited, find, ring
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from collc.backends.interpreter import OPERATIONS, reference, run
 from collc.ir.collective import KINDS
@@ -76,7 +77,7 @@ def programs(draw):
 @given(
     programs(), st.integers(0, 40), st.sampled_from([None, 1, 2, 3]), st.sampled_from(DTYPES), st.booleans(), st.data()
 )
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 def test_right_programs_compute_the_collective(program, length, split, dtype, inplace, data):
     least = smallest_depth(program, split)
     depth = data.draw(st.sampled_from([None, least, least + 1]))

@@ -41,6 +41,8 @@ collc.check_source("", include_path=["a"])
 collc.format("a.coll").strip()
 collc.format_source("", path="a").strip()
 collc.topology("torus(3)")
+collc.import_topology("a.xml", gpu="h100", nic="400Gbps", size=1).topology.num_ranks
+collc.import_topology([Path("a"), "b"], nic=Fraction(1), tiers={"leaf": 1e9}, fabric=["c"], hosts=["n1"]).text.strip()
 """
 
 WRONG = (
@@ -71,6 +73,9 @@ WRONG = (
     'collc.format("a.coll", bogus=3)',
     'collc.format_source("", bogus=3)',
     "collc.topology(3)",
+    'collc.import_topology("a.xml", bogus=3)',
+    "collc.import_topology(3)",
+    'collc.import_topology("a.xml", nic=[1])',
     "collc.bogus()",
 )
 
@@ -109,6 +114,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "check": lambda **more: collc.check("missing.coll", **more),
     "check_source": lambda **more: collc.check_source("", **more),
     "format": lambda **more: collc.format("missing.coll", **more),
+    "import_topology": lambda **more: collc.import_topology("missing.xml", **more),
     "format_source": lambda **more: collc.format_source("", **more),
 }
 

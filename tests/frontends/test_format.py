@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from places import EXAMPLES
+from sampling import examples
 
 from collc.frontends.coll import ast, format_text
 from collc.frontends.coll.parser import parse_expression, parse_file
@@ -33,7 +34,8 @@ _KEYWORDS = [
 names = st.sampled_from(["a", "b", "n", "gpu", "x_1", "_", *_KEYWORDS])
 words = names.map(ast.Word)
 hyphenated = st.sampled_from(["msccl-xml", "reduce-scatter", "max-chunks", "bfb", "a-1", "x-y-z"]).map(ast.Word)
-strings = st.text(st.characters(exclude_characters='"\n', exclude_categories=["Cc", "Cs"]), max_size=6).map(ast.String)
+texts = st.text(st.characters(exclude_characters='"\n', exclude_categories=["Cc", "Cs"]), max_size=6)
+strings = texts.map(ast.String)
 values = st.builds(lambda n, places: Fraction(n, 10**places), st.integers(0, 10**6), st.integers(0, 4))
 units = st.sampled_from(["Gbps", "GB/s", "us", "MiB", "B", "furlong"])
 
@@ -48,6 +50,7 @@ def _composed(inner: st.SearchStrategy[ast.Expr]) -> st.SearchStrategy[ast.Expr]
         st.builds(ast.SetOf, st.lists(inner, max_size=3).map(tuple)),
         st.builds(ast.Call, names, st.lists(inner, max_size=3).map(tuple)),
         st.builds(ast.Index, names, several),
+        st.builds(ast.Index, texts, several, st.just(True)),
     )
 
 
@@ -66,7 +69,10 @@ options = st.builds(
     ast.Options, st.lists(st.builds(ast.Option, hyphenated, expressions | option_words), max_size=3).map(tuple)
 )
 defines = st.builds(ast.Define, st.sampled_from(["param", "let"]), words, expressions)
-families = st.builds(ast.NodeFamily, words, st.lists(expressions, max_size=2).map(tuple))
+shapes = st.lists(expressions, max_size=2).map(tuple)
+families = st.builds(ast.NodeFamily, words, shapes) | st.builds(
+    ast.NodeFamily, texts.map(ast.Word), shapes, st.just(True)
+)
 
 
 @st.composite
@@ -136,14 +142,14 @@ def test_printed_expressions_read_back(expression: ast.Expr) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(files)
 def test_printed_files_read_back(file: ast.File) -> None:
     assert parsed(file_text(file)) == file
 
 
 @pytest.mark.slow
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(files)
 def test_formatting_printed_text_changes_nothing(file: ast.File) -> None:
     text = file_text(file)
@@ -154,7 +160,7 @@ _TOKEN = re.compile(r'"[^"\n]*"|[A-Za-z_][\w-]*|[\w.]+|<->|->|\.\.|[=!<>]=|\S')
 
 
 @pytest.mark.slow
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(files, st.data())
 def test_comments_and_meaning_survive_formatting(file: ast.File, data: st.DataObject) -> None:
     """Comments anywhere, even inside expressions, are kept, and a second formatting changes nothing."""

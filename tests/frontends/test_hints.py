@@ -19,8 +19,8 @@ from collc.frontends.coll.guesses import NEEDED, Vocabulary, did_you_mean
 from collc.frontends.coll.limits import LARGEST_NODE_LIMIT, limit_hint
 from collc.frontends.coll.requests import DTYPES, OPERATIONS
 from collc.frontends.coll.unit_hints import other_measure, unknown_unit
-from collc.frontends.coll.units import BANDWIDTH, MEASURES, SIZE, TIME, UNITS
 from collc.frontends.coll.values import Quantity
+from collc.frontends.units import BANDWIDTH, MEASURES, SIZE, TIME, UNITS
 from collc.ir.collective import KINDS
 from collc.ir.diagnostic import CollcError, Diagnostic
 from collc.passes import SCHEDULERS
@@ -70,8 +70,9 @@ def test_a_topology_that_is_not_available_is_not_offered(monkeypatch: pytest.Mon
         ({word: name for word, (name, _) in guesses._DTYPES.items()}, DTYPES),
         (guesses._OPTIONS, ("size", "op", "dtype", "root")),
         (guesses._DEFAULTS, ("bandwidth", "latency", "reduction", "launch")),
+        (guesses._OF_CLUSTERS, ("hosts", "nic")),
     ],
-    ids=["collectives", "schedulers", "targets", "operations", "dtypes", "options", "defaults"],
+    ids=["collectives", "schedulers", "targets", "operations", "dtypes", "options", "defaults", "clusters"],
 )
 def test_every_habit_leads_to_a_name_and_is_none(table: dict[str, str], known: tuple[str, ...]) -> None:
     assert set(table.values()) <= set(known)
@@ -85,7 +86,7 @@ def test_a_hint_is_of_the_kind_that_is_needed(need: str) -> None:
     known = {
         "topology": (*FAMILIES, *OPERATORS), "collective": KINDS, "scheduler": tuple(SCHEDULERS),
         "target": tuple(TARGETS), "operation": OPERATIONS, "element type": DTYPES, "option": ("size", "op"),
-        "default": ("bandwidth", "latency"), "function": ("min", "max"),
+        "default": ("bandwidth", "latency"), "function": ("min", "max"), "option of a cluster": ("hosts", "nic"),
     }[need]  # fmt: skip
     for word in ("bfb", "torus", "mpi-c", "alltoall", "sum", "GB", "float32"):
         if word in known:

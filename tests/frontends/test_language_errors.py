@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from places import CASES
+from sampling import examples
 
 from collc.frontends import coll
 from collc.frontends.coll import slips
@@ -186,7 +187,7 @@ def survives(text: str) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.lists(st.tuples(st.integers(0, len(PIECES) - 1), st.sampled_from([None, *_STRAY])), min_size=1, max_size=4))
 def test_damaged_texts_end_in_diagnostics(edits: list[tuple[int, str | None]]) -> None:
     """Tokens removed, replaced or put in anywhere: no crash, no endless loop."""

@@ -113,14 +113,14 @@ def test_only_regular_files_are_included(tmp_path: Path) -> None:
         assert codes(f'include "{tmp_path / name}";')[0] in ("C0150", "C0117"), name
 
 
-def test_nothing_but_included_files_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An import's file is not touched, nor a string in an option."""
+def test_nothing_but_included_and_imported_files_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not a string in an option, nor the file of an import whose format does not exist."""
     secret = tmp_path / "secret"
     secret.write_text("param n = 3;")
     opened: list[str] = []
     monkeypatch.setattr("builtins.open", lambda path, *rest: opened.append(str(path)) or io.BytesIO(b""))
-    text = f'topology t = import "{secret}" as nccl-topo; collective c = allreduce on torus(3);'
-    codes(f'{text} emit c as mpi-c {{ prefix: "{secret}" }};')
+    text = f'topology t = import "{secret}" as none; collective c = allreduce on torus(3);'
+    codes(f'{text} emit c as mpi-c {{ prefix: "{secret}" }}; topology u {{ rank "{secret}"; }}')
     assert opened == []
     load(f'include "{secret}";')
     assert opened == [str(secret)]

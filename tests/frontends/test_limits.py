@@ -110,6 +110,7 @@ LONG = {
     "torus": ("topology t = torus(99999999999999999999);", "C0310"),
     "torus 2": ("topology t = torus(100000, 100000);", "C0310"),
     "dimensions": ("topology t = torus(" + "2, " * 20_000 + "2);", "C0311"),
+    "arguments": ("topology t = torus(" + "2, " * 20_000 + '"two");', "C0131"),
     "ranks": ("topology t { rank r[200000]; }", "C0310"),
     "ranks by name": ("topology t { rank " + ", ".join(f"r{i}" for i in range(50_000)) + "; }", "C0310"),
     "ranks by statement": ("topology t { " + "".join(f"rank r{i};" for i in range(50_000)) + " }", "C0310"),

@@ -8,6 +8,7 @@ import attrs
 import pytest
 import strategies
 from hypothesis import given, settings
+from sampling import examples
 
 import collc
 from collc.frontends import coll
@@ -62,7 +63,7 @@ def test_every_scheduler_keeps_the_network(scheduler: str) -> None:
 
 
 @given(strategies.topologies())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_text_and_graphs_keep_them(found: Topology) -> None:
     assert parse_ir(print_ir(found)) == found
     graph = Topology.from_networkx(found.to_networkx())

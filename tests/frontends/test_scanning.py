@@ -10,11 +10,23 @@ from collc.frontends.coll import machine
 
 pytestmark = pytest.mark.quick
 
-KEYWORDS = """collective schedule topology include import reduce switch steps param shard using else emit from link part
-rank send with and for let mod not as at if in of on or to"""
+KEYWORDS = """collective schedule topology cluster include import reduce switch steps param shard using else emit from
+link part rank send with and for let mod not as at if in of on or to"""
 WORDS = f"{KEYWORDS} stepsize elsewhere into one rank-of UNIT_s GB/s us a-b-1 a-1 a-b _x \u00e9"
 SIGNS = '<-> <- -> - <= == = != .. . * / : , { ( [ + } ) ] ; "text" "open 12 12.5 1..2 % # comment'
-TEXTS = [*WORDS.split(), *SIGNS.split(" "), "", "  ", "# end", " # line\n  link a", "\t ;", "for(", "a b", "3 GB/s"]
+TEXTS = [
+    *WORDS.split(),
+    *SIGNS.split(" "),
+    "",
+    "  ",
+    "# end",
+    " # line\n  link a",
+    "\t ;",
+    "for(",
+    "a b",
+    "3 GB/s",
+    "mlx5_* }",
+]
 
 
 def found(match: re.Match[str] | None) -> object:

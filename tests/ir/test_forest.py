@@ -11,6 +11,7 @@ import pytest
 import strategies
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from collc.ir.collective import Collective
 from collc.ir.diagnostic import CollcError
@@ -233,7 +234,7 @@ def test_a_million_edges_take_a_second_or_two():
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(strategies.forests())
 def test_correct_forests_are_accepted(forest):
     report = verify(forest)
@@ -249,7 +250,7 @@ def test_correct_forests_are_accepted(forest):
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(strategies.forests(), st.data())
 def test_a_lost_edge_is_noticed(forest, data):
     if len(forest.tree) == 0:
@@ -359,7 +360,7 @@ def test_one_tree_that_flows_the_wrong_way_is_found():
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(strategies.forests(), st.data())
 def test_a_piece_that_is_sent_before_it_came_is_noticed(forest, data):
     """One transfer a step early: what it copies is not there, or what it reduces is not whole."""
@@ -382,7 +383,7 @@ def _columns(steps, end):
     return tuple(getattr(steps, c).tolist() for c in (end, "shard", "lo", "step"))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(strategies.forests(), st.data())
 def test_a_transfer_that_is_lost_or_done_twice_is_noticed(forest, data):
     """A lost one leaves somebody without a piece; a reduction done twice counts somebody twice, which maxima allow."""
@@ -397,7 +398,7 @@ def test_a_transfer_that_is_lost_or_done_twice_is_noticed(forest, data):
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(strategies.forests(), st.data())
 def test_a_share_that_is_too_large_or_small_is_noticed(forest, data):
     if forest.num_trees == 0 or forest.collective.num_ranks == 1:
@@ -411,7 +412,7 @@ def test_a_share_that_is_too_large_or_small_is_noticed(forest, data):
 # ---- reversed and composed
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(strategies.forests())
 def test_reversing_twice_changes_nothing(forest):
     back = reverse_forest(forest)
@@ -421,7 +422,7 @@ def test_reversing_twice_changes_nothing(forest):
     assert set(back.inward.tolist()).isdisjoint(forest.inward.tolist()) or forest.collective.kind == "allreduce"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(strategies.forests(), st.integers(1, 4))
 def test_a_forest_and_another_turned_round_make_an_allreduce(forest, pieces):
     """The reverse lives on the transpose: turned round there it is the first phase here."""

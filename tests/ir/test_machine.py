@@ -10,6 +10,7 @@ import pytest
 from built_programs import direct, find, random_program, ring, with_deps
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from collc.ir.collective import Collective
 from collc.ir.machine import connections, execute, partners, primitives, smallest_depth, smallest_split
@@ -211,7 +212,7 @@ def test_a_hundred_thousand_instructions_take_well_under_seconds():
     assert time.process_time() - start < 5
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.integers(0, 10**6), st.integers(2, 4), st.integers(1, 10), st.booleans(), st.integers(1, 3))
 def test_what_completes_with_short_primitives_completes_with_longer_ones(
     seed: int, ranks: int, messages: int, tangled: bool, depth: int

@@ -10,6 +10,7 @@ import pytest
 import strategies
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 from text_examples import PROGRAM, SCHEDULE
 
 from collc.ir.collective import Collective
@@ -92,7 +93,7 @@ def test_values_not_types_make_schedules_equal(schedule):
         schedule.step[:] = 0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(strategies.schedules())
 def test_schedules_that_are_correct_by_construction_are(schedule):
     """What other tests build on: the strategy's schedules are sound and do what they promise."""

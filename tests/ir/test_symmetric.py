@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nets import generalized_kautz
+from sampling import examples
 from strategies import families, topologies
 
 import collc
@@ -86,7 +87,7 @@ kinds = st.sampled_from(SYMMETRIC_KINDS)
 
 
 @given(symmetric_networks(), kinds)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_the_unfolded_schedule_is_right_and_costs_what_plain_bfb_costs(topology, kind):
     """One receiver's solution serves all: same steps, same bandwidth time as solving every receiver (LP (1))."""
     found = template(topology, kind, relax=False).unfold()
@@ -96,7 +97,7 @@ def test_the_unfolded_schedule_is_right_and_costs_what_plain_bfb_costs(topology,
 
 
 @given(symmetric_networks() | cayley_digraphs(unlike=True), kinds)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_a_template_costs_what_it_unfolds_to(topology, kind):
     """All of Cost, exactly; with relaxed schedules and links of two kinds among them."""
     seed = template(topology, kind)
@@ -121,7 +122,7 @@ def test_unfolding_multiplies_every_row_by_every_element(topology):
 
 
 @given(symmetric_networks(), kinds)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_reversing_and_unfolding_commute(topology, kind):
     """Row for row: the order of unfolded rows is by receivers of copies and senders of reductions."""
     if topology.reverse_links is not None:
@@ -131,7 +132,7 @@ def test_reversing_and_unfolding_commute(topology, kind):
 
 @pytest.mark.slow
 @given(symmetric_networks(), kinds)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_discretizing_and_unfolding_commute(topology, kind):
     found = template(topology, kind)
     assert Discretize().run(found.unfold()) == Discretize().run(found).unfold()
@@ -163,7 +164,7 @@ def changed(seed: Schedule, **columns: object) -> SymmetricSchedule:
 
 
 @given(symmetric_networks(), kinds, st.data())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_faults_in_the_seed_are_found_as_they_are_in_the_whole(topology, kind, data):
     """One fault is planted in a row of the seed; template and unfolded schedule fail alike, or are right alike."""
     seed = template(topology, kind).seed
@@ -240,7 +241,7 @@ def test_a_template_that_is_none_is_not_well_formed():
 
 
 @given(symmetric_networks(), kinds)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_templates_are_printed_and_read_back(topology, kind):
     found = template(topology, kind)
     text = print_ir(found)

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from import_lines import BLOCKS
+
 __all__ = ["TOPS", "Graph", "circles", "floors", "graph", "modules_of", "reached_by", "room_graph"]
 
 #: folder at the top of the tree -> the package that it is installed as
@@ -26,13 +28,14 @@ def modules_of(tree: Path) -> dict[str, tuple[str, bool]]:
 
 
 def _runs(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield a node and what is in it, without the branches that only type checkers read."""
+    """Yield a node and the statements in it, without the branches that only type checkers read."""
     yield node
     only_types = isinstance(node, ast.If) and any(
         getattr(part, "id", getattr(part, "attr", "")) == "TYPE_CHECKING" for part in ast.walk(node.test)
     )
-    for child in node.orelse if isinstance(node, ast.If) and only_types else ast.iter_child_nodes(node):
-        yield from _runs(child)
+    for block in ("orelse",) if only_types else BLOCKS:
+        for child in getattr(node, block, ()):
+            yield from _runs(child)
 
 
 def _imported(name: str, is_package: bool, text: str) -> Iterator[str]:

@@ -20,10 +20,15 @@ from collc.backends.base import Artifact, Target, Window
 from collc.backends.ir_text import IrText
 from collc.backends.mpi_c import MpiC
 from collc.backends.msccl_xml import MscclXml
+from collc.backends.nccl_graph import NcclGraph
+from collc.backends.nccl_topo import NcclTopo
+from collc.backends.nccl_tuner import NcclTuner
 from collc.backends.oneccl_xml import OneCclXml
-from collc.ir.collective import KINDS
+from collc.ir.collective import KINDS, Collective
 from collc.ir.diagnostic import CollcError
 from collc.ir.program import Program
+from collc.ir.spec import Problem
+from collc.ir.tuning import LARGEST, TunedRange, Tuning
 from collc.ir.verify import Report
 
 __all__ = [
@@ -265,7 +270,29 @@ def _ir() -> Iterator[Case]:
         yield _single(f"ir {name}", IrText(level="schedule"), made.forest or made.schedule)
 
 
+def _nccl() -> Iterator[Case]:
+    ranges = (TunedRange(0, 4095, "tree", "ll"), TunedRange(4096, 65535, "ring", "ll128"))
+    tuning = Tuning("c", Collective("allreduce", 16), 2, (*ranges, TunedRange(65536, LARGEST, "ring", "simple")))
+    yield _single("nccl-tuner example", NcclTuner(channels=8), tuning)
+    yield _single("nccl-tuner ncclx", NcclTuner(dialect="ncclx"), tuning)
+    gpus, nics = (" ".join(f"{first + k:04x}:00:00.0" for k in range(8)) for first in (1, 0x101))
+    topo = NcclTopo(gpu_ids=gpus, nic_ids=nics, numa="1 1 0 0 3 3 2 2", cpu="intel", affinity="f f0 f00 f000")
+    yield _single("nccl-topo", topo, Problem(compiler.topology("dgx_a100(2)"), Collective("allreduce", 16)))
+
+
+def _nccl_graph() -> Iterator[Case]:
+    for name, net, target in (
+        ("box", "mi300x(1)", NcclGraph(channels=7)), ("nodes", "dgx_a100(2)", NcclGraph(nccl="2.30", ranks=True)),
+        ("decimal", "mi250(1)", NcclGraph(nccl="2.18", channels=6)),
+    ):  # fmt: skip
+        made = compiler.compile_source(
+            f"topology t = {net}; collective c = allreduce on t; schedule c using nccl-rings;"
+        )
+        found = made.collectives["c"]
+        yield _single(f"nccl-graph {name}", target, found.forest or found.schedule)
+
+
 @cache
 def cases() -> tuple[Case, ...]:
     """Return files of every target, for several collectives, networks and options."""
-    return (*_mpi_c(), *_msccl(), *_oneccl(), *_ir())
+    return (*_mpi_c(), *_msccl(), *_oneccl(), *_ir(), *_nccl(), *_nccl_graph())

@@ -116,9 +116,9 @@ class _Memory:
                 self.cells[rank, buffer], self.base[rank, buffer] = cells, base
                 self.size[rank, buffer] = size
 
-    def place(self, rank: int, buffer: int, offset: int) -> tuple[list[int], int]:
-        """Return the list and the index of a chunk."""
-        if (rank, buffer) not in self.cells or not 0 <= offset < self.size[rank, buffer]:
+    def place(self, rank: int, buffer: int, offset: int, length: int) -> tuple[list[int], int]:
+        """Return the list of some chunks, and the index of the first."""
+        if (rank, buffer) not in self.cells or offset < 0 or offset + length > self.size[rank, buffer]:
             raise Wrong(f"rank {rank} leaves buffer {buffer}")
         return self.cells[rank, buffer], self.base[rank, buffer] + offset
 
@@ -151,34 +151,23 @@ class _Run:
         return blocks
 
     def can_go(self, block: _Block) -> bool:
-        opcode = self.rows[block.at][0]
-        if not all(self.finished[i] for i in self.waits[block.at]):
-            return False
-        return opcode not in _RECEIVES or bool(self.fifos[block.inward])
+        finished = self.finished
+        for other in self.waits[block.at]:
+            if not finished[other]:
+                return False
+        return self.rows[block.at][0] not in _RECEIVES or bool(self.fifos[block.inward])
 
     def go(self, block: _Block) -> None:
         """Do the next primitive of a block: up to ``split`` chunks of its instruction."""
-        opcode, src_buffer, src, dst_buffer, dst, count = self.rows[block.at]
+        opcode, count = self.rows[block.at][0], self.rows[block.at][5]
         stop = min(block.done + self.split, count)
-        span = list(range(block.done, stop))
-        came = self.fifos[block.inward].popleft() if opcode in _RECEIVES else [0] * len(span)
-        if len(came) != len(span):
+        came = self.fifos[block.inward].popleft() if opcode in _RECEIVES else None
+        if came is not None and len(came) != stop - block.done:
             raise Wrong("the two ends of a connection differ in count")
         if opcode in _SENDS | _RECEIVES and -1 in (block.outward if opcode in _SENDS else block.inward):
             raise Wrong("no peer")
-        values = [0] * len(span)
-        order = list(range(len(span)))
-        if self.luck.random() < 0.5:
-            order.reverse()
-        for k in order:
-            values[k] = self.value(
-                block.rank, opcode, (src_buffer, src + span[k]), (dst_buffer, dst + span[k]), came[k]
-            )
-            if opcode in _WRITES:
-                if dst_buffer == _INPUT and not self.inplace:
-                    raise Wrong(f"rank {block.rank} overwrites its input out of place")
-                cells, at = self.memory.place(block.rank, dst_buffer, dst + span[k])
-                cells[at] = values[k]
+        backwards = self.luck.random() < 0.5
+        values = self.moved(block, stop - block.done, came, backwards) if stop > block.done else []
         if opcode in _SENDS:
             self.fifos[block.outward].append(values)
         block.done = stop
@@ -186,13 +175,37 @@ class _Run:
             self.finished[block.at] = True
             block.at, block.done = block.at + 1, 0
 
-    def value(self, rank: int, opcode: int, src: tuple[int, int], dst: tuple[int, int], came: int) -> int:
-        operands = [came] if opcode in _RECEIVES else []
-        for reads, (buffer, offset) in ((opcode in _READS, src), (opcode == 4, dst)):
-            if reads:
-                cells, at = self.memory.place(rank, buffer, offset)
-                operands.append(cells[at])
-        return _combined(self.program.collective, operands) if len(operands) > 1 else sum(operands)
+    def moved(self, block: _Block, length: int, came: list[int] | None, backwards: bool) -> list[int]:
+        """Return the numbers of a primitive of at least a chunk, in order, and write them if it does so."""
+        opcode, src_buffer, src, dst_buffer, dst, _ = self.rows[block.at]
+        rank, done, operands = block.rank, block.done, [] if came is None else [(came, 0)]
+        if opcode in _READS:
+            operands.append(self.memory.place(rank, src_buffer, src + done, length))
+        if opcode == 4:
+            operands.append(self.memory.place(rank, dst_buffer, dst + done, length))
+        if opcode not in _WRITES:
+            return self.values(operands, range(length))
+        if dst_buffer == _INPUT and not self.inplace:
+            raise Wrong(f"rank {rank} overwrites its input out of place")
+        cells, at = self.memory.place(rank, dst_buffer, dst + done, length)
+        if all(other is not cells or first == at for other, first in operands):
+            # No chunk is read after another is written there: the order shows nowhere.
+            values = cells[at : at + length] = self.values(operands, range(length))
+            return values
+        values = [0] * length
+        for k in reversed(range(length)) if backwards else range(length):
+            (values[k],) = self.values(operands, range(k, k + 1))
+            cells[at + k] = values[k]
+        return values
+
+    def values(self, operands: list[tuple[list[int], int]], span: range) -> list[int]:
+        """Return what comes of the operands' chunks of a span: their sums, or largest, where there are two."""
+        parts = [cells[at + span.start : at + span.stop] for cells, at in operands] or [[0] * len(span)]
+        if len(parts) == 1:
+            return parts[0]
+        if self.program.collective.op in _IDEMPOTENT:
+            return list(map(max, *parts))
+        return [(one + other) % _MODULUS for one, other in zip(*parts, strict=True)]
 
     def all(self) -> None:
         left = [block for block in self.blocks if block.at < block.end]
@@ -210,13 +223,9 @@ class _Run:
 
     def check(self) -> None:
         for rank, owed in enumerate(self.promise.owed):
-            found = [self.read(rank, k) for k in range(len(owed or ()))]
-            if found != (owed or []):
+            cells, at = self.memory.place(rank, _OUTPUT, 0, len(owed or ()))
+            if cells[at : at + len(owed or ())] != (owed or []):
                 raise Wrong(f"rank {rank} ends with wrong numbers")
-
-    def read(self, rank: int, offset: int) -> int:
-        cells, at = self.memory.place(rank, _OUTPUT, offset)
-        return cells[at]
 
 
 def run_program(program: Program, *, inplace: bool, split: int, seed: int) -> None:
@@ -270,12 +279,13 @@ def _executed(schedule: Schedule, luck: random.Random) -> None:
     state: dict[tuple[int, int, int], int] = {}
     owed: dict[tuple[int, int, int], int] = {}
     for shard in shards:
+        holders = [r for r in ranks if _has(collective, r, shard, before=True)]
+        takers = [r for r in ranks if _has(collective, r, shard, before=False)]
         for part in range(parts):
-            holders = [r for r in ranks if _has(collective, r, shard, before=True)]
             given = {r: luck.randrange(_MODULUS) for r in holders}
             value = _combined(collective, list(given.values())) if len(given) > 1 else sum(given.values())
             state |= {(r, shard, part): x for r, x in given.items()}
-            owed |= {(r, shard, part): value for r in ranks if _has(collective, r, shard, before=False)}
+            owed |= {(r, shard, part): value for r in takers}
     names = ("step", "action", "shard", "lo", "hi", "src", "dst")
     by_step: dict[int, list[Any]] = defaultdict(list)
     for row in zip(*(getattr(schedule, name).tolist() for name in names), strict=True):

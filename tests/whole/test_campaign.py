@@ -26,7 +26,7 @@ from collc.passes import SCHEDULERS
 REPRODUCERS = sorted(CORPUS.iterdir())
 sys.path.insert(0, str(BENCHMARKS))
 
-from hostile import caches, commands, faults, fuzzing, interruptions, specs, texts  # noqa: E402
+from hostile import caches, commands, faults, fuzzing, imports, interruptions, specs, texts  # noqa: E402
 from hostile.answers import Servant  # noqa: E402
 from hostile.findings import Finding, minimal  # noqa: E402
 
@@ -34,10 +34,10 @@ from hostile.findings import Finding, minimal  # noqa: E402
 @pytest.fixture(autouse=True)
 def _own_servants() -> Iterator[None]:
     """Children are forked anew, so that they see what a test has patched."""
-    for module in (caches, commands, faults, fuzzing):
+    for module in (caches, commands, faults, fuzzing, imports):
         module._servant.end()
     yield
-    for module in (caches, commands, faults, fuzzing):
+    for module in (caches, commands, faults, fuzzing, imports):
         module._servant.end()
 
 
@@ -80,6 +80,26 @@ def test_a_crash_of_a_command_line_is_found(monkeypatch: pytest.MonkeyPatch) -> 
     assert any("exit status 70" in what for what in _of_verb("schema"))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("planted", "answer", "found"),
+    [
+        ("collc.tools.importing.import_texts", lambda *_: 1 // 0, "exit status 70"),
+        ("collc.frontends.coll.imports.read_network", lambda *_: 1 // 0, "exit status 70"),
+        ("collc.frontends.importing.coll_text._links", lambda *_: iter(()), "another network"),
+        ("collc.cli.importing.check_writable", lambda paths, *_: open(paths[0], "w").close(), "files left: out.coll"),
+    ],
+)
+def test_a_wrong_import_is_found(
+    monkeypatch: pytest.MonkeyPatch, planted: str, answer: Callable[..., object], found: str
+) -> None:
+    assert _numbers(imports.imports, 12) == []
+    imports._servant.end()
+    monkeypatch.setattr("hostile.imports.smallest", lambda text, *_: text)
+    monkeypatch.setattr(planted, answer)
+    assert any(found in what for what in _numbers(imports.imports, 12))
+
+
 def test_another_answer_the_second_time_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _of_verb("cache") == []
     monkeypatch.setattr("collc.cli.cache._text", lambda *_: f"{time.monotonic_ns()}\n")
@@ -89,8 +109,8 @@ def test_another_answer_the_second_time_is_found(monkeypatch: pytest.MonkeyPatch
 def _of_verb(verb: str) -> list[str]:
     """Return what the first command lines of a verb find, in a new child."""
     commands._servant.end()
-    lines = (commands.drawn(random.Random(f"commands 7 {k}"))[0][0] for k in range(100))
-    numbers = [k for k, one in enumerate(lines) if one == verb][:3]
+    lines = (commands.drawn(random.Random(f"commands 7 {k}"))[0][0] for k in range(400))
+    numbers = [k for k, one in enumerate(lines) if one == verb][:20]
     return [finding.what for k in numbers for finding in commands.commands(7, k)]
 
 

@@ -20,6 +20,14 @@ from collc.passes.program import coalesce_packing
 #: topology, collective, root, size, text, target
 Job = tuple[str, str, int | None, str | None, str, str]
 
+#: networks without a cycle through all ranks, or with a box that no ring can pass from NIC to NIC
+RINGLESS = (
+    "generalized_kautz(2, 5)", "generalized_kautz(2, 7)", "generalized_kautz(2, 17)", "mesh(3)", "mesh(3, 3)",
+    "double_binary_tree(6)", "cayley(alternating(4), {1, 3})", "dragonfly(2, 2, 1)", "jellyfish(5, 2, 1, 2)",
+    "degree(mesh(3), 2)", "transpose(generalized_kautz(2, 5))", "without(dgx_a100(2), {gpu[1, 2] <-> nv[1]})",
+    "clustered(diamond(), 2, 1)",
+)  # fmt: skip
+
 #: code, why it is the user's to know, and where it may appear
 REFUSALS: tuple[tuple[str, str, Callable[[Job], bool]], ...] = (
     (
@@ -27,9 +35,10 @@ REFUSALS: tuple[tuple[str, str, Callable[[Job], bool]], ...] = (
         lambda job: job[1] in ("gather", "scatter") and job[5].startswith("msccl-xml"),
     ),
     (
-        "C0501", "the only scheduler of alltoall, flow, knows no switches",
-        lambda job: job[1] == "alltoall" and not collc.topology(job[0]).is_direct,
+        "C0910", "NCCL has no rings for these collectives",
+        lambda job: job[5] == "nccl-graph" and job[1] in ("alltoall", "gather", "scatter"),
     ),
+    ("C0588", "no ring passes all ranks of these networks", lambda job: job[5] == "nccl-graph" and job[0] in RINGLESS),
 )  # fmt: skip
 
 
@@ -52,6 +61,22 @@ def verdict(job: Job) -> str:
 @pytest.mark.parametrize("job", every(719, jobs(), 714), ids=lambda job: " ".join(str(x) for x in (*job[:4], job[5])))
 def test_it_compiles_or_is_refused(job: Job) -> None:
     assert verdict(job) == "ok"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("expression", every(5, [name for name, _ in topologies()]))
+@pytest.mark.parametrize("kind", ["allreduce", "allgather"])
+def test_choices_among_the_algorithms_of_nccl(kind: str, expression: str) -> None:
+    """A table, or a reason: one algorithm, no model of one, a number of machines that the network does not show."""
+    ranks = collc.topology(expression).num_ranks
+    text = f"collective c = {kind} on {expression};"
+    for options in ("", f"{{nodes={ranks}}}", "{nodes=1,nvls=true}"):
+        try:
+            made = collc.compile_source(text, target=f"nccl-tuner{options}").collectives["c"]
+        except CollcError as mistake:
+            assert {d.code for d in mistake.diagnostics} <= {"C0770", "C0771", "C0772", "C0775"}, mistake
+        else:
+            assert all(report.ok for report in made.reports)
 
 
 def test_an_internal_error_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,6 +104,7 @@ def test_nothing_is_left_out() -> None:
         "gb200_nvl72(1)"
     ]  # no smaller rack
     assert all(collc.topology(expression).is_connected for expression, _ in topologies())
-    assert {target.partition("{")[0] for target in TARGETS} == set(KNOWN_TARGETS)
+    direct = {name for name in KNOWN_TARGETS if KNOWN_TARGETS.load(name).level in ("problem", "tuning")}
+    assert {target.partition("{")[0] for target in TARGETS} == set(KNOWN_TARGETS) - direct
     runtimes = get_args(attrs.fields_dict(MscclXml)["runtime"].type)
     assert {f"msccl-xml{{runtime={r}}}" for r in runtimes} < set(TARGETS)

@@ -1,31 +1,24 @@
 """Whole runs of the command, each a file: what it is given, and what must come of it.
 
 ``tests/cases/AREA/NAME.coll`` (or ``.ir``, ``.xml``) begins with a comment ``RUN: arguments``; ``%s`` in them stands
-for the file, appended where it is not named. ``NAME.expect`` holds the exit status, the files written, standard
-output and standard error. ``pytest --update-golden tests/whole/test_golden.py`` rewrites expectations:
-read the difference.
+for the file, appended where it is not named, unless a word is ``%0``. ``NAME.expect`` holds the exit status, the files
+written, standard output and standard error. ``pytest --update-golden tests/whole/test_golden.py`` rewrites
+expectations: read the difference.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 from commands import Ran
+from golden_files import copy_case, run_line
 from places import CASES
 from sampling import every
-
-
-def run_line(path: Path) -> str | None:
-    """Return the arguments in a case's first comment, or nothing for a file that other cases include."""
-    head = path.read_bytes()[:400].decode("utf-8", "replace").removeprefix("\ufeff")
-    match = re.match(r"(?:collc-ir 1\n)?(?:# |<!-- )RUN: (.*?)(?: -->)?\n", head)
-    return match[1] if match else None
 
 
 def cases() -> list[Path]:
@@ -34,15 +27,13 @@ def cases() -> list[Path]:
 
 
 def outcome(path: Path, run: Callable[..., Ran], folder: Path) -> str:
-    """Run a case in ``folder``, beside copies of what stands beside it, and return what came of it."""
-    for sibling in path.parent.iterdir():
-        if sibling.suffix != ".expect" and sibling.is_file():
-            shutil.copy(sibling, folder)
+    """Run a case in ``folder``, beside copies of what it may read, and return what came of it."""
+    copy_case(path, folder)
     before = {p.name for p in folder.iterdir()}
     words = shlex.split(run_line(path) or "")
-    if not any("%s" in word for word in words):
+    if not any("%s" in word or word == "%0" for word in words):
         words.append("%s")
-    ran = run(*[word.replace("%s", path.name) for word in words])
+    ran = run(*[word.replace("%s", path.name) for word in words if word != "%0"])
     written = sorted(p.name for p in folder.iterdir() if p.name not in before)
     return "\n".join(
         [

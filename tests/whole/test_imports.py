@@ -42,9 +42,12 @@ def violations(room: str, place: Path, source: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(("room", "path"), MODULES, ids=[str(p.relative_to(ROOT)) for _, p in MODULES])
-def test_rooms_import_only_what_they_may(room: str, path: Path) -> None:
-    assert violations(room, path.relative_to(ROOT / room), path.read_text()) == []
+def test_rooms_import_only_what_they_may() -> None:
+    found = {
+        str(path.relative_to(ROOT)): violations(room, path.relative_to(ROOT / room), path.read_text())
+        for room, path in MODULES
+    }
+    assert {place: wrong for place, wrong in found.items() if wrong} == {}
 
 
 def test_there_are_modules_in_every_room() -> None:
@@ -100,14 +103,16 @@ def synthesis_imports(place: Path, source: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(
-    "path",
-    [p for room, p in MODULES if room == "passes" and p.relative_to(ROOT / room).parts[0] not in SYNTHESIZING],
-    ids=lambda path: path.name,
-)
-def test_passes_know_no_scheduler(path: Path) -> None:
+def test_passes_know_no_scheduler() -> None:
     """What a pass needs of the scheduler it is handed; there are no exceptions."""
-    assert synthesis_imports(path.relative_to(ROOT / "passes"), path.read_text()) == []
+    places = {path.relative_to(ROOT / room): path for room, path in MODULES if room == "passes"}
+    found = {
+        str(place): synthesis_imports(place, path.read_text())
+        for place, path in places.items()
+        if place.parts[0] not in SYNTHESIZING
+    }
+    assert len(found) > 30
+    assert {place: wrong for place, wrong in found.items() if wrong} == {}
 
 
 @pytest.mark.parametrize(

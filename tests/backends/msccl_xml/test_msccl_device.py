@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msccl_device import Hang, run
 from msccl_faults import KINDS, MORE, plant
+from sampling import examples
 
 from collc.backends.msccl_xml import MscclXml, read, verify_text
 from collc.backends.msccl_xml.windows import message_counts
@@ -62,7 +63,7 @@ def mistakes(draw: st.DrawFn) -> str:
 
 
 @pytest.mark.slow
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(mistakes(), st.integers(0, 2**32))
 def test_what_is_accepted_runs_right(text: str, seed: int) -> None:
     """Whatever was changed: if the verifier still accepts the file, the device gets it right in a random order."""

@@ -14,6 +14,7 @@ from foreign_files import IN_PLACE, alltoall, ring
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msccl_files import xml
+from sampling import examples
 
 from collc.backends.msccl_xml import read, verify_text
 from collc.backends.msccl_xml.published import publish
@@ -86,13 +87,13 @@ def lines_changed(draw: st.DrawFn) -> str:
 
 
 @pytest.mark.slow
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 @given(bytes_changed() | values_changed() | lines_changed())
 def test_a_changed_file_is_answered(text: str) -> None:
     survives(text)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(bytes_changed() | values_changed())
 def test_what_is_read_from_a_text_that_is_no_xml_passes_the_tokeniser(text: str) -> None:
     """Whatever XML parsers make of it: what reads at all reads as XML, or as the runtimes do."""

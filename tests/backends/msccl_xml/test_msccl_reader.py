@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msccl_files import xml
+from sampling import examples
 
 from collc import compile_source
 from collc.backends.msccl_xml import read, to_program, verify_text
@@ -193,7 +194,7 @@ def test_entities_do_not_expand() -> None:
     assert str(failure.diagnostics[0].span) == "algo.xml:2:1"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.text(max_size=200) | st.binary(max_size=200).map(lambda b: b.decode("utf-8", "surrogateescape")))
 def test_garbage_is_an_error_never_a_traceback(text: str) -> None:
     with pytest.raises(CollcError):

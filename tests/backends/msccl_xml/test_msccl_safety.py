@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msccl_files import change, xml
 from msccl_judge import DEPTH, TILE, Wrong, judge, load, run, split_of
+from sampling import examples
 
 from collc.backends.msccl_xml import Algorithm, MscclXml, read, verify_text, write
 from collc.backends.msccl_xml.profiles import PROFILES
@@ -55,7 +56,7 @@ def hangs(text: str, runtime: str, size: int) -> bool:
 # ---- sizes from which on a file hangs
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.integers(1, 71), st.integers(1, 3), st.sampled_from(["executor", "msccl", "rccl"]),
     st.sampled_from(["Simple", "LL", "LL128"]),

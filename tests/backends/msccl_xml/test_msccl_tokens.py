@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msccl_files import TokenError, nodes, xml
+from sampling import examples
 
 from collc.backends.msccl_xml import read, verify_text
 from collc.backends.msccl_xml.tokens import check_tokens
@@ -14,7 +15,7 @@ from collc.ir.diagnostic import CollcError
 # ---- the tokeniser's model
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.data())
 def test_token_check_agrees_with_the_model(data: st.DataObject) -> None:
     """One character changed anywhere: what still is XML passes the check exactly if the model gets through."""

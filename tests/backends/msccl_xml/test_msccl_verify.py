@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msccl_files import change, xml
+from sampling import examples
 
 from collc.backends.msccl_xml import Algorithm, MscclXml, read, verify_text, write
 from collc.backends.msccl_xml.fifos import safe_split, stuck
@@ -165,7 +166,7 @@ def test_planted_deadlocks_are_named() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.data())
 def test_a_location_moved_anywhere_is_refused(data: st.DataObject) -> None:
     """Every location that a step of these programs uses matters."""
@@ -182,7 +183,7 @@ def test_a_location_moved_anywhere_is_refused(data: st.DataObject) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.data())
 def test_a_step_dropped_anywhere_is_refused(data: st.DataObject) -> None:
     algorithm = data.draw(st.sampled_from([RING, PLAIN, PAIRS, GATHER]))
@@ -533,7 +534,7 @@ def test_every_behaviour_is_tried_once(counts: list[int], low: int, more: int) -
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_longer_messages_never_deadlock_where_shorter_do_not(data: st.DataObject) -> None:
     """If no run with A chunks a message gets stuck, none with more does: the claim behind a largest safe size."""

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msccl_drafts import copy, drafted, emit, local
 from msccl_files import nodes
+from sampling import examples
 
 from collc.backends.msccl_xml import MscclXml, read, to_program, verify_text, write
 from collc.backends.msccl_xml.model import Algorithm
@@ -209,7 +210,7 @@ def test_a_rank_without_threadblocks_gets_an_idle_one() -> None:
     assert verify_text(text).ok
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.integers(2, 9),
     st.integers(1, 3),

@@ -13,6 +13,7 @@ import strategies
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nets import complete, one_way_ring
+from sampling import examples
 from traffics import NS, loads, sent
 
 from collc.backends import simulator
@@ -92,7 +93,7 @@ def messages_between(draw, ranks, most=6):
 
 
 @given(st.data(), strategies.connected(min_ranks=2, max_ranks=7, extra=10))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_minimal_loads_are_those_of_hop_by_hop_division(data, topology):
     messages = data.draw(messages_between(topology.num_ranks))
     simulation = simulate(sent(topology, [(0, *m) for m in messages], 97), routing="minimal")
@@ -102,7 +103,7 @@ def test_minimal_loads_are_those_of_hop_by_hop_division(data, topology):
 
 
 @given(st.data(), st.integers(1, 3), st.integers(1, 3))
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_links_at_switches_may_be_longer(data, near, far):
     """Cables that cost latency make the least late way the shortest one."""
     topology = coll.topology("hammingmesh(2, 3, 2, 1)")
@@ -115,7 +116,7 @@ def test_links_at_switches_may_be_longer(data, near, far):
 
 
 @given(st.data(), st.lists(st.integers(1, 6), min_size=1, max_size=3))
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_ranges_on_rings_are_hops_one_by_one(data, shape):
     topology = strategies.torus(*shape) if prod(shape) > 1 else strategies.torus(2)
     topology = coll.topology(f"torus({', '.join(map(str, shape if prod(shape) > 1 else [2]))})")
@@ -181,7 +182,7 @@ def slower(topology, draw):
 
 
 @given(schedules(), st.integers(0, 1 << 40), st.sampled_from([None, Fraction(1, 1000)]))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_schedules_over_single_links_take_what_cost_predicts(schedule, size, alpha):
     simulation = simulate(schedule, latency=Latency(base=alpha))
     found = cost(schedule)
@@ -198,7 +199,7 @@ def test_schedules_over_single_links_take_what_cost_predicts(schedule, size, alp
     st.lists(st.tuples(st.integers(1, 9), st.integers(1, 5), st.integers(0, 9)), min_size=1, max_size=3),
     st.integers(0, 10**9),
 )
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_links_of_their_own_latency_and_bandwidth_take_what_cost_predicts(topology, classes, size):
     topology = slower(topology, classes)
     schedule = BFB().run(Problem(topology, Collective("allgather", topology.num_ranks)))
@@ -206,7 +207,7 @@ def test_links_of_their_own_latency_and_bandwidth_take_what_cost_predicts(topolo
 
 
 @given(st.data(), st.integers(2, 5))
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_ways_through_switches_take_what_cost_predicts(data, ranks):
     topology = strategies.star(ranks)
     classes = (LinkClass(Fraction(2), Fraction(3, 10**6)), LinkClass(Fraction(5), Fraction(1, 10**6)))
@@ -239,7 +240,7 @@ def strategies_template(schedule):
 
 @pytest.mark.slow
 @given(st.data())
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_a_forest_is_simulated_in_its_pipelined_steps(data):
     forest = data.draw(strategies.forests())
     assert isinstance(forest, Forest)

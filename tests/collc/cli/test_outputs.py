@@ -41,6 +41,8 @@ WRITING = {
     ("simulate", "--trace"): ["simulate", "a.coll", "--trace", "%s"],
     ("simulate", "--svg"): ["simulate", "a.coll", "--svg", "%s"],
     ("calibrate", "-o"): ["calibrate", "a.coll", "-o", "%s"],
+    ("import", "-o"): ["import", "a.coll", "-o", "%s"],
+    ("topologies", "-o"): ["topologies", "a.coll", "--as", "dot", "-o", "%s"],
     ("find", "--svg"): ["find", "-n", "8", "-d", "3", "--svg", "%s"],
     **{(verb, f"--{form}"): [verb, "a.coll", f"--{form}=%s"]
        for verb in ("cost", "simulate", "run", "calibrate") for form in ("csv", "markdown")},

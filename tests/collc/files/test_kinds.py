@@ -14,7 +14,7 @@ from collc.files.kinds import kind_of_text
 from collc.reading import sniff
 
 KINDS = {
-    "topo.xml": ('<system version="1"><cpu numaid="0"/></system>', "an NCCL topology file (`<system>`)"),
+    "topo.xml": ('<system version="1"><cpu numaid="0"/></system>', "a topology file of NCCL"),
     "graph.xml": ('<?xml version="1.0"?>\n<graphs version="1"/>', "an NCCL graph file (`<graphs>`)"),
     "plan.json": (json.dumps({"name": "x", "gpus": []}), "an MSCCL++ execution plan in JSON"),
     "trace.json": ('{"traceEvents": []}', "a trace in JSON"),
@@ -61,7 +61,7 @@ def test_directories_and_missing_files_name_what_is_there(collc: Callable[..., R
 
 
 def test_no_file_of_collc_is_taken_for_another() -> None:
-    others = set((CASES / "errors").glob("*_nccl_*.xml"))  # cases of files that collc does not read
+    others = {*(CASES / "errors").glob("*_nccl_*.xml"), *(CASES / "import").glob("*.xml")}  # not collc's own
     for path in [*CASES.rglob("*.ir"), *({*CASES.rglob("*.xml")} - others), *(ROOT / "examples").rglob("*.coll")]:
         text = path.read_text()
         assert kind_of_text(text) is None or sniff(text) == "coll", path

@@ -16,13 +16,18 @@ FOLDERS = ("collc", "ir", "frontends", "passes", "backends")
 
 #: module of a room's codes -> the ranges of codes that are its own
 RANGES = {
-    "collc.messages.codes": ("C00", "C09"),
+    "collc.messages.codes": ("C00", "C090"),
+    "collc.frontends.importing.codes": ("C092", "C093", "C094", "C095", "C096", "C097", "C098"),
     "collc.frontends.coll.codes": ("C01", "C03"),
     "collc.ir.codes": ("C02", "C03", "C04", "C08"),
     "collc.passes.codes": ("C05",),
     "collc.backends.msccl_xml.codes": ("C06",),
     "collc.backends.mpi_c.codes": ("C07",),
     "collc.backends.oneccl_xml.codes": ("C075", "C076"),
+    "collc.backends.networks.codes": ("C078",),
+    "collc.backends.nccl_topo.codes": ("C079",),
+    "collc.backends.nccl_tuner.codes": ("C077",),
+    "collc.backends.nccl_graph.codes": ("C091",),
 }
 
 

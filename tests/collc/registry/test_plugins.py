@@ -17,6 +17,7 @@ from plugged import EXAMPLE, can_build, example_files, example_points, installed
 
 import collc as compiler
 from collc.backends import TARGETS
+from collc.frontends.importing import IMPORTS
 from collc.ir import registry
 from collc.ir.diagnostic import CollcError
 from collc.ir.registry import Entry, Plugin, Registry
@@ -129,6 +130,7 @@ class TestExample:
         [
             ("passes", "drop-repeats"), ("passes", "at-once"), ("schedulers", "at-once"),
             ("targets", "transfers-csv"), ("topologies", "theta"), ("formats", "transfers-csv"),
+            ("formats", "links-csv"),
         ],
     )  # fmt: skip
     def test_listings_and_nearest_names_have_it(self, collc: Run, verb: str, name: str) -> None:
@@ -143,6 +145,20 @@ class TestExample:
         ran = collc("check", "b.coll").err
         assert "did you mean `at-once`?" in ran and "did you mean `transfers-csv`?" in ran
 
+    def test_its_importer_reads_a_table_of_links(self, collc: Run) -> None:
+        Path("links.csv").write_text("from,to,GB/s\nn1,n2,25\nn2,n3,25\nn3,n1,50\n")
+        ran = collc("import", "links.csv", "-o", "links.coll")
+        assert (0, "wrote links.coll: 3 ranks, 6 links\n") == (ran.status, ran.out)
+        assert "link n3 <-> n1 : 50 GB/s;" in Path("links.coll").read_text()
+        ran = collc("cost", "links.csv")
+        assert "`links.csv` is a table of links [C0018]" in ran.err
+        assert "hint: `collc import links.csv -o links.coll` reads it" in ran.err
+        Path("wrong.csv").write_text("from,to,GB/s\nn1,n2\nn2,n1,x\n")
+        ran = collc("import", "wrong.csv")
+        assert ran.status == 1 and "wrong.csv:2:1: error: found no link" in ran.err and "wrong.csv:3:1:" in ran.err
+        ran = collc("import", "links.csv", "--format", "links-cvs")
+        assert "did you mean `links-csv`?" in ran.err
+
     def test_messages_list_its_format(self, collc: Run) -> None:
         Path("a.coll").write_text(COMPLETE)
         ours = ", ".join(one.title for one in FORMATS.own.values() if "convert" in one.verbs)
@@ -153,7 +169,7 @@ class TestExample:
 
 
 def _plugin(line: str) -> str:
-    return f"from collc.plugins import Construction, Entry, Format, Plugin\n{line}\n"
+    return f"from collc.plugins import Construction, Entry, Format, Importer, Plugin\n{line}\n"
 
 
 BROKEN = {
@@ -223,6 +239,7 @@ TAKEN = {
     "passes": ("lower", "Entry('taken', 'X', 'x')", "pass"),
     "families": ("torus", "Construction('taken', (), 'x')", "graph family"),
     "formats": ("ir", "Format('taken', 'X', 'x', 'x', 'x')", "format"),
+    "imports": ("dot", "Importer('taken', 'x', 'x')", "format to import"),
 }
 
 
@@ -240,7 +257,8 @@ def test_a_name_that_exists_keeps_its_meaning(
         ran = collc("a.coll", "-p", "bfb,discretize,lower", "-t", "mpi-c")
         assert (0, "") == (ran.status, ran.err)
         Path("b.coll").write_text("topology t = torsu(3);\n")
-        ran = collc("check", "b.coll") if table == "families" else collc(table)
+        verb = "formats" if table == "imports" else table
+        ran = collc("check", "b.coll") if table == "families" else collc(verb)
         assert f"package `grabber` adds a {kind} `{name}`, which collc has already [C0892]" in ran.err
         assert 1 == ran.err.count("[C0892]") and "Traceback" not in ran.err
 
@@ -427,5 +445,5 @@ def test_a_table_refuses_a_name_twice() -> None:
 def test_every_field_of_a_plugin_is_read_by_a_table() -> None:
     from collc.frontends.coll.families import FAMILIES
 
-    read = {field for table in (PASSES, TARGETS, SCHEDULERS, FORMATS, FAMILIES) for field in table._fields}
+    read = {field for table in (PASSES, TARGETS, SCHEDULERS, FORMATS, FAMILIES, IMPORTS) for field in table._fields}
     assert set(Plugin.FIELDS) == read

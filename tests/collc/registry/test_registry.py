@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from collc.backends.msccl_xml.profiles import PROFILES
 from collc.frontends import coll
 from collc.frontends.coll import families, library
 from collc.frontends.coll.families import FAMILIES, OPERATORS
+from collc.frontends.importing import IMPORTS
 from collc.ir.collective import KINDS, ROOTED, Collective
 from collc.ir.diagnostic import CollcError
 from collc.ir.registry import Entry
@@ -35,10 +37,13 @@ from collc.tools.reference import reference_text
 Run = Callable[..., Ran]
 
 REFERENCE = ROOT / "docs" / "reference.md"
+IMPORTING = ROOT / "docs" / "importing.md"
+
 
 #: the verb that lists them -> names that are collc's own
 NAMED: dict[str, Mapping[str, Any]] = {
-    "passes": PASSES.own, "schedulers": SCHEDULERS.own, "targets": TARGETS.own, "formats": FORMATS.own,
+    "passes": PASSES.own, "schedulers": SCHEDULERS.own, "targets": TARGETS.own,
+    "formats": {**FORMATS.own, **IMPORTS.own},
     "topologies": {**FAMILIES.own, **OPERATORS},
 }  # fmt: skip
 
@@ -108,6 +113,24 @@ def test_a_former_name_of_a_pass_is_answered_with_its_new_name(collc: Run, name:
         assert ("C0008" in ran.err, hint in ran.err) == (True, True)
 
 
+#: formats whose headings in docs/importing.md have other words
+_HEADINGS = {
+    "nccl-topo": "NCCL", "nvidia-smi": "nvidia|smi", "rocm-smi": "rocm|amd|smi", "amd-smi": "amd|smi",
+    "ibnetdiscover": "ibnetdiscover|InfiniBand", "dot": "Graphviz", "nodelink": "node-link", "astra-sim": "ASTRA",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IMPORTS.own)
+def test_an_importer_has_a_reader_a_test_and_a_section(name: str) -> None:
+    module = import_module(IMPORTS[name].module)
+    assert callable(module.read) and module.sniff("") is False
+    tests = (path.read_text() for path in (ROOT / "tests" / "frontends").rglob("*.py"))
+    assert any(f'"{name}"' in text for text in tests), f"no test in tests/frontends names the format {name}"
+    headings = re.findall(r"^#+ .*", IMPORTING.read_text(), re.MULTILINE)
+    word = re.compile(_HEADINGS.get(name, re.escape(name)), re.IGNORECASE)
+    assert any(word.search(line) for line in headings), f"docs/importing.md has no heading for {name}"
+
+
 # ---- schedulers
 
 _NETWORKS = {
@@ -171,7 +194,10 @@ def named_in(path: Path) -> set[tuple[str, str]]:
     ``auto`` and ``steps``, which are no schedule's and have one of their own, are words for other things, too.
     """
     parts: list[ast.expr | None] = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    text = path.read_text()
+    if not any(name in text for name in SCHEDULERS.own):
+        return set()
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Compare):
             parts += [node.left, *node.comparators]
         elif isinstance(node, ast.Dict):
@@ -201,7 +227,10 @@ COMPARED = {("running", "mpi-c")}
 def compared_in(path: Path) -> set[tuple[str, str]]:
     """Return the names of passes, targets, schedulers and runtimes that a module compares with a name or value."""
     known = {*PASSES.own, *TARGETS.own, *SCHEDULERS.own, *PROFILES} - {"auto", "steps"}
-    compares = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Compare)]
+    text = path.read_text()
+    if not any(word in text for word in (".name", ".value")):
+        return set()
+    compares = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Compare)]
     parts = [list(ast.walk(node)) for node in compares]
     named = [each for each in parts if any(getattr(part, "attr", "") in ("name", "value") for part in each)]
     constants = [part.value for each in named for part in each if isinstance(part, ast.Constant)]

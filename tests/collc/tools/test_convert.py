@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msccl_files import xml
 from msccl_judge import judge
+from sampling import examples
 
 import collc as package
 from collc.backends.msccl_xml import MscclXml, read, verify_text, write
@@ -83,7 +84,7 @@ def test_programs_for_one_use_become_right_both_ways(text: str) -> None:
     assert verify_program(found.both_ways).ok
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.sampled_from(list(SINGLE.values())), st.data())
 def test_a_copy_less_is_seen(text: str, data: st.DataObject) -> None:
     """The waits for the first copy, and of the last, are each needed: without one there is a race or a wrong result."""

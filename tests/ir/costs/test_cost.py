@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from nets import complete, de_bruijn, generalized_kautz, hypercube, one_way_ring, torus
 from places import DATA
+from sampling import examples
 from strategies import connected
 
 from collc.ir.collective import Collective
@@ -53,14 +54,14 @@ def slow_cut(topology):
 
 
 @given(connected(min_ranks=2, max_ranks=6, extra=10))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_the_worst_cut_is_exact(topology):
     """Newton on cuts finds what trying every set finds."""
     assert slow_cut(topology) == worst_cut(topology)[0]
 
 
 @given(connected(min_ranks=2, max_ranks=6, extra=10))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_no_schedule_beats_the_cuts(topology):
     """The cut bound holds for allgather, reduce-scatter (on the transpose) and allreduce (both)."""
     for kind in ("allgather", "reduce-scatter", "allreduce"):

@@ -10,6 +10,7 @@ import pytest
 import strategies
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from collc.ir.collective import Collective
 from collc.ir.costs.bounds import worst_cut
@@ -35,7 +36,7 @@ def timed_forests(draw: st.DrawFn) -> Forest:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(timed_forests(), st.integers(0, 10**7), st.integers(1, 9), st.sampled_from([None, Fraction(1, 10**5)]))
 def test_rounds_are_those_of_the_steps(forest, size, pieces, alpha):
     """What is predicted from windows of steps is what is predicted of the steps written out."""
@@ -44,7 +45,7 @@ def test_rounds_are_those_of_the_steps(forest, size, pieces, alpha):
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(timed_forests(), st.integers(0, 10**7), st.integers(1, 9))
 def test_the_usual_estimate_is_an_upper_bound(forest, size, pieces):
     """(D + P - 1) rounds of latency and a P-th of all that the busiest link carries."""
@@ -61,7 +62,7 @@ def test_the_usual_estimate_is_an_upper_bound(forest, size, pieces):
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(timed_forests(), st.integers(0, 10**8))
 def test_no_number_of_pieces_is_better(forest, size):
     alpha = Fraction(1, 10**6)

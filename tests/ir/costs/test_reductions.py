@@ -10,6 +10,7 @@ import strategies
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nets import circulant, complete, hypercube, one_way_ring, torus
+from sampling import examples
 
 from collc.backends.simulator import program_traffic, simulate, traffic_of
 from collc.frontends import coll
@@ -54,7 +55,7 @@ def slow(schedule: Schedule) -> Fraction:
 
 
 @given(strategies.regular(), st.sampled_from(["reduce-scatter", "allreduce"]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_theorem_6(topology: Topology, kind: str) -> None:
     """T_B = M/B y of a reduce-scatter: T_C <= M gamma y. An allreduce adds only in its first half.
 
@@ -73,7 +74,7 @@ COSTS = [cost(bfb(net, "allreduce")) for net in OPTIMAL]
 
 
 @given(st.sampled_from(COSTS), st.integers(0, 2**40), SECONDS, st.fractions(1, 10**12, max_denominator=3))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_corollary_6_1(found: Cost, size: int, gamma: Fraction, bandwidth: Fraction) -> None:
     """Of an allreduce of least T_B, T_B + T_C = 2 M (1/B + gamma/2) (N - 1)/N: gamma is as good as a smaller B."""
     n = found.ranks
@@ -100,7 +101,7 @@ def test_what_copies_adds_nothing() -> None:
 
 
 @given(strategies.any_schedules())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_sums_are_those_of_plain_loops(schedule: Schedule) -> None:
     assert reductions.reduced_share(schedule) == slow(schedule)
 
@@ -115,7 +116,7 @@ def test_plain_loops_find_another_rule(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @given(strategies.forests(), st.integers(1, 9))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_rounds_of_trees_add_what_their_steps_add(forest: Forest, pieces: int) -> None:
     piped = attrs.evolve(forest, pieces=pieces)
     steps = piped.to_steps()
@@ -178,7 +179,7 @@ def costed(draw: st.DrawFn) -> tuple[Schedule | Forest, int, Fraction]:
 
 @pytest.mark.slow
 @given(costed(), SECONDS, SECONDS, SECONDS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_gamma_and_epsilon_are_exact_and_monotone(
     what: tuple[Schedule | Forest, int, Fraction], gamma: Fraction, more: Fraction, epsilon: Fraction
 ) -> None:
@@ -193,7 +194,7 @@ def test_gamma_and_epsilon_are_exact_and_monotone(
 
 @pytest.mark.slow
 @given(costed(), SECONDS, SECONDS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_the_simulator_agrees(
     what: tuple[Schedule | Forest, int, Fraction], gamma: Fraction, epsilon: Fraction
 ) -> None:

@@ -12,6 +12,7 @@ import strategies
 from cut_nets import all_sets, out_of, sent, slow_ratio, supplies, switched
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from collc.frontends.coll.families.machines import dgx_a100, mi250
 from collc.ir.collective import Collective
@@ -45,7 +46,7 @@ def slow_cut(network, supply, sinks) -> int:
 
 
 @given(flows(), st.integers(0, 40))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_the_smallest_cut_is_the_smallest_of_all_sets(case, limit):
     network, supply, sinks = case
     before, slowest = list(network.capacity), slow_cut(network, supply, sinks)
@@ -59,7 +60,7 @@ def test_the_smallest_cut_is_the_smallest_of_all_sets(case, limit):
 
 
 @given(flows())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_too_small_a_cut_is_found_wherever_there_is_one(case):
     network, supply, sinks = case
     before = list(network.capacity)
@@ -107,7 +108,7 @@ def test_a_sweep_can_end_at_the_first_cut_that_is_small_enough():
 
 @pytest.mark.slow
 @given(st.data(), switched())
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 def test_the_bottleneck_is_the_worst_of_all_sets(data, topology):
     supply = data.draw(supplies(topology))
     ratio, nodes = worst_ratio(topology, supply)
@@ -117,7 +118,7 @@ def test_the_bottleneck_is_the_worst_of_all_sets(data, topology):
 
 @pytest.mark.slow
 @given(st.data(), switched())
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_with_some_sinks_only_sets_without_them_count(data, topology):
     sinks = data.draw(st.lists(st.integers(0, topology.num_ranks - 1), min_size=1, unique=True))
     ratio, nodes = worst_ratio(topology, [1] * topology.num_ranks, sinks)
@@ -196,7 +197,7 @@ def slow_bound(topology: Topology, collective: Collective) -> Fraction:
     st.sampled_from(["allgather", "reduce-scatter", "broadcast", "reduce", "gather", "scatter"]),
     st.integers(0, 1),
 )
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_bounds_are_those_of_the_worst_cut(topology, kind, root):
     rooted = kind not in ("allgather", "reduce-scatter")
     collective = Collective(kind, topology.num_ranks, root if rooted else None)

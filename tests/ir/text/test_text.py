@@ -10,6 +10,7 @@ import pytest
 import strategies
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 from text_examples import PROGRAM, SCHEDULE
 
 from collc.backends.ir_text import IrText
@@ -24,7 +25,7 @@ from collc.ir.topology import Topology
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(strategies.levels())
 def test_print_and_parse_are_inverse(level):
     """Every level comes back equal, from a text that is the same however often it was printed."""
@@ -208,7 +209,7 @@ def test_the_target_emits_the_text(level, name):
     assert parse_ir(artifact.text) == level
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(strategies.schedules())
 def test_the_target_executes_what_it_wrote(schedule):
     """A correct schedule passes the check; with a transfer left out of the file it does not."""

@@ -9,6 +9,7 @@ import pytest
 import strategies
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 from text_examples import GATHER, PROGRAM, RING, SCHEDULE
 
 from collc.ir.codes import CODES
@@ -202,7 +203,7 @@ def mutations(draw: st.DrawFn) -> str:
 
 
 @pytest.mark.slow
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(mutations())
 def test_whatever_is_read_is_sound_or_refused_with_a_place(text):
     """A changed text is either well formed still, or every complaint has a code of this form and lies in the text."""

@@ -9,6 +9,7 @@ import pytest
 from built_programs import direct, find, random_program, ring, with_deps
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from collc.ir.collective import Collective
 from collc.ir.machine import execute, partners
@@ -74,7 +75,7 @@ def verdict(program: Program, inplace: bool = False):
     st.integers(0, 10**6), st.integers(2, 4), st.integers(1, 12), st.integers(1, 40), st.integers(0, 3),
     st.sampled_from([1, 2, 4096]), st.sampled_from([1, 3, 1 << 24]),
 )  # fmt: skip
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 def test_exactly_the_racing_programs_race(seed, ranks, messages, size, waits, bits, clocks):
     program = random_program(seed, ranks, messages, size=size, waits=waits, widest=4)
     with pytest.MonkeyPatch.context() as patch:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from nets import circulant, complete, generalized_kautz, hypercube, one_way_ring
+from sampling import examples
 from strategies import connected, regular, star
 
 from collc.frontends.coll import topology
@@ -72,7 +73,7 @@ def without_loops(net: Topology) -> Topology:
 loopless = regular(max_ranks=7).filter(lambda net: net.num_ranks > 2).map(without_loops).filter(
     lambda net: net.is_connected and (net.src != net.dst).all()
 )  # fmt: skip
-few = settings(max_examples=30)
+few = settings(max_examples=examples(30))
 
 
 # ---- line graphs

@@ -8,6 +8,7 @@ import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 import collc
 from collc.frontends import coll
@@ -89,7 +90,7 @@ SMALL = [
 
 
 @given(st.sampled_from(SMALL))
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_line_graphs_cost_at_most_what_theorem_7_says(base: Candidate) -> None:
     base = real(base)
     made = expand.line(base)
@@ -103,7 +104,7 @@ def test_line_graphs_cost_at_most_what_theorem_7_says(base: Candidate) -> None:
 
 
 @given(st.sampled_from(SMALL), st.integers(2, 3))
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_degree_expansion_and_powers_cost_what_theorems_11_and_12_say(base: Candidate, n: int) -> None:
     base = real(base)
     for made in (expand.degree(base, n), expand.power(base, n) if base.nodes**n < 80 else None):
@@ -117,7 +118,7 @@ def test_degree_expansion_and_powers_cost_what_theorems_11_and_12_say(base: Cand
 
 
 @given(st.sampled_from(SMALL), st.sampled_from(SMALL))
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_products_of_optimal_factors_are_optimal(one: Candidate, two: Candidate) -> None:
     one, two = real(one), real(two)
     made = expand.product((one, two))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 import collc
 from collc.frontends.coll.families.operators import line
@@ -125,7 +126,7 @@ def test_listed_masks_give_the_loads_of_the_tables(drawn: tuple[Group, list[int]
 
 
 @given(digraphs())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_one_node_of_a_cayley_digraph_tells_the_cost_of_its_schedule(drawn: tuple[Group, list[int]]) -> None:
     """Theorem 19 read as a formula, at one node only."""
     group, generators = drawn
@@ -165,7 +166,7 @@ def test_nodes_of_sixteen_and_more_links() -> None:
 
 
 @given(regular())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_the_cost_of_any_regular_digraph_is_that_of_its_schedule(net: Topology) -> None:
     assert scheduled(net) == bfb_cost(net)
 
@@ -195,7 +196,7 @@ def test_networks_without_one_degree_are_refused(broken: str) -> None:
 
 
 @given(digraphs(most=3), st.integers(1, 3))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_the_cost_of_line_graphs_of_cayley_digraphs(drawn: tuple[Group, list[int]], times: int) -> None:
     group, generators = drawn
     net = cayley(group, generators)
@@ -208,7 +209,7 @@ def test_the_cost_of_line_graphs_of_cayley_digraphs(drawn: tuple[Group, list[int
 
 
 @given(regular(5), st.integers(1, 3))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_the_cost_of_line_graphs_of_any_digraph(net: Topology, times: int) -> None:
     """Self-loops, parallel links, and walks that overlap themselves included. T_L and Theorem 7 with them."""
     found = line_cost(net, times)

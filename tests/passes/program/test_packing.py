@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nets import complete, torus
+from sampling import examples
 from strategies import connected, schedules
 
 import collc as api
@@ -46,7 +47,7 @@ def messages(program):
 
 
 @pytest.mark.slow
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(schedules(kinds=EVERY), st.sampled_from([None, 2, 5]))
 def test_packing_keeps_what_is_computed(schedule, most):
     """Trees, switches, any root and collective; everything that may be packed is, within a runtime's count."""
@@ -60,7 +61,7 @@ def test_packing_keeps_what_is_computed(schedule, most):
         assert int(packed.count[sends].max(initial=0)) <= max(most, int(program.count.max(initial=0)))
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(connected(max_ranks=6, extra=8), st.sampled_from(KINDS))
 def test_other_passes_take_what_was_packed(topology, kind):
     root = 0 if kind in ("broadcast", "reduce") else None
@@ -70,7 +71,7 @@ def test_other_passes_take_what_was_packed(topology, kind):
 
 
 @pytest.mark.slow
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(connected(min_ranks=2, max_ranks=6, extra=8), st.sampled_from([None, 3]))
 def test_an_alltoall_may_change_the_order_of_its_parts(topology, most):
     """What relays send lies in scratch, in another order than it goes: parts of messages change places."""

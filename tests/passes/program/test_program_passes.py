@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nets import complete, hypercube, one_way_ring, torus
 from programs import alltoall, recursive_doubling_allgather, ring_allreduce, scratch_sum
+from sampling import examples
 from strategies import connected, schedules
 
 import collc as api
@@ -97,7 +98,7 @@ def most(program):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PASSES)
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(connected(max_ranks=5, extra=6), st.sampled_from(KINDS), st.sampled_from(sorted(BEFORE)))
 def test_a_pass_keeps_what_is_computed(name, topology, kind, before):
     """In place and out of place, with FIFOs of 2 messages, whole and chunk by chunk."""
@@ -109,7 +110,7 @@ def test_a_pass_keeps_what_is_computed(name, topology, kind, before):
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(schedules(kinds=(*KINDS, "alltoall", "gather", "scatter")), st.data())
 def test_passes_in_any_order_keep_what_is_computed(schedule, data):
     """Random trees, switches, roots; after fusing, what takes no fused instructions is left out."""

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from collc.ir.collective import Collective
 from collc.ir.diagnostic import CollcError
@@ -45,7 +46,7 @@ def pairs(program: Program) -> list[tuple[int, int]]:
     return sorted(zip(*load, strict=True), reverse=True)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.data(), LOADS)
 def test_where_all_share_the_fullest_block_is_as_empty_as_can_be(data: st.DataObject, sent: list[int]) -> None:
     """Against all ways to pair them."""

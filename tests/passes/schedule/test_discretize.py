@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nets import generalized_kautz, torus
+from sampling import examples
 from strategies import connected, schedules
 
 from collc.backends.base import Limits
@@ -74,7 +75,7 @@ def two_speeds():
 # ---- what a number of chunks costs
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(schedules(kinds=KINDS), st.integers(1, 9))
 def test_the_time_of_links_is_that_of_the_cost_model(schedule, chunks):
     """Switches, parallel links, any roots: one sum over busiest links, as a fraction."""
@@ -101,7 +102,7 @@ def test_shares_of_any_denominator_are_rounded_exactly(parts: int, chunks: int) 
     assert [(lo, hi) for lo, hi in due if lo < hi] == list(zip(made.lo.tolist(), made.hi.tolist(), strict=True))
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(connected(max_ranks=6, extra=8), st.sampled_from(KINDS), st.integers(1, 6))
 def test_no_number_of_chunks_loses_less(topology, kind, most):
     """Against all numbers up to the limit, rounded and scheduled again; and the remark states the exact loss."""
@@ -123,7 +124,7 @@ def test_no_number_of_chunks_loses_less(topology, kind, most):
     assert f"; {whole.parts} would be exact, but `max-chunks` is {most};" in said[0]
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(connected(max_ranks=6, extra=8), st.integers(1, 24))
 def test_the_loss_is_within_theorem_20(topology, most):
     """T_B <= T_B of the LP + d (d^D - 1) / ((d - 1) P N); over links that differ in number, d of the busiest rank."""
@@ -136,7 +137,7 @@ def test_the_loss_is_within_theorem_20(topology, most):
     assert time_per_byte(made) <= time_per_byte(exact) + loss / fastest
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(st.integers(0, 7), st.integers(5, 40))
 def test_links_that_differ_lose_the_least_of_all_roundings(seed, most):
     """Their shares have denominators of thousands."""

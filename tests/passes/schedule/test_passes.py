@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nets import complete, generalized_kautz, hypercube, one_way_ring, torus
+from sampling import examples
 from strategies import connected
 
 from collc.ir.collective import Collective
@@ -302,7 +303,7 @@ def test_balancing_comes_before_fusing():
 
 @pytest.mark.slow
 @given(connected(min_ranks=2, max_ranks=5, extra=8), st.data())
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_every_wait_is_needed(topology, data):
     """Take one wait away: the program races (its detail names it), unless another wait implies it."""
     program = lowered(topology, "allreduce")

@@ -13,6 +13,7 @@ import strategies
 from grown import grown
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from collc.api import compile_source
 from collc.backends.base import Limits
@@ -65,7 +66,7 @@ def line(ranks: int = 4, pieces: int = 1, kind: str = "broadcast") -> Forest:
 # ---- the pass
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(strategies.forests(), st.none() | st.integers(1, 5))
 def test_what_is_streamed_is_correct(forest, pieces):
     """In any number of pieces the steps do what the collective promises, one step more a piece."""
@@ -92,7 +93,7 @@ def test_pieces_that_cannot_be(pieces, code):
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(strategies.forests() | strategies.schedules(kinds=TREE_KINDS))
 def test_joined_messages_do_the_same(ir):
     """Any schedule lowered with messages joined is right in place and out of place; none is joined across steps."""
@@ -163,7 +164,7 @@ def test_a_pipeline_without_stream_is_refused():
     assert found.code == "C0011"
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(strategies.forests())
 def test_reverse_and_compose_of_forests_are_those_of_their_steps(forest):
     """A pass that takes steps too gives the same collective either way."""

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nets import hypercube, one_way_ring, torus
-from sampling import every
+from sampling import every, examples
 from strategies import connected, schedules
 
 import collc as api
@@ -57,7 +57,7 @@ def messages(schedule):
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(schedules(kinds=(*KINDS, "alltoall", "gather", "scatter")))
 def test_every_schedule_stays_right_and_costs_the_same(schedule):
     """Random trees, switches, roots: same steps and bandwidth; collectives whose shards are somebody's are not
@@ -71,7 +71,7 @@ def test_every_schedule_stays_right_and_costs_the_same(schedule):
     assert schedule.collective.kind in FREE or after is before
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(connected(max_ranks=5, extra=6), st.sampled_from(sorted(FREE)))
 def test_never_more_messages(topology, kind):
     """Counted in programs after `coalesce`; and where nothing is said, nothing is changed."""
@@ -91,7 +91,7 @@ def lowered(schedule):
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(schedules(kinds=(*KINDS, "alltoall", "gather", "scatter")))
 def test_messages_are_counted_without_a_program(schedule):
     """Exactly as many as are left after lowering and joining, before and after chunks get new numbers."""

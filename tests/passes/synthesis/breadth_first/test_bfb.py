@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lp import jobs, least_load, step_loads
 from nets import circulant, complete, de_bruijn, generalized_kautz, hypercube, one_way_ring, torus
+from sampling import examples
 from strategies import connected
 
 from collc.ir.collective import Collective
@@ -68,7 +69,7 @@ def test_the_division_is_optimal_and_complete(histogram):
 
 
 @given(histograms)
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_the_division_agrees_with_the_linear_program(histogram):
     """HiGHS on LP (1) finds the same optimum, up to its tolerance."""
     masks = [mask for mask, count in sorted(histogram.items()) for _ in range(count)]
@@ -90,7 +91,7 @@ def test_schedules_are_correct_on_any_connected_network(topology, kind, data):
 
 
 @given(connected(max_ranks=7, extra=12))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_every_step_costs_what_the_linear_program_says(topology):
     """Theorem 16: LP (1), solved by HiGHS for every node and step, gives the optimal BFB schedule; ours is as
     good, exactly."""

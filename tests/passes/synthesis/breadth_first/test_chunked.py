@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nets import circulant, complete, torus
-from sampling import every
+from sampling import every, examples
 from strategies import connected, regular
 
 import collc.passes.synthesis.breadth_first.chunked as chunked
@@ -83,7 +83,7 @@ def by_integer_program(masks, chunks):
 
 
 @given(histograms, st.integers(1, 5))
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_the_division_agrees_with_the_integer_program(histogram, chunks):
     """HiGHS on (13) finds the same number of chunks on the busiest link."""
     masks = [mask for mask, count in histogram for _ in range(count)]

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lp import jobs
 from nets import complete, one_way_ring, torus
+from sampling import examples
 from strategies import connected
 
 from collc.ir.collective import Collective
@@ -154,7 +155,7 @@ def _solved(masks, paces, slots):
 
 
 @given(histograms, rows_of_paces)
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_the_time_agrees_with_the_linear_program(histogram, paces):
     """LP (14), links whose alpha does not pay removed, solved by HiGHS."""
     masks = [mask for mask, count in histogram for _ in range(count)]
@@ -251,7 +252,7 @@ def step_time(topology, step, size):
 
 
 @given(unlike(5), st.sampled_from([None, 3, 40]), st.sampled_from(["allgather", "reduce-scatter"]))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_every_step_takes_what_the_program_says(topology, size, kind):
     """Predicted seconds at the size planned for are the sum over steps of LP (14)'s optimum, exactly."""
     schedule = bfb(topology, kind, size=size)
@@ -285,7 +286,7 @@ def test_predictions_are_what_executing_the_steps_takes(topology, size):
 
 @pytest.mark.slow
 @given(unlike(5), st.sampled_from([1, 5, 100]), st.data())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_planning_for_a_size_pays_at_that_size(topology, size, data):
     """No other size planned for gives a faster schedule at this one."""
     other = data.draw(st.sampled_from([None, 2, 30]))
@@ -295,7 +296,7 @@ def test_planning_for_a_size_pays_at_that_size(topology, size, data):
 
 
 @given(unlike(5), st.data())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_more_bandwidth_never_costs_time(topology, data):
     """Doubling the bandwidth of one kind of links, for data of any size."""
     kind = data.draw(st.integers(0, len(topology.classes) - 1))
@@ -306,7 +307,7 @@ def test_more_bandwidth_never_costs_time(topology, data):
 
 
 @given(unlike(5), st.fractions(Fraction(1, 3), 3, max_denominator=4))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_the_unit_of_bandwidth_does_not_matter(topology, scale):
     """All bandwidths times s, all latencies and so all times over s: the same schedule."""
     kinds = tuple(LinkClass(c.bandwidth * scale, c.latency / scale) for c in topology.classes)
@@ -316,7 +317,7 @@ def test_the_unit_of_bandwidth_does_not_matter(topology, scale):
 
 
 @given(connected(min_ranks=2, max_ranks=6, extra=8))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_equal_classes_under_two_numbers_are_equal_links(topology):
     """What counts is what links are, not how their classes are numbered."""
     number = np.arange(topology.num_links) % 2

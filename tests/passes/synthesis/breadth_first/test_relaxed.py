@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from collc.ir.collective import Collective
 from collc.ir.schedule import Schedule
@@ -185,7 +186,7 @@ def test_the_checker_sees_planted_mistakes(plant: str) -> None:
 
 @pytest.mark.slow
 @given(st.lists(st.integers(2, 5), min_size=2, max_size=4).filter(lambda sides: np.prod(sides) <= 100))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_any_torus(sides: list[int]) -> None:
     t = torus(*sides)
     s = relaxed(t)
@@ -201,7 +202,7 @@ def test_any_torus(sides: list[int]) -> None:
 
 
 @given(st.integers(0, 50), st.sampled_from([None, 1, 2]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_labels_grow_from_labelled_nodes_and_use_links_evenly(seed: int, most: int | None) -> None:
     view = _seen(torus(4, 3, 2))
     labels = grow_labels(view, Plan(2, most), seed)

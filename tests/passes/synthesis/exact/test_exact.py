@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from sampling import every
+from sampling import every, examples
 from strategies import complete, connected, hypercube, regular, star, torus, uniring
 
 from collc.frontends.coll.families.searched import diamond
@@ -132,7 +132,7 @@ def test_same_schedule_every_time() -> None:
 
 
 @given(regular(max_ranks=5, max_degree=2))
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 def test_never_worse_than_breadth_first(t: Topology) -> None:
     schedule = Exact(chunks=2).run(problem(t))
     assert verify_schedule(schedule).ok
@@ -181,13 +181,13 @@ def brute_force(t: Topology, chunks: int, steps: int) -> int:
 
 @pytest.mark.slow
 @given(connected(2, 3, 4), st.integers(1, 2), st.integers(0, 2))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_brute_force_on_tiny_networks(t: Topology, chunks: int, more: int) -> None:
     check_against_brute_force(t, chunks, more)
 
 
 @given(connected(4, 4, 3), st.integers(0, 1))
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 def test_brute_force_on_four_ranks(t: Topology, more: int) -> None:
     check_against_brute_force(t, 1, more)
 

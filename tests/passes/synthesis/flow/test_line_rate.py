@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from nets import complete, de_bruijn, generalized_kautz, one_way_ring
 from nets import torus as plain_torus
-from sampling import EXHAUSTIVE, every
+from sampling import EXHAUSTIVE, every, examples
 from strategies import connected, regular
 
 from collc.frontends.coll.families.cayley import circulant, complete_bipartite
@@ -88,7 +88,7 @@ def test_passing_counts_pairs_of_ranks(base: Topology) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(bases())
 def test_no_line_graph_beats_its_base(base: Topology) -> None:
     graph = line_graph(base)
@@ -96,7 +96,7 @@ def test_no_line_graph_beats_its_base(base: Topology) -> None:
     assert 1 / alltoall_rate(graph).upper >= limit(base) * (1 - Fraction(1, 10**5))
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(bases(), st.data())
 def test_prices_of_the_base_prove_it(base: Topology, data: st.DataObject) -> None:
     """Any prices of G, lifted, prove on L(G) what the theorem says of them, or more where loops are no neighbours."""
@@ -151,7 +151,7 @@ def test_it_is_no_equality() -> None:
 # ---- flows that learn
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(connected(min_ranks=2, max_ranks=7, extra=12), st.data())
 def test_flows_are_kept_whole(topology: Topology, data: st.DataObject) -> None:
     """Whatever the splits, what enters a place is what it wants and what leaves it."""
@@ -173,7 +173,7 @@ def kinds(what: Commodities) -> np.ndarray:
     return what.link_class[np.maximum(what.network.links, 0)]
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(regular(max_ranks=7))
 def test_learning_comes_near_the_rate(topology: Topology) -> None:
     what, exact = plain(topology, everyone(topology)), alltoall_rate(topology)

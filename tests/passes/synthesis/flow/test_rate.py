@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from lp import lp3
 from nets import circulant, complete, de_bruijn, generalized_kautz, hypercube, one_way_ring
 from nets import torus as plain_torus
+from sampling import examples
 from strategies import connected, families, regular, star, torus, translations
 
 from collc.frontends.coll.families.cayley import biring, complete_bipartite, uniring
@@ -36,13 +37,13 @@ def agrees(rate: Rate, value: float) -> bool:
 # ---- against the linear program
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.one_of(connected(min_ranks=2, max_ranks=7, extra=10), regular(), families()))
 def test_the_bracket_holds_the_optimum_of_lp_3(topology: Topology) -> None:
     assert agrees(alltoall_rate(topology), lp3(topology))
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(connected(min_ranks=2, max_ranks=6), st.data())
 def test_links_that_differ_have_relative_capacities(topology: Topology, data: st.DataObject) -> None:
     kinds = (LinkClass(Fraction(2)), LinkClass(Fraction(3)), LinkClass(Fraction(5, 2)))
@@ -78,7 +79,7 @@ def test_capacities_by_generator() -> None:
 # ---- with and without symmetry
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(
     st.sampled_from([Metacyclic(7, 3, 2), Metacyclic(5, 4, 2), Metacyclic(9, 2, -1), Metacyclic(12, 1, 1)]),
     st.lists(st.integers(1, 1000), min_size=2, max_size=4),
@@ -140,7 +141,7 @@ def test_published_bounds(ranks: int, printed: str) -> None:
     assert f"{float(rate_bound(ranks, 4)):.2e}" == printed
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(regular())
 def test_no_network_beats_the_bound(topology: Topology) -> None:
     degree = topology.degree
@@ -188,7 +189,7 @@ def test_large_networks_get_a_bracket(monkeypatch: pytest.MonkeyPatch) -> None:
         assert found.lower <= rate.lower <= found.upper <= found.lower * (1 + gap)
 
 
-@settings(max_examples=3)
+@settings(max_examples=examples(3))
 @given(st.integers(2, 4))
 def test_hypercubes_and_their_links(dimension: int) -> None:
     assert alltoall_rate(hypercube(dimension)).value == Fraction(2, 2**dimension)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from collc.frontends.coll import topology
 from collc.ir.diagnostic import CollcError
@@ -157,7 +158,7 @@ def networks(draw: st.DrawFn) -> Topology:
 
 @pytest.mark.slow
 @given(networks())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_the_bound_is_that_of_the_program_as_written(net: Topology) -> None:
     """From both sides: prices prove it, a solution comes near it, and is exact but for odd roundings."""
     found = bound(net)
@@ -169,7 +170,7 @@ def test_the_bound_is_that_of_the_program_as_written(net: Topology) -> None:
 
 @pytest.mark.slow
 @given(networks(), st.randoms(use_true_random=False))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_any_prices_prove_a_bound_and_no_solution_beats_it(net: Topology, random) -> None:  # type: ignore[no-untyped-def]
     """Certificates hold for whatever comes out of the solver, noise included."""
     reduced = allreduce_network.reduced(net)

@@ -12,8 +12,11 @@ from collc.frontends.coll import load
 from collc.frontends.coll import topology as expression
 from collc.ir.collective import KINDS, ROOTED, Collective
 from collc.ir.diagnostic import CollcError, Diagnostic
+from collc.ir.spec import Problem
 from collc.ir.topology import LinkClass, Topology
+from collc.ir.verify import verify
 from collc.passes.synthesis.forest.inputs import COLLECTIVES, check_inputs, require_balanced
+from collc.passes.synthesis.forest.scheduler import ForestScheduler
 
 
 def net(body: str) -> Topology:
@@ -106,6 +109,18 @@ def test_switches_that_join_nothing() -> None:
     found = mistake(lambda: check_inputs(stub, collective(stub)))
     assert (found.code, found.message) == ("C0582", "switch w of `t` has links to g[0] alone")
     check_inputs(net("rank g[2]; switch idle; link g[0] <-> g[1];"), collective(stub))
+
+
+@pytest.mark.parametrize("kind", ["allgather", "reduce-scatter", "allreduce"])
+def test_open_ends_behind_switches_are_not_used(kind: str) -> None:
+    """An imported machine with one NIC: its fabric has no other neighbour, and nor has the NIC without the fabric."""
+    body = "rank g[2]; switch cpu, nic, fabric; link g[0] <-> cpu; link g[1] <-> cpu; link cpu <-> nic;"
+    machine = net(f"{body} link nic <-> fabric;")
+    forest = ForestScheduler().run(Problem(machine, collective(machine, kind)))
+    assert verify(forest).ok
+    used = {link for route in forest.route.tolist() for link in forest.routes.links_of(route)}
+    ends = {machine.names[node] for link in used for node in (machine.src[link], machine.dst[link])}
+    assert ends == {"g[0]", "g[1]", "cpu"}
 
 
 def test_switches_that_take_in_more_than_they_let_out() -> None:

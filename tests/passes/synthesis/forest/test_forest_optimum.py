@@ -11,6 +11,7 @@ import pytest
 from cut_nets import all_sets, out_of, sent, slow_ratio, supplies, switched
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from collc.frontends.coll.families.cayley import biring, hypercube, torus
 from collc.frontends.coll.families.machines import dgx1_v100, dgx_a100, dgx_h100, mi250
@@ -40,7 +41,7 @@ def everyone(topology: Topology) -> list[int]:
 
 @pytest.mark.slow
 @given(st.data(), switched())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_the_optimum_is_the_worst_cut_and_k_the_fewest_whole_trees(data, topology):
     """Theorem 1 and Proposition 3, the latter by trying k = 1, 2, .."""
     supply = data.draw(supplies(topology))
@@ -69,7 +70,7 @@ def slow_fixed(topology: Topology, supply: list[int], k: int) -> Fraction:
 
 @pytest.mark.slow
 @given(st.data(), switched(max_ranks=4), st.integers(1, 5))
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 def test_a_fixed_k_is_the_first_of_all_candidates(data, topology, k):
     """Theorems 13 and 14: the least U of the kind j/b; Theorem 15 bounds it."""
     supply = data.draw(supplies(topology))
@@ -83,7 +84,7 @@ def test_a_fixed_k_is_the_first_of_all_candidates(data, topology, k):
 
 @pytest.mark.slow
 @given(st.data(), switched(), st.integers(1, 4), st.integers(2, 3))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_what_more_trees_do(data, topology, k, times):
     """U rises with k, k trees can be sent several times over, the optimum's k (and its multiples) is optimal."""
     supply = data.draw(supplies(topology))
@@ -96,7 +97,7 @@ def test_what_more_trees_do(data, topology, k, times):
 
 @pytest.mark.slow
 @given(st.data(), switched(max_ranks=4))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_the_fewest_trees_of_optimal_bandwidth(data, topology):
     supply = data.draw(supplies(topology))
     chosen = choose(topology, supply, "fewest")
@@ -108,7 +109,7 @@ def test_the_fewest_trees_of_optimal_bandwidth(data, topology):
 
 
 @given(st.data(), switched(max_ranks=4), st.integers(1, 4))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_links_that_are_bundled_are_no_worse(data, topology, k):
     supply = data.draw(supplies(topology))
     joined, bundle = bundled(topology)
@@ -128,7 +129,7 @@ def test_links_that_are_bundled_are_no_worse(data, topology, k):
 
 @pytest.mark.slow
 @given(st.data(), switched())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_a_wrong_claim_is_caught(data, topology):
     """Any other ratio, or any set that is not a bottleneck, fails; no flow is asked."""
     supply = everyone(topology)
@@ -153,7 +154,7 @@ def test_a_wrong_claim_is_caught(data, topology):
 
 @pytest.mark.slow
 @given(switched(max_ranks=4), st.integers(1, 4))
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_a_fixed_k_that_could_do_with_less_is_caught(topology, k):
     supply = everyone(topology)
     found = fixed(topology, supply, k)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from collc.frontends.coll.families.cayley import torus
 from collc.frontends.coll.families.machines import dgx_a100, mi250
@@ -113,7 +114,7 @@ def cases(draw: st.DrawFn) -> tuple[list[Tree], Logical, Topology, list[int]]:
 
 @pytest.mark.slow
 @given(cases())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_any_trees_fit_on_links(case: tuple[list[Tree], Logical, Topology, list[int]]) -> None:
     check(*case)
 

@@ -11,6 +11,7 @@ from itertools import combinations, pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from collc.frontends.coll.families.machines import dgx_a100, dgx_h100, mi250
 from collc.frontends.coll.families.switched import dragonfly, fat_tree, hammingmesh
@@ -132,7 +133,7 @@ def tiers(leaves: int, hosts: int, spines: int, up: int | Fraction) -> Topology:
 
 @pytest.mark.slow
 @given(networks())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_no_trees_are_lost(net: Net) -> None:
     """Against all cuts: the smallest still holds all trees; the network itself is left as it was."""
     ranks, network, supply = net
@@ -177,7 +178,7 @@ def test_no_trees_are_lost_where_guesses_fail(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.slow
 @given(networks(), st.booleans())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_exact_splitting_never_gets_stuck(net: Net, wishing: bool) -> None:
     """Theorem 7, with the guesses as wishes or without any: every switch can be split off completely."""
     ranks, network, supply = net
@@ -197,7 +198,7 @@ def test_exact_splitting_never_gets_stuck(net: Net, wishing: bool) -> None:
 
 @pytest.mark.slow
 @given(networks())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_known_cuts_keep_their_slack(net: Net) -> None:
     """What the pool says may still be taken from a cut is what the network says."""
     ranks, network, supply = net
@@ -213,7 +214,7 @@ def test_known_cuts_keep_their_slack(net: Net) -> None:
 
 
 @given(networks())
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_guesses_that_fail_are_repaired(net: Net) -> None:
     """With no guess for the whole, switches are guessed in parts and split exactly where that fails."""
     ranks, network, supply = net

@@ -13,6 +13,7 @@ import pytest
 from commands import Ran
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 from torus_checks import all_parts, congestion, problem, scatter_rows, shapes, wrong
 
 import collc as compiler
@@ -104,7 +105,7 @@ def test_steps_are_the_logarithm_of_every_dimension() -> None:
     st.sampled_from(KINDS), st.sampled_from(["bandwidth", "latency"]), st.sampled_from(["all", 1]), st.booleans(),
     st.booleans(), st.data(),
 )  # fmt: skip
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_schedules_execute_and_cost_what_their_messages_do(sizes, kind, variant, ports, identical, wraps, data) -> None:
     net = torus(*sizes) if wraps else mesh(*sizes)
     root = data.draw(st.integers(0, net.num_ranks - 1)) if kind in ("broadcast", "reduce") else None
@@ -353,7 +354,7 @@ def test_programs_that_fold_are_right_for_any_operation() -> None:
     st.lists(st.sampled_from([2, 4, 6, 8]), min_size=1, max_size=3).filter(lambda sizes: np.prod(sizes) <= 64),
     st.sampled_from(KINDS),
 )
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_one_port_sends_one_message_at_a_time(sizes: list[int], kind: str) -> None:
     root = 1 if kind in ("broadcast", "reduce") else None
     found = Swing(ports=1).messages(problem(torus(*sizes), kind, root))
@@ -375,7 +376,7 @@ def test_all_ports_are_in_use_in_the_first_step() -> None:
 @given(
     st.sampled_from(["torus(4, 4)", "torus(3, 4)", "mesh(2, 5)", "fat_tree(2)", "two speeds"]), st.integers(0, 1 << 24)
 )
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_what_auto_compares_is_what_predictions_say(expression: str, size: int) -> None:
     """Also where links have latencies, and where these differ; the variant taken is the faster one."""
     net = torus(4, 4)

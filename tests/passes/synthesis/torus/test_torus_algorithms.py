@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sampling import every
+from sampling import every, examples
 from torus_checks import all_parts, congestion, problem, scatter_rows, shapes, wrong
 
 from collc.backends.interpreter import reference, run
@@ -293,7 +293,7 @@ def test_a_gather_carries_a_shard_as_far_as_its_rank_is_deep() -> None:
 
 
 @given(st.integers(2, 40), st.integers(0, 5))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_pat_keeps_to_its_buffer_and_needs_the_steps_that_it_leaves(ranks: int, doublings: int) -> None:
     """Messages of at most 2^m blocks; log2 steps without a limit, m + 2^(L - m) - 1 at most with one."""
     limit, bits = 1 << doublings, (ranks - 1).bit_length()
@@ -309,7 +309,7 @@ def test_pat_keeps_to_its_buffer_and_needs_the_steps_that_it_leaves(ranks: int, 
 
 
 @given(st.integers(2, 64), st.integers(0, 4))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_what_pat_holds_on_the_way_is_logarithmic(ranks: int, doublings: int) -> None:
     """A rank keeps blocks that it will send on: at most 2^m for each of log2(N) levels of the tree."""
     schedule = PAT(buffer=1 << doublings).run(problem(complete(ranks), "allgather"))
