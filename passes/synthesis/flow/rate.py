@@ -20,6 +20,7 @@ from collc.ir.graph.isomorphism import orbits
 from collc.ir.topology import Topology
 
 from .cayley import cayley_bracket, cayley_rate
+from .classes import Classes
 from .columns import Bracket, Commodities, column_rate, good_prices, quick_rate
 from .line_rate import line_graph_prices
 from .narrowing import narrowed
@@ -35,7 +36,8 @@ _SMALL = 1 << 14  # sources times classes of links: smaller networks are quickly
 #: Limits on the work of a bound. Linear programs of trees: sources times classes, and classes. Cheapest paths: ranks
 #: times links, without and with a known symmetry.
 _EXACT, _ROWS, _MOST_QUICK, _MOST_SYMMETRIC = 6_500, 320, 1 << 23, 1 << 30
-_MOST_CLASSES, _LARGEST_PRICE = 1 << 20, 1 << 40  # pairs of a source and a link; a price whose sums do not overflow
+_MOST_CLASSES, _MOST_COLUMNS = 1 << 20, 2500  # pairs of a source and a link, and classes of them
+_LARGEST_PRICE = 1 << 40  # sums of such prices do not overflow
 _NARROW = Fraction(1, 500)  # a bracket no wider, relatively, is not improved
 _COARSE = 2**16  # the dearest link's price in a bracket's certificate
 
@@ -101,6 +103,8 @@ def _by_classes(topology: Topology) -> Rate | None:
     The flow from :mod:`.quotient` reaches the rate, and the cheapest routes at its prices show that none is higher.
     """
     if topology.num_ranks * topology.num_links > _MOST_CLASSES:
+        return None
+    if Classes.of(topology, np.arange(topology.num_ranks)).flow.max() >= _MOST_COLUMNS:
         return None
     widths = capacities(topology)
     flows = best_flows(topology, np.arange(topology.num_ranks), widths)

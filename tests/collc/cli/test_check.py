@@ -149,7 +149,8 @@ def test_a_large_schedule_by_hand_is_not_executed(collc: Collc, monkeypatch: pyt
 
 @pytest.mark.parametrize("path", sorted((CASES.parent.parent / "examples").glob("*.coll")), ids=lambda p: p.stem)
 def test_examples_are_right(collc: Collc, path: Path) -> None:
-    assert collc("check", str(path)) == Ran(0, "", "")
+    """What is assumed of an imported machine is a warning."""
+    assert collc("check", str(path), "-w") == Ran(0, "", "")
 
 
 @pytest.mark.slow

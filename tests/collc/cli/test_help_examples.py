@@ -38,7 +38,7 @@ def fabric() -> str:
 
 
 #: warnings of these examples: what the matrix does not have, and collc assumes
-ASSUMED = {"collc import topo.txt --gpu h100 --nic 400Gbps -o node.coll"}
+ASSUMED = set(EXAMPLES["import"])
 
 
 @pytest.fixture
