@@ -53,7 +53,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 #: cases of one test that are quick; the others run in the whole suite only
-MOST_QUICK_CASES = 4
+MOST_QUICK_CASES = 3
 
 
 def reads_backwards(config: pytest.Config) -> bool:
