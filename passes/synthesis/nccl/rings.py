@@ -136,8 +136,10 @@ def _joined_directly(inside: Inside) -> bool:
 def _values(topology: Topology, bound: Fraction, counts: Sequence[int]) -> Iterator[tuple[int, Fraction]]:
     """Yield numbers of rings and their bandwidths, those of most bandwidth together first, then the fewest rings.
 
-    All values above half the bound are among them.
+    All values above half the bound are among them. A bound of 0, of links that do not join all ranks, has none.
     """
+    if not bound:
+        return
     speeds = {kind.bandwidth for kind in topology.classes}
     found = set()
     for rings, speed in product(counts, speeds):

@@ -317,3 +317,13 @@ def test_a_program_proves_what_the_search_does_not() -> None:
     links = [(x, y, LinkClass(Fraction(n))) for n, ends in lanes.items() for a, b in ends for x, y in ((a, b), (b, a))]
     rings = found(Topology.from_links("packages", 8, links))
     assert (rings.exhausted, rings.total, rings.bound) == (True, 4, 5)
+
+
+def test_direct_links_that_do_not_join_all_ranks_have_no_rings() -> None:
+    """The ring of all ranks passes a switch; the search over direct links alone finds nothing, and says so."""
+    text = """topology t { rank g[6]; switch s;
+      link g[1] -> g[2]; link g[2] -> g[4]; link g[4] <-> g[5]; link g[5] <-> s; link s <-> g[3];
+      link g[3] <-> g[0]; link g[0] -> g[1]; }
+    collective c = allreduce on t; schedule c using nccl-rings { rings: 4 };"""
+    found = collc.compile_source(text, target="ir").collectives["c"]
+    assert all(report.ok for report in found.reports)
