@@ -11,6 +11,7 @@ import attrs
 from collc.ir.diagnostic import CollcError, Diagnostic, Severity, Span, error, warning
 from collc.ir.frozen import frozen
 from collc.ir.links import LinkClass
+from collc.ir.node_names import LONGEST_NAME
 from collc.ir.topology import Topology
 
 __all__ = ["OPEN_END", "Cable", "Draft", "Imported", "Note", "is_open_end", "wrong_name"]
@@ -19,7 +20,6 @@ __all__ = ["OPEN_END", "Cable", "Draft", "Imported", "Note", "is_open_end", "wro
 OPEN_END = "fabric"
 
 _MOST_WARNINGS = 20  # of one kind; the last says how many more there are
-_LONGEST_NAME = 255
 
 
 def is_open_end(name: str) -> bool:
@@ -121,7 +121,7 @@ class Draft:
 
     def _declare(self, table: dict[str, Span | None], name: str, span: Span | None) -> str:
         if problem := wrong_name(name):
-            message = f'found {problem}, needed a name of at most {_LONGEST_NAME} printable characters, and no `"`'
+            message = f'found {problem}, needed a name of at most {LONGEST_NAME} printable characters, and no `"`'
             self.wrong("C0931", message, span)
         elif name in self:
             self.wrong("C0930", f"found `{name}` twice", span, hint="rename one of them")
@@ -197,7 +197,7 @@ def wrong_name(name: str) -> str | None:
     """Return what is wrong with a node's name, if anything is."""
     if not name:
         return "an empty name"
-    if len(name) > _LONGEST_NAME:
+    if len(name) > LONGEST_NAME:
         return f"a name of {len(name)} characters"
     if not name.isprintable() or '"' in name:
         return f"the name {name!r}"
