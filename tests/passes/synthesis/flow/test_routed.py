@@ -178,3 +178,12 @@ def test_the_bound_is_exact_where_classes_are_few(expression: str, monkeypatch: 
     assert bound is not None and bound.value == bound.above and bound.name == "LP (3)"
     monkeypatch.setattr(rate, "best_prices", lambda *_: [1] * network.num_links)
     assert rate._by_classes(network) is None
+
+
+def test_a_transfer_less_or_on_another_route_is_found() -> None:
+    schedule = scheduled(topology("dgx_a100(2)"), "alltoall")
+    kept = np.arange(len(schedule)) != 7
+    assert not verify_schedule(schedule.rows(kept)).ok
+    route = schedule.route.astype(np.int64)
+    route[3] = route[4]
+    assert not verify_schedule(attrs.evolve(schedule, route=route)).ok
