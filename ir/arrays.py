@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = ["Array", "Columnar", "Columns", "as_column", "distinct", "distinct_pairs", "fit"]
+__all__ = ["Array", "Columnar", "Columns", "as_column", "distinct", "distinct_pairs", "fit", "times"]
 
 #: Any shape and element type: a column has the narrowest type for its values, which only the data determine.
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -57,6 +57,21 @@ def as_column(values: ArrayLike) -> Array:
         array = array.view()
         array.flags.writeable = False
     return array
+
+
+def times(values: Array, factors: Array) -> Array:
+    """Return the products of integers, exact: of 64 bits if the sum of all fits them, otherwise Python's integers.
+
+    >>> times(np.array([1, 2]), np.array([3, 1 << 62])).tolist()
+    [3, 9223372036854775808]
+    """
+    most = int(values.max(initial=0)) * int(factors.max(initial=0)) * max(len(values), 1)
+    if most < 1 << 62:
+        kind: type = np.int64
+    else:
+        kind = object
+    products: Array = values.astype(kind) * factors.astype(kind)
+    return products
 
 
 def distinct(values: Array) -> Array:

@@ -40,6 +40,30 @@ reduce-scatter, a broadcast becomes a reduce, and an allreduce stays an allreduc
 take gather, scatter or alltoall, because their reverses would reduce.
 
 Schedule the collective that you need directly, or reverse one of those named.""",
+    "C0215": """members that are not ranks
+
+A collective `among {..}` is one of the ranks that are listed: its members. Each is a rank of the topology, listed once;
+the root is one of them. Other ranks only relay data.
+
+    collective grads = allreduce on pod among {0, 4, 4, 64};   # pod has 64 ranks: 0 to 63
+
+List each member once.""",
+    "C0216": """a pre- and a postcondition that do not fit
+
+A custom collective has one entry a shard in `pre` (the rank that has it before) and in `post` (the ranks that must have
+it after).
+
+    collective shift on ring { pre: {0, 1, 2}, post: {1, 2} };   # who needs shard 2?
+
+Give as many entries in both.""",
+    "C0217": """weights that do not fit the collective
+
+allgatherv, reduce-scatterv, gatherv and scatterv have one weight a rank, alltoallv has one for each pair of ranks.
+Weights are whole numbers and not all are 0. They say how large the shards are, relative to each other.
+
+    collective parts = allgatherv on ring4 { weights: {5, 0, 1} };   # which weight has rank 3?
+
+Give a weight for every rank; 0 is a rank without data.""",
     "C0206": """an operation that the interpreter does not know
 
 The interpreter combines numbers by sum, prod, min, max, or a function of two arrays.

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .diagnostic import CollcError, Subject, error
-from .node_names import node_text
 from .shown import counted, some
 
 if TYPE_CHECKING:
@@ -130,7 +129,7 @@ class _Network:
         return list(pairwise(ends))
 
     def link_text(self, link: Link, sign: str) -> str:
-        return f"{node_text(self.topology.names[link[0]])} {sign} {node_text(self.topology.names[link[1]])}"
+        return f"{self.topology.node_text(link[0])} {sign} {self.topology.node_text(link[1])}"
 
     def written(self, link: Link) -> str:
         return f"link {self.link_text(link, '<->')};"

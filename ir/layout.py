@@ -57,7 +57,8 @@ def sizes(program: Program) -> Array:
 
 def _sizes(program: Program) -> tuple[list[int], list[int], list[int]]:
     """Return the sizes of all ranks by buffer, as Python integers, which cannot overflow."""
-    if program.collective.root is None:  # all ranks have the buffers that rank 0 has
+    collective = program.collective
+    if collective.root is None and collective.members is None and collective.pre is None:  # all ranks as rank 0
         n = program.num_ranks
         return [program.input_chunks(0)] * n, [program.output_chunks(0)] * n, program.scratch.tolist()
     ranks = range(program.num_ranks)
@@ -69,12 +70,12 @@ def layout(program: Program, inplace: bool) -> Layout:
 
     In place, buffers of one size coincide; of two sizes, the smaller lies at the rank's own block of the
     larger: in an allgather or gather the input in the output, in a reduce-scatter or scatter the output in
-    the input. A rank without input or without output has no overlap.
+    the input. A rank without input or without output has no overlap, and a custom collective has none.
     """
     size = sizes(program)
     into, out = size[:, Buffer.INPUT], size[:, Buffer.OUTPUT]
-    shared = (into > 0) & (out > 0) & inplace
-    own = np.arange(program.num_ranks) * program.chunks
+    shared = (into > 0) & (out > 0) & (inplace and program.collective.pre is None)
+    own = np.maximum(program.collective.places, 0) * program.chunks
     base = np.zeros_like(size)
     base[:, Buffer.INPUT] = np.where(shared & (into < out), own, 0)
     base[:, Buffer.OUTPUT] = np.where(shared, np.where(out < into, own, 0), into)

@@ -14,7 +14,6 @@ LONGEST_NAME = 255
 
 #: an identifier that no keyword of expressions hides, with indices or without
 _BARE = re.compile(r"(?!(?:not|import|true|false)\b)[A-Za-z_][A-Za-z0-9_]*(?:\[[0-9]+(?:, [0-9]+)*\])?")
-_NUMBER = re.compile(r"[0-9]+")
 _INDEXED = re.compile(r"(.+)\[((?:0|[1-9][0-9]*)(?:, (?:0|[1-9][0-9]*))*)\]")
 
 
@@ -40,13 +39,14 @@ def printed(family: str, indices: tuple[int, ...]) -> str:
 
 
 def node_text(name: str) -> str:
-    """Return a node's name as the language writes it: in quotes unless it is an identifier, with indices or without,
-    or the number of a rank that has no name.
+    """Return a node's name as the language writes it: in quotes unless it is an identifier, with indices or without.
+
+    A number without quotes is a rank; ``Topology.node_text`` writes it for nodes without names.
 
     >>> node_text("gpu[0, 3]"), node_text("n-001"), node_text("7")
-    ('gpu[0, 3]', '"n-001"', '7')
+    ('gpu[0, 3]', '"n-001"', '"7"')
     """
-    return name if _BARE.fullmatch(name) or _NUMBER.fullmatch(name) else f'"{name}"'
+    return name if _BARE.fullmatch(name) else f'"{name}"'
 
 
 def name_flaw(name: str) -> str | None:

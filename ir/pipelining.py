@@ -76,8 +76,8 @@ def _cuts(forest: Forest, pieces: int) -> _Cuts:
     lo = piece * np.int64(forest.parts) + _below(forest)[tree]
     hi = lo + forest.weight[tree].astype(np.int64)
     if not forest.whole:
-        return _Cuts(tree, piece, forest.root[tree].astype(np.int64), lo, hi)
-    return _spread(tree, piece, lo, hi, forest.parts * pieces, forest.collective.num_ranks)
+        return _Cuts(tree, piece, forest.collective.places[forest.root[tree]], lo, hi)
+    return _spread(tree, piece, lo, hi, forest.parts * pieces, forest.collective.num_shards)
 
 
 def _below(forest: Forest) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from enum import IntEnum
 from functools import cached_property
 from typing import Any
@@ -184,16 +184,11 @@ class Program(Columnar):
 
     def input_chunks(self, rank: int) -> int:
         """Return the chunks of a rank's input buffer (0 if the collective gives it none)."""
-        return self._buffer(rank, self.collective.input_slots, self.collective.input_shards)
+        return self.collective.buffer_shards(rank, output=False) * self.chunks
 
     def output_chunks(self, rank: int) -> int:
         """Return the chunks of a rank's output buffer (0 if the collective gives it none)."""
-        return self._buffer(rank, self.collective.output_slots, self.collective.output_shards)
-
-    def _buffer(self, rank: int, slots: Callable[[int, int], Array], shards: int) -> int:
-        # a rank that has any shard has its own, which in an alltoall is the one from itself to itself
-        own = rank * (self.num_ranks + 1) if self.collective.kind == "alltoall" else rank
-        return shards * self.chunks if slots(rank, own) >= 0 else 0
+        return self.collective.buffer_shards(rank, output=True) * self.chunks
 
     def dependencies(self, instruction: int) -> list[int]:
         """Return the dependencies of one instruction."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from .arrays import Array, Columnar, as_column
+from .arrays import Array, Columnar, as_column, times
 from .collective import Collective
 from .frozen import frozen
 from .pipelining import crossings
@@ -144,6 +144,17 @@ class Schedule(Columnar):
         return self.routes.heads(self.topology)[self.route]
 
     @cached_property
+    def amount(self) -> Array:
+        """What each row moves, in 1/``vector`` of M: parts of its shard times the shard's weight."""
+        moved = self.hi.astype(np.int64) - self.lo
+        return moved if self.collective.weights is None else times(moved, self.collective.weight[self.shard])
+
+    @property
+    def vector(self) -> int:
+        """M in the unit of ``amount``."""
+        return self.parts * self.collective.whole
+
+    @cached_property
     def step_start(self) -> Array:
         """The first row of each step, then the number of rows: ``num_steps + 1`` entries."""
         return group_starts(self.step, self.num_steps)
@@ -155,7 +166,7 @@ class Schedule(Columnar):
 
 def about(level: Schedule | SymmetricSchedule | Forest) -> str:
     """Return ``KIND on TOPOLOGY, N ranks, SCHEDULER`` of a schedule, for its ``repr``."""
-    place = f"{level.collective.kind} on {clipped(level.topology.name)}, {counted(level.collective.num_ranks, 'rank')}"
+    place = f"{level.collective.name} on {clipped(level.topology.name)}, {counted(level.collective.num_ranks, 'rank')}"
     return f"{place}, {clipped(level.scheduler)}"
 
 
@@ -219,6 +230,19 @@ class Forest(Columnar):
     def share(self, tree: int) -> Fraction:
         """Return the share of its shard (if ``whole``, of the vector) that a tree carries."""
         return Fraction(int(self.weight[tree]), self.parts)
+
+    @cached_property
+    def amount(self) -> Array:
+        """What each tree carries, in 1/``vector`` of M: its weight, times that of its shard unless ``whole``."""
+        weight, collective = self.weight.astype(np.int64), self.collective
+        if self.whole or collective.weights is None:
+            return weight
+        return times(weight, collective.weight[collective.places[self.root]])
+
+    @property
+    def vector(self) -> int:
+        """M in the unit of ``amount``."""
+        return self.parts * (1 if self.whole else self.collective.whole)
 
     @cached_property
     def parent_row(self) -> Array:

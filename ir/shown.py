@@ -84,4 +84,9 @@ def brief(value: object) -> str:
 
 def brief_fields(self: Any) -> str:  # Any: of every class that attrs makes
     """Return the ``repr`` of an attrs object, as ``attrs.frozen`` writes it if it is short; for ``__repr__``."""
-    return shown(self, ", ".join(f"{f.name}={brief(getattr(self, f.name))}" for f in self.__attrs_attrs__ if f.repr))
+    return brief_named(self, [f.name for f in self.__attrs_attrs__ if f.repr])
+
+
+def brief_named(of: object, fields: Sequence[str]) -> str:
+    """Return what :func:`brief_fields` does, of these fields only."""
+    return shown(of, ", ".join(f"{name}={brief(getattr(of, name))}" for name in fields))

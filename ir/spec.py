@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import attrs
 
@@ -23,18 +23,49 @@ OptionValue: TypeAlias = bool | int | Fraction | str | tuple["OptionValue", ...]
 
 @frozen
 class Problem:
-    """The problem to schedule: a collective on a topology. Synthesis passes take it."""
+    """The problem to schedule: a collective on a topology. Synthesis passes take it.
+
+    ``relays``: ranks that are no members forward data of the members if that takes less time (``auto``), or ``never``.
+    ``shares``: the bandwidth of each link that the collective may use beside others; None: all.
+    """
 
     topology: Topology
     collective: Collective
+    relays: Literal["auto", "never"] = "auto"
+    shares: tuple[Fraction, ...] | None = attrs.field(default=None, repr=False)
 
     def __repr__(self) -> str:
         ranks = counted(self.collective.num_ranks, "rank")
-        return shown(self, f"{self.collective.kind} on {clipped(self.topology.name)}, {ranks}")
+        return shown(self, f"{self.collective.name} on {clipped(self.topology.name)}, {ranks}")
+
+    @property
+    def brief(self) -> str:
+        """The problem in a few words: collective, topology, members, and the first of the weights.
+
+        >>> Problem(Topology.from_links("ring", 3, [(0, 1), (1, 2), (2, 0)]),
+        ...         Collective("allgather", 3, weights=(5, 0), members=(0, 2))).brief
+        'allgatherv on ring among 2 ranks (0, 2), weights 5, 0'
+        """
+        collective = self.collective
+        text = f"{collective.name} on {clipped(self.topology.name)}"
+        if collective.members is not None:
+            text += f" among {counted(collective.num_members, 'rank')} ({_first(collective.members)})"
+        if collective.pre is not None:
+            text += f", {counted(len(collective.pre), 'shard')}"
+        return text if collective.weights is None else f"{text}, weights {_first(collective.weights)}"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all ranks take part, and may use all links."""
+        return self.collective.members is None and self.shares is None
 
     def sized(self, size: int) -> Problem:
         """Return the same problem for M of ``size`` bytes."""
         return attrs.evolve(self, collective=attrs.evolve(self.collective, size=size))
+
+
+def _first(numbers: tuple[int, ...], most: int = 8) -> str:
+    return ", ".join(map(str, numbers[:most])) + f", .. {len(numbers)} in all" * (len(numbers) > most)
 
 
 @frozen
@@ -122,7 +153,8 @@ class Spec:
     """One elaborated input: everything in order of declaration.
 
     ``files`` are the paths of all files read, the main one first, as a depfile lists them. ``warnings`` did not stop
-    elaboration. ``sources`` are the texts that were read; specifications are compared without them.
+    elaboration. ``sources`` are the texts that were read; specifications are compared without them. ``together`` are
+    the names of collectives that run at the same time, a tuple for each block; names of a family are ``tp[3]``.
     """
 
     topologies: dict[str, Topology]
@@ -130,6 +162,7 @@ class Spec:
     files: tuple[str, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
     sources: tuple[Source, ...] = attrs.field(default=(), eq=False, repr=False)
+    together: tuple[tuple[str, ...], ...] = ()
 
     def __repr__(self) -> str:
         topologies = counted(len(self.topologies), "topology")

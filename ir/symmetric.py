@@ -57,6 +57,11 @@ class SymmetricSchedule(Columnar):
         return self.seed.topology
 
     @property
+    def vector(self) -> int:
+        """M in parts of shards."""
+        return self.seed.vector
+
+    @property
     def collective(self) -> Collective:
         """The collective that all shards together perform."""
         return self.seed.collective

@@ -14,6 +14,7 @@ from .arrays import Array, Columnar, as_column, distinct
 from .frozen import frozen
 from .group import Group, Translations
 from .links import LinkClass
+from .node_names import node_text
 from .ragged import ranges, starts
 from .shown import clipped, counted, shown
 
@@ -124,6 +125,10 @@ class Topology(Columnar):
     def names(self) -> tuple[str, ...]:
         """The printed name of every node; plain numbers if none were given."""
         return self.node_names or tuple(str(n) for n in range(self.num_nodes))
+
+    def node_text(self, node: int) -> str:
+        """Return a node as the language writes it: its name, in quotes where needed; its number if it has no name."""
+        return node_text(self.node_names[node]) if self.node_names else str(node)
 
     @property
     def is_direct(self) -> bool:

@@ -225,7 +225,9 @@ def _template(level: SymmetricSchedule) -> Flaws:
     seed = level.seed
     if level.topology.symmetry is None:
         yield Flaw(f"a template needs a topology with a symmetry, which `{level.topology.name}` does not have")
-    if level.collective.kind not in SYMMETRIC_KINDS:
+    if not level.collective.is_plain:
+        yield Flaw(f"a template is of all ranks and equal shards, not of `{level.collective.name}`")
+    elif level.collective.kind not in SYMMETRIC_KINDS:
         yield Flaw(f"a template is of {', '.join(SYMMETRIC_KINDS)}, not of `{level.collective.kind}`")
     if not (seed.routes.is_direct and len(seed.routes) == level.topology.num_links):
         yield Flaw("the routes of a template are its links")
@@ -340,16 +342,12 @@ def _at(program: Program, bad: Array, words: Sequence[str | Array]) -> Flaws:
 
 def _buffer_sizes(program: Program) -> Array:
     """Return the chunks in each buffer (row) of each rank (column)."""
-    collective, ranks = program.collective, np.arange(program.num_ranks)
-    own = ranks * (program.num_ranks + 1) if collective.kind == "alltoall" else ranks
-    has_input, has_output = collective.input_slots(ranks, own) >= 0, collective.output_slots(ranks, own) >= 0
-    input_size = min(collective.input_shards * program.chunks, _LARGEST)
-    output_size = min(collective.output_shards * program.chunks, _LARGEST)
-    return np.stack([
-        np.where(has_input, input_size, 0),
-        np.where(has_output, output_size, 0),
-        program.scratch.astype(np.int64),
-    ])  # fmt: skip
+    collective, ranks = program.collective, range(program.num_ranks)
+    inputs, outputs = (
+        [min(collective.buffer_shards(rank, output) * program.chunks, _LARGEST) for rank in ranks]
+        for output in (False, True)
+    )
+    return np.stack([np.array(inputs), np.array(outputs), program.scratch.astype(np.int64)])
 
 
 # Any: the checks of a class take that class

@@ -5,17 +5,25 @@ Schedules may copy and add what they have; they do not code. Switches forward.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-from ..collective import Collective
+import attrs
+import numpy as np
+
+from ..arrays import Array
+from ..collective import CUSTOM, Collective
 from ..graph.bottleneck import list_ranks, node_bandwidths, worst_ratio
+from ..graph.members import inside, member_parts
 from ..topology import Topology
 from .certificate import Bound, Cut, Prices, cut
-from .partitions import MOST_EFFORT, Partition, bandwidths_of_groups, worst_partition
+from .commodities import commodity_bound
+from .groups import outside
+from .partitions import MOST_EFFORT, Partition, bandwidths_of_groups, crossing, worst_partition
 
 __all__ = [
-    "bandwidth_bound", "bound", "finest_bound", "moore_bound", "moore_steps", "steps_bound", "time_per_byte_bound",
-    "worst_cut",
+    "allreduce_cuts", "bandwidth_bound", "bound", "finest_bound", "moore_bound", "moore_steps", "steps_bound",
+    "time_per_byte_bound", "worst_cut",
 ]  # fmt: skip
 
 
@@ -47,13 +55,14 @@ def moore_steps(num_ranks: int, degree: int) -> int:
 def steps_bound(topology: Topology, collective: Collective, phases: int = 1) -> int | None:
     """Return the fewest steps any network of this size and degree allows.
 
-    None if ranks differ in degree, or if there are switches, which forward within a step. An allreduce in 2 ``phases``
-    has every sum at one rank before any other. All contributions need at least T_L* steps to that rank, and the sum as
-    many from there to all (section C.3 of the direct-connect paper). Other algorithms, such as recursive doubling, may
-    take half of that.
+    None if ranks differ in degree, or if there are switches, which forward within a step; and of a custom collective.
+    An allreduce in 2 ``phases`` has every sum at one rank before any other. All contributions need at least T_L* steps
+    to that rank, and the sum as many from there to all (section C.3 of the direct-connect paper). Other algorithms,
+    such as recursive doubling, may take half of that.
     """
     degree = topology.degree
-    if degree is None or not topology.is_direct:
+    ours = collective.members is None and collective.kind != CUSTOM
+    if degree is None or not topology.is_direct or not ours:
         return None
     return phases * moore_steps(topology.num_ranks, degree)
 
@@ -62,12 +71,15 @@ def bandwidth_bound(topology: Topology, collective: Collective) -> Fraction | No
     """Return the T_B that links of single ranks allow, in units of M/B; None if ranks differ in bandwidth.
 
     No network of this size has less (Theorem 4). Every allreduce takes twice that: see :mod:`.partitions`. For an
-    all-to-all, for which Theorem 4 is weak, it is the load of all links together.
+    all-to-all, for which Theorem 4 is weak, it is the load of all links together. If shards differ in size, the rank
+    with the most to receive (or to send) decides.
     """
     total = topology.node_bandwidth
-    if total is None or not topology.is_direct:
+    if total is None or not topology.is_direct or collective.members is not None or collective.kind == CUSTOM:
         return None
     n = topology.num_ranks
+    if collective.weights is not None:
+        return _single_rank_share(topology, collective)
     share = Fraction(n - 1, n)
     match collective.kind:
         case "allreduce":
@@ -93,20 +105,40 @@ def bound(topology: Topology, collective: Collective) -> Bound:
     (section 4.2 of the ForestColl paper). Broadcast: the vector, if the root is in S. Gather: the shards of S, if the
     root is not in S. Reduce-scatter, reduce and scatter: the same on the transpose. All cuts count. Allreduce: a vector
     out of every set of nodes with ranks inside and outside, and partitions. Alltoall: all links together, and the links
-    of single ranks and of groups that the widest links connect. Raises C0301 if the network does not connect the ranks
-    as the collective needs.
+    of single ranks and of groups that the widest links connect. Shards that differ in size count by their weights.
+    Raises C0301 if the network does not connect the ranks as the collective needs. Ranks that are no members may relay.
     """
+    if collective.members is not None:
+        return _group_bound(topology, collective)
     match collective.kind:
         case "allgather":
-            return _gathering(topology, inward=False)
+            return _gathering(topology, collective, inward=False)
         case "reduce-scatter":
-            return _gathering(topology, inward=True)
+            return _gathering(topology, collective, inward=True)
         case "allreduce":
             return _allreduce_bound(topology)
         case "alltoall":
-            return _alltoall_bound(topology)
+            return _alltoall_bound(topology) if collective.weights is None else _uneven_bound(topology, collective)
+        case "custom":
+            return commodity_bound(topology, collective)
         case _:
-            return _rooted_bound(topology, collective.kind, collective.root or 0)
+            return _rooted_bound(topology, collective)
+
+
+def _group_bound(topology: Topology, collective: Collective) -> Bound:
+    """The bound of members, whose relays are all other ranks: for cuts they are like switches.
+
+    A relay may also copy and add. So the parts of a partition, which bounds an allreduce, contain all relays.
+    """
+    found = inside(topology, collective)
+    if not len(found.relays) or collective.kind != "allreduce" or collective.num_members < 2:
+        return outside(bound(found.topology, found.collective), found)
+    parts = [
+        Partition(each, inward, crossing(found.topology, each, inward))
+        for each in member_parts(found) for inward in (False, True)
+    ]  # fmt: skip
+    bounds = [Bound(one.ratio, "all-schedules", _name_parts(one), one) for one in parts]
+    return outside(max([allreduce_cuts(found.topology), *bounds], key=lambda one: one.value), found)
 
 
 def finest_bound(topology: Topology, collective: Collective, value: Fraction) -> Bound:
@@ -123,6 +155,8 @@ def finest_bound(topology: Topology, collective: Collective, value: Fraction) ->
     if kind == "allreduce":
         finest = Partition(tuple((rank,) for rank in range(n)), False, n * width)
         return Bound(value, "all-schedules", _name_parts(finest), finest)
+    if collective.weights is not None:
+        return _single_rank_bound(topology, collective, value)
     inward = kind in ("allgather", "broadcast", "gather")
     rank = 0 if collective.root is None else collective.root
     if kind in ("broadcast", "reduce"):
@@ -144,14 +178,27 @@ def _zero_bound(kind: str) -> Bound:
     return Bound(Fraction(0), "multi-commodity-flow" if kind == "alltoall" else "all-schedules", "none")
 
 
-def _gathering(topology: Topology, inward: bool) -> Bound:
+def _supplies(topology: Topology, collective: Collective) -> list[int]:
+    """Return the weight of the shard of every rank."""
+    supply = [0] * topology.num_ranks
+    for rank, weight in zip(collective.ranks.tolist(), collective.weight.tolist(), strict=True):
+        supply[rank] = weight
+    return supply
+
+
+def _inside(supply: Sequence[int], nodes: Iterable[int]) -> int:
+    """Return the weight of the shards of a set of nodes."""
+    return sum(supply[node] for node in nodes if node < len(supply))
+
+
+def _gathering(topology: Topology, collective: Collective, inward: bool) -> Bound:
     """The bound of an allgather, or ``inward`` of a reduce-scatter."""
-    n = topology.num_ranks
-    ratio, nodes = worst_ratio(topology.transpose() if inward else topology, [1] * n)
-    carries = Fraction(sum(node < n for node in nodes), n)
+    supply, whole = _supplies(topology, collective), collective.whole
+    ratio, nodes = worst_ratio(topology.transpose() if inward else topology, supply)
+    carries = Fraction(_inside(supply, nodes), whole)
     if inward:
         nodes = _forwards(topology, nodes)
-    return _by_cut(topology, ratio / n, nodes, None, carries)
+    return _by_cut(topology, ratio / whole, nodes, None, carries)
 
 
 def _by_cut(topology: Topology, value: Fraction, nodes: tuple[int, ...], root: int | None, carries: Fraction) -> Bound:
@@ -164,20 +211,21 @@ def worst_cut(topology: Topology, inward: bool = False) -> tuple[Fraction, str]:
 
     ``inward``: the same of B-(S), the links into S, as a reduce-scatter needs it.
     """
-    found = _gathering(topology, inward)
+    found = _gathering(topology, Collective("allgather", topology.num_ranks), inward)
     return found.value, found.name
 
 
-def _rooted_bound(topology: Topology, kind: str, root: int) -> Bound:
+def _rooted_bound(topology: Topology, collective: Collective) -> Bound:
     """The worst cut between the root and the other ranks."""
-    n, whole = topology.num_ranks, kind in ("broadcast", "reduce")
+    kind, root = collective.kind, collective.root or 0
     network = topology.transpose() if kind in ("reduce", "scatter") else topology
-    if whole:
-        ratio, nodes = worst_ratio(network, [int(rank == root) for rank in range(n)])
+    if kind in ("broadcast", "reduce"):
+        ratio, nodes = worst_ratio(network, [int(rank == root) for rank in range(topology.num_ranks)])
+        carries = Fraction(1)
     else:
-        ratio, nodes = worst_ratio(network, [1] * n, [root])
-        ratio /= n
-    carries = Fraction(1) if whole else Fraction(sum(node < n for node in nodes), n)
+        supply, whole = _supplies(topology, collective), collective.whole
+        ratio, nodes = worst_ratio(network, supply, [root])
+        ratio, carries = ratio / whole, Fraction(_inside(supply, nodes), whole)
     return _by_cut(topology, ratio, nodes if network is topology else _forwards(topology, nodes), root, carries)
 
 
@@ -189,14 +237,20 @@ def _allreduce_bound(topology: Topology) -> Bound:
     topology.require_connected("an allreduce")
     found = []
     if topology.symmetry is None or n * topology.num_links <= MOST_EFFORT:
-        first = [int(rank == 0) for rank in range(n)]
-        ratio, nodes = worst_ratio(topology, first)
-        found.append(_by_cut(topology, ratio, nodes, None, Fraction(1)))
-        ratio, nodes = worst_ratio(topology.transpose(), first)
-        found.append(_by_cut(topology, ratio, _forwards(topology, nodes), None, Fraction(1)))
+        found.append(allreduce_cuts(topology))
     parts = worst_partition(topology)
     found.append(Bound(parts.ratio, "all-schedules", _name_parts(parts), parts))
     return max(found, key=lambda one: one.value)
+
+
+def allreduce_cuts(topology: Topology) -> Bound:
+    """Return the worst of the cuts that a vector of an allreduce has to cross. Nodes may copy and add."""
+    first = [int(rank == 0) for rank in range(topology.num_ranks)]
+    ratio, nodes = worst_ratio(topology, first)
+    outward = _by_cut(topology, ratio, nodes, None, Fraction(1))
+    ratio, nodes = worst_ratio(topology.transpose(), first)
+    inward = _by_cut(topology, ratio, _forwards(topology, nodes), None, Fraction(1))
+    return max(outward, inward, key=lambda one: one.value)
 
 
 def _name_parts(parts: Partition) -> str:
@@ -248,3 +302,73 @@ def _sent(topology: Topology, nodes: tuple[int, ...]) -> Fraction:
     """Return the vectors of an all-to-all that leave a set of nodes: a shard for each rank inside and each outside."""
     inside = sum(node < topology.num_ranks for node in nodes)
     return Fraction(inside * (topology.num_ranks - inside), topology.num_ranks)
+
+
+# ---- shards of different sizes
+
+
+def _demands(collective: Collective) -> Array:
+    """Return what every rank sends every other one, by weight: shape (ranks, ranks), Python's integers, 0 to itself."""
+    found = np.zeros((collective.num_ranks, collective.num_ranks), dtype=object)
+    g = collective.num_members
+    found[np.ix_(collective.ranks, collective.ranks)] = collective.weight.astype(object).reshape(g, g)
+    np.fill_diagonal(found, 0)
+    return found
+
+
+def _single_rank_share(topology: Topology, collective: Collective) -> Fraction:
+    """Return the part of M that the links of the busiest rank carry; of an alltoallv at least that of all links."""
+    if collective.kind == "alltoall":
+        demand, n = _demands(collective), topology.num_ranks
+        moved = Fraction(int((demand * _rank_distances(topology)).sum()), n)
+        return Fraction(max(moved, *demand.sum(axis=0).tolist(), *demand.sum(axis=1).tolist())) / collective.whole
+    supply = _supplies(topology, collective)
+    if topology.num_ranks < 2:
+        return Fraction(0)
+    return 1 - Fraction(min(supply) if collective.root is None else supply[collective.root], collective.whole)
+
+
+def _single_rank_bound(topology: Topology, collective: Collective, value: Fraction) -> Bound:
+    """Return the bound of :func:`_single_rank_share`, which a schedule meets whose time per byte is ``value``."""
+    if collective.kind == "alltoall" or not value:
+        return attrs.evolve(bound(topology, collective), above=value if collective.kind == "alltoall" else None)
+    kind, supply, width = collective.kind, _supplies(topology, collective), topology.node_bandwidth or Fraction(0)
+    rank = supply.index(min(supply)) if collective.root is None else collective.root
+    inward = kind in ("allgather", "gather")
+    nodes = (rank,) if not inward else tuple(node for node in range(topology.num_nodes) if node != rank)
+    name = _name(topology, nodes, collective.root)
+    return Bound(value, "all-schedules", name, Cut((rank,), inward, value * width, width))
+
+
+def _rank_distances(topology: Topology) -> Array:
+    """Return the hops from rank to rank, as Python's integers."""
+    n = topology.num_ranks
+    found: Array = topology.distances[:n, :n].astype(object)
+    return found
+
+
+def _uneven_bound(topology: Topology, collective: Collective) -> Bound:
+    """Bounds of LP (3) with these demands, from all links together, and the links of single ranks and of groups."""
+    n, whole, demand = topology.num_ranks, collective.whole, _demands(collective)
+    if n < 2 or not demand.any():
+        return _zero_bound("alltoall")
+    topology.require_connected("an all-to-all")
+    width = sum(node_bandwidths(topology, topology.src), Fraction(0))
+    distance = int((demand * _rank_distances(topology)).sum())
+    value, nodes = Fraction(distance) / width, tuple[int, ...]()
+    for group, outward, inward in bandwidths_of_groups(topology):
+        for sent, room, out in ((_crossing(demand, group), outward, True), (_crossing(demand.T, group), inward, False)):
+            if sent > value * room:
+                value, nodes = sent / room, group if out else _forwards(topology, group)
+    if not nodes:
+        prices = (topology.src != topology.dst).astype(int).tolist()
+        return Bound(value / whole, "multi-commodity-flow", _ALL_LINKS, Prices(tuple(prices), distance, width))
+    proof = cut(topology, nodes, Fraction(_crossing(demand, nodes), whole))
+    return Bound(value / whole, "multi-commodity-flow", _name(topology, nodes, None), proof)
+
+
+def _crossing(demand: Array, nodes: Iterable[int]) -> Fraction:
+    """Return the weight that leaves a set of nodes."""
+    inside = np.zeros(len(demand), dtype=bool)
+    inside[[node for node in nodes if node < len(demand)]] = True
+    return Fraction(int(demand[np.ix_(inside, ~inside)].sum()))

@@ -43,7 +43,9 @@ class Cut:
 class Prices:
     """Prices of links; link k has price k modulo their number. ``distance`` is the sum of the prices of all pairs'
     cheapest routes, ``capacity`` the sum of bandwidth times price of all links. Their ratio is a lower bound on the
-    time of a shard between every two ranks (LP (3)'s dual).
+    time of a shard between every two ranks (LP (3)'s dual). If shards differ in size, each pair counts by its weight,
+    and the ratio is in units of weight. Of a custom collective, ``distance`` is the least that all shards pay, by
+    weight, for the routes to all their targets.
     """
 
     prices: tuple[int, ...]
@@ -53,7 +55,8 @@ class Prices:
     __repr__ = brief_fields
 
     def to_json(self) -> dict[str, object]:
-        """Return ``{kind, prices, distance, capacity}``; distance over N times capacity is the bound."""
+        """Return ``{kind, prices, distance, capacity}``; distance over N times capacity is the bound (N: M in shards
+        or, if they differ in size, in units of weight)."""
         return {
             "kind": "prices", "prices": list(self.prices), "distance": str(self.distance),
             "capacity": str(self.capacity),

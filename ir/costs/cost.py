@@ -55,6 +55,8 @@ class Cost:
     ``reduced`` is T_C in units of M gamma: the sum over steps of the most that one rank adds, as a share of M (direct-
     connect paper, Theorem 6). ``gamma`` (seconds a byte) and ``epsilon`` (seconds a call) are the topology's.
 
+    ``members`` are the ranks that take part, None for all.
+
     ``same_everywhere`` is whether all ranks end with the same bits (:mod:`collc.ir.verify.agreement`); None if this was
     not computed.
 
@@ -93,6 +95,7 @@ class Cost:
     reduced: Fraction = Fraction(0)
     gamma: Fraction = Fraction(0)
     epsilon: Fraction = Fraction(0)
+    members: int | None = None
 
     @property
     def steps(self) -> int:
@@ -105,6 +108,11 @@ class Cost:
         rate = f"time_per_byte {self.time_per_byte}" if self.T_B is None else f"T_B {self.T_B}"
         text = f"{self.collective} on {counted(self.ranks, 'rank')}, {clipped(self.scheduler)}, T_L {self.T_L}, {rate}"
         return shown(self, text)
+
+    @property
+    def taking_part(self) -> int:
+        """Ranks that take part."""
+        return self.ranks if self.members is None else self.members
 
     @property
     def tightest(self) -> Bound:
@@ -126,7 +134,7 @@ class Cost:
     @property
     def T_B_bound(self) -> Fraction | None:
         """The least T_B of any network by the links of single ranks (Theorem 4); of an all-to-all ``bound`` in M/B."""
-        if self.T_B is None or self.collective != "alltoall":
+        if self.T_B is None or self.collective not in ("alltoall", "alltoallv"):
             return self.floor
         return self.bound.value * (self.node_bandwidth or 1)
 
@@ -184,8 +192,9 @@ class Cost:
 class ForestCost:
     """Further costs of forests.
 
-    ``one_over_x`` is the time of one root's data, a shard or (if ``whole``) the vector. Its unit is that amount over a
-    GB/s if bandwidths are absolute, otherwise over a link unit; of an allreduce both phases count. ``k`` is the number
+    ``one_over_x`` is the time of one root's data, a shard or (if ``whole``, or if shards differ in size) the vector.
+    Its unit is that amount over a GB/s if bandwidths are absolute, otherwise over a link unit; of an allreduce both
+    phases count. ``k`` is the number
     of trees per root, counted with multiplicity: the number of equal shares of its data. ``trees`` counts distinct
     trees. ``time_per_byte`` is the limit for many pieces. ``rounds`` are those of all ``pieces``: (how often, (latency,
     time per byte) of the links that may be the slowest); None if the cost is of other steps.
@@ -213,8 +222,7 @@ def cost(level: Schedule | SymmetricSchedule | Forest, known: Cost | None = None
 def _(level: Schedule, known: Cost | None = None) -> Cost:
     slowest = []
     for a, b in zip(level.step_start[:-1].tolist(), level.step_start[1:].tolist(), strict=True):
-        moved = level.hi[a:b].astype(np.int64) - level.lo[a:b]
-        load = link_loads(level, level.route[a:b], moved)
+        load = link_loads(level, level.route[a:b], level.amount[a:b])
         slowest.append(_slowest(level, load, level.route[a:b]))
     return _cost_of_steps(level, len(level), level.num_steps, slowest, known)
 
@@ -225,7 +233,7 @@ def _(level: SymmetricSchedule, known: Cost | None = None) -> Cost:
     seed, place, slowest = level.seed, level.place, []
     for a, b in level.step_ranges():
         load = np.zeros(level.topology.num_links, dtype=np.int64)
-        np.add.at(load, place[a:b], seed.hi[a:b].astype(np.int64) - seed.lo[a:b])
+        np.add.at(load, place[a:b], seed.amount[a:b])
         slowest.append(_slowest(seed, load, place[a:b]))
     return _cost_of_steps(level, len(level), level.num_steps, slowest, known)
 
@@ -238,7 +246,7 @@ def _cost_of_steps(
     known: Cost | None,
 ) -> Cost:
     """Return the cost of steps whose slowest links are ``slowest`` (:func:`_slowest`)."""
-    whole = level.parts * level.collective.num_ranks
+    whole = level.vector
     per_byte = sum((step[-1][1] for step in slowest if step), Fraction(0)) / whole
     latency = sum((step[0][0] for step in slowest if step), Fraction(0))
     found = _cost(level, transfers, steps, per_byte, latency, reduced_share(level), known)
@@ -253,24 +261,20 @@ def _(level: Forest, known: Cost | None = None) -> Cost:
     """T_L is the height of the trees (of an allreduce, of inward plus outward trees). T_B is that of the link with the
     largest load in all: the limit of the time per byte for many pieces.
     """
-    load = link_loads(level, level.route, level.weight[level.tree].astype(np.int64))
-    per_root = _busiest(level.topology, load) / level.parts
-    steps, whole = loads(level), _shares(level)
+    load = link_loads(level, level.route, level.amount[level.tree])
+    busiest, whole = _busiest(level.topology, load), level.vector
+    per_root = busiest / (level.parts * (whole // level.parts if level.collective.weights else 1))
+    steps = loads(level)
     first = steps.rounds(1)
     detail = ForestCost(
         per_root * (10**9 if level.topology.unit == "B/s" else 1), _trees_per_root(level), level.num_trees,
-        level.height, level.pieces, per_root * level.parts / whole,
+        level.height, level.pieces, busiest / whole,
         scaled(steps.rounds(level.pieces), whole * level.pieces),
     )  # fmt: skip
     latency = sum((pairs[0][0] for _, pairs in first if pairs), Fraction(0))
     reduced = Fraction(steps.reduced(level.pieces), whole * level.pieces)
     found = _cost(level, len(level.tree), sum(level.heights), detail.time_per_byte, latency, reduced, known)
     return attrs.evolve(found, forest=detail)
-
-
-def _shares(forest: Forest) -> int:
-    """Return the number of shares of weight 1 in the whole vector."""
-    return forest.parts * (1 if forest.whole else forest.collective.num_ranks)
 
 
 def _trees_per_root(forest: Forest) -> int:
@@ -299,13 +303,14 @@ def _cost(
     else:
         least = bounds.bound(topology, collective)
     return Cost(
-        collective=collective.kind, scheduler=level.scheduler, ranks=collective.num_ranks, degree=topology.degree,
+        collective=collective.name, scheduler=level.scheduler, ranks=collective.num_ranks, degree=topology.degree,
         diameter=topology.diameter, parts=level.parts, transfers=transfers, T_L=steps,
         T_B=None if total is None else per_byte * total,
         T_L_bound=None if _skips_ranks(level) else bounds.steps_bound(topology, collective, phases(level)),
         time_per_byte=per_byte, floor=floor, bound=least, latency=latency, unit=topology.unit, node_bandwidth=total,
         phases=phases(level), timed=any(c.latency for c in topology.classes), reduced=reduced,
         gamma=topology.gamma, epsilon=topology.epsilon,
+        members=None if collective.members is None else len(collective.members),
     )  # fmt: skip
 
 
@@ -315,13 +320,13 @@ def phases(level: Schedule | SymmetricSchedule | Forest) -> int:
     A sum of N contributions takes N - 1 additions, and a second rank that computes it needs at least one more. So if
     reductions move N - 1 vectors in all, every sum is computed once, and copied.
     """
-    if level.collective.kind != "allreduce" or level.collective.num_ranks < 2:
+    if level.collective.kind != "allreduce" or level.collective.num_members < 2:
         return 1
     if isinstance(level, Forest):
         return 2
     symmetric = isinstance(level, SymmetricSchedule)
     rows = level.seed if isinstance(level, SymmetricSchedule) else level
-    shards, n = 1 if symmetric else level.collective.num_ranks, level.collective.num_ranks
+    shards, n = 1 if symmetric else level.collective.num_shards, level.collective.num_members
     moved = (rows.hi.astype(np.int64) - rows.lo)[rows.action == Action.REDUCE].sum()
     return 2 if int(moved) == (n - 1) * shards * rows.parts else 1
 
@@ -338,11 +343,11 @@ def _skips_ranks(level: Schedule | SymmetricSchedule | Forest) -> bool:
 def link_loads(level: Schedule | Forest, route: Array, amount: Array) -> Array:
     """Return the exact sum of ``amount`` (integers) that crosses each link, by its rows' routes."""
     routes = level.routes
-    per_route = np.zeros(len(routes), dtype=np.int64)
+    per_route = np.zeros(len(routes), dtype=amount.dtype)
     np.add.at(per_route, route, amount)
     if routes.is_direct and len(routes) == level.topology.num_links:
         return per_route
-    load = np.zeros(level.topology.num_links, dtype=np.int64)
+    load = np.zeros(level.topology.num_links, dtype=amount.dtype)
     np.add.at(load, routes.links, np.repeat(per_route, routes.lengths))
     return load
 

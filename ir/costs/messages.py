@@ -110,11 +110,11 @@ class Messages(Columnar):
         """Return the messages of a schedule: all transfers of one step along one route are one message."""
         routes = len(schedule.routes)
         key, row = np.unique(schedule.step.astype(np.int64) * routes + schedule.route, return_inverse=True)
-        amount = np.zeros(len(key), dtype=np.int64)
-        np.add.at(amount, row, schedule.hi.astype(np.int64) - schedule.lo)
-        whole = schedule.parts * schedule.collective.num_ranks
+        amount = np.zeros(len(key), dtype=schedule.amount.dtype)
+        np.add.at(amount, row, schedule.amount)
         return cls(
-            schedule.topology, schedule.collective, whole, key // max(routes, 1), key % max(routes, 1), amount,
+            schedule.topology, schedule.collective, schedule.vector,
+            key // max(routes, 1), key % max(routes, 1), amount,
             np.ones(schedule.num_steps, dtype=np.int64), schedule.routes, schedule.scheduler, reduced_share(schedule),
         )  # fmt: skip
 

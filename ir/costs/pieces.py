@@ -7,16 +7,22 @@ from fractions import Fraction
 from functools import cache
 from math import isqrt
 
+import numpy as np
+
 from ..schedule import Forest
 from .cost import DEFAULT_ALPHA, time_of_rounds, unit_seconds
 from .rounds import Loads, loads
 
-__all__ = ["MOST_PIECES", "USUAL_SIZE", "best_pieces"]
+__all__ = ["MOST_PIECES", "USUAL_SIZE", "best_pieces", "pieces_that_fit"]
 
 #: default of the most pieces: schedules grow with them, and runtimes divide large messages anyway
 MOST_PIECES = 1024
 #: assumed size of a collective without a size, in bytes; at this size both steps and bandwidth matter
 USUAL_SIZE = 1 << 20
+#: chunks of a shard that the pass discretize makes by default
+_MOST_CHUNKS = 1 << 12
+#: chunks of a tree's share of a piece that are enough if shards differ in size
+_CHUNKS_OF_A_SHARE = 2
 
 
 def best_pieces(
@@ -44,8 +50,7 @@ def best_pieces(
         return 1
     topology = forest.topology
     vector = forest.collective.size if size is None else size
-    shares = forest.parts * (1 if forest.whole else forest.collective.num_ranks)
-    share = Fraction(USUAL_SIZE if vector is None else vector, shares)
+    share = Fraction(USUAL_SIZE if vector is None else vector, forest.vector)
     scale = share * unit_seconds(topology, bandwidth)
     if alpha is None and not any(kind.latency for kind in topology.classes):
         alpha = DEFAULT_ALPHA
@@ -63,6 +68,18 @@ def best_pieces(
     place = tried.index(best(tried))
     low, high = tried[max(place - 1, 0)], tried[min(place + 1, len(tried) - 1)]
     return best(range(low, high + 1))
+
+
+def pieces_that_fit(forest: Forest) -> int:
+    """Return the most pieces of a forest whose chunks the pass discretize makes by default.
+
+    Shares of shards that differ in size have large denominators, so they are rounded to chunks. There most shares of a
+    piece keep some chunks.
+    """
+    if forest.collective.weights is None:
+        return max(_MOST_CHUNKS // forest.parts, 1)
+    trees = int(np.bincount(forest.root).max(initial=1))
+    return max(_MOST_CHUNKS // min(forest.parts, trees * _CHUNKS_OF_A_SHARE), 1)
 
 
 def _ladder(most: int) -> list[int]:

@@ -22,12 +22,11 @@ def reduced_share(level: Schedule | SymmetricSchedule) -> Fraction:
     """Return the sum over steps of the most that a rank adds, as a share of M."""
     rows = level.seed if isinstance(level, SymmetricSchedule) else level
     adds = np.flatnonzero(rows.action == Action.REDUCE)
-    amount = rows.hi[adds].astype(np.int64) - rows.lo[adds]
-    whole = level.parts * level.collective.num_ranks
+    amount = rows.amount[adds]
     if isinstance(level, SymmetricSchedule):  # what the template's ranks add, each rank adds of all shards together
-        return Fraction(int(amount.sum()), whole)
+        return Fraction(int(amount.sum()), level.vector)
     heads = rows.routes.heads(rows.topology)[rows.route[adds]]
-    return Fraction(sum(largest_sums(rows.step[adds], heads, amount)), whole)
+    return Fraction(sum(largest_sums(rows.step[adds], heads, amount)), level.vector)
 
 
 def largest_sums(step: Array, rank: Array, amount: Array) -> list[int]:
@@ -36,7 +35,7 @@ def largest_sums(step: Array, rank: Array, amount: Array) -> list[int]:
         return []
     ranks = int(rank.max()) + 1
     key, row = np.unique(step.astype(np.int64) * ranks + rank, return_inverse=True)
-    total = np.zeros(len(key), dtype=np.int64)
+    total = np.zeros(len(key), dtype=amount.dtype)
     np.add.at(total, row, amount)
     first = np.flatnonzero(np.append(True, key[1:] // ranks != key[:-1] // ranks))
     return [int(most) for most in np.maximum.reduceat(total, first).tolist()]

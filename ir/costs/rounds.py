@@ -103,17 +103,17 @@ def reduced_parts(forest: Forest, pieces: int) -> int:
 def loads(forest: Forest) -> Loads:
     """Return the loads of every link by each step of the first piece of a well-formed forest."""
     topology, routes = forest.topology, forest.routes
-    begin, weight = first_steps(forest), forest.weight[forest.tree].astype(np.int64)
+    begin, weight = first_steps(forest), forest.amount[forest.tree]
     latencies, kind = _route_latencies(topology, routes)
     steps = int(begin.max(initial=-1)) + 1
-    total = np.zeros((steps + 1, topology.num_links), dtype=np.int64)
+    total = np.zeros((steps + 1, topology.num_links), dtype=weight.dtype)
     used = np.zeros((len(latencies), steps + 1, topology.num_links), dtype=np.int32)
     order = np.argsort(begin, kind="stable")
     start = group_starts(begin[order], steps)
     for step in range(steps):
         rows = order[start[step] : start[step + 1]]
         route = forest.route[rows]
-        per_route = np.zeros(len(routes), dtype=np.int64)
+        per_route = np.zeros(len(routes), dtype=weight.dtype)
         np.add.at(per_route, route, weight[rows])
         here = distinct(route).astype(np.int64)
         links = [routes.links[routes.places(here[kind[here] == w])] for w in range(len(latencies))]
@@ -127,10 +127,10 @@ def loads(forest: Forest) -> Loads:
 
 def _added(forest: Forest, begin: Array) -> Array:
     """Return the parts that every rank adds in the step before each of 0 .. steps."""
-    added = np.zeros((int(begin.max(initial=-1)) + 2, forest.topology.num_ranks), dtype=np.int64)
+    added = np.zeros((int(begin.max(initial=-1)) + 2, forest.topology.num_ranks), dtype=forest.amount.dtype)
     inward = np.flatnonzero(forest.inward[forest.tree])
     heads = forest.routes.heads(forest.topology)[forest.route[inward]]
-    np.add.at(added, (begin[inward] + 1, heads), forest.weight[forest.tree[inward]].astype(np.int64))
+    np.add.at(added, (begin[inward] + 1, heads), forest.amount[forest.tree[inward]])
     return added
 
 

@@ -16,11 +16,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import attrs
 
+from ..effort import spend
 from ..progress import counting
 
 __all__ = ["Cut", "FlowNetwork"]
 
 _UNBOUNDED = 1 << 200
+#: elementary steps for an arc, beside those of a loop over bits
+_STEPS = 8
 
 
 @attrs.frozen
@@ -151,8 +154,10 @@ class FlowNetwork:
         taken: dict[int, int] = {sink: supply[sink]}
         missing = demand - supply[sink]
         supply[sink] = 0
+        seen = 0
         while missing > 0:
             ahead = self._layers(supply, sink, missing)
+            seen += len(ahead)
             if isinstance(ahead, set):
                 side = tuple(v for v in range(self.num_nodes) if v not in ahead)
                 break
@@ -165,6 +170,7 @@ class FlowNetwork:
             self.capacity[arc] = capacity
         for node, amount in taken.items():
             supply[node] = amount
+        spend(_STEPS * (len(used) + seen * len(self.head) // self.num_nodes))  # arcs, about; capacities are whole again
         return None if side is None else Cut(side, demand - missing)
 
     def _layers(self, supply: list[int], sink: int, missing: int) -> dict[int, Iterator[int]] | set[int]:

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from ..arrays import Array
-from ..collective import KINDS, Collective
+from ..collective import CUSTOM, KINDS, LARGEST_WEIGHT, Collective
 from ..diagnostic import CollcError, Source
 from ..group import Group, parse_group
 from ..program import Program
@@ -131,7 +131,7 @@ class _Parser:
     def _collective(self, line: Line) -> Collective:
         if self.collective is not None:
             raise line.fail("C0802", "a text has one collective")
-        place, kind = line.place, line.word(*KINDS)
+        place, kind = line.place, line.word(*KINDS, CUSTOM)
         line.word("ranks")
         ranks = line.integer(MAX_NODES)
         root = line.integer(MAX_NODES) if line.at("root") and line.word("root") else None
@@ -140,13 +140,26 @@ class _Parser:
         op = line.string(bare=True)
         line.word("dtype")
         dtype = line.string(bare=True)
+        members = line.integers(MAX_NODES) if line.at("members") and line.word("members") else None
+        weights = line.integers(LARGEST_WEIGHT) if line.at("weights") and line.word("weights") else None
+        pre, post = self._conditions(line) if kind == CUSTOM else (None, None)
         line.done()
         try:
-            self.collective = Collective(kind, ranks, root, size, op, dtype)
+            self.collective = Collective(kind, ranks, root, size, op, dtype, weights, members, pre, post)
         except CollcError as problem:
             message = problem.diagnostics[0].message
             raise self.reader.text.fail("C0806", message, place, line.end) from None
         return self.collective
+
+    def _conditions(self, line: Line) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+        """Read ``from RANK to RANKS`` for each shard of a custom collective."""
+        pre, post = [], []
+        while line.at("from"):
+            line.word("from")
+            pre.append(line.integer(MAX_NODES))
+            line.word("to")
+            post.append(line.integers(MAX_NODES))
+        return tuple(pre), tuple(post)
 
     def _needed(self, line: Line) -> tuple[Topology, Collective]:
         if self.topology is None or self.collective is None:

@@ -62,6 +62,12 @@ def _collective(collective: Collective) -> Iterator[str]:
     if collective.size is not None:
         words.append(f"size {collective.size}")
     words.append(f"op {word_or_quoted(collective.op)} dtype {word_or_quoted(collective.dtype)}")
+    if collective.members is not None:
+        words.append(f"members {' '.join(map(str, collective.members))}")
+    if collective.weights is not None:
+        words.append(f"weights {' '.join(map(str, collective.weights))}")
+    for rank, ranks in zip(collective.pre or (), collective.post or (), strict=True):
+        words.append(" ".join(["from", str(rank), "to", *map(str, ranks)]))
     yield " ".join(words)
 
 

@@ -96,6 +96,13 @@ class Line:
             raise self.fail(code, f"{shown(self.found)} is too large: at most {most} is allowed here")
         return int(self._take())
 
+    def integers(self, most: int) -> tuple[int, ...]:
+        """Read whole numbers of 0 to ``most``, as many as follow."""
+        found = []
+        while self.kind == "number":
+            found.append(self.integer(most))
+        return tuple(found)
+
     def rational(self) -> Fraction:
         """Read ``p`` or ``p/q``."""
         if self.kind != "number":

@@ -14,7 +14,6 @@ from ..layout import Layout, locations
 from ..program import Buffer, Opcode, Program
 from ..ragged import nth, owners, starts
 from ..waves import Waves
-from ._values import shards_at
 
 __all__ = ["computes", "identities"]
 
@@ -124,7 +123,7 @@ class _Memory:
     def holds_promise(self, program: Program, where: Layout) -> bool:
         """Return whether every output holds all that the collective promises."""
         everyone = np.zeros(self.values.ranks.shape[1], dtype=np.uint64)
-        for rank in range(program.num_ranks):
+        for rank in program.collective.ranks.tolist():
             if len(everyone):
                 everyone[rank // _WORD] |= np.uint64(1 << rank % _WORD)
         for rank in range(program.num_ranks):
@@ -139,7 +138,7 @@ class _Memory:
 def _places(program: Program, where: Layout, rank: int, output: bool) -> tuple[Array, Array]:
     """Return the addresses of a rank's input (or output), and the identity of what is there first (or last)."""
     collective, chunks = program.collective, program.chunks
-    shards = shards_at(collective, rank, output)
+    shards = collective.shards_at(rank, output)
     slots = (collective.output_slots if output else collective.input_slots)(rank, shards)
     shards, slots = shards[slots >= 0], slots[slots >= 0].astype(np.int64)
     buffer = Buffer.OUTPUT if output else Buffer.INPUT

@@ -116,7 +116,7 @@ def reducer(s: Schedule, values: Array, rank: int, shard: int) -> str:
         best = max(apart, key=lambda node: (int(np.bitwise_count(values[node]).sum()), -node))
         return f"add `at {s.num_steps}: reduce shard {shard} from {names[best]} to {names[rank]};`"
     count = np.bitwise_count(values).sum(axis=1)
-    full = [node for node in near if count[node] == s.collective.num_ranks]
+    full = [node for node in near if count[node] == s.collective.num_members]
     if full:
         return f"add `at {s.num_steps}: send shard {shard} from {names[full[0]]} to {names[rank]};`"
     return f"`reduce` it, in an earlier step, to a rank whose sum rank {names[rank]} receives later"
@@ -160,8 +160,8 @@ class Missing:
 
 def lacking_contributions(s: Schedule, has: Array, part: str, rank: int, shard: int) -> str:
     """Return which contributions a rank's result lacks; ``has`` are the words of those that it has."""
-    names, ranks = s.topology.names, s.collective.num_ranks
-    lacking = [names[r] for r in range(ranks) if not int(has[r // 64]) >> (r % 64) & 1]
+    names, ranks = s.topology.names, s.collective.num_members
+    lacking = [names[r] for r in s.collective.ranks.tolist() if not int(has[r // 64]) >> (r % 64) & 1]
     what = f"rank {names[rank]} ends with{part} shard {shard} without the contribution"
     if len(lacking) == 1:
         return f"{what} of rank {lacking[0]}"

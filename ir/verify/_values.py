@@ -6,8 +6,6 @@ of ranks whose contributions it combines. 0 is an unwritten location.
 
 from __future__ import annotations
 
-import numpy as np
-
 from ..arrays import Array
 from ..collective import Collective
 from ..frozen import frozen
@@ -15,7 +13,7 @@ from ..layout import Layout, locations
 from ..program import Buffer, Opcode, Program
 from ._structure import MOST, doing
 
-__all__ = ["Outcome", "evaluate", "identities", "postcondition", "shards_at"]
+__all__ = ["Outcome", "evaluate", "identities", "postcondition"]
 
 
 @frozen
@@ -45,7 +43,7 @@ class Symbols:
         shard, chunk = divmod((value & self.mask) - 1, self.chunks)
         name = f"shard {shard}"
         if self.collective.kind == "alltoall":
-            name += " (from rank {} to rank {})".format(*divmod(shard, self.collective.num_ranks))
+            name += " (from rank {} to rank {})".format(*self.collective.pair(shard))
         return f"{name}, chunk {chunk}" if self.chunks > 1 else name
 
     def name(self, value: int) -> str:
@@ -58,8 +56,8 @@ class Symbols:
         """Return the ranks that contribute to a value, as text."""
         bits = value >> self.width
         ranks = [r for r in range(bits.bit_length()) if bits >> r & 1]
-        if len(ranks) == self.collective.num_ranks > 1:
-            return f"all {len(ranks)} ranks"
+        if len(ranks) == self.collective.num_members > 1:
+            return f"all {len(ranks)} {'ranks' if self.collective.members is None else 'members'}"
         return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {_spans(ranks)}"
 
 
@@ -78,18 +76,10 @@ def _spans(numbers: list[int]) -> str:
     return ", ".join(f"{s[0]}-{s[-1]}" if len(s) > 2 else ", ".join(map(str, s)) for s in spans)
 
 
-def shards_at(collective: Collective, rank: int, output: bool) -> Array:
-    """Return the shards that a rank's input (or output) may contain: of an alltoall, those from it (or to it)."""
-    ranks = collective.num_ranks
-    if collective.kind != "alltoall":
-        return np.arange(ranks)
-    return np.arange(rank, ranks * ranks, ranks) if output else np.arange(ranks) + rank * ranks
-
-
 def _initial(program: Program, where: Layout, symbols: Symbols) -> list[int]:
     memory = [0] * where.total
     for rank in range(program.num_ranks):
-        shards = shards_at(program.collective, rank, output=False)
+        shards = program.collective.shards_at(rank, output=False)
         slots = program.collective.input_slots(rank, shards)
         base = int(where.base[rank, Buffer.INPUT])
         for shard, slot in zip(shards[slots >= 0].tolist(), slots[slots >= 0].tolist(), strict=True):
@@ -205,10 +195,10 @@ def _explain(program: Program, where: Layout, symbols: Symbols, instruction: int
 def postcondition(program: Program, where: Layout, memory: list[int], order: Array, partner: Array) -> list[str]:
     """Return where the output is not the collective's result: the first wrong chunk of each shard, and its writer."""
     symbols, collective = Symbols.of(program), program.collective
-    everyone = (1 << collective.num_ranks) - 1
+    everyone = sum(1 << rank for rank in collective.ranks.tolist())
     problems: list[str] = []
     for rank in range(program.num_ranks):
-        shards = shards_at(collective, rank, output=True)
+        shards = collective.shards_at(rank, output=True)
         slots = collective.output_slots(rank, shards)
         for shard, slot in zip(shards[slots >= 0].tolist(), slots[slots >= 0].tolist(), strict=True):
             source = collective.source(shard)

@@ -45,7 +45,7 @@ def verify_forest(forest: Forest) -> Report:
         steps = forest.to_steps(min(forest.pieces, _EXECUTED))
         progress("structure of steps")
         checks += [check for check in verify_schedule(steps).checks if check.name != "structure"]
-    return Report("forest", forest.collective.kind, forest.collective.num_ranks, tuple(checks))
+    return Report("forest", forest.collective.name, forest.collective.num_ranks, tuple(checks))
 
 
 def _structure(forest: Forest) -> str:
@@ -87,11 +87,13 @@ def _trees(forest: Forest) -> str:
         row = int(early[0])
         parent = names[forest.parent[row]]
         return f"edge {row}: tree {tree[row]} has not reached the parent, rank {parent}, before"
-    reached = np.bincount(tree, minlength=forest.num_trees)
-    short = np.flatnonzero(reached != ranks - 1)
+    members = forest.collective.num_members
+    taking_part = forest.collective.places >= 0
+    reached = np.bincount(tree[taking_part[child]], minlength=forest.num_trees)
+    short = np.flatnonzero(reached != members - 1)
     if len(short):
-        lost = np.setdiff1d(np.arange(ranks), [*child[tree == short[0]], forest.root[short[0]]])
-        edges = f"{reached[short[0]]} edges, needed {ranks - 1}"
+        lost = np.setdiff1d(forest.collective.ranks, [*child[tree == short[0]], forest.root[short[0]]])
+        edges = f"{reached[short[0]]} edges, needed {members - 1}"
         return f"tree {short[0]} does not reach rank {names[lost[0]]} ({edges})"
     return ""
 
@@ -101,7 +103,7 @@ def _weights(forest: Forest) -> str:
     if root is not None and (forest.root != root).any():
         stray = int(forest.root[np.argmax(forest.root != root)])
         return f"a tree has the root rank {names[stray]}; the collective's root is rank {names[root]}"
-    if forest.collective.num_ranks == 1:
+    if forest.collective.num_members == 1:
         return ""  # no data move
     kind = forest.collective.kind
     for inward in _DIRECTIONS[kind]:
@@ -116,7 +118,7 @@ def _weights(forest: Forest) -> str:
 
 def _carried(forest: Forest, inward: int) -> dict[int, int]:
     """Return the sum of the weights of a direction's trees by root, or (key -1) for the vector, in 1/parts."""
-    total = {-1: 0} if forest.whole else dict.fromkeys(range(forest.collective.num_ranks), 0)
+    total = {-1: 0} if forest.whole else dict.fromkeys(forest.collective.ranks.tolist(), 0)
     keep = forest.inward == inward
     for root, weight in zip(forest.root[keep].tolist(), forest.weight[keep].tolist(), strict=True):
         total[-1 if forest.whole else root] += weight

@@ -26,6 +26,7 @@ from .report import Check, Report, Row
 __all__ = ["verify_schedule"]
 
 _BLOCK_BYTES = 1 << 24  # state of the shards executed together
+_MOST_BYTES = 1 << 26  # the same, of a collective that copies
 
 
 def verify_schedule(schedule: Schedule | SymmetricSchedule) -> Report:
@@ -51,7 +52,7 @@ def verify_schedule(schedule: Schedule | SymmetricSchedule) -> Report:
     except Wrong as wrong:
         before = names[: names.index(wrong.check.name)]
         done = [c for c in done if c.name in before] + [wrong.check]
-    return Report("schedule", schedule.collective.kind, schedule.collective.num_ranks, tuple(done))
+    return Report("schedule", schedule.collective.name, schedule.collective.num_ranks, tuple(done))
 
 
 # ---- structure
@@ -85,51 +86,60 @@ def _execute_copying(s: Schedule, atoms: Atoms, shards: int) -> list[Check]:
     """Execute the first ``shards`` shards of a collective that copies; all rows move one of them."""
     reducing = np.flatnonzero(s.action != Action.COPY)
     if len(reducing):
-        row, kind = int(reducing[0]), s.collective.kind
+        row, kind = int(reducing[0]), s.collective.name
         notes, hint = ("`send` copies data, `reduce` adds them to the receiver's",), "write `send` in place of `reduce`"
         raise Wrong("single reduction", f"{row_text(s, row)}, but {kind} does not reduce", notes, (Row(row),), hint)
     c = s.collective
     words = (atoms.count + 63) // 64
-    has = np.zeros((words, c.num_ranks * shards), dtype=np.uint64)
-    holders = _holders(c)[:shards]
-    for w in range(words):
-        has[w, holders * shards + np.arange(shards)] = _full(atoms, w)
+    block = max(1, min(shards, _MOST_BYTES // (c.num_ranks * words * 8)))
     repeated = 0
-    for a, b in zip(s.step_start[:-1], s.step_start[1:], strict=True):
-        shard = s.shard[a:b].astype(np.int64)
-        origin = s.src[a:b].astype(np.int64) * shards + shard
-        target = s.dst[a:b].astype(np.int64) * shards + shard
-        moved = [_range_bits(atoms, slice(a, b), w) for w in range(words)]
-        for w in range(words):
-            absent = np.flatnonzero(moved[w] & ~has[w, origin])
-            if len(absent):
-                raise _not_there(s, has, moved, origin, int(a), int(absent[0]))
-        for w in range(words):
-            repeated += int(np.count_nonzero(moved[w] & has[w, target]))
-            np.bitwise_or.at(has[w], target, moved[w])
-    _everything_arrived(s, atoms, has, shards)
+    for number, rows in enumerate(_rows_by_block(s, block, shards)):
+        if block < shards:
+            progress("executing shards", number * block, shards)
+        repeated += _execute_copies(s, atoms, rows, number * block, min(block, shards - number * block))
     return [
         Check("causality", True, "every rank has the data that it sends"),
         Check("single reduction", True, f"no reductions; {repeated} transfers repeat data that the receiver has"),
-        Check("postcondition", True, f"every rank ends with the result of {c.kind}"),
+        Check("postcondition", True, f"{_all(c)} ends with the result of {c.name}"),
     ]
 
 
-def _not_there(s: Schedule, has: Array, moved: Sequence[Array], origin: Array, first: int, at: int) -> Wrong:
-    """Return the failure of a transfer, number ``at`` of its step, whose sender does not have the data yet."""
-    row = first + at
+def _execute_copies(s: Schedule, atoms: Atoms, rows: Array, first: int, shards: int) -> int:
+    """Execute the rows of ``shards`` shards from ``first``; return how many repeat data that the receiver has."""
+    words = (atoms.count + 63) // 64
+    has = np.zeros((words, s.collective.num_ranks * shards), dtype=np.uint64)
+    holders = s.collective.holders[first : first + shards]
+    for w in range(words):
+        has[w, holders * shards + np.arange(shards)] = _full(atoms, w)
+    repeated = 0
+    cuts = np.flatnonzero(np.diff(s.step[rows].astype(np.int64))) + 1
+    for now in np.split(rows, cuts) if len(rows) else ():
+        shard = s.shard[now].astype(np.int64) - first
+        origin = s.src[now].astype(np.int64) * shards + shard
+        target = s.dst[now].astype(np.int64) * shards + shard
+        moved = [_range_bits(atoms, now, w) for w in range(words)]
+        for w in range(words):
+            absent = np.flatnonzero(moved[w] & ~has[w, origin])
+            if len(absent):
+                raise _not_there(s, has, moved, origin, now, int(absent[0]))
+        for w in range(words):
+            repeated += int(np.count_nonzero(moved[w] & has[w, target]))
+            np.bitwise_or.at(has[w], target, moved[w])
+    _everything_arrived(s, atoms, has, first, shards)
+    return repeated
+
+
+def _all(c: Collective) -> str:
+    return "every rank" if c.members is None else "every member"
+
+
+def _not_there(s: Schedule, has: Array, moved: Sequence[Array], origin: Array, moving: Array, at: int) -> Wrong:
+    """Return the failure of a transfer, number ``at`` of these rows, whose sender does not have the data yet."""
+    row = int(moving[at])
     some_there = any(moved[w][at] & has[w, origin[at]] for w in range(len(has)))
     notes, rows, hint = arrivals(s, row)
     lacks = f"{row_text(s, row)}, but does not have {'all of it' if some_there else 'it'}"
     return Wrong("causality", lacks, notes, (Row(row), *rows), hint)
-
-
-def _holders(c: Collective) -> Array:
-    """Return the rank that has each shard at the start."""
-    shards = np.arange(c.num_shards)
-    if c.kind in ("broadcast", "scatter"):
-        return np.full(c.num_shards, c.root)
-    return shards // c.num_ranks if c.kind == "alltoall" else shards
 
 
 def _full(atoms: Atoms, word: int) -> np.uint64:
@@ -138,7 +148,7 @@ def _full(atoms: Atoms, word: int) -> np.uint64:
     return full
 
 
-def _range_bits(atoms: Atoms, rows: slice, word: int) -> Array:
+def _range_bits(atoms: Atoms, rows: Array, word: int) -> Array:
     """Return word number ``word`` of the rows' atoms, one bit per atom."""
     below = _below(np.clip(np.arange(atoms.count + 1) - 64 * word, 0, 64))  # by the end of a range: looked up
     return below[atoms.last[rows]] & ~below[atoms.first[rows]]
@@ -151,24 +161,26 @@ def _below(bits: Array) -> Array:
     return np.where(bits == 64, ~np.uint64(0), shifted - one)
 
 
-def _everything_arrived(s: Schedule, atoms: Atoms, has: Array, shards: int) -> None:
+def _everything_arrived(s: Schedule, atoms: Atoms, has: Array, first_shard: int, shards: int) -> None:
     c = s.collective
     full = [_full(atoms, w) for w in range(len(has))]
     together = max(1, _BLOCK_BYTES // (64 * shards * len(has)))
     missing = Missing(s, shards)
     for first in range(0, c.num_ranks, together):
         ranks = np.arange(first, min(first + together, c.num_ranks))
-        required = c.wants(ranks[:, None], np.arange(shards)[None, :]).ravel()
+        required = c.wants(ranks[:, None], np.arange(first_shard, first_shard + shards)[None, :]).ravel()
         lacking = [full[w] & ~has[w, first * shards : first * shards + len(required)] for w in range(len(has))]
         bad = np.flatnonzero(required & np.logical_or.reduce([words != 0 for words in lacking]))
         for rank in distinct(bad // shards).tolist():
             missing_rows = bad[bad // shards == rank]
             parts = [_first_part(s, atoms, [int(words[place]) for words in lacking]) for place in missing_rows.tolist()]
             amount = int(np.count_nonzero(required[rank * shards : (rank + 1) * shards]))
-            missing.add(first + rank, (missing_rows % shards).tolist(), parts, amount)
+            missing.add(first + rank, (missing_rows % shards + first_shard).tolist(), parts, amount)
     if missing.count:
         rank, _, shard = missing.ranks[0]
-        holders = np.flatnonzero(np.logical_and.reduce([has[w, shard::shards] == full[w] for w in range(len(has))]))
+        holders = np.flatnonzero(
+            np.logical_and.reduce([has[w, shard - first_shard :: shards] == full[w] for w in range(len(has))])
+        )
         raise Wrong("postcondition", missing.detail, missing.notes, hint=supplier(s, rank, holders, shard))
 
 
@@ -203,7 +215,7 @@ def _execute_reducing(s: Schedule, atoms: Atoms, shards: int) -> list[Check]:
     return [
         Check("causality", True, "every rank has the data that it sends"),
         Check("single reduction", True, _once(c, adds_once)),
-        Check("postcondition", True, f"every rank ends with the result of {c.kind}"),
+        Check("postcondition", True, f"{_all(c)} ends with the result of {c.name}"),
     ]
 
 
@@ -232,7 +244,8 @@ def _execute_block(s: Schedule, atoms: Atoms, rows: Array, shards: Array, words:
     ranks = np.arange(c.num_ranks)
     own = np.zeros((c.num_ranks, words), dtype=np.uint64)
     own[ranks, ranks // 64] = np.uint64(1) << (ranks % 64).astype(np.uint64)
-    value[:] = own[:, None, None, :]  # a collective that reduces starts with a contribution of every rank
+    # a collective that reduces starts with a contribution of every rank that takes part
+    value[c.ranks] = own[c.ranks, None, None, :]
     flat = value.reshape(-1, words)
     cuts = np.flatnonzero(np.diff(s.step[rows].astype(np.int64))) + 1
     once = True
@@ -312,7 +325,7 @@ def _everything_combined(s: Schedule, atoms: Atoms, value: Array, shards: Array)
     c = s.collective
     count = _popcount(value)
     required = c.wants(np.arange(c.num_ranks)[:, None], shards[None, :])
-    bad = np.argwhere(required[:, :, None] & (count != c.num_ranks))
+    bad = np.argwhere(required[:, :, None] & (count != c.num_members))
     if len(bad):
         rank, shard, atom = (int(x) for x in bad[0])
         detail = lacking_contributions(s, value[rank, shard, atom], atoms.name(s, atom), rank, int(shards[shard]))
