@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import islice, pairwise
+from math import factorial
 from typing import TypeVar
 
 import attrs
@@ -82,6 +83,35 @@ class Inside:
         """Return how many rings of a bandwidth fit on every pair, each of them on one link."""
         return np.array([sum(int(link // rate) for link in links) for links in self.links], dtype=np.int64)
 
+    def has_room(self, ends: Sequence[Ends], rate: Fraction) -> bool:
+        """Return whether rings of a bandwidth, one for each of ``ends``, pass routes that have room.
+
+        The pairs into every place must have room for all rings, those out of it, too. This needs no paths.
+        """
+        room = self.room(rate)
+        through = {both for both in ends if both is not None}
+        ports = [self.entries[into].values() for into, _ in through] + [self.exits[out].values() for _, out in through]
+        usable = [[route for route in routes if room[list(route)].all()] for routes in [*ports, self.hops.values()]]
+        if not all(usable[: len(ports)]):
+            return False
+        used = list({pair for routes in usable for route in routes for pair in route})
+        most = np.zeros(len(room), dtype=np.int64)
+        most[used] = room[used].clip(0, len(ends))
+        return all(most[group].sum() >= len(ends) for group in self.groups)
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether all hops are links between ranks."""
+        return all(len(route) == 1 for route in self.hops.values())
+
+    def is_crowded(self, rings: int) -> bool:
+        """Whether the box is a full mesh with more paths than are listed, and rings take more than half of its hops.
+
+        Such rings are seldom among the listed paths.
+        """
+        meshed = self.is_direct and len(self.hops) == self.size * (self.size - 1)
+        return meshed and factorial(max(self.size - 2, 0)) > _MOST_PATHS and 2 * rings >= self.size
+
     @cached_property
     def _known(self) -> dict[Ends, Paths]:
         return {}
@@ -93,7 +123,7 @@ class Inside:
         return self._known[ends]
 
     def _enumerate(self, ends: Ends) -> Paths:
-        found: dict[bytes, tuple[tuple[int, ...], Array]] = {}
+        found: dict[bytes, tuple[int, ...]] = {}
         walk = self._walk(ends)
         for path, route in walk.between(ends):
             self._list(found, path, route)
@@ -104,8 +134,8 @@ class Inside:
         for turn in range(_MOST_OTHERS if found and not walk.complete else 0):
             for path, route in islice(_Walk(self, _FEW_VISITS, turn + 1).between(ends), 1):
                 self._list(found, path, route)
-        table = np.array([uses for _, uses in found.values()], dtype=np.uint8).reshape(-1, len(self.links))
-        return Paths(tuple(path for path, _ in found.values()), table, walk.complete)
+        table = np.frombuffer(b"".join(found), dtype=np.uint8).reshape(-1, len(self.links))
+        return Paths(tuple(found.values()), table, walk.complete)
 
     def _walk(self, ends: Ends) -> _Walk:
         """Return the walk that lists most paths: by number, unless that leads nowhere for long."""
@@ -114,16 +144,28 @@ class Inside:
             return _Walk(self, _FEW_VISITS * 100, careful=True)
         return _Walk(self, _MOST_VISITS)
 
-    def _list(self, found: dict[bytes, tuple[tuple[int, ...], Array]], path: tuple[int, ...], route: list[int]) -> None:
-        uses = np.zeros(len(self.links), dtype=np.uint8)
-        np.add.at(uses, route, 1)
-        found.setdefault(uses.tobytes(), (path, uses))
+    def _list(self, found: dict[bytes, tuple[int, ...]], path: tuple[int, ...], route: list[int]) -> None:
+        uses = bytearray(len(self.links))
+        for pair in route:
+            uses[pair] += 1
+        found.setdefault(bytes(uses), path)
+
+    @cached_property
+    def _unentered(self) -> tuple[frozenset[int], frozenset[int]]:
+        """The places into which no hop leads, and those from which none leads."""
+        places = frozenset(range(self.size))
+        into, out = places - {b for _, b in self.hops}, places - {a for a, _ in self.hops}
+        return into, out
+
+    @cached_property
+    def _twins_of(self) -> tuple[tuple[int, ...], ...]:
+        """For every place those of its twin, ascending."""
+        return tuple(tuple(p for p in range(self.size) if self.twin[p] == twin) for twin in self.twin)
 
     def passes(self, first: int, last: int) -> bool:
         """Return whether a hop leads to every place but the first, and one from every place but the last."""
-        into, out = ({ends[side] for ends in self.hops} for side in (1, 0))
-        places = set(range(self.size))
-        return places - {first} <= into and places - {last} <= out
+        into, out = self._unentered
+        return into <= {first} and out <= {last}
 
     def route(self, path: Sequence[int]) -> list[Route]:
         """Return the routes between the places of a path."""
@@ -143,12 +185,13 @@ class _Walk:
         for a, b in sorted(inside.hops, key=lambda ends: (len(inside.hops[ends]), _mixed(ends, turn))):
             near[a].append(b)
         self.near = near
+        self.visited = bytearray(inside.size)
 
     def between(self, ends: Ends) -> Iterator[tuple[tuple[int, ...], list[int]]]:
         """Yield every path with the pairs that it uses."""
         inside = self.inside
         if ends is None:
-            for path in self._from([0], None):
+            for path in self._from(0, None):
                 if (path[-1], 0) in inside.hops:
                     yield path, [pair for route in inside.route((*path, 0)) for pair in route]
             return
@@ -157,37 +200,51 @@ class _Walk:
         for _, first, last in sorted(both):
             if not inside.passes(first, last):
                 continue
-            for path in self._from([first], last):
+            if self.visits >= self.most and inside.size > 1:
+                self.complete = False
+                return
+            for path in self._from(first, last):
                 within = [pair for route in inside.route(path) for pair in route]
                 yield path, [*entries[first], *within, *exits[last]]
 
-    def _from(self, path: list[int], last: int | None) -> Iterator[tuple[int, ...]]:
-        """Yield the paths through all places that begin with a path and end at ``last``."""
+    def _from(self, first: int, last: int | None) -> Iterator[tuple[int, ...]]:
+        """Yield the paths through all places from a place, to ``last`` if it is given."""
+        size, visited, path = self.inside.size, self.visited, [first]
         self.visits += 1
-        if len(path) == self.inside.size:
-            if last is None or path[-1] == last:
-                yield tuple(path)
+        if size == 1:
+            yield (first,)
             return
         if self.visits > self.most:
             self.complete = False
             return
-        for place in self._following(path, last):
-            path.append(place)
-            yield from self._from(path, last)
-            path.pop()
+        visited[first] = 1
+        stack = [iter(self._following(path, last))]
+        while stack:
+            place = next(stack[-1], None)
+            if place is None:
+                stack.pop()
+                visited[path.pop()] = 0
+                continue
+            self.visits += 1
+            if len(path) + 1 == size:
+                yield (*path, place)
+            elif self.visits > self.most:
+                self.complete = False
+            else:
+                path.append(place)
+                visited[place] = 1
+                stack.append(iter(self._following(path, last)))
 
     def _following(self, path: list[int], last: int | None) -> list[int]:
-        twin, closing = self.inside.twin, len(path) == self.inside.size - 1
-        tried, found = set[int](), list[int]()
-        for place in self.near[path[-1]]:
-            if place in path or (place == last) != (closing and last is not None):
-                continue
-            if twin[place] not in tried:
-                found.append(min(p for p in range(self.inside.size) if (
-                    twin[p] == twin[place] and p not in path and (p != last or closing))))  # fmt: skip
-            tried.add(twin[place])
+        visited, near, twins = self.visited, self.near[path[-1]], self.inside._twins_of
+        if last is not None and len(path) == self.inside.size - 1:
+            return [last] if last in near else []
+        found = list(dict.fromkeys(
+            place if len(twins[place]) == 1 else next(p for p in twins[place] if not visited[p] and p != last)
+            for place in near if not visited[place] and place != last
+        ))  # fmt: skip
         if self.careful:
-            found.sort(key=lambda place: sum(other not in path for other in self.near[place]))
+            found.sort(key=lambda place: sum(not visited[other] for other in self.near[place]))
         return found
 
 

@@ -6,7 +6,9 @@ linear program gives the prices. They are rounded, and the bound is computed fro
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
+from math import gcd, lcm
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +20,7 @@ from ...solver import run
 if TYPE_CHECKING:
     import highspy
 
-__all__ = ["fitting_rows", "price_bound"]
+__all__ = ["fitting_rows", "most_bandwidth", "price_bound"]
 
 _MOST_PATHS = 6_000
 #: counted work of an integer program, and the parts of a price
@@ -39,6 +41,17 @@ def price_bound(uses: Array, room: Array) -> Fraction | None:
     least = int((uses.astype(np.int64) @ np.array(prices, dtype=np.int64)).min())
     spent = sum(price * int(amount) for price, amount in zip(prices, room.tolist(), strict=True))
     return Fraction(spent, least) if least > 0 else None
+
+
+def most_bandwidth(uses: Array, bandwidths: Sequence[Fraction]) -> Fraction | None:
+    """Return a bound on the bandwidth of all rings together, equal or not; None as for :func:`price_bound`.
+
+    ``bandwidths`` are those of the pairs. One program excludes all numbers of rings whose bandwidth is higher.
+    """
+    scale = lcm(*(one.denominator for one in bandwidths))
+    unit = gcd(*(int(one * scale) for one in bandwidths))
+    bound = price_bound(uses, np.array([int(one * scale) // unit for one in bandwidths], dtype=np.int64))
+    return None if bound is None else bound * unit / scale
 
 
 def fitting_rows(uses: Array, room: Array, rings: int) -> list[int] | bool:

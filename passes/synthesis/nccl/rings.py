@@ -2,7 +2,9 @@
 
 R rings carry equal shares of the data. If the busiest link of bandwidth b carries k of them, each has b / k, and all
 together R b / k. Every ring leaves every set of ranks, so no rings have more than the smallest cut. The search tries
-the values R b / k from the cut downwards, and for each the paths through every box (:mod:`.search`).
+the values R b / k from the cut downwards, and for each the paths through every box (:mod:`.search`). Where it finds
+none in its time, full meshes have rings by construction (:mod:`.meshes`), and other boxes may have some by exchanges
+(:mod:`.exchange`).
 
 Rings visit the boxes in order. They cross from box to box by *lanes*: a NIC of one box and a NIC of the next, of the
 same number if the fabric joins these. A ring leaves a box by another lane than it entered, if a NIC serves a single
@@ -14,17 +16,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise, product
+from heapq import merge
+from itertools import groupby, pairwise, product
 from math import ceil, lcm
 
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array
 from collc.ir.graph.cuts import FlowNetwork
 from collc.ir.graph.nics import Cabling, Nic, Pair
 from collc.ir.topology import Topology
 
+from .exchange import exchanged_paths
 from .inside import Ends, Inside, Paths, inside_of
 from .search import Packing
 
@@ -32,7 +35,12 @@ __all__ = ["Rings", "best_rings", "smallest_cut"]
 
 #: steps of all searches of a network; then each search only goes straight ahead
 _MOST_STEPS = 40_000
+#: exchanges of all searches of a network, and of one
+_MOST_EXCHANGES = 400_000
+_MOST_EXCHANGES_ONCE = 100_000
 
+#: minus the bandwidth of rings, their number, and the bandwidth of each
+_Value = tuple[Fraction, int, Fraction]
 #: by which NICs a ring goes from box to box: (leaving, entering)
 Lane = tuple[Nic, Nic]
 
@@ -98,7 +106,8 @@ def best_rings(cables: Cabling, count: int | None, most: int, through_nics: bool
     found = better or first
     if found is None:
         return None
-    return attrs.evolve(found, bound=bound, exhausted=search.exhausted and 2 * found.total >= bound)
+    exhausted = max(search.open_value, bound / 2) <= found.total
+    return attrs.evolve(found, bound=bound, exhausted=exhausted)
 
 
 def _first_rings(
@@ -140,24 +149,37 @@ def _values(topology: Topology, bound: Fraction, counts: Sequence[int]) -> Itera
     """
     if not bound:
         return
-    speeds = {kind.bandwidth for kind in topology.classes}
-    found = set()
-    for rings, speed in product(counts, speeds):
-        least = ceil(speed * rings / bound)
-        found |= {(rings, speed / uses) for uses in range(least, 2 * least + 1) if uses}
-    found |= {(counts[0], speed / uses) for speed in speeds for uses in range(1, 4 * counts[0] + 1)}
-    yield from sorted((one for one in found if one[0] * one[1] <= bound), key=lambda one: (-one[0] * one[1], one[0]))
+    columns: list[Iterator[_Value]] = []
+    for rings, speed in product(counts, {kind.bandwidth for kind in topology.classes}):
+        least = max(ceil(speed * rings / bound), 1)
+        columns.append(_falling(rings, speed, range(least, 2 * least + 1)))
+        if rings == counts[0]:
+            columns.append(_falling(rings, speed, range(least, 4 * rings + 1)))
+    # Next to slow links fast ones have very many values, and the first few are enough.
+    for (_, rings, rate), _ in groupby(merge(*columns)):
+        yield rings, rate
+
+
+def _falling(rings: int, speed: Fraction, uses: range) -> Iterator[_Value]:
+    for load in uses:
+        yield -rings * speed / load, rings, speed / load
 
 
 class _Search:
-    """Finds rings of a bandwidth; ``exhausted`` says whether all rings of more bandwidth were tried."""
+    """Finds rings of a bandwidth.
+
+    ``open_value`` is the most bandwidth together of rings that were not found, but may exist.
+    """
 
     def __init__(self, cables: Cabling, through_nics: bool, direct: bool = False) -> None:
         self.cables, self.direct = cables, direct
         self.closing = len(cables) == 1 and not through_nics
         self.boxes = self._boxes()
-        # Switches may offer other routes than the shortest, which the search does not try.
-        self.exhausted, self.steps = self.closing and cables.topology.is_direct, 0
+        # Switches may offer other routes than the shortest, and boxes other lanes, which the search does not try.
+        self.proving = self.closing and cables.topology.is_direct
+        self.open_value, self.steps, self.exchanges = Fraction(0), 0, 0
+        #: what rings over the listed paths of a closed box have at most, as soon as a program is needed
+        self.most: Fraction | None = None
         self.known: dict[object, list[tuple[int, ...]] | None] = {}
         self.lanes = [] if self.closing else [self._lanes(box) for box in range(len(cables))]
 
@@ -175,9 +197,16 @@ class _Search:
 
     def rings(self, count: int, rate: Fraction) -> Rings | None:
         """Return rings of a bandwidth each; None if none were found."""
-        if self.closing:
-            paths = self._paths(0, [None] * count, rate)
-            return None if paths is None else self._joined([paths], [])
+        found = self._closed(count, rate) if self.closing else self._between_boxes(count, rate)
+        if found is None and not self.proving:
+            self.open_value = max(self.open_value, count * rate)
+        return found
+
+    def _closed(self, count: int, rate: Fraction) -> Rings | None:
+        paths = self._paths(0, [None] * count, rate)
+        return None if paths is None else self._joined([paths], [])
+
+    def _between_boxes(self, count: int, rate: Fraction) -> Rings | None:
         for lanes in self._choices(count, rate):
             columns = self._through(lanes, rate)
             if columns is not None:
@@ -190,8 +219,11 @@ class _Search:
             [(a[1].number, b[0].number) for a, b in zip(lanes[box], lanes[(box + 1) % len(lanes)], strict=True)]
             for box in range(len(lanes))
         ]
+        if not all(self.boxes[box].has_room(both, rate) for box, both in enumerate(ends)):
+            return None
         # A box without a path is found at once, a box whose paths do not fit together only by searching.
-        if not all(self.boxes[box].paths(one).orders for box, both in enumerate(ends) for one in both):
+        listed = [(self.boxes[box], both) for box, both in enumerate(ends) if not self.boxes[box].is_crowded(len(both))]
+        if not all(box.paths(one).orders for box, both in listed for one in both):
             return None
         columns = []
         for box, both in enumerate(ends):
@@ -210,25 +242,43 @@ class _Search:
         return self.known[key]
 
     def _packed(self, inside: Inside, ends: Sequence[Ends], rate: Fraction) -> list[tuple[int, ...]] | None:
+        if not inside.has_room(ends, rate):
+            return None
+        if self.most is not None and len(ends) * rate > self.most:
+            return None
+        crowded = inside.is_crowded(len(ends))
+        if crowded and (known := self._exchanged(inside, ends, rate)):
+            return known
         listed = [inside.paths(one) for one in ends]
         packing = Packing([one.uses for one in listed], inside.room(rate), inside.groups, self._left(len(ends)))
-        rows = packing.solve()
+        rows: list[int] | bool | None = packing.solve()
         self.steps += packing.steps
-        if rows is None and self.closing and listed[0].complete and not packing.exhausted:
-            rows = self._by_program(listed[0], inside.room(rate), len(listed))
-        elif rows is None:
-            self.exhausted = self.exhausted and packing.exhausted and all(one.complete for one in listed)
         if rows is None:
-            return None
+            rows = not packing.exhausted or not all(one.complete for one in listed)
+        if rows is True and self.closing and listed[0].complete:
+            rows = self._by_program(inside, listed[0], len(listed), rate)
+        if isinstance(rows, bool):
+            return self._exchanged(inside, ends, rate) if rows and not crowded else None
         return [one.orders[row] for one, row in zip(listed, rows, strict=True)]
 
-    def _by_program(self, listed: Paths, room: Array, rings: int) -> list[int] | None:
-        """Return a path for every ring from an integer program, as the search found none in its time."""
-        from .program import fitting_rows
+    def _by_program(self, inside: Inside, listed: Paths, rings: int, rate: Fraction) -> list[int] | bool:
+        """Return a path for every ring from an integer program; False if they do not fit, True if that is unknown."""
+        from .program import fitting_rows, most_bandwidth
 
-        found = fitting_rows(listed.uses, room, rings)
-        self.exhausted = self.exhausted and found is not True
-        return None if isinstance(found, bool) else found
+        if self.most is None:
+            self.most = most_bandwidth(listed.uses, [sum(links, Fraction(0)) for links in inside.links])
+        if self.most is not None and rings * rate > self.most:
+            return False
+        return fitting_rows(listed.uses, inside.room(rate), rings)
+
+    def _exchanged(self, inside: Inside, ends: Sequence[Ends], rate: Fraction) -> list[tuple[int, ...]] | None:
+        """Return a path for every ring from exchanges, as the search found none among the listed paths in its time."""
+        most = min(_MOST_EXCHANGES - self.exchanges, _MOST_EXCHANGES_ONCE)
+        found, exchanges, impossible = exchanged_paths(inside, ends, rate, most)
+        self.exchanges += exchanges
+        if found is None and not impossible:
+            self.open_value = max(self.open_value, len(ends) * rate)
+        return found
 
     def _left(self, rings: int) -> int:
         return rings + min(max(_MOST_STEPS - self.steps, 1), _MOST_STEPS // 10)
