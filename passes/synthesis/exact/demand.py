@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from collc.ir.arrays import Array
-from collc.ir.collective import Collective
+from collc.ir.collective import CUSTOM, Collective
 from collc.ir.topology import Topology
 
 __all__ = ["Demand"]
@@ -59,6 +59,8 @@ class Demand:
     @property
     def items_per_vector(self) -> int:
         """The number of items in the vector of size M."""
+        if self.collective.kind == CUSTOM:
+            return self.collective.whole
         return 1 if self.collective.kind == "broadcast" else self.num_ranks
 
     @property

@@ -9,9 +9,9 @@ from typing import ClassVar
 
 import attrs
 
-from collc.ir.collective import Collective
+from collc.ir.collective import CUSTOM, Collective
 from collc.ir.costs.cost import cost
-from collc.ir.diagnostic import error, nearest
+from collc.ir.diagnostic import CollcError, Subject, error, nearest
 from collc.ir.schedule import Schedule
 from collc.ir.spec import Problem
 from collc.ir.topology import Topology
@@ -114,6 +114,8 @@ class Exact(Pass):
     def require(self, ir: Problem) -> None:
         require_commutative(self.name, ir.collective)
         require_direct("C0539", self.name, ir)
+        if ir.collective.kind == CUSTOM and ir.collective.weights is not None:
+            raise _uneven(ir)
         ir.topology.require_connected(ir.collective.kind)
         if self.steps is not None and ir.collective.num_ranks > 1:
             # rounds are not judged here: their bounds need cuts
@@ -174,6 +176,13 @@ class Exact(Pass):
 
     def _rank(self, found: Found) -> tuple[Fraction | int, ...]:
         return found.share, found.steps_taken, found.chunks
+
+
+def _uneven(ir: Problem) -> CollcError:
+    return error(
+        "C0538", f"exact sends chunks of one size; the shards of `{ir.collective.name}` differ in size",
+        hint="use `general`, or shards of one weight", exit_status=3, about=(Subject.SCHEDULER, Subject.COLLECTIVE),
+    )  # fmt: skip
 
 
 def scheduled(problem: Problem, best: Callable[[Demand], Found]) -> Schedule:

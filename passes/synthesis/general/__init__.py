@@ -1,0 +1,1 @@
+"""Any collective that copies: trees at prices of links, mixed to the least time, with bounds that prices prove."""
