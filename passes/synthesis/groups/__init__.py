@@ -1,0 +1,1 @@
+"""A problem of some ranks -> Schedule or Forest: members, relays, and groups that share links."""

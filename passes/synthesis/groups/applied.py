@@ -1,0 +1,176 @@
+"""Any scheduler on a collective of members: on the network of the members, then on the whole network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import attrs
+
+from collc.ir.diagnostic import CollcError, Subject, error
+from collc.ir.graph.members import Inside, inside, shared
+from collc.ir.levels import Executable, Scheduled
+from collc.ir.program import Program
+from collc.ir.shown import counted
+from collc.ir.spec import Problem
+
+from ...base import Pass, remark
+from ...schedulers import RANKS, SCHEDULERS
+from .classes import classes_of
+from .division import divided
+from .lifting import lifted
+from .relays import relays_of
+
+if TYPE_CHECKING:
+    from collc.ir.costs.messages import Messages
+
+__all__ = ["member_network", "messages_of", "require_scheduled", "scheduled"]
+
+
+def scheduled(scheduler: Pass, problem: Problem) -> Executable:
+    """Return a scheduler's result for a problem, whose collective may have members.
+
+    It runs on the network of the members without relays. If that is not connected, or its time per byte is above the
+    bound with relays, it also runs on the network in which all other ranks relay. Relays stay if they take less time
+    per byte. Raises what the scheduler raises if it takes neither network.
+    """
+    if _is_plain(scheduler, problem):
+        return scheduler.run(problem)
+    from collc.ir.costs.bounds import bound  # most runs have no members
+    from collc.ir.costs.cost import cost
+
+    best: tuple[Fraction, Scheduled] | None = None
+    refused: CollcError | None = None
+    for network in _networks(problem):
+        if best is not None and best[0] <= bound(problem.topology, problem.collective).value:
+            break
+        try:
+            level = _lifted_by(scheduler, network, problem)
+        except CollcError as mistake:
+            refused = refused or mistake
+            continue
+        time = cost(level).time_per_byte
+        if best is None or time < best[0]:
+            best = time, level
+    if best is None:
+        assert refused is not None, "there is a network for every problem"
+        raise refused
+    _remark_relays(scheduler, best[1])
+    return best[1]
+
+
+def messages_of(scheduler: Pass, problem: Problem) -> Messages | None:
+    """Return the messages of a scheduler's schedule; None if they need the schedule, as those of members do."""
+    return scheduler.messages(problem) if _is_plain(scheduler, problem) else None
+
+
+def require_scheduled(scheduler: Pass, problem: Problem) -> None:
+    """Raise what a scheduler raises for a problem, with members if it takes no network of the members."""
+    if _is_plain(scheduler, problem):
+        scheduler.require(problem)
+        return
+    refused: CollcError | None = None
+    for network in _networks(problem):
+        try:
+            _require(_lenient(scheduler), network)
+        except CollcError as mistake:
+            refused = refused or mistake
+        else:
+            return
+    assert refused is not None, "there is a network for every problem"
+    raise refused
+
+
+def member_network(problem: Problem) -> Problem:
+    """Return the problem of the members alone: without relays, unless these raise the bandwidth that cuts allow.
+
+    >>> from collc.frontends.coll import topology
+    >>> from collc.ir.collective import Collective
+    >>> member_network(Problem(topology("biring(6)"), Collective("allgather", 6, members=(0, 1, 2)))).topology
+    Topology(biring(6): 3 ranks, 3 switches, 12 links)
+    """
+    if problem.is_whole:
+        return problem
+    networks = list(_networks(problem))
+    return _problem(min(networks, key=_bound) if len(networks) > 1 else networks[0])
+
+
+def _is_plain(scheduler: Pass, problem: Problem) -> bool:
+    """Return whether a scheduler takes a problem as it is: all ranks take part, or the user wrote the schedule."""
+    return scheduler.by_hand or problem.is_whole
+
+
+def _networks(problem: Problem) -> Iterator[Inside]:
+    """Yield the network of the members without relays if it is connected, then that with relays if there are any.
+
+    If neither is connected, yield the one that the problem allows.
+    """
+    topology, collective = problem.topology, problem.collective
+    if problem.shares is not None:
+        yield shared(topology, collective, problem.shares)
+        return
+    alone = inside(topology, collective, relays=False)
+    if alone.topology.is_connected or problem.relays == "never":
+        yield alone
+    if problem.relays == "auto":
+        relayed = inside(topology, collective)
+        if len(relayed.relays) or not alone.topology.is_connected:
+            yield _balanced(relayed, problem)
+
+
+def _balanced(network: Inside, problem: Problem) -> Inside:
+    """Return a network with relays in which each receives as much as it sends, of the most bandwidth for the members.
+
+    Links without a reverse may bring a relay more than it can send on.
+    """
+    topology, relays = network.topology, range(network.topology.num_ranks, network.topology.num_nodes)
+    if not network.topology.is_connected or all(topology.ingress(node) == topology.egress(node) for node in relays):
+        return network
+    classes = classes_of(problem.topology, [network], [problem.collective])
+    parts = divided(problem.topology, [network], [Fraction(1)], classes)
+    shares = [Fraction(0)] * problem.topology.num_links
+    for link, width in zip(network.links.tolist(), parts.shares[0], strict=True):
+        shares[link] = width
+    return shared(problem.topology, problem.collective, shares)
+
+
+def _problem(network: Inside) -> Problem:
+    return Problem(network.topology, network.collective)
+
+
+def _lenient(scheduler: Pass) -> Pass:
+    """Return a scheduler that takes ranks with more bandwidth in than out: parts of networks have such ranks."""
+    if any(field.name == "unbalanced" for field in attrs.fields(type(scheduler))):
+        return attrs.evolve(scheduler, unbalanced=True)  # type: ignore[call-arg]  # it has this field
+    return scheduler
+
+
+def _require(scheduler: Pass, network: Inside) -> None:
+    """Raise what a scheduler raises for a network of members; C0567 if it takes no switches, and so no relays."""
+    if len(network.relays) and SCHEDULERS[scheduler.name].networks == RANKS and network.whole.is_direct:
+        raise error(
+            "C0567", f"{scheduler.name} uses no relays, and some members have no links to other members",
+            hint="use `forest` or `auto`", exit_status=3, about=(Subject.SCHEDULER, Subject.COLLECTIVE),
+        )  # fmt: skip
+    scheduler.require(_problem(network))
+
+
+def _bound(network: Inside) -> Fraction:
+    from collc.ir.costs.bounds import bound
+
+    return bound(network.topology, network.collective).value
+
+
+def _lifted_by(scheduler: Pass, network: Inside, problem: Problem) -> Scheduled:
+    scheduler = _lenient(scheduler)
+    _require(scheduler, network)
+    level = scheduler.run(_problem(network))
+    assert not isinstance(level, Program), "a scheduler returns a schedule"
+    return lifted(level, network, problem.collective)
+
+
+def _remark_relays(scheduler: Pass, level: Scheduled) -> None:
+    relays = relays_of(level)
+    if relays:
+        remark(f"{scheduler.name}: {counted(len(relays), 'rank')} that are no members relay")
