@@ -17,7 +17,7 @@ import numpy as np
 
 from collc.ir.ragged import owners, ranges
 
-__all__ = ["Balance", "Histogram", "assign", "balance", "cut_jobs", "links_of_mask"]
+__all__ = ["Balance", "Flow", "Histogram", "assign", "balance", "cut_jobs", "divide", "links_of_mask"]
 
 #: ``(mask, count)`` pairs: the number of jobs that may use the links of each mask
 Histogram = tuple[tuple[int, int], ...]
@@ -39,6 +39,15 @@ class Balance:
     hi: np.ndarray
 
 
+@attrs.frozen
+class Flow:
+    """What each group of jobs sends over each link, in 1/``unit`` of a job; ``load`` as in :class:`Balance`."""
+
+    flow: list[dict[int, int]]
+    unit: int
+    load: Fraction
+
+
 def balance(histogram: Histogram) -> Balance:
     """Divide jobs optimally; ``histogram`` lists ``(mask, count)``: ``count`` jobs may use the links that are bits
     of ``mask``.
@@ -49,6 +58,12 @@ def balance(histogram: Histogram) -> Balance:
     >>> balance(((0b01, 1), (0b11, 2))).load
     Fraction(3, 2)
     """
+    found = divide(histogram)
+    return cut_jobs([count for _, count in histogram], found.flow, found.unit, found.load)
+
+
+def divide(histogram: Histogram) -> Flow:
+    """Return the optimal division of :func:`balance`, before jobs are cut."""
     masks = [mask for mask, _ in histogram]
     counts = [count for _, count in histogram]
     links = [links_of_mask(mask) for mask in masks]
@@ -58,7 +73,7 @@ def balance(histogram: Histogram) -> Balance:
         room = {slot: ratio.numerator for group in links for slot in group}
         flow, confined = assign(links, [count * unit for count in counts], room)
         if confined is None:
-            return cut_jobs(counts, flow, unit, ratio)
+            return Flow(flow, unit, ratio)
         ratio = _ratio(masks, counts, confined)
 
 

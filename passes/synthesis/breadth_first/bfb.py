@@ -6,7 +6,7 @@ their in-links in the same pattern share one solution, so symmetric networks are
 
 Links may differ in bandwidth and latency (:mod:`.heterogeneous`). Data still travel breadth first by hops, as d(v,u) in
 LP (14) counts them: a slow link on a shortest path is avoided only if there is another. The user may fix the number of
-chunks per shard (:mod:`.chunked`).
+chunks per shard (:mod:`.chunked`). Shards may differ in size (:mod:`.uneven`).
 
 With parallel links beside single ones (a torus with a side of 2) the optimal breadth-first schedule is not
 bandwidth-optimal. There :mod:`.relaxed` lets data arrive after their first chance, in the same number of steps.
@@ -154,6 +154,8 @@ class BFB(Pass):
     def _forwards(self, topology: Topology, collective: Collective) -> AnySchedule:
         from .relaxed import relaxed_breadth_first
 
+        if collective.weights is not None:
+            return self._uneven(topology, collective)
         relaxed = relaxed_breadth_first(topology, collective) if self.relax else None
         if relaxed is not None and (self.chunks is None or self.chunks % relaxed.parts == 0):
             return relaxed
@@ -168,6 +170,16 @@ class BFB(Pass):
         rounded = attrs.evolve(round_parts(whole, self.chunks), discrete=False)
         return min(plain, rounded, key=lambda schedule: cost(schedule).time_per_byte)
 
+    def _uneven(self, topology: Topology, collective: Collective) -> Schedule:
+        """Schedule shards that differ in size; a number of chunks rounds the exact division."""
+        from ...schedule.rounding import round_parts
+        from .uneven import uneven_breadth_first
+
+        exact = uneven_breadth_first(topology, collective, self._division(topology, collective), _slots(topology))
+        if self.chunks is None or self.chunks % exact.parts == 0:
+            return exact
+        return attrs.evolve(round_parts(exact, self.chunks), discrete=False)
+
     def _plain(self, topology: Topology, collective: Collective) -> AnySchedule:
         division = self._division(topology, collective)
         if topology.symmetry is not None and collective.root is None:
@@ -180,6 +192,9 @@ class BFB(Pass):
 
         if topology.reverse_links is not None:
             return Reverse().run(self._forwards(topology, forward))
+        if forward.weights is not None:
+            back = reverse(self._uneven(topology.transpose(), forward))
+            return attrs.evolve(back, topology=topology)
         if topology.symmetry is not None and forward.root is None:
             seed = _seed(topology, forward, self._division(topology, forward), transposed=True)
             return SymmetricSchedule(attrs.evolve(reverse(seed), topology=topology))

@@ -12,9 +12,9 @@ from collc.ir.collective import Collective
 from collc.ir.costs.cost import DEFAULT_BANDWIDTH
 from collc.ir.topology import Topology
 
-from .balance import Balance, Histogram, balance
+from .balance import Balance, Flow, Histogram, balance, divide
 from .chunked import balance_chunks
-from .heterogeneous import Pace, balance_unlike
+from .heterogeneous import Pace, balance_unlike, divide_unlike
 
 __all__ = ["Division", "Kinds", "division_for"]
 #: the kind of each of a node's in-links; empty if all links of the network are equal
@@ -41,6 +41,12 @@ class Division:
             return balance_unlike(histogram, tuple(self.pace[k] for k in kinds), self.chunks)
         return balance(histogram) if self.chunks is None else balance_chunks(histogram, self.chunks)
 
+    def flow(self, histogram: Histogram, kinds: Kinds) -> Flow:
+        """Return the optimal division of a node's jobs at one step in any parts, before jobs are cut."""
+        if self.pace is not None:
+            return divide_unlike(histogram, tuple(self.pace[k] for k in kinds))
+        return divide(histogram)
+
 
 def division_for(topology: Topology, collective: Collective, chunks: int | None, size: int | None) -> Division:
     """Return the rule for a collective of ``size`` bytes (M); None ignores latencies.
@@ -54,7 +60,7 @@ def division_for(topology: Topology, collective: Collective, chunks: int | None,
         return Division(chunks=chunks)
     if size is None or len({c.latency for c in classes}) == 1:
         return Division(tuple(Pace(Fraction(0), c.bandwidth) for c in topology.classes), chunks)
-    shards = _bytes_per_second(topology) * topology.num_ranks / max(size, 1)
+    shards = _bytes_per_second(topology) * collective.whole / max(size, 1)
     return Division(tuple(Pace(c.latency, c.bandwidth * shards) for c in topology.classes), chunks)
 
 

@@ -24,9 +24,9 @@ import attrs
 
 from collc.ir.diagnostic import error
 
-from .balance import Balance, Histogram, assign, cut_jobs, links_of_mask
+from .balance import Balance, Flow, Histogram, assign, cut_jobs, links_of_mask
 
-__all__ = ["Pace", "balance_unlike", "least_time"]
+__all__ = ["Pace", "balance_unlike", "divide_unlike", "least_time"]
 
 _MOST_UNITS = 2**62
 
@@ -49,6 +49,12 @@ def balance_unlike(histogram: Histogram, paces: tuple[Pace, ...], chunks: int | 
     >>> balance_unlike(((0b11, 2),), (slow, fast)).load
     Fraction(5, 4)
     """
+    found = divide_unlike(histogram, paces, chunks)
+    return cut_jobs([count for _, count in histogram], found.flow, found.unit, found.load)
+
+
+def divide_unlike(histogram: Histogram, paces: tuple[Pace, ...], chunks: int | None = None) -> Flow:
+    """Return the optimal division of :func:`balance_unlike`, before jobs are cut."""
     counts = [count for _, count in histogram]
     links = [links_of_mask(mask) for mask, _ in histogram]
     used = sorted({slot for group in links for slot in group})
@@ -58,7 +64,7 @@ def balance_unlike(histogram: Histogram, paces: tuple[Pace, ...], chunks: int | 
         _require_countable(unit * sum(counts))
         flow, confined = assign(links, [count * unit for count in counts], room)
         if confined is None:
-            return cut_jobs(counts, flow, unit, time)
+            return Flow(flow, unit, time)
         jobs = sum(count for mask, count in histogram if mask & ~confined == 0)
         time = least_time([paces[slot] for slot in links_of_mask(confined)], jobs, chunks)
 

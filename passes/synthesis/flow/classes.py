@@ -34,10 +34,15 @@ class Classes:
     flow: Array
 
     @classmethod
-    def of(cls, topology: Topology, sources: Array) -> Classes:
-        """Return the coarsest classes; shapes are (sources, nodes), (links,) and (sources, links)."""
+    def of(cls, topology: Topology, sources: Array, demand: Array | None = None) -> Classes:
+        """Return the coarsest classes; shapes are (sources, nodes), (links,) and (sources, links).
+
+        ``demand``: what every node needs of each source, shape (sources, nodes); None: every rank needs the same.
+        """
         src, dst = topology.src.astype(np.int64), topology.dst.astype(np.int64)
         node = (np.arange(topology.num_nodes) < topology.num_ranks).astype(np.int64)[None, :].repeat(len(sources), 0)
+        if demand is not None:
+            node += 3 * _numbered(demand)
         node[np.arange(len(sources)), sources] = 2
         node, link = _numbered(node), _numbered(topology.link_class.astype(np.int64))
         tails, heads = _Sums.by(src, topology.num_nodes), _Sums.by(dst, topology.num_nodes)

@@ -1,8 +1,8 @@
 """LP (3) on classes of (source, link) pairs: exact flows that are best for all sources together, with few relays.
 
 minimize T so that every source's flow delivers one shard to every other rank, and no link carries more than T times its
-capacity. Switches and ranks forward data. Of the flows of the least T, one that crosses the fewest links is taken: it
-has no circles.
+capacity. If shards differ in size, a source delivers what its demands say, and flows are in their unit. Switches and
+ranks forward data. Of the flows of the least T, one that crosses the fewest links is taken: it has no circles.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ...solver import run
 from .basis import solve_sparse
 from .classes import Classes
 
-__all__ = ["Flows", "best_flows", "best_prices"]
+__all__ = ["Flows", "best_flows", "best_prices", "near_prices"]
 
 _MOST_EXACT = 3000  # rows of a basis that elimination in fractions mostly solves in a second
 _LARGE = 4000  # columns, from which an interior point method is faster than the simplex method
@@ -61,10 +61,16 @@ class _Program:
     cost: Sequence[int]
 
 
-def best_flows(topology: Topology, sources: Array, capacity: Sequence[Fraction]) -> Flows:
-    """Return the best flows from ``sources`` to all ranks; ``capacity`` is of every class of links."""
-    classes = Classes.of(topology, sources)
-    program = _program(topology, classes, capacity)
+def best_flows(
+    topology: Topology, sources: Array, capacity: Sequence[Fraction], demand: Array | None = None
+) -> Flows:  # fmt: skip
+    """Return the best flows from ``sources`` to all ranks; ``capacity`` is of every class of links.
+
+    ``demand``: what every node needs of each source, in whole units, shape (sources, nodes); None: a unit for each
+    rank.
+    """
+    classes = Classes.of(topology, sources, demand)
+    program = _program(topology, classes, capacity, demand)
     first = _solved(program, None)
     exact = first.exact is not None
     time = first.exact[-1] if first.exact is not None else Fraction(first.floats[-1])
@@ -73,14 +79,16 @@ def best_flows(topology: Topology, sources: Array, capacity: Sequence[Fraction])
     return Flows(classes, tuple(value[: program.columns - 1]), time, exact)
 
 
-def best_prices(topology: Topology, capacity: Sequence[Fraction]) -> list[int] | None:
+def best_prices(
+    topology: Topology, capacity: Sequence[Fraction], demand: Array | None = None
+) -> list[int] | None:  # fmt: skip
     """Return whole prices of all links that solve the dual program of an all-to-all; None if elimination is too long.
 
     The caller checks what they prove: T is at least the sum of all pairs' cheapest routes over the sum of capacity
-    times price.
+    times price. ``demand`` is that of :func:`best_flows` with all ranks as sources.
     """
-    classes = Classes.of(topology, np.arange(topology.num_ranks))
-    program = _program(topology, classes, capacity)
+    classes = Classes.of(topology, np.arange(topology.num_ranks), demand)
+    program = _program(topology, classes, capacity, demand)
     basis = _basis(_solver(program, None))
     if basis is None:
         return None
@@ -104,7 +112,25 @@ def best_prices(topology: Topology, capacity: Sequence[Fraction]) -> list[int] |
     return [whole[c] for c in classes.link.tolist()]
 
 
-def _program(topology: Topology, classes: Classes, capacity: Sequence[Fraction]) -> _Program:
+def near_prices(topology: Topology, capacity: Sequence[Fraction], demand: Array, dearest: int) -> list[int]:
+    """Return whole prices of all links, up to ``dearest``, near those that solve the dual program.
+
+    ``demand`` is that of :func:`best_flows` with all ranks as sources. The caller checks what they prove.
+    """
+    classes = Classes.of(topology, np.arange(topology.num_ranks), demand)
+    program = _program(topology, classes, capacity, demand)
+    duals: list[float] = np.array(_solver(program, None).getSolution().row_dual).tolist()
+    _, size = np.unique(classes.link, return_counts=True)
+    price = np.zeros(len(size))
+    for kind, dual in zip(program.link, duals[: len(program.link)], strict=True):  # capacities are the first rows
+        price[kind] = max(-dual, 0.0) / size[kind]
+    whole: list[int] = np.rint(price * (dearest / max(price.max(), 1e-300))).astype(np.int64)[classes.link].tolist()
+    return whole
+
+
+def _program(
+    topology: Topology, classes: Classes, capacity: Sequence[Fraction], needs: Array | None = None
+) -> _Program:  # fmt: skip
     columns = int(classes.flow.max()) + 2
     rows, demand, kinds = list[Row](), list[Fraction | None](), list[int]()
     links = np.unique(classes.link, return_index=True)[1]
@@ -126,7 +152,7 @@ def _program(topology: Topology, classes: Classes, capacity: Sequence[Fraction])
         row.update(_classes_of(classes.flow[source], into[start_in[node] : start_in[node + 1]]))
         row.subtract(_classes_of(classes.flow[source], out[start_out[node] : start_out[node + 1]]))
         rows.append({c: Fraction(n) for c, n in row.items() if n})
-        demand.append(Fraction(node < topology.num_ranks))
+        demand.append(Fraction(node < topology.num_ranks) if needs is None else Fraction(int(needs[source, node])))
     counts = np.bincount(classes.flow[classes.flow >= 0], minlength=columns - 1)
     return _Program(rows, demand, kinds, columns, [*counts.tolist(), 0])
 

@@ -7,8 +7,9 @@ in proportion to their flow. So all loads are those of the flow, and few shards 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from math import lcm
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from collc.ir.topology import Topology
 from .quotient import Flows, best_flows
 from .rate import capacities
 
-__all__ = ["Portion", "portions", "routed"]
+__all__ = ["Portion", "last_first", "portions", "routed"]
 
 #: parts of a shard: flows with a larger common denominator are rounded to this many
 _MOST_PARTS = 5040
@@ -71,6 +72,7 @@ def portions(topology: Topology, flows: Flows, most: int = _MOST_PARTS) -> tuple
     return parts, found
 
 
+Amount = TypeVar("Amount", float, Fraction)
 Need = tuple[int, int, tuple[int, ...]]  # target, parts, the rest of the route
 
 
@@ -81,7 +83,7 @@ def _of_source(topology: Topology, source: int, links: list[int], flow: list[flo
         into.setdefault(int(dst[link]), []).append((link, int(src[link]), amount))
     needs: dict[int, list[Need]] = {rank: [(rank, parts, ())] for rank in range(topology.num_ranks) if rank != source}
     done = list[Need]()
-    for node in _last_first(source, into, topology.num_nodes):
+    for node in last_first(source, into, topology.num_nodes):
         for link, tail, given in _divided(needs.pop(node, []), into.get(node, [])):
             moved = [(target, count, (link, *rest)) for target, count, rest in given]
             if tail == source:
@@ -123,7 +125,7 @@ def _divided(
             yield link, tail, given
 
 
-def _last_first(source: int, into: dict[int, list[tuple[int, int, float]]], nodes: int) -> list[int]:
+def last_first(source: int, into: dict[int, list[tuple[int, int, Amount]]], nodes: int) -> list[int]:
     """Return the nodes of a flow without circles, each before the tails of the links into it.
 
     If floats leave a circle of tiny flows, the least one of its links is dropped.

@@ -9,7 +9,7 @@ elsewhere a step or two more are often needed. Chunks of finite size add at most
 digraphs steps^2 (d - 1) / P, in the time of one shard on one link; T_B is d / N times that time.
 
 On networks with switches, and of gathers and scatters, all shards take the routes of the best flow in one step
-(:mod:`.routed`).
+(:mod:`.routed`); so do shards that differ in size, on any network (:mod:`.uneven`).
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ _MORE = (0, 1, 2, 4, 6, 9, 13)  # steps beyond the diameter that are tried for f
 _FAR = Fraction(1, 50)
 _MOST_ROWS = 1 << 26
 _MOST_PAIRS = 1 << 23
+_MOST_UNEVEN = 1 << 15  # if shards differ in size: no two pairs are alike
 _KINDS = ("alltoall", "gather", "scatter")
 
 
@@ -96,6 +97,10 @@ class Flow(Pass):
         self.require(ir)
         if topology.num_ranks < 2:
             return _schedule(topology, collective, free_action(topology), None)
+        if collective.weights is not None:
+            from .uneven import uneven_routed
+
+            return uneven_routed(ir, self.chunks)
         if _takes_routes(ir):
             from .routed import routed
 
@@ -193,19 +198,21 @@ class Flow(Pass):
         for option, given in (("steps", self.steps is not None), ("thorough", self.thorough)):
             if given:
                 kind = ir.collective.kind
-                what = kind if ir.topology.is_direct else f"{kind} on a network with switches"
+                what = ir.collective.name if ir.topology.is_direct else f"{kind} on a network with switches"
                 raise error(
                     "C0564", f"`{option}` is for an all-to-all on a network of ranks only; found {what}",
                     hint=f"leave `{option}` out: all data take one step", option=option,
                     about=(Subject.TOPOLOGY, Subject.COLLECTIVE),
                 )  # fmt: skip
         sources = ir.topology.num_ranks if ir.collective.root is None else 1
-        _require_few(ir.topology, sources * ir.topology.num_links, "pairs of a source and a link", _MOST_PAIRS)
+        most = _MOST_PAIRS if ir.collective.weights is None else _MOST_UNEVEN
+        _require_few(ir.topology, sources * ir.topology.num_links, "pairs of a source and a link", most)
 
 
 def _takes_routes(ir: Problem) -> bool:
     """Return whether data pass switches and ranks in one step."""
-    return not ir.topology.is_direct or ir.collective.kind != "alltoall"
+    collective = ir.collective
+    return not ir.topology.is_direct or collective.kind != "alltoall" or collective.weights is not None
 
 
 def _require_few(topology: Topology, found: int, what: str, most: int) -> None:

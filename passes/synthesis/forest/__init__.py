@@ -1,6 +1,6 @@
 """Spanning-tree packing (ForestColl): optimal forests on any network, switches included.
 
 In the order of data flow: ``optimum`` (the bottleneck cut and the trees per rank), ``capacities`` (links as numbers of
-trees), ``switches`` (removes switches), ``packing`` or ``orbits`` (trees), ``routes`` (physical links), ``scheduler``
-(the pass).
+trees), ``simplifying`` and ``switches`` (remove switches), ``packing`` or ``orbits`` (trees), ``routes`` (physical
+links), ``scheduler`` (the pass).
 """

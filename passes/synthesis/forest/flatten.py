@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from collc.ir.effort import spend
+
 from .capacities import Tree
 from .trading import Trading
 
@@ -48,9 +50,11 @@ def _lower(trading: Trading, limit: int) -> None:
     """Make as many trees as possible no taller than a limit."""
     queue = sorted((i for i, height in enumerate(trading.height) if height > limit), key=lambda i: -trading.height[i])
     for number in queue:
+        before = trading.effort
         while trading.height[number] > limit and trading.effort > 0:
             if not _raise_one(trading, number, limit, queue):
                 break
+        spend(before - trading.effort)
 
 
 def _raise_one(trading: Trading, number: int, limit: int, queue: list[int]) -> bool:

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from collc.ir.effort import spend
+
 from .capacities import Tree
 
 __all__ = ["Growth", "Residual", "bits"]
@@ -117,6 +119,7 @@ class Residual:
         missing = (1 << self.num_ranks) - 1 & ~(1 << root)
         high = -1 << root  # ranks from the root up come first: layers wear different arcs for different roots
         front, layer = [root], 1 << root
+        seen = 0
         while missing:
             fresh = 0
             for x in front:
@@ -130,6 +133,7 @@ class Residual:
                     y = low.bit_length() - 1
                     caps, above = into[y], inward[y] & layer
                     best, most, not_y = -1, weight - 1, ~member[y]
+                    seen += above.bit_count()
                     while above:
                         bit = above & -above
                         above ^= bit
@@ -155,4 +159,5 @@ class Residual:
             growth.height += 1
             missing &= ~found
             layer = found
+        spend(seen)
         return growth

@@ -10,7 +10,6 @@ import numpy as np
 from collc.ir.arrays import Array, distinct_pairs
 from collc.ir.collective import Collective
 from collc.ir.diagnostic import Subject, error
-from collc.ir.node_names import node_text
 from collc.ir.spec import Problem
 from collc.ir.topology import Topology
 
@@ -72,7 +71,7 @@ def _balanced(topology: Topology, node: int) -> str:
     pairs = set(zip(topology.src.tolist(), topology.dst.tolist(), strict=True))
     for a, b in sorted(pair for pair in pairs if node in pair and pair[0] != pair[1]):
         if (b, a) not in pairs:
-            ends = node_text(topology.names[a]), node_text(topology.names[b])
+            ends = topology.node_text(a), topology.node_text(b)
             return f"`{ends[0]} -> {ends[1]}` has no reverse: write `link {ends[0]} <-> {ends[1]}` with its bandwidth"
     return f"give the links of {topology.names[node]} the same bandwidth in sum in both directions"
 
@@ -147,7 +146,7 @@ def _totals(topology: Topology, ends: Array) -> list[Fraction]:
 
 
 def _link(topology: Topology, link: int, sign: str = "->") -> str:
-    return f"{node_text(topology.names[topology.src[link]])} {sign} {node_text(topology.names[topology.dst[link]])}"
+    return f"{topology.node_text(topology.src[link])} {sign} {topology.node_text(topology.dst[link])}"
 
 
 def _bandwidth_text(topology: Topology, bandwidth: Fraction) -> str:

@@ -24,7 +24,7 @@ from .exact_packing import exact_tree
 from .flatten import flatten
 from .growing import Growth, Residual
 
-__all__ = ["pack"]
+__all__ = ["height", "pack"]
 
 _CUTS = 64  # the most sets to learn from one sweep
 _ALL = 1 << 62
@@ -42,6 +42,21 @@ def pack(num_ranks: int, capacity: dict[tuple[int, int], int], trees: Sequence[i
     if packing.height <= packing.farthest:
         return forest
     return flatten(num_ranks, capacity, forest, packing.farthest)
+
+
+def height(forest: Iterable[Tree]) -> int:
+    """Return the most edges from a root to a rank.
+
+    >>> height([Tree(0, 1, ((0, 1), (1, 2)))])
+    2
+    """
+    highest = 0
+    for tree in forest:
+        depth = {tree.root: 0}
+        for x, y in tree.edges:
+            depth[y] = depth[x] + 1
+        highest = max(highest, *depth.values())
+    return highest
 
 
 class _Packing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from math import gcd
 from typing import TYPE_CHECKING
 
 import attrs
@@ -46,5 +47,7 @@ def report(scheduler: Pass, problem: Problem, bound: AllreduceBound | None) -> F
     least: Fraction | None = None
     if kind != "allreduce" or scheduler.via != "reduce":
         least = sum((choice.optimum.one_over_x for choice in choices), Fraction(0))
+        if problem.collective.weights is not None:  # per byte of M, as the cost
+            least *= Fraction(gcd(*problem.collective.weights), problem.collective.whole)
         least *= 2 if kind == "allreduce" and len(choices) == 1 else 1  # both phases take the same time
     return ForestReport(least, max(choice.optimum.k for choice in choices), choices[0].tried, bound)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import lcm
+from math import gcd, lcm
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import attrs
 import numpy as np
 
 from collc.ir.arrays import Array, Columns
+from collc.ir.collective import Collective
 from collc.ir.diagnostic import CollcError, Subject, error
 from collc.ir.schedule import Forest, Routes
 from collc.ir.spec import Problem
@@ -49,7 +50,9 @@ class _Half:
 
 
 def _trees_per_root(forest: Forest) -> int:
-    """Return the number of trees of equal shares per root."""
+    """Return the number of trees of equal shares per root; 1 if shards differ in size: then it cannot be reduced."""
+    if forest.collective.weights is not None:
+        return 1
     return forest.parts // int(np.gcd.reduce([forest.parts, *forest.weight.tolist()]))
 
 
@@ -59,7 +62,8 @@ class ForestScheduler(Pass):
 
     Every rank (the root alone, if there is one) sends k trees of equal shares. ``k`` is a number, ``optimal`` (what the
     optimum needs), ``auto`` (the best up to 10 if the optimum needs more), or ``fewest`` (the smallest number that
-    reaches the optimum). Data that flow to the root use the same trees backwards, or trees of the transpose if links
+    reaches the optimum). If shards differ in size, a rank sends k trees for each unit of its weight, and one tree if it
+    has no data. Data that flow to the root use the same trees backwards, or trees of the transpose if links
     are one-way. An allreduce is a reduce-scatter followed piece by piece by an allgather, or with ``via: reduce`` a
     reduce to one rank and a broadcast from there. ForestColl, sections 4 and C to F; trees of Blink for one root.
 
@@ -102,9 +106,9 @@ class ForestScheduler(Pass):
 
     def _piped(self, forest: Forest) -> Forest:
         """Return a forest in the number of pieces of the option, else in the best number for its size."""
-        from collc.ir.costs.pieces import best_pieces
+        from collc.ir.costs.pieces import best_pieces, pieces_that_fit
 
-        pieces = best_pieces(forest, most=_most_pieces(forest)) if self.pieces is None else self.pieces
+        pieces = best_pieces(forest, most=pieces_that_fit(forest)) if self.pieces is None else self.pieces
         return attrs.evolve(forest, pieces=pieces)
 
     def plans_by_size(self, ir: Problem) -> bool:
@@ -126,12 +130,12 @@ class ForestScheduler(Pass):
         if topology.num_ranks == 1:
             return _forest(ir, [_no_trees()], rooted)
         if collective.kind not in ("reduce-scatter", "reduce") or topology.reverse_links is not None:
-            halves.append(self._outward(topology, supply, mark))
+            halves.append(self._outward(topology, collective, supply, mark))
         if collective.kind not in ("allgather", "broadcast"):
             if topology.reverse_links is not None:
                 back = _backwards(halves[0], topology.reverse_links)
             else:
-                back = _backwards(self._outward(topology.transpose(), supply, mark))
+                back = _backwards(self._outward(topology.transpose(), collective, supply, mark))
             halves = [back, *halves] if collective.kind == "allreduce" else [back]
         return _forest(ir, halves, rooted)
 
@@ -150,6 +154,9 @@ class ForestScheduler(Pass):
     def _supply(self, ir: Problem) -> tuple[list[int], bool]:
         """Return how often every rank sends k trees, and whether only one rank does."""
         collective = ir.collective
+        if collective.weights is not None:
+            common = gcd(*collective.weights)
+            return [weight // common for weight in collective.weights], False
         root = self.root if collective.kind == "allreduce" and self.via == "reduce" else collective.root
         return [int(root is None or rank == root) for rank in range(ir.topology.num_ranks)], root is not None
 
@@ -160,14 +167,15 @@ class ForestScheduler(Pass):
             hint = "use one of these ranks, or leave `root` out"
             raise error("C0585", message, hint=hint, option="root", about=(Subject.TOPOLOGY,))
 
-    def _outward(self, topology: Topology, supply: list[int], mark: Mark) -> _Half:
+    def _outward(self, topology: Topology, collective: Collective, supply: list[int], mark: Mark) -> _Half:
         orbits = self._orbits(topology, supply)
         mark("orbits")
         if orbits is not None:
             return _symmetric(topology, orbits)
         choice = self._choice(topology, supply)
         mark("optimum")
-        return _packed(topology, supply, choice, mark)
+        half = _packed(topology, supply, choice, mark)
+        return half if collective.weights is None else _in_shards(topology, supply, half)
 
     def _choice(self, topology: Topology, supply: list[int]) -> Choice:
         from .optimum import choose
@@ -178,7 +186,7 @@ class ForestScheduler(Pass):
         """Return trees of the network's symmetry if every rank sends: they reach the cut of a single rank."""
         from .orbits import orbit_forest
 
-        if not all(supply):
+        if set(supply) != {1}:
             return None
         found = orbit_forest(topology, None if isinstance(self.k, str) else self.k)
         if found is None or (self.k == "auto" and found.trees > 10):
@@ -188,25 +196,33 @@ class ForestScheduler(Pass):
 
 def _packed(topology: Topology, supply: list[int], choice: Choice, mark: Mark) -> _Half:
     from .capacities import flow_network, link_capacities
-    from .packing import pack
+    from .packing import height, pack
     from .routes import routed
-    from .switches import remove_switches
+    from .switches import removals
 
     held = link_capacities(topology, choice.per_unit)
     trees = [choice.k * amount for amount in supply]
     try:
-        logical = remove_switches(flow_network(topology, held), topology.num_ranks, trees, topology.names)
+        choices = list(removals(flow_network(topology, held), topology.num_ranks, trees, topology.names))
     except CollcError:
         require_balanced(
             topology, range(topology.num_ranks, topology.num_nodes)
         )  # if bandwidths do not balance, no number of trees helps
         raise
     mark("switches")
-    packed = pack(topology.num_ranks, logical.capacity, trees)
+    forests = [(pack(topology.num_ranks, logical.capacity, trees), logical) for logical in choices]
+    packed, logical = min(forests, key=lambda found: (height(found[0]), len(found[0])))
     mark("trees")
     found = routed(packed, logical, topology, held)
     mark("routes")
     return _Half(choice.k, found)
+
+
+def _in_shards(topology: Topology, supply: list[int], half: _Half) -> _Half:
+    """Return the trees with shares of shards that differ in size, and trees of ranks without data."""
+    from .uneven import in_shards
+
+    return _Half(*in_shards(topology, half.trees, [half.parts * amount for amount in supply]))
 
 
 def _symmetric(topology: Topology, orbits: OrbitForest) -> _Half:
@@ -214,11 +230,6 @@ def _symmetric(topology: Topology, orbits: OrbitForest) -> _Half:
 
     columns = (orbits.root, orbits.weight, orbits.tree, orbits.parent, orbits.child, orbits.link)
     return _Half(orbits.trees, Routed(*columns, Routes.direct(topology.num_links)))
-
-
-def _most_pieces(forest: Forest) -> int:
-    """Return the most pieces whose chunks the discretize pass accepts."""
-    return max(_MOST_PIECES // forest.parts, 1)
 
 
 # ---- both directions

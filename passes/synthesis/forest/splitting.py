@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from collc.ir.effort import spend
 from collc.ir.graph.cuts import Cut, FlowNetwork
 from collc.ir.progress import counting, progress
 
@@ -66,11 +67,21 @@ class Mesh:
         for node in out[switch]:
             del into[node][switch]
         into[switch], out[switch] = {}, {}
+        before = len(splits)
         for u, t, amount in pairs:
             if u != t:
                 row = out[u]
                 row[t] = into[t][u] = row.get(t, 0) + amount
             splits.append((switch, u, t, amount))
+        spend(len(splits) - before)
+
+    def reduce(self, tail: int, head: int, amount: int) -> None:
+        """Take an amount off the capacity of an arc."""
+        left = self.out[tail][head] - amount
+        if left:
+            self.out[tail][head] = self.into[head][tail] = left
+        else:
+            del self.out[tail][head], self.into[head][tail]
 
     def network(self, num_nodes: int | None = None) -> FlowNetwork:
         """Return the flow network of the first ``num_nodes`` nodes (default: all)."""

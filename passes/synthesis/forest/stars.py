@@ -103,23 +103,30 @@ class _Draw:
             return [(self.nodes[0], amount)]
         self.drawn += amount
         owed = [width * self.drawn - given * self.total for width, given in zip(self.width, self.given, strict=True)]
-        order = sorted(range(len(owed)), key=lambda i: (-owed[i], i))
+        order = sorted(range(len(owed)), key=owed.__getitem__, reverse=True)
         coarse = amount < self.grain * len(owed)
         fair = -(-amount // max(1, amount // self.grain)) if coarse else 0
-        shares, missing = [0] * len(owed), amount
+        shares, missing = dict[int, int](), amount
         for i in order:
             fit = fair if coarse else max(0, owed[i] // self.total)
             shares[i] = min(missing, fit, self.width[i] - self.given[i])
             missing -= shares[i]
-        order.sort(key=lambda i: (shares[i] * self.total - owed[i], i))
-        for most in (1, missing):  # one more for those with a fraction, as far as the total allows
+            if not missing:
+                break
+        if missing:
+            self._round_up(shares, owed, missing)
+        for i, share in shares.items():
+            self.given[i] += share
+        return [(self.nodes[i], shares[i]) for i in sorted(shares) if shares[i]]
+
+    def _round_up(self, shares: dict[int, int], owed: Sequence[int], missing: int) -> None:
+        """Add what is missing to shares: one more for those with a fraction, then as far as the total allows."""
+        order = sorted(range(len(owed)), key=lambda i: (shares[i] * self.total - owed[i], i))
+        for most in (1, missing):
             for i in order:
                 part = min(missing, most, self.width[i] - self.given[i] - shares[i])
                 shares[i] += part
                 missing -= part
-        for i, share in enumerate(shares):
-            self.given[i] += share
-        return [(node, share) for node, share in zip(self.nodes, shares, strict=True) if share]
 
 
 def star(amounts: Sequence[int], turn: int = 0, grain: int = 1) -> tuple[list[Pair], list[int]]:

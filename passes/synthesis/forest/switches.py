@@ -2,8 +2,10 @@
 
 ForestColl, section 4.3 and appendix C.2. A switch cannot copy, so trees must not branch in it: its capacity is divided
 among pairs of neighbours. If all switches have equal capacity in and out, that is possible without loss. The division
-is first guessed for all switches (``layout``, ``stars``) and verified by one sweep. If that fails, as few switches as
-possible are divided exactly (``splitting``), near the guess.
+is first guessed for all switches (``layout``, ``stars``) and verified by one sweep. If that fails, a smaller network
+that holds the same trees is guessed (``simplifying``), and as few switches as possible are divided exactly
+(``splitting``), near the guess; the better trees win. Exact division of a large network takes too much work: there it
+only replaces a guess that fails.
 """
 
 from __future__ import annotations
@@ -13,14 +15,20 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from collc.ir.diagnostic import CollcError, error
+from collc.ir.effort import within
 from collc.ir.graph.cuts import FlowNetwork
 from collc.ir.progress import counting, progress
 
 from .layout import Layout
+from .simplifying import simplified
 from .splitting import CutPool, Mesh, PairsLeft, split_off, switch_routes
 from .stars import Pair, Spreader
 
-__all__ = ["Logical", "remove_switches"]
+__all__ = ["Logical", "removals", "remove_switches"]
+
+#: ranks times links of networks that are split exactly though a smaller network may need no splits, and steps of that
+_SMALL = 1 << 17
+_EXACT = 1 << 24
 
 
 @attrs.frozen
@@ -39,7 +47,14 @@ class Logical:
 def remove_switches(
     network: FlowNetwork, num_ranks: int, supply: Sequence[int], names: Sequence[str] | None = None
 ) -> Logical:
-    """Return the capacities between ranks (nodes below ``num_ranks``) with which the same trees exist.
+    """Return the first result of :func:`removals`."""
+    return next(removals(network, num_ranks, supply, names))
+
+
+def removals(
+    network: FlowNetwork, num_ranks: int, supply: Sequence[int], names: Sequence[str] | None = None
+) -> Iterator[Logical]:
+    """Yield capacities between ranks (nodes below ``num_ranks``) with which the same trees exist: one choice or two.
 
     ``supply[v]`` is the number of trees rooted at node v, 0 at switches; the network must hold them all: a smallest cut
     of at least their sum. The network is not changed. Raises C0584 if capacities in and out of a switch differ and
@@ -48,37 +63,56 @@ def remove_switches(
     supply = [*supply, *[0] * (network.num_nodes - len(supply))]
     names = names or [str(node) for node in range(network.num_nodes)]
     network = _balanced(network, num_ranks, supply, names)
-    layout, start = Layout(network, num_ranks), Mesh(network)
+    start = Mesh(network)
     try:
-        mesh = _guessed(start, layout, network, supply)
-        mesh = mesh if mesh is not None else _split(start, layout, _tight_cuts(network, num_ranks, supply), supply)
+        for mesh in _without_switches(start, num_ranks, supply):
+            found = switch_routes(network, mesh.splits)
+            via = {pair: routes for pair, routes in found.items() if max(pair) < num_ranks}
+            yield Logical(num_ranks, {pair: sum(amount for _, amount in routes) for pair, routes in via.items()}, via)
     except PairsLeft as left:
         into, out = start.into[left.switch], start.out[left.switch]
         raise _unequal(names[left.switch], sum(into.values()), sum(out.values())) from None
-    found = switch_routes(network, mesh.splits)
-    via = {pair: routes for pair, routes in found.items() if max(pair) < num_ranks}
-    return Logical(num_ranks, {pair: sum(amount for _, amount in routes) for pair, routes in via.items()}, via)
 
 
-def _guessed(start: Mesh, layout: Layout, network: FlowNetwork, supply: Sequence[int]) -> Mesh | None:
-    """Return the mesh of the first guess without loss, or None."""
-    ranks = range(layout.num_ranks)
-    if not layout.order():
-        return start
-    for division in _divisions(layout, network, supply):
-        mesh, spreader = start.copy(), Spreader()
-        for switch in counting(layout.order(), "dividing switches"):
-            mesh.remove(switch, _guess(mesh, switch, spreader, layout, division))
-        if not mesh.network(layout.num_ranks).violated(supply, ranks):
+def _without_switches(start: Mesh, num_ranks: int, supply: Sequence[int]) -> Iterator[Mesh]:
+    """Yield the mesh without switches: by the first guess if it loses nothing.
+
+    Else yield the mesh split exactly, unless that takes too much work, and a guess for a smaller mesh.
+    """
+    layout = Layout(start.network(), num_ranks)
+    mesh = _guessed(start, layout, supply, []) if layout.order() else start
+    if mesh is not None:
+        yield mesh
+        return
+    smaller = simplified(start, num_ranks, supply)
+    mesh = _guessed(smaller, Layout(smaller.network(), num_ranks), supply, [])
+    small = num_ranks * sum(map(len, start.out)) <= _SMALL
+    exact = within(_EXACT, lambda: _divided(start.copy(), num_ranks, supply)) if small else None
+    if mesh is None and exact is None:
+        exact = _divided(smaller, num_ranks, supply)
+    yield from (found for found in (exact, mesh) if found is not None)
+
+
+def _divided(start: Mesh, num_ranks: int, supply: Sequence[int]) -> Mesh:
+    """Return the mesh without switches: by a guess along tight cuts, else with as few exact splits as possible."""
+    network = start.network()
+    layout, pool = Layout(network, num_ranks), _tight_cuts(network, num_ranks, supply)
+    for tight in (pool.inside, None):
+        mesh = _guessed(start, layout, supply, tight)
+        if mesh is not None:
             return mesh
-    return None
+    return _split(start, layout, pool, supply)
 
 
-def _divisions(layout: Layout, network: FlowNetwork, supply: Sequence[int]) -> Iterator[list[int] | None]:
-    """Yield the tight cuts by which to divide neighbours: none (the layout alone), all, or no division (None)."""
-    yield []
-    yield _tight_cuts(network, layout.num_ranks, supply).inside
-    yield None
+def _guessed(start: Mesh, layout: Layout, supply: Sequence[int], tight: Sequence[int] | None) -> Mesh | None:
+    """Return the mesh with a guess for every switch, or None if that loses trees.
+
+    ``tight`` are the cuts by which neighbours are divided besides the layout, as bits of every node; None divides none.
+    """
+    mesh, spreader = start.copy(), Spreader()
+    for switch in counting(layout.order(), "dividing switches"):
+        mesh.remove(switch, _guess(mesh, switch, spreader, layout, tight))
+    return None if mesh.network(layout.num_ranks).violated(supply, range(layout.num_ranks)) else mesh
 
 
 def _guess(mesh: Mesh, switch: int, spreader: Spreader, layout: Layout, tight: Sequence[int] | None) -> list[Pair]:

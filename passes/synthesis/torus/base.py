@@ -43,9 +43,12 @@ class TorusPass(Pass):
     def run(self, ir: Problem) -> Schedule:
         return to_schedule(self.plan(ir))
 
-    def messages(self, ir: Problem) -> Messages:
-        """Return the messages of the schedule of ``run``, without their data: 16,384 ranks are feasible."""
-        return to_messages(self.plan(ir))
+    def messages(self, ir: Problem) -> Messages | None:
+        """Return the messages of the schedule of ``run``, without their data: 16,384 ranks are feasible.
+
+        None if shards differ in size.
+        """
+        return to_messages(self.plan(ir)) if ir.collective.weights is None else None
 
     def num_transfers(self, ir: Problem, most: int) -> int:
         ranks, phases = ir.topology.num_ranks, 2 if ir.collective.kind == "allreduce" else 1
