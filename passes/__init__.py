@@ -27,6 +27,9 @@ _TRANSFORMS: dict[str, tuple[str, str, str]] = {
         "transpose an allgather on a network that is isomorphic to its transpose",
     ),
     "compose": ("collc.passes.schedule.compose", "Compose", "compose an allreduce from an allgather and its reverse"),
+    "whole-chunks": (
+        "collc.passes.schedule.whole_chunks", "WholeChunks", "cut shards that differ in size into equal ones",
+    ),
     "discretize": ("collc.passes.schedule.discretize", "Discretize", "divide every shard into equal chunks"),
     "renumber": (
         "collc.passes.schedule.renumber", "Renumber",

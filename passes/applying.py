@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from collc.ir.collective import KINDS
 from collc.ir.diagnostic import CollcError, Subject, error
 from collc.ir.shown import counted, listed
 from collc.ir.spec import Problem
@@ -13,7 +14,7 @@ from . import PASSES
 from .base import Pass
 from .schedulers import RANKS, SCHEDULERS, Scheduler, candidates
 
-__all__ = ["applicable", "not_scheduled", "require_direct"]
+__all__ = ["applicable", "not_scheduled", "require_direct", "require_listed"]
 
 _MOST_NAMES = 4  # in a hint
 _BY_HAND = "write the schedule by hand (`using steps`)"
@@ -25,14 +26,14 @@ def applicable(problem: Problem) -> tuple[str, ...]:
     It computes no schedule, so a scheduler may still find the problem too large.
     """
     found = [name for name in candidates() if _is_tried(name, problem) and _applies(name, problem)]
-    return tuple(sorted(found, key=lambda name: problem.collective.kind not in SCHEDULERS.own[name].usual))
+    return tuple(sorted(found, key=lambda name: problem.collective.name not in SCHEDULERS.own[name].usual))
 
 
 def _is_tried(name: str, problem: Problem) -> bool:
     """Return whether the table of schedulers says that one is for this collective, network and number of ranks."""
     row: Scheduler = SCHEDULERS.own[name]
     how, topology = row.candidate, problem.topology
-    if how is None or problem.collective.kind not in row.collectives or (how.built and topology.origin is None):
+    if how is None or problem.collective.name not in row.collectives or (how.built and topology.origin is None):
         return False
     if row.networks == RANKS and not topology.is_direct:
         return False
@@ -48,12 +49,23 @@ def _applies(name: str, problem: Problem) -> bool:
     return True
 
 
+def require_listed(scheduler: str, problem: Problem) -> None:
+    """Raise C0503 if the table of schedulers does not list a collective whose shards differ in size, or a custom one.
+
+    Schedulers themselves judge all other collectives, and passes outside the table judge all.
+    """
+    collective, row = problem.collective, SCHEDULERS.get(scheduler)
+    is_usual = collective.name in KINDS
+    if not is_usual and row is not None and collective.name not in row.collectives:
+        raise not_scheduled("C0503", scheduler, problem, row.collectives)
+
+
 def not_scheduled(code: str, scheduler: str, problem: Problem, kinds: Sequence[str], variant: str = "") -> CollcError:
     """Return the error for a collective that a scheduler, or one of its variants, does not schedule.
 
     ``kinds`` are those that it schedules. The hint names the schedulers that take the collective on this network.
     """
-    kind, name = problem.collective.kind, f"the {variant} variant of {scheduler}" if variant else scheduler
+    kind, name = problem.collective.name, f"the {variant} variant of {scheduler}" if variant else scheduler
     return error(
         code, f"{name} cannot schedule `{kind}`", notes=[f"it schedules {listed(kinds)}"],
         hint="leave `variant` out" if variant else _instead(problem), exit_status=3,
@@ -63,7 +75,7 @@ def not_scheduled(code: str, scheduler: str, problem: Problem, kinds: Sequence[s
 
 def _instead(problem: Problem) -> str:
     """Return what to write for a problem that the chosen scheduler does not take."""
-    kind, names = problem.collective.kind, applicable(problem)
+    kind, names = problem.collective.name, applicable(problem)
     if names:
         shown = listed([f"`{name}`" for name in names[:_MOST_NAMES]], "or")
         return f"use {shown}, which schedule{'s' * (len(names) == 1)} {kind} on this network"

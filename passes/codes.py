@@ -129,7 +129,8 @@ Raise `effort` or `size-limit`, use fewer chunks, or omit `proof`: the schedule'
 
 `chunks`, `steps`, `rounds`, `effort` and `size-limit` are at least 1. `rounds` counts chunks on a link, so it needs
 `chunks`. `objective` is `latency` (fewest steps, then fewest rounds) or `bandwidth` (the reverse). An allreduce has no
-front of its own, because `exact` schedules its halves separately.
+front of its own, because `exact` schedules its halves separately. Chunks have one size, so the shards of a custom
+collective must be equal.
 """,
     "C0539": """exact schedules and switches
 
@@ -144,10 +145,28 @@ limits count steps of the solver, so the search ends at the same place on every 
 
 Use fewer chunks, allow more rounds or steps, raise `effort`, or use `bfb`.
 """,
+    "C0542": """shards that cannot be cut into equal ones
+
+Files of MSCCL-XML have chunks of one size. collc cuts uneven shards into equal ones for them, as a collective that only
+copies. A reduce-scatterv reduces.
+
+    collective grads = reduce-scatterv on ring4 { weights: {5, 0, 1, 2} };
+    emit grads as msccl-xml;                            # C0542
+
+Use the target `mpi-c`, or equal shards.""",
+    "C0543": """weights that need too many chunks
+
+Files of MSCCL-XML have chunks of one size. So a shard of weight w becomes w shards, after all weights are divided by
+their greatest common divisor, and there are at most 32768 of them.
+
+    collective parts = allgatherv on ring4 { weights: {1000003, 1, 1, 1} };
+    emit parts as msccl-xml;                            # C0543
+
+Round the weights: `{1000000, 1000, 1000, 1000}` is `{1000, 1, 1, 1}`.""",
     "C0545": """an impossible number of pieces
 
 `pipelining` sends the data of every tree of a forest in `pieces` equal pieces, one after another. `pieces` is at
-least 1.
+least 1. `general { pieces: P }` takes 1 to 4096.
 
     collc a.coll -p 'forest,pipelining{pieces=8}' -t ir
 
@@ -159,6 +178,21 @@ Without the option, the pass uses the number that the scheduler chose.
 be larger: `collc cost` and `collc verify` do not write it out.
 
 Use fewer pieces (`-p 'forest,pipelining{pieces=1}'`), fewer trees per root (a smaller `k`), or fewer ranks.
+""",
+    "C0547": """an unknown objective of `general`
+
+`general` minimizes the predicted `time` at the collective's size, `latency` (the number of steps) or `bandwidth` (the
+bandwidth time).
+
+    schedule c using general { objective: speed };          # C0547
+
+Omit `objective` for the least time.
+""",
+    "C0548": """a collective that is too large for `general`
+
+`general` searches trees for every shard. It takes at most 65,536 shards, and 2^26 pairs of a shard and a rank.
+
+Use fewer and larger shards, or a smaller topology. For an alltoall, `flow` has one flow for each rank.
 """,
     "C0550": """an impossible number of chunks or bytes
 
@@ -222,7 +256,7 @@ Omit `steps`: `flow` takes the diameter, or a few steps more if that is faster.
     "C0562": """an impossible number of chunks
 
 `flow { chunks: N }` divides every shard into at most N equal chunks, 1 to 64. A few usually suffice, because every
-chunk takes its own route and there are many shards.
+chunk takes its own route and there are many shards. `general { chunks: N }` takes 1 to 5040.
 """,
     "C0563": """an all-to-all that is too large
 
@@ -240,6 +274,33 @@ and ranks forward. `steps` and `thorough` are for an all-to-all on a network of 
     schedule c using flow { steps: 3 };          # C0564
 
 Omit the option.
+""",
+    "C0566": """a relay would have to hold two values of one chunk at a time
+
+A rank that is no member of the collective relays data of the members in its scratch, which has room for one value of
+each chunk. In an allreduce, partial sums that are not equal can meet in one relay in one step.
+
+Use `forest`: its relays add what they receive. Or write `relays: never` in the options of the schedule, if the members
+are connected without other ranks.
+""",
+    "C0567": """a scheduler that uses no relays, and members that need some
+
+The members of the collective reach each other only through other ranks. To this scheduler a rank that only relays is
+like a switch, and it takes networks of ranks only.
+
+    topology pod = biring(6);
+    collective c = allgather on pod among {0, 2, 4};
+    schedule c using bfb;          # C0567: data from 0 to 2 pass rank 1
+
+Use `forest` or `auto`.
+""",
+    "C0568": """a division of the links that cannot be computed exactly
+
+Groups of a `together` block share links. Their parts are the solution of a linear program, which is solved once more in
+fractions from the last basis of the solver. Here that solution breaks a row: bandwidths, or sizes of groups, differ too
+much for the solver's numbers.
+
+Schedule the groups one by one, without `together`, or give bandwidths of fewer digits.
 """,
     "C0570": """a database of topologies that cannot be read
 
@@ -386,15 +447,15 @@ Write `rings: nics`, or omit `channels`, for one for each NIC.
 """,
     "C0587": """a network without boxes, or boxes of different sizes
 
-`two-level` and `box-trees` need a cluster of boxes. collc finds boxes from the links: ranks that are joined by faster
-links than all ranks together, or without a switch, or that hang from switches of their own. `two-level` joins the ranks
-of one number, one in each box, to a rail. So all its boxes must have as many ranks.
+`two-level`, `two-tier` and `box-trees` need a cluster of boxes. collc finds boxes from the links: ranks that are joined
+by faster links than all ranks together, or without a switch, or that hang from switches of their own. `two-level` joins
+the ranks of one number, one in each box, to a rail. So all its boxes must have as many ranks.
 
     topology pod = subset(dgx_a100(2), {0, 1, 2, 3, 8, 9});
     collective c = allreduce on pod;
     schedule c using two-level;                    # C0587: boxes of 2 and 4 ranks
 
-`box-trees` and `ring { rings: nics }` take boxes of different sizes, `forest` takes any network.
+`box-trees`, `two-tier` and `ring { rings: nics }` take boxes of different sizes, `forest` takes any network.
 """,
     "C0588": """a network without a ring through its boxes
 
@@ -405,6 +466,16 @@ a cycle. Ranks do not forward: between neighbours of a ring there are links and 
     schedule c using nccl-rings;                 # C0588
 
 `node` says how many ranks are in a box, if names and links do not tell.
+""",
+    "C0589": """an impossible number of slices
+
+`two-tier` cuts rounds that carry more than a fraction of the data. `slices` says which: with 8, no round carries more
+than an eighth of what the busiest box sends or receives.
+
+    collective c = alltoall on dgx_h100(8);
+    schedule c using two-tier { slices: 0 };       # C0589
+
+Give a number from 1 to 256, or leave `slices` out: then it is the one with the least predicted time.
 """,
     "C0590": """a torus of another size than the network
 

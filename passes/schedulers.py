@@ -30,6 +30,10 @@ _SPREADS = (*_HALVES, "broadcast", "reduce")
 _ROOTED = (*_SPREADS, "gather", "scatter")
 _ALL = (*_ROOTED, "alltoall")
 _POINTED = ("alltoall", "gather", "scatter")  # every shard has one source and one target
+_HALVES_V = ("allgatherv", "reduce-scatterv")  # shards that differ in size
+_POINTED_V = ("alltoallv", "gatherv", "scatterv")
+_ALL_V = (*_HALVES_V, *_POINTED_V)
+_COPYING = ("custom", "allgather", "broadcast", *_POINTED, "allgatherv", *_POINTED_V)
 
 #: the networks that schedulers take, as listings state them
 RANKS = "strongly connected, ranks only"
@@ -67,6 +71,7 @@ class Candidate(NamedTuple):
     * ``baselines``: those on boxes are tried there with their options, after all other candidates.
     * ``planned``: the property of the schedule that depends on the size: none (``once``), the option ``size`` if links
       differ in latency (``size``), or the number of pieces of its pipeline (``pipeline``) or trees (``trees``).
+    * ``last``: the collectives for which it is tried if no other candidate has a schedule.
     * ``fewest``, ``slower``: if a scheduler of ``fewest`` steps meets the bandwidth bound, no ``slower`` one is tried.
 
     >>> Candidate(7, collectives=("allreduce",), most=64).planned
@@ -83,6 +88,7 @@ class Candidate(NamedTuple):
     planned: Literal["once", "size", "pipeline", "trees"] = "once"
     fewest: bool = False
     slower: bool = False
+    last: tuple[str, ...] = ()
 
     @property
     def boxes(self) -> tuple[Options, ...]:
@@ -127,12 +133,13 @@ _TORUS = "collc.passes.synthesis.torus"
 SCHEDULERS: Registry[Scheduler] = Registry("scheduler", ("schedulers",), {
     "auto": Scheduler(
         "collc.selection", "Auto",
-        "the fastest schedule of all schedulers, at a size or for every size of a range, by the simulator", _ALL, ANY,
+        "the fastest schedule of all schedulers, at a size or for every size of a range, by the simulator",
+        (*_ALL, *_ALL_V, "custom"), ANY,
     ),
     "bfb": Scheduler(
         "collc.passes.synthesis.breadth_first.bfb", "BFB",
         "breadth-first broadcast with exactly balanced links, for any strongly connected network of ranks",
-        _SPREADS, RANKS, _SPREADS, Candidate(1, planned="size", fewest=True),
+        (*_SPREADS, *_HALVES_V), RANKS, (*_SPREADS, *_HALVES_V), Candidate(1, planned="size", fewest=True),
     ),
     "double-binary-tree": Scheduler(
         "collc.passes.synthesis.trees.double_binary_tree", "DoubleBinaryTree",
@@ -147,22 +154,27 @@ SCHEDULERS: Registry[Scheduler] = Registry("scheduler", ("schedulers",), {
     "exact": Scheduler(
         "collc.passes.synthesis.exact.scheduler", "Exact",
         "fewest steps or least bandwidth time of small networks, proved by integer programming",
-        _ALL, RANKS, ("gather", "scatter"), Candidate(4, ("gather", "scatter"), most=24),
+        (*_ALL, "custom"), RANKS, ("gather", "scatter"), Candidate(4, ("gather", "scatter"), most=24),
     ),
     "flow": Scheduler(
         "collc.passes.synthesis.flow.scheduler", "Flow",
         "all-to-all, gather or scatter from a multi-commodity flow, for any strongly connected network",
-        _POINTED, ANY, _POINTED, Candidate(3, _POINTED),
+        (*_POINTED, *_POINTED_V), ANY, (*_POINTED, *_POINTED_V), Candidate(3, (*_POINTED, *_POINTED_V)),
     ),
     "forest": Scheduler(
         "collc.passes.synthesis.forest.scheduler", "ForestScheduler",
         "spanning trees of optimal bandwidth, for any network, switches included (ForestColl)",
-        _SPREADS, ANY, _SPREADS, Candidate(8, most=256, planned="trees", slower=True),
+        (*_SPREADS, *_HALVES_V), ANY, (*_SPREADS, *_HALVES_V), Candidate(8, most=256, planned="trees", slower=True),
+    ),
+    "general": Scheduler(
+        "collc.passes.synthesis.general.scheduler", "General",
+        "any collective that copies, by its pre- and postcondition, with a bound by prices of links",
+        _COPYING, ANY, ("custom",), Candidate(10, ("custom",), last=(*_POINTED, *_POINTED_V)),
     ),
     "swing": Scheduler(
         f"{_TORUS}.swing", "Swing",
         "allreduce, reduce-scatter, allgather on a torus of any shape; peers alternate sides",
-        _SPREADS, ANY, (), Candidate(5, variants=_SIZES, varied=("allreduce",)),
+        (*_SPREADS, *_HALVES_V), ANY, (), Candidate(5, variants=_SIZES, varied=("allreduce",)),
     ),
     "recursive-doubling": Scheduler(
         f"{_TORUS}.doubling", "RecursiveDoubling",
@@ -171,30 +183,30 @@ SCHEDULERS: Registry[Scheduler] = Registry("scheduler", ("schedulers",), {
     ),
     "rabenseifner": Scheduler(
         f"{_TORUS}.doubling", "Rabenseifner", "allreduce, reduce-scatter, allgather by recursive halving and doubling",
-        _HALVES, ANY, (), Candidate(6, variants=_MIRRORED),
+        (*_HALVES, *_HALVES_V), ANY, (), Candidate(6, variants=_MIRRORED),
     ),
     "bucket": Scheduler(
         f"{_TORUS}.bucket", "Bucket",
         "allreduce, reduce-scatter, allgather by rings along one torus dimension after another",
-        _HALVES, ANY, (), Candidate(5),
+        (*_HALVES, *_HALVES_V), ANY, (), Candidate(5),
     ),
     "ring": Scheduler(
         f"{_TORUS}.ring", "Ring", "allreduce, reduce-scatter, allgather over rings: in both directions, or by each NIC",
-        _HALVES, RINGS, (), Candidate(5, baselines=_RING),
+        (*_HALVES, *_HALVES_V), RINGS, (), Candidate(5, baselines=_RING),
     ),
     "bine": Scheduler(
         f"{_TORUS}.bine", "Bine", "negabinary trees and butterflies on any network, all collectives but alltoall",
-        _ROOTED, ANY, (), Candidate(6, variants=_SIZES, varied=("allreduce",)),
+        (*_ROOTED, *_HALVES_V, "gatherv", "scatterv"), ANY, (), Candidate(6, variants=_SIZES, varied=("allreduce",)),
     ),
     "pat": Scheduler(
         f"{_TORUS}.pat", "PAT",
         "allgather and reduce-scatter in log2(N) steps or within a buffer, any number of ranks",
-        _HALVES, ANY, (), Candidate(6, baselines=(Baseline("PAT", "all", native="pat"),)),
+        (*_HALVES, *_HALVES_V), ANY, (), Candidate(6, baselines=(Baseline("PAT", "all", native="pat"),)),
     ),
     "trivance": Scheduler(
         f"{_TORUS}.trivance", "Trivance",
         "allreduce, reduce-scatter, allgather in log3(N) steps with both ranks 3^k away",
-        _HALVES, ANY, (), Candidate(6, variants=_SIZES, varied=("allreduce",)),
+        (*_HALVES, *_HALVES_V), ANY, (), Candidate(6, variants=_SIZES, varied=("allreduce",)),
     ),
     "box-trees": Scheduler(
         "collc.passes.synthesis.trees.box_trees", "BoxTrees",
@@ -208,10 +220,16 @@ SCHEDULERS: Registry[Scheduler] = Registry("scheduler", ("schedulers",), {
     "two-level": Scheduler(
         f"{_TORUS}.two_level", "TwoLevel",
         "allreduce, reduce-scatter, allgather inside boxes, and across them rail by rail",
-        _HALVES, BOXES, (), Candidate(9, variants=(), baselines=_TWO_LEVEL, planned="pipeline"),
+        (*_HALVES, *_HALVES_V), BOXES, (), Candidate(9, variants=(), baselines=_TWO_LEVEL, planned="pipeline"),
+    ),
+    "two-tier": Scheduler(
+        "collc.passes.synthesis.two_tier.scheduler", "TwoTier",
+        "all-to-all across boxes in balanced one-to-one rounds, even or uneven",
+        ("alltoall", "alltoallv"), BOXES, (), Candidate(9, ("alltoall", "alltoallv")),
     ),
     "steps": Scheduler(
-        "collc.passes.synthesis.steps", "Steps", "the schedule written by hand in the specification", _ALL, ANY,
+        "collc.passes.synthesis.steps", "Steps", "the schedule written by hand in the specification",
+        (*_ALL, *_ALL_V), ANY,
     ),
 }, of=Scheduler)  # fmt: skip
 
@@ -226,31 +244,34 @@ def candidates() -> tuple[str, ...]:
     return tuple(name for _, name in sorted(tried, key=lambda pair: pair[0]))
 
 
-def baselines(kind: str, boxed: bool) -> tuple[tuple[str, Baseline], ...]:
-    """Return the baselines of a kind of collective, on a cluster of boxes or not, each after its scheduler.
+def baselines(name: str, boxed: bool) -> tuple[tuple[str, Baseline], ...]:
+    """Return the baselines of a collective, by its name, on a cluster of boxes or not, each after its scheduler.
+
+    NCCL's own algorithms are none for collectives that NCCL does not have, such as allgatherv.
 
     >>> [one.name for _, one in baselines("allreduce", boxed=True)]
     ['NCCL ring', 'PAT', 'NCCL tree', 'two-level ring', 'two-level PAT']
     """
     found = []
-    for name in candidates():
-        one = SCHEDULERS.own[name]
+    for scheduler in candidates():
+        one = SCHEDULERS.own[scheduler]
         assert one.candidate is not None
         found += [
-            (name, baseline)
+            (scheduler, baseline)
             for baseline in one.candidate.baselines
             if baseline.on in ("all", "boxes" if boxed else "ranks")
-            and kind in (baseline.collectives or one.collectives)
+            and name in (baseline.collectives or one.collectives)
+            and (baseline.native is None or name in _ALL)
         ]
     return tuple(found)
 
 
-def usual(kind: str, switches: bool = False) -> str:
-    """Return the scheduler that ``auto`` always tries for a kind of collective.
+def usual(collective: str, switches: bool = False) -> str:
+    """Return the scheduler that ``auto`` always tries for a collective, by its name.
 
     >>> usual("allreduce"), usual("allreduce", switches=True), usual("alltoall")
     ('bfb', 'forest', 'flow')
     """
-    all_ = [name for name, one in SCHEDULERS.own.items() if kind in one.usual]
+    all_ = [name for name, one in SCHEDULERS.own.items() if collective in one.usual]
     fitting = [name for name in all_ if not switches or SCHEDULERS.own[name].networks != RANKS]
     return (fitting or all_)[0]

@@ -24,23 +24,26 @@ __all__ = ["Transpose", "mapped", "opposite", "reverse_symmetry"]
 def mapped(schedule: Schedule, topology: Topology, nodes: Array) -> Schedule:
     """Return the schedule for an isomorphic topology (Definition 7); ``nodes`` maps each node to its image.
 
-    The shard of rank v becomes that of ``nodes[v]``. Raises ValueError if ``nodes`` is not an isomorphism.
+    The shard of rank v becomes that of ``nodes[v]``, with its weight. Raises ValueError if ``nodes`` is not an
+    isomorphism.
     """
     links = link_map(schedule.topology, topology, nodes)
     if links is None:
         raise ValueError("the map of nodes does not map links to links")
     collective, nodes = schedule.collective, nodes.astype(np.int64)
-    shard, ranks = schedule.shard.astype(np.int64), collective.num_ranks
+    image, ranks = np.arange(collective.num_shards), collective.num_ranks
     if collective.kind == "alltoall":
-        shard = nodes[shard // ranks] * ranks + nodes[shard % ranks]
+        image = nodes[image // ranks] * ranks + nodes[image % ranks]
     elif collective.kind not in ROOTED or collective.kind in ("gather", "scatter"):
-        shard = nodes[shard]
+        image = nodes[image]
+    weights = None if collective.weights is None else tuple(collective.weight[np.argsort(image)].tolist())
     root = None if collective.root is None else int(nodes[collective.root])
     moved: Columns = {"route": links[schedule.route]}
     if not schedule.routes.is_direct:
         moved = {"routes": Routes(schedule.routes.start, links[schedule.routes.links])}
     return attrs.evolve(
-        schedule, topology=topology, collective=attrs.evolve(collective, root=root), shard=shard, **moved
+        schedule, topology=topology, collective=attrs.evolve(collective, root=root, weights=weights),
+        shard=image[schedule.shard], **moved,
     )  # fmt: skip
 
 
@@ -66,7 +69,8 @@ def opposite(schedule: Schedule, nodes: Array) -> Schedule:
 class Transpose(Pass):
     """Turn an allgather into a reduce-scatter, or vice versa, on a network isomorphic to its transpose.
 
-    It is ``reverse`` for networks with one-way links. The root of a broadcast or reduce may change.
+    It is ``reverse`` for networks with one-way links. The root of a broadcast or reduce may change, and weights move
+    with their shards.
     Raises C0523 if the network is not isomorphic to its transpose, C0524 if the search did not decide it.
     """
 
@@ -81,8 +85,8 @@ class Transpose(Pass):
     )
 
     def turned(self, collective: Collective, found: Collective) -> Collective:
-        result = collective.reversed()
-        return result if result.root is None else attrs.evolve(result, root=found.root)  # it moves with the nodes
+        result = collective.reversed()  # its root and weights move with the nodes
+        return attrs.evolve(result, root=None if result.root is None else found.root, weights=found.weights)
 
     def run(self, ir: Schedule) -> Schedule:
         found = reverse_symmetry(ir.topology, self.effort)

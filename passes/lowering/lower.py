@@ -109,16 +109,16 @@ def _sent_after_arrival(s: Schedule) -> Array:
 
     In place, the shard from v to r arrives at the place of the shard from r to v in r's input. Shape (ranks, shards).
     """
-    ranks, shards = s.collective.num_ranks, np.arange(s.collective.num_shards)
-    staged = np.zeros((ranks, len(shards)), dtype=bool)
+    members, shards = s.collective.num_members, np.arange(s.collective.num_shards)
+    staged = np.zeros((s.collective.num_ranks, len(shards)), dtype=bool)
     if s.collective.kind != "alltoall" or not len(s):
         return staged
-    source, target = shards // ranks, shards % ranks
+    source, target = s.collective.ranks[shards // members], s.collective.ranks[shards % members]
     shard, step = s.shard.astype(np.int64), s.step.astype(np.int64)
     last_sent, arrives = np.full(len(shards), -1), np.full(len(shards), s.num_steps)
     np.maximum.at(last_sent, shard, np.where(s.src == source[shard], step, -1))
     np.minimum.at(arrives, shard, np.where(s.dst == target[shard], step, s.num_steps))
-    staged[source, shards] = last_sent > arrives[target * ranks + source]
+    staged[source, shards] = last_sent > arrives[shards % members * members + shards // members]
     return staged
 
 
@@ -242,9 +242,11 @@ def _transfers(s: Schedule, places: _Places, moves: _Moves, draft: _Draft) -> No
     home_buffer, home = _at(places, dst, shard, moves.lo, np.ones(len(row), dtype=bool))
     arrival = {**common, "rank": dst, "kind": RECEIVING, "peer": src, "time": time + 1}
     aside = moves.busy
+    # a relay has no contribution of its own: what it receives first it only stores
+    adds = reduces & (moves.kept_home | (places.start[dst, shard] >= 0))
     plain = {
-        "opcode": np.where(reduces, Opcode.RECV_REDUCE_COPY, Opcode.RECV), "dst_buffer": home_buffer,
-        "dst_offset": home, "src_buffer": np.where(reduces, buffer, 0), "src_offset": np.where(reduces, offset, 0),
+        "opcode": np.where(adds, Opcode.RECV_REDUCE_COPY, Opcode.RECV), "dst_buffer": home_buffer,
+        "dst_offset": home, "src_buffer": np.where(adds, buffer, 0), "src_offset": np.where(adds, offset, 0),
     }  # fmt: skip
     _add_rows(draft, ~aside, {**arrival, **plain})
     if aside.any():

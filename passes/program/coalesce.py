@@ -94,7 +94,7 @@ class Coalesce(Pass):
         same_block = np.concatenate([[False], program.block[1:] == program.block[:-1]])
         depth = _message_depths(program, partner)
         joinable = plain & (before == code) & same_block & (np.concatenate([[-1], depth[:-1]]) == depth)
-        chunk = (size or 0) / (program.collective.num_ranks * program.chunks)
+        chunk = (size or 0) / (program.collective.whole * program.chunks)
 
         def is_packed(group: Group) -> bool:
             if self.pack == "always" or group.copies == (0, 0):

@@ -158,7 +158,7 @@ def _place_local(program: Program, host: Array, size: Array, most: int | None) -
         others = [x for x in blocks if x != b and host[x] == x and (most is None or size[x] + size[b] <= most)]
         if others:
             best = min(others, key=lambda x: (int(size[x]), x))
-            host[b] = best
+            host[host == b] = best  # with the blocks that b hosts
             size[best] += size[b]
 
 

@@ -111,6 +111,11 @@ class Compose(Pass):
         return attrs.evolve(collective, kind="allreduce", root=None)
 
     def run(self, ir: AnySchedule | Forest) -> AnySchedule | Forest:
+        if ir.collective.weights is not None:
+            raise error(
+                "C0506", f"compose needs shards of equal size, found `{ir.collective.name}`",
+                notes=["an allreduce has no weights"], hint=f"compose a schedule of `{ir.collective.kind}`",
+            )  # fmt: skip
         if isinstance(ir, Forest) and ir.collective.kind in ("allgather", "reduce-scatter", "broadcast", "reduce"):
             back = Reverse().run(ir)
             outward = ir.collective.kind in ("allgather", "broadcast")

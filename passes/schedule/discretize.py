@@ -39,9 +39,9 @@ class Discretize(Pass):
 
     At most ``max-chunks`` (default 4096) are allowed, and no chunk of a rank's buffer may have a number above
     ``max-number``. If the LCM is allowed, the result is exact. Otherwise the pass takes the number with the least
-    bandwidth time; of equals, the fewest chunks. If the collective has a size, each chunk has at least one element. If
-    ``max-message`` is given, longer messages are several, and each further one costs a latency at the collective's
-    size.
+    bandwidth time; of equals, the fewest chunks. If the collective has a size, each chunk of the largest shard has at
+    least one element. If ``max-message`` is given, longer messages are several, and each further one costs a latency at
+    the collective's size.
 
     The ends of all parts are rounded down to whole chunks, by one rule for all rows of a shard. So data that were there
     before are there after, and every schedule stays correct. No link carries more than one chunk above its share per
@@ -129,9 +129,11 @@ class Discretize(Pass):
 def _with_elements(collective: Collective, most: int, why: str) -> tuple[int, str]:
     """Return the most chunks with at least one element each at the collective's size, and the reason."""
     if collective.size:
-        elements = collective.size // (collective.num_ranks * _element_bytes(collective.dtype))
+        largest = int(collective.weight.max())
+        elements = collective.size * largest // (collective.whole * _element_bytes(collective.dtype))
         if elements < most:
-            return max(elements, 1), f"a shard of a vector of {collective.size} bytes has only {elements} elements"
+            shard = "a shard" if collective.weights is None else "the largest shard"
+            return max(elements, 1), f"{shard} of a vector of {collective.size} bytes has only {elements} elements"
     return most, why
 
 

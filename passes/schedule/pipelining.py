@@ -98,7 +98,7 @@ def _transfers(forest: Forest) -> int:
     """Return an upper bound on a piece's transfers: edges, times the shards of a share if trees carry the vector."""
     if not forest.whole:
         return len(forest.tree)
-    shards = forest.collective.num_ranks
+    shards = forest.collective.num_shards
     # A share of w/parts meets at most 2 + w N / parts shards.
     edges = np.bincount(forest.tree, minlength=forest.num_trees).tolist()
     weights = forest.weight.tolist()

@@ -45,10 +45,10 @@ def round_parts(schedule: Schedule, chunks: int) -> Schedule:
 def time_per_byte(schedule: Schedule) -> Fraction:
     """Return the bandwidth time per byte of M, the same as :func:`~collc.ir.costs.cost.cost` computes."""
     topology, routes = schedule.topology, schedule.routes
-    amount = schedule.hi.astype(np.int64) - schedule.lo
+    amount = schedule.amount
     row = owners(routes.lengths[schedule.route])
     link = routes.links[routes.places(schedule.route)]
-    load = np.zeros((schedule.num_steps, topology.num_links), dtype=np.int64)
+    load = np.zeros((schedule.num_steps, topology.num_links), dtype=amount.dtype)
     np.add.at(load, (schedule.step[row], link), amount[row])
     most = [load[:, topology.link_class == k].max(axis=1, initial=0).tolist() for k in range(len(topology.classes))]
     speeds = [kind.bandwidth for kind in topology.classes]
@@ -57,7 +57,7 @@ def time_per_byte(schedule: Schedule) -> Fraction:
          for step in zip(*most, strict=True)),
         Fraction(0),
     )  # fmt: skip
-    return total / (schedule.parts * schedule.collective.num_ranks)
+    return total / schedule.vector
 
 
 def best_rounding(schedule: Schedule, most: int, longest: int | None = None) -> tuple[Schedule, int]:
