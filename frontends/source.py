@@ -19,17 +19,16 @@ _STRAY = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
 
 def read(
     path: str, *, span: Span | None = None, regular: bool = False, hidden: bool = False, most: int = MAX_BYTES,
-    pasted: bool = False,
+    pasted: bool = False, hint: str = "include a `.coll` file",
 ) -> Source:  # fmt: skip
     """Return the text of the file at ``path``; messages about a ``hidden`` file show line numbers and no text.
 
     ``span`` is the place of the include; ``regular`` refuses anything but a regular file. No more than ``most`` bytes
-    are read. A ``pasted`` text may contain control characters, as terminals print them. Raises CollcError C0117 (not
-    text), C0118 (not UTF-8), C0119 (too long) or C0150 (cannot be read).
+    are read; ``hint`` says what to name instead. A ``pasted`` text may contain control characters, as terminals print
+    them. Raises CollcError C0117 (not text), C0118 (not UTF-8), C0119 (too long) or C0150 (cannot be read).
     """
     try:
         if regular and not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe would wait for its writer
-            hint = "import a text file" if pasted else "include a `.coll` file"
             raise error("C0150", f"cannot read `{path}`: it is not a regular file", span=span, hint=hint)
         with open(path, "rb") as file:
             data = file.read(most + 1)

@@ -13,9 +13,11 @@ from collc.ir.frozen import frozen
 __all__ = [  # noqa: RUF022 (reading order)
     "Node", "Word",
     "Expr", "Number", "Quantity", "String", "Name", "Index", "Call", "Unary", "Binary", "Range", "SetOf", "Arrow",
+    "Comprehension", "Clause",
     "Import", "Option", "Options", "Block",
     "Statement", "Define", "NodeFamily", "Nodes", "Link", "Loop", "For", "If", "At", "Transfer",
-    "Declaration", "Include", "Imported", "TopologyIs", "TopologyOf", "Cluster", "Collective", "Schedule", "Emit",
+    "Declaration", "Include", "Imported", "TopologyIs", "TopologyOf", "Cluster", "Collective", "Kind", "Together",
+    "Schedule", "Emit",
     "File",
 ]  # fmt: skip
 
@@ -114,7 +116,7 @@ class Range(Node):
 
 @frozen
 class SetOf(Node):
-    """``{X, Y, ..}``: items are integers, ranges, nodes or links of a topology."""
+    """``{X, Y, ..}``: items are integers, ranges, nodes or links of a topology; where a list stands, also sets."""
 
     items: tuple[Expr | Arrow, ...]
 
@@ -129,6 +131,14 @@ class Arrow(Node):
 
 
 @frozen
+class Comprehension(Node):
+    """``{ITEM for NAME in DOMAIN, .. if CONDITION ..}``: the item for each value; the last variable changes fastest."""
+
+    item: Expr | Arrow
+    clauses: tuple[Clause, ...]
+
+
+@frozen
 class Import(Node):
     """``import "PATH" as FORMAT``; without a format it is recognized by the file's content."""
 
@@ -136,7 +146,9 @@ class Import(Node):
     format: Word | None = None
 
 
-Expr: TypeAlias = Number | Quantity | String | Name | Index | Call | Unary | Binary | Range | SetOf | Import
+Expr: TypeAlias = (
+    Number | Quantity | String | Name | Index | Call | Unary | Binary | Range | SetOf | Comprehension | Import
+)
 
 
 # ---- blocks
@@ -212,6 +224,14 @@ class Loop(Node):
 
 
 @frozen
+class Clause(Node):
+    """``for LOOP, ..`` or ``if CONDITION`` in a comprehension."""
+
+    loops: tuple[Loop, ...]
+    condition: Expr | None = None
+
+
+@frozen
 class For(Node):
     """``for LOOP, .. { .. }``; the last variable changes fastest."""
 
@@ -248,7 +268,7 @@ class Transfer(Node):
     target: Expr
 
 
-Statement: TypeAlias = Define | Nodes | Link | For | If | At | Transfer
+Statement: TypeAlias = "Define | Nodes | Link | For | If | At | Transfer | Collective"
 
 
 # ---- declarations
@@ -301,34 +321,58 @@ class Cluster(Node):
 
 @frozen
 class Collective(Node):
-    """``collective NAME = KIND on TOPOLOGY { OPTIONS };``."""
+    """``collective NAME[INDEX, ..] = KIND on TOPOLOGY among MEMBERS { OPTIONS };``."""
 
     name: Word
     kind: Word
     topology: Expr
     options: Options | None
+    members: Expr | None = None
+    indices: tuple[Expr, ...] = ()
+
+
+@frozen
+class Kind(Node):
+    """``collective NAME { pre: X post: Y }``: a kind of collective by the ranks that have and need each shard."""
+
+    name: Word
+    conditions: Options
+
+
+@frozen
+class Together(Node):
+    """``together { .. }``: collectives that run at the same time, among ``let``, ``for`` and ``if``."""
+
+    body: Block
 
 
 @frozen
 class Schedule(Node):
-    """``schedule NAME using SCHEDULER { OPTIONS };``, or ``using steps { .. }`` with its block in ``steps``."""
+    """``schedule NAME using SCHEDULER { OPTIONS };``, or ``using steps { .. }`` with its block in ``steps``.
+
+    ``NAME[INDEX, ..]`` is one collective of a family, ``NAME`` are all of them.
+    """
 
     name: Word
     scheduler: Word
     options: Options | None
     steps: Block | None  # the body of `using steps { ... }`
+    indices: tuple[Expr, ...] = ()
 
 
 @frozen
 class Emit(Node):
-    """``emit NAME as TARGET { OPTIONS };``."""
+    """``emit NAME as TARGET { OPTIONS };``, with indices as in a schedule."""
 
     name: Word
     target: Word
     options: Options | None
+    indices: tuple[Expr, ...] = ()
 
 
-Declaration: TypeAlias = Define | Include | Imported | TopologyIs | TopologyOf | Cluster | Collective | Schedule | Emit
+Declaration: TypeAlias = (
+    Define | Include | Imported | TopologyIs | TopologyOf | Cluster | Collective | Kind | Together | Schedule | Emit
+)
 
 
 @frozen

@@ -54,6 +54,11 @@ def _optional(children: list[Child], kind: type) -> Child:
     return next((child for child in children if isinstance(child, kind)), None)
 
 
+def _named(node: ast.Name | ast.Index) -> tuple[ast.Word, tuple[ast.Expr, ...]]:
+    """Return the name of a collective and its indices."""
+    return ast.Word(node.name, span=node.span), node.indices if isinstance(node, ast.Index) else ()
+
+
 @lru_cache(4096)
 def _number(text: str) -> Fraction:
     return Fraction(text)
@@ -129,6 +134,17 @@ class Builder:
     def set(self, c: list[Child]) -> ast.SetOf:
         nodes = _nodes(c)
         return ast.SetOf(nodes, span=self._span(c), height=_height(nodes))
+
+    def comprehension(self, c: list[Child]) -> ast.Comprehension:
+        item, *clauses = _nodes(c)
+        return ast.Comprehension(item, tuple(clauses), span=self._span(c), height=_height((item, *clauses)))
+
+    def looped(self, c: list[Child]) -> ast.Clause:
+        nodes = _nodes(c)
+        return ast.Clause(nodes, span=self._span(c), height=_height(nodes))
+
+    def filtered(self, c: list[Child]) -> ast.Clause:
+        return ast.Clause((), c[1], span=self._span(c), height=c[1].height + 1)
 
     def arrow(self, c: list[Child]) -> ast.Arrow:
         return ast.Arrow(c[0], c[2], c[1][1] == "<->", span=self._span(c), height=_height((c[0], c[2])))
@@ -212,6 +228,8 @@ class Builder:
     def if_else(self, c: list[Child]) -> ast.If:
         return ast.If(c[1], c[2], c[4], span=self._span(c), height=_height(_nodes(c)))
 
+    requests, for_requests, if_requests = block, for_in, if_else
+
     def at(self, c: list[Child]) -> ast.At:
         return ast.At(c[1], c[-1], span=self._span(c), height=_height((c[1], c[-1])))
 
@@ -248,18 +266,39 @@ class Builder:
             self._word(c[1]), body, defaults, first, span=self._span(c), height=_height(_nodes(c))
         )  # fmt: skip
 
+    def named(self, c: list[Child]) -> ast.Name | ast.Index:
+        return self.name(c) if c[1] is None else self.index(c)
+
+    def among(self, c: list[Child]) -> ast.Expr:
+        members: ast.Expr = c[1]
+        return members
+
     def collective(self, c: list[Child]) -> ast.Collective:
-        name, kind, options = self._word(c[1]), self._word(c[3]), _optional(c, ast.Options)
-        return ast.Collective(name, kind, c[5], options, span=self._span(c), height=_height(_nodes(c)))
+        (name, indices), kind, options = _named(c[1]), self._word(c[3]), _optional(c, ast.Options)
+        return ast.Collective(
+            name, kind, c[5], options, c[6], indices, span=self._span(c), height=_height(_nodes(c))
+        )  # fmt: skip
+
+    def kind(self, c: list[Child]) -> ast.Kind:
+        return ast.Kind(self._word(c[1]), c[2], span=self._span(c), height=c[2].height + 1)
+
+    condition, conditions = option, options
+
+    def together(self, c: list[Child]) -> ast.Together:
+        return ast.Together(c[1], span=self._span(c), height=c[1].height + 1)
 
     def schedule(self, c: list[Child]) -> ast.Schedule:
-        name, scheduler = self._word(c[1]), self._word(c[3])
+        (name, indices), scheduler = _named(c[1]), self._word(c[3])
         options, steps = _optional(c, ast.Options), _optional(c, ast.Block)
-        return ast.Schedule(name, scheduler, options, steps, span=self._span(c), height=_height(_nodes(c)))
+        return ast.Schedule(
+            name, scheduler, options, steps, indices, span=self._span(c), height=_height(_nodes(c))
+        )  # fmt: skip
 
     def emit(self, c: list[Child]) -> ast.Emit:
-        options = _optional(c, ast.Options)
-        return ast.Emit(self._word(c[1]), self._word(c[3]), options, span=self._span(c), height=_height(_nodes(c)))
+        (name, indices), options = _named(c[1]), _optional(c, ast.Options)
+        return ast.Emit(
+            name, self._word(c[3]), options, indices, span=self._span(c), height=_height(_nodes(c))
+        )  # fmt: skip
 
     def file(self, c: list[Child]) -> ast.File:
         span = self._span(c) if c else Span(self.source, 1, 1, 1, 1)

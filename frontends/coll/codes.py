@@ -259,7 +259,17 @@ The hint shows the arguments; `collc topologies` lists all families.""",
 
     topology ring = circulant(8, {1, 1});
 
-A set has each element once. For parallel links write `biring(8, 4)`, or offsets that mean the same: `{1, 7}`.""",
+A set has each element once. For parallel links write `biring(8, 4)`, or offsets that mean the same: `{1, 7}`. Lists of
+weights may repeat numbers.""",
+    "C0138": """a file of weights that has something else in it
+
+A file of weights has a line of numbers for each rank, between commas, semicolons or blanks; `#` begins a comment. A
+JSON file has a list of numbers, or a list of lists for the matrix of an alltoallv.
+
+    rank, bytes
+    0, 4096
+
+Leave names out. Write 0 for nothing: an empty field is a mistake.""",
 }
 
 _BODIES = {
@@ -291,6 +301,13 @@ Every transfer belongs to exactly one `at`.
     send shard 0 from 0 to 1;
 
 Write `at 0: send shard 0 from 0 to 1;` or put several into `at 0 { .. }`.""",
+    "C0144": """collectives that cannot run together
+
+Collectives of one `together` share the links of one topology. A block has at least one collective and at most 4096.
+
+    together { collective tp = allreduce on box; collective dp = allreduce on pod; }
+
+Declare one topology, and name the ranks of each collective: `allreduce on pod among {0..8}`.""",
     "C0150": """a file that cannot be read
 
     include "site.coll";

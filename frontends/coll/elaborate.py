@@ -4,35 +4,51 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import attrs
 
-from collc.ir.collective import KINDS
-from collc.ir.diagnostic import CollcError, Diagnostic, Source, Span, error, nearest
+from collc.ir.diagnostic import CollcError, Diagnostic, Related, Source, Span, error, nearest
 from collc.ir.group import Group
+from collc.ir.node_names import printed
 from collc.ir.schedule import Schedule
 from collc.ir.spec import CollectiveRequest, EmitRequest, Option, Places, Problem, ScheduleRequest, Spec
 from collc.ir.topology import Topology
 
 from ..source import checked, read
 from . import ast
+from .collectives import CollectiveReader, OwnKind
 from .collector import paused
-from .expressions import TOPOLOGY, Compiler
+from .expressions import NUMBER, TOPOLOGY, Compiler, integer
 from .files import Files
+from .kinds import PREDEFINED
 from .library import Library
 from .limits import DEFAULT_NODE_LIMIT, Limits
 from .network import Defaults, Network, with_defaults
 from .parser import Parsed, parse_expression, parse_file
 from .printer import expression_text
-from .requests import collective, defaults, known, options
-from .scope import POISON, Constant, Poison, Poisoned, Problems, Scope, TooManyProblems, earlier, too_early
+from .requests import defaults, distinct_options, known, options
+from .scope import (
+    POISON,
+    Cell,
+    Constant,
+    Listing,
+    NodeTable,
+    Poison,
+    Poisoned,
+    Problems,
+    Scope,
+    TooManyProblems,
+    earlier,
+    too_early,
+)
 from .statements import Overrides
 from .values import Value, kind_of
 
 if TYPE_CHECKING:
+    from .counts import Counts
     from .guesses import Vocabulary
     from .imports import Imports
 
@@ -80,6 +96,12 @@ class Elaborator:
             self.overrides.values = self._expressions(params or {})
         self.topologies: dict[str, Topology] = {}
         self.collectives: dict[str, _Requested] = {}
+        self.families: dict[str, list[str]] = {}  # the names of collectives, by their name without indices
+        self.together: list[tuple[str, ...]] = []
+        self.kinds: dict[str, OwnKind] = {}
+        self.later_kinds: dict[str, Span | None] = {}
+        self.listings: list[Listing] = []
+        self.tables: dict[int, tuple[Topology, NodeTable]] = {}  # the nodes of topologies by name, by identity
         self.later: dict[str, Span | None] = {}
         self.sources: list[Source] = []
         self.open: dict[str, str] = {}  # real paths of the files being read, outermost first -> as they were given
@@ -118,11 +140,16 @@ class Elaborator:
         with contextlib.suppress(TooManyProblems):
             self._file(source, included=False)
             self._unused_params()
+            for listing in self.listings:
+                if not listing.used:
+                    self.take(listing.failure, listing.node)
         self._raise()
         requests = {name: self._request(name, requested) for name, requested in self.collectives.items()}
         files = tuple(source.path for source in self.sources)
         warnings = tuple(sorted(self.problems.warnings.values(), key=self._order))
-        return Spec(self.topologies, requests, files, warnings, sources=tuple(self.sources))
+        return Spec(
+            self.topologies, requests, files, warnings, sources=tuple(self.sources), together=tuple(self.together)
+        )  # fmt: skip
 
     def topology(self, text: str) -> Topology:
         """Return the topology of an expression; raise CollcError with all mistakes."""
@@ -182,8 +209,11 @@ class Elaborator:
         for node in parsed.file.declarations:
             if isinstance(node, ast.Define | ast.Imported | ast.TopologyIs | ast.TopologyOf | ast.Cluster):
                 self.scope.later.setdefault(node.name.text, node.span)
-            elif isinstance(node, ast.Collective):
-                self.later.setdefault(node.name.text, node.span)
+            elif isinstance(node, ast.Kind):
+                self.later_kinds.setdefault(node.name.text, node.span)
+            elif isinstance(node, ast.Collective | ast.Together):
+                for one in _declared(node):
+                    self.later.setdefault(one.name.text, one.span)
         for node in parsed.file.declarations:
             try:
                 self._declaration(node, parsed, included)
@@ -214,7 +244,7 @@ class Elaborator:
                 value = self.overrides.value(node, None) if node.keyword == "param" else node.value
                 if value is not node.value and value.span:
                     self.scope.given[node.name.text] = value.span
-                self._bind(node.name, self._value(value))
+                self._define(node.name, value)
             case ast.Imported(path, name, more):
                 self._bind_topology(name, self._imported_as(path, name, more))
             case ast.Cluster(name):
@@ -228,14 +258,19 @@ class Elaborator:
             case ast.TopologyOf():
                 self._topology_of(node, bool(node.span and parsed.damaged(node.span)))
             case ast.Collective():
-                self._collective(node)
+                self._collective(node, self.scope, bool(node.span and parsed.damaged(node.span)))
+            case ast.Together(body):
+                self._together(node, body, bool(node.span and parsed.damaged(node.span)))
+            case ast.Kind():
+                self._kind(node)
             case ast.Schedule():
                 self._schedule(node, bool(node.span and parsed.damaged(node.span)))
             case ast.Emit(_, target, more):
-                requested = self._requested(node.name, "emit")
+                emitted = self._requested(node, "emit")
                 known(target, self.targets, "C0125", "target", self.compiler)
                 given = options(more, self.scope, self.compiler)
-                requested.emits.append(EmitRequest(target.text, given, node.span, target.span))
+                for one in emitted:
+                    one.emits.append(EmitRequest(target.text, given, node.span, target.span))
 
     def _include(self, node: ast.Include) -> None:
         path = self.files.found(node.path)
@@ -257,15 +292,19 @@ class Elaborator:
 
     # ---- values and topologies
 
-    def _value(self, node: ast.Expr) -> Value | Poison:
-        """Return a value; report a mistake and return POISON."""
+    def _define(self, name: ast.Word, node: ast.Expr) -> None:
+        """Bind a name to a value, or to a list; a list that stands nowhere for one is a mistake, as a set."""
         try:
-            return self.compiler.evaluate(node, self.scope)
+            self._bind(name, self.compiler.evaluate(node, self.scope))
         except CollcError as failure:
+            if isinstance(node, ast.SetOf | ast.Comprehension) and _is_of_a_set(failure):
+                self.listings.append(listing := Listing(node, self.scope, failure))
+                self.scope.declare(name.text, listing, name.span)
+                return
             self.take(failure, node)
+            self._bind(name, POISON)
         except Poisoned:
-            pass
-        return POISON
+            self._bind(name, POISON)
 
     def _bind(self, name: ast.Word, value: Value | Poison) -> None:
         self.scope.declare(name.text, value if isinstance(value, Poison) else Constant(value), name.span)
@@ -391,21 +430,109 @@ class Elaborator:
             message = f"found the collective `{node.name}`, needed a topology"
             raise error("C0131", message, span=node.span, hint=hint, related=related)
 
-    def _collective(self, node: ast.Collective) -> None:
-        name = node.name.text
-        self.later.pop(name, None)
-        if name in self.collectives:
-            related = earlier(self.collectives[name].node.name.span)
+    def _collective(self, node: ast.Collective, scope: Scope, damaged: bool = False) -> None:
+        """Declare a collective, whose indices and options are computed in ``scope``."""
+        family = node.name.text
+        self.later.pop(family, None)
+        name = printed(family, self._indices(node, scope))
+        other = name if name in self.collectives else next(iter(self.families.get(family, ())), "")
+        if name in self.collectives or (other and bool(node.indices) != bool(self.collectives[other].node.indices)):
+            first = self.collectives[other].node.name.span
+            related = earlier(first) if first != node.name.span else ()
             message, hint = f"collective `{name}` is declared twice", "rename one of them"
+            hint = "give it the loop's variable as an index, such as `tp[b]`" if not related else hint
             raise error("C0121", message, span=node.name.span, hint=hint, related=related)
         self.collectives[name] = requested = _Requested(node, None)
+        self.families.setdefault(family, []).append(name)
         self._require_topology(node.topology)
-        topology = self._topology_value(node.topology, None, self.scope)
+        topology = self._topology_value(node.topology, None, scope)
         if isinstance(topology, Poison):
-            known(node.kind, KINDS, "C0201", "collective", self.compiler)
+            self._require_kind(node.kind)
             return
-        requested.problem = Problem(topology, collective(node, topology, self.scope, self.compiler))
+        self._require_kind(node.kind)
+        reader = CollectiveReader(
+            node, topology, scope, self.compiler, self.kinds, lambda: self._table(topology), lambda: self._counts,
+            damaged,
+        )  # fmt: skip
+        requested.problem = Problem(topology, reader.read())
         self.topologies.setdefault(topology.name, topology)
+
+    def _require_kind(self, kind: ast.Word) -> None:
+        """Raise C0130 for a kind that is declared later, C0201 for one that is not declared."""
+        names = (*PREDEFINED, *self.kinds)
+        if kind.text not in names and kind.text in self.later_kinds:
+            raise too_early(kind.text, self.later_kinds[kind.text], kind.span)
+        if kind.text not in names and kind.text in self.scope.suspects:
+            raise Poisoned
+        known(kind, names, "C0201", "collective", self.compiler)
+
+    def _indices(self, node: ast.Collective | ast.Schedule | ast.Emit, scope: Scope) -> tuple[int, ...]:
+        """Return the indices of a collective's name; raise C0132 or C0134 for what is no number from 0."""
+        try:
+            return tuple(_index(self.compiler.evaluate(one, scope, NUMBER), one.span) for one in node.indices)
+        except (CollcError, Poisoned):
+            self.scope.suspects.add(node.name.text)
+            raise
+
+    def _together(self, node: ast.Together, block: ast.Block, damaged: bool) -> None:
+        """Declare the collectives of a block; raise C0144 if they are not on one topology, or there are none."""
+        from .together import Together
+
+        before = len(self.collectives)
+        scope = Scope(parent=self.scope, level=2)
+        body = Together(self.compiler, scope, self.overrides, self._collective, self.limits.statements)
+        body.run(block)
+        names = tuple(self.collectives)[before:]
+        if body.damaged or damaged:
+            self.scope.suspects |= {one.name.text for one in _declared(node)}
+        if not (body.damaged or damaged or names):
+            message, hint = "found `together` without collectives", "check the ranges of its loops"
+            raise error("C0144", message, span=node.span, hint=hint)
+        self.together.append(names)
+        first: _Requested | None = None
+        for one in (self.collectives[name] for name in names):
+            first = first or (one if one.problem is not None else None)
+            if first and one.problem and first.problem and one.problem.topology is not first.problem.topology:
+                self._other_topology(one.node, first.node)
+
+    def _other_topology(self, node: ast.Collective, first: ast.Collective) -> None:
+        message = f"found a collective on `{expression_text(node.topology)}`, needed the topology of the others"
+        hint = "collectives that run together share links: declare one topology, and name the ranks by `among`"
+        related = earlier(first.topology.span, "the first topology")
+        self.problems.take(error("C0144", message, span=node.topology.span, hint=hint, related=related))
+
+    def _table(self, topology: Topology) -> NodeTable:
+        """Return the nodes of a topology by name; the topologies are kept, so that no other gets their identity."""
+        if id(topology) not in self.tables:
+            self.tables[id(topology)] = topology, NodeTable.of(topology)
+        return self.tables[id(topology)][1]
+
+    @cached_property
+    def _counts(self) -> Counts:
+        from .counts import Counts
+
+        return Counts(self.files, self.sources)
+
+    def _kind(self, node: ast.Kind) -> None:
+        """Declare a kind of collective; its conditions are computed where it is used."""
+        name = node.name.text
+        if name in PREDEFINED:
+            message, hint = f"`{name}` is a kind of collective already", "give this one another name"
+            raise error("C0121", message, span=node.name.span, hint=hint)
+        if name in self.kinds:
+            related = earlier(self.kinds[name].node.name.span)
+            message, hint = f"kind `{name}` is declared twice", "rename one of them"
+            raise error("C0121", message, span=node.name.span, hint=hint, related=related)
+        self.kinds[name] = own = OwnKind(node)
+        distinct_options(node.conditions, self.compiler)
+        if missing := [part for part in ("pre", "post") if own.condition(part) is None]:
+            hint = f"write `collective {name} {{ pre: 0..ranks post: {{(r + 1) mod ranks for r in 0..ranks}} }}`"
+            raise error("C0216", f"kind `{name}` needs `{missing[0]}`", span=node.name.span, hint=hint)
+        inner = self.scope.child()
+        inner.names["ranks"] = Cell()
+        for item in node.conditions.items:
+            assert not isinstance(item.value, ast.Word)
+            self.compiler.compile(item.value, inner)
 
     def _no_collective(self, name: ast.Word, word: str) -> CollcError:
         """Return the error for a name that is no collective, as in a ``schedule`` or ``emit``."""
@@ -420,15 +547,33 @@ class Elaborator:
             hint = f"write `{word} {on[0]} ..`" if len(on) == 1 else declare
             message, related = f"found the topology `{name.text}`, needed a collective", earlier(place, "the topology")
             return error("C0120", message, span=name.span, hint=hint, related=related)
+        if name.text in self.kinds:
+            message, related = f"found the kind `{name.text}`, needed a collective", self._place_of(name.text)
+            hint = f"declare one of this kind: `collective c = {name.text} on TOPOLOGY;`"
+            return error("C0120", message, span=name.span, hint=hint, related=related)
         near = did_you_mean(name.text, self.collectives)
         listed = ", ".join(f"`{known}`" for known in list(self.collectives)[:8])
         declare = f"declare it above: `collective {name.text} = allreduce on TOPOLOGY;`"
         hint = near or (f"the collectives are {listed}" if listed else declare)
         return error("C0120", f"unknown collective `{name.text}`", span=name.span, hint=hint)
 
-    def _requested(self, name: ast.Word, word: str) -> _Requested:
-        if name.text in self.collectives:
-            return self.collectives[name.text]
+    def _place_of(self, kind: str) -> tuple[Related, ...]:
+        return earlier(self.kinds[kind].node.name.span, "its declaration")
+
+    def _requested(self, node: ast.Schedule | ast.Emit, word: str) -> list[_Requested]:
+        """Return the collective that a ``schedule`` or ``emit`` names, or all of the family."""
+        name = node.name
+        if node.indices and name.text in self.families:
+            one = printed(name.text, self._indices(node, self.scope))
+            if one not in self.collectives:
+                if name.text in self.scope.suspects:
+                    raise Poisoned
+                names = self.families[name.text]
+                hint = f"there are `{names[0]}` to `{names[-1]}`" if len(names) > 1 else f"there is `{names[0]}`"
+                raise error("C0120", f"unknown collective `{one}`", span=name.span, hint=hint)
+            return [self.collectives[one]]
+        if name.text in self.families:
+            return [self.collectives[one] for one in self.families[name.text]]
         if name.text in self.scope.suspects:
             raise Poisoned
         if name.text in self.later:
@@ -436,19 +581,22 @@ class Elaborator:
         raise self._no_collective(name, word)
 
     def _schedule(self, node: ast.Schedule, damaged: bool) -> None:
-        requested = self._requested(node.name, "schedule")
-        if requested.scheduled is not None:
-            related = earlier(requested.scheduled, "the first schedule")
-            message, hint = f"`{node.name.text}` is scheduled twice", "remove one of the schedules"
-            raise error("C0121", message, span=node.name.span, hint=hint, related=related)
-        requested.scheduled = node.span
-        schedule, rows = None, None
-        if node.steps is not None:
-            schedule, rows = self._steps(node, node.steps, requested.problem, damaged)
-        else:
+        for requested in (named := self._requested(node, "schedule")):
+            if requested.scheduled is not None:
+                related = earlier(requested.scheduled, "the first schedule")
+                message, hint = f"`{node.name.text}` is scheduled twice", "remove one of the schedules"
+                raise error("C0121", message, span=node.name.span, hint=hint, related=related)
+            requested.scheduled = node.span
+        if node.steps is None:
             known(node.scheduler, self.schedulers, "C0124", "scheduler", self.compiler)
         given = options(node.options, self.scope, self.compiler)
-        requested.schedule = ScheduleRequest(node.scheduler.text, given, schedule, node.span, node.scheduler.span, rows)
+        for requested in named:
+            schedule, rows = None, None
+            if node.steps is not None:
+                schedule, rows = self._steps(node, node.steps, requested.problem, damaged)
+            requested.schedule = ScheduleRequest(
+                node.scheduler.text, given, schedule, node.span, node.scheduler.span, rows
+            )  # fmt: skip
 
     def _steps(
         self, node: ast.Schedule, block: ast.Block, problem: Problem | None, damaged: bool
@@ -464,6 +612,28 @@ class Elaborator:
         )  # fmt: skip
         body.run(block)
         return (None, None) if damaged else body.schedule(node.scheduler.span)
+
+
+def _is_of_a_set(failure: CollcError) -> bool:
+    """Return whether what is wrong is right in a list: a repeated number, or an element that is no integer."""
+    return all(one.code in ("C0132", "C0137") for one in failure.diagnostics)
+
+
+def _index(value: Value, span: Span | None) -> int:
+    index = integer(value, span, "an index")
+    if index < 0:
+        message, hint = f"found the index {index}, needed one from 0", "indices count from 0"
+        raise error("C0134", message, span=span, hint=hint)
+    return index
+
+
+def _declared(node: ast.Collective | ast.Together) -> Iterable[ast.Collective]:
+    """Return the collectives of a declaration."""
+    if isinstance(node, ast.Collective):
+        return (node,)
+    from .together import declared
+
+    return declared(node.body)
 
 
 def _as_written(node: ast.Options | None) -> tuple[Option, ...]:

@@ -5,12 +5,12 @@ Names are resolved when an expression is compiled, so that an unknown one is rep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import islice, pairwise, product
 from math import ceil, floor
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import attrs
 
@@ -21,18 +21,38 @@ from collc.ir.topology import Topology
 from ..units import MEASURES, UNITS
 from . import ast
 from .printer import expression_text, number_text
-from .scope import POISON, Constant, NodeTable, Poison, Poisoned, Problems, Scope, Variable, earlier, shape_of
+from .scope import (
+    POISON,
+    Cell,
+    Constant,
+    Listing,
+    NodeTable,
+    Poison,
+    Poisoned,
+    Problems,
+    Scope,
+    Variable,
+    earlier,
+    shape_of,
+)
 from .values import Arrow, Integers, Parts, Quantity, Switch, Value, arithmetic, bounded, compared, kind_of, whole
 
 if TYPE_CHECKING:
     from .guesses import Vocabulary
 
 __all__ = [
-    "NODE", "NUMBER", "TOPOLOGY", "Compiler", "Frame", "Functions", "Needs", "Thunk", "integer", "past_hint",
+    "NODE", "NUMBER", "TOPOLOGY", "Compiler", "Frame", "Functions", "Needs", "Rounds", "Thunk", "integer", "members",
+    "past_hint",
 ]  # fmt: skip
 
 #: Larger sets are refused before they are built.
 MAX_SET = 100_000
+#: The most values that the variables of one comprehension take.
+_MAX_ROUNDS = 1 << 20
+#: The most loops and conditions of one comprehension.
+_MAX_CLAUSES = 16
+
+T = TypeVar("T")
 
 Frame: TypeAlias = list[Any]  # Any: values, and what a body keeps between its statements
 Thunk: TypeAlias = Callable[[Frame], Any]  # Any: a value or POISON; who computes with it asks which
@@ -76,6 +96,71 @@ def integer(value: Value | Poison, span: Span | None, what: str = "an integer") 
         raise error("C0132", f"found {kind_of(value)}, needed {what}", span=span, hint=plain)
     hint = f"`floor(..)` of it is {floor(value)}, `ceil(..)` is {ceil(value)}"
     raise error("C0132", f"found {value}, needed {what}", span=span, hint=hint)
+
+
+@frozen(eq=False)
+class _Stage:
+    """A loop of a comprehension, with its variable, or a condition without one."""
+
+    thunk: Thunk
+    node: ast.Expr
+    name: str = ""
+    cell: Cell | None = None
+
+
+@frozen(eq=False)
+class Rounds:
+    """The loops and conditions of a comprehension; ``scope`` is that of its item."""
+
+    scope: Scope
+    stages: tuple[_Stage, ...]
+    span: Span | None
+
+    def collect(self, frame: Frame, items: Callable[[], list[T]]) -> list[T]:
+        """Return all ``items``, which are computed once for each value of the variables.
+
+        Raises C0134 for too many values; mistakes in an item name the values that it has.
+        """
+        found: list[T] = []
+        for _ in self._each(frame):
+            try:
+                found += items()
+            except CollcError as failure:
+                raise self._explained(failure) from None
+            if len(found) > _MAX_ROUNDS:
+                raise error("C0134", f"found a set of more than {_MAX_ROUNDS} items", span=self.span)
+        return found
+
+    def _each(self, frame: Frame) -> Iterator[None]:
+        """Yield once for each value of the variables that fulfils the conditions."""
+        left = _MAX_ROUNDS
+
+        def walk(number: int) -> Iterator[None]:
+            nonlocal left
+            if number == len(self.stages):
+                yield
+                return
+            stage = self.stages[number]
+            if stage.cell is None:
+                if _truth(stage.thunk(frame), stage.node.span):
+                    yield from walk(number + 1)
+                return
+            values = members(stage.thunk(frame), stage.node.span)
+            left -= len(values) if isinstance(values, tuple) else max(values.stop - values.start, 0)
+            if left < 0:
+                message = f"found a set with more than {_MAX_ROUNDS} values of its variables"
+                raise error("C0134", message, span=self.span)
+            for value in values:
+                stage.cell.value = value
+                yield from walk(number + 1)
+
+        return walk(0)
+
+    def _explained(self, failure: CollcError) -> CollcError:
+        cells = [(stage.name, stage.cell.value) for stage in self.stages if stage.cell is not None]
+        shown = [f"{name} = {value}" for name, value in cells if type(value) is int]
+        notes = (f"with {', '.join(shown)}",) if shown else ()
+        return CollcError([attrs.evolve(one, notes=(*one.notes, *notes)) for one in failure.diagnostics])
 
 
 @frozen
@@ -124,9 +209,37 @@ class Compiler:
             case ast.Range(low, high):
                 return _range(self.compile(low, scope, NUMBER), self.compile(high, scope, NUMBER), node)
             case ast.SetOf(items):
-                return _set([self._member(item, scope) for item in items], node)
+                return _set([self._member(item, scope) for item in items], [item.span for item in items])
+            case ast.Comprehension():
+                return self._comprehension(node, scope)
             case ast.Import():
                 return _constant(self.imported(node))
+
+    def _comprehension(self, node: ast.Comprehension, scope: Scope) -> Thunk:
+        rounds = self.rounds(node, scope)
+        item, span = self._member(node.item, rounds.scope), node.item.span
+
+        def run(frame: Frame) -> Value:
+            values = rounds.collect(frame, lambda: [_sound(item(frame))])
+            return _set_of(values, [span] * len(values))
+
+        return run
+
+    def rounds(self, node: ast.Comprehension, scope: Scope) -> Rounds:
+        """Return the loops and conditions of a comprehension; raise C0116 if they are too many."""
+        stages: list[_Stage] = []
+        for clause in node.clauses:
+            if clause.condition is not None:
+                stages.append(_Stage(self.compile(clause.condition, scope), clause.condition))
+            for loop in clause.loops:
+                domain, cell = self.compile(loop.domain, scope, NUMBER), Cell()
+                scope = Scope(parent=scope, level=2)
+                scope.declare(loop.name.text, cell, loop.name.span)
+                stages.append(_Stage(domain, loop.domain, loop.name.text, cell))
+        if len(stages) > _MAX_CLAUSES:
+            message = f"found {len(stages)} loops and conditions in a set, needed at most {_MAX_CLAUSES}"
+            raise error("C0116", message, span=node.span, hint="name a part of it with `let`")
+        return Rounds(scope, tuple(stages), node.span)
 
     def _member(self, item: ast.Expr | ast.Arrow, scope: Scope) -> Thunk:
         if not isinstance(item, ast.Arrow):
@@ -168,6 +281,10 @@ class Compiler:
                 return _constant(value)
             case Variable(index):
                 return itemgetter(index)
+            case Cell() as cell:
+                return lambda frame: cell.value
+            case Listing(failure=failure):
+                return _failing(failure)
             case None:
                 table = scope.find_nodes(name)
                 if table is None:
@@ -340,6 +457,13 @@ def _poisoned(frame: Frame) -> Value:
     raise Poisoned
 
 
+def _failing(failure: CollcError) -> Thunk:
+    def run(frame: Frame) -> Value:
+        raise failure
+
+    return run
+
+
 def _sound(value: Value | Poison) -> Value:
     if isinstance(value, Poison):
         raise Poisoned
@@ -367,54 +491,69 @@ def _range(low: Thunk, high: Thunk, node: ast.Range) -> Thunk:
     return lambda frame: range(integer(low(frame), node.low.span), integer(high(frame), node.high.span))
 
 
-def _set(thunks: Sequence[Thunk], node: ast.SetOf) -> Thunk:
-    """Return the function that makes a set: of integers, or with switches, links or names of nodes in it."""
-
-    def run(frame: Frame) -> Value:
-        values = [_sound(thunk(frame)) for thunk in thunks]
-        named = any(isinstance(value, Switch | Arrow | str) for value in values)
-        return _parts(values, node) if named else _integers(values, node)
-
-    return run
+def _set(thunks: Sequence[Thunk], spans: Sequence[Span | None]) -> Thunk:
+    """Return the function that makes a set."""
+    return lambda frame: _set_of([_sound(thunk(frame)) for thunk in thunks], spans)
 
 
-def _integers(values: Sequence[Value], node: ast.SetOf) -> Integers:
+def _set_of(values: Sequence[Value], spans: Sequence[Span | None]) -> Integers | Parts:
+    """Return a set: of integers, or with switches, links or names of nodes in it."""
+    named = any(isinstance(value, Switch | Arrow | str) for value in values)
+    return _parts(values, spans) if named else _integers(values, spans)
+
+
+def members(value: Value | Poison, span: Span | None) -> range | tuple[Value, ...]:
+    """Return the values that a loop's variable takes; raise C0131 for a value that is no range or set."""
+    match value:
+        case range():
+            return value
+        case Integers(items):
+            return items
+        case Parts(nodes) if not any(isinstance(node, Arrow) for node in nodes):
+            return tuple(node for node in nodes if not isinstance(node, Arrow))
+        case Poison():
+            raise Poisoned
+    hint = f"write `0..{value}`" if type(value) is int else "write `LOW..HIGH` or `{A, B}`"
+    raise error("C0131", f"found {kind_of(value)}, needed a range or a set of integers", span=span, hint=hint)
+
+
+def _integers(values: Sequence[Value], places: Sequence[Span | None]) -> Integers:
     items: list[int] = []
     ranges: list[range] = []
     spans: list[Span | None] = []
-    for value, item in zip(values, node.items, strict=True):
+    for value, place in zip(values, places, strict=True):
         if isinstance(value, range):
             if max(value.stop - value.start, 0) > MAX_SET - len(items):
                 hint = "a loop takes the range itself: `for i in a..b`"
-                raise error("C0134", f"found a set of more than {MAX_SET} integers", span=item.span, hint=hint)
+                raise error("C0134", f"found a set of more than {MAX_SET} integers", span=place, hint=hint)
             items.extend(value)
             ranges.append(value)
         else:
-            items.append(integer(value, item.span))
-        spans += [item.span] * (len(items) - len(spans))
+            items.append(integer(value, place))
+        spans += [place] * (len(items) - len(spans))
     ordered = sorted(items)
     twice = next((a for a, b in pairwise(ordered) if a == b), None)
     if twice is not None:
-        first, again = [place for one, place in zip(items, spans, strict=True) if one == twice][:2]
+        first, again = [at for one, at in zip(items, spans, strict=True) if one == twice][:2]
         hint, related = "write each number once", earlier(first, "the first") if first != again else ()
         raise error("C0137", f"found {twice} twice in a set", span=again, hint=hint, related=related)
     return Integers(tuple(ordered), tuple(ranges), tuple(items), tuple(spans))
 
 
-def _parts(values: Sequence[Value], node: ast.SetOf) -> Parts:
+def _parts(values: Sequence[Value], places: Sequence[Span | None]) -> Parts:
     """Return a set of nodes and links; a link may stand in it several times, once for each of parallel links."""
     items: list[int | Switch | Arrow | str] = []
     spans: list[Span | None] = []
-    for value, item in zip(values, node.items, strict=True):
+    for value, place in zip(values, places, strict=True):
         new = (
             value
             if isinstance(value, range)
-            else (value if isinstance(value, Switch | Arrow | str) else integer(value, item.span),)
+            else (value if isinstance(value, Switch | Arrow | str) else integer(value, place),)
         )
         if len(new) > MAX_SET - len(items):
-            raise error("C0134", f"found a set of more than {MAX_SET} nodes and links", span=item.span)
+            raise error("C0134", f"found a set of more than {MAX_SET} nodes and links", span=place)
         items.extend(new)
-        spans.extend([item.span] * len(new))
+        spans.extend([place] * len(new))
     return Parts(tuple(items), tuple(spans))
 
 

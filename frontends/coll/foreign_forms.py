@@ -282,6 +282,8 @@ def _colon_block(t: Trouble) -> Fix | None:
     """``for i in 0..4: link ..``: Python's blocks."""
     if t.found != ":" or "LBRACE" not in t.expected or t.expected & {"COLON", "NUMBER"}:
         return None
+    if t.expected >= {"EQUAL", "LSQB"}:  # the name of a collective
+        return None
     if re.compile(r":\s*\{").match(t.text, t.position):
         return here(t, "C0109", "found `:` before `{`", hint="remove the `:`", skip=1)
     return here(t, "C0109", "found `:`, needed `{`", hint="a body stands in braces: `{ .. }`", drop_from=t.position + 1)
@@ -325,7 +327,7 @@ def _comma_before_braces(t: Trouble) -> Fix | None:
 def _nested_topology(t: Trouble) -> Fix | None:
     """``topology a { topology b = torus(3); .. }``, on one line: no `}` was forgotten."""
     if (
-        t.found not in (*DECLARATIONS[:6], "import")
+        t.found not in (*DECLARATIONS[:7], "import")
         or "LET" not in t.expected
         or "TOPOLOGY" in t.expected
         or t.on_new_line

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from collc.ir.collective import KINDS
-
 from .families import FAMILIES, OPERATORS
+from .kinds import PREDEFINED
 from .trouble import KEYWORDS, Fix, Slip, Trouble, before, bracketed, called, closing_offset, here, rest_of_line
 
 __all__ = ["ROWS", "assigned", "foreign_word"]
@@ -15,7 +14,8 @@ __all__ = ["ROWS", "assigned", "foreign_word"]
 #: a word of another language or habit -> the keyword
 _WORDS = {
     "network": "topology", "graph": "topology", "cluster": "topology", "fabric": "topology", "topo": "topology",
-    "machine": "topology", "coll": "collective", "operation": "collective", "algorithm": "schedule",
+    "machine": "topology", "parallel": "together", "concurrent": "together", "simultaneously": "together",
+    "coll": "collective", "operation": "collective", "algorithm": "schedule",
     "algo": "schedule", "sched": "schedule", "output": "emit", "export": "emit", "generate": "emit", "write": "emit",
     "target": "emit", "require": "include", "source": "include", "load": "include", "const": "param",
     "constant": "param", "var": "param", "def": "param", "define": "param", "val": "let", "auto": "let", "set": "let",
@@ -36,7 +36,7 @@ def foreign_word(t: Trouble, known: list[str]) -> str | None:
     word = (_STATEMENT_WORDS if statement else _WORDS).get(t.found.lower())
     if t.found.lower() in known and t.found not in known:
         return t.found.lower()
-    named = re.compile(r"\w+\s*(?:<[^>\n]*>\s*)?[\w\"'“([]").match(t.text, t.position)
+    named = word == "together" or re.compile(r"\w+\s*(?:<[^>\n]*>\s*)?[\w\"'“([]").match(t.text, t.position)
     return word if word in known and named else None
 
 
@@ -51,7 +51,7 @@ def assigned(t: Trouble) -> tuple[str, str] | None:
     keyword = "topology" if match[1] in FAMILIES or match[1] in OPERATORS else "param"
     if "LINK" in t.expected or "SEND" in t.expected:
         keyword = "let"
-    elif match[1] in KINDS or re.match(r"\s+on\b", match[2]):
+    elif match[1] in PREDEFINED or re.match(r"\s+on\b", match[2]):
         keyword = "collective"
     return keyword, f"{keyword} {match.group().strip()};"
 
@@ -234,12 +234,12 @@ def _missing_equals(t: Trouble) -> Fix | None:
     """``topology t torus(4, 4);``, ``topology t is torus(4, 4);``, ``collective allreduce on pod;``."""
     if "EQUAL" not in t.expected or t.last is None or t.last.type != "NAME":
         return None
-    if t.found == "on" and t.last.text in KINDS:
+    if t.found == "on" and t.last.text in PREDEFINED:
         hint = f"name it: `collective grads = {t.last.text} on ..`"
         return here(t, "C0111", f"missing the name of the collective: found `{t.last.text}`", hint=hint)
     if t.found in ("is", "be", "as", "equals"):
         return here(t, "C0107", f"found `{t.found}`, needed `=`", insert="EQUAL", sign="=", skip=len(t.found))
-    if t.found in FAMILIES or t.found in OPERATORS or t.found in KINDS:
+    if t.found in FAMILIES or t.found in OPERATORS or t.found in PREDEFINED:
         return Fix("C0107", f"missing `=`: found `{t.found}`", t.after, t.after + 1, insert="EQUAL", sign="=")
     return None
 

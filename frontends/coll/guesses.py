@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from difflib import get_close_matches
 
-from collc.ir.collective import KINDS, OPERATIONS
+from collc.ir.collective import OPERATIONS
 from collc.ir.frozen import frozen
 from collc.ir.group import GROUPS
 
 from ..units import UNITS
 from .families import FAMILIES, FUNCTIONS, OPERATORS
 from .families.examples import EXAMPLES, example
+from .kinds import OPTIONS, PREDEFINED
 
 __all__ = ["NEEDED", "Vocabulary", "did_you_mean", "folded"]
 
@@ -56,7 +57,14 @@ _SWITCHED = {"nvl72": 72, "gb200nvl72": 72, "gb200": 72, "gb300": 72}
 _COLLECTIVES = {
     "bcast": "broadcast", "all2all": "alltoall", "a2a": "alltoall", "rs": "reduce-scatter", "ag": "allgather",
     "ar": "allreduce", "sum": "allreduce", "gatherall": "allgather", "exchange": "alltoall",
-    "reducescatterblock": "reduce-scatter",
+    "reducescatterblock": "reduce-scatter", "alltoallsingle": "alltoallv", "alltoallvariable": "alltoallv",
+    "alltoallw": "custom", "sendrecv": "custom", "permute": "custom", "collectivepermute": "custom", "shift": "custom",
+    "neighboralltoall": "neighbours", "neighboralltoallv": "neighbours", "neighbouralltoall": "neighbours",
+    "neighbor": "neighbours", "neighbour": "neighbours", "halo": "neighbours", "haloexchange": "neighbours",
+    "mpineighboralltoall": "neighbours", "mpineighboralltoallv": "neighbours", "mpibcast": "broadcast",
+    "mpireducescatterblock": "reduce-scatter", "allgatherintotensor": "allgather",
+    "reducescattertensor": "reduce-scatter", "allgatheruneven": "allgatherv",
+    **{f"{library}{kind.replace('-', '')}": kind for library in ("mpi", "nccl") for kind in PREDEFINED},
 }  # fmt: skip
 _SCHEDULERS = {
     "default": "auto", "best": "auto", "fastest": "auto", "any": "auto", "none": "auto", "manual": "steps",
@@ -65,6 +73,7 @@ _SCHEDULERS = {
     "trees": "forest", "forestcoll": "forest", "optimal": "exact", "milp": "exact", "ilp": "exact", "sccl": "exact",
     "bruteforce": "exact", "rd": "recursive-doubling", "doubling": "recursive-doubling",
     "rhd": "rabenseifner", "halvingdoubling": "rabenseifner", "recursivehalvingdoubling": "rabenseifner",
+    "fast": "two-tier", "birkhoff": "two-tier", "twotier": "two-tier",
     "hierarchical": "two-level", "2level": "two-level", "2d": "two-level", "twostep": "two-level",
     "multilevel": "two-level", "blueconnect": "two-level", "ncclring": "ring", "nccltree": "box-trees",
     "nccltrees": "box-trees", "bruck": "pat", "recursivehalving": "rabenseifner", "bfs": "bfb",
@@ -108,6 +117,9 @@ _OPTIONS = {
     "volume": "size", "m": "size",
     "operation": "op", "reduction": "op", "reduceop": "op", "redop": "op", "operator": "op", "func": "op",
     "type": "dtype", "datatype": "dtype", "elementtype": "dtype", "precision": "dtype", "dt": "dtype",
+    "counts": "weights", "sizes": "weights", "recvcounts": "weights", "sendcounts": "matrix", "splits": "weights",
+    "demand": "matrix", "demands": "matrix", "trafficmatrix": "matrix", "weight": "weights", "before": "pre",
+    "after": "post", "precondition": "pre", "postcondition": "post",
     "source": "root", "src": "root", "master": "root", "owner": "root", "from": "root", "to": "root", "dst": "root",
 }  # fmt: skip
 _OF_CLUSTERS = {
@@ -270,10 +282,10 @@ class Vocabulary:
         'a scheduler'
         """
         kinds: dict[str, tuple[str, Collection[str]]] = {
-            "collective": ("a collective", KINDS), "scheduler": ("a scheduler", self.schedulers),
+            "collective": ("a collective", PREDEFINED), "scheduler": ("a scheduler", self.schedulers),
             "target": ("a target", self.targets), "topology": ("a graph family", tuple(FAMILIES.own)),
             "operator": ("an operator on topologies", OPERATORS), "operation": ("an operation", OPERATIONS),
-            "option": ("an option of a collective", ("size", "op", "dtype", "root")),
+            "option": ("an option of a collective", OPTIONS),
             "function": ("a function of numbers", FUNCTIONS), "group": ("a group", GROUPS), "unit": ("a unit", UNITS),
         }  # fmt: skip
         ignored = ("operator",) if need == "topology" else ()

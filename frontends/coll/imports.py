@@ -78,7 +78,10 @@ class Imports:
         real = os.path.realpath(found)
         if real not in self._texts:
             hidden = not self.files.is_inside(real)
-            source = read(found, span=path.span, regular=True, hidden=hidden, most=MOST_BYTES, pasted=True)
+            source = read(
+                found, span=path.span, regular=True, hidden=hidden, most=MOST_BYTES, pasted=True,
+                hint="import a text file",
+            )  # fmt: skip
             self._texts[real] = source
             self.sources.append(source)
         return self._texts[real]

@@ -464,8 +464,7 @@ def _call_text(name: str, values: Sequence[Value]) -> str:
 
 
 def _parts_text(value: Parts, whole: Topology | None, short: bool) -> str:
-    names, ranks = (whole.names, whole.num_ranks) if whole else ((), 0)
-    shown = [part_text(part, names, ranks) for part in value.items[: 1 if short else None]]
+    shown = [part_text(part, whole) for part in value.items[: 1 if short else None]]
     return f"{{{', '.join(shown)}{', ..' if len(shown) < len(value.items) else ''}}}"
 
 

@@ -19,8 +19,8 @@ __all__ = ["with_origins"]
 
 #: codes of mistakes that depend on values
 _CODES = frozenset({
-    "C0129", "C0131", "C0132", "C0133", "C0134", "C0135", "C0142", "C0161", "C0162", "C0203", "C0204", "C0310", "C0311",
-    "C0315", "C0316", "C0318", "C0319", "C0320",
+    "C0129", "C0131", "C0132", "C0133", "C0134", "C0135", "C0142", "C0161", "C0162", "C0203", "C0204", "C0215", "C0216",
+    "C0217", "C0310", "C0311", "C0315", "C0316", "C0318", "C0319", "C0320",
 })  # fmt: skip
 #: codes of mistakes in the kind of a value, for which the declaration of a topology or group explains something too
 _KINDS = frozenset({"C0131", "C0132"})

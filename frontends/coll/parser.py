@@ -30,7 +30,7 @@ __all__ = ["MAX_DEPTH", "Parsed", "parse_expression", "parse_file"]
 MAX_DEPTH = 128
 _MAX_PROBLEMS = 100
 
-_FILE_LEVEL = frozenset({"topology", "cluster", "collective", "schedule", "emit", "include"})
+_FILE_LEVEL = frozenset({"topology", "cluster", "collective", "together", "schedule", "emit", "include"})
 _SKIPPED = re.compile(r'#[^\n]*|"[^"\n]*"|[A-Za-z_][A-Za-z0-9_]*|\n|[;{}]')
 _DECLARED = re.compile(
     r"\b(?:(?:topology|cluster|collective|param|let|for|rank|switch)\s+|import\s*\"[^\"\n]*\"\s*as\s+)([A-Za-z_]\w*)"
@@ -241,7 +241,7 @@ def _boundary(session: _Session, position: int, nested: int) -> tuple[int, int]:
             fresh = True
             continue
         if word in _FILE_LEVEL and fresh and match.start() > position:
-            return depth_for("TOPOLOGY") or 0, match.start()
+            return depth_for(KEYWORDS[word]) or 0, match.start()
         if word == "{":
             nested += 1
         elif word == "}" and nested:

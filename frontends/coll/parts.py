@@ -105,7 +105,7 @@ class _Found:
         self.links[int(found[number])] = None
 
     def _missing(self, tail: int, head: int, count: int, span: Span | None) -> CollcError:
-        a, b = (node_text(self.topology.names[node]) for node in (tail, head))
+        a, b = map(self.topology.node_text, (tail, head))
         if count:
             message = f"found the link `{a} -> {b}` {count + 1} times, `{self.topology.name}` has it {_times(count)}"
             return error("C0311", message, span=span, hint="name a link once for each of the parallel links")
@@ -127,29 +127,30 @@ def _times(count: int) -> str:
 
 def _where_to(topology: Topology, tail: int, head: int) -> str:
     """Return the nearest way to a link that exists: the other direction, or where the node's links lead."""
-    a, b = (node_text(topology.names[node]) for node in (tail, head))
+    a, b = map(topology.node_text, (tail, head))
     if len(links_between(topology, head, tail)):
         return f"there is `{b} -> {a}`"
     start, links = topology.out_links
     heads = sorted(set(topology.dst[links[start[tail] : start[tail + 1]]].tolist()))
     if not heads:
         return f"`{a}` has no links out"
-    shown = ", ".join(f"`{node_text(topology.names[node])}`" for node in heads[:_MOST_NEIGHBOURS])
+    shown = ", ".join(f"`{topology.node_text(node)}`" for node in heads[:_MOST_NEIGHBOURS])
     return f"`{a}` is linked to {shown}{', ..' if len(heads) > _MOST_NEIGHBOURS else ''}"
 
 
-def part_text(part: int | Switch | Arrow | str, names: tuple[str, ...], ranks: int) -> str:
-    """Return a node or a link as the language writes it.
+def part_text(part: int | Switch | Arrow | str, topology: Topology | None) -> str:
+    """Return a node or a link of a topology as the language writes it; without a topology, numbers and names alone.
 
-    >>> part_text(Arrow(0, Switch(0), True), ("gpu[0]", "gpu[1]", "nv"), 2)
-    'gpu[0] <-> nv'
+    >>> net = Topology.from_links("net", 2, [], 1, node_names=("gpu[0]", "1", "nv"))
+    >>> part_text(Arrow(0, Switch(0), True), net), part_text(1, net), part_text(1, None)
+    ('gpu[0] <-> nv', '"1"', '1')
     """
     match part:
         case Arrow(tail, head, duplex):
-            ends = (part_text(end, names, ranks) for end in (tail, head))
+            ends = (part_text(end, topology) for end in (tail, head))
             return (" <-> " if duplex else " -> ").join(ends)
         case Switch(number):
-            return node_text(names[ranks + number])
+            return topology.node_text(topology.num_ranks + number) if topology else f"switch {number}"
         case str():
             return node_text(part)
-    return node_text(names[part]) if 0 <= part < ranks else str(part)
+    return topology.node_text(part) if topology and 0 <= part < topology.num_ranks else str(part)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import zip_longest
 
@@ -54,6 +54,8 @@ def _expression(node: ast.Expr | ast.Word | ast.Arrow) -> tuple[str, int]:
             return f"{name}({_list(items)})", _ATOM
         case ast.SetOf(items):
             return f"{{{_list(items)}}}", _ATOM
+        case ast.Comprehension(item, clauses):
+            return f"{{{expression_text(item)} {' '.join(map(_clause, clauses))}}}", _ATOM
         case ast.Arrow(tail, head, duplex):
             return f"{expression_text(tail)} {'<->' if duplex else '->'} {expression_text(head)}", 0
         case ast.Import(path, format):
@@ -81,6 +83,18 @@ def _range_end(node: ast.Expr) -> str:
         case ast.Binary("+" | "-" as operator, ast.Name(name), ast.Number(value)):
             return f"{name}{operator}{number_text(value)}"
     return _at_least(_RANGE + 1, node)
+
+
+def _clause(node: ast.Clause) -> str:
+    return f"for {_heads(node.loops)}" if node.condition is None else f"if {expression_text(node.condition)}"
+
+
+def _heads(loops: Iterable[ast.Loop]) -> str:
+    return ", ".join(f"{loop.name.text} in {expression_text(loop.domain)}" for loop in loops)
+
+
+def _indexed(name: ast.Word, indices: Sequence[ast.Expr]) -> str:
+    return f"{name.text}[{_list(indices)}]" if indices else name.text
 
 
 def _list(items: Iterable[ast.Expr | ast.Arrow]) -> str:
@@ -170,20 +184,33 @@ class _Printer:
                 self._tail(node, defaults, " with ")
             case ast.TopologyOf():
                 self._topology(node)
-            case ast.Collective(name, kind, topology, options):
-                self._begin(node, f"collective {name.text} = {kind.text} on {expression_text(topology)}")
-                self._tail(node, options, " ")
-            case ast.Schedule(name, scheduler, options, steps):
-                self._begin(node, f"schedule {name.text} using {scheduler.text}")
+            case ast.Collective():
+                self._collective(node)
+            case ast.Kind(name, conditions):
+                self._begin(node, f"collective {name.text} ")
+                self._options(conditions)
+                self._end(_last(node))
+            case ast.Together(body):
+                self._begin(node, "together ")
+                self._block(body)
+                self._end(_last(node))
+            case ast.Schedule(name, scheduler, options, steps, indices):
+                self._begin(node, f"schedule {_indexed(name, indices)} using {scheduler.text}")
                 if steps is None:
                     self._tail(node, options, " ")
                 else:
                     self.text += " "
                     self._block(steps)
                     self._end(_last(node))
-            case ast.Emit(name, target, options):
-                self._begin(node, f"emit {name.text} as {target.text}")
+            case ast.Emit(name, target, options, indices):
+                self._begin(node, f"emit {_indexed(name, indices)} as {target.text}")
                 self._tail(node, options, " ")
+
+    def _collective(self, node: ast.Collective) -> None:
+        text = f"collective {_indexed(node.name, node.indices)} = {node.kind.text} on {expression_text(node.topology)}"
+        members = f" among {expression_text(node.members)}" if node.members is not None else ""
+        self._begin(node, text + members)
+        self._tail(node, node.options, " ")
 
     def _topology(self, node: ast.TopologyOf) -> None:
         self._begin(node, f"topology {node.name.text} ")
@@ -235,8 +262,7 @@ class _Printer:
             case ast.Link():
                 self._simple(node, f"{_link(node)};")
             case ast.For(loops, body):
-                heads = ", ".join(f"{loop.name.text} in {expression_text(loop.domain)}" for loop in loops)
-                self._begin(node, f"for {heads} ")
+                self._begin(node, f"for {_heads(loops)} ")
                 self._block(body)
                 self._end(_last(node))
             case ast.If():
@@ -249,6 +275,8 @@ class _Printer:
                 self._end(_last(node))
             case ast.At(step, ast.Transfer() as transfer):
                 self._simple(node, f"at {expression_text(step)}: {_transfer(transfer)};")
+            case ast.Collective():
+                self._collective(node)
             case ast.Transfer():
                 self._simple(node, f"{_transfer(node)};")
 

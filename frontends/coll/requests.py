@@ -1,50 +1,29 @@
-"""Collectives, and the options of collectives, schedulers and targets."""
+"""The options of schedulers and targets, and the defaults of links."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from fractions import Fraction
-from math import ceil
-from typing import Any
 
 import attrs
 
-from collc.ir.collective import KINDS, OPERATIONS, ROOTED, Collective
 from collc.ir.diagnostic import CollcError, Span, error
 from collc.ir.spec import Option, OptionValue
 from collc.ir.topology import Topology
 
 from ..units import BANDWIDTH, SIZE, TIME, UNITS
 from . import ast
-from .expressions import NODE, Compiler, Needs, integer
+from .expressions import Compiler, Needs
 from .network import Defaults, attributes_of
 from .origins import with_origins
 from .printer import expression_text
-from .scope import Constant, NodeTable, Poisoned, Scope, earlier
+from .scope import Constant, Poisoned, Scope, earlier
 from .unit_hints import other_measure
-from .values import Integers, Parts, Quantity, Switch, Value, kind_of, no_number
+from .values import Integers, Parts, Quantity, Value, kind_of, no_number
 
-__all__ = [
-    "DTYPES",
-    "OPERATIONS",
-    "collective",
-    "defaults",
-    "distinct_options",
-    "known",
-    "options",
-    "text_of",
-    "word_of",
-]
+__all__ = ["defaults", "distinct_options", "known", "options", "text_of", "word_of"]
 
-DTYPES = (
-    "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
-    "float16", "bfloat16", "float32", "float64",
-)  # fmt: skip
-_ROOTED = tuple(kind for kind in KINDS if kind in ROOTED)
 _MAX_LIST = 10_000
-
-#: sizes are counted in signed 64-bit numbers
-_MOST_BYTES = 2**63 - 1
 
 
 def known(word: ast.Word, names: Collection[str] | None, code: str, what: str, compiler: Compiler) -> None:
@@ -244,131 +223,3 @@ def _of_ranks(name: str, value: Value, span: Span | None) -> Fraction:
         found = f"a {name} that is {'not positive' if name == 'reduction' else 'negative'}"
         raise error("C0315", f"found {found}", span=span, hint=f"write `{example}`, or leave it out for none")
     return value.value
-
-
-# ---- collectives
-
-
-def collective(node: ast.Collective, topology: Topology, scope: Scope, compiler: Compiler) -> Collective:
-    """Return the collective of a declaration; raises CollcError or Poisoned."""
-    given: dict[str, Any] = {}  # Any: named arguments of Collective
-    wrong = False
-    for item in distinct_options(node.options, compiler):
-        try:
-            _require_option(item, node, compiler)
-            given[item.name.text] = _READERS[item.name.text](item.value, topology, scope, compiler)
-        except Poisoned:
-            wrong = True
-        except CollcError as failure:
-            compiler.problems.take(with_origins(failure, item, scope, []), item.span)
-            wrong = True
-    known(node.kind, KINDS, "C0201", "collective", compiler)
-    _check_root(node, given)
-    if wrong:
-        raise Poisoned
-    return Collective(node.kind.text, topology.num_ranks, **given)
-
-
-def _require_option(item: ast.Option, node: ast.Collective, compiler: Compiler) -> None:
-    """Raise C0127 for an option that a collective does not have; the hint says what has it."""
-    name = item.name.text
-    if name in _READERS:
-        return
-    value = expression_text(item.value)
-    if name in ("bandwidth", "latency"):
-        hint = f"links have it: `topology pod = torus(4, 4) with {{ {name}: {value} }};`"
-    elif name in ("using", "scheduler", "schedule", "algorithm"):
-        hint = f"a schedule is a declaration: `schedule {node.name.text} using {value};`"
-    elif name in ("target", "emit", "as", "format"):
-        hint = f"an output is a declaration: `emit {node.name.text} as {value};`"
-    elif owner := compiler.vocabulary().options(name):
-        hint = f"`{name}` is an option of {owner}"
-    else:
-        known(item.name, tuple(_READERS), "C0127", "option", compiler)
-        return
-    raise error(
-        "C0127", f"a collective has no option `{name}`", span=item.name.span, hint=hint,
-        notes=(f"its options are {', '.join(_READERS)}",),
-    )  # fmt: skip
-
-
-def _check_root(node: ast.Collective, given: dict[str, object]) -> None:
-    kind = node.kind.text
-    option = next((item for item in node.options.items if item.name.text == "root"), None) if node.options else None
-    if kind in ROOTED and option is None:
-        raise error("C0203", f"collective `{kind}` needs a root", span=node.kind.span, hint="write `{ root: 0 }`")
-    if kind not in ROOTED and "root" in given and option is not None:
-        raise error(
-            "C0203", f"collective `{kind}` has no root", span=option.span, hint=f"{', '.join(_ROOTED)} have one"
-        )
-
-
-def _size(value: ast.Expr | ast.Word, topology: Topology, scope: Scope, compiler: Compiler) -> int:
-    if isinstance(value, ast.Range):
-        hint = "write one size; `schedule NAME using auto { sizes: 1 KiB..1 GiB };` chooses for all sizes of a range"
-        raise error("C0129", "found a range, needed a size such as `64 MiB`", span=value.span, hint=hint)
-    amount = _evaluated(value, scope, compiler, (SIZE,))
-    if not isinstance(amount, Quantity) or amount.measure != SIZE:
-        message = f"found {kind_of(amount)}, needed a size such as `64 MiB`"
-        raise error("C0129", message, span=value.span, hint=_size_hint(amount))
-    if amount.value <= 0:
-        found = "0 B" if amount.value == 0 else "a negative size"
-        hint = "leave `size` out if it is not known"
-        raise error("C0129", f"found {found}, needed at least 1 B", span=value.span, hint=hint)
-    if amount.value.denominator != 1:
-        found, hint = f"{float(amount.value):g} B", f"write `{ceil(amount.value)} B`"
-        raise error("C0129", f"found {found}, needed a whole number of bytes", span=value.span, hint=hint)
-    if amount.value > _MOST_BYTES:
-        message = f"found {float(amount.value):g} B, needed at most {_MOST_BYTES} B (8 EiB)"
-        raise error("C0129", message, span=value.span, hint="write the bytes of one call")
-    return amount.value.numerator
-
-
-def _size_hint(found: Value) -> str | None:
-    if isinstance(found, Quantity):
-        return other_measure(found, (SIZE,))
-    if type(found) is int:
-        return f"write `{found} B`, or `{found} MiB`"
-    return f"write `{found}` without quotes" if isinstance(found, str) else None
-
-
-def _root(value: ast.Expr | ast.Word, topology: Topology, scope: Scope, compiler: Compiler) -> int:
-    inner = scope.child()
-    inner.nodes = NodeTable.of(topology)
-    root = _evaluated(value, inner, compiler, NODE)
-    if isinstance(root, str) and topology.node_names:
-        root = inner.node_named(root, value.span)
-    if isinstance(root, Switch):
-        name = topology.names[topology.num_ranks + root.number]
-        message = f"found `{name}`, a switch of `{topology.name}`, needed a rank as root"
-        hint = f"only ranks have data; write a rank, such as `{topology.names[0]}`"
-        raise error("C0129", message, span=value.span, hint=hint)
-    rank = integer(root, value.span, "a rank")
-    if not 0 <= rank < topology.num_ranks:
-        message = f"found rank {rank}: ranks of `{topology.name}` are 0 to {topology.num_ranks - 1}"
-        hint = f"ranks count from 0: the last is {topology.num_ranks - 1}"
-        raise error("C0204", message, span=value.span, hint=hint)
-    return rank
-
-
-def _word(names: Sequence[str], what: str) -> Callable[..., str]:
-    def read(value: ast.Expr | ast.Word, topology: Topology, scope: Scope, compiler: Compiler) -> str:
-        match value:
-            case ast.Name(text) | ast.Word(text) | ast.String(text):
-                known(ast.Word(text, span=value.span), names, "C0129", what, compiler)
-                return text
-        found = f"found `{expression_text(value)}`, needed an {what}"
-        raise error("C0129", found, span=value.span, notes=(f"there are {', '.join(names)}",))
-
-    return read
-
-
-def _evaluated(value: ast.Expr | ast.Word, scope: Scope, compiler: Compiler, needs: Needs) -> Value:
-    if isinstance(value, ast.Word):
-        raise error("C0129", f"found the word `{value.text}`, needed a number", span=value.span)
-    return compiler.evaluate(value, scope, needs)
-
-
-_READERS: dict[str, Callable[..., object]] = {
-    "size": _size, "op": _word(OPERATIONS, "operation"), "dtype": _word(DTYPES, "element type"), "root": _root,
-}  # fmt: skip

@@ -19,13 +19,17 @@ from .families import FUNCTIONS
 from .values import Switch, Value
 
 if TYPE_CHECKING:
+    from . import ast
     from .guesses import Vocabulary
 
 __all__ = [
     "POISON",
     "THE_IMPORT",
+    "THE_NAME",
     "Binding",
+    "Cell",
     "Constant",
+    "Listing",
     "NodeTable",
     "Poison",
     "Poisoned",
@@ -42,6 +46,8 @@ __all__ = [
 _MAX_PROBLEMS = 100
 #: the message of the second place of a mistake in an imported file
 THE_IMPORT = "the import"
+#: that of a mistake in a file of weights
+THE_NAME = "the name of the file"
 #: measure -> a value for an example
 _EXAMPLES = {SIZE: "64 MiB", BANDWIDTH: "25 GB/s", TIME: "10 us"}
 
@@ -64,13 +70,33 @@ class Variable:
     index: int
 
 
+@attrs.define
+class Cell:
+    """A variable of a comprehension, with its value at the moment."""
+
+    value: Value | None = None
+
+
+@attrs.define(eq=False)
+class Listing:
+    """A list that is no set: its ``node`` is computed in ``scope`` where a list stands. Elsewhere it is a ``failure``.
+
+    ``used`` is whether it stands for a list anywhere.
+    """
+
+    node: ast.Expr
+    scope: Scope
+    failure: CollcError
+    used: bool = False
+
+
 class Poison:
     """A value that could not be computed; its use is not reported again."""
 
 
 POISON = Poison()
 
-Binding: TypeAlias = Constant | Variable | Poison
+Binding: TypeAlias = Constant | Variable | Cell | Listing | Poison
 
 
 class TooManyProblems(Exception):
@@ -111,11 +137,13 @@ def _unquoted(diagnostic: Diagnostic) -> Diagnostic:
     """Return the diagnostic, without quotations if its text is hidden."""
     if diagnostic.span is None or not diagnostic.span.source.hidden:
         return diagnostic
+    from collc.ir.codes import CODES as OF_COLLECTIVES
+
     from ..importing.codes import CODES as IMPORTED
 
-    title = {**CODES, **IMPORTED}.get(diagnostic.code, "a mistake").partition("\n")[0]
+    title = {**CODES, **IMPORTED, **OF_COLLECTIVES}.get(diagnostic.code, "a mistake").partition("\n")[0]
     note = "its text is not shown: the file is outside of the main file's folder and of those of `-I`"
-    related = tuple(one for one in diagnostic.related if one.message == THE_IMPORT)
+    related = tuple(one for one in diagnostic.related if one.message in (THE_IMPORT, THE_NAME))
     return attrs.evolve(diagnostic, message=f"found {title}", notes=(note,), hint="`-I` adds a folder", related=related)
 
 
@@ -246,7 +274,7 @@ class Scope:
         before = self.declaring(name)
         if before is not None:
             message, hint = f"`{name}` is declared twice", "rename one of them"
-            raise error("C0121", message, span=span, hint=hint, related=earlier(before.places[name]))
+            raise error("C0121", message, span=span, hint=hint, related=earlier(before.places.get(name)))
         self.names[name] = binding
         self.places[name] = span
         self.later.pop(name, None)

@@ -10,7 +10,7 @@ import re
 from collc.ir.diagnostic import nearest
 from collc.ir.shown import listed
 
-from . import foreign_forms, foreign_signs, foreign_words
+from . import foreign_forms, foreign_lists, foreign_signs, foreign_words
 from .families import FAMILIES, OPERATORS
 from .foreign_words import assigned, foreign_word, whole_form
 from .trouble import DECLARATIONS, KEYWORDS, STATEMENTS, Fix, Sign, Slip, Trouble, before, here
@@ -292,6 +292,7 @@ _FORMS = {
     "else": "`else` follows the `}` of its `if`", "print": "`collc check` and `collc cost` print what a file means",
     **dict.fromkeys(("without", "degraded", "subset", "relabel"),
                     "operators make another topology: `topology bad = without(pod, {gpu[0, 3]});`"),
+    "for": "loops stand in bodies: `together { for b in 0..4 { collective c[b] = ..; } }`",
     "repeat": "loops are `for NAME in LOW..HIGH { .. }`", "with": "`with { .. }` stands before the `;` of a topology",
 }  # fmt: skip
 
@@ -400,6 +401,7 @@ SLIPS = (
     Slip("topology t { rank n-001; }", _unquoted_node),
     Slip("cluster c = a on b { nic: mlx5_? };", _unquoted_pattern),
     *foreign_signs.ROWS,
+    *foreign_lists.ROWS,
     *foreign_words.ROWS,
     *foreign_forms.ROWS,
     Slip("param n = 4 % 3;", _foreign_operator),

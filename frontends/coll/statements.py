@@ -15,10 +15,10 @@ import attrs
 from collc.ir.diagnostic import CollcError, Span, error
 
 from . import ast
-from .expressions import NUMBER, Compiler, Frame, Thunk
+from .expressions import NUMBER, Compiler, Frame, Thunk, members
 from .limits import LARGEST_NODE_LIMIT, STATEMENTS_PER_NODE
-from .scope import POISON, Poison, Poisoned, Scope, Variable
-from .values import Arrow, Integers, Parts, Value, kind_of
+from .scope import POISON, Poisoned, Scope, Variable
+from .values import kind_of
 
 __all__ = ["Aborted", "Body", "Overrides", "Runner"]
 
@@ -173,7 +173,7 @@ class Body(ABC):
 
     def _iterate(self, thunk: Thunk, slot: int, loop: ast.Loop, body: Runner) -> Runner:
         def run(frame: Frame) -> None:
-            values = _members(thunk(frame), loop.domain.span)
+            values = members(thunk(frame), loop.domain.span)
             self.spend(len(values) if isinstance(values, tuple) else max(values.stop - values.start, 0), loop.span)
             for value in values:
                 frame[slot] = value
@@ -245,20 +245,6 @@ class Body(ABC):
 
 def _do_nothing(frame: Frame) -> None:
     pass
-
-
-def _members(value: Value | Poison, span: Span | None) -> range | tuple[Value, ...]:
-    match value:
-        case range():
-            return value
-        case Integers(items):
-            return items
-        case Parts(nodes) if not any(isinstance(node, Arrow) for node in nodes):
-            return tuple(node for node in nodes if not isinstance(node, Arrow))
-        case Poison():
-            raise Poisoned
-    hint = f"write `0..{value}`" if type(value) is int else "write `LOW..HIGH` or `{A, B}`"
-    raise error("C0131", f"found {kind_of(value)}, needed a range or a set of integers", span=span, hint=hint)
 
 
 def _declared(statements: Sequence[ast.Statement]) -> dict[str, Span | None]:

@@ -16,7 +16,18 @@ __all__ = [
     "closing_offset", "comma_parts", "here", "rest_of_line",
 ]  # fmt: skip
 
-DECLARATIONS = ("topology", "cluster", "collective", "schedule", "emit", "include", "import", "param", "let")
+DECLARATIONS = (
+    "topology",
+    "cluster",
+    "collective",
+    "together",
+    "schedule",
+    "emit",
+    "include",
+    "import",
+    "param",
+    "let",
+)
 STATEMENTS = ("param", "let", "rank", "switch", "link", "for", "if", "at", "send", "reduce")
 #: What a statement or declaration may begin with -> its terminal.
 KEYWORDS = {word: word.upper() for word in (*DECLARATIONS, *STATEMENTS)}
