@@ -8,6 +8,7 @@ from typing import TypeVar
 import attrs
 import numpy as np
 
+from collc.ir.collective import CUSTOM
 from collc.ir.program import Program
 from collc.ir.verify import Check, Report, adds_once, verify_program
 
@@ -106,7 +107,12 @@ def _completed(program: Program, expected: Program) -> Program:
     """Return a decoded program with the fields of the emitted collective that a C file does not have."""
     found, due = program.collective, expected.collective
     op = due.op if due.idempotent == found.idempotent and not due.ordered else found.op
-    return attrs.evolve(program, collective=attrs.evolve(found, op=op, size=due.size, dtype=due.dtype))
+    has_counts = found.weights is not None or found.kind == CUSTOM
+    weights = due.weights if has_counts and due.weights is not None else found.weights
+    completed = attrs.evolve(found, op=op, size=due.size, dtype=due.dtype)
+    if weights is not None and len(weights) == found.num_shards:
+        completed = attrs.evolve(completed, weights=weights)
+    return attrs.evolve(program, collective=completed)
 
 
 def _check(name: str, problems: Iterator[str], detail: str) -> Check:
@@ -168,7 +174,7 @@ def _other_description(text: str, function: Function) -> Iterator[str]:
     """Yield differences between a description and its function."""
     collective, among, scheduler = function.first.collective, len(function.parts), comment(function.first.scheduler)
     expected = {
-        "kind": collective.kind, "root": None if collective.root is None else str(collective.root),
+        "kind": collective.name, "root": None if collective.root is None else str(collective.root),
         "ranks": str(collective.num_ranks), "among": str(among) if among > 1 else None,
         "scheduler": scheduler if scheduler and among == 1 else None,
     }  # fmt: skip
@@ -200,6 +206,7 @@ def _other_header(listing: Listing, header: HeaderText) -> Iterator[str]:
     yield from _differ("functions", [found.name for found in header.functions], [f.name for f in functions])
     for found, function in zip(header.functions, functions, strict=False):
         yield from _other_description(found.description, function)
+        yield from _differ(f"members of `{function.name}`", found.members, function.members)
         yield from _differ(f"buffers of `{function.name}`", found.kind, function.kind)
         yield from _differ(f"operations of `{function.name}`", found.op, _operations(function))
         yield from _differ(f"algorithms of `{function.name}`", list(found.algorithms), _sizes(function.windows))

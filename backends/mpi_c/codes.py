@@ -32,7 +32,8 @@ Remedy: check that other MPI programs compile (`mpicc hello.c`). If they do, thi
 
 The mpi-c target takes every program that verifies both in place and out of place. It refuses programs that deadlock,
 that write their input (an MPI call must not write its send buffer), that use more than 32767 channels (a channel is a
-message tag), and that move data to a place where chunks have another size.
+message tag), and that move data to a place where chunks have another size. It also refuses collectives among members if
+other ranks forward data.
 
 Remedy: `collc verify` the program; compile the same collective from a schedule instead of an imported file.""",
     "C0705": """a name that C cannot use
@@ -101,7 +102,8 @@ of their emits; or let `using auto { sizes: .. }` choose.""",
     "C0731": """options of a library for unmodified programs
 
 `interpose=true` makes a library whose functions are MPI's own, so it takes no `function`. `min-bytes` and `max-bytes`
-limit the calls that it serves, by the bytes of the whole vector, both included. They need `interpose`.
+limit the calls that it serves, by the bytes of the whole vector, both included. They need `interpose`. It serves no
+collectives with counts (`allgatherv`, `alltoallv`).
 
     collc pod.coll -t 'mpi-c{interpose=true,min-bytes=4096,max-bytes=1024}'
 

@@ -18,7 +18,7 @@ from collc.ir.program import BLOCK_COLUMNS, Buffer, Opcode, Program
 from collc.ir.ragged import first_of_group, nth, owners, starts
 
 from .decode import ALWAYS, IN_PLACE, Decoded
-from .scratch import span
+from .scratch import is_counted, span
 
 __all__ = ["differences", "shortages"]
 
@@ -29,7 +29,7 @@ _OVERLAID = frozenset({"allreduce", "allgather", "alltoall", "reduce", "broadcas
 def differences(one: Decoded, emitted: Program) -> Iterator[str]:
     """Yield the differences between a correct decoded program and the emitted one; a large one ends the comparison."""
     found = one.program
-    for name in ("kind", "num_ranks", "root", "reduces"):
+    for name in ("name", "num_ranks", "root", "reduces", "pre", "post"):
         if getattr(found.collective, name) != getattr(emitted.collective, name):
             yield f"{name} is {getattr(found.collective, name)}, not {getattr(emitted.collective, name)}"
     if found.chunks != emitted.chunks:
@@ -115,12 +115,12 @@ def _first(program: Program, rows: Array, what: str) -> Iterator[str]:
 
 def _chunks(one: Decoded) -> Array | str:
     """Return the first chunk of a count that each instruction moves, -1 for a nop; or the fault of the segments."""
-    program, cut = one.program, span(one.program)
+    program = one.program
     found = np.full(program.num_instructions, -1, dtype=np.int64)
     for side in USES:
         rows = np.flatnonzero(program.uses(side))
         offset = getattr(program, f"{side}_offset").astype(np.int64)[rows]
-        chunk = offset % cut
+        chunk = _vector_chunks(program, side, rows, offset)
         inside = np.flatnonzero(getattr(program, f"{side}_buffer")[rows] == Buffer.SCRATCH)
         held = _held(one, rows[inside], offset[inside])
         if isinstance(held, str):
@@ -130,6 +130,25 @@ def _chunks(one: Decoded) -> Array | str:
         if len(wrong):
             return f"{program.place(int(wrong[0]))} puts a chunk where a chunk of another size belongs"
         found[rows] = chunk
+    return found
+
+
+def _vector_chunks(program: Program, side: str, rows: Array, offset: Array) -> Array:
+    """Return the chunk of a count at an offset of input or output; with a count for each shard, of all shards."""
+    if not is_counted(program.collective):
+        chunk: Array = offset % span(program)
+        return chunk
+    c, found = program.collective, offset % program.chunks
+    for output, slots in ((False, c.input_slots), (True, c.output_slots)):
+        buffer = Buffer.OUTPUT if output else Buffer.INPUT
+        here = np.flatnonzero(getattr(program, f"{side}_buffer")[rows] == buffer)
+        for rank in np.unique(program.rank[rows[here]]).tolist():
+            shards = c.shards_at(rank, output)
+            place = slots(rank, shards)
+            shard = np.zeros(c.num_shards, dtype=np.int64)
+            shard[place[place >= 0]] = shards[place >= 0]
+            those = here[program.rank[rows[here]] == rank]
+            found[those] += shard[offset[those] // program.chunks] * program.chunks
     return found
 
 

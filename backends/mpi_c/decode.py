@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 
 from collc.ir.arrays import Array
-from collc.ir.collective import KINDS, Collective
+from collc.ir.collective import CUSTOM, KINDS, UNEVEN, Collective
 from collc.ir.diagnostic import CollcError
 from collc.ir.program import Opcode, Program
 from collc.ir.ragged import owners, starts
@@ -111,7 +111,7 @@ def _trim(numbers: Numbers, sizes: dict[str, int]) -> None:
 def _algorithm(numbers: Numbers, plan: PlanRow, number: int) -> Decoded:
     collective = _collective(plan)
     cut, row = int(numbers["algorithm_chunks"][number]), int(numbers["algorithm_row"][number])
-    shards = collective.num_shards if is_whole(collective) else 1
+    shards = collective.num_shards if is_whole(collective) and not plan.shards else 1
     if cut < 1 or cut % shards:
         raise Unreadable(f"algorithm {number} cuts a count in {cut} chunks, not a multiple of {shards} shards")
     ranks = slice(row, row + plan.ranks)
@@ -146,16 +146,54 @@ def _algorithm(numbers: Numbers, plan: PlanRow, number: int) -> Decoded:
 def _collective(plan: PlanRow) -> Collective:
     """Return the collective of a plan, with an operation for which its programs are correct."""
     kind = plan.kind.replace("_", "-")
+    counted = plan.shards > 0
+    if kind == CUSTOM and counted:
+        return _custom(plan)
+    if counted != (kind in UNEVEN.values()):
+        raise Unreadable(f"the plan of {kind} has {plan.shards} shards with counts")
+    kind = next(even for even, uneven in UNEVEN.items() if uneven == kind) if counted else kind
     op = "max" if plan.twice else "sum"
     if kind not in KINDS or plan.ranks < 1 or not -1 <= plan.root < plan.ranks:
         raise Unreadable(f"`bind_{plan.kind}` with {plan.ranks} ranks and root {plan.root} is no collective")
     try:
         found = Collective(kind, plan.ranks, None if plan.root == -1 else plan.root, op=op)
+        if counted:
+            found = attrs.evolve(found, weights=(1,) * found.num_shards)
     except CollcError as problem:
         raise Unreadable(f"a plan has no collective: {problem}") from None
     if (plan.reduces, plan.twice) != (int(found.reduces), int(bool(plan.twice) and found.reduces)):
         raise Unreadable(f"the plan of {kind} says reduces {plan.reduces} and twice {plan.twice}")
+    if counted and plan.shards != found.num_shards:
+        raise Unreadable(f"the plan of {kind} has {plan.shards} shards, needed {found.num_shards}")
     return found
+
+
+def _custom(plan: PlanRow) -> Collective:
+    """Return the collective of a plan that lists the shards of each rank."""
+    begins, listed = plan.begins, plan.listed
+    wrong = Unreadable("the plan of a custom collective does not list its shards, each before on one rank")
+    if begins is None or listed is None or (plan.root, plan.reduces, plan.twice) != (-1, 0, 0):
+        raise wrong
+    length = int(begins[-1])
+    if len(begins) != 2 * plan.ranks + 1 or begins[0] != 0 or (np.diff(begins) < 0).any() or len(listed) != length:
+        raise wrong
+    if (listed < 0).any() or (listed >= plan.shards).any():
+        raise wrong
+    pre, post = [-1] * plan.shards, [list[int]() for _ in range(plan.shards)]
+    for k in range(2 * plan.ranks):
+        shards = listed[begins[k] : begins[k + 1]]
+        if (np.diff(shards) <= 0).any():
+            raise wrong
+        for shard in shards.tolist():
+            if k % 2:
+                post[shard].append(k // 2)
+            elif pre[shard] < 0:
+                pre[shard] = k // 2
+            else:
+                raise wrong
+    if min(pre) < 0:
+        raise wrong
+    return Collective(CUSTOM, plan.ranks, pre=tuple(pre), post=tuple(map(tuple, post)))
 
 
 def _dependencies(numbers: Numbers, first_blocks: Array, begin: Array, dep_start: Array, rows: slice) -> Array:

@@ -15,15 +15,20 @@
 
 #include <mpi.h>
 
-enum kind { ALLGATHER, REDUCE_SCATTER, ALLREDUCE, BROADCAST, REDUCE, GATHER, SCATTER, ALLTOALL };
+enum kind { ALLGATHER, REDUCE_SCATTER, ALLREDUCE, BROADCAST, REDUCE, GATHER, SCATTER, ALLTOALL, CUSTOM };
 
-typedef int collective(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm);
+/*@CALLS@*/
 
 struct algorithm {
     const char *name;
     collective *call;
     enum kind kind;
     int root;
+    const int64_t *weights; /* of the shards that were planned; none where all are equal */
+    int64_t whole;
+    /* Of a custom collective: its shards, the rank that has each, and those in the input and output of each rank. */
+    int shards;
+    const int *holders, *begins, *listed;
 };
 
 /*@ALGORITHMS@*/

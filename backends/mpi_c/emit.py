@@ -40,6 +40,7 @@ class MpiC(Target):
     suffix: ClassVar[str] = ".c"
     level: ClassVar[str] = "program"
     selects: ClassVar[bool] = True
+    takes_members: ClassVar[bool] = True
 
     function: str | None = attrs.field(default=None, metadata={"help": "name of the C function"})
     library: str | None = attrs.field(
@@ -106,10 +107,17 @@ class MpiC(Target):
         return self._checked([artifact.part for artifact in mains], artifacts)
 
     def require(self, collective: Collective) -> None:
+        from .scratch import is_counted
+
+        if self.interpose and is_counted(collective):
+            raise error(
+                "C0731", f"a library for unmodified programs serves no `{collective.name}`",
+                hint="compile it without `interpose`", exit_status=2, option="interpose",
+            )  # fmt: skip
         if self.shared is None and self.function is not None:
             from .source import taken
 
-            chosen(self.function, taken())
+            chosen(self.function, taken(is_counted(collective)))
 
     def require_stem(self, stem: str) -> None:
         if not self.interpose:
@@ -148,16 +156,17 @@ class MpiC(Target):
     def _named(self, collectives: Sequence[Parts]) -> tuple[str, list[Function]]:
         """Return the prefix of names, and the functions of some collectives."""
         from .interpose import interposing
-        from .source import Function, taken
+        from .scratch import is_counted
+        from .source import taken
 
         first = collectives[0][0][1]
+        used = taken(any(is_counted(parts[0][1].collective) for parts in collectives))
         if self.shared is not None:
-            used = taken() | interposing() if self.interpose else taken()
+            used = used | interposing() if self.interpose else used
             names = _distinct(self.shared, [parts[0][1].name for parts in collectives], used)
-            functions = [Function(name, parts) for name, parts in zip(names, collectives, strict=True)]
-            return self.shared, functions
-        name = chosen(self.function, taken()) if self.function else identifier(first.name, taken())
-        return name, [Function(name, collectives[0])]
+            return self.shared, [_function(name, parts) for name, parts in zip(names, collectives, strict=True)]
+        name = chosen(self.function, used) if self.function else identifier(first.name, used)
+        return name, [_function(name, collectives[0])]
 
     def _interposes(self) -> bool:
         """Return whether the target makes a library for LD_PRELOAD; raise C0731 for options that do not fit."""
@@ -174,6 +183,14 @@ class MpiC(Target):
             message = f"option `{wrong}` of target `mpi-c` {what} `interpose`"
             raise error("C0731", message, hint=hint, exit_status=2, option=wrong)
         return self.interpose
+
+
+def _function(name: str, parts: Parts) -> Function:
+    from .members import among_members
+    from .source import Function
+
+    among = tuple((window, among_members(program)) for window, program in parts)
+    return Function(name, among, parts[0][1].collective.members)
 
 
 def _listing(prefix: str, functions: tuple[Function, ...], model: object) -> Listing:

@@ -52,14 +52,24 @@ static int restock(struct context *context)
 /* Bytes of working memory for calls up to those that a grant is for; SIZE_MAX for more than can be counted. */
 static size_t room(struct operation *it, const struct grant *grant)
 {
+#if COUNTS
+    struct grant own = {it->call.span, it->call.single, it->call.whole};
+#else /* COUNTS */
     struct grant own = {it->call.span, it->call.single};
+#endif /* COUNTS */
     struct arena arena = {NULL, 0};
 
     it->call.span = grant->span;
     it->call.single = grant->single;
+#if COUNTS
+    it->call.whole = grant->whole;
+#endif /* COUNTS */
     lay_out(it, &arena);
     it->call.span = own.span;
     it->call.single = own.single;
+#if COUNTS
+    it->call.whole = own.whole;
+#endif /* COUNTS */
     return arena.used;
 }
 
@@ -95,14 +105,32 @@ static int widen(const struct operation *it, struct grant *grant)
 
     grant->span = call->span;
     grant->single = call->single;
+#if COUNTS
+    grant->whole = call->whole;
+#endif /* COUNTS */
     if (it->lane == NULL)
         return 0;
+#if COUNTS
+    if (cells == 0 && call->plan->shards == 0) {
+#else /* COUNTS */
     if (cells == 0) {
+#endif /* COUNTS */
         grant->span = grant->single = INT64_MAX;
         return 1;
     }
     before = &it->lane->grants[call->algorithm];
     most = it->lane == &context->lanes[context->at_once] ? KEPT_BYTES : KEPT_BYTES_EACH;
+#if COUNTS
+    if (larger(call->whole, before->whole) > most / 2)
+        return 0;
+    grant->whole = larger(call->whole, before->whole);
+    most -= 2 * grant->whole;
+    if (cells == 0) {
+        grant->span = INT64_MAX;
+        grant->single = larger(call->single, before->single);
+        return 1;
+    }
+#endif /* COUNTS */
     if (larger(call->span, before->span) + larger(call->single, before->single) > most / cells)
         return 0;
     grant->span = larger(call->span, before->span);
@@ -115,9 +143,19 @@ static int granted(const struct operation *it)
 {
     const struct grant *grant;
 
+#if COUNTS
+    if (it->form == PERSISTENT || (it->form == BEGUN && it->phase != LEARNT && it->context->credit == 0))
+        return 0;
+    if (it->phase == UNKNOWN)
+        return it->call.plan->shards <= it->lane->entries;
+    grant = &it->lane->grants[it->call.algorithm];
+    if (it->call.whole > grant->whole)
+        return 0;
+#else /* COUNTS */
     if (it->form == PERSISTENT || (it->form == BEGUN && it->context->credit == 0))
         return 0;
     grant = &it->lane->grants[it->call.algorithm];
+#endif /* COUNTS */
     return it->call.span <= grant->span && it->call.single <= grant->single;
 }
 
@@ -136,14 +174,40 @@ static int provide(const struct operation *it)
     return calls + context->spares;
 }
 
+#if COUNTS
+/* Gets the memory for the sizes of shards; returns what this rank offers. */
+static int equip_ledger(struct operation *it)
+{
+    int shards = it->call.plan->shards;
+
+    if (it->destitute)
+        return 0;
+    if (it->lane == NULL || it->lane->entries < shards)
+        if ((it->ledger = malloc((size_t)shards * sizeof *it->ledger)) == NULL)
+            return 0;
+    return it->form == BEGUN ? 1 + provide(it) : 1;
+}
+
+#endif /* COUNTS */
 /* Gets the memory for a call; returns what this rank offers. */
 static int equip(struct operation *it)
 {
     struct context *context = it->context;
     struct grant grant;
+#if COUNTS
+    int kept;
+
+    if (it->phase == UNKNOWN)
+        return equip_ledger(it);
+    kept = widen(it, &grant);
+    it->call.bounded = kept;
+    it->bytes = room(it, &grant);
+    it->call.bounded = 0;
+#else /* COUNTS */
     int kept = widen(it, &grant);
 
     it->bytes = room(it, &grant);
+#endif /* COUNTS */
     it->lends = kept && it->bytes > it->lane->promised;
     if (it->bytes == SIZE_MAX || it->destitute)
         return 0;
@@ -152,7 +216,11 @@ static int equip(struct operation *it)
     if (it->form == PERSISTENT && context->assigned >= context->tags &&
         (it->page = malloc(sizeof *it->page)) == NULL)
         return 0;
+#if COUNTS
+    return it->form == BEGUN && it->phase == KNOWN ? 1 + provide(it) : 1;
+#else /* COUNTS */
     return it->form == BEGUN ? 1 + provide(it) : 1;
+#endif /* COUNTS */
 }
 
 /* Takes a call out of those under way. */
@@ -173,6 +241,12 @@ static void settle(struct operation *it, int agreed)
     struct context *context = it->context;
     struct operation *next = it->next;
 
+#if COUNTS
+    if (agreed && it->phase == UNKNOWN) {
+        it->phase = LEARNING;
+        return;
+    }
+#endif /* COUNTS */
     while (next != NULL && next->state != UNDECIDED)
         next = next->next;
     context->undecided = next;
@@ -197,9 +271,18 @@ static void count_votes(struct context *context, struct operation *it)
 {
     int agreed = context->offered > 0;
 
+#if COUNTS
+    if (it->form == BEGUN && it->phase != LEARNT)
+        context->credit = agreed ? context->offered - 1 : 0;
+    if (agreed && it->lane != NULL && it->phase == UNKNOWN) {
+        if (it->lane->entries < it->call.plan->shards)
+            it->lane->entries = it->call.plan->shards;
+    } else if (agreed && it->lane != NULL) {
+#else /* COUNTS */
     if (it->form == BEGUN)
         context->credit = agreed ? context->offered - 1 : 0;
     if (agreed && it->lane != NULL) {
+#endif /* COUNTS */
         struct grant grant;
 
         if (widen(it, &grant))
@@ -210,6 +293,58 @@ static void count_votes(struct context *context, struct operation *it)
     settle(it, agreed);
 }
 
+#if COUNTS
+static int may_set_out(const struct context *context, const struct operation *it);
+
+/* Starts the exchange of the sizes of shards. */
+static int ask(struct context *context, struct operation *it)
+{
+    struct call *call = &it->call;
+    const struct plan *plan = call->plan;
+    int in_row = plan->shards / plan->ranks;
+
+    if (it->lane == NULL) {
+        call->ledger = it->ledger;
+    } else {
+        if (it->ledger != NULL) {
+            free(it->lane->ledger);
+            it->lane->ledger = it->ledger;
+            it->ledger = NULL;
+        }
+        call->ledger = it->lane->ledger;
+    }
+    it->asked = 1;
+    enter_sizes(call);
+    if (call->sizes == FROM_ROOT)
+        return MPI_Ibcast(call->ledger, plan->shards, MPI_INT64_T, plan->root, context->original.comm,
+                          &context->vote);
+    if (call->sizes == FROM_HOLDERS)
+        return MPI_Iallreduce(MPI_IN_PLACE, call->ledger, plan->shards, MPI_INT64_T, MPI_MAX, context->original.comm,
+                              &context->vote);
+    return MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, call->ledger, in_row, MPI_INT64_T,
+                          context->original.comm, &context->vote);
+}
+
+/* Goes on with the exchange; sets *done where the sizes are known. */
+static int learn(struct context *context, struct operation *it, int *done)
+{
+    int error = MPI_SUCCESS;
+
+    *done = 0;
+    if (!it->asked && it->lane != NULL && !may_set_out(context, it))
+        return MPI_SUCCESS;
+    if (!it->asked)
+        error = ask(context, it);
+    if (error == MPI_SUCCESS)
+        error = MPI_Test(&context->vote, done, MPI_STATUS_IGNORE);
+    if (error != MPI_SUCCESS || !*done)
+        return error;
+    it->phase = LEARNT;
+    size_up_shards(&it->call);
+    return as_entered(&it->call) ? MPI_SUCCESS : MPI_ERR_TRUNCATE;
+}
+
+#endif /* COUNTS */
 /* Goes on with the votes; sets *moved where calls came to be agreed on, or not. */
 static int decide(struct context *context, int *moved)
 {
@@ -218,9 +353,21 @@ static int decide(struct context *context, int *moved)
     while (error == MPI_SUCCESS && context->refused == 0 && context->undecided != NULL) {
         struct operation *it = context->undecided;
 
+#if COUNTS
+        if (it->phase == LEARNING) {
+            error = learn(context, it, &done);
+            if (error != MPI_SUCCESS || !done)
+                return error;
+            *moved = 1;
+        }
+        if (context->vote == MPI_REQUEST_NULL && granted(it)) {
+            context->credit -= it->form == BEGUN && it->phase != LEARNT;
+            settle(it, 1);
+#else /* COUNTS */
         if (context->vote == MPI_REQUEST_NULL && granted(it)) {
             context->credit -= it->form == BEGUN;
             settle(it, 1);
+#endif /* COUNTS */
         } else {
             if (context->vote == MPI_REQUEST_NULL)
                 error = cast_vote(context, equip(it));

@@ -11,6 +11,48 @@ struct element {
 };
 
 struct call;
+#if COUNTS
+
+/* Numbers of the caller, one for each block: of one of these types, or none. */
+struct list {
+    const int *narrow;
+    const MPI_Count *wide;
+    const MPI_Aint *far;
+};
+
+/* What the caller of a function with counts gave. */
+struct arguments {
+    const void *send;
+    void *recv;
+    int64_t send_count, recv_count;
+    struct list send_counts, send_places, recv_counts, recv_places;
+    MPI_Datatype send_type, recv_type;
+    MPI_Op op;
+    int root;
+};
+
+/* A block of a buffer, in units: how long it is, and where it begins. `place` is where the caller's begins, in
+ * elements of the caller's type. */
+struct extent {
+    int64_t amount, spot, place;
+};
+
+/* The blocks of a rank's input or output. Block k holds shard first + k * stride, or the one that is listed. */
+struct side {
+    struct element element; /* the caller's */
+    const void *address;
+    int blocks, skip, first, stride; /* skip: blocks of the lists before the first of ours */
+    const int32_t *listed;
+    struct list counts, places;
+    int64_t count;          /* of each block where there is no list of counts */
+    int placed;             /* whether blocks have places; else they lie one after the other */
+    int apart;              /* whether they are packed in working memory while the call is carried out */
+    struct extent *extents;
+};
+
+/* How ranks come to know the sizes of all shards. */
+enum sizes { GIVEN, FROM_ROOT, FROM_ALL, FROM_HOLDERS };
+#endif /* COUNTS */
 
 /* One collective of this file, and which of the algorithms are its. */
 struct plan {
@@ -18,6 +60,11 @@ struct plan {
     int reduces, twice;
     int algorithm, algorithms;
     int (*bind)(struct call *call, const void *send, void *recv);
+#if COUNTS
+    int shards; /* 0: all of one size */
+    int (*bind_counts)(struct call *call, const struct arguments *given);
+    const int32_t *begins, *listed; /* the shards in each rank's input and output, where they are listed */
+#endif /* COUNTS */
 };
 
 /* One call. base[] holds the address of element 0 of each buffer (NULL where the rank has none).
@@ -45,6 +92,18 @@ struct call {
     int64_t copy_input;  /* elements of the input to be copied aside before anything is written */
     int64_t keep_output; /* elements of output to be built aside ... */
     char *deliver;       /* ... and copied here at the end (NULL: nobody wants them) */
+#if COUNTS
+    /* Of calls with counts. A unit is an element of a reduction, else a byte: ranks may describe the same
+     * data by different types. */
+    struct side sides[2];
+    enum sizes sizes;
+    int known;        /* GIVEN: the side that has all shards */
+    int64_t *ledger;  /* else: the size of each shard */
+    int64_t *starts;  /* where each segment of scratch begins */
+    int64_t whole;    /* bytes that any rank may have to pack or unpack, the most */
+    int64_t grain;    /* pieces begin at multiples of these units; 0: at any */
+    int bounded;      /* whether to lay out for the largest call that a grant is for, not for this one */
+#endif /* COUNTS */
 };
 
 static int measure(struct element *element, MPI_Datatype type)
@@ -75,12 +134,14 @@ static int measure(struct element *element, MPI_Datatype type)
     return MPI_SUCCESS;
 }
 
+#if EVEN
 /* A buffer is unusable where MPI_IN_PLACE has no meaning, and where it is NULL; but NULL is MPI_BOTTOM,
  * so it may be meant with a type that holds absolute addresses. */
 static int unusable(const struct call *call, const void *buffer)
 {
     return buffer == MPI_IN_PLACE || (buffer == NULL && call->element.true_lb == 0);
 }
+#endif /* EVEN */
 
 /* The algorithm that carries out a call: the first that is for so many bytes. */
 static int choose(const struct plan *plan, const struct element *element, int64_t count)
@@ -92,6 +153,7 @@ static int choose(const struct plan *plan, const struct element *element, int64_
     return algorithm;
 }
 
+#if EVEN
 /* Whether the elements of every buffer can be counted, with room to spare for offsets. */
 static int countable(const struct call *call)
 {
@@ -105,6 +167,7 @@ static int countable(const struct call *call)
         width = element->size;
     return call->count <= most / call->plan->ranks / (width > 0 ? width : 1);
 }
+#endif /* EVEN */
 
 /* Some bytes further; in integers, for addresses may be absolute, and buffers begin at MPI_BOTTOM. */
 static char *further(const void *address, int64_t bytes)
@@ -123,6 +186,7 @@ static char *kept_at(const struct call *call, const void *base, int64_t index)
     return further(base, index * (call->compact ? call->element.size : call->element.extent));
 }
 
+#if EVEN
 /* A count of elements is cut in nearly equal chunks; chunk k begins here. Buffers of several counts
  * (one block a rank) simply go on: the chunk after a count's last is the first of the second block. */
 static int64_t edge(const struct call *call, int64_t chunk)
@@ -133,13 +197,19 @@ static int64_t edge(const struct call *call, int64_t chunk)
     return block * call->count + nth * (call->count / call->chunks) +
            nth * (call->count % call->chunks) / call->chunks;
 }
+#endif /* EVEN */
 
 /* The most elements that a chunk can have. */
 static int64_t cell(const struct call *call)
 {
+#if COUNTS
+    return call->count / call->chunks + (call->count % call->chunks > 0) + 2 * call->grain;
+#else /* COUNTS */
     return call->count / call->chunks + (call->count % call->chunks > 0);
+#endif /* COUNTS */
 }
 
+#if EVEN
 /* How a call's elements lie in working memory. What is measured depends on the arguments that all ranks
  * have in common: of a reduction, count and type; else, count and bytes of data. (Elements that lie on top of
  * each other are no elements to receive into: a rank may have them, all alone.) */
@@ -155,6 +225,7 @@ static void size_up(struct call *call)
     }
     call->span = cell(call) * (call->compact ? element->size : width);
 }
+#endif /* EVEN */
 
 /* Scratch is made of segments, each of which holds consecutive chunks of the vector side by side. A
  * segment begins where all before it end if every chunk is a full cell. Returns a cell's segment. */
@@ -180,11 +251,20 @@ struct place {
     int64_t begin, end;
 };
 
+#if COUNTS
+static struct place locate_block(const struct call *call, int buffer, int64_t offset, int64_t chunks);
+
+#endif /* COUNTS */
 static struct place locate(const struct call *call, int buffer, int64_t offset, int64_t chunks)
 {
+#if EVEN
     struct place place;
     int64_t origin = 0;
 
+#if COUNTS
+    if (call->plan->shards > 0)
+        return locate_block(call, buffer, offset, chunks);
+#endif /* COUNTS */
     if (buffer == SCRATCH) {
         int segment = segment_of(call, offset);
 
@@ -202,6 +282,9 @@ static struct place locate(const struct call *call, int buffer, int64_t offset, 
         place.end += call->shift;
     }
     return place;
+#else /* EVEN */
+    return locate_block(call, buffer, offset, chunks);
+#endif /* EVEN */
 }
 
 static int overlap(const struct place *a, const struct place *b)

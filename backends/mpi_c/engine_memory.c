@@ -16,6 +16,9 @@ struct page {
 /* What no call of an algorithm may exceed unless all ranks agree that they have the memory. */
 struct grant {
     int64_t span, single;
+#if COUNTS
+    int64_t whole;
+#endif /* COUNTS */
 };
 
 /* Calls that have the same tags are carried out one after the other, in the same memory. */
@@ -23,6 +26,10 @@ struct lane {
     char *memory;
     size_t promised; /* its bytes, once the calls that were agreed on have set out */
     struct grant grants[ALGORITHMS]; /* the same on all ranks */
+#if COUNTS
+    int64_t *ledger; /* of the sizes of shards */
+    int entries;     /* in it, once the calls that were agreed on have set out; the same on all ranks */
+#endif /* COUNTS */
 };
 
 /* Votes on calls that were refused for want of memory, at a time. */
@@ -162,6 +169,10 @@ static void dispose(struct context *context)
     }
     for (k = 0; k <= COLLC_AT_ONCE; k++)
         free(context->lanes[k].memory);
+#if COUNTS
+    for (k = 0; k <= COLLC_AT_ONCE; k++)
+        free(context->lanes[k].ledger);
+#endif /* COUNTS */
     free_stocks(context);
     if (context->vote == MPI_REQUEST_NULL && context->cast == 0) /* else the MPI may still write results */
         free(context);

@@ -2,6 +2,11 @@
 
 enum form { BLOCKING, BEGUN, PERSISTENT };
 enum state { UNDECIDED, QUEUED, RUNNING, COMPLETE };
+#if COUNTS
+/* How far the ranks of an undecided call are that do not know the sizes of its shards: agreeing on memory for the
+ * sizes, learning them, or agreeing on the rest. */
+enum phase_of_sizes { KNOWN, UNKNOWN, LEARNING, LEARNT };
+#endif /* COUNTS */
 
 /* A call, from its beginning to its end; or a persistent request, which is a call many times. */
 struct operation {
@@ -21,6 +26,11 @@ struct operation {
     struct page *page; /* for the tags of a persistent request, where there are none left */
     int destitute;     /* there is no memory for that request itself */
     char *source;      /* copy_input: from where */
+#if COUNTS
+    enum phase_of_sizes phase;
+    int asked;       /* LEARNING: whether the ranks' exchange is under way */
+    int64_t *ledger; /* its own, or what the lane is to have */
+#endif /* COUNTS */
 };
 
 /* Lays out the engine and the buffers of this rank; with an empty arena this only measures. */
@@ -41,7 +51,16 @@ static void lay_out(struct operation *it, struct arena *arena)
     engine->requests = carve(arena, (size_t)requests * sizeof *engine->requests);
     engine->statuses = carve(arena, (size_t)requests * sizeof *engine->statuses);
     engine->landed = carve(arena, (size_t)requests * sizeof *engine->landed);
+#if COUNTS
+    if (call->plan->shards > 0)
+        carve_blocks(arena, call);
+#if EVEN
+    else
+        call->base[SCRATCH] = carve_cells(arena, call, rank_scratch[call->row]);
+#endif /* EVEN */
+#else /* COUNTS */
     call->base[SCRATCH] = carve_cells(arena, call, rank_scratch[call->row]);
+#endif /* COUNTS */
     aside = carve_cells(arena, call, here ? call->chunks : 0);
     for (k = 0; k < blocks; k++) {
         int id = first + k;
@@ -122,6 +141,7 @@ static int check(const struct plan *plan, int64_t count, MPI_Datatype type, MPI_
     return error == MPI_SUCCESS ? MPI_Reduce_local(in, inout, 0, type, op) : error;
 }
 
+#if EVEN
 /* Says what is to be done; nothing is sent. */
 static int arrange(struct operation *it, const struct plan *plan, const void *send, void *recv,
                    int64_t count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
@@ -157,6 +177,43 @@ static int arrange(struct operation *it, const struct plan *plan, const void *se
     unlock(&it->context->busy);
     return MPI_SUCCESS;
 }
+#endif /* EVEN */
+#if COUNTS
+/* Likewise for a call with counts. */
+static int arrange_counts(struct operation *it, const struct plan *plan, const struct arguments *given,
+                          MPI_Comm comm)
+{
+    struct call *call = &it->call;
+    MPI_Datatype type = plan->reduces ? given->recv_type : MPI_BYTE;
+    int error = check(plan, 0, type, given->op, comm);
+
+    memset(it, 0, sizeof *it);
+    if (error == MPI_SUCCESS && plan->root != given->root)
+        error = MPI_ERR_ROOT;
+    if (error == MPI_SUCCESS)
+        error = measure(&call->element, type);
+    if (error == MPI_SUCCESS)
+        error = MPI_Comm_rank(comm, &call->rank);
+    if (error != MPI_SUCCESS)
+        return error;
+    call->plan = plan;
+    call->op = given->op;
+    call->grain = plan->reduces ? 0 : GRAIN;
+    error = plan->bind_counts(call, given);
+    if (error != MPI_SUCCESS || (call->sizes == GIVEN && size_up_shards(call) == 0))
+        return error;
+    error = find_context(comm, &it->context);
+    if (error != MPI_SUCCESS) {
+        it->context = NULL;
+        return error;
+    }
+    it->phase = call->sizes == GIVEN ? KNOWN : UNKNOWN;
+    lock(&it->context->busy);
+    it->context->operations++;
+    unlock(&it->context->busy);
+    return MPI_SUCCESS;
+}
+#endif /* COUNTS */
 
 /* The end of what arrange() began. */
 static void dismiss(struct operation *it)
@@ -167,6 +224,9 @@ static void dismiss(struct operation *it)
     if (context == NULL)
         return;
     free(it->memory);
+#if COUNTS
+    free(it->ledger);
+#endif /* COUNTS */
     lock(&context->busy);
     if (it->form == BEGUN) {
         it->next = context->spare;

@@ -16,6 +16,13 @@ static void give_up(struct context *context, int error)
                 it->lane->memory = NULL;
             it->memory = NULL;
         }
+#if COUNTS
+        if (it->state == UNDECIDED && it->phase == LEARNING && context->vote != MPI_REQUEST_NULL) {
+            if (it->lane != NULL)
+                it->lane->ledger = NULL;
+            it->ledger = NULL;
+        }
+#endif /* COUNTS */
         it->error = error;
         it->state = COMPLETE;
     }
@@ -62,6 +69,10 @@ static int set_out(struct operation *it)
         block->sending = 0;
         memset(block->taken, 0, (size_t)block_slots[block->id]);
     }
+#if COUNTS
+    if (it->call.plan->shards > 0)
+        return pack_blocks(&it->call);
+#endif /* COUNTS */
     if (!it->call.copy_input)
         return MPI_SUCCESS;
     from = at(it->source, 0);
@@ -95,6 +106,10 @@ static int proceed(struct context *context, struct operation *it, int *moved)
         return 0;
     if (error == MPI_SUCCESS && it->call.keep_output && it->call.deliver != NULL)
         error = deliver(&it->call);
+#if COUNTS
+    if (error == MPI_SUCCESS && it->call.plan->shards > 0)
+        error = unpack_blocks(&it->call);
+#endif /* COUNTS */
     it->error = error;
     return 1;
 }
@@ -236,6 +251,7 @@ static int await(struct operation *it)
     return it->error;
 }
 
+#if EVEN
 /* The blocking form. */
 static int perform(const struct plan *plan, const void *send, void *recv, int64_t count,
                    MPI_Datatype type, MPI_Op op, MPI_Comm comm)
@@ -252,6 +268,24 @@ static int perform(const struct plan *plan, const void *send, void *recv, int64_
     return error;
 }
 
+#endif /* EVEN */
+#if COUNTS
+/* The blocking form with counts. */
+static int perform_counts(const struct plan *plan, const struct arguments *given, MPI_Comm comm)
+{
+    struct operation it;
+    int error = arrange_counts(&it, plan, given, comm);
+
+    if (error != MPI_SUCCESS || it.context == NULL)
+        return error;
+    error = commence(&it, UNDECIDED);
+    if (error == MPI_SUCCESS)
+        error = await(&it);
+    dismiss(&it);
+    return error;
+}
+
+#endif /* COUNTS */
 /* ---- Requests ---------------------------------------------------------------------------------- */
 
 /* Requests of calls where there is nothing to do: they need no memory, so no rank fails to make them. */
@@ -353,6 +387,26 @@ static int init_request(struct operation *arranged, MPI_Comm comm, struct operat
     return MPI_SUCCESS;
 }
 
+#if COUNTS
+/* The other forms with counts. */
+static int request_counts(struct operation **request, int persistent, const struct plan *plan,
+                          const struct arguments *given, MPI_Comm comm)
+{
+    struct operation it;
+    int error = arrange_counts(&it, plan, given, comm);
+
+    *request = NULL;
+    if (error != MPI_SUCCESS)
+        return error;
+    if (it.context == NULL) {
+        *request = persistent ? &empty_request : &empty_call;
+        return MPI_SUCCESS;
+    }
+    return persistent ? init_request(&it, comm, request) : begin_request(&it, request);
+}
+
+#endif /* COUNTS */
+#if EVEN
 /* The other forms: makes a request, and begins it where it is not a persistent one. */
 static int make_request(struct operation **request, int persistent, const struct plan *plan,
                         const void *send, void *recv, int64_t count, MPI_Datatype type, MPI_Op op,
@@ -370,3 +424,4 @@ static int make_request(struct operation **request, int persistent, const struct
     }
     return persistent ? init_request(&it, comm, request) : begin_request(&it, request);
 }
+#endif /* EVEN */

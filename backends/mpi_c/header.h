@@ -5,6 +5,13 @@
  * commutative one, a user-defined one too, and is ignored where nothing is reduced. Calls on one
  * communicator, of whatever collective and form in this file, are begun in the same order on all ranks.
  *
+#if COUNTS
+ * Functions with counts have the arguments of the MPI collective, in its order, and its meaning: counts, displacements
+ * and types are those of the calling rank. They may be any, whatever the schedule was made for. The arrays must stay as
+ * they are until a nonblocking call is done. root is the one stated below, else MPI_ERR_ROOT. MPI_ERR_TRUNCATE: a
+ * block has another size at its receiver than at its sender.
+ *
+#endif /* COUNTS */
  * Returned is MPI_SUCCESS or an MPI error code: MPI_ERR_COMM for an intercommunicator or a communicator of
  * another size, MPI_ERR_COUNT, MPI_ERR_TYPE, MPI_ERR_OP, MPI_ERR_BUFFER, MPI_ERR_REQUEST, MPI_ERR_ARG,
  * MPI_ERR_NO_MEM, or what an MPI call inside returned. The communicator's error handler is not called for

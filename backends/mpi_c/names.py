@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from collc.ir.diagnostic import error
+from collc.ir.node_names import split_name
 
 from .reserved import HEADERS, KEYWORDS, LIBRARY, PREDEFINED
 
@@ -17,7 +18,7 @@ _RESERVED = {
 }
 
 #: suffixes of the names that follow from the name of a function, and of a file
-_FUNCTION_FORMS = ("c", "begin", "init", "algorithm")
+_FUNCTION_FORMS = ("c", "begin", "begin_c", "init", "init_c", "algorithm")
 REQUEST_FORMS = ("request", "operation", "attach", "start", "test", "wait", "waitall", "free")
 
 #: the longest name, in characters; file names contain it
@@ -67,8 +68,11 @@ def identifier(name: str, taken: frozenset[str]) -> str:
 
     >>> identifier("reduce-scatter", frozenset()), identifier("free", frozenset()), identifier("3d", frozenset())
     ('reduce_scatter', 'collc_free', 'collc_3d')
+    >>> identifier("tp[0, 3]", frozenset())
+    'tp_0_3'
     """
-    name = re.sub(r"[^A-Za-z0-9_]", "_", name)[:_LONGEST]
+    family, indices = split_name(name)
+    name = re.sub(r"[^A-Za-z0-9_]", "_", "_".join([family, *map(str, indices)]))[:_LONGEST]
     while _refusal(name, taken):
         name = "collc_" + name.lstrip("_")
     return name

@@ -8,7 +8,7 @@ from collc.ir.arrays import Array, fit
 
 from .cursor import Cursor
 
-__all__ = ["Numbers", "read_tables"]
+__all__ = ["Numbers", "read_table", "read_tables"]
 #: tables by name, as 64-bit integers
 Numbers = dict[str, Array]
 
@@ -69,11 +69,12 @@ def read_tables(cursor: Cursor) -> tuple[int, Numbers]:
         if title:
             cursor.expect(f"\n/* {title} */\n")
         for name in names:
-            found[name] = _table(cursor, name, kind)
+            found[name] = read_table(cursor, name, kind)
     return int(channels[1]), found
 
 
-def _table(cursor: Cursor, name: str, kind: str) -> Array:
+def read_table(cursor: Cursor, name: str, kind: str) -> Array:
+    """Return one table, of the type ``kind`` or the narrowest; raise Unreadable as :func:`read_tables` does."""
     declared = cursor.match(rf"static const (\w+) {name}\[\] = {{\n", f"the table `{name}`")[1]
     place = cursor.at
     body = cursor.match(_ROWS, f"numbers of `{name}`")[0]

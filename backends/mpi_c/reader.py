@@ -14,9 +14,12 @@ from importlib.resources import files
 
 import attrs
 
+from collc.ir.arrays import Array
+
 from .cursor import Cursor, Unreadable
-from .numbers import Numbers, read_tables
-from .source import ENGINE
+from .forms import COUNTED, ENDS, counted_functions, described_forms, resolved
+from .numbers import Numbers, read_table, read_tables
+from .source import ENGINE, ENGINE_COUNTS, MEMBERS, flags_of
 
 __all__ = ["Documented", "Entry", "HeaderText", "PlanRow", "SourceText", "read_header", "read_source"]
 
@@ -25,12 +28,14 @@ _INTEGER = r"(?:0|-?[1-9][0-9]*)"
 #: texts that :func:`.names.comment` returns
 _PHRASE = r"[A-Za-z0-9 _.,:;=+<>(){}\[\]#-]*"
 _BUFFERS = "/* ---- The buffers of a call ---------------------------------------------------------------------- */\n"
-_FORMS = ("", "_c", "_begin", "_init")
 
 
 @attrs.frozen
 class PlanRow:
-    """A row of the table ``plans``: the data of a collective, without its algorithms."""
+    """A row of the table ``plans``: the data of a collective, without its algorithms. ``shards`` is 0 if none.
+
+    ``listed`` has the shards of a custom collective: those of each rank's input and output begin at ``begins``.
+    """
 
     ranks: int
     root: int
@@ -39,6 +44,9 @@ class PlanRow:
     algorithm: int
     algorithms: int
     kind: str
+    shards: int = 0
+    begins: Array | None = attrs.field(default=None, eq=False)
+    listed: Array | None = attrs.field(default=None, eq=False)
 
 
 @attrs.frozen
@@ -79,6 +87,7 @@ class Documented:
     op: str | None
     algorithms: tuple[str, ...]
     has_algorithm: bool
+    members: tuple[int, ...] | None = None
 
 
 @attrs.frozen
@@ -118,15 +127,36 @@ def _signatures(template: str) -> list[str]:
     >>> _signatures("static int x(void)\\n{\\n}\\nint NAME(int a,\\n         int b)\\n{\\n}\\n")
     ['int NAME(int a, int b)']
     """
-    found = re.findall(r"^(?:int|const char \*)\s?\w+\([^)]*\)(?=\n\{)", template, re.MULTILINE)
-    return [re.sub(r"\s+", " ", text) for text in found]
+    return [re.sub(r"\s+", " ", text) for text in _heads(template)]
 
 
-def declarations(name: str, prefix: str, has_algorithm: bool) -> str:
-    """Return the declarations of a collective's functions in the shipped files, each on two lines."""
+def _heads(template: str) -> list[str]:
+    return re.findall(r"^(?:int|const char \*)\s?\w+\([^)]*\)(?=\n\{)", template, re.MULTILINE)
+
+
+def _counted_entry(kind: str) -> str:
+    return counted_functions(shipped(f"entry_{kind}.c"), {end: shipped(end) for end in ENDS})
+
+
+@cache
+def _counted_kinds() -> dict[str, str]:
+    """Return the functions of each kind of collective with counts."""
+    names = [file.name for file in files(__package__).iterdir()]
+    kinds = sorted(name[len("entry_") : -len(".c")] for name in names if re.fullmatch(r"entry_\w+\.c", name))
+    return {kind: _counted_entry(kind) for kind in kinds}
+
+
+def declarations(name: str, prefix: str, has_algorithm: bool, kind: str | None = None) -> str:
+    """Return the declarations of a collective's functions in the shipped files, each on two lines.
+
+    With counts, ``kind`` is the collective's, and the lines are those of the functions.
+    """
     lines = []
+    if kind is not None:
+        lines = [f"{text};" for text in _heads(_counted_kinds()[kind])]
+        lines = [text.replace("NAME", name).replace("PREFIX", prefix) for text in lines]
     for signature in [
-        *_signatures(shipped("entry.c")),
+        *(_signatures(shipped("entry.c")) if kind is None else ()),
         *(_signatures(shipped("algorithm.c")) if has_algorithm else ()),
     ]:
         text = signature.replace("NAME", name).replace("PREFIX", prefix)
@@ -162,30 +192,32 @@ def rest_of_source(cursor: Cursor, prefix: str | None, visibility: str) -> Sourc
     if prefix is None:
         prefix = _ahead(cursor, rf"typedef struct ({_NAME})_operation \*")
     declared = _declared(cursor, prefix)
+    flags = flags_of(kind is not None for _, _, kind in declared)
     cursor.expect("\n")
     channels, numbers = read_tables(cursor)
     cursor.expect("\n")
-    texts = [shipped(part) for part in ENGINE]
+    parts = [part for part in ENGINE if part != ENGINE_COUNTS or COUNTED in flags]
+    texts = [resolved(shipped(part), flags).rstrip("\n") + "\n" for part in parts]
     expect_same(cursor, "\n".join(texts) + "\n" + _BUFFERS + "\n")
     kinds = []
     while found := _binding(cursor):
         kinds.append(found)
-    plans, labels = _plans(cursor)
+    plans, labels = _plans(cursor, COUNTED in flags)
     expect_same(cursor, shipped("requests.c").replace("PREFIX", prefix))
-    entries = tuple(_entry(cursor, prefix, name, has_algorithm) for name, has_algorithm in declared)
+    entries = tuple(_entry(cursor, prefix, *one) for one in declared)
     return SourceText(
         prefix, None, entries, channels, numbers, tuple(kinds), plans, labels, digest("\n".join(texts))[:12]
     )
 
 
-def _declared(cursor: Cursor, prefix: str) -> list[tuple[str, bool]]:
-    """Return the declared collectives, and whether each has a function that returns its algorithm."""
+def _declared(cursor: Cursor, prefix: str) -> list[tuple[str, bool, str | None]]:
+    """Return the declared collectives: name, whether a function returns the algorithm, the kind if it has counts."""
     cursor.expect(request_declarations(prefix) + "\n")
     found = []
     while not cursor.accept("#if defined(__GNUC__)\n#pragma GCC visibility pop\n#endif\n"):
         cursor.expect("\n")
         name = _ahead(cursor, rf"int ({_NAME})\(")
-        found.append((name, _declares(cursor, name, prefix)))
+        found.append((name, *_declares(cursor, name, prefix)))
         cursor.expect("\n")
     return found
 
@@ -198,12 +230,18 @@ def _ahead(cursor: Cursor, pattern: str) -> str:
     return name
 
 
-def _declares(cursor: Cursor, name: str, prefix: str) -> bool:
-    """Skip the declarations of a collective; return whether one of its functions returns its algorithm."""
+def _declares(cursor: Cursor, name: str, prefix: str) -> tuple[bool, str | None]:
+    """Skip the declarations of a collective; return whether a function returns its algorithm, and its kind if that has
+    counts.
+    """
+    for kind in _counted_kinds():
+        for has_algorithm in (True, False):
+            if cursor.accept(declarations(name, prefix, has_algorithm, kind)):
+                return has_algorithm, kind
     has_algorithm = cursor.accept(declarations(name, prefix, True))
     if not has_algorithm:
         cursor.expect(declarations(name, prefix, False))
-    return has_algorithm
+    return has_algorithm, None
 
 
 @cache
@@ -221,13 +259,28 @@ def _binding(cursor: Cursor) -> str | None:
     return None
 
 
-def _plans(cursor: Cursor) -> tuple[tuple[PlanRow, ...], tuple[str, ...]]:
+def _plans(cursor: Cursor, counted: bool) -> tuple[tuple[PlanRow, ...], tuple[str, ...]]:
+    lists: dict[int, tuple[Array, Array]] = {}
+    while found := _optional(cursor, r"(?=static const int32_t begins_([0-9]{1,9})\[)"):
+        number = int(found[1])
+        lists[number] = (
+            read_table(cursor, f"begins_{number}", "int32_t"), read_table(cursor, f"listed_{number}", "int32_t")
+        )  # fmt: skip
+        cursor.expect("\n")
     cursor.expect("static const struct plan plans[] = {\n")
-    rows = []
+    rows = list[PlanRow]()
     while not cursor.accept("};\n\n"):
-        found = cursor.match(rf"    {{{', '.join([f'({_INTEGER})'] * 6)}, bind_(\w+)}},\n", "a row of `plans`")
-        ranks, root, reduces, twice, algorithm, algorithms = map(int, found.groups()[:-1])
-        rows.append(PlanRow(ranks, root, reduces, twice, algorithm, algorithms, found[7]))
+        number = len(rows)
+        tables = f"begins_{number}, listed_{number}" if number in lists else "NULL, NULL"
+        with_counts = rf"(?:bind_(\w+), 0, NULL|NULL, ({_INTEGER}), bind_(\w+)), {tables}"
+        binding = with_counts if counted else r"bind_(\w+)()()"
+        found = cursor.match(rf"    {{{', '.join([f'({_INTEGER})'] * 6)}, {binding}}},\n", "a row of `plans`")
+        ranks, root, reduces, twice, algorithm, algorithms = map(int, found.groups()[:6])
+        kind, shards = found[7] or found[9], int(found[8] or 0)
+        begins, listed = lists.pop(number, (None, None))
+        rows.append(PlanRow(ranks, root, reduces, twice, algorithm, algorithms, kind, shards, begins, listed))
+    if lists:
+        raise cursor.fail("lists of shards of plans")
     labels = []
     if cursor.accept("static const char *const algorithm_names[] = {\n"):
         while not cursor.accept("};\n\n"):
@@ -235,8 +288,9 @@ def _plans(cursor: Cursor) -> tuple[tuple[PlanRow, ...], tuple[str, ...]]:
     return tuple(rows), tuple(labels)
 
 
-def _entry(cursor: Cursor, prefix: str, name: str, has_algorithm: bool) -> Entry:
-    template = shipped("entry.c") + ("\n" + shipped("algorithm.c") if has_algorithm else "")
+def _entry(cursor: Cursor, prefix: str, name: str, has_algorithm: bool, kind: str | None) -> Entry:
+    template = shipped("entry.c") if kind is None else _counted_kinds()[kind]
+    template += "\n" + shipped("algorithm.c") if has_algorithm else ""
     template = template.replace("NAME", name).replace("PREFIX", prefix)
     cursor.expect("\n")
     found = cursor.fill(template, {"NUMBER": _INTEGER}, f"the functions of `{name}`")
@@ -249,7 +303,9 @@ def _entry(cursor: Cursor, prefix: str, name: str, has_algorithm: bool) -> Entry
 def read_header(text: str, name: str) -> HeaderText:
     """Return the contents of a header; raise Unreadable if collc would not write it."""
     cursor = Cursor(text, name)
-    template = shipped("header.h").replace("@AT_ONCE@", _at_once())
+    counted = "\n * Functions with counts have" in text
+    # all that is there of functions without counts is in files with counts too
+    template = resolved(shipped("header.h"), [COUNTED] if counted else []).replace("@AT_ONCE@", _at_once())
     before, after = template.split("@FUNCTIONS@")
     before, middle = before.split("@REQUESTS@")
     line = rf" \*   {_NAME}: {_PHRASE}\n"
@@ -267,6 +323,8 @@ def read_header(text: str, name: str) -> HeaderText:
         cursor.expect("\n")
         functions.append(_documented(cursor, prefix))
     cursor.end()
+    if counted != any(function.kind in _counted_kinds() for function in functions):
+        raise Unreadable(f"{name}: the words on counts are not those of the functions")
     listed = re.findall(rf" \*   ({_NAME}): ({_PHRASE})\n", found["@CONTENTS@"])
     return HeaderText(prefix, found["@WHAT@"], tuple(listed), tuple(functions))
 
@@ -281,6 +339,7 @@ def _at_once() -> str:
 def _documented(cursor: Cursor, prefix: str) -> Documented:
     head = cursor.match(rf"/\* ({_NAME}): ({_PHRASE})\.\n \*\n", "the description of a function")
     name = head[1]
+    members = _members(cursor)
     kind = _described_buffers(cursor)
     op, algorithms, has_algorithm = None, list[str](), False
     if found := _optional(cursor, rf" \*\n \* op: ({_PHRASE})\.\n"):
@@ -289,13 +348,21 @@ def _documented(cursor: Cursor, prefix: str) -> Documented:
         has_algorithm = True
         while found := _optional(cursor, rf" \*   ((?:up to {_INTEGER} bytes|larger calls):{_PHRASE})\n"):
             algorithms.append(found[1].rstrip())
-    forms = ("blocking", "the same for counts of any size", "nonblocking: returns at once, see test and wait",
-             "persistent: start begins the call, as often as wanted")  # fmt: skip
-    cursor.expect(" *\n" + "".join(f" *   {name}{form}: {text}\n" for form, text in zip(_FORMS, forms, strict=True)))
+    counted = kind if kind in _counted_kinds() else None
+    forms = described_forms(counted is not None)
+    cursor.expect(" *\n" + "".join(f" *   {name}{form}: {text}\n" for form, text in forms))
     if has_algorithm:
         cursor.expect(f" *   {name}_algorithm: the one of a call, or NULL where the arguments make no sense\n")
-    cursor.expect(" */\n" + declarations(name, prefix, has_algorithm) + "\n")
-    return Documented(name, head[2], kind, op, tuple(algorithms), has_algorithm)
+    cursor.expect(" */\n" + declarations(name, prefix, has_algorithm, counted) + "\n")
+    return Documented(name, head[2], kind, op, tuple(algorithms), has_algorithm, members)
+
+
+def _members(cursor: Cursor) -> tuple[int, ...] | None:
+    """Return the ranks of the network that the communicator's ranks are, if the header names them."""
+    if not cursor.accept(f" * {MEMBERS}"):
+        return None
+    found = cursor.match(r"(?:(?: |\n \* )(?:0|[1-9][0-9]*),)*(?: |\n \* )(?:0|[1-9][0-9]*)\.\n \*\n", "members")
+    return tuple(map(int, re.findall("[0-9]+", found[0])))
 
 
 def _optional(cursor: Cursor, pattern: str) -> re.Match[str] | None:

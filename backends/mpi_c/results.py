@@ -9,6 +9,7 @@ from collc.ir.collective import Collective
 from collc.ir.diagnostic import error
 
 from ..measured import Row, RunResult
+from .scratch import is_whole
 from .toolchain import Mpi
 
 __all__ = ["DTYPES", "OPS", "Row", "RunResult", "counts_for", "parse", "vector_elements"]
@@ -18,8 +19,6 @@ DTYPES = {"int32": 4, "int64": 8, "float32": 4, "float64": 8, "strided": 8}
 #: operations of runs; ``user`` is a user-defined one, and the only one of ``strided``
 OPS = ("sum", "max", "min", "prod", "user")
 
-_WHOLE = frozenset({"allreduce", "broadcast", "reduce"})
-
 _ROW = re.compile(
     r"collc-row name=(?P<name>\w+) count=(?P<count>\d+) dtype=(?P<dtype>\w+) op=(?P<op>\w+) "
     r"in_place=(?P<in_place>[01]) times=(?P<times>[\d.,]*) builtin=(?P<builtin>[\d.,]*) detail=(?P<detail>.*)"
@@ -27,8 +26,11 @@ _ROW = re.compile(
 
 
 def vector_elements(collective: Collective, count: int) -> int:
-    """Return the elements of the whole vector (all shards together) in a call with ``count``."""
-    return count if collective.kind in _WHOLE else count * collective.num_ranks
+    """Return the elements of the whole vector (all shards together) in a call with ``count``.
+
+    With a count for each shard, ``count`` is that of the whole vector; of an alltoall, of what one rank sends at most.
+    """
+    return count if is_whole(collective) else count * collective.num_ranks
 
 
 def counts_for(collective: Collective, sizes: Iterable[int], dtype: str) -> list[int]:
@@ -54,7 +56,7 @@ def _row(match: re.Match[str], collectives: Mapping[str, Collective]) -> Row:
     collective, count = collectives[match["name"]], int(match["count"])
     times, builtin = (tuple(float(t) for t in match[g].split(",") if t) for g in ("times", "builtin"))
     return Row(
-        name=match["name"], kind=collective.kind, ranks=collective.num_ranks, count=count,
+        name=match["name"], kind=collective.name, ranks=collective.num_ranks, count=count,
         bytes=vector_elements(collective, count) * DTYPES[match["dtype"]], dtype=match["dtype"], op=match["op"],
         in_place=match["in_place"] == "1", times=times, builtin_times=builtin, detail=match["detail"],
     )  # fmt: skip

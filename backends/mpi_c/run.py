@@ -9,15 +9,18 @@ from pathlib import Path
 
 import attrs
 
-from collc.ir.collective import Collective
+from collc.ir.collective import CUSTOM, Collective
 from collc.ir.diagnostic import error, nearest
 from collc.ir.program import Program
+from collc.ir.ragged import starts
 
 from ..base import Artifact
 from .emit import MpiC
 from .launch import launch
+from .members import among_members
 from .names import identifier
 from .results import DTYPES, OPS, RunResult, parse, vector_elements
+from .scratch import is_counted, slot_shards
 from .selected import Selected
 from .source import template
 from .toolchain import Mpi, compile_c, find
@@ -29,8 +32,41 @@ _LARGE = 1_000_000
 
 _KINDS = {
     "allgather": "ALLGATHER", "reduce-scatter": "REDUCE_SCATTER", "allreduce": "ALLREDUCE", "broadcast": "BROADCAST",
-    "reduce": "REDUCE", "gather": "GATHER", "scatter": "SCATTER", "alltoall": "ALLTOALL",
+    "reduce": "REDUCE", "gather": "GATHER", "scatter": "SCATTER", "alltoall": "ALLTOALL", CUSTOM: "CUSTOM",
 }  # fmt: skip
+
+#: kind -> parameters and arguments of a function with counts
+_COUNTED = {
+    "allgather": (
+        "const void *, int, MPI_Datatype, void *, const int *, const int *, MPI_Datatype, MPI_Comm",
+        "send, send_counts[0], type, recv, recv_counts, recv_displs, type, comm",
+    ),
+    "reduce-scatter": (
+        "const void *, void *, const int *, MPI_Datatype, MPI_Op, MPI_Comm", "send, recv, recv_counts, type, op, comm",
+    ),
+    "alltoall": (
+        "const void *, const int *, const int *, MPI_Datatype, void *, const int *, const int *, MPI_Datatype, "
+        "MPI_Comm",
+        "send, send_counts, send_displs, type, recv, recv_counts, recv_displs, type, comm",
+    ),
+    "gather": (
+        "const void *, int, MPI_Datatype, void *, const int *, const int *, MPI_Datatype, int, MPI_Comm",
+        "send, send_counts[0], type, recv, recv_counts, recv_displs, type, root, comm",
+    ),
+    "scatter": (
+        "const void *, const int *, const int *, MPI_Datatype, void *, int, MPI_Datatype, int, MPI_Comm",
+        "send, send_counts, send_displs, type, recv, recv_counts[0], type, root, comm",
+    ),
+}  # fmt: skip
+
+_COUNTED[CUSTOM] = _COUNTED["alltoall"]
+
+_EVEN_CALLS = "typedef int collective(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm);"
+_COUNTED_CALLS = """\
+typedef int collective(const void *, void *, MPI_Datatype, MPI_Op, int, MPI_Comm);
+
+/* Of the call at hand, on this rank. */
+static int *send_counts, *send_displs, *recv_counts, *recv_displs;"""
 
 
 @attrs.frozen
@@ -60,7 +96,13 @@ class Cases:
             raise error("C0709", f"nothing to run: no {missing} given", exit_status=2)
 
     def require_for(self, collectives: Iterable[Collective]) -> None:
-        """Raise C0709 if a collective that reduces has no operation for any of the types."""
+        """Raise C0709 if a collective that reduces has no operation for any of the types, or a custom one no call."""
+        collectives = list(collectives)
+        customs = [c for c in collectives if c.kind == CUSTOM]
+        if customs and self.compare:
+            raise error("C0709", "no MPI has a collective like a custom one to compare with", exit_status=2)
+        if customs and len(customs) == len(collectives) and False not in self.in_place:
+            raise error("C0709", "nothing to run: a custom collective has no calls in place", exit_status=2)
         legal = any(d != "strided" or op == "user" for d in self.dtypes for op in self.ops)
         if not legal and any(c.reduces for c in collectives):
             what = "the only operation of the type `strided` is `user`" if self.ops else "no operation given"
@@ -132,6 +174,7 @@ def emit_all(programs: Sequence[Program | Selected]) -> dict[str, tuple[Collecti
     """Return the C file of each program by its function's name. The names are distinct."""
     if not programs:
         raise error("C0709", "nothing to run: no program given", exit_status=2)
+    programs = [_among_members(program) for program in programs]
     ranks = sorted({p.num_ranks for p in programs})
     if len(ranks) > 1:
         found = ", ".join(map(str, ranks))
@@ -139,6 +182,8 @@ def emit_all(programs: Sequence[Program | Selected]) -> dict[str, tuple[Collecti
     if len(programs) > _MOST_PROGRAMS:
         raise error("C0709", f"one run has at most {_MOST_PROGRAMS} programs, found {len(programs)}", exit_status=2)
     result: dict[str, tuple[Collective, Artifact]] = {}
+    if len({is_counted(p.collective) for p in programs}) > 1:
+        raise error("C0709", "one run has programs with counts, or programs without, not both", exit_status=2)
     for program in programs:
         source = _source(program)
         base, number = source.filename.removesuffix(".c"), 1
@@ -150,6 +195,12 @@ def emit_all(programs: Sequence[Program | Selected]) -> dict[str, tuple[Collecti
             source = _source(program, name)
         result[name] = (program.collective, source)
     return result
+
+
+def _among_members(program: Program | Selected) -> Program | Selected:
+    if isinstance(program, Program):
+        return among_members(program)
+    return Selected(tuple((window, among_members(part)) for window, part in program.parts))
 
 
 _MOST_PROGRAMS = 256
@@ -180,11 +231,51 @@ def execute(mpi: Mpi, binary: Path, collectives: Mapping[str, Collective], cases
 
 
 def _driver(collectives: Mapping[str, Collective]) -> str:
+    counted = any(map(is_counted, collectives.values()))
+    table = _counted_table(collectives) if counted else _even_table(collectives)
+    data = template("driver_data.c").replace("/*@CALLS@*/", _COUNTED_CALLS if counted else _EVEN_CALLS)
+    rest = ("driver_test.c", "driver_counts.c" if counted else "driver_even.c", "driver_cases.c")
+    return "\n".join([data.replace("/*@ALGORITHMS@*/", table), *map(template, rest)])
+
+
+def _counted_table(collectives: Mapping[str, Collective]) -> str:
+    """Return the functions with counts, each behind one with the arguments that all have, and their plans."""
+    lines, rows = [], []
+    for number, (name, c) in enumerate(collectives.items()):
+        parameters, arguments = _COUNTED[c.kind]
+        root = -1 if c.root is None else c.root
+        lines += [
+            f"int {name}({parameters});",
+            f"static int call_{number}(const void *send, void *recv, MPI_Datatype type, MPI_Op op, int root,",
+            "                  MPI_Comm comm)", "{", "    (void)op, (void)root;", f"    return {name}({arguments});",
+            "}", _array("int64_t", f"weights_{number}", c.weight.tolist()),
+        ]  # fmt: skip
+        lists = "NULL, NULL, NULL"
+        if c.kind == CUSTOM:
+            slots = [slot_shards(c, rank, output).tolist() for rank in range(c.num_ranks) for output in (False, True)]
+            begins = starts([len(one) for one in slots]).tolist()
+            lines += [
+                _array("int", f"holders_{number}", c.holders.tolist()), _array("int", f"begins_{number}", begins),
+                _array("int", f"listed_{number}", [shard for one in slots for shard in one]),
+            ]  # fmt: skip
+            lists = f"holders_{number}, begins_{number}, listed_{number}"
+        rows.append(
+            f'    {{"{name}", call_{number}, {_KINDS[c.kind]}, {root}, weights_{number}, {c.whole}, {c.num_shards}, '
+            f"{lists}}},"
+        )
+    return "\n".join([*lines, "static const struct algorithm algorithms[] = {", *rows, "};"])
+
+
+def _array(kind: str, name: str, values: Iterable[int]) -> str:
+    """Return an array of C; an empty one gets a 0, because C has no empty arrays."""
+    return f"static const {kind} {name}[] = {{{', '.join(map(str, values)) or '0'}}};"
+
+
+def _even_table(collectives: Mapping[str, Collective]) -> str:
     lines = [f"int {name}(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm);" for name in collectives]
     lines.append("\nstatic const struct algorithm algorithms[] = {")
     lines += [
-        f'    {{"{name}", {name}, {_KINDS[c.kind]}, {-1 if c.root is None else c.root}}},'
+        f'    {{"{name}", {name}, {_KINDS[c.kind]}, {-1 if c.root is None else c.root}, NULL, 0, 0, NULL, NULL, NULL}},'
         for name, c in collectives.items()
     ]
-    table = "\n".join([*lines, "};"])
-    return template("driver_data.c").replace("/*@ALGORITHMS@*/", table) + "\n" + template("driver_cases.c")
+    return "\n".join([*lines, "};"])

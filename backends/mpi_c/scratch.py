@@ -14,26 +14,63 @@ import attrs
 import numpy as np
 
 from collc.ir.arrays import Array
-from collc.ir.collective import Collective
+from collc.ir.collective import CUSTOM, UNEVEN, Collective
 from collc.ir.diagnostic import error
 from collc.ir.editing import cut, shifted
 from collc.ir.machine import execute, partners
 from collc.ir.program import Buffer, Program
 from collc.ir.ragged import first_of_group, group_starts, nth, nth_in_group, owners, starts
 
-__all__ = ["Segments", "is_whole", "lay_out", "span"]
+__all__ = ["Segments", "is_counted", "is_whole", "lay_out", "slot_shards", "span", "vector_chunks"]
 
 #: collectives with the count of the whole vector; the others count one rank's block
 _WHOLE = frozenset({"allreduce", "broadcast", "reduce"})
 
 
 def is_whole(collective: Collective) -> bool:
-    """Return whether a call counts the whole vector, not one rank's block."""
-    return collective.kind in _WHOLE
+    """Return whether the size of a call is that of the whole vector, not of one rank's block."""
+    return collective.kind in _WHOLE or is_counted(collective)
+
+
+def is_counted(collective: Collective) -> bool:
+    """Return whether a call has a count for each shard."""
+    return collective.name in UNEVEN.values() or collective.kind == CUSTOM
+
+
+def slot_shards(collective: Collective, rank: int, output: bool) -> Array:
+    """Return the shard in each slot of a rank's input (or output)."""
+    shards = collective.shards_at(rank, output)
+    slots: Array = (collective.output_slots if output else collective.input_slots)(rank, shards)
+    held: Array = shards[slots >= 0]
+    order = np.argsort(slots[slots >= 0], kind="stable")
+    found: Array = held[order]
+    return found
+
+
+def vector_chunks(program: Program, side: str, rows: Array, inside: Array | int = 0) -> Array:
+    """Return the chunk (of ``span``) that instructions access in input or output, ``inside`` chunks from the first."""
+    offset: Array = getattr(program, f"{side}_offset").astype(np.int64)[rows] + inside
+    if not is_counted(program.collective):
+        chunk: Array = offset % span(program)
+        return chunk
+    buffer, rank = getattr(program, f"{side}_buffer")[rows], program.rank[rows]
+    tables = {
+        output: [slot_shards(program.collective, r, bool(output)) for r in range(program.num_ranks)]
+        for output in (False, True)
+    }
+    found = np.zeros(len(offset), dtype=np.int64)
+    for output, of_rank in tables.items():
+        here = buffer == (Buffer.OUTPUT if output else Buffer.INPUT)
+        begin = starts([len(shards) for shards in of_rank])[:-1]
+        shard = np.concatenate(of_rank)[begin[rank[here]] + offset[here] // program.chunks]
+        found[here] = shard * program.chunks + offset[here] % program.chunks
+    return found
 
 
 def span(program: Program) -> int:
-    """Return the number of chunks in the count of a call."""
+    """Return the number of chunks in the count of a call; with a count for each shard, in all of them."""
+    if is_counted(program.collective):
+        return program.collective.num_shards * program.chunks
     shards = program.collective.num_shards if program.collective.kind in _WHOLE else 1
     return shards * program.chunks
 
@@ -60,7 +97,7 @@ def lay_out(program: Program) -> tuple[Program, Segments]:
     """
     chunk, row = _contents(program)
     same = row[1:] == row[:-1]
-    jump = same & (chunk[1:] != (chunk[:-1] + 1) % span(program))
+    jump = same & ((chunk[1:] != (chunk[:-1] + 1) % span(program)) | _begins_shard(program, chunk[1:]))
     if jump.any():
         program = _split(program, row, np.concatenate([[False], jump]))
         row = owners(program.count)
@@ -78,15 +115,22 @@ def _contents(program: Program) -> tuple[Array, Array]:
     row, inside = owners(count), nth(count)
     reads = program.reads_src & (program.src_buffer != Buffer.SCRATCH)
     writes = program.writes_dst & (program.dst_buffer != Buffer.SCRATCH)
-    src, dst = program.src_offset.astype(np.int64), program.dst_offset.astype(np.int64)
-    offset = np.where(reads, src, np.where(writes, dst, -1))
-    chunk = np.where(offset[row] >= 0, (offset[row] + inside) % span(program), -1)
+    chunk = np.full(len(row), -1, dtype=np.int64)
+    for side, uses in (("dst", writes), ("src", reads)):
+        here = uses[row]
+        chunk[here] = vector_chunks(program, side, row[here], inside[here])
     if (chunk < 0).any():
         chunk = _through_scratch(program, chunk)
     _check_messages(program, chunk)
     both = (reads & writes)[row]
-    _require(program, row[both & (chunk != (dst[row] + inside) % span(program))])
+    _require(program, row[both][chunk[both] != vector_chunks(program, "dst", row[both], inside[both])])
     return chunk, row
+
+
+def _begins_shard(program: Program, chunk: Array) -> Array:
+    """Return whether a chunk is the first of a shard with a count of its own: shards need not lie side by side."""
+    first: Array = chunk % program.chunks == 0
+    return first if is_counted(program.collective) else np.zeros_like(first)
 
 
 def _through_scratch(program: Program, chunk: Array) -> Array:
@@ -188,7 +232,7 @@ class _Accesses:
         keys = np.unique(_key(program, np.repeat(rows, count), np.repeat(first, count), chunk, nth(count)))
         room, cut = _room(program), span(program)
         rank, shift, offset = keys // room // cut, keys // room % cut, keys % room
-        fresh = first_of_group(keys - np.arange(len(keys)))
+        fresh = first_of_group(keys - np.arange(len(keys))) | _begins_shard(program, (offset - shift) % cut)
         return cls(keys, rank, shift, offset, fresh, cut)
 
     def _cell(self) -> Array:

@@ -3,27 +3,41 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
+from textwrap import wrap
 
 import attrs
+import numpy as np
 
 from collc.ir.arrays import Array
-from collc.ir.collective import KINDS
+from collc.ir.collective import CUSTOM, KINDS, UNEVEN, Collective
 from collc.ir.program import Program
+from collc.ir.ragged import starts
 from collc.ir.verify import adds_once
 
 from ..base import Window
+from .forms import COUNTED, ENDS, EVEN, counted_functions, described_forms, resolved
 from .names import comment
-from .tables import Plan, tables
+from .scratch import is_counted, slot_shards
+from .tables import Plan, column, tables
 
-__all__ = ["ENGINE", "Function", "Listing", "header", "identifiers", "numbers_of", "source", "taken", "template"]
+__all__ = [
+    "ENGINE", "ENGINE_COUNTS", "MEMBERS", "Function", "Listing", "flags_of", "header", "identifiers", "numbers_of",
+    "source", "taken", "template",
+]  # fmt: skip
 
+#: the words before the members of a collective
+MEMBERS = "The ranks of the communicator are these ranks of the network, in this order:"
+_WIDTH = 100
+
+#: the part of the engine that only files with functions with counts have
+ENGINE_COUNTS = "engine_counts.c"
 #: parts of a source after its tables, in order
 ENGINE = (
-    "engine_call.c", "engine_memory.c", "engine_step.c", "engine_advance.c", "engine_run.c", "engine_agree.c",
-    "engine_work.c",
+    "engine_call.c", "engine_memory.c", ENGINE_COUNTS, "engine_step.c", "engine_advance.c", "engine_run.c",
+    "engine_agree.c", "engine_work.c",
 )  # fmt: skip
 
 _REQUESTS = """\
@@ -46,10 +60,14 @@ _FORMS = (
 
 @attrs.frozen
 class Function:
-    """One C function: a collective, with its algorithms in ascending order of their sizes."""
+    """One C function: a collective, with its algorithms in ascending order of their sizes.
+
+    ``members`` are the ranks of the network that the communicator's ranks are; None if these are all.
+    """
 
     name: str
     parts: tuple[tuple[Window | None, Program], ...]
+    members: tuple[int, ...] | None = None
 
     @property
     def first(self) -> Program:
@@ -63,8 +81,13 @@ class Function:
 
     @property
     def kind(self) -> str:
-        """The collective's kind as an identifier, with ``_`` for ``-``."""
-        return self.first.collective.kind.replace("-", "_")
+        """The collective's name as an identifier, with ``_`` for ``-``."""
+        return self.first.collective.name.replace("-", "_")
+
+    @property
+    def counted(self) -> bool:
+        """Whether the function takes a count for each shard."""
+        return is_counted(self.first.collective)
 
 
 @attrs.frozen(eq=False)
@@ -82,11 +105,28 @@ def template(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
+def flags_of(counted: Iterable[bool]) -> tuple[str, ...]:
+    """Return the flags of a file of functions, given whether each takes counts."""
+    found = set(counted)
+    return tuple(flag for flag, has in ((COUNTED, True in found), (EVEN, False in found)) if has)
+
+
+def _engine(flags: Sequence[str]) -> list[str]:
+    parts = [part for part in ENGINE if part != ENGINE_COUNTS or COUNTED in flags]
+    return [resolved(template(part), flags) for part in parts]
+
+
 @cache
-def taken() -> frozenset[str]:
-    """Return every identifier that a generated file uses."""
-    bindings = [_binding_file(kind.replace("-", "_")) for kind in KINDS]
-    text = "".join(template(f) for f in ("head.c", *ENGINE, *bindings, "requests.c", "entry.c", "algorithm.c"))
+def taken(counted: bool = False) -> frozenset[str]:
+    """Return every identifier that a generated file uses; ``counted``: a file with functions with counts."""
+    with_counts = [*UNEVEN.values(), CUSTOM] if counted else []
+    kinds = [*KINDS, *with_counts]
+    bindings = [_binding_file(kind.replace("-", "_")) for kind in kinds]
+    rest = ["requests.c", "entry.c", "algorithm.c"]
+    if counted:
+        rest += [*(_entry_file(kind.replace("-", "_")) for kind in with_counts), *ENDS]
+    engine = _engine(flags_of([False, counted]))
+    text = "".join([template("head.c"), *engine, *map(template, [*bindings, *rest])])
     fixed = "plans int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t"
     return identifiers(text) | frozenset(fixed.split()) - {"NAME", "PREFIX"}
 
@@ -109,7 +149,7 @@ def source(prefix: str, functions: Sequence[Function]) -> tuple[str, Listing]:
     head = template("head.c").replace("@NAME@", prefix).replace("@WHAT@", _title(functions))
     declared = "\n\n".join([_REQUESTS.format(prefix=prefix), *(_prototypes(prefix, f) for f in functions)])
     body = [
-        f"{_VISIBLE}\n{declared}\n{_VISIBLE_END}\n", data, *map(template, ENGINE),
+        f"{_VISIBLE}\n{declared}\n{_VISIBLE_END}\n", data, *_engine(flags_of(f.counted for f in functions)),
         "/* ---- The buffers of a call ---------------------------------------------------------------------- */\n",
         *(template(_binding_file(kind)) for kind in kinds), _plans(functions, plans),
         template("requests.c").replace("PREFIX", prefix), *(_entry(prefix, f, n) for n, f in enumerate(functions)),
@@ -135,20 +175,49 @@ def _binding_file(kind: str) -> str:
     return f"bind_{kind}.c"
 
 
+def _entry_file(kind: str) -> str:
+    return f"entry_{kind}.c"
+
+
 def _plans(functions: Sequence[Function], plans: Sequence[Plan]) -> str:
+    counted = any(f.counted for f in functions)
     rows = [
-        f"    {{{p.ranks}, {p.root}, {int(p.reduces)}, {int(p.twice)}, {p.algorithm}, {p.algorithms}, bind_{f.kind}}},"
-        for f, p in zip(functions, plans, strict=True)
+        f"    {{{p.ranks}, {p.root}, {int(p.reduces)}, {int(p.twice)}, {p.algorithm}, {p.algorithms}, "
+        f"{_bindings(f, n) if counted else f'bind_{f.kind}'}}},"
+        for n, (f, p) in enumerate(zip(functions, plans, strict=True))
     ]
-    text = "\n".join(["static const struct plan plans[] = {", *rows, "};"])
+    lists = [_listed_shards(f.first.collective, n) for n, f in enumerate(functions) if f.kind == CUSTOM]
+    text = "\n".join([*lists, "static const struct plan plans[] = {", *rows, "};"])
     if any(f.windows for f in functions):
         labels = [f'    "{comment(window.algorithm if window else "")}",' for f in functions for window, _ in f.parts]
         text += "\n\n" + "\n".join(["static const char *const algorithm_names[] = {", *labels, "};"])
     return text
 
 
+def _bindings(function: Function, number: int) -> str:
+    """Return the last columns of a plan in a file with functions with counts."""
+    lists = f"begins_{number}, listed_{number}" if function.kind == CUSTOM else "NULL, NULL"
+    if function.counted:
+        return f"NULL, {function.first.collective.num_shards}, bind_{function.kind}, {lists}"
+    return f"bind_{function.kind}, 0, NULL, NULL, NULL"
+
+
+def _listed_shards(collective: Collective, number: int) -> str:
+    """Return the tables of the shards that ranks of a custom collective have before, and after."""
+    lists = [slot_shards(collective, rank, output) for rank in range(collective.num_ranks) for output in (False, True)]
+    return column(f"begins_{number}", starts([len(one) for one in lists]), "int32_t") + column(
+        f"listed_{number}", np.concatenate(lists), "int32_t"
+    )
+
+
+def _forms_text(function: Function) -> str:
+    if function.counted:
+        return counted_functions(template(_entry_file(function.kind)), {end: template(end) for end in ENDS})
+    return template("entry.c")
+
+
 def _entry(prefix: str, function: Function, number: int) -> str:
-    text = template("entry.c") + ("\n" + template("algorithm.c") if function.windows else "")
+    text = _forms_text(function) + ("\n" + template("algorithm.c") if function.windows else "")
     words = {"NAME": function.name, "PREFIX": prefix, "NUMBER": str(number)}
     # In one pass: a name may contain one of these words.
     return re.sub("NAME|PREFIX|NUMBER", lambda found: words[found[0]], text)
@@ -156,7 +225,10 @@ def _entry(prefix: str, function: Function, number: int) -> str:
 
 def _prototypes(prefix: str, function: Function) -> str:
     lines = []
-    for suffix, count, more in _FORMS:
+    if function.counted:
+        found = re.findall(r"^int NAME[^)]*\)(?=\n\{)", _forms_text(function), re.MULTILINE)
+        lines = [f"{text};".replace("NAME", function.name).replace("PREFIX", prefix) for text in found]
+    for suffix, count, more in () if function.counted else _FORMS:
         begin = f"int {function.name}{suffix}("
         line = f"{begin}const void *send, void *recv, {count}, MPI_Datatype type, MPI_Op op,"
         lines += [line, f"{' ' * len(begin)}MPI_Comm comm{more.format(prefix=prefix)});"]
@@ -170,7 +242,8 @@ def _prototypes(prefix: str, function: Function) -> str:
 
 def header(prefix: str, functions: Sequence[Function]) -> str:
     """Return the header of some functions."""
-    text = template("header.h").replace("@GUARD@", f"COLLC_{prefix.upper()}_H").replace("@WHAT@", _title(functions))
+    text = resolved(template("header.h"), flags_of(f.counted for f in functions))
+    text = text.replace("@GUARD@", f"COLLC_{prefix.upper()}_H").replace("@WHAT@", _title(functions))
     contents = " *\n" + "".join(f" *   {f.name}: {_describe(f)}\n" for f in functions)
     contents = contents if len(functions) > 1 else ""
     text = text.replace("@REQUESTS@", _REQUESTS.format(prefix=prefix)).replace("@CONTENTS@", contents)
@@ -188,21 +261,23 @@ def _describe(function: Function) -> str:
     at = f" at rank {c.root}" if c.root is not None else ""
     author = f", scheduled by {comment(program.scheduler)}" if program.scheduler else ""
     author = author if among == 1 else f", by one of {among} algorithms"
-    return f"{c.kind}{at} for communicators of {c.num_ranks} ranks{author}"
+    return f"{c.name}{at} for communicators of {c.num_ranks} ranks{author}"
 
 
 def _documented(prefix: str, function: Function) -> str:
     """Return the declarations of a collective with their comment."""
     once = all(adds_once(program) for _, program in function.parts)
-    lines = [f"{function.name}: {_describe(function)}.", "", *_buffers(function)]
+    lines = [f"{function.name}: {_describe(function)}."]
+    if function.members is not None:
+        text = f"{MEMBERS} {', '.join(map(str, function.members))}."
+        lines += ["", *wrap(text, _WIDTH)]
+    lines += ["", *_buffers(function)]
     if function.first.collective.reduces:
         need = "any commutative operation" if once else "MPI_MIN, MPI_MAX, MPI_BAND, MPI_BOR, MPI_LAND or MPI_LOR"
         lines += ["", f"op: {need}."]
     if function.windows:
         lines += ["", *_algorithms(function.windows)]
-    forms = ["blocking", "the same for counts of any size", "nonblocking: returns at once, see test and wait",
-             "persistent: start begins the call, as often as wanted"]  # fmt: skip
-    lines += [""] + [f"  {function.name}{suffix}: {form}" for (suffix, _, _), form in zip(_FORMS, forms, strict=True)]
+    lines += [""] + [f"  {function.name}{suffix}: {form}" for suffix, form in described_forms(function.counted)]
     if function.windows:
         lines.append(f"  {function.name}_algorithm: the one of a call, or NULL where the arguments make no sense")
     text = "".join(f" * {line}".rstrip() + "\n" for line in lines)

@@ -15,12 +15,12 @@ from collc.ir.ragged import starts
 from collc.ir.verify import adds_once
 
 from .progress import Allowance, allowance
-from .scratch import Segments, is_whole, lay_out, span
+from .scratch import Segments, is_counted, is_whole, lay_out, span
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = ["Plan", "tables"]
+__all__ = ["Plan", "column", "tables"]
 
 #: every MPI has this tag; collc needs one tag for each channel, and one for copies of a rank to itself
 _MAX_CHANNELS = 32767
@@ -59,7 +59,7 @@ def tables(groups: Sequence[Sequence[tuple[Program, int | None]]]) -> tuple[str,
     parts = [f"/* Channels are message tags. */\nenum {{ CHANNELS = {channels} }};\n"]
     ranks = [one.program.num_ranks for one in ready]
     algorithms: dict[str, list[int]] = {
-        "algorithm_chunks": [span(one.program) for one in ready],
+        "algorithm_chunks": [_chunks(one.program) for one in ready],
         "algorithm_bytes": [_most(program, most) for group in groups for program, most in group],
     }
     rows = starts(ranks)[:-1]
@@ -67,8 +67,8 @@ def tables(groups: Sequence[Sequence[tuple[Program, int | None]]]) -> tuple[str,
     numbers = {name: _listed(values) for name, values in whole.items()}
     parts.append("/* Algorithms: chunks of a count, the bytes of a count up to which each is the one to use, and the\n"
                  " * first row of the tables of ranks. */\n"
-                 + "".join(_column(name, values, "int64_t") for name, values in algorithms.items())
-                 + _column("algorithm_row", rows))  # fmt: skip
+                 + "".join(column(name, values, "int64_t") for name, values in algorithms.items())
+                 + column("algorithm_row", rows))  # fmt: skip
     for title, columns in (
         ("Ranks: their first block (those before it are other ranks'), scratch cells and first segment.", _ranks),
         ("Blocks: peers (-1: none), channel, first step and first wait; slots for copies, their size in chunks,\n"
@@ -80,13 +80,17 @@ def tables(groups: Sequence[Sequence[tuple[Program, int | None]]]) -> tuple[str,
     ):  # fmt: skip
         joined = _joined([columns(one) for one in ready])
         numbers |= {name: _listed(values) for name, values in joined.items()}
-        parts.append(f"/* {title} */\n" + "".join(_column(name, values) for name, values in joined.items()))
+        parts.append(f"/* {title} */\n" + "".join(column(name, values) for name, values in joined.items()))
     return "\n".join(parts), plans, numbers
 
 
 def _most(program: Program, most: int | None) -> int:
     """Return the bytes of a count, given those of the whole vector."""
     return 0 if most is None else most // (1 if is_whole(program.collective) else program.num_ranks)
+
+
+def _chunks(program: Program) -> int:
+    return program.chunks if is_counted(program.collective) else span(program)
 
 
 #: tables of first rows in another table, with the end of the last
@@ -181,7 +185,7 @@ def _listed(values: ArrayLike) -> Array:
     return numbers if len(numbers) else np.zeros(1, dtype=np.int64)
 
 
-def _column(name: str, values: ArrayLike, kind: str | None = None) -> str:
+def column(name: str, values: ArrayLike, kind: str | None = None) -> str:
     """Return the text of one table, wrapped, of ``kind`` or the smallest type."""
     numbers = _listed(values)
     kind = kind or f"{np.dtype(fit(int(numbers.min()), int(numbers.max()))).name}_t"

@@ -1,0 +1,3 @@
+
+    return perform_counts(&plans[NUMBER], &given, comm);
+}
