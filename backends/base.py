@@ -95,6 +95,8 @@ class Limits:
     max_offset: int | None = None
     fifo_depth: int | None = None
     fused: bool = True
+    #: whether all chunks have one size, so that shards that differ must be cut into equal ones
+    equal_chunks: bool = False
 
 
 @frozen
@@ -129,6 +131,10 @@ class Target(ABC):
     scheduler: ClassVar[str | None] = None
     #: whether a file names its use, in place or out of place, so that a program correct in one use is enough
     says_use: ClassVar[bool] = False
+    #: whether it takes programs of some ranks of a network; others get the program of the ranks that take part
+    takes_members: ClassVar[bool] = False
+    #: whether its files may have ranks that only relay
+    takes_relays: ClassVar[bool] = False
 
     @property
     def scheduler_options(self) -> tuple[Option, ...]:

@@ -1,7 +1,7 @@
 """Executes programs with real numbers: the results of a runtime, and the correct results.
 
 Chunks need not divide the elements: of P chunks of a vector of E elements, chunk k has elements ``k * E // P`` to
-``(k + 1) * E // P``. A chunk has the same length in all places.
+``(k + 1) * E // P``. A chunk has the same length in all places. If shards differ in size, each is divided so.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 
 from collc.ir.arrays import Array
-from collc.ir.collective import Collective
+from collc.ir.collective import CUSTOM, Collective
 from collc.ir.diagnostic import error, nearest
 from collc.ir.layout import Layout, layout, locations
 from collc.ir.machine import Execution, connections, execute
@@ -41,13 +41,16 @@ def run(
     inplace: bool = False,
     fifo_depth: int | None = None,
     split: int | None = None,
+    counts: Sequence[int] | None = None,
 ) -> list[Array]:
     """Execute a program and return every rank's output (of length 0 if the collective gives it none).
 
     ``inputs`` has a one-dimensional array for every rank, all of one dtype; it is None or empty if the collective takes
     nothing from the rank. Arrays have any length for allreduce, reduce and broadcast (the whole vector), and for
     allgather and gather (a rank's block). For reduce-scatter, scatter and alltoall they are N blocks of equal length.
-    The function does not change them. ``op`` is a name (default: that of the collective) or a function of two arrays.
+    If shards differ in size, or the collective is custom, shard v has ``counts[v]`` elements (default: its weight, or
+    as many as all others; any counts are right), and an input is the rank's shards one after the other. The function
+    does not change inputs. ``op`` is a name (default: that of the collective) or a function of two arrays.
     ``fifo_depth`` and ``split`` are those of :func:`collc.ir.machine.execute`; the run follows its order.
 
     Raises CollcError if inputs do not fit (C0207), if the operation is unknown (C0206), or if the program is not well
@@ -55,7 +58,7 @@ def run(
     """
     verify_form(program).require()
     combine = _operation(program.collective.op if op is None else op)
-    cut = _Cut.of(program.collective, program.chunks, inputs)
+    cut = _cut(program.collective, program.chunks, inputs, counts)
     execution = execute(program, fifo_depth, split)
     if execution.deadlock:
         _fail(program, "deadlock", execution.deadlock.describe(program))
@@ -65,17 +68,20 @@ def run(
     return _outputs(program, where, cut, memory)
 
 
-def reference(collective: Collective, inputs: Sequence[Array | None], op: str | Operation | None = None) -> list[Array]:
+def reference(
+    collective: Collective, inputs: Sequence[Array | None], op: str | Operation | None = None,
+    counts: Sequence[int] | None = None,
+) -> list[Array]:  # fmt: skip
     """Return the correct output of every rank, from the definition of the collective.
 
     Inputs and outputs are as in :func:`run`. It reduces in the order of ranks.
     """
     combine = _operation(collective.op if op is None else op)
-    cut = _Cut.of(collective, 1, inputs)
+    cut = _cut(collective, 1, inputs, counts)
     shards: dict[int, Array] = {}
     for shard in range(collective.num_shards):
         ranks = np.flatnonzero(collective.holds(np.arange(collective.num_ranks), shard)).tolist()
-        pieces = [_array(inputs, r)[cut.span(int(collective.input_slots(r, shard)))] for r in ranks]
+        pieces = [_array(inputs, r)[cut.span(r, int(collective.input_slots(r, shard)))] for r in ranks]
         shards[shard] = reduce(combine, pieces)
     outputs = []
     for rank in range(collective.num_ranks):
@@ -124,23 +130,83 @@ class _Cut:
         lengths = {len(a) for a in arrays if a is not None}
         if len(lengths) > 1:
             raise error("C0207", f"inputs have different lengths: {', '.join(map(str, sorted(lengths)))}")
-        dtypes = {a.dtype for a in arrays if a is not None}
-        if len(dtypes) > 1:
-            raise error("C0207", f"inputs have different types: {', '.join(sorted(map(str, dtypes)))}")
+        dtype = _dtype(arrays)
         length = lengths.pop()
         blocks = 1 if whole else collective.input_shards
         if length % blocks:
             raise error("C0207", f"an input of {length} elements is not {blocks} blocks of equal size")
-        return cls(whole, ranks, chunks, length // blocks, dtypes.pop())
+        return cls(whole, ranks, chunks, length // blocks, dtype)
 
-    def span(self, offset: int) -> slice:
-        """Return the elements of the chunk at an offset of an input or output buffer."""
+    def span(self, rank: int, offset: int) -> slice:
+        """Return the elements of the chunk at an offset of an input buffer."""
         if self.whole:
             pieces = self.shards * self.chunks
             return slice(offset * self.elements // pieces, (offset + 1) * self.elements // pieces)
         block, chunk = divmod(offset, self.chunks)
         low, high = (block * self.elements + k * self.elements // self.chunks for k in (chunk, chunk + 1))
         return slice(low, high)
+
+
+@attrs.frozen
+class _UnevenCut:
+    """The division of inputs whose shards differ in size: ``starts[rank][slot]`` is the first element of a shard, and
+    the next entry its end.
+    """
+
+    chunks: int
+    starts: list[list[int]]
+    dtype: np.dtype[Any]  # Any: the dtype of the inputs
+
+    @classmethod
+    def of(
+        cls, collective: Collective, chunks: int, inputs: Sequence[Array | None], counts: Sequence[int]
+    ) -> _UnevenCut:  # fmt: skip
+        if len(inputs) != collective.num_ranks:
+            raise error("C0207", f"{len(inputs)} inputs for {collective.num_ranks} ranks")
+        if len(counts) != collective.num_shards or min(counts) < 0:
+            raise error("C0207", f"found counts {list(counts)}, needed {collective.num_shards} of at least 0")
+        arrays = [_checked(collective, rank, array) for rank, array in enumerate(inputs)]
+        shards = np.arange(collective.num_shards)
+        found = list[list[int]]()
+        for rank, array in enumerate(arrays):
+            slots = collective.input_slots(rank, shards)
+            ordered = shards[slots >= 0][np.argsort(slots[slots >= 0])].tolist()
+            found.append([0, *np.cumsum([counts[shard] for shard in ordered]).tolist()])
+            if array is not None and len(array) != found[-1][-1]:
+                raise error("C0207", f"the input of rank {rank} has {len(array)} elements, needed {found[-1][-1]}")
+        return cls(chunks, found, _dtype(arrays))
+
+    def span(self, rank: int, offset: int) -> slice:
+        """Return the elements of the chunk at an offset of a rank's input buffer."""
+        slot, chunk = divmod(offset, self.chunks)
+        first, end = self.starts[rank][slot : slot + 2]
+        low, high = (first + k * (end - first) // self.chunks for k in (chunk, chunk + 1))
+        return slice(low, high)
+
+
+def _cut(
+    collective: Collective, chunks: int, inputs: Sequence[Array | None], counts: Sequence[int] | None
+) -> _Cut | _UnevenCut:  # fmt: skip
+    if counts is None and collective.weights is None and collective.kind != CUSTOM:
+        return _Cut.of(collective, chunks, inputs)
+    return _UnevenCut.of(collective, chunks, inputs, _counts(collective, inputs) if counts is None else counts)
+
+
+def _counts(collective: Collective, inputs: Sequence[Array | None]) -> Sequence[int]:
+    """Return the elements of each shard: its weight, or equal counts that add up to all elements."""
+    if collective.weights is not None:
+        return collective.weights
+    elements = sum(np.size(array) for array in inputs if array is not None)
+    if elements % collective.num_shards:
+        raise error("C0207", f"{elements} elements are not {collective.num_shards} shards of equal size")
+    return [elements // collective.num_shards] * collective.num_shards
+
+
+def _dtype(arrays: Sequence[Array | None]) -> np.dtype[Any]:  # Any: the dtype of the inputs
+    dtypes = {a.dtype for a in arrays if a is not None}
+    if len(dtypes) > 1:
+        raise error("C0207", f"inputs have different types: {', '.join(sorted(map(str, dtypes)))}")
+    return dtypes.pop()
 
 
 def _checked(collective: Collective, rank: int, array: Array | None) -> Array | None:
@@ -157,16 +223,18 @@ def _checked(collective: Collective, rank: int, array: Array | None) -> Array | 
     return np.asarray(array)
 
 
-def _initial(program: Program, where: Layout, cut: _Cut, inputs: Sequence[Array | None]) -> list[Array | None]:
+def _initial(
+    program: Program, where: Layout, cut: _Cut | _UnevenCut, inputs: Sequence[Array | None]
+) -> list[Array | None]:
     memory: list[Array | None] = [None] * where.total
     for rank in range(program.num_ranks):
         base, size = int(where.base[rank, Buffer.INPUT]), int(where.size[rank, Buffer.INPUT])
         for offset in range(size):
-            memory[base + offset] = _array(inputs, rank)[cut.span(offset)]
+            memory[base + offset] = _array(inputs, rank)[cut.span(rank, offset)]
     return memory
 
 
-def _outputs(program: Program, where: Layout, cut: _Cut, memory: list[Array | None]) -> list[Array]:
+def _outputs(program: Program, where: Layout, cut: _Cut | _UnevenCut, memory: list[Array | None]) -> list[Array]:
     outputs = []
     for rank in range(program.num_ranks):
         base, size = int(where.base[rank, Buffer.OUTPUT]), int(where.size[rank, Buffer.OUTPUT])

@@ -29,6 +29,8 @@ class IrText(Target):
     name: ClassVar[str] = "ir"
     summary: ClassVar[str] = "the textual IR of the final level"
     suffix: ClassVar[str] = ".ir"
+    takes_members: ClassVar[bool] = True
+    takes_relays: ClassVar[bool] = True
 
     level: Literal["program", "schedule"] = attrs.field(  # type: ignore[misc]  # an option here
         default="program",

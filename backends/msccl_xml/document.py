@@ -30,14 +30,15 @@ def document(program: Program, *, coll: str, proto: str, name: str, nthreads: in
     waits = _waits(program)
     flagged = {row for rows in waits for row in rows} | _fences(program, waits)
     steps = _Steps(program, waits, flagged)
+    total = max(program.collective.input_shards, program.collective.output_shards) * program.chunks
     return Algorithm(
         proto=proto,
         nchannels=program.num_channels,
-        nchunksperloop=max(program.collective.input_shards, program.collective.output_shards) * program.chunks,
+        nchunksperloop=total,
         ngpus=program.num_ranks,
         coll=coll,
         inplace=1,
-        gpus=tuple(_gpu(program, rank, steps) for rank in range(program.num_ranks)),
+        gpus=tuple(_gpu(program, rank, steps, total) for rank in range(program.num_ranks)),
         name=name,
         outofplace=1,
         min_bytes=0,
@@ -46,7 +47,7 @@ def document(program: Program, *, coll: str, proto: str, name: str, nthreads: in
     )
 
 
-def _gpu(program: Program, rank: int, steps: _Steps) -> Gpu:
+def _gpu(program: Program, rank: int, steps: _Steps, total: int) -> Gpu:
     first, last = (int(b) for b in program.rank_blocks[rank : rank + 2])
     blocks = [
         Threadblock(
@@ -55,10 +56,10 @@ def _gpu(program: Program, rank: int, steps: _Steps) -> Gpu:
         )
         for number, block in enumerate(range(first, last))
     ]  # fmt: skip
-    return Gpu(
-        rank, program.input_chunks(rank), program.output_chunks(rank), int(program.scratch[rank]),
-        tuple(blocks) or (Threadblock(0, -1, -1, 0, ()),),
-    )  # fmt: skip
+    used = [chunks(rank) for chunks in (program.input_chunks, program.output_chunks)]
+    if program.collective.pre is not None:  # a call has one count, so both buffers of all ranks have the largest size
+        used = [total if chunks else 0 for chunks in used]
+    return Gpu(rank, used[0], used[1], int(program.scratch[rank]), tuple(blocks) or (Threadblock(0, -1, -1, 0, ()),))
 
 
 # ---- waits

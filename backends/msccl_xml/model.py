@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import attrs
 
 if TYPE_CHECKING:
+    from collc.ir.collective import Collective
+
     from .consume import Operation
     from .program import Loaded
 
@@ -109,7 +111,7 @@ class Algorithm:
     line: int = attrs.field(default=0, eq=False)
 
     @cached_property
-    def loaded(self) -> dict[tuple[str, int, int | None], Loaded]:
+    def loaded(self) -> dict[Collective, Loaded]:
         """The programs of this algorithm, by kind, number of ranks and root of the collective."""
         return {}
 

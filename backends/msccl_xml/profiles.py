@@ -76,10 +76,10 @@ class Profile:
         return self.ops >= _EVERY_OP
 
 
-def _spellings(reduce_scatter: str) -> dict[str, str]:
+def _spellings(reduce_scatter: str, **more: str) -> dict[str, str]:
     return {
         "allreduce": "allreduce", "allgather": "allgather", "reduce-scatter": reduce_scatter,
-        "alltoall": "alltoall", "broadcast": "broadcast", "reduce": "reduce",
+        "alltoall": "alltoall", "broadcast": "broadcast", "reduce": "reduce", **more,
     }  # fmt: skip
 
 
@@ -95,7 +95,7 @@ PROFILES: dict[str, Profile] = {
             max_steps=64, max_threadblocks=1024, resident=108, max_channels=32, tile=_NVIDIA_TILE,
         ),
         Profile(
-            "msccl", "microsoft/msccl", _spellings("reduce_scatter"), ("name",),
+            "msccl", "microsoft/msccl", _spellings("reduce_scatter", custom="custom"), ("name",),
             max_steps=256, max_threadblocks=216, resident=108, max_channels=32, tile=_NVIDIA_TILE,
             exclusive_max_bytes=True, default_max_bytes=1 << 27, reads_outofplace=False, counts_must_match=True,
             max_threads=640, max_algorithms=4, builtin_names=frozenset({("alltoall", "2D")}),

@@ -34,11 +34,15 @@ class Loaded:
     scale: int
 
 
-def collective_of(algorithm: Algorithm, kind: str | None = None, root: int = 0) -> Collective:
+def collective_of(algorithm: Algorithm, kind: str | Collective | None = None, root: int = 0) -> Collective:
     """Return the collective of the file: ``kind``, or else that of its ``coll``, and ``root`` if it needs one.
+
+    A custom collective is given as a whole, because a file does not describe it.
 
     Raises C0608 if ``coll`` names no collective, such as ``custom``: then there is nothing to verify against.
     """
+    if isinstance(kind, Collective):
+        return kind
     kind = kind or KINDS.get(algorithm.coll)
     if kind is None:
         hint = nearest(algorithm.coll, KINDS) or "set `coll` to the file's collective, or use `--collective`"
@@ -59,7 +63,7 @@ def to_program(algorithm: Algorithm, collective: Collective | None = None) -> Lo
     that never ends becomes a dependency on the step that it names (``check_structure`` finds it).
     """
     collective = collective or collective_of(algorithm)
-    key = collective.kind, collective.num_ranks, collective.root
+    key = attrs.evolve(collective, size=None, op="sum", dtype="float32")
     if key not in algorithm.loaded:
         algorithm.loaded[key] = _load(algorithm, collective)
     found = algorithm.loaded[key]

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from collc.ir.arrays import Array, Columns
+from collc.ir.collective import CUSTOM
 from collc.ir.program import BLOCK_COLUMNS, INSTRUCTION_COLUMNS, Opcode, Program
 
 from .model import Algorithm
@@ -24,7 +25,8 @@ def differences(algorithm: Algorithm, emitted: Program) -> Iterator[str]:
     """Yield the differences between a correct file and the ``emitted`` program."""
     collective = emitted.collective
     found = to_program(algorithm, collective).program
-    named = collective_of(algorithm, None, collective.root or 0)
+    custom = collective if algorithm.coll == collective.kind == CUSTOM else None
+    named = collective_of(algorithm, custom, collective.root or 0)
     for name in ("kind", "num_ranks"):
         if getattr(named, name) != getattr(collective, name):
             yield f"{name} is {getattr(named, name)}, not {getattr(collective, name)}"

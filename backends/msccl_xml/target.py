@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import attrs
 
+from collc.ir.collective import CUSTOM
 from collc.ir.diagnostic import CollcError, Diagnostic, Excess, Subject, error
 from collc.ir.frozen import frozen
 from collc.ir.verify import Check, Report
@@ -151,6 +152,7 @@ class MscclXml(Target):
             max_offset=self.profile.max_offset,
             fifo_depth=PROTOCOLS[self.proto].fifo_depth,
             fused=self.profile.fused,
+            equal_chunks=True,
         )
 
     @property
@@ -191,7 +193,7 @@ class MscclXml(Target):
                 hint="let the scheduler fold (`fold: true`), or use the target `mpi-c`, which refuses other operations",
                 about=(Subject.TARGET, Subject.SCHEDULER, Subject.COLLECTIVE),
             )  # fmt: skip
-        modes = find_modes(ir, (self.inplace, self.outofplace))
+        modes = find_modes(ir, self._requested(ir.collective))
         draft, scale = self._draft(ir, spelling)
         refuse([*check_structure(draft), *check_limits(draft, self._without_sizes, self.limits.max_threadblocks)])
         if draft.nchannels > (self.channels or draft.nchannels):
@@ -205,13 +207,22 @@ class MscclXml(Target):
         refuse(check_limits(algorithm, self.profile))
         return algorithm, sizes
 
+    def _requested(self, collective: Collective) -> tuple[bool | None, bool | None]:
+        """Return whether the file is to serve calls in place and out of place; None: if the program is correct so."""
+        if collective.kind != CUSTOM:
+            return self.inplace, self.outofplace
+        if self.inplace:
+            message = "a custom collective has no calls in place: its input and its output may be any shards"
+            raise CollcError(Diagnostic("C0606", message, hint="leave `inplace` out", option="inplace"), exit_status=2)
+        return False, self.outofplace
+
     def check(self, ir: Program, artifacts: Sequence[Artifact]) -> Report:
         """Read the file back, execute it as the runtime would, and compare it with the program.
 
         A file does not have the operation, the element type, the size or the root of a call, or instructions that do
         nothing. Its dependencies may differ if their effect is the same. All its numbers and comments are compared.
         """
-        return Report("msccl-xml", ir.collective.kind, ir.num_ranks, tuple(self._checks(ir, artifacts)))
+        return Report("msccl-xml", ir.collective.name, ir.num_ranks, tuple(self._checks(ir, artifacts)))
 
     def _checks(self, ir: Program, artifacts: Sequence[Artifact]) -> Iterator[Check]:
         from .reader import read
@@ -224,7 +235,7 @@ class MscclXml(Target):
         text = artifacts[0].text
         try:
             found = read(text, artifacts[0].filename)
-            report = verify_read(found, text, [self.profile])
+            report = verify_read(found, text, [self.profile], collective=_unnamed(ir.collective))
         except CollcError as problem:
             yield Check("reading", False, problem.diagnostics[0].message)
             return
@@ -255,7 +266,20 @@ class MscclXml(Target):
         return attrs.evolve(self.profile, exclusive_max_bytes=False)
 
     def require(self, collective: Collective) -> None:
-        if collective.kind not in self.profile.spellings:
+        kind = collective.kind if collective.weights is None else CUSTOM
+        if kind == CUSTOM and kind not in self.profile.spellings:
+            able = next(one for one in PROFILES.values() if kind in one.spellings)
+            raise error(
+                "C0607", f"{self.profile.title} cannot run `{collective.name}`: its buffers are equal on all ranks",
+                notes=[f"{able.title} runs it as a custom collective"],
+                hint=f"use `runtime={able.name}`, or the target `mpi-c`",
+            )  # fmt: skip
+        if collective.weights is not None and collective.reduces:
+            raise error(
+                "C0607", f"{self.profile.title} cannot run `{collective.name}`: its custom collectives only copy",
+                hint="use the target `mpi-c`, which takes every collective",
+            )  # fmt: skip
+        if kind not in self.profile.spellings:
             carried = ", ".join(self.profile.spellings)
             raise error(
                 "C0607", f"{self.profile.title} cannot run the collective `{collective.kind}`; it runs {carried}",
@@ -264,6 +288,11 @@ class MscclXml(Target):
 
     def _spelling(self, program: Program) -> str:
         self.require(program.collective)
+        if program.collective.weights is not None:
+            raise error(
+                "C0607", f"the program's chunks differ in size; all chunks of {self.profile.title} are equal",
+                hint="run `whole-chunks` before `discretize`",
+            )  # fmt: skip
         return self.profile.spellings[program.collective.kind]
 
     def _draft(self, program: Program, spelling: str) -> tuple[Algorithm, int]:
@@ -298,7 +327,12 @@ class MscclXml(Target):
 
         collective = program.collective
         by = f" by {program.scheduler}" if program.scheduler else ""
-        yield f"collc: {collective.kind} of {collective.num_ranks} ranks{by}, for {self.profile.title}"
+        yield f"collc: {collective.name} of {collective.num_ranks} ranks{by}, for {self.profile.title}"
+        if collective.kind == CUSTOM:
+            chunks = [[f(r) for r in range(program.num_ranks)] for f in (program.input_chunks, program.output_chunks)]
+            total = draft.nchunksperloop
+            yield f"for ncclCustomCollective with a count of {total} chunks; a rank uses the first of each buffer:"
+            yield f"input {' '.join(map(str, chunks[0]))}; output {' '.join(map(str, chunks[1]))}"
         if collective.root is not None:
             yield f"warning: right for root {collective.root} only, but runtimes pick a file for any root"
             if self.proto == "Simple" and self.profile.reads_outofplace:
@@ -312,6 +346,11 @@ class MscclXml(Target):
             yield "this runtime uses it in place only: for calls out of place set inplace to 0"
         if sizes.why:
             yield sizes.why
+
+
+def _unnamed(collective: Collective) -> Collective | None:
+    """Return the collective if files cannot name it."""
+    return collective if collective.kind == CUSTOM else None
 
 
 def _option(name: str, need: str, found: object) -> Diagnostic:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import attrs
 
+from collc.ir.collective import CUSTOM, Collective
 from collc.ir.diagnostic import error, nearest
 from collc.ir.verify import Check, Report
 
@@ -72,7 +73,7 @@ def verify_read(
     text: str,
     profiles: Sequence[Profile],
     *,
-    collective: str | None = None,
+    collective: str | Collective | None = None,
     multiprocessors: int | None = None,
 ) -> Report:
     """Return the report on a text and the algorithm read from it, as :func:`verify_text` does."""
@@ -147,12 +148,12 @@ def _first(findings: Sequence[Finding]) -> str:
 # ---- execution
 
 
-def _executed(algorithm: Algorithm, profiles: Sequence[Profile], kind: str | None) -> list[Check]:
+def _executed(algorithm: Algorithm, profiles: Sequence[Profile], kind: str | Collective | None) -> list[Check]:
     """Return the checks of the execution; for a rooted collective, with a root for which they pass if there is one."""
     modes = _modes(algorithm, profiles)
     if modes == [True]:
         algorithm = attrs.evolve(algorithm, outofplace=0)
-    if missing := _unwritten(algorithm, collective_of(algorithm, kind).kind):
+    if missing := _unwritten(algorithm, collective_of(algorithm, kind)):
         return [Check(_EXECUTION, False, missing)]
     kept: list[Check] = []
     roots, executed = likely_roots(algorithm, kind), 0
@@ -179,7 +180,7 @@ def _executed(algorithm: Algorithm, profiles: Sequence[Profile], kind: str | Non
     ]
 
 
-def _unwritten(algorithm: Algorithm, kind: str) -> str:
+def _unwritten(algorithm: Algorithm, collective: Collective) -> str:
     """Return why a file with many chunks and few steps is wrong without an execution, or "".
 
     The execution takes memory for every chunk, and a line of text can declare millions. Steps of more than 71 chunks,
@@ -187,6 +188,9 @@ def _unwritten(algorithm: Algorithm, kind: str) -> str:
     """
     chunks, ranks = algorithm.nchunksperloop, algorithm.ngpus
     if chunks * ranks <= _MANY_CHUNKS or ranks == 1:
+        return ""
+    kind = collective.kind
+    if kind == CUSTOM:  # collc's own, which was executed before
         return ""
     each = {"allreduce": chunks, "reduce-scatter": chunks // ranks}.get(kind, chunks - chunks // ranks)
     needed = {"broadcast": chunks * (ranks - 1), "reduce": chunks}.get(kind, each * ranks)
@@ -211,7 +215,7 @@ def _modes(algorithm: Algorithm, profiles: Sequence[Profile]) -> list[bool]:
     return sorted(modes, reverse=True) or [False]
 
 
-def likely_roots(algorithm: Algorithm, kind: str | None) -> list[int]:
+def likely_roots(algorithm: Algorithm, kind: str | Collective | None) -> list[int]:
     """Return the possible roots, the likeliest first: a rank that never receives, or for reduce, never sends."""
     collective = collective_of(algorithm, kind)
     if collective.root is None:

@@ -80,9 +80,14 @@ class NcclGraph(Target):
         return Version(*number)
 
     def require(self, collective: Collective) -> None:
-        if collective.kind not in KINDS:
+        if collective.members is not None:
             raise error(
-                "C0910", f"NCCL has no ring for {collective.kind}", notes=[f"it has rings for {listed(KINDS)}"],
+                "C0910", "a graph file is of all GPUs of a node; found a collective among some ranks",
+                hint="describe the network of the members alone: `without(pod, {..})`", about=(Subject.COLLECTIVE,),
+            )  # fmt: skip
+        if collective.name not in KINDS:
+            raise error(
+                "C0910", f"NCCL has no ring for {collective.name}", notes=[f"it has rings for {listed(KINDS)}"],
                 hint="emit `msccl-xml`, which carries any collective", about=(Subject.COLLECTIVE,),
             )  # fmt: skip
 

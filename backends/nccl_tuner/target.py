@@ -104,9 +104,12 @@ class NcclTuner(Target):
 
     def require(self, collective: Collective) -> None:
         """Raise C0770 for a collective that NCCL has one algorithm for."""
-        if collective.kind not in SEVERAL:
+        if collective.members is not None:
+            hint = "describe the network of the members alone: `without(pod, {..})`"
+            raise error("C0770", "a table is of the whole network; found a collective among some ranks", hint=hint)
+        if collective.name not in SEVERAL:
             hint = f"it has several for {listed(SEVERAL)}"
-            raise error("C0770", f"NCCL has one algorithm for {collective.kind}", hint=hint)
+            raise error("C0770", f"NCCL has one algorithm for {collective.name}", hint=hint)
 
     # ---- writing
 

@@ -33,7 +33,8 @@ def document(program: Program, threads: int, *, name: str, inplace: bool, outofp
     ]
     kind = program.collective
     return Document(
-        name=label(name), collective=Collective(kind.kind, kind.num_ranks, kind.root, op=kind.op),
+        name=label(name),
+        collective=Collective(kind.kind, kind.num_ranks, kind.root, op=kind.op, pre=kind.pre, post=kind.post),
         channels=_channels(ranks), chunks=pieces.span, inplace=inplace, outofplace=outofplace, ranks=tuple(ranks),
         ops=_operations(program),
     )  # fmt: skip

@@ -20,9 +20,12 @@ __all__ = [
     "Segment",
     "Step",
     "Thread",
+    "is_whole",
 ]
 
 ROOT_TAG = "oneccl"
+#: collectives with the count of the whole vector; the others count one block
+_WHOLE = frozenset({"allreduce", "broadcast", "reduce"})
 #: ccl::datatype and ccl::reduction, by the names of their values
 DTYPES = (
     "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
@@ -32,6 +35,11 @@ OPS = ("sum", "prod", "min", "max")
 
 #: a place of data: a buffer and an offset in chunks
 Place = tuple[Buffer, int]
+
+
+def is_whole(collective: Collective) -> bool:
+    """Return whether the count of a call is that of the whole vector, not of one block."""
+    return collective.kind in _WHOLE
 
 
 @attrs.frozen

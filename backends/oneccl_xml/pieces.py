@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 
 from collc.ir.arrays import Array
+from collc.ir.collective import CUSTOM, Collective
 from collc.ir.diagnostic import CollcError, error
 from collc.ir.program import Buffer, Opcode, Program
 from collc.ir.ragged import owners
@@ -17,7 +18,7 @@ from collc.ir.ragged import owners
 from ..mpi_c.scratch import Segments, lay_out, span
 from .model import Place
 
-__all__ = ["IN", "LOCAL", "OUT", "Piece", "Pieces"]
+__all__ = ["IN", "LOCAL", "OUT", "Piece", "Pieces", "in_blocks"]
 
 IN, LOCAL, OUT = range(3)
 
@@ -49,7 +50,7 @@ class Pieces:
 
     def __init__(self, program: Program, landings: int = 1):
         self.landings = landings
-        self.program, layout = _lay_out(program)
+        self.program, layout = _lay_out(in_blocks(program))
         self.span = span(self.program)
         self.segments = _segments(self.program, layout)
         self.room = [sum(count for _, count in listed) for listed in self.segments]
@@ -97,6 +98,16 @@ class Pieces:
 
 
 _LANDING = frozenset({Opcode.RECV_REDUCE_COPY, Opcode.RECV_REDUCE_SEND, Opcode.RECV_REDUCE_COPY_SEND})
+
+
+def in_blocks(program: Program) -> Program:
+    """Return a program of equal blocks that its collective tells apart by their places only.
+
+    The shards of a custom collective are blocks of one size, as those of an all-to-all are.
+    """
+    if program.collective.kind != CUSTOM:
+        return program
+    return attrs.evolve(program, collective=Collective("alltoall", program.num_ranks))
 
 
 def _lay_out(program: Program) -> tuple[Program, Segments]:

@@ -8,8 +8,7 @@ import attrs
 
 from collc.ir.program import Buffer, Opcode, Program
 
-from ..mpi_c.scratch import is_whole
-from .model import Document, Local, Message, Step, Thread
+from .model import Document, Local, Message, Step, Thread, is_whole
 
 __all__ = ["Located", "located", "to_program"]
 

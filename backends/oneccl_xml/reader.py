@@ -6,7 +6,7 @@ import re
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from collc.ir.collective import Collective
+from collc.ir.collective import CUSTOM, Collective
 from collc.ir.diagnostic import CollcError, Diagnostic, Severity, Source, Span, error
 from collc.ir.program import Buffer
 
@@ -50,7 +50,7 @@ def read(text: str, path: str = "<xml>") -> Document:
     _validate(root, source)
     _trim(root)
     _require_order(root, source)
-    return _document(root)
+    return _document(root, source)
 
 
 def _refuse_unsafe(source: Source) -> None:
@@ -100,6 +100,9 @@ def _validate(root: _Element, source: Source) -> None:
         )
     raise CollcError(mistakes[:_MAX_MISTAKES])
 
+
+#: the most shards of a custom collective, times its ranks
+_MOST_PLACES = 1 << 24
 
 #: the rule of each key of the schema, for messages
 _KEYS = {
@@ -174,14 +177,15 @@ def _span(source: Source, line: int, column: int = 1) -> Span:
 # ---- valid elements
 
 
-def _document(root: _Element) -> Document:
+def _document(root: _Element, source: Source) -> Document:
     kind, *ranks = root
     name = kind.tag
     at = kind.get("root")
     ops = tuple(op for op in OPS if op in (kind.get("ops") or "").split())
     # If the file claims only idempotent operations, a contribution may come twice.
     op = "sum" if not ops or {"sum", "prod"} & set(ops) else ops[0]
-    collective = Collective(name, len(ranks), None if at is None else int(at), op=op)
+    pre, post = _conditions(kind, len(ranks), source) if name == CUSTOM else (None, None)
+    collective = Collective(name, len(ranks), None if at is None else int(at), op=op, pre=pre, post=post)
     given = (root.get("dtypes") or " ".join(DTYPES)).split()
     most = root.get("maxBytes")
     return Document(
@@ -191,6 +195,28 @@ def _document(root: _Element) -> Document:
         min_bytes=int(root.get("minBytes") or 0), max_bytes=None if most is None else int(most),
         line=root.sourceline or 0,
     )  # fmt: skip
+
+
+def _conditions(
+    kind: _Element, ranks: int, source: Source
+) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:  # fmt: skip
+    """Return the rank that has each shard of a custom collective before, and those that must have it after.
+
+    Raises C0756 if they are not ranks, or too many (rule R15).
+    """
+    pre, post = list[int](), list[tuple[int, ...]]()
+    for shard in kind.iterchildren("shard"):
+        holder, count = _number(shard, "from"), _number(shard, "count")
+        wanting = tuple(map(int, (shard.get("to") or "").split()))
+        if not all(rank < ranks for rank in (holder, *wanting)) or list(wanting) != sorted(set(wanting)):
+            found = f"a shard is from {holder} to {list(wanting)}, needed ranks below {ranks}, ascending (R15)"
+            raise error("C0756", found, span=_span(source, shard.sourceline or 1))
+        if (len(pre) + count) * ranks > _MOST_PLACES:
+            found = f"found more than {_MOST_PLACES // ranks} shards of {ranks} ranks (R15)"
+            raise error("C0756", found, span=_span(source, shard.sourceline or 1))
+        pre += [holder] * count
+        post += [wanting] * count
+    return tuple(pre), tuple(post)
 
 
 def _number(element: _Element, name: str) -> int:

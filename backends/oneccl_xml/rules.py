@@ -1,4 +1,7 @@
-"""The rules that a schema cannot state: R2 to R14 of ``oneccl.xsd``, except R11, which needs an execution."""
+"""The rules that a schema cannot state: R2 to R14 of ``oneccl.xsd``, except R11, which needs an execution.
+
+The reader checks R1 and R15.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,7 @@ import attrs
 from collc.ir.layout import sizes
 from collc.ir.program import Buffer, Program
 
-from ..mpi_c.scratch import is_whole
-from .model import Document, End, Local, Message, Place, Rank
+from .model import Document, End, Local, Message, Place, Rank, is_whole
 
 __all__ = ["Finding", "broken_rules", "pairs"]
 

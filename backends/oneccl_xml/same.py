@@ -17,6 +17,7 @@ from collc.ir.verify import adds_once
 
 from ..mpi_c.scratch import span
 from .model import Document
+from .pieces import in_blocks
 
 __all__ = ["differences"]
 
@@ -27,12 +28,12 @@ _Carried = dict[tuple[int, int, int], list[int]]
 def differences(document: Document, emitted: Program) -> Iterator[str]:
     """Yield the differences between a correct file and the emitted program."""
     collective = emitted.collective
-    for name in ("kind", "num_ranks", "root", "reduces"):
+    for name in ("kind", "num_ranks", "root", "reduces", "pre", "post"):
         found, due = getattr(document.collective, name), getattr(collective, name)
         if found != due:
             yield f"{name} is {found}, not {due}"
-    if document.chunks != span(emitted):
-        yield f"a count is cut in {document.chunks} chunks, not {span(emitted)}"
+    if document.chunks != span(in_blocks(emitted)):
+        yield f"a count is cut in {document.chunks} chunks, not {span(in_blocks(emitted))}"
         return
     if collective.reduces and ("sum" in document.ops) != adds_once(emitted):
         yield f"its operations are {' '.join(document.ops)}, which are not those of the program"
@@ -61,7 +62,7 @@ def _sent(document: Document, channels: int) -> _Carried:
 
 def _to_send(program: Program) -> _Carried:
     """Return the chunks that a program sends; those in scratch are unknown."""
-    cut = span(program)
+    cut = span(in_blocks(program))
     carried: _Carried = defaultdict(list)
     sends = np.flatnonzero(program.sends)
     block = program.block[sends]

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import attrs
 
-from collc.ir.collective import Collective
+from collc.ir.collective import CUSTOM, Collective
 from collc.ir.diagnostic import CollcError, Diagnostic, Excess, error
 from collc.ir.program import Program
 from collc.ir.verify import Check, Report, verify_program
 
-from ..base import Artifact, Target, Window, first_difference
+from ..base import Artifact, Limits, Target, Window, first_difference
 from .document import document, label
 from .model import Document
 from .reader import read
@@ -84,6 +84,18 @@ class OneCclXml(Target):
             return None
         return attrs.evolve(self, min_bytes=low, max_bytes=high, label=f"-{window.label}")
 
+    @property
+    def limits(self) -> Limits:
+        """Blocks are of one size."""
+        return Limits(equal_chunks=True)
+
+    def require(self, collective: Collective) -> None:
+        if collective.weights is not None and collective.reduces:
+            raise error(
+                "C0766", f"oneccl-xml has no `{collective.name}`: its blocks are equal where data are reduced",
+                notes=["oneCCL's own reduce-scatter is even, too"], hint="use the target `mpi-c`",
+            )  # fmt: skip
+
     def emit(self, ir: Program) -> Sequence[Artifact]:
         """Return one file, valid against the schema; raise C0750, C0751 or C0758 if that is impossible."""
         emitted = self._document(ir)
@@ -149,7 +161,11 @@ class OneCclXml(Target):
     def _uses(self, ir: Program) -> tuple[bool, bool]:
         """Return whether the file serves calls in place, and whether it serves calls out of place."""
         found = []
-        for name, requested, inplace in (("inplace", self.inplace, True), ("outofplace", self.outofplace, False)):
+        custom = ir.collective.kind == CUSTOM
+        if custom and self.inplace:
+            raise error("C0758", "option `inplace`: a custom collective has no calls in place", hint="leave it out")
+        uses = (("inplace", False if custom else self.inplace, True), ("outofplace", self.outofplace, False))
+        for name, requested, inplace in uses:
             report = None if requested is False else verify_program(ir, inplace=inplace)
             if requested and report is not None and not report.ok:
                 notes = [f"{check.name}: {check.detail}" for check in report.failed]
@@ -170,7 +186,7 @@ def _comments(program: Program, file: Document) -> tuple[str, ...]:
     collective = program.collective
     at = "" if collective.root is None else f" at rank {collective.root}"
     steps = max((len(t.steps) for rank in file.ranks for t in rank.threads), default=0)
-    return (f"collc: {collective.kind}{at} of {collective.num_ranks} ranks{by}; at most {steps} steps a thread",)
+    return (f"collc: {collective.name}{at} of {collective.num_ranks} ranks{by}; at most {steps} steps a thread",)
 
 
 def _option(name: str, need: str, found: object) -> Diagnostic:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import groupby
 from typing import TypeAlias
 
-from collc.ir.collective import ROOTED
+from collc.ir.collective import ROOTED, Collective
 
 from .model import DTYPES, ROOT_TAG, Document, Local, Message, Place, Rank, Step, Thread
 
@@ -67,9 +68,16 @@ def _ranks(document: Document) -> Iterator[_Element]:
         attributes["root"] = str(collective.root)
     if collective.reduces:
         attributes["ops"] = " ".join(document.ops)
-    yield collective.kind, attributes, iter(())
+    yield collective.kind, attributes, _shards(collective)
     for r, rank in enumerate(document.ranks):
         yield "rank", _text({"id": r, "input": rank.input, "output": rank.output}), _rank(rank)
+
+
+def _shards(collective: Collective) -> Iterator[_Element]:
+    """Yield the shards of a custom collective, equal ones that follow one another as one element."""
+    pairs = zip(collective.pre or (), collective.post or (), strict=True)
+    for (rank, ranks), group in groupby(pairs):
+        yield "shard", _text({"from": rank, "to": " ".join(map(str, ranks)), "count": len(list(group))}), iter(())
 
 
 def _rank(rank: Rank) -> Iterator[_Element]:

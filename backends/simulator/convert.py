@@ -51,8 +51,8 @@ def _(level: Schedule) -> Traffic:
     step, route = level.step.astype(np.int64), level.route.astype(np.int64)
     row_key = step * max(len(level.routes), 1) + route
     key, place = np.unique(row_key, return_inverse=True)
-    amount = np.zeros(len(key), dtype=np.int64)
-    np.add.at(amount, place, level.hi.astype(np.int64) - level.lo)
+    amount = np.zeros(len(key), dtype=level.amount.dtype)
+    np.add.at(amount, place, level.amount)
     return _from_keys(level, level.routes, key, amount)
 
 
@@ -64,7 +64,7 @@ def _(level: SymmetricSchedule) -> Traffic:
     keys, amounts = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     for a, b in level.step_ranges():
         load = np.zeros(degree, dtype=np.int64)
-        np.add.at(load, level.place[a:b], seed.hi[a:b].astype(np.int64) - seed.lo[a:b])
+        np.add.at(load, level.place[a:b], seed.amount[a:b])
         link_load = np.tile(load, level.topology.num_ranks)
         keys.append(int(seed.step[a]) * links + np.flatnonzero(link_load))
         amounts.append(link_load[link_load > 0])
@@ -76,7 +76,7 @@ def _from_keys(level: Schedule | SymmetricSchedule, routes: Routes, key: Array, 
     step, route = np.divmod(key, max(len(routes), 1))
     tails, heads = routes.tails(level.topology), routes.heads(level.topology)
     return repeated(Traffic(
-        level.topology, level.collective, level.parts * level.collective.num_ranks, step=step,
+        level.topology, level.collective, level.vector, step=step,
         src=as_column(tails[route]), dst=as_column(heads[route]), amount=amount,
         times=np.ones(level.num_steps, dtype=np.uint8), route=route, routes=routes, scheduler=level.scheduler,
         reduced=reduced_share(level),

@@ -41,7 +41,7 @@ def crossovers(simulations: Sequence[Timed], sizes: Sequence[int]) -> tuple[Cros
     that is fastest only somewhere between two sizes. Of equally fast schedules the first counts. Schedules of different
     collectives or numbers of ranks have no crossovers.
     """
-    if len({(one.traffic.collective.kind, one.traffic.collective.num_ranks) for one in simulations}) > 1:
+    if len({(one.traffic.collective.name, one.traffic.collective.num_ranks) for one in simulations}) > 1:
         return ()
     found, ends = list[Crossover](), sorted(set(sizes))
     for low, high in pairwise(ends):

@@ -104,13 +104,13 @@ class Simulation:
     @property
     def latency_deficiency(self) -> float | None:
         """Lambda: steps over log2 of the ranks; None for one rank. See :attr:`exact_latency_deficiency`."""
-        ranks = self.traffic.collective.num_ranks
+        ranks = self.traffic.collective.num_members
         return self.num_steps / log2(ranks) if ranks > 1 else None
 
     @property
     def exact_latency_deficiency(self) -> Fraction | None:
         """Lambda as a rational number, if the number of ranks is a power of two; else None."""
-        ranks = self.traffic.collective.num_ranks
+        ranks = self.traffic.collective.num_members
         return Fraction(self.num_steps, ranks.bit_length() - 1) if ranks > 1 and ranks & (ranks - 1) == 0 else None
 
     @property

@@ -29,11 +29,10 @@ def forest_traffic(forest: Forest, pieces: int | None = None) -> Traffic:
     times = np.ones(last + listed, dtype=np.int64) if last >= 0 else np.zeros(0, dtype=np.int64)
     times[last : last + 1] += count - listed
     tails, heads = forest.routes.tails(forest.topology), forest.routes.heads(forest.topology)
-    shards = 1 if forest.whole else forest.collective.num_ranks
     return Traffic(
-        forest.topology, forest.collective, forest.parts * shards * count, step=step, src=tails[route],
+        forest.topology, forest.collective, forest.vector * count, step=step, src=tails[route],
         dst=heads[route], amount=amount, times=times, route=route, routes=forest.routes, scheduler=forest.scheduler,
-        reduced=Fraction(reduced_parts(forest, count), forest.parts * shards * count),
+        reduced=Fraction(reduced_parts(forest, count), forest.vector * count),
     )  # fmt: skip
 
 
@@ -47,9 +46,9 @@ def _first_steps(forest: Forest) -> Array:
 def _messages(forest: Forest, first: Array, pieces: int) -> tuple[Array, Array, Array]:
     """Return (step, route, amount) by step: the sum that the pieces of all trees send over a route in a step."""
     routes = max(len(forest.routes), 1)
-    weight = forest.weight[forest.tree].astype(np.int64)
+    weight = forest.amount[forest.tree]
     key = ((first[:, None] + np.arange(pieces)) * routes + forest.route.astype(np.int64)[:, None]).ravel()
     message, place = np.unique(key, return_inverse=True)
-    amount = np.zeros(len(message), dtype=np.int64)
+    amount = np.zeros(len(message), dtype=weight.dtype)
     np.add.at(amount, place, np.repeat(weight, pieces))
     return message // routes, message % routes, amount

@@ -209,11 +209,62 @@ Rank rank(const Element &e, int number_of)
     return found;
 }
 
+constexpr std::int64_t most_places = 1 << 24;
+
+void read_shards(const Element &e, Algorithm &found)
+{
+    require_known(e, {});
+    found.collective = e.tag;
+    for (const Element &child : e.children) {
+        if (child.tag != "shard")
+            throw Refused(child.line, "expected `shard`, found " + quoted(child.tag));
+        require_known(child, {"from", "to", "count"});
+        require_empty(child);
+        Shard shard{small(child, "from"), {}};
+        std::istringstream stream(word(child, "to"));
+        std::int64_t last = -1;
+        for (std::string one; stream >> one;) {
+            const std::int64_t rank = parsed(child, "to", one, 0, most_natural);
+            if (rank <= last)
+                throw Refused(child.line, "`to` needs ascending ranks (R15)");
+            shard.to.insert(static_cast<int>(last = rank));
+        }
+        const std::int64_t count = number(child, "count", 1);
+        if (static_cast<std::int64_t>(found.shards.size()) + count > most_places)
+            throw Refused(child.line, "more than " + std::to_string(most_places) + " shards (R15)");
+        found.shards.insert(found.shards.end(), static_cast<std::size_t>(count), shard);
+    }
+    if (found.shards.empty())
+        throw Refused(e.line, "`custom` has no shard");
+}
+
+// Place the shards of a custom collective in the buffers of the ranks.
+void place_shards(Algorithm &found, int line)
+{
+    const auto ranks = static_cast<std::int64_t>(found.ranks.size());
+    if (static_cast<std::int64_t>(found.shards.size()) * ranks > most_places)
+        throw Refused(line, "more than " + std::to_string(most_places / ranks) + " shards (R15)");
+    found.inputs.resize(found.ranks.size());
+    found.outputs.resize(found.ranks.size());
+    for (std::size_t s = 0; s < found.shards.size(); s++) {
+        const Shard &shard = found.shards[s];
+        if (shard.from >= ranks || (!shard.to.empty() && *shard.to.rbegin() >= ranks))
+            throw Refused(line, "a shard is from or to a rank that does not exist (R15)");
+        found.inputs[static_cast<std::size_t>(shard.from)].push_back(static_cast<std::int64_t>(s));
+        for (const int rank : shard.to)
+            found.outputs[static_cast<std::size_t>(rank)].push_back(static_cast<std::int64_t>(s));
+    }
+}
+
 void read_collective(const Element &e, Algorithm &found)
 {
     static const std::set<std::string> rooted{"broadcast", "reduce", "gather", "scatter"};
     static const std::set<std::string> reducing{"allreduce", "reduce", "reduce-scatter"};
     const bool has_root = rooted.count(e.tag), has_ops = reducing.count(e.tag);
+    if (e.tag == "custom") {
+        read_shards(e, found);
+        return;
+    }
     if (!has_root && !has_ops && e.tag != "allgather" && e.tag != "alltoall")
         throw Refused(e.line, "expected a collective, found " + quoted(e.tag));
     require_empty(e);
@@ -257,6 +308,7 @@ Algorithm build(const Element &root)
         throw Refused(root.line, "`ranks` is " + word(root, "ranks") + ", found " + std::to_string(found.size()) + " ranks");
     if (found.root >= found.size())
         throw Refused(root.children[0].line, "the root is not a rank");
+    place_shards(found, root.children[0].line);
     return found;
 }
 
@@ -264,6 +316,8 @@ Algorithm build(const Element &root)
 
 std::int64_t Algorithm::input_blocks(int rank) const
 {
+    if (!shards.empty())
+        return static_cast<std::int64_t>(inputs[static_cast<std::size_t>(rank)].size());
     if (collective == "broadcast" || collective == "scatter") {
         const std::int64_t held = collective == "scatter" ? size() : 1;
         return rank == root ? held : 0;
@@ -273,6 +327,8 @@ std::int64_t Algorithm::input_blocks(int rank) const
 
 std::int64_t Algorithm::output_blocks(int rank) const
 {
+    if (!shards.empty())
+        return static_cast<std::int64_t>(outputs[static_cast<std::size_t>(rank)].size());
     if (collective == "reduce" || collective == "gather") {
         const std::int64_t held = collective == "gather" ? size() : 1;
         return rank == root ? held : 0;

@@ -65,6 +65,12 @@ struct Rank {
     int line;
 };
 
+// A shard of a custom collective: one rank has it before the call, `to` must have it after.
+struct Shard {
+    int from;
+    std::set<int> to;
+};
+
 struct Algorithm {
     std::string name, collective;
     int root = -1;
@@ -74,6 +80,8 @@ struct Algorithm {
     std::int64_t min_bytes = 0, max_bytes = INT64_MAX;
     std::set<std::string> operations, datatypes;
     std::vector<Rank> ranks;
+    std::vector<Shard> shards;                              // of a custom collective
+    std::vector<std::vector<std::int64_t>> inputs, outputs; // its shards in the buffers of each rank
     int line = 0;
 
     int size() const { return static_cast<int>(ranks.size()); }

@@ -19,10 +19,12 @@ public:
 
 private:
     const Algorithm &algorithm_;
+    const int rank_;
     const std::size_t count_;
     const ccl::datatype type_;
     const ccl::reduction op_;
     std::vector<char> send_, recv_;
+    std::vector<std::size_t> counts_[2]; // of a custom collective: what each rank sends, or is sent; what each sends here
 };
 
 } // namespace collc::oneccl

@@ -50,6 +50,13 @@ double Trial::output(std::int64_t element) const
 {
     const auto count = static_cast<std::int64_t>(wanted_.count);
     const std::string &kind = algorithm_.collective;
+    if (kind == "custom") {
+        const std::int64_t shard = algorithm_.outputs[static_cast<std::size_t>(rank_)][static_cast<std::size_t>(element / count)];
+        const int from = algorithm_.shards[static_cast<std::size_t>(shard)].from;
+        const std::vector<std::int64_t> &held = algorithm_.inputs[static_cast<std::size_t>(from)];
+        const std::int64_t slot = std::lower_bound(held.begin(), held.end(), shard) - held.begin();
+        return input(from, slot * count + element % count);
+    }
     if (kind == "allgather" || kind == "gather")
         return input(static_cast<int>(element / count), element % count);
     if (kind == "alltoall")

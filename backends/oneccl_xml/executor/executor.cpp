@@ -50,10 +50,11 @@ void Executor::require(const Call &call) const
     const std::int64_t in = a.input_blocks(number_) * call.count, out = a.output_blocks(number_) * call.count;
     if ((in && !call.input) || (out && !call.output))
         throw std::runtime_error("a buffer is missing");
-    const std::int64_t total = (a.whole() ? 1 : a.size()) * call.count * static_cast<std::int64_t>(call.width);
+    const std::int64_t blocks = a.whole() ? 1 : a.shards.empty() ? a.size() : static_cast<std::int64_t>(a.shards.size());
+    const std::int64_t total = blocks * call.count * static_cast<std::int64_t>(call.width);
     if (total < a.min_bytes || total > a.max_bytes)
         throw std::runtime_error("the file does not serve calls of " + std::to_string(total) + " bytes");
-    if (!in || !out)
+    if (!in || !out || !a.shards.empty())
         return;
     const std::int64_t own = number_ * call.count * static_cast<std::int64_t>(call.width);
     const char *expected = in < out ? call.output + own : call.output;
