@@ -87,7 +87,8 @@ def _work(options: SimpleNamespace, console: Console) -> Work:
     console.inputs[name] = text
     spec = load_spec(text, name, loading(options))
     jobs, _ = make_jobs(spec, (), (), None)
-    results = run_jobs([Job(job.request, (), job.start) for job in jobs], Settings(Recipe("0", None, ()), "off"))
+    jobs = [Job(job.request, (), job.start, job.block) for job in jobs]
+    results = run_jobs(jobs, Settings(Recipe("0", None, ()), "off"))
     costs = {result.name: result.cost for result in results if result.schedule is not None}
     if not costs:
         raise usage_error(f"`{name}` has no schedule with steps and load")

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 
 from collc.ir.diagnostic import CollcError, Diagnostic
 from collc.ir.frozen import frozen
-from collc.ir.spec import Spec
+from collc.ir.shown import some
+from collc.ir.spec import CollectiveRequest, Spec
 
 from ..driver.checking import mistakes
 from ..files.naming import stem_of
@@ -115,6 +116,8 @@ def _object(one: _Checked) -> dict[str, object]:
         "path": one.path, "ok": one.status == 0, "topologies": _topologies(one.spec),
         "collectives": _collectives(one.spec), "files": list(one.files) if one.spec is None else list(one.spec.files),
     }  # fmt: skip
+    if one.spec is not None and one.spec.together:
+        found["together"] = [list(names) for names in one.spec.together]
     return {**found, "diagnostics": [diagnostic_object(d) for d in one.mistakes]} if one.mistakes else found
 
 
@@ -129,13 +132,23 @@ def _topologies(spec: Spec | None) -> list[dict[str, object]]:
 
 
 def _collectives(spec: Spec | None) -> list[dict[str, object]]:
-    return [
-        {
-            "name": one.name, "kind": one.problem.collective.kind, "topology": one.topology,
-            "scheduler": one.schedule.scheduler, "emits": [emit.target for emit in one.emits],
-        }
-        for one in (spec.collectives.values() if spec else ())
-    ]  # fmt: skip
+    return [_declared(one) for one in (spec.collectives.values() if spec else ())]
+
+
+def _declared(one: CollectiveRequest) -> dict[str, object]:
+    """Return the object of a collective; ``members``, ``shards`` and ``weights`` only if it has them."""
+    collective = one.problem.collective
+    found: dict[str, object] = {
+        "name": one.name, "kind": collective.name, "topology": one.topology,
+        "scheduler": one.schedule.scheduler, "emits": [emit.target for emit in one.emits],
+    }  # fmt: skip
+    if collective.members is not None:
+        found["members"] = list(collective.members)
+    if collective.pre is not None:
+        found["shards"] = len(collective.pre)
+    if collective.weights is not None:
+        found["weights"] = list(collective.weights)
+    return found
 
 
 def _say(checked: Sequence[_Checked], console: Console) -> None:
@@ -145,5 +158,7 @@ def _say(checked: Sequence[_Checked], console: Console) -> None:
             console.say(f"{one.path}: {'wrong' if one.status else 'right'}")
         for t in _topologies(one.spec):
             console.say(f"topology {t['name']}: {t['ranks']} ranks, {t['switches']} switches, {t['links']} links")
-        for c in _collectives(one.spec):
-            console.say(f"collective {c['name']}: {c['kind']} on {c['topology']} using {c['scheduler']}")
+        for c in one.spec.collectives.values() if one.spec else ():
+            console.say(f"collective {c.name}: {c.problem.brief} using {c.schedule.scheduler}")
+        for names in one.spec.together if one.spec else ():
+            console.say(f"together: {some(names)}")

@@ -10,6 +10,7 @@ from collc.ir.diagnostic import CollcError, error
 from collc.ir.frozen import frozen
 from collc.ir.program import Program
 from collc.ir.spec import Spec
+from collc.passes.program.participants import participants
 
 from ..driver.compilation import Job, joined, make_jobs, with_read_files
 from ..driver.result import CollectiveResult
@@ -350,9 +351,10 @@ def _pipelines(results: Sequence[CollectiveResult]) -> list[dict[str, object]]:
     ]  # fmt: skip
 
 
-def _program_object(program: Program | None) -> dict[str, int] | None:
+def _program_object(program: Program | None) -> dict[str, object] | None:
     if program is None:
         return None
+    taking_part = {} if program.collective.members is None else {"participants": list(participants(program))}
     return {
         "ranks": program.num_ranks,
         "threadblocks_max": int((program.rank_blocks[1:] - program.rank_blocks[:-1]).max(initial=0)),
@@ -360,4 +362,5 @@ def _program_object(program: Program | None) -> dict[str, int] | None:
         "steps_max": int((program.block_start[1:].astype(int) - program.block_start[:-1]).max(initial=0)),
         "instructions": program.num_instructions,
         "chunks": program.chunks,
+        **taking_part,
     }

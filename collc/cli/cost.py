@@ -7,7 +7,8 @@ from fractions import Fraction
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, TypeAlias
 
-from collc.ir.costs.busbw import bus_factor
+from collc.ir.collective import Collective
+from collc.ir.costs.busbw import bus_factor_of
 from collc.ir.costs.cost import Cost, assumptions, predicted_time
 from collc.ir.diagnostic import error
 from collc.ir.program import Program
@@ -17,17 +18,20 @@ from collc.ir.spec import Option
 from ..driver.compilation import Job, make_jobs
 from ..driver.result import CollectiveResult
 from ..driver.sizes import algorithm_name, at_size, cost_at_size, is_planned_by_size, num_pieces, own_size
+from ..driver.whole import Whole, wholes
 from ..tables.forms import rational
 from .auto_report import choice_object, choice_text
 from .baselines import baselines_object, baselines_rows, baselines_text, compare
 from .console import Console
 from .cost_bounds import bandwidth_rows, bound_object, steps_bound_text
+from .cost_counts import counts_object, counts_rows
 from .cost_forest import forest_object, forest_report, forest_rows
 from .failures import Failures
 from .inputs import load, settings
 from .points import Row, legend, overheads_object, point_cells, point_objects, point_table
 from .table import table
 from .tabular import require_one_form, show, together
+from .together import whole_object, whole_text
 from .watcher import Watcher, time_table
 
 if TYPE_CHECKING:
@@ -60,7 +64,7 @@ def cost(options: SimpleNamespace, console: Console) -> int:
     jobs, _ = make_jobs(spec, (), options.collective, start)
     console.warn(spec.warnings)
     # The cost of a schedule does not depend on the target.
-    jobs = [Job(job.request, (), job.start) for job in jobs]
+    jobs = [Job(job.request, (), job.start, job.block) for job in jobs]
     watcher = Watcher(options, console)
     failures = Failures()
     results = failures.compiled(jobs, _exact(options), watcher)
@@ -70,11 +74,15 @@ def cost(options: SimpleNamespace, console: Console) -> int:
     results = [r for r in results if r.schedule is not None]
     requested = {job.request.name: job.request.schedule.options for job in jobs if job.request is not None}
     console.progress("cost and bounds")
+    blocks = list(wholes(jobs, results))
     show(
         options, console,
         lambda: _baselines(results, failures, options, requested) if options.baselines else _table(results, options),
-        lambda: _document(results, failures, options, requested),
-        lambda: "\n".join(failures.each(results, _name, lambda r: _whole_text(r, options, console, requested))),
+        lambda: _document(results, failures, options, requested, blocks),
+        lambda: "\n".join([
+            *failures.each(results, _name, lambda r: _whole_text(r, options, console, requested)),
+            *(whole_text(block, options.bandwidth) for block in blocks),
+        ]),
     )  # fmt: skip
     return failures.report(console)
 
@@ -84,10 +92,12 @@ def _name(result: CollectiveResult) -> str:
 
 
 def _document(
-    results: Sequence[CollectiveResult], failures: Failures, options: SimpleNamespace, requested: Requested
-) -> Mapping[str, object]:
+    results: Sequence[CollectiveResult], failures: Failures, options: SimpleNamespace, requested: Requested,
+    blocks: Sequence[Whole],
+) -> Mapping[str, object]:  # fmt: skip
     objects = failures.each(results, _name, lambda r: _whole_object(r, options, requested))
-    return together(objects, failures.objects())
+    more = {"together": [whole_object(block, options.bandwidth) for block in blocks]} if blocks else {}
+    return together(objects, failures.objects(), **more)
 
 
 def _table(results: Sequence[CollectiveResult], options: SimpleNamespace) -> Table:
@@ -140,6 +150,7 @@ def _one_object(result: CollectiveResult, options: SimpleNamespace) -> dict[str,
         **_fluid_object(_fluid(result)),
         "assumed": _assumed(c, options),
         **overheads_object(c.reduced, *_overheads(c, options)),
+        **counts_object(_collective(result)),
         **({"remarks": list(result.remarks)} if result.remarks else {}),
         **({"algorithm": result.window.algorithm, "label": result.window.label} if result.window else {}),
     }
@@ -151,7 +162,7 @@ def _whole_text(result: CollectiveResult, options: SimpleNamespace, console: Con
         name = one.name if one.window is None else f"{one.name}, {one.window.label}"
         c, rows = one.cost, _rows(one, options)
         gamma, epsilon = _overheads(c, options)
-        text = _text(name, c, rows, _fluid(one), options.bandwidth, forest_report(one), gamma)
+        text = _text(name, c, rows, _fluid(one), options.bandwidth, forest_report(one), gamma, _collective(one))
         replanned = is_planned_by_size(one) and {row.size for row in rows} != {own_size(one)}
         texts.append(text + legend(_assumed(c, options), replanned, gamma, epsilon))
     text = "\n".join(texts) + "".join(f"  {remark}\n" for one in result.each for remark in one.remarks)
@@ -192,15 +203,20 @@ def _row(base: CollectiveResult, size: int, options: SimpleNamespace) -> Row:
     c, (gamma, epsilon) = cost_at_size(planned, base), _overheads(base.plain_cost, options)
     return Row(
         size, predicted_time(c, size, options.alpha, options.bandwidth, gamma, epsilon), c.steps, num_pieces(planned),
-        bus_factor(c.collective, c.ranks), c.reduced, gamma, algorithm_name(planned),
+        bus_factor_of(_collective(base)), c.reduced, gamma, algorithm_name(planned),
     )  # fmt: skip
+
+
+def _collective(result: CollectiveResult) -> Collective:
+    assert result.schedule is not None, "only schedules have a cost"
+    return result.schedule.collective
 
 
 def _fluid(result: CollectiveResult) -> Unchunked | None:
     """Return the cost without a limit on chunks if the scheduler has one, else None."""
     from collc.passes.synthesis.breadth_first.unchunked import unchunked
 
-    passes = result.plans[0].passes if result.plans and result.request else ()
+    passes = result.plans[0].passes if result.plans and result.request and result.request.problem.is_whole else ()
     return unchunked(passes[0], result.request.problem) if passes else None
 
 
@@ -233,7 +249,8 @@ def _object(
 ) -> dict[str, object]:
     """Rationals are strings beside floats."""
     found: dict[str, object] = {
-        "ranks": c.ranks, "degree": c.degree, "collective": c.collective, "scheduler": c.scheduler,
+        "ranks": c.ranks, **({} if c.members is None else {"members": c.members}), "degree": c.degree,
+        "collective": c.collective, "scheduler": c.scheduler,
         "chunks_per_shard": c.parts, "transfers": c.transfers, "steps": c.T_L, "T_L": c.T_L,
         **rational("T_B", c.T_B), **rational("T_B_bound", c.T_B_bound), "T_L_bound": c.T_L_bound,
         "bw_optimal": c.bw_optimal, "moore_optimal": c.moore_optimal, "diameter": c.diameter,
@@ -248,6 +265,7 @@ def _object(
 def _text(
     name: str, c: Cost, rows: Sequence[Row], fluid: Unchunked | None = None,
     bandwidth: Fraction | None = None, report: ForestReport | None = None, gamma: Fraction | None = None,
+    collective: Collective | None = None,
 ) -> str:  # fmt: skip
     degree = f"degree {c.degree}" if c.degree is not None else "no common degree"
     lines = [
@@ -258,9 +276,11 @@ def _text(
         *forest_rows(c, report, bandwidth),
         ("chunks", f"{c.parts} a shard", ""),
         ("transfers", str(c.transfers), ""),
+        *(counts_rows(c, collective) if collective is not None else []),
         *([("results", "may differ in their last bits", _DIFFER)] if c.same_everywhere is False else []),
     ]
-    text = f"{name}: {c.collective} on {c.ranks} ranks ({degree}) by {c.scheduler}\n" + table(lines, indent="  ")
+    among = "" if c.members is None else f"{c.members} of "
+    text = f"{name}: {c.collective} on {among}{c.ranks} ranks ({degree}) by {c.scheduler}\n" + table(lines, indent="  ")
     return text + point_table(rows)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from math import ceil
 
+from collc.ir.collective import CUSTOM
 from collc.ir.costs.certificate import Bound
 from collc.ir.costs.cost import Cost
 
@@ -40,7 +41,14 @@ def _bound(c: Cost, bound: Bound) -> str:
     text = _value(c, bound.value)
     if bound.above is not None and bound.value < bound.above < c.time_per_byte:
         return f"{text} to {_value(c, bound.above)}, a bracket around LP (3)"
-    return text + _reason(c, bound) + _met(c, bound)
+    return text + _reason(c, bound) + _met(c, bound) + _ratio(c, bound)
+
+
+def _ratio(c: Cost, bound: Bound) -> str:
+    """Return T_B over the bound of a custom collective, which may be far from any schedule."""
+    if c.collective != CUSTOM or c.time_per_byte <= bound.value:
+        return ""
+    return f", ratio {float(c.time_per_byte / bound.value):.4g}" if bound.value else ""
 
 
 def _met(c: Cost, bound: Bound) -> str:

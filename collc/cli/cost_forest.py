@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from collc.ir.collective import UNEVEN
 from collc.ir.costs.cost import Cost, algbw
 
 from ..messages.quantities import show_bandwidth
@@ -24,7 +25,7 @@ Row = tuple[str, str, str]
 def forest_report(result: CollectiveResult) -> ForestReport | None:
     """Return what the scheduler of forests says of its trees; None for other schedulers."""
     passes = result.plans[0].passes if result.plans else ()
-    if result.forest is None or not passes:
+    if result.forest is None or not passes or not result.request.problem.is_whole:
         return None
     from collc.passes.synthesis.forest.report import report
 
@@ -41,10 +42,15 @@ def forest_rows(c: Cost, report: ForestReport | None, bandwidth: Fraction | None
     return [
         ("1/x", f"{f.one_over_x} {per} ({float(f.one_over_x):.4g})", reached),
         *_choice_rows(c, report),
-        ("trees", f"{f.k} a root, {f.trees} distinct in all", f"of height {f.max_height} at most"),
+        ("trees", f"{_per_root(c)}{f.trees} distinct in all", f"of height {f.max_height} at most"),
         *_allreduce_rows(c, report),
         ("pieces", str(f.pieces), ""),
     ]
+
+
+def _per_root(c: Cost) -> str:
+    """Return the trees of a root; none if shards differ in size, because roots differ in trees then."""
+    return "" if c.forest is None or c.collective in UNEVEN.values() else f"{c.forest.k} a root, "
 
 
 def _choice_rows(c: Cost, report: ForestReport | None) -> list[Row]:

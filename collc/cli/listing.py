@@ -12,7 +12,7 @@ from collc.passes import PASSES, SCHEDULERS
 
 from ..reading import FORMATS
 from ..tables.columns import Table
-from ..tables.listed import NAMES, OPTIONS, TOPOLOGIES
+from ..tables.listed import NAMES, OPTIONS, SCHEDULED, TOPOLOGIES
 from .arguments import usage_error
 from .console import Console
 from .table import table
@@ -53,7 +53,16 @@ def schedulers(options: SimpleNamespace, console: Console) -> int:
         described = _described(name, "pass") if name in PASSES else _auto()
         more = {"collectives": list(one.collectives), "networks": one.networks}
         return _one("scheduler", name, names[name], described, options, console, more)
-    return _all("schedulers", names, options, console)
+    listed = [
+        {"name": name, "summary": one.summary, "collectives": ", ".join(one.collectives), "networks": one.networks}
+        for name, one in SCHEDULERS.items()
+    ]
+    rows = [{**row, "collectives": row["collectives"].split(", ")} for row in listed]
+    lines = [
+        line for row in listed for line in ((row["name"], row["summary"]), ("", f"takes {row['collectives']}"))
+    ]  # fmt: skip
+    show(options, console, lambda: Table(SCHEDULED, listed), lambda: {"schedulers": rows}, lambda: table(lines))
+    return 0
 
 
 def formats(options: SimpleNamespace, console: Console) -> int:

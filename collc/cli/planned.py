@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
-from collc.ir.costs.busbw import bus_factor
+from collc.ir.costs.busbw import bus_factor_of
 from collc.ir.costs.cost import Point
 from collc.ir.schedule import Forest
 from collc.ir.spec import Problem
+from collc.passes.synthesis.groups.applied import messages_of
 
 from ..driver.result import CollectiveResult
 from ..driver.sizes import algorithm_name, at_size, is_planned_by_size, num_pieces, scheduler_of
@@ -92,7 +93,7 @@ class Sent:
         problem = self.problem if size is None else self.problem.sized(size)
         scheduler = self.scheduler if pieces is None else self.scheduler.in_pieces(pieces)
         assert scheduler is not None, "its schedules have pieces"
-        sent = scheduler.messages(problem)
+        sent = messages_of(scheduler, problem)
         assert sent is not None, "such a collective is compiled"
         return Listed(sent, scheduler.num_pieces(problem) or 1)
 
@@ -202,7 +203,7 @@ class Planned:
     def rows(self) -> list[Row]:
         """The rows of the table by size."""
         collective = self.traffic.collective
-        factor = bus_factor(collective.kind, collective.num_ranks)
+        factor = bus_factor_of(collective)
         found = [(size, *self.at[size]) for size in self.sizes]
         return [
             Row(

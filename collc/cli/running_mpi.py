@@ -13,6 +13,7 @@ import attrs
 from collc.ir.program import Program
 
 from ..driver.compilation import make_jobs
+from ..driver.relaying import as_custom_program
 from ..driver.result import CollectiveResult, Settings
 from ..registry.elements import Element
 from .arguments import usage_error
@@ -88,7 +89,7 @@ def _programs(result: CollectiveResult) -> list[Program | Selected]:
     from collc.backends.mpi_c.selected import Selected
 
     if not result.algorithms:
-        return [] if result.program is None else [result.program]
+        return [] if result.program is None else [as_custom_program(result.program) or result.program]
     parts = [(one.window, one.program) for one in result.algorithms]
     selected = Selected(tuple((window, program) for window, program in parts if window and program))
     return [selected, *selected.untried()]

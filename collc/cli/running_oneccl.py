@@ -153,8 +153,10 @@ def _counts(document: Document, dtype: str, options: SimpleNamespace) -> tuple[i
 
 def _unit(document: Document, dtype: str) -> int:
     """Return the bytes of the whole vector in a call with a count of 1."""
-    whole = document.collective.kind in ("allreduce", "broadcast", "reduce")
-    return _width(dtype) * (1 if whole else len(document.ranks))
+    from collc.backends.oneccl_xml.model import is_whole
+
+    shards = len(document.collective.pre or document.ranks)
+    return _width(dtype) * (1 if is_whole(document.collective) else shards)
 
 
 def _width(dtype: str) -> int:

@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from collc.ir.costs.pieces import USUAL_SIZE
 from collc.ir.diagnostic import error, warning
 from collc.ir.program import Program
 from collc.ir.schedule import Schedule
 from collc.ir.shown import counted
 from collc.ir.spec import Problem
 from collc.ir.topology import Topology
+from collc.passes.synthesis.groups.applied import messages_of
 
 from ..driver.compilation import Job, make_jobs
 from ..driver.pipeline import plan
+from ..driver.whole import on_its_part
 from ..files.texts import Output, check_writable, write_all
 from ..messages.quantities import show_size, show_size_about
 from ..tables.forms import rational
@@ -29,6 +32,7 @@ from .planned import Compiled, Listed, Planned, Read, Sent, Source
 from .points import legend, overheads_object, point_cells, point_objects, point_table
 from .table import table
 from .tabular import require_one_form, show, together
+from .together import simulated_object, simulated_text
 from .watcher import Watcher, time_table
 
 if TYPE_CHECKING:
@@ -71,7 +75,7 @@ def simulate(options: SimpleNamespace, console: Console) -> int:
     require_one_form(options, options.files)
     spec, start = load(options, console, "simulate")
     jobs, _ = make_jobs(spec, (), options.collective, start)
-    jobs = [Job(job.request, (), job.start) for job in jobs]
+    jobs = [Job(job.request, (), job.start, job.block) for job in jobs]
     _check(options, jobs, spec.files)
     network = _network(options)
     console.warn(spec.warnings)
@@ -85,11 +89,12 @@ def simulate(options: SimpleNamespace, console: Console) -> int:
     entries = failures.each(
         sources, str, lambda name: _Entry(name, _planned(name, sources[name], network, options))
     )  # fmt: skip
+    blocks = _blocks(jobs, entries)
     if not failures:
         _write_pictures(entries, options, console)
     show(
-        options, console, lambda: _table(entries), lambda: _document(entries, options, failures),
-        lambda: _text(entries, options) if entries else "",
+        options, console, lambda: _table(entries), lambda: _document(entries, options, failures, blocks),
+        lambda: _text(entries, options, blocks) if entries else "",
     )  # fmt: skip
     return failures.report(console)
 
@@ -103,7 +108,7 @@ def _table(entries: Sequence[_Entry]) -> Table:
     for entry in entries:
         s = entry.simulation
         about = with_floats({
-            "name": entry.name, "collective": s.traffic.collective.kind, "ranks": s.traffic.collective.num_ranks,
+            "name": entry.name, "collective": s.traffic.collective.name, "ranks": s.traffic.collective.num_ranks,
             "scheduler": s.traffic.scheduler, "topology": s.topology.name, "routing": s.routing,
             "congestion": s.congestion,
         })  # fmt: skip
@@ -207,7 +212,7 @@ def _messages(job: Job, options: SimpleNamespace) -> Sent | None:
     if request.schedule.scheduler == "auto":
         return None
     chain = plan(_exact(options).recipe, request.schedule, None, start=Problem, until=Schedule).passes
-    sent = chain[0].messages(request.problem) if len(chain) == 1 else None
+    sent = messages_of(chain[0], request.problem) if len(chain) == 1 else None
     gamma = request.problem.topology.gamma if options.gamma is None else options.gamma
     if sent is None or (gamma and sent.reduced is None):
         return None
@@ -241,7 +246,28 @@ def _planned(name: str, source: Source, network: Topology | None, options: Simpl
         counts = tuple(filter(source.takes, PIECES)) if options.pieces == "best" else (options.pieces,)
     own_size = level.collective.size
     sizes = options.size or (CURVE_SIZES if options.svg else [own_size] if own_size is not None else DEFAULT_SIZES)
-    return Planned(source, one, tuple(sizes), counts)
+    shares = source.result.request.problem.shares if isinstance(source, Compiled) and network is None else None
+    return Planned(source, lambda level: one(on_its_part(level, shares)), tuple(sizes), counts)
+
+
+#: the names of the collectives of a block, and their time
+_Blocks = Sequence[tuple[tuple[str, ...], Fraction]]
+
+
+def _blocks(jobs: Sequence[Job], entries: Sequence[_Entry]) -> _Blocks:
+    """Return every block all of whose collectives were simulated, and the time of the slowest, each in its own size."""
+    found: dict[tuple[str, ...], Fraction] = {}
+    planned = {entry.name: entry.planned for entry in entries}
+    for job in jobs:
+        names = tuple(request.name for request in job.block.requests) if job.block is not None else ()
+        if names and all(name in planned for name in names):
+            found[names] = max(_own_time(planned[name]) for name in names)
+    return list(found.items())
+
+
+def _own_time(planned: Planned) -> Fraction:
+    size = planned.traffic.collective.size
+    return planned.base.time(USUAL_SIZE if size is None else size)
 
 
 # ---- pictures
@@ -289,14 +315,17 @@ def _trace(entry: _Entry, options: SimpleNamespace) -> str:
 # ---- JSON
 
 
-def _document(entries: Sequence[_Entry], options: SimpleNamespace, failures: Failures) -> Mapping[str, object]:
+def _document(
+    entries: Sequence[_Entry], options: SimpleNamespace, failures: Failures, blocks: _Blocks
+) -> Mapping[str, object]:
     """Return the object of ``--json``."""
     objects = [_object(entry, options) for entry in entries]
     changes = [
         {"size_bytes": change.size, "from": entries[change.before].name, "to": entries[change.to].name}
         for change in _crossovers(entries)
     ]
-    return together(objects, failures.objects(), crossovers=changes)
+    more = {"together": [simulated_object(*block) for block in blocks]} if blocks else {}
+    return together(objects, failures.objects(), crossovers=changes, **more)
 
 
 def _object(entry: _Entry, options: SimpleNamespace) -> dict[str, object]:
@@ -305,7 +334,7 @@ def _object(entry: _Entry, options: SimpleNamespace) -> dict[str, object]:
     collective = s.traffic.collective
     exact = s.exact_latency_deficiency
     return {
-        "name": entry.name, "ranks": collective.num_ranks, "collective": collective.kind,
+        "name": entry.name, "ranks": collective.num_ranks, "collective": collective.name,
         "scheduler": s.traffic.scheduler, "topology": s.topology.name, "routing": s.routing,
         "latency": s.latency.name, "run_ahead": s.run_ahead, "steps": s.num_steps,
         **rational("max_link_load", s.max_link_load),
@@ -348,8 +377,10 @@ def _crossovers(entries: Sequence[_Entry]) -> Sequence[Crossover]:
 # ---- text
 
 
-def _text(entries: Sequence[_Entry], options: SimpleNamespace) -> str:
-    text = "\n".join(_one(entry, options) for entry in entries)
+def _text(entries: Sequence[_Entry], options: SimpleNamespace, blocks: _Blocks) -> str:
+    text = "\n".join([*(_one(entry, options) for entry in entries), *(simulated_text(*block) for block in blocks)])
+    if blocks:
+        return text
     names, changes = [entry.name for entry in entries], _crossovers(entries)
     if changes:
         text += "\nfastest:\n"
@@ -362,10 +393,10 @@ def _text(entries: Sequence[_Entry], options: SimpleNamespace) -> str:
 def _one(entry: _Entry, options: SimpleNamespace) -> str:
     s = entry.simulation
     kind = s.traffic.collective
+    among = "" if kind.members is None else f"{kind.num_members} of "
     routes = "over shortest routes" if s.routing == "minimal" else "as scheduled"
-    text = (
-        f"{entry.name}: {kind.kind} on {kind.num_ranks} ranks of {s.topology.name} by {s.traffic.scheduler}, {routes}\n"
-    )
+    where = f"{among}{kind.num_ranks} ranks of {s.topology.name}"
+    text = f"{entry.name}: {kind.name} on {where} by {s.traffic.scheduler}, {routes}\n"
     text += table(_figures(s), indent="  ")
     if options.steps:
         text += table(_steps(s), head=("step", "messages", "links", "max link load", "on"), right=(1, 2), indent="  ")

@@ -69,7 +69,7 @@ def _has_scheduler(settings: Settings) -> bool:
 
 
 def _usual(problem: Problem) -> ScheduleRequest:
-    return ScheduleRequest(usual(problem.collective.kind))
+    return ScheduleRequest(usual(problem.collective.name))
 
 
 def _own(request: CollectiveRequest, targets: Sequence[Target]) -> ScheduleRequest | None:
@@ -80,7 +80,7 @@ def _own(request: CollectiveRequest, targets: Sequence[Target]) -> ScheduleReque
     if len(names) != 1 or None in names or request.schedule.options:
         return None
     (name,) = names
-    if request.problem.collective.kind not in SCHEDULERS[str(name)].collectives:
+    if request.problem.collective.name not in SCHEDULERS[str(name)].collectives:
         return None
     options = {target.scheduler_options for target in targets}
     return ScheduleRequest(str(name), options.pop() if len(options) == 1 else ())

@@ -1,4 +1,4 @@
-"""Better bounds on cost by linear programs of synthesis: LP (3) for an all-to-all, the program over trees."""
+"""Better bounds on cost by linear programs of synthesis: LP (3) for an all-to-all, trees of any copies or sums."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from collc.ir.collective import CUSTOM, UNEVEN, Collective
 from collc.ir.costs.cost import Cost, cost
 from collc.ir.frozen import frozen
+from collc.ir.graph.members import inside, without_members
 from collc.ir.levels import Scheduled
 from collc.ir.schedule import Forest
 from collc.ir.topology import Topology
@@ -31,13 +33,24 @@ class ScheduleCosts:
     @cached_property
     def cost(self) -> Cost:
         """The cost with the best bounds that collc can prove."""
-        return bounded(self.plain_cost, self.schedule.topology, self.allreduce_bound)
+        collective = self.schedule.collective
+        if collective.members is not None:
+            return bounded(self.plain_cost, self._network, None, without_members(collective))
+        found = bounded(self.plain_cost, self.schedule.topology, self.allreduce_bound, collective)
+        return found if collective.kind != CUSTOM else _by_prices(found, self.schedule)
+
+    @property
+    def _network(self) -> Topology:
+        """The network of the members, in which other ranks are switches."""
+        return inside(self.schedule.topology, self.schedule.collective).topology
 
     @cached_property
     def allreduce_bound(self) -> AllreduceBound | None:
         """The bound on allreduces by trees; None for other collectives and if the linear program is too large."""
         if self.forest is None or self.forest.collective.kind != "allreduce":
             return None
+        if self.forest.collective.members is not None:
+            return None  # relays may copy and add, switches of the program do neither
         from collc.passes.synthesis.forest.allreduce_program import allreduce_program
 
         return allreduce_program(self.forest.topology)
@@ -52,16 +65,19 @@ class ScheduleCosts:
         return found if detail is None else attrs.evolve(found, forest=attrs.evolve(detail, rounds=None))
 
 
-def bounded(cost: Cost, topology: Topology, trees: AllreduceBound | None) -> Cost:
+def bounded(
+    cost: Cost, topology: Topology, trees: AllreduceBound | None, collective: Collective | None = None
+) -> Cost:  # fmt: skip
     """Return a cost with the best bounds that collc can prove; ``trees`` bounds allreduces by trees.
 
-    A bound that the schedule meets is kept.
+    ``collective`` has the weights of shards that differ in size. A bound that the schedule meets is kept.
     """
+    by_flows = cost.collective in ("alltoall", UNEVEN["alltoall"])
     if cost.bound_met:
-        above = cost.time_per_byte if cost.collective == "alltoall" else None
+        above = cost.time_per_byte if by_flows else None
         return attrs.evolve(cost, bound=attrs.evolve(cost.bound, above=above))
-    if cost.collective == "alltoall":
-        return attrs.evolve(cost, bound=_flow_bound(cost, topology))
+    if by_flows:
+        return attrs.evolve(cost, bound=_flow_bound(cost, topology, collective))
     if trees is not None:
         from collc.ir.costs.certificate import Bound, Program
 
@@ -71,11 +87,23 @@ def bounded(cost: Cost, topology: Topology, trees: AllreduceBound | None) -> Cos
     return cost
 
 
-def _flow_bound(cost: Cost, topology: Topology) -> Bound:
+def _by_prices(cost: Cost, schedule: Scheduled) -> Cost:
+    """Return the cost of a custom collective with the bound that prices of links prove, if it is not met already."""
+    if cost.bound_met:
+        return cost
+    from collc.passes.synthesis.general.bound import general_bound
+
+    return attrs.evolve(cost, bound=general_bound(schedule.topology, schedule.collective))
+
+
+def _flow_bound(cost: Cost, topology: Topology, collective: Collective | None) -> Bound:
     """Return the value of LP (3), or bounds on it from both sides: the schedule from above, cuts from below."""
     from collc.passes.synthesis.flow.rate import alltoall_bound
+    from collc.passes.synthesis.flow.uneven import uneven_bound
 
-    found, reached = alltoall_bound(topology), cost.time_per_byte
+    is_uneven = collective is not None and collective.weights is not None
+    found = uneven_bound(topology, collective) if collective is not None and is_uneven else alltoall_bound(topology)
+    reached = cost.time_per_byte
     if found is None:
         return attrs.evolve(cost.bound, above=reached)
     above = reached if found.above is None else min(found.above, reached)

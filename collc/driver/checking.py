@@ -11,13 +11,16 @@ from collections.abc import Sequence
 
 from collc.ir.diagnostic import CollcError, error
 from collc.ir.spec import CollectiveRequest, Spec
+from collc.passes.applying import require_listed
 from collc.passes.schedulers import candidates, usual
+from collc.passes.synthesis.groups.applied import require_scheduled
 
 from ..files.naming import main_paths
 from ..registry.classes import pass_class, scheduler_pass
 from ..registry.options import build
 from .compilation import Job, joined, make_jobs
 from .placing import Places, wrong_by_hand
+from .relaying import judged, with_relays
 from .result import Settings
 
 __all__ = ["MOST_EXECUTED", "mistakes"]
@@ -49,7 +52,7 @@ def _of_job(job: Job) -> list[CollcError]:
         found.append(wrong)
     for target in job.targets:
         try:
-            target.require(request.problem.collective)
+            target.require(judged(target, request.problem.collective))
             if target.level == "problem":
                 target.emit(request.problem)
         except CollcError as wrong:
@@ -68,6 +71,7 @@ def _of_names(jobs: Sequence[Job], stem: str) -> list[CollcError]:
 
 def _judge_schedule(request: CollectiveRequest) -> None:
     """Raise the mistakes of a scheduler's options, or of a schedule written by hand, or what does not apply."""
+    request = with_relays(request)
     schedule = request.schedule
     if schedule.scheduler == "auto":
         _judge_auto(request)
@@ -79,7 +83,8 @@ def _judge_schedule(request: CollectiveRequest) -> None:
         _judge_by_hand(request)
         return
     try:
-        this.require(request.problem)
+        require_listed(schedule.scheduler, request.problem)
+        require_scheduled(this, request.problem)
     except CollcError as wrong:
         raise Places(request).placed(wrong, name) from None
     requested = request.problem.collective
@@ -114,11 +119,12 @@ def _judge_auto(request: CollectiveRequest) -> None:
         from ..selection.options import Auto
 
         names = build(Auto, "scheduler `auto`", schedule.options, span=schedule.span).names()
-    first = usual(problem.collective.kind, not problem.topology.is_direct)
+    first = usual(problem.collective.name, not problem.topology.is_direct)
     wrong: dict[str, CollcError] = {}
     for name in sorted(names, key=lambda name: name != first):  # hardly ever more than the first
         try:
-            pass_class(scheduler_pass(name))().require(problem)
+            require_listed(name, problem)
+            require_scheduled(pass_class(scheduler_pass(name))(), problem)
         except CollcError as refused:
             wrong[name] = refused
         else:

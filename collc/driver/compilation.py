@@ -12,28 +12,39 @@ from collc.backends.base import Target
 from collc.ir.diagnostic import CollcError, Diagnostic, error, nearest, warning
 from collc.ir.frozen import frozen
 from collc.ir.levels import Executable
+from collc.ir.node_names import split_name
 from collc.ir.spec import CollectiveRequest, EmitRequest, Option, Spec
 
 from ..messages.internal import InternalError
 from ..registry.classes import target_class
 from ..registry.elements import Element
 from ..registry.options import build
+from .blocks import Block, blocks_of
 from .result import CollectiveResult, Observer, Settings
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
 
-__all__ = ["Failure", "Job", "joined", "make_jobs", "run_jobs", "try_jobs", "with_read_files"]
+__all__ = ["Failure", "Job", "compiled", "joined", "make_jobs", "run_jobs", "try_jobs", "with_read_files"]
 
 
 @frozen(eq=False)
 class Job:
-    """One collective to compile for some targets; ``start`` is an IR to begin with instead of synthesis."""
+    """One collective to compile for some targets; ``start`` is an IR to begin with instead of synthesis.
+
+    ``block`` are the collectives that run at the same time, if there are any.
+    """
 
     request: CollectiveRequest
     targets: tuple[Target, ...]
     start: Executable | None = None
+    block: Block | None = None
+
+    @property
+    def divided(self) -> CollectiveRequest:
+        """The request, with its shares of the links if it runs together with others."""
+        return self.request if self.block is None or self.start is not None else self.block.divided(self.request)
 
 
 @frozen(eq=False)
@@ -54,12 +65,13 @@ def make_jobs(
     """
     requests = _selected(spec, only)
     jobs, warnings, wrong = list[Job](), list[Diagnostic](), list[CollcError]()
+    blocks = blocks_of(spec)
     for request in requests:
         elements = [_merged(request, element) for element in targets] or [
             Element(emit.target, emit.options, emit.span) for emit in request.emits
         ]
         try:
-            jobs.append(Job(request, tuple(_target(element) for element in elements), start))
+            jobs.append(Job(request, tuple(_target(element) for element in elements), start, blocks.get(request.name)))
         except CollcError as mistake:
             wrong.append(mistake)
     if wrong:
@@ -88,13 +100,16 @@ def _selected(spec: Spec, only: Sequence[str]) -> list[CollectiveRequest]:
             hint="declare one: `collective NAME = allreduce on TOPOLOGY;`",
         )
     for name in only:
-        if name not in spec.collectives:
+        if not any(name in (one, split_name(one)[0]) for one in spec.collectives):
             hint = (
                 nearest(name, spec.collectives)
                 or f"the file declares {', '.join(f'`{one}`' for one in spec.collectives)}"
             )
             raise error("C0016", f"there is no collective `{name}`", hint=hint, exit_status=2)
-    return [request for name, request in spec.collectives.items() if not only or name in only]
+    return [
+        request for name, request in spec.collectives.items()
+        if not only or name in only or split_name(name)[0] in only
+    ]  # fmt: skip
 
 
 def _merged(request: CollectiveRequest, element: Element) -> Element:
@@ -169,10 +184,15 @@ Task = tuple[int, Callable[[], CollectiveResult]]
 
 
 def _inline(jobs: Sequence[Job], settings: Settings, observer: Observer | None) -> Iterator[Task]:
+    for place, job in enumerate(jobs):
+        yield place, partial(compiled, job, settings, observer)
+
+
+def compiled(job: Job, settings: Settings, observer: Observer | None = None) -> CollectiveResult:
+    """Compile one job; raise its mistakes."""
     from .compile import compile_collective  # `collc check` makes jobs and runs none
 
-    for place, job in enumerate(jobs):
-        yield place, partial(compile_collective, job.request, job.targets, settings, observer, job.start)
+    return compile_collective(job.divided, job.targets, settings, observer, job.start)
 
 
 def _submitted(jobs: Sequence[Job], settings: Settings, executor: Executor) -> Iterator[Task]:
@@ -180,7 +200,11 @@ def _submitted(jobs: Sequence[Job], settings: Settings, executor: Executor) -> I
     from ..processes.workers import completed
     from .compile import compile_collective
 
-    futures = [executor.submit(compile_collective, job.request, job.targets, settings, None, job.start) for job in jobs]
+    requests = [job.divided for job in jobs]
+    futures = [
+        executor.submit(compile_collective, request, job.targets, settings, None, job.start)
+        for request, job in zip(requests, jobs, strict=True)
+    ]
     for place in completed(futures):
         yield place, partial(_outcome, futures[place], jobs[place].request.name)
 

@@ -9,6 +9,7 @@ from collc.ir.levels import Executable
 from collc.ir.spec import CollectiveRequest
 
 from .decided import compile_decided
+from .relaying import with_relays, without_relays
 from .result import CollectiveResult, Observer, Settings
 
 __all__ = ["compile_collective"]
@@ -28,6 +29,7 @@ def compile_collective(
     """
     from .direct import emit_direct, needs_schedule, without_schedule
 
+    request = without_relays(with_relays(request), targets)
     scheduled = [target for target in targets if needs_schedule(target)]
     if len(scheduled) < len(targets):
         whole = compile_collective(request, scheduled, settings, observer, start) if scheduled else None

@@ -20,6 +20,7 @@ from .fitting import Fitted, fit
 from .maker import Maker, program_of
 from .pipeline import plan
 from .plan import Plan
+from .relaying import judged
 from .result import CollectiveResult, Deferred, Observer, Settings
 from .session import Session
 
@@ -66,9 +67,23 @@ def compile_decided(
 
 def _plans(session: Session, targets: Sequence[Target | None]) -> list[Plan]:
     request, settings, start = session.request, session.settings, type(session.first)
+    uneven = request.problem.collective.weights is not None
+    if uneven:  # a pass may turn it into a collective of another name
+        for target in targets:
+            _require(session, target)
     return [
-        plan(settings.recipe, request.schedule, t, start=start, until=level_of(t, settings.until)) for t in targets
-    ]  # fmt: skip
+        plan(settings.recipe, request.schedule, t, start=start, until=level_of(t, settings.until), uneven=uneven)
+        for t in targets
+    ]
+
+
+def _require(session: Session, target: Target | None) -> None:
+    """Raise the target's error for the requested collective."""
+    if target is not None:
+        try:
+            target.require(judged(target, session.request.problem.collective))
+        except CollcError as mistake:
+            raise session.places.of_target(mistake, target) from None
 
 
 def _result(
@@ -106,7 +121,9 @@ def emit_selected(
 ) -> CollectiveResult:
     """Return a result with the files of a target that holds several algorithms, read back."""
     session = Session(result.request, result.settings, observer)
-    files = Maker(session).emission.emit(
+    emission = Maker(session).emission
+    parts = [(window, emission.narrowed(target, ir) or ir) for window, ir in parts]
+    files = emission.emit(
         target, None, lambda: target.emit_selected(parts), check=lambda files: target.check_selected(parts, files)
     )
     return attrs.evolve(

@@ -7,16 +7,22 @@ from collections.abc import Callable, Sequence
 import attrs
 
 from collc.backends.base import Artifact, Target, Window
-from collc.ir.collective import Collective
+from collc.ir.collective import CUSTOM, Collective
 from collc.ir.diagnostic import CollcError, Kind, Subject, error, warning
+from collc.ir.equal_shards import in_equal_shards
 from collc.ir.frozen import frozen
 from collc.ir.levels import Executable
+from collc.ir.program import Program
+from collc.ir.ranges import runs
+from collc.ir.shown import counted
 from collc.ir.verify import Report
+from collc.passes.program.participants import participants, participating
 
 from ..messages.internal import is_fatal, memory_error
 from .culprits import Culprits
 from .judging import failures
 from .plan import Plan
+from .relaying import as_custom_program
 from .requested import describe
 from .result import Emitted
 from .session import Session
@@ -40,6 +46,24 @@ def _of_pipeline(message: str, session: Session) -> CollcError:
         return error("C0013", message, span=session.request.span, hint=hint, exit_status=2)
     hint = "leave the option `collective` out: it is for pipelines that compose both halves (-p)"
     return error("C0013", message, hint=hint, option="collective", about=(Subject.COLLECTIVE,))
+
+
+def _relaying(target: Target, relays: Sequence[int], reduces: bool) -> CollcError:
+    what = f"a collective of {target.name} that reduces" if reduces else target.name
+    able = "`mpi-c`, `oneccl-xml` and `msccl-xml{runtime=msccl}` have such ranks in collectives that copy"
+    return error(
+        "C0062", f"{what} has no ranks that only relay, as {counted(len(relays), 'rank')} here do",
+        notes=[f"those that relay: {', '.join(runs(relays))}", able],
+        hint="add them to the members, or use the target `ir`", exit_status=3, kind=Kind.MISFIT,
+    )  # fmt: skip
+
+
+def _takes(target: Target, collective: Collective) -> bool:
+    try:
+        target.require(collective)
+    except CollcError:
+        return False
+    return True
 
 
 @frozen(eq=False)
@@ -67,6 +91,7 @@ class Emission:
     ) -> Emitted:  # fmt: skip
         """Return a target's files, read back; ``write`` and ``check`` replace the target's ``emit`` and ``check``."""
         session, report = self.session, None
+        ir = self.narrowed(target, ir)
         try:
             files = tuple(session.timed(f"emit {target.name}", write or (lambda: target.emit(ir))))
             if session.settings.verify != "off":
@@ -85,12 +110,32 @@ class Emission:
                 raise self.culprits.target_error(chain, target, ir, f"wrote a wrong file: {failures(report)}")
         return target, tuple(attrs.evolve(file, model=None) for file in files)
 
+    def narrowed(self, target: Target, ir: Executable | None) -> Executable | None:
+        """Return a program of members with the ranks that take part only.
+
+        If some only relay, it becomes a custom collective of all that take part, where the target has such. Raises
+        C0062 if it has none, or if data are reduced.
+        """
+        if not isinstance(ir, Program) or ir.collective.members is None:
+            return ir
+        relays = participants(ir)[ir.collective.num_members :]
+        if not relays or target.takes_relays:
+            return ir if target.takes_members else participating(ir)
+        custom = as_custom_program(ir)
+        if custom is not None and _takes(target, custom.collective):
+            return custom
+        raise self.session.places.of_target(_relaying(target, relays, ir.collective.reduces), target)
+
     def _require_requested(self, ir: Executable) -> None:
         """Raise C0013 unless the pipeline ended with the requested collective.
 
-        Each pass was checked against its own declaration, so here the pipeline as a whole is wrong.
+        It may be in equal shards, if the request's differ in size. Each pass was checked against its own declaration,
+        so here the pipeline as a whole is wrong.
         """
-        if self.session.request.problem.collective != ir.collective:
+        requested = self.session.request.problem.collective
+        if requested.weights is not None and ir.collective.weights is None and ir.collective.kind == CUSTOM:
+            requested = in_equal_shards(requested)
+        if requested != ir.collective:
             raise other_collective(self.session, ir.collective)
 
     def _emit_within(self, chain: Plan, target: Target, ir: Executable, window: Window) -> Emitted | None:

@@ -22,8 +22,7 @@ from collc.ir.registry import GROUP
 from collc.ir.topology import Origin, Topology
 
 from ..files.store import Store, digest
-from .compilation import Job
-from .compile import compile_collective
+from .compilation import Job, compiled
 from .records import read, written
 from .result import CollectiveResult, Costs, Deferred, Settings
 
@@ -209,7 +208,7 @@ def _kept(job: Job, settings: Settings, row: Any, store: Store, cost_key: str) -
     assert name == job.request.name
     files = tuple((job.targets[index], artifacts) for index, artifacts in emitted)
     assert all(isinstance(file, Artifact) for _, artifacts in files for file in artifacts)
-    again = Deferred(partial(compile_collective, job.request, job.targets, settings, None, job.start))
+    again = Deferred(partial(compiled, job, settings))
     return CollectiveResult(
         job.request.name, job.request, settings, None, None, emitted=files, reports=reports, warnings=warnings,
         remarks=remarks, choice=choice, again=again, costs=KeptCosts(store, cost_key, again) if has_costs else None,

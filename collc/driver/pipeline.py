@@ -37,6 +37,10 @@ def _unfused(limits: Limits) -> bool:
     return not limits.fused
 
 
+def _equal_chunks(limits: Limits) -> bool:
+    return limits.equal_chunks
+
+
 def _limited(limits: Limits) -> bool:
     return limits.max_threadblocks is not None or limits.max_channels is not None or limits.max_steps is not None
 
@@ -50,6 +54,9 @@ class Entry:
     when: Callable[[Limits], bool] = _always
 
 
+_EQUAL = Entry(
+    "whole-chunks", "runs before shards are cut into chunks: all chunks of the runtime have one size", _equal_chunks
+)
 _CUT = Entry("discretize", "runtimes move whole chunks, so exact intervals become chunks before lowering")
 _NUMBER = Entry("renumber", "runs before lowering, which sends adjacent chunks in one message")
 _LOWER = Entry("lower", "fixes the order of instructions on each rank, which all later passes keep")
@@ -81,11 +88,11 @@ _SCHEDULED = "makes the schedule"
 
 #: level -> its passes after synthesis, each with the reason for its place
 LEVELS: dict[str, tuple[Entry, ...]] = {
-    "0": (_CUT, _LOWER, _UNFUSE, _FIT),
-    "1": (_CUT, _LOWER, _MERGE, _UNFUSE, _FIT, _PRUNE),
-    "2": (_CUT, _NUMBER, _LOWER, _MERGE, _SPREAD, _FUSE, _SPLIT, _PRUNE, _PACK),
+    "0": (_EQUAL, _CUT, _LOWER, _UNFUSE, _FIT),
+    "1": (_EQUAL, _CUT, _LOWER, _MERGE, _UNFUSE, _FIT, _PRUNE),
+    "2": (_EQUAL, _CUT, _NUMBER, _LOWER, _MERGE, _SPREAD, _FUSE, _SPLIT, _PRUNE, _PACK),
     # Removing copies and listing messages anew seldom gain anything, and take as long as all the rest.
-    "3": (_CUT, _NUMBER, _LOWER, _BYPASS, _MERGE, _SPREAD, _REORDER, _FUSE, _SPLIT, _PRUNE, _PACK),
+    "3": (_EQUAL, _CUT, _NUMBER, _LOWER, _BYPASS, _MERGE, _SPREAD, _REORDER, _FUSE, _SPLIT, _PRUNE, _PACK),
 }
 
 #: the passes that any program for a target needs, in this order; appended if a pipeline lacks them
@@ -120,13 +127,16 @@ def plan(
     *,
     start: type = Problem,
     until: type = Program,
+    uneven: bool = False,
 ) -> Plan:
     """Return the passes that take an IR of level ``start`` to level ``until`` for ``target``.
 
+    ``uneven`` says that shards differ in size.
     If ``until`` is Schedule, the plan has no program passes. Raises C0008 to C0011 for a pipeline that cannot run.
     """
     _require_known(recipe.disabled)
     limits = target.limits if target else Limits()
+    limits = attrs.evolve(limits, equal_chunks=limits.equal_chunks and uneven)
     planner = _Planner(recipe, request, limits, start)
     if recipe.elements is None:
         entries = _entries(recipe.level, request, start)
@@ -235,8 +245,8 @@ class _Planner:
 
     def lower(self) -> None:
         have = {p.name for p in self.passes}
-        for entry in (_CUT, _LOWER):
-            if entry.name not in have and entry.name not in self.recipe.disabled:
+        for entry in (_EQUAL, _CUT, _LOWER):
+            if entry.when(self.limits) and entry.name not in have and entry.name not in self.recipe.disabled:
                 self.enter(entry)
 
     def reach(self, until: type) -> None:

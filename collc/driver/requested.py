@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from collc.ir.collective import Collective
+from collc.ir.shown import brief
 from collc.ir.topology import Topology
 
 __all__ = ["describe", "other_collective", "other_network"]
@@ -23,12 +24,16 @@ def describe(collective: Collective, other: Collective) -> str:
     'allreduce over 4 ranks, op sum'
     """
     root = f" with root {collective.root}" if collective.root is not None else ""
-    text = f"{collective.kind}{root} over {collective.num_ranks} ranks"
-    for field in ("op", "dtype", "size"):
+    text = f"{collective.name}{root} over {collective.num_ranks} ranks"
+    for field in ("op", "dtype", "size", "members", "weights", "pre", "post"):
         value, other_value = getattr(collective, field), getattr(other, field)
         if value != other_value:
-            text += f", no {field}" if value is None else f", {field} {value}"
+            text += f", no {field}" if value is None else f", {field} {_text(value)}"
     return text
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else brief(value)
 
 
 def other_collective(requested: Collective, found: Collective) -> str:

@@ -9,6 +9,7 @@ from collc.ir.schedule import Schedule
 from collc.ir.spec import Problem
 from collc.ir.symmetric import SymmetricSchedule
 from collc.passes.base import Pass, Solver, solving
+from collc.passes.synthesis.groups.applied import scheduled
 
 __all__ = ["solver_of", "unfolded_for"]
 
@@ -28,7 +29,7 @@ def solver_of(passes: Sequence[Pass], problem: Problem) -> Solver | None:
         with solving(None):
             for this in (scheduler.with_chunks(chunks), *passes[1:]):
                 assert this is not None
-                ir = this.run(unfolded_for(this, ir))
+                ir = scheduled(this, ir) if isinstance(ir, Problem) else this.run(unfolded_for(this, ir))
         assert isinstance(ir, Schedule | SymmetricSchedule), "passes before one that asks for a solver leave schedules"
         return ir
 

@@ -243,7 +243,7 @@ class CollectiveResult:
         """The collective, its topology and scheduler, and for up to 64 ranks its cost, in one line."""
         problem = self.request.problem
         ranks = problem.collective.num_ranks
-        parts = [f"{problem.collective.kind} on {clipped(problem.topology.name)}", counted(ranks, "rank")]
+        parts = [f"{problem.collective.name} on {clipped(problem.topology.name)}", counted(ranks, "rank")]
         if self.again is not None:
             return ", ".join([*parts, "from the cache"])
         if self._schedule is None:

@@ -17,7 +17,9 @@ from collc.ir.schedule import Forest, Schedule
 from collc.ir.spec import CollectiveRequest, Problem
 from collc.ir.topology import Topology
 from collc.ir.verify import Report
+from collc.passes.applying import require_listed
 from collc.passes.base import Pass, solving
+from collc.passes.synthesis.groups.applied import scheduled
 
 from .placing import Places
 from .resolving import solver_of, unfolded_for
@@ -95,8 +97,10 @@ class Session:
             return self._by_hand()
         if isinstance(ir, Problem) and self.ready and this in self.ready:
             return self.ready[this]
+        if isinstance(ir, Problem):
+            require_listed(this.name, ir)
         with solving(solver_of(passes[:count], self.request.problem) if this.resolves else None):
-            after = this.run(unfolded_for(this, ir))
+            after = scheduled(this, ir) if isinstance(ir, Problem) else this.run(unfolded_for(this, ir))
         # Passes know no names of collectives; files need them.
         return attrs.evolve(after, name=self.request.name) if isinstance(after, Program) else after
 

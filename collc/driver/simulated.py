@@ -76,7 +76,7 @@ class Simulated:
     @property
     def _title(self) -> str:
         traffic = self.simulation.traffic
-        return f"{traffic.collective.kind} on {clipped(self.name)} by {clipped(traffic.scheduler)}"
+        return f"{traffic.collective.name} on {clipped(self.name)} by {clipped(traffic.scheduler)}"
 
 
 def simulated(

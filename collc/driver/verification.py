@@ -47,4 +47,4 @@ def _report(job: Job, reports: Sequence[Report]) -> Report:
     checks = [attrs.evolve(c, name=f"{report.kind}: {c.name}") for report in reports for c in report.checks]
     collective = job.request.problem.collective
     # Levels that several targets share were executed for each; each check is listed once.
-    return Report("coll", collective.kind, collective.num_ranks, tuple(dict.fromkeys(checks)))
+    return Report("coll", collective.name, collective.num_ranks, tuple(dict.fromkeys(checks)))

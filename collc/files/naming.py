@@ -10,11 +10,12 @@ from collc.backends import TARGETS
 from collc.backends.base import Artifact, Target
 from collc.ir.diagnostic import error
 from collc.ir.frozen import frozen
+from collc.ir.node_names import split_name
 
 from ..messages.internal import InternalError
 from .texts import is_direct, is_folder
 
-__all__ = ["NamedFile", "identifier", "main_paths", "name_files", "stem_of"]
+__all__ = ["NamedFile", "file_name", "identifier", "main_paths", "name_files", "stem_of"]
 
 
 @frozen
@@ -64,7 +65,7 @@ def _main_paths(outputs: Sequence[tuple[str, Target]], stem: str, out: str | Non
         return [out] * len(outputs)
     folder = out or ""
     alone = len(outputs) == 1 and out is None and outputs[0][1].shared is None
-    names = [stem] if alone else [re.sub(r"[/\0]", "_", name) for name, _ in outputs]
+    names = [stem] if alone else [file_name(name) for name, _ in outputs]
     taken: set[str] = set()
     paths = []
     for name, (_, target) in zip(names, outputs, strict=True):
@@ -161,6 +162,16 @@ def _require_folder(emitted: Sequence[tuple[str, Target, Sequence[Artifact]]], o
                 hint="name a folder (`-o DIR/`)",
                 exit_status=2,
             )
+
+
+def file_name(collective: str) -> str:
+    """Return the name of a collective as a name of a file, without suffix.
+
+    >>> file_name("grads"), file_name("tp[0, 3]")
+    ('grads', 'tp_0_3')
+    """
+    family, indices = split_name(collective)
+    return "_".join([re.sub(r"[/\0]", "_", family), *map(str, indices)])
 
 
 def identifier(text: str) -> str:

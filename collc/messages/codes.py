@@ -299,6 +299,14 @@ collc wrote a file for the calls that it can run, if there are any. For others t
     schedule grads using auto { sizes: all };  emit grads as msccl-xml { runtime: msccl };
 
 End the range earlier, or exclude the candidate: `without: NAME`.""",
+    "C0050": """more work than `auto` allows a scheduler
+
+`auto` limits the work of every scheduler. Schedulers count steps of work, not seconds, so the choice is the same on
+every machine. A scheduler beyond the limit is skipped. If only the usual scheduler applies, it runs without a limit.
+
+    schedule grads using auto { candidates: forest, effort: 1000 };
+
+Raise `effort`, or name the scheduler: `using forest` has no limit.""",
     "C0060": """a trace of ranks that run ahead
 
     collc simulate pod.coll --run-ahead --trace pod.json
@@ -313,6 +321,22 @@ not divide the data into pieces that follow each other, so their times stay.
     collc simulate bucket.coll --pieces best
 
 Leave `--pieces` out, or use `forest`, `double-binary-tree`, `box-trees` or `two-level`.""",
+    "C0062": """a target whose files have no ranks that only relay
+
+Ranks that are no members of the collective relay in the fastest schedule. The runtime's files are for ranks that all
+take part in the call.
+
+collc leaves relays out by itself if the members are connected without them. Here they are not, or the schedule was
+written by hand. In a collective that copies, `mpi-c`, `oneccl-xml` and `msccl-xml` for runtime `msccl` have a custom
+collective of all ranks that take part. Where data are reduced, add the relays to the members, or use the target `ir`.
+""",
+    "C0063": """a collective that cannot run together with the others of its block
+
+The collectives of a `together` block divide the links of one network. collc knows what a collective must send over each
+link only if its kind says so.
+
+Put collectives of other networks, and collectives with conditions of their own, into other blocks or outside.
+""",
     "C0070": """an internal error
 
 The compiler failed. No input should cause this. Exit status 70.

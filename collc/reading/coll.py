@@ -18,7 +18,7 @@ from .loading import Loading
 
 __all__ = ["CollReader", "load_spec"]
 
-_WORDS = "topology|cluster|collective|schedule|emit|param|let|include"
+_WORDS = "topology|cluster|collective|together|schedule|emit|param|let|include"
 #: comments and blank lines, then a declaration; a Python script begins by `import` too, without quotes
 _DECLARATION = re.compile(rf"\ufeff?(?:\s|#[^\n]*+)*+(?:(?:{_WORDS})\b|import\s*\"|\Z)")
 

@@ -15,6 +15,7 @@ from collc.ir.diagnostic import CollcError
 from collc.ir.graph.boxes import Boxes, boxes_of
 from collc.ir.spec import Problem
 from collc.passes.schedulers import baselines
+from collc.passes.synthesis.groups.applied import member_network
 
 from ..messages.internal import is_fatal
 from .algorithm import Algorithm, candidate_of
@@ -57,13 +58,14 @@ def baseline_algorithms(problem: Problem) -> tuple[tuple[str, Algorithm], ...]:
     ['NCCL ring', 'PAT', 'NCCL tree', 'two-level ring', 'two-level PAT']
     """
     boxed = boxes_of(problem.topology) is not None
-    found = baselines(problem.collective.kind, boxed)
+    found = baselines(problem.collective.name, boxed)
     return tuple((one.name, Algorithm(scheduler, one.options)) for scheduler, one in found)
 
 
 def measure_baselines(problem: Problem, sizes: Sequence[int], model: Model) -> Baselines:
     """Return the times of all baselines at each size (bytes)."""
     measured, skipped = list[Baseline](), list[Skipped]()
+    problem = member_network(problem)
     for name, algorithm in baseline_algorithms(problem):
         try:
             measured.append(Baseline(name, algorithm, _Timed(problem, algorithm, model).seconds(sizes)))

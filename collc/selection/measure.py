@@ -10,7 +10,7 @@ import attrs
 
 from collc.backends.simulator import LATENCIES, Latency, assumptions, simulate
 from collc.ir.costs.cost import DEFAULT_ALPHA, unit_seconds
-from collc.ir.costs.pieces import best_pieces
+from collc.ir.costs.pieces import best_pieces, pieces_that_fit
 from collc.ir.costs.rounds import Loads, loads
 from collc.ir.program import Program
 from collc.ir.schedule import Forest, Schedule
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from collc.passes.base import Pass
 
 __all__ = ["MeasuredForest", "Model", "Result"]
-
-#: the largest number of chunks per shard of a forest
-_MAX_CHUNKS = 1 << 12
 
 
 @attrs.frozen(eq=False)
@@ -126,7 +123,7 @@ class MeasuredForest:
 
     def pieces(self, sizes: Sequence[int]) -> list[int]:
         """Return the best numbers of pieces for these sizes (bytes), each once."""
-        most = max(_MAX_CHUNKS // self.forest.parts, 1)
+        most = pieces_that_fit(self.forest)
         alpha = self._alpha
         model = self.model
         found = [best_pieces(self.forest, size, alpha, model.bandwidth, most, model.gamma) for size in sizes]
@@ -137,8 +134,7 @@ class MeasuredForest:
         forest = attrs.evolve(self.forest, pieces=pieces)
         if not self._by_rounds:
             return attrs.evolve(self.model.simulated(forest), level=forest)
-        topology, collective = forest.topology, forest.collective
-        shares = forest.parts * (1 if forest.whole else collective.num_ranks)
+        topology, shares = forest.topology, forest.vector
         scale = unit_seconds(topology, self.model.bandwidth) / (shares * pieces)
         rounds = self.amount.rounds(pieces)
         steps = [(count, self._lines(pairs, scale)) for count, pairs in rounds]

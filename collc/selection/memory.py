@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Memory"]
 
+K = TypeVar("K")
+T = TypeVar("T")
+
 
 @attrs.define(eq=False)
 class Memory:
@@ -28,22 +31,41 @@ class Memory:
     """
 
     results: dict[tuple[Pass, int | None], Result | CollcError] = attrs.Factory(dict)
-    forests: dict[Pass, MeasuredForest] = attrs.Factory(dict)
+    forests: dict[Pass, MeasuredForest | CollcError] = attrs.Factory(dict)
 
     def result(self, scheduler: Pass, problem: Problem, make: Callable[[], Result]) -> Result:
         """Return the times and the schedule of a scheduler; raise its error if it does not apply."""
         key = scheduler, size_if_planned(scheduler, problem)
-        if key not in self.results:
-            try:
-                self.results[key] = make()
-            except CollcError as mistake:
-                if is_fatal(mistake):
-                    raise
-                self.results[key] = mistake
-        found = self.results[key]
-        if isinstance(found, CollcError):
-            raise found
-        return found.of(problem.collective)
+        return _remembered(self.results, key, make).of(problem.collective)
+
+    def forest(self, scheduler: Pass, make: Callable[[], MeasuredForest]) -> MeasuredForest:
+        """Return the trees of a scheduler, for any size; raise its error if it does not apply."""
+        return _remembered(self.forests, scheduler, make)
+
+    def forget(self, mistake: CollcError) -> None:
+        """Forget a refusal, so that the scheduler runs again."""
+        _forget(self.results, mistake)
+        _forget(self.forests, mistake)
+
+
+def _forget(kept: dict[K, T | CollcError], mistake: CollcError) -> None:
+    for key in [key for key, found in kept.items() if found is mistake]:
+        del kept[key]
+
+
+def _remembered(kept: dict[K, T | CollcError], key: K, make: Callable[[], T]) -> T:
+    """Return what is kept for a key, made on first use; raise the error that was kept instead."""
+    if key not in kept:
+        try:
+            kept[key] = make()
+        except CollcError as mistake:
+            if is_fatal(mistake):
+                raise
+            kept[key] = mistake
+    found = kept[key]
+    if isinstance(found, CollcError):
+        raise found
+    return found
 
 
 def size_if_planned(scheduler: Pass, problem: Problem) -> int | None:

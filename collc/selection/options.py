@@ -21,6 +21,8 @@ __all__ = ["CANDIDATES", "Auto"]
 CANDIDATES = candidates()
 
 _SPAN = re.compile(r"\s*(\d{1,19})\s*\.\.\s*(\d{1,19})\s*")
+#: steps of work that a scheduler may take: half a minute, about
+_STEPS = 1 << 28
 _MAX_BYTES = 2**63 - 1
 
 
@@ -61,6 +63,10 @@ class Auto:
         default=None, metadata={"help": "time of a call besides its steps, instead of the topology's"}
     )
     transfers: int = attrs.field(default=1 << 23, metadata={"help": "skip schedules with more transfers"})
+    effort: int | None = attrs.field(
+        default=None,
+        metadata={"help": "skip schedulers that need more steps of work (default: 2^28, no limit for `candidates`)"},
+    )
 
     def __attrs_post_init__(self) -> None:
         wrong = list(self._wrong_numbers())
@@ -86,10 +92,15 @@ class Auto:
             yield _number("C0010", "reduction", "more than 0", self.reduction)
         if self.launch is not None and self.launch < 0:
             yield _number("C0010", "launch", "0 or more", self.launch)
-        for name in ("most", "transfers"):
+        for name in ("most", "transfers", "effort"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 yield _number("C0010", name, "1 or more", value)
+
+    @property
+    def steps(self) -> int | None:
+        """The limit on the work of one scheduler, in the steps that it counts; None for no limit."""
+        return _STEPS if self.effort is None and self.candidates is None else self.effort
 
     def span(self) -> tuple[int, int | None] | None:
         """Return the smallest and the largest size of the range (None: no limit), or None without a range."""

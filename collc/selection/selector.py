@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 import attrs
 
 from collc.ir.costs.pieces import USUAL_SIZE
 from collc.ir.diagnostic import CollcError, Excess, Subject, error
+from collc.ir.effort import EffortSpent, limited
 from collc.ir.graph.boxes import boxes_of
 from collc.ir.progress import progress
 from collc.ir.spec import Problem
 from collc.passes import PASSES
+from collc.passes.applying import require_listed
 from collc.passes.schedulers import usual
+from collc.passes.synthesis.groups.applied import member_network
 
 from ..messages.internal import InternalError, is_fatal, memory_error
 from ..registry.classes import scheduler_pass
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
     from collc.passes.base import Pass
 
 __all__ = ["ChoosesPieces", "GrowsForest", "Selector", "reason_of", "unnamed"]
+
+T = TypeVar("T")
 
 #: upper end of an unbounded size range
 _UNBOUNDED = 1 << 62
@@ -70,13 +75,15 @@ class Selector:
 
     def __init__(self, problem: Problem, auto: Auto, name: str = "collective", memory: Memory | None = None) -> None:
         self.memory = memory or Memory()
-        self.problem, self.auto, self.model, self.name = problem, auto, Model.of(auto), name
+        self.problem, self.auto, self.model, self.name = member_network(problem), auto, Model.of(auto), name
+        self.whole = problem.is_whole  # schedules of the members' network are no results
         self.measured: list[Measured] = []
         self.skipped: list[Skipped] = []
         self.ready: dict[Pass, Scheduled] = {}
         self.mistakes: dict[str, CollcError] = {}
         self.pieces: dict[Algorithm, int] = {}  # the number of pieces of each algorithm that grows a forest
         self.forests: dict[Algorithm, tuple[Algorithm, MeasuredForest]] = {}  # the same without pieces, and its forest
+        self.steps = auto.steps
         self.optimal_direct = ""  # a scheduler without routing that meets both lower bounds
         for scheduler in auto.names():
             reason = self._reason_to_skip(scheduler)
@@ -88,21 +95,40 @@ class Selector:
             if self._takes_boxes(scheduler):
                 self._try_each(scheduler, [Algorithm(scheduler, options) for options in candidate_of(scheduler).boxes])
         if not self.measured:
+            self._run_without_limit()
+        if not self.measured and self.auto.candidates is None:
+            self._try_last()
+        if not self.measured:
             raise self._failure()
 
     @property
     def usual(self) -> str:
         """The scheduler that is compared for networks of any size."""
-        return usual(self.problem.collective.kind, not self.problem.topology.is_direct)
+        return usual(self.problem.collective.name, not self.problem.topology.is_direct)
+
+    def _run_without_limit(self) -> None:
+        """Measure the usual scheduler again if its limited work was all that kept it from being the only candidate."""
+        mistake = self.mistakes.get(self.usual)
+        if self.auto.candidates is None and mistake is not None and mistake.diagnostics[0].code == "C0050":
+            self.steps = None
+            self.memory.forget(mistake)
+            self.skipped = [one for one in self.skipped if one.name != self.usual]
+            self._try(self.usual)
+
+    def _try_last(self) -> None:
+        """Measure the candidates that are for collectives that no other schedules on this network."""
+        for scheduler in self.auto.names():
+            if self.problem.collective.name in candidate_of(scheduler).last:
+                self._try(scheduler)
 
     def _failure(self) -> CollcError:
         # Of a rooted collective, schedulers for any network need routes from or to the root only.
-        rooted = usual(self.problem.collective.kind, switches=True) if self.problem.collective.root is not None else ""
+        rooted = usual(self.problem.collective.name, switches=True) if self.problem.collective.root is not None else ""
         mistake = self.mistakes.get(rooted) or self.mistakes.get(self.usual) or next(iter(self.mistakes.values()), None)
         if mistake is not None:
             return self._unnamed(mistake)
         reasons = [f"{one.name}: {one.reason}" for one in self.skipped]
-        kind, option = self.problem.collective.kind, "candidates" if self.auto.candidates is not None else "without"
+        kind, option = self.problem.collective.name, "candidates" if self.auto.candidates is not None else "without"
         return error(
             "C0046", f"none of the candidates schedules `{kind}` on `{self.problem.topology.name}`", notes=reasons,
             hint=f"leave out `{option}`, or name other schedulers", exit_status=3, option=option,
@@ -126,7 +152,7 @@ class Selector:
 
     def _reason_to_skip(self, scheduler: str) -> str | None:
         """Return why a scheduler is skipped: None if it is compared, "" if the report need not list it."""
-        kind, ranks = self.problem.collective.kind, self.problem.topology.num_ranks
+        kind, ranks = self.problem.collective.name, self.problem.topology.num_ranks
         named, how = self.auto.candidates is not None, candidate_of(scheduler)
         if how.collectives is not None and kind not in how.collectives and not named:
             return ""
@@ -146,7 +172,7 @@ class Selector:
     def _takes_boxes(self, scheduler: str) -> bool:
         """Return whether a scheduler is tried with its options for boxes: on boxes, or if it alone was asked for."""
         how, topology = candidate_of(scheduler), self.problem.topology
-        if not how.boxes or (how.collectives is not None and self.problem.collective.kind not in how.collectives):
+        if not how.boxes or (how.collectives is not None and self.problem.collective.name not in how.collectives):
             return False
         return boxes_of(topology) is not None or (self.auto.candidates is not None and not how.variants)
 
@@ -169,6 +195,7 @@ class Selector:
         """Measure an algorithm, or record why it cannot be measured."""
         progress(f"measuring {algorithm.name}")
         try:
+            require_listed(algorithm.scheduler, self.problem)
             for one, result in work(algorithm):
                 self._keep(one, result)
         except CollcError as mistake:
@@ -191,7 +218,8 @@ class Selector:
     def _keep(self, algorithm: Algorithm, result: Result) -> None:
         self.measured.append(Measured(algorithm, result.times, result.steps))
         if result.level is not None:
-            self.ready[algorithm.scheduler_pass()] = result.level
+            if self.whole:
+                self.ready[algorithm.scheduler_pass()] = result.level
             one_latency = len({kind.latency for kind in self.problem.topology.classes}) == 1
             if candidate_of(algorithm.scheduler).fewest and one_latency:
                 self.optimal_direct = algorithm.scheduler if self.model.meets_bound(result.level, result.times) else ""
@@ -201,10 +229,25 @@ class Selector:
     def _measured(self, algorithm: Algorithm) -> Iterator[tuple[Algorithm, Result]]:
         algorithm_pass = algorithm.scheduler_pass()
         self._require_small(algorithm_pass)
-        yield algorithm, self._result(algorithm_pass, lambda: self.model.measure(algorithm_pass, self.problem))
+        measure = partial(self.model.measure, algorithm_pass, self.problem)
+        yield algorithm, self._result(algorithm_pass, lambda: self._with_effort(algorithm.scheduler, measure))
 
     def _result(self, algorithm_pass: Pass, make: Callable[[], Result]) -> Result:
         return self.memory.result(algorithm_pass, self.problem, make)
+
+    def _with_effort(self, scheduler: str, work: Callable[[], T]) -> T:
+        """Return the result of a scheduler's work; raise C0050 if that takes too many steps."""
+        most = self.steps
+        if most is None:
+            return work()
+        try:
+            with limited(most):
+                return work()
+        except EffortSpent:
+            raise error(
+                "C0050", f"more than {most} steps of work; `using {scheduler}` has no limit",
+                hint="`effort` raises the limit", exit_status=3, excess=Excess("steps", most + 1, most),
+            ) from None  # fmt: skip
 
     def _require_small(self, algorithm_pass: Pass) -> None:
         """Raise C0047 for an algorithm with too many transfers."""
@@ -224,15 +267,15 @@ class Selector:
         for pieces in sorted({algorithm_pass.pieces(self.problem.sized(size)) for size in self.sizes}):
             one = algorithm.with_options(pipeline=pieces)
             scheduler = one.scheduler_pass()
-            yield one, self._result(scheduler, partial(self.model.measure, scheduler, self.problem))
+            measure = partial(self.model.measure, scheduler, self.problem)
+            yield one, self._result(scheduler, partial(self._with_effort, algorithm.scheduler, measure))
 
     def _pieces_of_forest(self, algorithm: Algorithm) -> Iterator[tuple[Algorithm, Result]]:
         """Yield a forest with the best number of pieces for each size."""
         algorithm_pass = algorithm.scheduler_pass()
         assert isinstance(algorithm_pass, GrowsForest)
-        if algorithm_pass not in self.memory.forests:
-            self.memory.forests[algorithm_pass] = MeasuredForest.of(algorithm_pass.grow(self.problem), self.model)
-        forest = self.memory.forests[algorithm_pass]
+        grow = partial(self._with_effort, algorithm.scheduler, lambda: algorithm_pass.grow(self.problem))
+        forest = self.memory.forest(algorithm_pass, lambda: MeasuredForest.of(grow(), self.model))
         for pieces in forest.pieces(self.sizes):
             one = self._in_pieces(algorithm, forest, pieces)
             yield one, self._result(one.scheduler_pass(), partial(forest.measure, pieces))

@@ -18,6 +18,7 @@ __all__ = [
     "OPTIONS",
     "POINTS",
     "RUN",
+    "SCHEDULED",
     "SIMULATED",
     "SIMULATION",
     "STEP_MODELS",
@@ -190,6 +191,12 @@ NAMES = (
     Column("summary", "summary", "text", "what it is"),
 )
 
+SCHEDULED = (
+    *NAMES,
+    Column("collectives", "collectives", "text", "the collectives that it takes"),
+    Column("networks", "networks", "text", "the networks that it takes"),
+)
+
 OPTIONS = (
     Column("name", "option", "text", "the option's name"),
     Column("type", "type", "text", "the values that it takes"),
@@ -213,6 +220,6 @@ CODES = (
 TABLES: dict[str, tuple[Column, ...]] = {
     "cost": COST, "cost --baselines": BASELINES, "simulate": SIMULATION, "find": FRONTIER, "run": RUN,
     "calibrate": FIT, "calibrate --nccl-tests": NATIVE, "explain": CODES,
-    "targets": NAMES, "passes": NAMES, "schedulers": NAMES, "formats": NAMES, "topologies": TOPOLOGIES,
+    "targets": NAMES, "passes": NAMES, "schedulers": SCHEDULED, "formats": NAMES, "topologies": TOPOLOGIES,
     "options": OPTIONS,
 }  # fmt: skip

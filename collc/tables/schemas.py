@@ -40,6 +40,7 @@ def _exact(name: str, help: str, kinds: str = "rational|null") -> str:
 _COST = f"""
 name?: string: the collective's name in the file
 ranks: integer: number of ranks
+members?: integer: number of ranks that take part, if not all do
 degree: integer|null: links out of every rank, if all have the same number
 collective: string: what the collective does
 scheduler: string: the scheduler
@@ -88,6 +89,9 @@ assumed?: [string]: values that neither the file nor the options give
 remarks?: [string]: what passes did
 algorithm?: string: the algorithm of this range of sizes
 label?: string: the range of sizes
+weights?: [integer]: relative sizes of the shards for which it is planned, if they differ; it is right for all counts
+whole_weight?: integer: M in units of these weights
+counts_limit?: string|null: bandwidth time of other counts over the planned one, at most; null: a weight is 0
 algorithms?: [cost]: the schedule of every range of sizes
 auto?: choice: what `auto` compared and chose
 baselines?: baselines: what NCCL does on this network, with --baselines
@@ -141,6 +145,9 @@ _DEFINITIONS: dict[str, str] = {
     "run_row": _row(column for column in RUN if column.key != "on").replace("?: ", ": "),
     "fit_point": f"{_row(FIT)}\nreduced: number|null: the most that a rank adds, over all steps, in M",
     "named": _row(NAMES),
+    "scheduler": f"""{_row(NAMES)}
+collectives: [string]: the collectives that it takes
+networks: string: the networks that it takes""",
     "option": _row(OPTIONS),
     "code_title": _row(CODES),
     "cost": _COST,
@@ -159,6 +166,36 @@ capacity?: rational: bandwidth of all links by these prices
 program?: string: digest of a linear program
 columns?: integer: its variables
 rows?: integer: its constraints
+""",
+    "at_once": f"""
+collectives: [string]: their names
+{_exact("time", "seconds until the last has finished, each on its part of every link", "rational")}
+""",
+    "whole": f"""
+collectives: [string]: their names
+{_exact("time", "seconds in which the busiest link carries the data of all", "rational")}
+link: string: the busiest link
+{_exact("time_bound", "the least time of any schedules", "rational")}
+{_exact("ratio", "time over time_bound; null if no data move")}
+parts: [part]: the time of each collective on its part of the links
+certificate: joint_cuts: what proves the bound
+""",
+    "part": f"""
+name: string: the collective
+{_exact("time", "seconds of its trees on its part of the links; null if it shares no link")}
+""",
+    "joint_cuts": f"""
+kind: string: joint-cuts
+{_exact("carried", "bytes that must cross the cuts, times their prices", "rational")}
+{_exact("paid", "bandwidth of the links, times their prices; carried over paid is the bound", "rational")}
+cuts: [priced_cut]: the cuts
+""",
+    "priced_cut": """
+collective: string: the collective, which stands for all that an automorphism maps to it
+parts: [[integer]]: a set of nodes, or the parts of a partition
+direction: string: the links of the parts - into or out of
+carries: rational: vectors that must cross
+price: rational: the price of a byte
 """,
     "bound": f"""
 bound_kind: string: among what the bound is the least
@@ -250,6 +287,7 @@ ok: boolean: whether it is right
 topologies: [topology]: the topologies
 collectives: [declared]: the collectives
 files: [string]: the files that were read
+together?: [[string]]: the collectives of each block that run at the same time
 diagnostics?: [diagnostic]: what is wrong
 """,
     "warning": "code: string: the code of the diagnostic\nmessage: string: its text",
@@ -268,6 +306,7 @@ channels: integer: number of channels
 steps_max: integer: the most instructions of a threadblock
 instructions: integer: instructions of all ranks
 chunks: integer: chunks of the vector
+participants?: [integer]: the ranks of the network that the ranks of the files are, if not all take part
 """,
     "compiled": """
 name: string: the collective's name in the file
@@ -298,6 +337,9 @@ kind: string: what the collective does
 topology: string: the topology's name
 scheduler: string: the scheduler
 emits: [string]: the targets
+members?: [integer]: the ranks that take part, if others do not
+shards?: integer: the shards of a custom collective
+weights?: [integer]: the relative sizes of the shards, if they differ
 """,
     "native_line": _row(NATIVE),
     "native_choice": """
@@ -373,12 +415,15 @@ summary: string: what it builds
 #: document -> what it is, and the forms that its object has
 DOCUMENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "cost": ("`collc cost --json`: one collective, or all in `collectives`", (
-        _COST, f"collectives: [cost]: every collective that can be scheduled\n{_FAILED}",
+        _COST,
+        "collectives: [cost]: every collective that can be scheduled\n"
+        f"together?: [whole]: the collectives of each block that run at the same time\n{_FAILED}",
     )),
     "simulate": ("`collc simulate --json`: one collective, or all in `collectives`", (
         _SIMULATION,
         "collectives: [simulation]: every collective that can be simulated\n"
-        f"crossovers: [crossover]: where the fastest changes\n{_FAILED}",
+        "crossovers: [crossover]: where the fastest changes\n"
+        f"together?: [at_once]: the collectives of each block that run at the same time\n{_FAILED}",
     )),
     "find": ("`collc find --json`", ("""
 n: integer: number of nodes
@@ -443,6 +488,7 @@ path?: string: the file, of several
 topologies: [topology]: the topologies
 collectives: [declared]: the collectives
 files: [string]: the files that were read
+together?: [[string]]: the collectives of each block that run at the same time
 diagnostics?: [diagnostic]: what is wrong
 checked?: [checked]: every file of several
 """,)),
@@ -459,7 +505,8 @@ bytes: integer: their size
 most_bytes: integer: the limit of their size
 """,)),
     "listing": ("`collc targets --json` and the other listings", (
-        *(_LISTED.format(name) for name in ("targets", "passes", "schedulers", "schemas")),
+        *(_LISTED.format(name) for name in ("targets", "passes", "schemas")),
+        "schedulers: [scheduler]: the schedulers",
         f"{_LISTED.format('formats')}\nimports?: [named]: the formats that `collc import` reads",
         "codes: [code_title]: the codes of diagnostics",
         """

@@ -1,0 +1,78 @@
+"""What ``collc cost`` and ``collc simulate`` say of collectives that run together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from collc.ir.costs.cost import unit_seconds
+from collc.ir.shown import counted
+
+from ..driver.whole import Whole
+from ..messages.quantities import show_time
+from ..tables.forms import rational
+from .table import table
+
+__all__ = ["simulated_object", "simulated_text", "whole_object", "whole_text"]
+
+_LISTED = 4
+
+
+def whole_text(whole: Whole, bandwidth: Fraction | None = None) -> str:
+    """Return the lines of a block: the time of all at once by the loads of the links, and its bound."""
+    scale = unit_seconds(whole.topology, bandwidth)
+    rows = [("time", show_time(float(whole.time * scale)), f"by the loads of all, most on {_link(whole)}")]
+    if whole.ratio is not None:
+        met = "met: no schedules are faster" if whole.ratio == 1 else f"reached but for a factor of {_factor(whole)}"
+        rows.append(("bound", show_time(float(whole.bound.value * scale)), met))
+    return f"together: {_names(whole.names)}\n" + table(rows, indent="  ")
+
+
+def _factor(whole: Whole) -> str:
+    return f"{float(whole.ratio or 0):.4g}"
+
+
+def _names(names: Sequence[str]) -> str:
+    listed = ", ".join(names[:_LISTED]) + (", .." if len(names) > _LISTED else "")
+    return f"{counted(len(names), 'collective')} ({listed})"
+
+
+def _link(whole: Whole) -> str:
+    if whole.link < 0:
+        return "no link"
+    names, topology = whole.topology.names, whole.topology
+    return f"{names[int(topology.src[whole.link])]} -> {names[int(topology.dst[whole.link])]}"
+
+
+def whole_object(whole: Whole, bandwidth: Fraction | None = None) -> dict[str, object]:
+    """Return the JSON object of a block; times are in seconds."""
+    scale = unit_seconds(whole.topology, bandwidth)
+    return {
+        "collectives": list(whole.names), **rational("time", whole.time * scale), "link": _link(whole),
+        **rational("time_bound", whole.bound.value * scale), **rational("ratio", whole.ratio),
+        "parts": [
+            {"name": name, **rational("time", None if time is None else time * scale)}
+            for name, time in zip(whole.names, whole.parts, strict=True)
+        ],
+        "certificate": {
+            "kind": "joint-cuts", **rational("carried", whole.bound.carried), **rational("paid", whole.bound.paid),
+            "cuts": [
+                {
+                    "collective": whole.names[cut.group], "parts": [list(part) for part in cut.parts],
+                    "direction": "into" if cut.inward else "out of", "carries": str(cut.carries),
+                    "price": str(cut.price),
+                }
+                for cut in whole.bound.cuts
+            ],
+        },
+    }  # fmt: skip
+
+
+def simulated_text(names: Sequence[str], time: Fraction) -> str:
+    """Return the line of a block that was simulated: each collective on its part of every link."""
+    return f"together: {_names(names)}\n  time  {show_time(float(time))}, each on its part of every link\n"
+
+
+def simulated_object(names: Sequence[str], time: Fraction) -> dict[str, object]:
+    """Return the JSON object of a block that was simulated; the time is in seconds."""
+    return {"collectives": list(names), **rational("time", time)}
