@@ -52,6 +52,7 @@ SCHEDULERS: dict[str, tuple[str, ...]] = {
     "bine": (*_HALVES, *_ROOTED),
     "pat { buffer: 2 }": _HALVES, "trivance": _HALVES,
     "ring { rings: nics }": _HALVES, "two-level { pipeline: 2 }": _HALVES, "two-level { across: pat }": _HALVES,
+    "two-tier": ("alltoall",), "general": ("allgather", "broadcast", "alltoall"),
     "box-trees { pieces: 3 }": ("allreduce",), "nccl-rings": (*_HALVES, *_ROOTED),
 }  # fmt: skip
 
@@ -84,7 +85,7 @@ def topology(scheduler: str, ranks: int) -> str:
     tables = {"expansion": _BUILT, "forest": _SWITCHED, "exact": _SMALL}
     if name == "steps":
         return f"complete({ranks})"
-    if scheduler == "ring { rings: nics }" or name in ("two-level", "box-trees"):
+    if scheduler == "ring { rings: nics }" or name in ("two-level", "two-tier", "box-trees"):
         return _BOXED[ranks]
     return tables.get(name, _TORI if name in _ON_TORI else _ANY)[ranks]
 

@@ -52,6 +52,7 @@ SCHEDULERS = {
     "expansion": (("line(complete(3))", "allgather"), ("product(biring(3), complete(3))", "allreduce")),
     "exact": (("biring(4)", "allgather"), ("torus(2, 2)", "allgather")),
     "flow": (("torus(2, 3)", "alltoall"), ("hypercube(3)", "alltoall")),
+    "general": (("torus(2, 3)", "alltoall"), ("leaf_spine(2, 2, 1)", "broadcast { root: 1 }")),
     "forest": (("biring(4)", "broadcast { root: 1 }"), ("dgx_a100(2)", "allreduce"), ("torus(3, 3)", "allgather")),
     "swing": (("torus(4)", "allreduce"), ("torus(4, 4)", "allreduce")),
     "recursive-doubling": (("hypercube(2)", "allreduce"), ("torus(6)", "allreduce")),
@@ -62,6 +63,7 @@ SCHEDULERS = {
         ("product(complete(4), complete(2))", "allreduce"),
     ),
     "ring": (("biring(5)", "allreduce"), ("uniring(8)", "allreduce"), ("shifted_ring(8)", "allreduce")),
+    "two-tier": (("dgx_a100(2)", "alltoall"),),
     "two-level": (("leaf_spine(2, 3, 2)", "allreduce"), ("dgx_a100(2)", "allgather")),
     "box-trees": (("leaf_spine(2, 3, 2)", "allreduce"), ("dgx_a100(2)", "allreduce")),
     "nccl-rings": (

@@ -24,13 +24,15 @@ _VERBS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("compile", "{}", "-o", "out/", *_NODES), ("cost", "{}", *_NODES), ("verify", "{}", *_NODES),
     ),
     "xml": (
-        ("verify", "{}"), ("verify", "--json", "{}"), ("verify", "--runtime", "msccl", "{}"),
-        ("verify", "--runtime", "rccl", "{}"), ("convert", "{}", "-t", "msccl-xml{runtime=executor}", "-o", "out/"),
-        ("convert", "{}", "-t", "mpi-c", "-o", "out/"), ("env", "{}"), ("simulate", "{}"),
+        ("verify", "{}", *_NODES), ("verify", "--json", "{}", *_NODES),
+        ("verify", "--runtime", "msccl", "{}", *_NODES), ("verify", "--runtime", "rccl", "{}", *_NODES),
+        ("convert", "{}", "-t", "msccl-xml{runtime=executor}", "-o", "out/"),
+        ("convert", "{}", "-t", "mpi-c", "-o", "out/"), ("env", "{}"), ("simulate", "{}", *_NODES),
     ),
     "ir": (
-        ("verify", "{}"), ("cost", "{}"), ("compile", "{}", "-t", "msccl-xml", "-o", "out/"),
-        ("compile", "{}", "-t", "ir", "-o", "out/"), ("compile", "{}", "-t", "mpi-c", "-o", "out/"),
+        ("verify", "{}", *_NODES), ("cost", "{}", *_NODES),
+        ("compile", "{}", "-t", "msccl-xml", "-o", "out/", *_NODES),
+        ("compile", "{}", "-t", "ir", "-o", "out/", *_NODES), ("compile", "{}", "-t", "mpi-c", "-o", "out/", *_NODES),
     ),
     "measured": (("calibrate", "{}"), ("calibrate", "{}", "--json"), ("calibrate", "{}", "--classes", "auto")),
     "database": (

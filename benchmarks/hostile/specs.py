@@ -69,12 +69,17 @@ _SCHEDULERS = {
     "expansion": (_HALVES, ("",)),
     "exact": (_KINDS, ("", "chunks: {n}", "chunks: 2, rounds: {n}", "steps: {n}")),
     "flow": (("alltoall",), ("",)),
+    "general": (
+        ("allgather", "broadcast", "gather", "scatter", "alltoall"),
+        ("", "objective: latency", "objective: bandwidth", "pieces: {n}", "chunks: {n}"),
+    ),
     "forest": (_TREES, ("", "k: {n}", "pieces: {n}", "k: auto", "k: optimal", "k: {n}, pieces: {n}")),
     "swing": (_TREES, ("", "ports: 1")),
     "recursive-doubling": (("allreduce", "broadcast", "reduce"), ("",)),
     "rabenseifner": (_HALVES, ("",)),
     "bucket": (_HALVES, ("",)),
     "ring": (_HALVES, ("", "rings: 1", "rings: 2", "rings: nics")),
+    "two-tier": (("alltoall",), ("", "rounds: false", "slices: {n}", "chunks: {n}")),
     "two-level": (_HALVES, ("", "across: pat", "pipeline: {n}")),
     "box-trees": (("allreduce",), ("", "pieces: {n}", "channels: {n}")),
     "nccl-rings": (_TREES, ("", "pieces: {n}", "rings: {n}", "node: {n}")),
@@ -176,6 +181,26 @@ def _braced(options: list[str]) -> str:
     return f" {{ {', '.join(options)} }}" if options else ""
 
 
+_UNEVEN = ("allgather", "reduce-scatter", "gather", "scatter", "alltoall")
+
+
+def _of_few_ranks(name: str, kind: str, options: list[str], luck: random.Random) -> str:
+    """Return a collective among some ranks, one whose shards differ in size, or one of custom shards."""
+    members = sorted(luck.sample(range(6), luck.randint(1, 4)))
+    among = f" among {{{', '.join(map(str, members))}}}"
+    if luck.random() < 0.3:
+        shift = luck.choice(("(r + 1) mod ranks", "{(r + 1) mod ranks, r}", "ranks - 1 - r", "{}"))
+        declared = f"collective own_{name} {{ pre: 0..ranks post: {{{shift} for r in 0..ranks}} }}\n"
+        kind, options = luck.choice(("neighbours", f"own_{name}")), [one for one in options if "root" not in one]
+        return f"{declared}collective {name} = {kind} on t{luck.choice(('', among))}{_braced(options)};\n"
+    options = [f"root: {luck.choice(members)}" if one.startswith("root") else one for one in options]
+    if kind in _UNEVEN and luck.random() < 0.7:
+        rows = [", ".join(str(luck.choice((0, 1, 1, 2, 5, 999))) for _ in members) for _ in members]
+        weights = f"matrix: {{{', '.join(f'{{{row}}}' for row in rows)}}}" if kind == "alltoall" else ""
+        kind, options = f"{kind}v", [*options, weights or f"weights: {{{rows[0]}}}"]
+    return f"collective {name} = {kind} on t{among}{_braced(options)};\n"
+
+
 def specification(luck: random.Random) -> str:
     """Return a text with a topology, one or two collectives, how to schedule them and what to write."""
     text = topology(luck)
@@ -190,7 +215,8 @@ def specification(luck: random.Random) -> str:
             options.append(f"op: {luck.choice(_OPS)}")
         if luck.random() < 0.2:
             options.append(f"dtype: {luck.choice(_TYPES)}")
-        text += f"collective {name} = {kind} on t{_braced(options)};\n"
+        even = f"collective {name} = {kind} on t{_braced(options)};\n"
+        text += even if luck.random() < 0.8 else _of_few_ranks(name, kind, options, luck)
         if luck.random() < 0.7:
             takes = [s for s, (kinds, _) in sorted(_SCHEDULERS.items()) if kind in kinds or luck.random() < 0.02]
             scheduler = luck.choice(takes)
