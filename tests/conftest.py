@@ -16,6 +16,7 @@ import pytest
 import sampling
 from commands import RING, Ran
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from collc.cli import main
 
@@ -23,14 +24,19 @@ pytest_plugins = ["mpi_fixtures"]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Machines are shared and noisy: no test fails for being slow, and a run repeats what the last one tried."""
+    """Machines are shared and noisy: no test fails for being slow, and a run repeats what the last one tried.
+
+    With ``COLLC_EXHAUSTIVE=1`` every run tries other examples.
+    """
     sampling.QUICK = config.option.markexpr == "quick"
     gc.set_threshold(100_000)  # as the command does
     settings.register_profile(
-        "collc", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow],
-        max_examples=sampling.examples(60),
+        "collc", deadline=None, derandomize=not sampling.EXHAUSTIVE, suppress_health_check=[HealthCheck.too_slow],
+        max_examples=sampling.examples(40),
     )  # fmt: skip
     settings.load_profile("collc")
+    if not sampling.EXHAUSTIVE:
+        sampling.draw_no_constants_of_modules(providers)
 
 
 # Tests start hundreds of processes, and every worker of xdist reads every test. Without bytecode each compiles the

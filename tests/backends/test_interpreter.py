@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import numpy as np
 import pytest
 from built_programs import collective_of, direct, dropped, edited, find, ring
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from sampling import examples
 
 from collc.backends.interpreter import OPERATIONS, reference, run
-from collc.ir.collective import KINDS
+from collc.ir.collective import KINDS, Collective
 from collc.ir.diagnostic import CollcError
 from collc.ir.machine import smallest_depth
 from collc.ir.verify import verify_program
@@ -186,3 +187,24 @@ def test_an_unknown_operation():
     with pytest.raises(CollcError, match="unknown operation `summ`") as caught:
         run(direct("allreduce", 2), [np.zeros(2), np.zeros(2)], op="summ")
     assert caught.value.diagnostics[0].hint == "did you mean `sum`?"
+
+
+def test_shards_of_any_counts() -> None:
+    collective = Collective("reduce-scatter", 3, weights=(1, 0, 5))
+    program = direct("reduce-scatter", 3, chunks=2)
+    program = attrs.evolve(program, collective=collective)
+    for counts in ((1, 0, 5), (0, 0, 0), (7, 2, 1)):
+        inputs = [np.arange(sum(counts)) * (rank + 1) for rank in range(3)]
+        found = run(program, inputs, counts=counts)
+        assert [len(one) for one in found] == list(counts)
+        needed = reference(collective, inputs, counts=counts)
+        assert all(np.array_equal(a, b) for a, b in zip(found, needed, strict=True))
+    assert [len(one) for one in run(program, [np.arange(6)] * 3)] == [1, 0, 5]
+
+
+@pytest.mark.parametrize("counts", [(1, 2), (1, -1, 2), (1, 1, 1)])
+def test_counts_that_do_not_fit_are_refused(counts: tuple[int, ...]) -> None:
+    collective = Collective("reduce-scatter", 3, weights=(1, 0, 5))
+    with pytest.raises(CollcError) as caught:
+        reference(collective, [np.arange(6)] * 3, counts=counts)
+    assert caught.value.diagnostics[0].code == "C0207"

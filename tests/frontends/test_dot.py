@@ -187,6 +187,7 @@ def test_deep_nesting_is_refused(depth: int) -> None:
     assert mistake("graph {" + "{" * depth).code == "C0924"
 
 
+@pytest.mark.slow
 def test_a_large_graph_takes_linear_time() -> None:
     """8,000 edges take less than a second; the limit is generous."""
     lines = [f'  n{k} -> "n{k * 7 % 5000}" [bw={k % 5 + 1}, lat="1"];' for k in range(8_000)]

@@ -28,7 +28,7 @@ def parsed(text: str) -> ast.File:
 
 _KEYWORDS = [
     "rank", "part", "steps", "of", "to", "from", "at", "in", "let", "param", "link", "shard", "switch", "mod", "and",
-    "or", "send", "topology", "with", "for", "if",
+    "or", "send", "topology", "with", "for", "if", "among", "together", "pre", "post", "weights",
 ]  # fmt: skip
 #: names that are also keywords are names wherever the grammar expects one; `not` and `import` begin expressions
 names = st.sampled_from(["a", "b", "n", "gpu", "x_1", "_", *_KEYWORDS])
@@ -51,7 +51,13 @@ def _composed(inner: st.SearchStrategy[ast.Expr]) -> st.SearchStrategy[ast.Expr]
         st.builds(ast.Call, names, st.lists(inner, max_size=3).map(tuple)),
         st.builds(ast.Index, names, several),
         st.builds(ast.Index, texts, several, st.just(True)),
+        st.builds(ast.Comprehension, inner, st.lists(_clauses(inner), min_size=1, max_size=2).map(tuple)),
     )
+
+
+def _clauses(inner: st.SearchStrategy[ast.Expr]) -> st.SearchStrategy[ast.Clause]:
+    loops = st.lists(st.builds(ast.Loop, words, inner), min_size=1, max_size=2).map(tuple)
+    return st.builds(ast.Clause, loops) | st.builds(ast.Clause, st.just(()), inner)
 
 
 expressions: st.SearchStrategy[ast.Expr] = st.recursive(
@@ -117,17 +123,39 @@ def topologies(draw: st.DrawFn) -> ast.TopologyOf:
     return ast.TopologyOf(draw(words), draw(bodies), defaults, first)
 
 
+#: of the name of a collective
+indices = st.lists(expressions, max_size=2).map(tuple)
+
+
 @st.composite
 def schedules(draw: st.DrawFn) -> ast.Schedule:
     if draw(st.booleans()):
-        return ast.Schedule(draw(words), ast.Word("steps"), None, draw(bodies))
-    return ast.Schedule(draw(words), draw(hyphenated), draw(st.none() | options), None)
+        return ast.Schedule(draw(words), ast.Word("steps"), None, draw(bodies), draw(indices))
+    return ast.Schedule(draw(words), draw(hyphenated), draw(st.none() | options), None, draw(indices))
 
+
+collectives = st.builds(
+    ast.Collective, words, hyphenated, expressions, st.none() | options, st.none() | expressions, indices
+)
+
+
+def _grouped(inner: st.SearchStrategy[ast.Statement]) -> st.SearchStrategy[ast.Statement]:
+    blocks = st.builds(ast.Block, st.lists(inner, max_size=3).map(tuple))
+    loops = st.lists(st.builds(ast.Loop, words, expressions), min_size=1, max_size=2).map(tuple)
+    return st.builds(ast.For, loops, blocks) | st.builds(ast.If, expressions, blocks, st.none() | blocks)
+
+
+#: statements of `together`
+requests = st.recursive(collectives | st.builds(ast.Define, st.just("let"), words, expressions), _grouped, max_leaves=4)
+conditions = st.lists(
+    st.builds(ast.Option, st.sampled_from(["pre", "post", "weights"]).map(ast.Word), expressions), max_size=3
+)
 
 declarations = st.one_of(
     defines, st.builds(ast.Include, strings), st.builds(ast.TopologyIs, words, expressions, st.none() | options),
-    topologies(), st.builds(ast.Collective, words, hyphenated, expressions, st.none() | options), schedules(),
-    st.builds(ast.Emit, words, hyphenated, st.none() | options),
+    topologies(), collectives, schedules(), st.builds(ast.Emit, words, hyphenated, st.none() | options, indices),
+    st.builds(ast.Kind, words, conditions.map(tuple).map(ast.Options)),
+    st.builds(ast.Together, st.builds(ast.Block, st.lists(requests, max_size=3).map(tuple))),
 )  # fmt: skip
 files = st.builds(ast.File, st.lists(declarations, max_size=4).map(tuple))
 

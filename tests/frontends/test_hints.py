@@ -16,12 +16,12 @@ from collc.frontends.coll import guesses
 from collc.frontends.coll.families import FAMILIES, OPERATORS
 from collc.frontends.coll.families.examples import EXAMPLES
 from collc.frontends.coll.guesses import NEEDED, Vocabulary, did_you_mean
+from collc.frontends.coll.kinds import DTYPES, OPTIONS, PREDEFINED
 from collc.frontends.coll.limits import LARGEST_NODE_LIMIT, limit_hint
-from collc.frontends.coll.requests import DTYPES, OPERATIONS
 from collc.frontends.coll.unit_hints import other_measure, unknown_unit
 from collc.frontends.coll.values import Quantity
 from collc.frontends.units import BANDWIDTH, MEASURES, SIZE, TIME, UNITS
-from collc.ir.collective import KINDS
+from collc.ir.collective import OPERATIONS
 from collc.ir.diagnostic import CollcError, Diagnostic
 from collc.passes import SCHEDULERS
 
@@ -63,12 +63,12 @@ def test_a_topology_that_is_not_available_is_not_offered(monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("table", "known"),
     [
-        (guesses._COLLECTIVES, KINDS),
+        (guesses._COLLECTIVES, PREDEFINED),
         (guesses._SCHEDULERS, tuple(SCHEDULERS)),
         (guesses._TARGETS, tuple(TARGETS)),
         (guesses._OPERATIONS, OPERATIONS),
         ({word: name for word, (name, _) in guesses._DTYPES.items()}, DTYPES),
-        (guesses._OPTIONS, ("size", "op", "dtype", "root")),
+        (guesses._OPTIONS, OPTIONS),
         (guesses._DEFAULTS, ("bandwidth", "latency", "reduction", "launch")),
         (guesses._OF_CLUSTERS, ("hosts", "nic")),
     ],
@@ -84,7 +84,7 @@ def test_every_habit_leads_to_a_name_and_is_none(table: dict[str, str], known: t
 def test_a_hint_is_of_the_kind_that_is_needed(need: str) -> None:
     """A word of another kind is called so; it is never offered."""
     known = {
-        "topology": (*FAMILIES, *OPERATORS), "collective": KINDS, "scheduler": tuple(SCHEDULERS),
+        "topology": (*FAMILIES, *OPERATORS), "collective": PREDEFINED, "scheduler": tuple(SCHEDULERS),
         "target": tuple(TARGETS), "operation": OPERATIONS, "element type": DTYPES, "option": ("size", "op"),
         "default": ("bandwidth", "latency"), "function": ("min", "max"), "option of a cluster": ("hosts", "nic"),
     }[need]  # fmt: skip

@@ -147,6 +147,7 @@ def test_hostile_texts_are_refused_in_time(text: str, code: str) -> None:
     assert refused(text)[0].code == code
 
 
+@pytest.mark.slow
 def test_chains_of_bridges_and_large_machines_are_read_in_time() -> None:
     start = time.monotonic()
     chain = '<pci busid="0:1:0.0" class="0x060400" link_speed="8 GT/s" link_width="16">' * 900

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 from commands import Ran
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import collc as package
@@ -118,6 +118,9 @@ def test_the_name_of_an_operator_s_topology_is_an_expression_of_the_language() -
 
 
 @given(st.lists(names, min_size=3, max_size=6, unique=True))
+@example(["2", "00", "0"])
+@example(["1", "00", "0"])
+@example(["1", "0", "2"])
 def test_any_names_are_kept(chosen: list[str]) -> None:
     """Through the language, its canonical form, the printed IR and networkx."""
     text = star(tuple(chosen[:-1]), chosen[-1])
@@ -210,6 +213,7 @@ def test_a_faulty_declaration_causes_no_further_mistakes() -> None:
     assert [d.code for d in found] == ["C0105"]
 
 
+@pytest.mark.slow
 def test_of_many_names_the_nearest_is_found() -> None:
     text = star(tuple(f"n{i:05}/gpu{g}" for i in range(900) for g in range(8)), "leaf")
     (found,) = mistakes(f'{text} topology u = without(t, {{"n00400/gpo3"}});')
@@ -249,6 +253,23 @@ def test_hints_write_names_as_the_language_does() -> None:
     statement = re.search(r"link [^`]*;", hint)
     assert statement is not None
     assert t_of(f'topology t {{ rank "n-1", "n 2"; {statement[0]} }}').num_links == 2
+
+
+def test_a_name_of_digits_is_no_rank_number() -> None:
+    """Without quotes ``1`` is rank 1, which here has the name 0; in a network without names it is its own name."""
+    text = star(("1", "0", "01"), "7")
+    spec = load("t.coll", text=f'{text} collective c = allgather on without(t, {{"1", "0" <-> "7"}});')
+    assert spec.collectives["c"].topology == 'without(t, {"1", "0" <-> "7"})'
+    (found,) = mistakes(f'{text} topology u = without(t, {{"0" -> "1"}});')
+    assert (found.message, found.hint) == ('`t` has no link from `"0"` to `"1"`', '`"0"` is linked to `"7"`')
+    (found,) = mistakes(f'{text} collective c = broadcast on t {{ root: "7" }};')
+    assert found.hint == 'only ranks have data; write a rank, such as `"1"`'
+    (found,) = mistakes("topology u = without(torus(5), {0 -> 2});")
+    assert (found.message, found.hint) == ("`torus(5)` has no link from `0` to `2`", "`0` is linked to `1`, `4`")
+    net = Topology.from_links("net", 2, [(0, 1, LinkClass(Fraction(1)))], node_names=("1", "0"))
+    with pytest.raises(CollcError) as caught:
+        net.require_connected("it")
+    assert '`link "1" <-> "0"' in (caught.value.diagnostics[0].hint or "")
 
 
 def test_traces_and_pictures_parse(evil: str, tmp_path: Path, collc: Callable[..., Ran]) -> None:

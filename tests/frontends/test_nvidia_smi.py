@@ -523,6 +523,7 @@ def test_node_limit() -> None:
     assert (found.code, found.message) == ("C0933", "found 9 nodes, the limit is 8")
 
 
+@pytest.mark.slow
 def test_limits() -> None:
     names = [f"GPU{i}" for i in range(600)]
     [found] = refusal("\t".join(["", *names]) + "\nGPU0\t" + "\t".join(["X", *["PIX"] * 599]))

@@ -201,6 +201,7 @@ def test_a_graph_that_is_no_network_is_not_compiled() -> None:
         collc.compile_source("collective c = allgather on pod;", topologies={"pod": networkx.Graph()})
 
 
+@pytest.mark.slow
 def test_compiling_does_not_load_networkx() -> None:
     lines = (
         "import sys, collc",

@@ -28,9 +28,9 @@ def test_what_is_not_printed_for_indices_is_a_name_of_its_own(name: str) -> None
     assert split_name(name) == (name, ())
 
 
-def test_only_identifiers_and_numbers_stand_without_quotes() -> None:
-    bare = ("gpu", "gpu[0]", "gpu[0, 3]", "_x", "7", "rank")
-    quoted = ("n-001", "gpu[0,3]", "gpu [0]", "a b", "0a", "not", "true", "import", "n/m[0]", "")
+def test_only_identifiers_stand_without_quotes() -> None:
+    bare = ("gpu", "gpu[0]", "gpu[0, 3]", "_x", "rank")
+    quoted = ("n-001", "gpu[0,3]", "gpu [0]", "a b", "7", "00", "0a", "not", "true", "import", "n/m[0]", "")
     assert [node_text(name) for name in (*bare, *quoted)] == [*bare, *(f'"{name}"' for name in quoted)]
 
 

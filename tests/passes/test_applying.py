@@ -42,6 +42,8 @@ def refusal(this: Pass, of: Problem, run: bool) -> list[str]:
 def test_what_is_judged_is_what_scheduling_finds(name: str, network: str) -> None:
     """Limits on the size of a search and what a scheduler finds on the way are no matter of small networks."""
     for kind in KINDS:
+        if (name, network) == ("nccl-rings", "torus(2, 3)") and kind not in ("allreduce", "alltoall", "broadcast"):
+            continue  # the search for rings takes a second, and is the same for all
         if network == "dgx_a100(1)" and kind not in ("alltoall", "allgather", "gather"):
             continue
         of = problem(network, kind)

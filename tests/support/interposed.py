@@ -31,6 +31,11 @@ def everything(ranks: int) -> list[Served]:
     return functions(*made, ring("allreduce", ranks, 2))
 
 
+def preloads(mpi: Mpi, library: Path) -> str:
+    """Return what ranks preload: the library, and what lets them sleep while they wait."""
+    return ":".join(filter(None, [str(library), mpi.environment({}).get("LD_PRELOAD")]))
+
+
 @attrs.frozen
 class Ran:
     status: int
@@ -55,7 +60,11 @@ class Preloaded:
     def run(self, ranks: int, *arguments: object, library: Path | None = None, **variables: str) -> Ran:
         report = self.folder / "report"
         report.write_text("")
-        given = {"LD_PRELOAD": str(library or self.library), "COLLC_LAUNCH_REPORT": str(report), **variables}
+        given = {
+            "LD_PRELOAD": preloads(self.mpi, library or self.library),
+            "COLLC_LAUNCH_REPORT": str(report),
+            **variables,
+        }
         option = "-x" if abi(self.mpi) == "openmpi" else "-env"
         words = [[option, f"{k}={v}"] if option == "-x" else [option, k, v] for k, v in given.items()]
         command = [str(self.mpi.mpiexec), *(word for one in words for word in one), "-n", str(ranks)]

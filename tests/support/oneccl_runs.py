@@ -40,7 +40,16 @@ def _install() -> None:
     """Install into a folder aside and move it in place: tests of another process may want it at the same time."""
     CACHE.mkdir(exist_ok=True)
     aside = Path(tempfile.mkdtemp(dir=CACHE))
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+        "--no-compile",
+    ]
     try:
         done = subprocess.run(
             [*command, "--ignore-installed", "--no-warn-script-location", "--prefix", str(aside), *PACKAGES],

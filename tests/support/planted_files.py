@@ -14,6 +14,7 @@ from functools import cache
 import attrs
 import programs
 from built_programs import direct, ring
+from counted_programs import counted, relayed
 
 import collc as compiler
 from collc.backends.base import Artifact, Target, Window
@@ -225,6 +226,7 @@ def _mpi_c() -> Iterator[Case]:
         root = "" if kind == "reduce-scatter" else " { root: 1 }"
         yield _single(f"mpi-c bfb {kind}", MpiC(), compiled("biring(4)", f"{kind} on t{root}", "bfb", target="mpi-c"))
     yield _single("mpi-c twice", MpiC(), twice)
+    yield _single("mpi-c alltoallv", MpiC(), relayed("alltoall", 3, 2))
     sums = _windows(direct("allreduce", 3), ring("allreduce", 3), compiled("biring(3)", "allreduce on t", "ring"))
     yield Case(
         "mpi-c selected", MpiC(), tuple(MpiC().emit_selected(sums)), lambda files: MpiC().check_selected(sums, files)
@@ -235,6 +237,8 @@ def _mpi_c() -> Iterator[Case]:
             target.emit(_named(packed, "packed"))[0], target.emit_selected(rows)[0],
             target.emit(_named(direct("reduce", 3, 2, root=2), "wait"))[0],
         ]  # fmt: skip
+        if target.library:
+            made += [target.emit(relayed("gather", 3))[0], target.emit(counted(ring("reduce-scatter", 3)))[0]]
         yield _joined("library" if target.library else "interposed", target, made)
 
 

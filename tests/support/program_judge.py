@@ -46,8 +46,25 @@ def _combined(collective: Collective, values: list[int]) -> int:
     return max(values) if collective.op in _IDEMPOTENT else sum(values) % _MODULUS
 
 
+def _members(collective: Collective) -> list[int]:
+    return list(range(collective.num_ranks) if collective.members is None else collective.members)
+
+
 def _promise(collective: Collective, chunks: int, luck: random.Random) -> _Promise:
-    """Return inputs and owed outputs of a collective whose shards are ``chunks`` chunks, by MPI's definitions."""
+    """Return inputs and owed outputs of a collective whose shards are ``chunks`` chunks, by MPI's definitions.
+
+    Other ranks than members have neither.
+    """
+    if collective.members is not None:
+        members = _members(collective)
+        root = None if collective.root is None else members.index(collective.root)
+        alone = attrs.evolve(collective, num_ranks=len(members), root=root, members=None)
+        found, ranks = _promise(alone, chunks, luck), range(collective.num_ranks)
+        at = {rank: place for place, rank in enumerate(members)}
+        given, owed = (
+            [listed[at[r]] if r in at else None for r in ranks] for listed in (found.given, found.owed)
+        )  # fmt: skip
+        return _Promise(given, owed)
     ranks, kind, root = range(collective.num_ranks), collective.kind, collective.root
     whole = len(ranks) * chunks
 
@@ -58,6 +75,12 @@ def _promise(collective: Collective, chunks: int, luck: random.Random) -> _Promi
         return slice(rank * chunks, (rank + 1) * chunks)
 
     match kind:
+        case "custom":
+            assert collective.pre is not None and collective.post is not None
+            shards = [(drawn(chunks), source, to) for source, to in zip(collective.pre, collective.post, strict=True)]
+            given = [[x for block, source, _ in shards if source == r for x in block] for r in ranks]
+            owed = [[x for block, _, to in shards if r in to for x in block] for r in ranks]
+            return _Promise([one or None for one in given], [one or None for one in owed])
         case "allgather" | "gather":
             blocks = [drawn(chunks) for _ in ranks]
             every = [x for block in blocks for x in block]
@@ -101,12 +124,14 @@ class _Memory:
         self.base: dict[tuple[int, int], int] = {}
         self.size: dict[tuple[int, int], int] = {}
         chunks = int(program.chunks)
+        place = {rank: at for at, rank in enumerate(_members(program.collective))}
         for rank in range(program.num_ranks):
+            own = place.get(rank, 0) * chunks
             given, owed = promise.given[rank], promise.owed[rank]
             into, out = len(given or ()), len(owed or ())
-            shared = inplace and given is not None and owed is not None
+            shared = inplace and given is not None and owed is not None and program.collective.kind != "custom"
             junk = [luck.randrange(_MODULUS) for _ in range(max(into, out) if shared else out)]
-            low, high = (rank * chunks if shared and into < out else 0), (rank * chunks if shared and out < into else 0)
+            low, high = (own if shared and into < out else 0), (own if shared and out < into else 0)
             first = junk if shared else list(given or ())
             first[low : low + into] = given or ()
             scratch = [luck.randrange(_MODULUS) for _ in range(int(program.scratch[rank]))]
@@ -316,15 +341,22 @@ def _do(rows: list[Any], state: dict[tuple[int, int, int], int], collective: Col
         raise Wrong("a step copies to and reduces at one place")
     state |= copies
     for key, values in added.items():
-        if key not in state:
+        own = [state[key]] if key in state else []
+        if not own and key[0] in _members(collective):
             raise Wrong("a reduction finds nothing to add to")
-        state[key] = _combined(collective, [state[key], *values])
+        state[key] = _combined(collective, [*own, *values]) if own or len(values) > 1 else values[0]
 
 
 def _has(collective: Collective, rank: int, shard: int, *, before: bool) -> bool:
     """Return whether a rank has (a contribution to) a shard before, or must have it after."""
-    ranks, kind, root = collective.num_ranks, collective.kind, collective.root
-    every, owner, at_root = True, rank == shard, rank == root
+    kind = collective.kind
+    if collective.pre is not None and collective.post is not None:
+        return rank == collective.pre[shard] if before else rank in collective.post[shard]
+    members = _members(collective)
+    if rank not in members:
+        return False
+    at_root, rank, ranks = rank == collective.root, members.index(rank), len(members)
+    every, owner = True, rank == shard
     places = {
         "allgather": (owner, every), "reduce-scatter": (every, owner), "allreduce": (every, every),
         "broadcast": (at_root, every), "reduce": (every, at_root), "gather": (owner, at_root),

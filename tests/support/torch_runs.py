@@ -72,6 +72,7 @@ def _install() -> None:
     CACHE.mkdir(exist_ok=True)
     aside = Path(tempfile.mkdtemp(dir=CACHE))
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--ignore-installed"]
+    command += ["--no-compile"]  # of thousands of modules few are loaded
     reason = ""
     try:
         for index in ([], ["--extra-index-url", INDEX]):

@@ -43,8 +43,8 @@ class Asked:
 
 
 def asked(ranks: int, turn: int = 0) -> list[Asked]:
-    """Return what is tried on a number of ranks: every third of all there is, all of it on three numbers of ranks."""
-    return every(3, _all_asked(ranks), list(SHAPES).index(ranks) + turn)
+    """Return what is tried on a number of ranks: every fourth of all there is."""
+    return every(4, _all_asked(ranks), list(SHAPES).index(ranks) + turn)
 
 
 def _all_asked(ranks: int) -> list[Asked]:

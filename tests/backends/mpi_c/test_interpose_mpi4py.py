@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from interposed import everything
+from interposed import everything, preloads
 from mpi_fixtures import PREFIX as OPENMPI
 from places import CACHE
 
@@ -78,7 +78,12 @@ def _its_own_tests(mpi: Mpi, mpi4py: Path, folder: Path, capsys: pytest.CaptureF
     library, report = folder / "lib.so", folder / "report"
     build(mpi, interposed("lib", everything(4)), library)
     report.write_text("")
-    given = {"LD_PRELOAD": str(library), "COLLC_LAUNCH_REPORT": str(report), "PYTHONPATH": str(mpi4py), **more}
+    given = {
+        "LD_PRELOAD": preloads(mpi, library),
+        "COLLC_LAUNCH_REPORT": str(report),
+        "PYTHONPATH": str(mpi4py),
+        **more,
+    }
     option = (lambda k, v: ["-x", f"{k}={v}"]) if abi(mpi) == "openmpi" else (lambda k, v: ["-env", k, v])
     words = [word for name, value in given.items() for word in option(name, value)]
     tests = [sys.executable, "main.py", *(("test_mpiapi",) if WHOLE else SAMPLE), "test_cco_buf"]

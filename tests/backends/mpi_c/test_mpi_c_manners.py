@@ -31,6 +31,6 @@ def test_manners(which: str, request: pytest.FixtureRequest, tmp_path: Path) -> 
         for artifact in MpiC(function=name).emit(program):
             (tmp_path / artifact.filename).write_text(artifact.text)
         sources.append(tmp_path / f"{name}.c")
-    compile_c(mpi, sources, tmp_path / "manners", [*STRICT, f"-I{tmp_path}"])
+    compile_c(mpi, sources, tmp_path / "manners", [*STRICT, f"-I{tmp_path}", "-O1" if which == "mpich" else "-O0"])
     output = launch(mpi, 5, [str(tmp_path / "manners")], 120, tmp_path).splitlines()
     assert output == ["manners-end checks=68 failures=0"], output

@@ -8,6 +8,7 @@ import pytest
 from mpi_c_builds import SYNTHESIZED, by_hand, right, synthesized
 from mpi_fixtures import Built
 from nets import generalized_kautz, hypercube, torus
+from sampling import every
 
 from collc.backends.mpi_c.run import emit_all
 from collc.backends.mpi_c.toolchain import Mpi
@@ -21,18 +22,16 @@ def test_it_is_another_mpi(mpich: Mpi, openmpi: Mpi) -> None:
     assert mpich.folder != openmpi.folder
 
 
-@pytest.mark.parametrize(
-    "topology", [torus(2, 2), generalized_kautz(2, 7), hypercube(3), torus(3, 3)], ids=["4", "7", "8", "9"]
-)
+@pytest.mark.parametrize("topology", every(2, [torus(2, 2), generalized_kautz(2, 7), hypercube(3), torus(3, 3)], 1))
 def test_compiled_collectives(topology: Topology, openmpi: Mpi, tmp_path: Path) -> None:
     built = Built(openmpi, [synthesized(topology, kind) for kind in SYNTHESIZED], tmp_path)
     assert right(built.run(counts=(0, 1, 7, 1000), dtypes=("int32", "strided"), ops=("sum", "user"))) == 64
-    assert right(built.run("allreduce_2", counts=(1_000_000,))) == 2
+    assert right(built.run("allreduce_2", counts=(300_000,))) == 2
 
 
 @pytest.mark.parametrize(("ranks", "chunks"), [(2, 3), (4, 3)])
 def test_every_collective(ranks: int, chunks: int, openmpi: Mpi, tmp_path: Path) -> None:
-    built = Built(openmpi, by_hand(ranks, chunks), tmp_path, ["-O0"])
+    built = Built(openmpi, by_hand(ranks, chunks), tmp_path, ["-O0"], library=True)
     assert right(built.run(counts=(0, 1, 7, 1000), dtypes=("float32", "strided"), ops=("sum", "user"))) > 100
     if ranks == 4:  # messages too large for the MPI to buffer
         assert right(built.run(counts=(100_003,), dtypes=("float64",), ops=("max",))) > 30

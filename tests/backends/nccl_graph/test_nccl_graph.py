@@ -113,6 +113,7 @@ def test_rings_of_other_schedulers(net: str, using: str) -> None:
     emitted(NcclGraph(), scheduled(net, using))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hosts", [1, 2, 3])
 def test_nodes_of_pcie(hosts: int) -> None:
     ir = rings(pcie_box(hosts), fabric=True)

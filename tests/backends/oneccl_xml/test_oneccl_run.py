@@ -13,6 +13,7 @@ import pytest
 from commands import gone
 from oneccl_files import BROKEN_FORM, BROKEN_RULES, VALID, WRONG, broken
 from oneccl_runs import executor, oneccl
+from sampling import every
 
 import collc
 from collc.backends.oneccl_xml import run as running
@@ -54,7 +55,7 @@ def _write(folder: Path, ranks: int) -> list[Path]:
 def test_every_network_and_collective_is_exact(
     executor: Path, tmp_path: Path, ranks: int, counts: tuple[int, ...]
 ) -> None:
-    paths = _write(tmp_path, ranks)
+    paths = every(1 if ranks == 4 else 2, _write(tmp_path, ranks))
     rows = execute(executor, paths, counts=counts, dtypes=("int32",))
     assert all(row.exact for row in rows)
     assert len({(row.name, row.inplace, row.count) for row in rows}) == len(rows) == len(paths) * 2 * len(counts)
@@ -82,6 +83,48 @@ def test_other_collectives_and_what_was_put_aside(executor: Path, tmp_path: Path
         paths[-1].write_text(next(iter(files.values())).text)
     rows = execute(executor, paths, counts=(1, 101), dtypes=("float64",))
     assert {row.name for row in rows} == {path.stem for path in paths}
+
+
+UNEVEN = """topology t = torus(2, 2);
+collective gather_all = allgatherv on t { weights: {5, 0, 1, 2} };
+collective exchange = alltoallv on t { matrix: {{0, 1, 2, 3}, {3, 0, 0, 1}, {0, 0, 0, 0}, {1, 1, 1, 0}} };
+collective to_one = gatherv on t { weights: {5, 0, 1, 2}, root: 1 };
+collective one_has_all = scatterv on t { weights: {0, 0, 7, 0}, root: 3 };
+collective shift { pre: 0..ranks, post: {{(r + 1) mod ranks, (r + 2) mod ranks} for r in 0..ranks} }
+collective to_two = shift on t;
+"""
+
+
+def test_shards_that_differ_and_conditions_of_one_s_own(executor: Path, tmp_path: Path) -> None:
+    """Each element of every rank is right; where oneCCL has the collective, it runs beside."""
+    files = collc.compile_source(UNEVEN, target="oneccl-xml{threads=2}").artifacts
+    paths = []
+    for name, file in files.items():
+        paths.append(tmp_path / f"{name}.xml")
+        paths[-1].write_text(file.text)
+    rows = execute(executor, paths, counts=(0, 1, 101), compare=True)
+    assert all(row.exact and not row.inplace for row in rows) and len(rows) == len(paths) * 3
+    compared = {row.name for row in rows if row.builtin_times}
+    assert compared >= {"gather_all", "exchange"} and "to_two" not in compared
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [('from="0" to="1 2"', 'from="0" to="1 3"'), ('from="0" to="1 2"', 'from="4" to="1 2"'),
+     ('from="0" to="1 2"', 'from="0" to="2 1"'), ('inplace="0" outofplace="1"', 'inplace="1" outofplace="0"')],
+)  # fmt: skip
+def test_a_fault_in_a_file_of_conditions_is_found(executor: Path, tmp_path: Path, old: str, new: str) -> None:
+    """By the executor alone, without the check of what was emitted."""
+    text = next(
+        file.text
+        for name, file in collc.compile_source(UNEVEN, target="oneccl-xml").artifacts.items()
+        if name == "to_two"
+    )
+    assert old in text
+    (tmp_path / "broken.xml").write_text(text.replace(old, new, 1))
+    with pytest.raises(CollcError) as caught:
+        execute(executor, [tmp_path / "broken.xml"], counts=(101,), in_place=[False])
+    assert caught.value.diagnostics[0].code in ("C0762", "C0763")
 
 
 def test_a_file_by_hand(executor: Path, tmp_path: Path) -> None:

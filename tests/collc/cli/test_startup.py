@@ -17,7 +17,9 @@ EXAMPLE = ROOT / "examples" / "torus_3x3x2_allreduce.coll"
 UNUSED = (
     "difflib", "concurrent.futures", "logging", "lark", "networkx", "highspy",
     "collc.ir.text", "collc.ir.costs.bounds", "collc.frontends.coll.slips", "collc.frontends.coll.steps",
-    "collc.frontends.coll.guesses",
+    "collc.frontends.coll.guesses", "collc.frontends.coll.conditions", "collc.frontends.coll.counts",
+    "collc.frontends.coll.lists", "collc.frontends.coll.members", "collc.frontends.coll.together",
+    "collc.frontends.coll.weights",
     "collc.driver.automatic", "collc.driver.blame", "collc.files.depfile", "collc.cli.cost",
     "collc.passes.synthesis.forest.allreduce_program",
 )  # fmt: skip

@@ -389,7 +389,16 @@ def test_a_target_that_fails_is_an_internal_error() -> None:
 
 def test_limits_reach_passes_by_name() -> None:
     names = {a.name for a in attrs.fields(Limits)}
-    assert {"max_threadblocks", "max_steps", "max_channels", "max_count", "max_offset", "fifo_depth", "fused"} == names
+    assert {
+        "max_threadblocks",
+        "max_steps",
+        "max_channels",
+        "max_count",
+        "max_offset",
+        "fifo_depth",
+        "fused",
+        "equal_chunks",
+    } == names
 
 
 # ---- several collectives

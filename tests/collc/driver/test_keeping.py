@@ -76,7 +76,7 @@ def test_costs_are_kept_when_they_are_first_used(tmp_path: Path, monkeypatch: py
     def again(*_: object) -> None:
         raise AssertionError("nothing is to be compiled again")
 
-    monkeypatch.setattr(keeping, "compile_collective", again)
+    monkeypatch.setattr(keeping, "compiled", again)
     hit = api.compile_source(RING, target="ir", cache=tmp_path / "cache")
     assert expected == hit.cost
     assert "Result(sums: allreduce on ring, 4 ranks, from the cache)" == repr(hit)
@@ -168,6 +168,7 @@ def test_the_surroundings_are_in_the_key(tmp_path: Path, monkeypatch: pytest.Mon
     assert [False] == kept(api.compile_source(RING, target="ir", cache=tmp_path))
 
 
+@pytest.mark.slow
 def test_processes_share_a_cache_under_any_hash_seed(tmp_path: Path) -> None:
     code = "import sys, collc; collc.compile_source(sys.argv[1], target='ir', params={'n': 4}, cache=sys.argv[2])"
     command = [sys.executable, "-c", code, RING, str(tmp_path / "cache")]

@@ -91,6 +91,7 @@ def test_a_kill_at_any_system_call_leaves_the_old_files_or_the_new_ones(folder: 
     assert left and all(name.startswith((".a.c.collc-", ".a.h.collc-", ".a.d.collc-")) for name in left)
 
 
+@pytest.mark.slow
 def test_kills_at_random_leave_the_old_files_or_the_new_ones(folder: Path) -> None:
     found = faults("at-random", folder, 200 if EXHAUSTIVE else 20)
     assert all(len(set(one["then"])) == 1 and not one["leftovers"] for one in found)

@@ -75,6 +75,7 @@ def series(draw: st.DrawFn) -> Series:
 RULES = st.builds(Rule, VALUES, NAMES, st.booleans())
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(25), deadline=None)
 @given(NAMES, AXES, AXES, st.lists(series(), max_size=5), st.lists(RULES, max_size=5), NAMES)
 def test_charts(title: str, x: Axis, y: Axis, lines: list[Series], rules: list[Rule], subtitle: str) -> None:

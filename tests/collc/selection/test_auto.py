@@ -71,7 +71,7 @@ def test_nothing_beats_what_is_picked(net, kind, size):
     best = seconds(auto, size)
     assert best == auto.choice.intervals[0].best.times.at(size)
     for scheduler in CANDIDATES:
-        if scheduler in ("exact", "flow"):
+        if scheduler in ("exact", "flow", "general"):  # of `general`, a route may pass ranks
             continue
         try:
             other = made(net, kind, scheduler, size)
@@ -80,6 +80,7 @@ def test_nothing_beats_what_is_picked(net, kind, size):
         assert best <= seconds(other, size), (scheduler, auto.choice.intervals[0].algorithm.name)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(12))
 @given(st.sampled_from(NETS), st.sampled_from(KINDS), SIZES, SIZES)
 def test_ranges_are_exact(net, kind, one, other):

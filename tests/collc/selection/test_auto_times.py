@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
@@ -52,6 +53,7 @@ def test_the_least_of_several_at_every_size(many, low, more):
     assert [pair for pair in endless if pair[0] <= high] == tried(times, low, high)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40))
 @given(MANY)
 def test_without_end_the_last_one_stays(many):

@@ -26,7 +26,10 @@ UNEQUAL = Topology.from_links("unequal", 4, [
 NETS = (*map(coll.topology, ("torus(3, 3)", "torus(2, 4)", "dgx_a100(1)", "line(biring(4), 1)")), UNEQUAL)
 #: the programs of other networks take seconds
 BOXES = (coll.topology("dgx_a100(2)"),)
-FEW = {"exact": NETS[-1:], "flow": NETS[:1], "two-level": BOXES, "box-trees": BOXES}
+FEW = {
+    "exact": NETS[-1:], "flow": NETS[:1], "two-level": BOXES, "two-tier": BOXES, "box-trees": BOXES,
+    "nccl-rings": NETS[:3],
+}  # fmt: skip
 KINDS = ("allreduce", "allgather", "broadcast", "alltoall")
 NAMES = [name for name, one in SCHEDULERS.own.items() if name not in ("auto", "steps")]
 

@@ -24,7 +24,7 @@ def built(mpi: Mpi, text: str, folder: Path) -> list[Built]:
     made = []
     for first in range(0, len(programs), MOST):
         (folder / str(first)).mkdir()
-        made.append(Built(mpi, programs[first : first + MOST], folder / str(first), ("-O0",)))
+        made.append(Built(mpi, programs[first : first + MOST], folder / str(first), ("-O0",), library=True))
     return made
 
 
@@ -35,9 +35,9 @@ def test_generated_c_computes_the_collective(ranks: int, mpich: Mpi, tmp_path: P
     wanted, counts = asked(ranks), (1000, 3) if ranks in (6, 7) else (1000,)
     drivers = built(mpich, source(wanted), tmp_path)
     rows = [row for one in drivers for row in one.run(counts=counts, dtypes=("int32",)).rows]
-    assert {row.name for row in rows} == {f"c{number}" for number in range(len(wanted))}
+    assert {row.name for row in rows} == {f"all_c{number}" for number in range(len(wanted))}
     assert len(rows) == len(wanted) * len(counts) * 2
-    assert [f"{wanted[int(row.name[1:])]}: {row.detail}" for row in rows if not row.correct] == []
+    assert [f"{wanted[int(row.name.removeprefix('all_c'))]}: {row.detail}" for row in rows if not row.correct] == []
 
 
 def test_maxima_without_folding_refuse_sums(mpich: Mpi, tmp_path: Path) -> None:
