@@ -120,26 +120,10 @@ def streams(cluster: Cluster, demand: Array, slices: Slices) -> Streams:
     source, target, pair = source[order], target[order], pair[order]
     amount = demand[source, target] * scale
     share = _Shares.of(cluster, between, pair, source, amount)
-    line = share.base[pair, source]
     ends = np.cumsum(amount)
     ahead = ends - amount
     ahead = ahead - ahead[np.searchsorted(pair * n + source, pair * n + source)]  # of the same pair and source
-    room = share.room[pair, source]
-
-    own_end = np.clip(room - ahead, 0, amount)  # of every shard, what the rank's own NIC carries
-    own = np.flatnonzero(own_end)
-    excess = np.flatnonzero(own_end < amount)
-    begun = share.excess[pair[excess], source[excess]] + np.maximum(ahead[excess] - room[excess], 0)
-    of, lo, hi = _cut(begun, begun + amount[excess] - own_end[excess], share.lacking_ends)
-    nic = share.lacking_nic[np.searchsorted(share.lacking_ends, lo, side="right")]
-    row = excess[of]
-    moved = share.base[pair[row], nic] + share.held[pair[row], nic] + lo - share.lacking[pair[row], nic]
-    rows = np.concatenate([own, row])
-    at = np.concatenate([line[own] + ahead[own], moved])
-    skipped = np.concatenate([0 * own, own_end[row] + lo - begun[of]])
-    length = np.concatenate([own_end[own], hi - lo])
-    leaves = np.concatenate([source[own], nic])
-
+    rows, at, skipped, length, leaves = _leaving(share, pair, source, amount, ahead)
     cuts, slice_, moved = share.sent(cluster, slices)
     of, lo, hi = _cut(at, at + length, cuts)
     place = np.searchsorted(cuts, lo, side="right")
@@ -152,6 +136,28 @@ def streams(cluster: Cluster, demand: Array, slices: Slices) -> Streams:
         source[row], target[row], start, start + hi - lo, leaves[of],
         enters[np.searchsorted(cuts, lo, side="right")], slices.round[slice_[of]], scale,
     )  # fmt: skip
+
+
+def _leaving(
+    share: _Shares, pair: Array, source: Array, amount: Array, ahead: Array
+) -> tuple[Array, Array, Array, Array, Array]:  # fmt: skip
+    """Return (shard, place on the pair's line, how much of the shard is before it, length, NIC) of every piece that one
+    NIC carries; ``ahead`` is what its source sends to the box before each shard.
+    """
+    room = share.room[pair, source]
+    own_end = np.clip(room - ahead, 0, amount)  # of every shard, what the rank's own NIC carries
+    own = np.flatnonzero(own_end)
+    excess = np.flatnonzero(own_end < amount)
+    begun = share.excess[pair[excess], source[excess]] + np.maximum(ahead[excess] - room[excess], 0)
+    of, lo, hi = _cut(begun, begun + amount[excess] - own_end[excess], share.lacking_ends)
+    nic = share.lacking_nic[np.searchsorted(share.lacking_ends, lo, side="right")]
+    row = excess[of]
+    moved = share.base[pair[row], nic] + share.held[pair[row], nic] + lo - share.lacking[pair[row], nic]
+    rows = np.concatenate([own, row])
+    at = np.concatenate([share.base[pair, source][own] + ahead[own], moved])
+    skipped = np.concatenate([0 * own, own_end[row] + lo - begun[of]])
+    length = np.concatenate([own_end[own], hi - lo])
+    return rows, at, skipped, length, np.concatenate([source[own], nic])
 
 
 @frozen(eq=False)
