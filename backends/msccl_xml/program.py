@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from collc.ir.arrays import Columns
-from collc.ir.collective import ROOTED, Collective
+from collc.ir.collective import CUSTOM, ROOTED, Collective
 from collc.ir.diagnostic import error, nearest
 from collc.ir.frozen import frozen
 from collc.ir.opcodes import USES
@@ -45,10 +45,15 @@ def collective_of(algorithm: Algorithm, kind: str | Collective | None = None, ro
         return kind
     kind = kind or KINDS.get(algorithm.coll)
     if kind is None:
+        known = [f"collectives: {', '.join(KINDS)}"]
+        if algorithm.coll == CUSTOM:
+            known.append(
+                "a custom file does not say what its ranks have and need; collc executes its own as it writes them"
+            )
         hint = nearest(algorithm.coll, KINDS) or "set `coll` to the file's collective, or use `--collective`"
         raise error(
             "C0608", f"coll=\"{algorithm.coll}\" names no collective, so there is nothing to verify the file against",
-            notes=[f"collectives: {', '.join(KINDS)}"], hint=hint,
+            notes=known, hint=hint,
         )  # fmt: skip
     return Collective(kind, algorithm.ngpus, root if kind in ROOTED else None)
 
