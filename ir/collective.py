@@ -5,7 +5,8 @@ every pair of ranks. A rank's *value* of a shard is the set of ranks whose contr
 
 Three things may differ. Shards have *weights* if their sizes differ (``allgatherv``). A collective among *members* is
 one of these g ranks: shard v belongs to the v-th member, and other ranks may only relay. A *custom* collective has any
-shards: ``pre`` is the rank that has each of them before, ``post`` are the ranks that must have it after.
+shards: ``pre`` is the rank that has each of them before, ``post`` are the ranks that must have it after. If several
+ranks contribute to some of its shards, it reduces: ``contributors`` are the ranks whose contributions each shard sums.
 """
 
 from __future__ import annotations
@@ -21,14 +22,16 @@ from .diagnostic import error, nearest
 from .shown import brief_named
 
 __all__ = [
-    "CUSTOM", "IDEMPOTENT", "KINDS", "LARGEST_WEIGHT", "OPERATIONS", "ORDERED", "REVERSED", "ROOTED", "UNEVEN",
-    "Collective",
+    "CUSTOM", "CUSTOM_REDUCTION", "IDEMPOTENT", "KINDS", "LARGEST_WEIGHT", "OPERATIONS", "ORDERED", "REVERSED",
+    "ROOTED", "UNEVEN", "Collective", "preconditions",
 ]  # fmt: skip
 
 #: Every collective by its name in the language.
 KINDS = ("allgather", "reduce-scatter", "allreduce", "broadcast", "reduce", "gather", "scatter", "alltoall")
 #: The kind of a collective that is described by its pre- and postcondition.
 CUSTOM = "custom"
+#: The name of a custom collective that reduces.
+CUSTOM_REDUCTION = "custom-reduction"
 #: kind -> the name of the collective whose shards differ in size
 UNEVEN = {
     "allgather": "allgatherv", "reduce-scatter": "reduce-scatterv", "alltoall": "alltoallv", "gather": "gatherv",
@@ -78,7 +81,8 @@ class Collective:
     or None if the request has no size. ``op`` and ``dtype`` are those of the request.
 
     ``weights`` are the relative sizes of the shards, one a shard; None: all are equal. ``members`` are the ranks that
-    take part, ascending; None: all. ``pre`` and ``post`` are those of a custom collective, one entry a shard.
+    take part, ascending; None: all. ``pre`` and ``post`` are those of a custom collective, one entry a shard. If it
+    reduces, ``contributors`` has the ranks whose contributions each shard combines, ascending, and ``pre`` the first.
 
     >>> Collective("allgather", 4, weights=(5, 0, 1, 2)).name, Collective("alltoall", 8, members=(0, 4)).num_shards
     ('allgatherv', 4)
@@ -94,10 +98,12 @@ class Collective:
     members: tuple[int, ...] | None = None
     pre: tuple[int, ...] | None = None
     post: tuple[tuple[int, ...], ...] | None = None
+    contributors: tuple[tuple[int, ...], ...] | None = None
 
     def __repr__(self) -> str:
         """Return the class with its fields, without those that only some collectives have."""
-        rare = [name for name in ("weights", "members", "pre", "post") if getattr(self, name) is not None]
+        optional = ("weights", "members", "pre", "post", "contributors")
+        rare = [name for name in optional if getattr(self, name) is not None]
         return brief_named(self, ["kind", "num_ranks", "root", "size", "op", "dtype", *rare])
 
     def __attrs_post_init__(self) -> None:
@@ -116,6 +122,8 @@ class Collective:
             raise error("C0216", f"a pre- and a postcondition are for collective `{CUSTOM}` only, which needs both")
         if self.pre is not None and self.post is not None:
             self._require_conditions(self.pre, self.post)
+        if self.contributors is not None:
+            self._require_contributors(self.contributors)
         if self.weights is not None:
             self._require_weights(self.weights)
 
@@ -137,6 +145,16 @@ class Collective:
                 ok = f"ranks from 0 to {self.num_ranks - 1}, each once, ascending"
                 raise error("C0216", f"shard {shard} is on {rank} before and on {list(ranks)} after, needed {ok}")
 
+    def _require_contributors(self, contributors: tuple[tuple[int, ...], ...]) -> None:
+        if self.pre != tuple(ranks[0] if ranks else -1 for ranks in contributors):
+            raise error("C0216", "contributors are listed for each shard of a custom collective, that of `pre` first")
+        for shard, ranks in enumerate(contributors):
+            if list(ranks) != sorted(set(ranks)) or ranks[-1] >= self.num_ranks:
+                ok = f"ranks from 0 to {self.num_ranks - 1}, each once, ascending"
+                raise error("C0216", f"shard {shard} has contributions of {list(ranks)}, needed {ok}")
+        if all(len(ranks) == 1 for ranks in contributors):
+            raise error("C0216", "a collective with one contributor to each shard copies: leave out the contributors")
+
     def _require_weights(self, weights: tuple[int, ...]) -> None:
         if self.kind not in UNEVEN and self.kind != CUSTOM:
             raise error("C0217", f"collective `{self.kind}` has no weights", notes=[f"those with weights: {_UNEVEN}"])
@@ -149,7 +167,12 @@ class Collective:
 
     @property
     def name(self) -> str:
-        """The name of the collective in the language: its kind, with a final ``v`` if shards differ in size."""
+        """The name of the collective in the language: its kind, with a final ``v`` if shards differ in size.
+
+        A custom collective that reduces is a ``custom-reduction``.
+        """
+        if self.contributors is not None:
+            return CUSTOM_REDUCTION
         return self.kind if self.weights is None else UNEVEN.get(self.kind, self.kind)
 
     @property
@@ -210,8 +233,8 @@ class Collective:
 
     @property
     def reduces(self) -> bool:
-        """Whether the result combines the contributions of all ranks."""
-        return self.kind in _REDUCING
+        """Whether the result combines the contributions of several ranks."""
+        return self.kind in _REDUCING or self.contributors is not None
 
     @property
     def idempotent(self) -> bool:
@@ -233,7 +256,7 @@ class Collective:
 
     @cached_property
     def holders(self) -> Array:
-        """The rank that has each shard at the start: shape (shards,), read-only; -1 if all members contribute to it."""
+        """The rank that has each shard at the start: shape (shards,), read-only; -1 if several contribute to it."""
         shards = np.arange(self.num_shards)
         match _PLACES[self.kind][0]:
             case "everyone":
@@ -242,6 +265,8 @@ class Collective:
                 found = np.full(len(shards), self.root)
             case "source":
                 found = self.ranks[shards // self.num_members]
+            case "pre" if self.contributors is not None:
+                found = np.array([-1 if len(ranks) > 1 else ranks[0] for ranks in self.contributors], dtype=np.int64)
             case "pre":
                 found = np.array(self.pre, dtype=np.int64)
             case _:
@@ -250,8 +275,27 @@ class Collective:
         return found
 
     def source(self, shard: int) -> int | None:
-        """Return the one rank whose contribution the finished shard is; None if all members contribute."""
-        return None if self.reduces else int(self.holders[shard])
+        """Return the one rank whose contribution the finished shard is; None if several contribute."""
+        return None if self.kind in _REDUCING or self.holders[shard] < 0 else int(self.holders[shard])
+
+    def contributions(self, shard: int) -> tuple[int, ...]:
+        """Return the ranks whose contributions the finished shard combines, ascending.
+
+        >>> Collective("custom", 3, pre=(0,), post=((2,),), contributors=((0, 1),)).contributions(0)
+        (0, 1)
+        """
+        if self.contributors is not None:
+            return self.contributors[shard]
+        return tuple(self.ranks.tolist()) if self.kind in _REDUCING else (int(self.holders[shard]),)
+
+    @cached_property
+    def contribution_counts(self) -> Array:
+        """How many ranks contribute to each shard: shape (shards,), read-only."""
+        found = np.full(self.num_shards, self.num_members if self.kind in _REDUCING else 1)
+        if self.contributors is not None:
+            found = np.array([len(ranks) for ranks in self.contributors])
+        found.flags.writeable = False
+        return found
 
     def pair(self, shard: int) -> tuple[int, int]:
         """Return the ranks that a shard of an alltoall is from and to."""
@@ -348,7 +392,8 @@ class Collective:
         """The slot of each shard in each rank's buffer before and after a custom collective, -1 if it is not there."""
         assert self.pre is not None and self.post is not None
         return {
-            role: self._numbered(ranks) for role, ranks in ((_PRE, [(rank,) for rank in self.pre]), (_POST, self.post))
+            role: self._numbered(ranks)
+            for role, ranks in ((_PRE, self.contributors or [(rank,) for rank in self.pre]), (_POST, self.post))
         }
 
     def _numbered(self, ranks_of: Sequence[tuple[int, ...]]) -> Array:
@@ -358,6 +403,16 @@ class Collective:
             there[list(ranks), shard] = True
         found: Array = np.where(there, np.cumsum(there, axis=1) - 1, -1)
         return found
+
+
+def preconditions(before: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...] | None]:
+    """Return ``pre`` and ``contributors`` of the custom collective whose shards have these contributing ranks.
+
+    >>> preconditions([(0,), (2,)]), preconditions([(0, 1), (2,)])
+    (((0, 2), None), ((0, 2), ((0, 1), (2,))))
+    """
+    reduces = any(len(ranks) > 1 for ranks in before)
+    return tuple(ranks[0] for ranks in before), tuple(before) if reduces else None
 
 
 _UNEVEN = ", ".join(UNEVEN)

@@ -7,7 +7,8 @@ A pass that may move accesses takes rows without dependencies (:func:`take`), an
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -16,6 +17,9 @@ from .arrays import Array, Columns, distinct_pairs
 from .machine import partners
 from .program import BLOCK_COLUMNS, INSTRUCTION_COLUMNS, Program
 from .ragged import group_starts, inverse, owners, ranges, starts
+
+if TYPE_CHECKING:
+    from .collective import Collective
 
 __all__ = [
     "add_blocks",
@@ -26,6 +30,7 @@ __all__ = [
     "shifted",
     "take",
     "with_dependencies",
+    "with_ranks",
     "without_empty_blocks",
 ]
 
@@ -202,3 +207,27 @@ def without_empty_blocks(program: Program) -> Program:
     blocks: Columns = {c: getattr(program, c)[full] for c in BLOCK_COLUMNS}
     end = program.num_instructions
     return attrs.evolve(program, block_start=np.append(program.block_start[full].astype(np.int64), end), **blocks)
+
+
+def with_ranks(program: Program, ranks: Sequence[int], collective: Collective) -> Program:
+    """Return a program in which rank v is rank ``ranks[v]`` of this one, with its blocks in their order.
+
+    ``ranks`` have all ranks that execute instructions. ``collective`` is the one of the new ranks.
+    """
+    number = np.full(program.num_ranks + 1, -1, dtype=np.int64)  # the last is that of no peer
+    number[list(ranks)] = np.arange(len(ranks))
+    block_rank = number[program.block_rank]
+    blocks = np.argsort(block_rank, kind="stable")
+    begin = program.block_start.astype(np.int64)
+    sizes = np.diff(begin)[blocks]
+    rows = ranges(begin[:-1][blocks], sizes)
+    count = program.num_dependencies[rows]
+    deps = program.deps[ranges(program.dep_start[rows], count)]
+    columns = {name: getattr(program, name)[rows] for name in INSTRUCTION_COLUMNS}
+    of_blocks = {name: getattr(program, name)[blocks] for name in BLOCK_COLUMNS}
+    of_blocks |= {"block_rank": block_rank[blocks]}
+    of_blocks |= {name: number[of_blocks[name]] for name in ("send_peer", "recv_peer")}
+    return attrs.evolve(
+        program, collective=collective, scratch=program.scratch[list(ranks)], block_start=starts(sizes),
+        dep_start=starts(count), deps=inverse(rows)[deps], **of_blocks, **columns,
+    )  # fmt: skip

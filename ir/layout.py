@@ -6,6 +6,8 @@ So aliasing is only a choice of the start of each buffer.
 
 from __future__ import annotations
 
+from math import gcd, lcm
+
 import numpy as np
 
 from .arrays import Array
@@ -13,7 +15,7 @@ from .frozen import frozen
 from .program import Buffer, Program
 from .ragged import starts
 
-__all__ = ["Layout", "layout", "locations", "sizes", "total"]
+__all__ = ["Layout", "granule", "layout", "locations", "sizes", "total"]
 
 
 @frozen(eq=False)
@@ -90,3 +92,16 @@ def locations(program: Program, where: Layout) -> tuple[Array, Array]:
     src = where.base[rank, program.src_buffer % len(Buffer)] + program.src_offset
     dst = where.base[rank, program.dst_buffer % len(Buffer)] + program.dst_offset
     return src, dst
+
+
+def granule(program: Program) -> int:
+    """Return the most chunks that can be taken as one: their number divides all buffers, offsets and counts.
+
+    It is a number from which a reader finds the chunks again, because it cuts shards in as few chunks as it can.
+    """
+    numbers = [program.count, *(getattr(program, f"{end}_offset")[program.uses(end)] for end in ("src", "dst"))]
+    most = gcd(int(np.gcd.reduce(sizes(program), axis=None)), *(int(np.gcd.reduce(column)) for column in numbers))
+    shards = max(program.collective.input_shards, program.collective.output_shards)
+    whole = shards * program.chunks
+    found = (n for n in range(most, 1, -1) if most % n == 0 and lcm(whole // n, shards) == whole)
+    return next(found, 1)

@@ -40,7 +40,8 @@ class Program(Columnar):
     ``output_slots`` define the layout of input and output; rank r has ``scratch[r]`` chunks of scratch. A peer of -1
     means none. A location that an opcode does not use is 0, 0. ``deps`` are rows of instructions of other blocks of the
     same rank; instruction i starts after ``deps[dep_start[i]:dep_start[i+1]]`` have finished. Messages between two
-    ranks on one channel arrive in the order sent.
+    ranks on one channel arrive in the order sent. If it is ``placed``, the author of the schedule chose channels,
+    threadblocks or scratch: passes keep them.
     """
 
     collective: Collective
@@ -61,8 +62,9 @@ class Program(Columnar):
     deps: Array = attrs.field(converter=as_column)
     name: str = "collective"
     scheduler: str = ""
+    placed: bool = False
 
-    SCALARS = ("collective", "chunks", "name", "scheduler")
+    SCALARS = ("collective", "chunks", "name", "scheduler", "placed")
     COLUMNS = ("scratch", *BLOCK_COLUMNS, "block_start", *INSTRUCTION_COLUMNS, "dep_start", "deps")
 
     def __repr__(self) -> str:
@@ -227,5 +229,5 @@ class Program(Columnar):
             **{c: [row[i] for row in table] for i, c in enumerate(BLOCK_COLUMNS)},
             block_start=starts([len(rows) for rows in listed]), **columns,
             dep_start=starts([len(of_row) for of_row in deps]), deps=[d for of_row in deps for d in of_row],
-            name=name, scheduler=scheduler,
+            name=name, scheduler=scheduler, placed=False,
         )  # fmt: skip

@@ -19,6 +19,7 @@ from .arrays import Array, Columnar, as_column, times
 from .collective import Collective
 from .frozen import frozen
 from .pipelining import crossings
+from .placement import Placement
 from .ragged import group_starts, ranges, starts
 from .shown import clipped, counted, shown
 from .topology import Topology
@@ -101,6 +102,7 @@ class Schedule(Columnar):
     A row moves the exact interval [lo/parts, hi/parts) of its shard. Before the pass `discretize`, ``parts`` is only a
     common denominator; after it (``discrete``) it is the number of chunks per shard. Steps count from 0 and never
     decrease from row to row. Transfers of one step happen at the same time: all read the data from before the step.
+    ``placement`` are the channels, threadblocks and scratch that the author of the schedule chose, if any.
     """
 
     topology: Topology
@@ -117,8 +119,9 @@ class Schedule(Columnar):
     )
     discrete: bool = False
     scheduler: str = "steps"
+    placement: Placement | None = None
 
-    SCALARS = ("topology", "collective", "parts", "routes", "discrete", "scheduler")
+    SCALARS = ("topology", "collective", "parts", "routes", "discrete", "scheduler", "placement")
     COLUMNS = ("step", "action", "shard", "lo", "hi", "route")
 
     def __repr__(self) -> str:
@@ -161,7 +164,8 @@ class Schedule(Columnar):
 
     def rows(self, keep: Array) -> Schedule:
         """Return the schedule of the rows that ``keep`` selects (a mask or row numbers, steps not decreasing)."""
-        return attrs.evolve(self, **{c: getattr(self, c)[keep] for c in self.COLUMNS})
+        placement = None if self.placement is None else self.placement.rows(keep)
+        return attrs.evolve(self, placement=placement, **{c: getattr(self, c)[keep] for c in self.COLUMNS})
 
 
 def about(level: Schedule | SymmetricSchedule | Forest) -> str:

@@ -25,14 +25,17 @@ OptionValue: TypeAlias = bool | int | Fraction | str | tuple["OptionValue", ...]
 class Problem:
     """The problem to schedule: a collective on a topology. Synthesis passes take it.
 
-    ``relays``: ranks that are no members forward data of the members if that takes less time (``auto``), or ``never``.
-    ``shares``: the bandwidth of each link that the collective may use beside others; None: all.
+    ``relays``: ranks that are no members forward data of the members if that takes less time (``auto``), or ``never``,
+    or ``always``, as in an algorithm that `auto` has measured so.
+    ``shares``: the bandwidth of each link that the collective may use beside others; None: all. ``trees`` are trees
+    that keep these shares busy, if they were planned with the shares.
     """
 
     topology: Topology
     collective: Collective
-    relays: Literal["auto", "never"] = "auto"
+    relays: Literal["auto", "never", "always"] = "auto"
     shares: tuple[Fraction, ...] | None = attrs.field(default=None, repr=False)
+    trees: Forest | None = attrs.field(default=None, repr=False)
 
     def __repr__(self) -> str:
         ranks = counted(self.collective.num_ranks, "rank")
@@ -109,6 +112,7 @@ class ScheduleRequest:
     """``schedule NAME using SCHEDULER { options }``; ``steps`` schedules come elaborated, not yet verified.
 
     ``name_span`` is the place of the scheduler's name, ``rows`` those of the rows of a schedule written by hand.
+    ``instances`` of the program run side by side, each on its part of the data.
     """
 
     scheduler: str
@@ -117,6 +121,7 @@ class ScheduleRequest:
     span: Span | None = None
     name_span: Span | None = None
     rows: Places | None = attrs.field(default=None, repr=False, eq=False)
+    instances: int = 1
 
 
 @frozen

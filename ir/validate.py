@@ -7,7 +7,7 @@ be wrong. All checks are of whole columns, so a million rows take a fraction of 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -20,6 +20,9 @@ from .ragged import owners
 from .schedule import Action, Forest, Schedule
 from .symmetric import SYMMETRIC_KINDS, SymmetricSchedule
 from .topology import Topology
+
+if TYPE_CHECKING:
+    from .one_sided.program import OneSided
 
 __all__ = ["Flaw", "flaws", "structure"]
 Flaws = Iterator["Flaw"]
@@ -42,7 +45,7 @@ class Flaw:
         return f"{noun} {self.row}: {self.message}" if noun and self.row >= 0 else self.message
 
 
-def structure(level: Topology | Collective | Schedule | SymmetricSchedule | Forest | Program) -> list[str]:
+def structure(level: Topology | Collective | Schedule | SymmetricSchedule | Forest | Program | OneSided) -> list[str]:
     """Return the flaws of an IR, one message each; the list is empty if the IR is well formed.
 
     >>> structure(Topology("pair", 2, src=[0, 1], dst=[1, 2]))
@@ -51,12 +54,20 @@ def structure(level: Topology | Collective | Schedule | SymmetricSchedule | Fore
     return [str(flaw) for flaw in flaws(level)]
 
 
-def flaws(level: Topology | Collective | Schedule | SymmetricSchedule | Forest | Program) -> list[Flaw]:
+def flaws(level: Topology | Collective | Schedule | SymmetricSchedule | Forest | Program | OneSided) -> list[Flaw]:
     """Return the flaws of an IR with their places; checks that depend on a failed one are skipped."""
-    for stage in _STAGES[type(level)]:
+    for stage in _stages(level):
         if found := list(stage(level)):
             return found
     return []
+
+
+def _stages(level: Any) -> tuple[Callable[[Any], Flaws], ...]:  # Any: of that level
+    """Return the checks of a level; a one-sided program, which few runs import, brings its own."""
+    if type(level) in _STAGES:
+        return _STAGES[type(level)]
+    stages: tuple[Callable[[Any], Flaws], ...] = level.checks_of_form()  # Any: as above
+    return stages
 
 
 # ---- building blocks
@@ -160,6 +171,8 @@ def _shared(level: Schedule | Forest) -> Flaws:
         yield Flaw(f"collective `{level.collective.kind}` of {ranks}")
     if not 1 <= level.parts <= _LARGEST:
         yield Flaw(f"{level.parts} parts: 1 to {_LARGEST} are possible")
+    if isinstance(level, Schedule) and level.placement is not None and len(level.placement) != len(level.step):
+        yield Flaw(f"{len(level.placement)} transfers are placed, there are {len(level.step)}")
     table = "transfers" if isinstance(level, Schedule) else "edges"
     yield from _lengths(level, table, tuple(c for c in level.COLUMNS if c not in _TREE_COLUMNS))
 

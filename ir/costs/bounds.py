@@ -17,7 +17,7 @@ from ..graph.bottleneck import list_ranks, node_bandwidths, worst_ratio
 from ..graph.members import inside, member_parts
 from ..topology import Topology
 from .certificate import Bound, Cut, Prices, cut
-from .commodities import commodity_bound
+from .commodities import commodity_bound, reduction_bound
 from .groups import outside
 from .partitions import MOST_EFFORT, Partition, bandwidths_of_groups, crossing, worst_partition
 
@@ -119,6 +119,8 @@ def bound(topology: Topology, collective: Collective) -> Bound:
             return _allreduce_bound(topology)
         case "alltoall":
             return _alltoall_bound(topology) if collective.weights is None else _uneven_bound(topology, collective)
+        case "custom" if collective.contributors is not None:
+            return reduction_bound(topology, collective)
         case "custom":
             return commodity_bound(topology, collective)
         case _:

@@ -16,7 +16,7 @@ from ..topology import Topology
 from .certificate import Bound, Prices, cut
 from .partitions import bandwidths_of_groups
 
-__all__ = ["Commodity", "commodities", "commodity_bound"]
+__all__ = ["Commodity", "commodities", "commodity_bound", "reduction_bound"]
 
 _MOST_WORK = 1 << 23  # sets of nodes times commodities
 
@@ -87,6 +87,45 @@ def commodity_bound(topology: Topology, collective: Collective) -> Bound:
         proof_of_all = Prices(prices, together, width)
         found = Bound(together / width / whole, "all-schedules", "all links together", proof_of_all)
     return found
+
+
+def reduction_bound(topology: Topology, collective: Collective) -> Bound:
+    """Return the least time per byte of M that sets of nodes allow a custom collective that reduces.
+
+    A set of nodes sends each shard to which a rank inside contributes and that a rank outside needs, at least once. The
+    sets are single ranks, groups that wide links join, and all other nodes.
+    """
+    moved = [
+        (set(collective.contributions(shard)), set(targets), weight)
+        for shard, (targets, weight) in enumerate(zip(collective.post or (), collective.weight.tolist(), strict=True))
+    ]
+    best, found = Fraction(0), Bound(Fraction(0), "all-schedules", "none")
+    left = _MOST_WORK
+    for nodes, out, into in _groups(topology):
+        left -= len(moved)
+        if left < 0:
+            break
+        inside = set(nodes)
+        for width, inward in ((out, False), (into, True)):
+            carries = sum(
+                weight for sources, targets, weight in moved
+                if not (targets if inward else sources).isdisjoint(inside)
+                and not inside.issuperset(sources if inward else targets)
+            )  # fmt: skip
+            if carries and width and Fraction(carries) / width > best:
+                best = Fraction(carries) / width
+                side = set(range(topology.num_nodes)).difference(nodes) if inward else nodes
+                proof = cut(topology, side, Fraction(carries, collective.whole))
+                found = Bound(best / collective.whole, "all-schedules", _name(topology, nodes, inward), proof)
+    return found
+
+
+def _groups(topology: Topology) -> Iterator[tuple[tuple[int, ...], Fraction, Fraction]]:
+    """Yield single ranks and groups that wide links join, with the bandwidths out of them and into them."""
+    outward, inward = node_bandwidths(topology, topology.src), node_bandwidths(topology, topology.dst)
+    for rank in range(topology.num_ranks):
+        yield (rank,), outward[rank], inward[rank]
+    yield from (one for one in bandwidths_of_groups(topology) if len(one[0]) > 1)
 
 
 def _sets(

@@ -20,7 +20,7 @@ from ..links import LinkClass
 from ..ragged import group_starts
 from ..topology import Topology
 
-__all__ = ["Inside", "inside", "member_parts", "shared", "without_members"]
+__all__ = ["Inside", "inside", "member_parts", "shared", "with_shares", "without_members"]
 
 
 @frozen(eq=False)
@@ -102,6 +102,16 @@ def shared(topology: Topology, collective: Collective, shares: Sequence[Fraction
     )  # fmt: skip
     found = inside(part, collective)
     return attrs.evolve(found, whole=topology, links=kept[found.links])
+
+
+def with_shares(topology: Topology, shares: Sequence[Fraction]) -> Topology:
+    """Return the topology in which link e has the bandwidth ``shares[e]``; links with 0 stay unchanged."""
+    kinds = [LinkClass(share or topology.bandwidth(link), topology.latency(link)) for link, share in enumerate(shares)]
+    classes = tuple(dict.fromkeys(kinds))
+    number = {kind: place for place, kind in enumerate(classes)}
+    return attrs.evolve(
+        topology, classes=classes, link_class=np.array([number[kind] for kind in kinds]), symmetry=None, origin=None
+    )
 
 
 def member_parts(network: Inside) -> Iterator[tuple[tuple[int, ...], ...]]:

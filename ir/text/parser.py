@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 import numpy as np
 
 from ..arrays import Array
-from ..collective import CUSTOM, KINDS, LARGEST_WEIGHT, Collective
-from ..diagnostic import CollcError, Source
+from ..collective import CUSTOM, KINDS, LARGEST_WEIGHT, Collective, preconditions
+from ..diagnostic import CollcError, Diagnostic, Source
 from ..group import Group, parse_group
+from ..placement import Placement
 from ..program import Program
 from ..schedule import Forest, Routes, Schedule
 from ..symmetric import SymmetricSchedule
@@ -22,10 +24,13 @@ from .reader import Line, Reader, Table
 from .source import Text, shown
 from .words import ACTIONS, DIRECTIONS, ENDS, HEADER, MAX_NODES
 
+if TYPE_CHECKING:
+    from ..one_sided.program import OneSided
+
 __all__ = ["parse_ir"]
 
-Level = Topology | Collective | Schedule | SymmetricSchedule | Forest | Program
-_BLOCKS = ("topology", "collective", "schedule", "symmetric-schedule", "forest", "program")
+Level: TypeAlias = "Topology | Collective | Schedule | SymmetricSchedule | Forest | Program | OneSided"
+_BLOCKS = ("topology", "collective", "schedule", "symmetric-schedule", "forest", "program", "one-sided")
 
 
 def parse_ir(text: str, path: str = "<ir>") -> Level:
@@ -45,6 +50,7 @@ class _Parser:
     topology: Topology | None = None
     collective: Collective | None = None
     tables: dict[str, Table] = attrs.field(factory=dict)  # for the places in messages
+    places: dict[str, list[tuple[int, int]]] = attrs.field(factory=dict)  # the same for rows that are in no table
     block: int = 0  # the offset of the current block
     ends: dict[str, Array] = attrs.field(factory=dict)  # columns `from` and `to` of transfers, if the text has them
 
@@ -65,8 +71,14 @@ class _Parser:
 
     def _require(self, found: list[Flaw]) -> None:
         if found:
-            problems = [blame(self.reader.text, flaw, self.tables, self.block) for flaw in found]
+            problems = [self._blame(flaw) for flaw in found]
             raise CollcError(sorted(problems, key=lambda p: (p.span.line, p.span.column) if p.span else (0, 0)))
+
+    def _blame(self, flaw: Flaw) -> Diagnostic:
+        places = self.places.get(flaw.table, ())
+        if 0 <= flaw.row < len(places):
+            return Diagnostic("C0806", str(flaw), span=self.reader.text.span(*places[flaw.row]))
+        return blame(self.reader.text, flaw, self.tables, self.block)
 
     def _table(self, name: str, extra: tuple[str, ...] = ()) -> Table:
         table = self.tables[name] = self.reader.table(name, extra)
@@ -142,21 +154,24 @@ class _Parser:
         dtype = line.string(bare=True)
         members = line.integers(MAX_NODES) if line.at("members") and line.word("members") else None
         weights = line.integers(LARGEST_WEIGHT) if line.at("weights") and line.word("weights") else None
-        pre, post = self._conditions(line) if kind == CUSTOM else (None, None)
+        before, post = self._conditions(line) if kind == CUSTOM else (None, None)
         line.done()
+        pre, contributors = (None, None) if before is None else preconditions(before)
         try:
-            self.collective = Collective(kind, ranks, root, size, op, dtype, weights, members, pre, post)
+            self.collective = Collective(
+                kind, ranks, root, size, op, dtype, weights, members, pre, post, contributors
+            )  # fmt: skip
         except CollcError as problem:
             message = problem.diagnostics[0].message
             raise self.reader.text.fail("C0806", message, place, line.end) from None
         return self.collective
 
-    def _conditions(self, line: Line) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
-        """Read ``from RANK to RANKS`` for each shard of a custom collective."""
+    def _conditions(self, line: Line) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
+        """Read ``from RANKS to RANKS`` for each shard of a custom collective."""
         pre, post = [], []
         while line.at("from"):
             line.word("from")
-            pre.append(line.integer(MAX_NODES))
+            pre.append((line.integer(MAX_NODES), *line.integers(MAX_NODES)))
             line.word("to")
             post.append(line.integers(MAX_NODES))
         return tuple(pre), tuple(post)
@@ -173,9 +188,18 @@ class _Parser:
         discrete = reader.choice("discrete", "yes", "no") == "yes"
         routes = self._routes(topology)
         table = columns(reader.text, self._table("transfers", ENDS), {"action": ACTIONS})
+        placement = self._placement() if reader.at("placement") else None
         reader.close()
         self.ends = {end: table.pop(end) for end in ENDS if end in table}
-        return Schedule(topology, collective, parts, **table, routes=routes, discrete=discrete, scheduler=scheduler)
+        return Schedule(
+            topology, collective, parts, **table, routes=routes, discrete=discrete, scheduler=scheduler,
+            placement=placement,
+        )  # fmt: skip
+
+    def _placement(self) -> Placement:
+        """Read where transfers are placed: the numbers count from 1, and 0 leaves a choice to collc."""
+        table = columns(self.reader.text, self._table("placement"))
+        return Placement(**{name: column.astype(np.int64) - 1 for name, column in table.items()})
 
     def _symmetric_schedule(self, line: Line) -> SymmetricSchedule:
         return SymmetricSchedule(self._schedule(line))
@@ -220,10 +244,21 @@ class _Parser:
         reader, name = self.reader, line.string()
         reader.open(line)
         scheduler, chunks = reader.bare("scheduler"), reader.integer("chunks")
+        placed = reader.at("placed") and reader.choice("placed", "yes", "no") == "yes"
         body = Table("instructions", (), 0, 0, reader.pos, len(reader.text.text))
         self.tables[body.name] = body
         reader.pos = body.end
-        return read_program(reader.text, body, self.collective, chunks, name, scheduler)
+        return attrs.evolve(read_program(reader.text, body, self.collective, chunks, name, scheduler), placed=placed)
+
+    def _one_sided(self, line: Line) -> OneSided:
+        from .one_sided import read_one_sided
+
+        if self.collective is None:
+            raise line.fail("C0802", "a collective is needed before a program")
+        name = line.string()
+        self.reader.open(line)
+        program, self.places = read_one_sided(self.reader, self.collective, name)
+        return program
 
 
 def _wrong_ends(schedule: Schedule, ends: dict[str, Array]) -> list[Flaw]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,20 +18,24 @@ from ..topology import Topology
 from .render import render
 from .words import ACTIONS, BUFFERS, DIRECTIONS, ENDS, HEADER, OPCODES, TABLES, quoted, word_or_quoted
 
+if TYPE_CHECKING:
+    from ..one_sided.program import OneSided
+
 __all__ = ["print_ir"]
 
 
-def print_ir(level: Topology | Collective | Schedule | SymmetricSchedule | Forest | Program) -> str:
+def print_ir(level: Topology | Collective | Schedule | SymmetricSchedule | Forest | Program | OneSided) -> str:
     """Return the textual form of an IR level; :func:`parse_ir` reads it back to an equal value.
 
-    The text of a schedule or forest includes its topology and collective, that of a program its collective.
+    The text of a schedule or forest includes its topology and collective, that of a program, one-sided or not, its
+    collective.
     """
     blocks: list[Iterable[str]] = []
     if isinstance(level, (Schedule, SymmetricSchedule, Forest)):
         blocks.append(_topology(level.topology))
-    if isinstance(level, (Schedule, SymmetricSchedule, Forest, Program)):
+    if not isinstance(level, (Topology, Collective)):
         blocks.append(_collective(level.collective))
-    blocks.append(_BLOCKS[type(level)](level))
+    blocks.append(_one_sided(level) if type(level) not in _BLOCKS else _BLOCKS[type(level)](level))
     return HEADER + "\n" + "".join("\n" + "\n".join(block) + "\n" for block in blocks)
 
 
@@ -66,8 +70,9 @@ def _collective(collective: Collective) -> Iterator[str]:
         words.append(f"members {' '.join(map(str, collective.members))}")
     if collective.weights is not None:
         words.append(f"weights {' '.join(map(str, collective.weights))}")
-    for rank, ranks in zip(collective.pre or (), collective.post or (), strict=True):
-        words.append(" ".join(["from", str(rank), "to", *map(str, ranks)]))
+    before = collective.contributors or [(rank,) for rank in collective.pre or ()]
+    for sources, ranks in zip(before, collective.post or (), strict=True):
+        words.append(" ".join(["from", *map(str, sources), "to", *map(str, ranks)]))
     yield " ".join(words)
 
 
@@ -86,6 +91,10 @@ def _schedule(schedule: Schedule, block: str = "schedule") -> Iterator[str]:
         yield from _integers("transfers", (*columns, schedule.src, schedule.dst), ENDS)
     except IndexError:  # an unsound schedule: some routes have no links
         yield from _integers("transfers", columns)
+    if schedule.placement is not None:
+        # from 1, since the text has no negative numbers: 0 is what collc chooses
+        chosen = [getattr(schedule.placement, c).astype(np.int64) + 1 for c in schedule.placement.COLUMNS]
+        yield from _integers("placement", chosen)
     yield "}"
 
 
@@ -145,6 +154,8 @@ def _program(program: Program) -> Iterator[str]:
     yield f"program {quoted(program.name)} {{"
     yield f"  scheduler {word_or_quoted(program.scheduler)}"
     yield f"  chunks {program.chunks}"
+    if program.placed:
+        yield "  placed yes"
     first, start = program.rank_blocks.tolist(), program.block_start.tolist()
     send, recv = (_peers(column) for column in (program.send_peer, program.recv_peer))
     channel, instructions = program.channel.tolist(), _instructions(program)
@@ -195,6 +206,15 @@ def _dependencies(program: Program) -> list[str]:
     for row in np.flatnonzero(start[1:] > start[:-1]).tolist():
         result[row] = " after " + " ".join(names[start[row] : start[row + 1]])
     return result
+
+
+def _one_sided(program: Any) -> Iterator[str]:  # Any: few runs import its class
+    from ..one_sided.text import print_body
+
+    yield f"one-sided {quoted(program.name)} {{"
+    yield f"  scheduler {word_or_quoted(program.scheduler)}"
+    yield from print_body(program)
+    yield "}"
 
 
 # Any: each printer takes its own class

@@ -63,7 +63,7 @@ def read_program(text: Text, body: Table, collective: Collective, chunks: int, n
         reading.read(_Lines.of(tokens))
     if reading.depth >= 0:
         raise text.fail("C0802", "expected `}`, found the end of the text", body.end, body.end + 1)
-    return Program(collective, chunks, name=name, scheduler=scheduler, **reading.columns())
+    return Program(collective, chunks, name=name, scheduler=scheduler, placed=False, **reading.columns())
 
 
 @attrs.frozen(eq=False)

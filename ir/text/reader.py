@@ -18,7 +18,7 @@ _TOKEN = re.compile(
     (?P<string>"(?:[^"\\\n]|\\.)*")
   | (?P<number>[0-9]+(?:/[0-9]+)?)
   | (?P<word>[A-Za-z_][A-Za-z0-9_/-]*)
-  | (?P<mark>[:{}])
+  | (?P<mark>->|[:{}])
   | (?P<other>[^ \t\r\n]+)
     )""",
     re.VERBOSE,

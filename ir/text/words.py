@@ -38,6 +38,7 @@ TABLES = {
     "links": ("src", "dst", "class"),
     "routes": ("links",),
     "transfers": ("step", "action", "shard", "lo", "hi", "route"),
+    "placement": ("channel", "sender", "receiver", "scratch"),
     "trees": ("root", "weight"),
     "edges": ("tree", "parent", "child", "route"),
 }

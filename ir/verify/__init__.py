@@ -25,7 +25,7 @@ __getattr__ = imported_later(__name__, {
 
 
 def verify(level: object) -> Report:
-    """Verify a Schedule, SymmetricSchedule, Forest or Program; see the function of each."""
+    """Verify a Schedule, SymmetricSchedule, Forest, Program or OneSided program; see the function of each."""
     from ..program import Program
     from ..schedule import Forest, Schedule
     from ..symmetric import SymmetricSchedule
@@ -39,4 +39,13 @@ def verify(level: object) -> Report:
         return verify_forest(level)
     if isinstance(level, (Schedule, SymmetricSchedule)):
         return verify_schedule(level)
+    if type(level).__name__ == "OneSided":
+        from ..one_sided.program import OneSided
+        from ..one_sided.verify import verify_one_sided
+
+        assert isinstance(level, OneSided)
+        if "report" not in level.found:
+            level.found["report"] = verify_one_sided(level)
+        report: Report = level.found["report"]
+        return report
     raise TypeError(f"a {type(level).__name__} cannot be verified")

@@ -130,9 +130,23 @@ class _Memory:
             at, identity = _places(program, where, rank, output=True)
             if not np.array_equal(self.values.identity[at], identity):
                 return False
-            if len(everyone) and not (self.values.ranks[at] == everyone).all():
+            promised = everyone
+            if program.collective.contributors is not None:
+                promised = _promised(program, identity, len(everyone))
+            if len(everyone) and not (self.values.ranks[at] == promised).all():
                 return False
         return True
+
+
+def _promised(program: Program, identity: Array, words: int) -> Array:
+    """Return the bits of the contributors of each chunk of a custom collective: shape (chunks, words)."""
+    collective = program.collective
+    bits = np.zeros((collective.num_shards, words), dtype=np.uint64)
+    for shard in range(collective.num_shards):
+        for rank in collective.contributions(shard):
+            bits[shard, rank // _WORD] |= np.uint64(1 << rank % _WORD)
+    found: Array = bits[(identity - 1) // program.chunks]
+    return found
 
 
 def _places(program: Program, where: Layout, rank: int, output: bool) -> tuple[Array, Array]:

@@ -66,16 +66,21 @@ def _brought(s: Schedule, rows: Array, last: int, to: int, rank: int) -> int | N
     has: dict[int, set[int]] = {}
     for step in np.unique(s.step[rows]).tolist():
         now = rows[s.step[rows] == step].tolist()
-        sent = {row: set(has.get(int(s.src[row]), {int(s.src[row])})) for row in now}
+        sent = {row: set(has.get(int(s.src[row]), _own(s, row, int(s.src[row])))) for row in now}
         for row in now:
             if row >= last:
                 return None
             into = int(s.dst[row])
-            before = has.get(into, {into}) if s.action[row] == Action.REDUCE else set()
+            before = has.get(into, _own(s, row, into)) if s.action[row] == Action.REDUCE else set()
             has[into] = before | sent[row]
             if into == to and rank in sent[row]:
                 return int(row)
     return None
+
+
+def _own(s: Schedule, row: int, rank: int) -> set[int]:
+    """Return what a rank has of a row's shard at the start."""
+    return {rank} if s.collective.holds(rank, int(s.shard[row])) else set()
 
 
 def supplier(s: Schedule, rank: int, holders: Array, shard: int) -> str:
@@ -97,7 +102,7 @@ def supplier(s: Schedule, rank: int, holders: Array, shard: int) -> str:
 
 def overwritten(s: Schedule, has: Array, rank: int, shard: int) -> tuple[Row, ...]:
     """Return the first row that replaced a rank's own contribution, if its result lacks that; ``has`` are its words."""
-    if int(has[rank // 64]) >> (rank % 64) & 1:
+    if int(has[rank // 64]) >> (rank % 64) & 1 or rank not in s.collective.contributions(shard):
         return ()
     copies = np.flatnonzero((s.dst == rank) & (s.shard == shard) & (s.action == Action.COPY))
     return (Row(int(copies[0])),) if len(copies) else ()
@@ -111,12 +116,12 @@ def reducer(s: Schedule, values: Array, rank: int, shard: int) -> str:
     if not topology.is_direct:
         return ""
     near = np.unique(topology.src[(topology.dst == rank) & (topology.src != rank)]).tolist()
-    apart = [node for node in near if not (values[node] & values[rank]).any()]
+    apart = [node for node in near if values[node].any() and not (values[node] & values[rank]).any()]
     if apart:
         best = max(apart, key=lambda node: (int(np.bitwise_count(values[node]).sum()), -node))
         return f"add `at {s.num_steps}: reduce shard {shard} from {names[best]} to {names[rank]};`"
     count = np.bitwise_count(values).sum(axis=1)
-    full = [node for node in near if count[node] == s.collective.num_members]
+    full = [node for node in near if count[node] == s.collective.contribution_counts[shard]]
     if full:
         return f"add `at {s.num_steps}: send shard {shard} from {names[full[0]]} to {names[rank]};`"
     return f"`reduce` it, in an earlier step, to a rank whose sum rank {names[rank]} receives later"
@@ -160,8 +165,9 @@ class Missing:
 
 def lacking_contributions(s: Schedule, has: Array, part: str, rank: int, shard: int) -> str:
     """Return which contributions a rank's result lacks; ``has`` are the words of those that it has."""
-    names, ranks = s.topology.names, s.collective.num_members
-    lacking = [names[r] for r in s.collective.ranks.tolist() if not int(has[r // 64]) >> (r % 64) & 1]
+    names, contributors = s.topology.names, s.collective.contributions(shard)
+    ranks = len(contributors)
+    lacking = [names[r] for r in contributors if not int(has[r // 64]) >> (r % 64) & 1]
     what = f"rank {names[rank]} ends with{part} shard {shard} without the contribution"
     if len(lacking) == 1:
         return f"{what} of rank {lacking[0]}"

@@ -196,13 +196,15 @@ def postcondition(program: Program, where: Layout, memory: list[int], order: Arr
     """Return where the output is not the collective's result: the first wrong chunk of each shard, and its writer."""
     symbols, collective = Symbols.of(program), program.collective
     everyone = sum(1 << rank for rank in collective.ranks.tolist())
+    named = collective.contributors is not None
     problems: list[str] = []
     for rank in range(program.num_ranks):
         shards = collective.shards_at(rank, output=True)
         slots = collective.output_slots(rank, shards)
         for shard, slot in zip(shards[slots >= 0].tolist(), slots[slots >= 0].tolist(), strict=True):
             source = collective.source(shard)
-            promised = symbols.values(shard, everyone if source is None else 1 << source)
+            whole = sum(1 << one for one in collective.contributions(shard)) if named else everyone
+            promised = symbols.values(shard, whole if source is None else 1 << source)
             at = int(where.base[rank, Buffer.OUTPUT]) + slot * program.chunks
             found = memory[at : at + program.chunks]
             if found != promised and len(problems) < MOST:

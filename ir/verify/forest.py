@@ -87,13 +87,13 @@ def _trees(forest: Forest) -> str:
         row = int(early[0])
         parent = names[forest.parent[row]]
         return f"edge {row}: tree {tree[row]} has not reached the parent, rank {parent}, before"
-    members = forest.collective.num_members
     taking_part = forest.collective.places >= 0
     reached = np.bincount(tree[taking_part[child]], minlength=forest.num_trees)
-    short = np.flatnonzero(reached != members - 1)
+    needed = forest.collective.num_members - taking_part[forest.root]  # a relay may be the root of an allreduce
+    short = np.flatnonzero(reached != needed)
     if len(short):
         lost = np.setdiff1d(forest.collective.ranks, [*child[tree == short[0]], forest.root[short[0]]])
-        edges = f"{reached[short[0]]} edges, needed {members - 1}"
+        edges = f"{reached[short[0]]} edges, needed {needed[short[0]]}"
         return f"tree {short[0]} does not reach rank {names[lost[0]]} ({edges})"
     return ""
 

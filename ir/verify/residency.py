@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..program import Program
 from ._structure import MOST, summary
 from .report import Check
 
+if TYPE_CHECKING:
+    from ..one_sided.program import OneSided
+
 __all__ = ["residency"]
 
 
-def residency(program: Program, multiprocessors: int) -> Check:
+def residency(program: Program | OneSided, multiprocessors: int) -> Check:
     """Return whether no rank has more threadblocks than its device runs at once, which is at least 1.
 
     A launch is not cooperative: a threadblock without a multiprocessor starts when another has finished, and that one

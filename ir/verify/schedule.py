@@ -21,6 +21,7 @@ from ..symmetric import SymmetricSchedule
 from ..validate import flaws
 from ._atoms import Atoms, Wrong, row_text
 from ._evidence import Missing, arrivals, contribution, lacking_contributions, overwritten, reducer, supplier
+from ._placement import check_placement
 from .report import Check, Report, Row
 
 __all__ = ["verify_schedule"]
@@ -30,7 +31,8 @@ _MOST_BYTES = 1 << 26  # the same, of a collective that copies
 
 
 def verify_schedule(schedule: Schedule | SymmetricSchedule) -> Report:
-    """Execute a schedule; checks: structure, links, causality, single reduction, postcondition.
+    """Execute a schedule; checks: structure, links, placement (if the schedule has one), causality, single reduction,
+    postcondition.
 
     Causality: every rank has the data that it sends. Single reduction: no rank's contribution is added twice, unless
     the operation is idempotent, and no two transfers of a step write the same data unless both add. Postcondition:
@@ -40,10 +42,12 @@ def verify_schedule(schedule: Schedule | SymmetricSchedule) -> Report:
     Of a template (:class:`SymmetricSchedule`) only shard 0 is executed: after the symmetry is checked, every other
     shard's execution is its image.
     """
-    names = ("structure", "links", "causality", "single reduction", "postcondition")
+    names = ("structure", "links", "placement", "causality", "single reduction", "postcondition")
     done: list[Check] = []
     try:
         done += _form(schedule)
+        if isinstance(schedule, Schedule) and schedule.placement is not None:
+            done.append(check_placement(schedule, schedule.placement))
         run = _execute_reducing if schedule.collective.reduces else _execute_copying
         rows, shards = schedule, schedule.collective.num_shards
         if isinstance(rows, SymmetricSchedule):
@@ -244,8 +248,12 @@ def _execute_block(s: Schedule, atoms: Atoms, rows: Array, shards: Array, words:
     ranks = np.arange(c.num_ranks)
     own = np.zeros((c.num_ranks, words), dtype=np.uint64)
     own[ranks, ranks // 64] = np.uint64(1) << (ranks % 64).astype(np.uint64)
-    # a collective that reduces starts with a contribution of every rank that takes part
-    value[c.ranks] = own[c.ranks, None, None, :]
+    # a collective that reduces starts with the contributions of its ranks: mostly one of every rank that takes part
+    if c.contributors is None:
+        value[c.ranks] = own[c.ranks, None, None, :]
+    else:
+        there = c.holds(ranks[:, None], shards[None, :])
+        value[:] = np.where(there[:, :, None, None], own[:, None, None, :], np.uint64(0))
     flat = value.reshape(-1, words)
     cuts = np.flatnonzero(np.diff(s.step[rows].astype(np.int64))) + 1
     once = True
@@ -265,6 +273,8 @@ def _execute_step(s: Schedule, atoms: Atoms, rows: Array, flat: Array, first_sha
     origin = s.src[row].astype(np.int64) * (shards * atoms.count) + place
     target = s.dst[row].astype(np.int64) * (shards * atoms.count) + place
     sent = flat[origin]
+    if s.collective.contributors is not None:
+        _require_data(s, row, sent)
     order = np.argsort(target, kind="stable")
     row, target, sent = row[order], target[order], sent[order]
     fresh = first_of_group(target)
@@ -282,6 +292,15 @@ def _execute_step(s: Schedule, atoms: Atoms, rows: Array, flat: Array, first_sha
         _report_twice(s, atoms, atom, row[rows_in], before[twice[0]], sent[rows_in])
     flat[target[start]] = after
     return not len(twice)
+
+
+def _require_data(s: Schedule, row: Array, sent: Array) -> None:
+    """Raise unless every row sends data: other ranks than the contributors begin with none."""
+    absent = np.flatnonzero(~sent.any(axis=-1))
+    if len(absent):
+        at = int(row[absent[0]])
+        notes, rows, hint = arrivals(s, at)
+        raise Wrong("causality", f"{row_text(s, at)}, but does not have it", notes, (Row(at), *rows), hint)
 
 
 def _popcount(words: Array) -> Array:
@@ -325,7 +344,7 @@ def _everything_combined(s: Schedule, atoms: Atoms, value: Array, shards: Array)
     c = s.collective
     count = _popcount(value)
     required = c.wants(np.arange(c.num_ranks)[:, None], shards[None, :])
-    bad = np.argwhere(required[:, :, None] & (count != c.num_members))
+    bad = np.argwhere(required[:, :, None] & (count != c.contribution_counts[shards][None, :, None]))
     if len(bad):
         rank, shard, atom = (int(x) for x in bad[0])
         detail = lacking_contributions(s, value[rank, shard, atom], atoms.name(s, atom), rank, int(shards[shard]))
