@@ -15,7 +15,8 @@ __all__ = [  # noqa: RUF022 (reading order)
     "Expr", "Number", "Quantity", "String", "Name", "Index", "Call", "Unary", "Binary", "Range", "SetOf", "Arrow",
     "Comprehension", "Clause",
     "Import", "Option", "Options", "Block",
-    "Statement", "Define", "NodeFamily", "Nodes", "Link", "Loop", "For", "If", "At", "Transfer",
+    "Statement", "Define", "Function", "Procedure", "NodeFamily", "Nodes", "Link", "Loop", "For", "If", "At", "Invoke",
+    "Transfer",
     "Declaration", "Include", "Imported", "TopologyIs", "TopologyOf", "Cluster", "Collective", "Kind", "Together",
     "Schedule", "Emit",
     "File",
@@ -108,10 +109,11 @@ class Binary(Node):
 
 @frozen
 class Range(Node):
-    """``low..high``, without ``high``."""
+    """``low..high``, without ``high``; ``low..high by stride`` has every stride-th of them."""
 
     low: Expr
     high: Expr
+    stride: Expr | None = None
 
 
 @frozen
@@ -189,6 +191,24 @@ class Define(Node):
 
 
 @frozen
+class Function(Node):
+    """``function NAME(PARAMETER, ..) = VALUE;``."""
+
+    name: Word
+    parameters: tuple[Word, ...]
+    value: Expr
+
+
+@frozen
+class Procedure(Node):
+    """``define NAME(PARAMETER, ..) { .. }``: statements that ``call`` runs."""
+
+    name: Word
+    parameters: tuple[Word, ...]
+    body: Block
+
+
+@frozen
 class NodeFamily(Node):
     """``NAME`` or ``NAME[SIZE, ..]`` in a declaration of ranks or switches; the name may stand in quotes."""
 
@@ -250,15 +270,26 @@ class If(Node):
 
 @frozen
 class At(Node):
-    """``at STEP: TRANSFER`` or ``at STEP { .. }``: transfers of one step."""
+    """``at STEP: TRANSFER``, ``at STEP: call ..`` or ``at STEP { .. }``: transfers of one step."""
 
     step: Expr
-    body: Block | Transfer
+    body: Block | Transfer | Invoke
+
+
+@frozen
+class Invoke(Node):
+    """``call NAME(ARGUMENT, ..);``."""
+
+    name: Word
+    arguments: tuple[Expr, ...]
 
 
 @frozen
 class Transfer(Node):
-    """``ACTION shard SHARD [part PART of PARTS] from SOURCE to TARGET;``."""
+    """``ACTION shard SHARD [part PART of PARTS] from SOURCE to TARGET [into scratch PLACE] [{ OPTIONS }];``.
+
+    ``shards`` and ``parts`` take several: a range or a set. The options place the transfer (``channel: 1``).
+    """
 
     action: str  # "send" or "reduce"
     shard: Expr
@@ -266,9 +297,13 @@ class Transfer(Node):
     parts: Expr | None
     source: Expr
     target: Expr
+    several_shards: bool = False  # whether `shards` stands before them
+    several_parts: bool = False  # whether `parts` does
+    scratch: Expr | None = None
+    options: Options | None = None
 
 
-Statement: TypeAlias = "Define | Nodes | Link | For | If | At | Transfer | Collective"
+Statement: TypeAlias = "Define | Function | Procedure | Nodes | Link | For | If | At | Invoke | Transfer | Collective"
 
 
 # ---- declarations
@@ -348,7 +383,8 @@ class Together(Node):
 
 @frozen
 class Schedule(Node):
-    """``schedule NAME using SCHEDULER { OPTIONS };``, or ``using steps { .. }`` with its block in ``steps``.
+    """``schedule NAME using SCHEDULER { OPTIONS };``, or ``using steps with { OPTIONS } { .. }`` with its block in
+    ``steps``.
 
     ``NAME[INDEX, ..]`` is one collective of a family, ``NAME`` are all of them.
     """
@@ -371,7 +407,19 @@ class Emit(Node):
 
 
 Declaration: TypeAlias = (
-    Define | Include | Imported | TopologyIs | TopologyOf | Cluster | Collective | Kind | Together | Schedule | Emit
+    Define
+    | Function
+    | Procedure
+    | Include
+    | Imported
+    | TopologyIs
+    | TopologyOf
+    | Cluster
+    | Collective
+    | Kind
+    | Together
+    | Schedule
+    | Emit
 )
 
 

@@ -164,7 +164,7 @@ class Builder:
         return ast.Binary(c[1][1], left, right, span=self._span(c), height=height)
 
     def span(self, c: list[Child]) -> ast.Range:
-        return ast.Range(c[0], c[2], span=self._span(c), height=_height((c[0], c[2])))
+        return ast.Range(c[0], c[2], c[4], span=self._span(c), height=_height(_nodes(c)))
 
     def import_(self, c: list[Child]) -> ast.Import:
         format = self._word(c[3]) if c[3] is not None else None
@@ -196,6 +196,19 @@ class Builder:
         return ast.Define(c[0][1], self._word(c[1]), c[3], span=self._span(c), height=c[3].height + 1)
 
     param = let = _define
+
+    def parameters(self, c: list[Child]) -> list[ast.Word]:
+        return [self._word(child) for child in c if child is not None and child[0] == "NAME"]
+
+    def function(self, c: list[Child]) -> ast.Function:
+        return ast.Function(self._word(c[1]), tuple(c[2]), c[4], span=self._span(c), height=c[4].height + 1)
+
+    def define(self, c: list[Child]) -> ast.Procedure:
+        return ast.Procedure(self._word(c[1]), tuple(c[2]), c[3], span=self._span(c), height=c[3].height + 1)
+
+    def invoke(self, c: list[Child]) -> ast.Invoke:
+        nodes = _nodes(c)
+        return ast.Invoke(self._word(c[1]), nodes, span=self._span(c), height=_height(nodes))
 
     def family(self, c: list[Child]) -> ast.NodeFamily:
         self.names += 1
@@ -234,9 +247,10 @@ class Builder:
         return ast.At(c[1], c[-1], span=self._span(c), height=_height((c[1], c[-1])))
 
     def transfer(self, c: list[Child]) -> ast.Transfer:
-        action, _, shard, _, part, _, parts, _, source, _, target, _ = c
+        action, noun, shard, cut, part, _, parts, _, source, _, target, _, _, place, options, _ = c
         return ast.Transfer(
-            action[1], shard, part, parts, source, target, span=self._span(c), height=_height(_nodes(c))
+            action[1], shard, part, parts, source, target, noun[0] == "SHARDS",
+            cut is not None and cut[0] == "PARTS", place, options, span=self._span(c), height=_height(_nodes(c)),
         )  # fmt: skip
 
     # ---- declarations

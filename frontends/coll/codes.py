@@ -160,7 +160,8 @@ Rename one of them.""",
 
 `collc topologies` lists the graph families, `collc topologies cayley` the groups. The operators are line, degree,
 power, product, transpose, bidirectional, subset, without, degraded, relabel and clustered; the functions of numbers
-ranks, min, max, abs, floor, ceil, pow, log2 and xor.""",
+ranks, min, max, abs, floor, ceil, pow, log2, xor and count. A file declares others:
+`function next(r) = (r + 1) mod 4;`.""",
     "C0123": """an unknown unit
 
 Sizes have B KB MB GB TB and KiB MiB GiB TiB. Bandwidths have bps Kbps Mbps Gbps Tbps (bits) and B/s KB/s MB/s GB/s TB/s
@@ -209,7 +210,8 @@ Declarations are read in order.
     topology pod = torus(n, n);
     param n = 3;
 
-Move `param n` up. A name may not be defined by itself.""",
+Move `param n` up. A name may not be defined by itself. Functions and blocks do not call themselves, so that every file
+ends: write a loop.""",
 }
 
 _VALUES = {
@@ -286,10 +288,12 @@ A topology declares its nodes once: `rank`, `switch` and `param` stand in the bo
 
     for b in 0..boxes { rank gpu[8]; }
 
-Write `rank gpu[boxes, 8];`. A value that changes is a `let`.""",
+Write `rank gpu[boxes, 8];`. A value that changes is a `let`. `define` stands in the file, or in the steps
+outside of other blocks.""",
     "C0142": """too many statements to run
 
-All loops of a body together may run 200 statements per node of the node limit: 4,000,000 by default.
+All loops of a body together may run 200 statements per node of the node limit: 4,000,000 by default. A file may call
+functions as often.
 
     for i in 0..100000, j in 0..100000 { link gpu[i mod 8] -> gpu[j mod 8]; }
 
@@ -300,7 +304,8 @@ Every transfer belongs to exactly one `at`.
 
     send shard 0 from 0 to 1;
 
-Write `at 0: send shard 0 from 0 to 1;` or put several into `at 0 { .. }`.""",
+Write `at 0: send shard 0 from 0 to 1;` or put several into `at 0 { .. }`. A block that has `at` itself is called
+outside `at`, a block without it inside.""",
     "C0144": """collectives that cannot run together
 
 Collectives of one `together` share the links of one topology. A block has at least one collective and at most 4096.
@@ -357,6 +362,14 @@ A rank has its own data already. Begin the range at 1.""",
     at 0: send shard 0 part 0 of 2000003 from 0 to 1;
 
 Use few different numbers that divide each other, such as 2, 4 and 8.""",
+    "C0163": """a place in scratch for shards that differ in size
+
+`into scratch 3` counts places of one shard each, so all shards have one size.
+
+    collective parts = allgatherv on ring { weights: {5, 0, 1, 1} };
+    schedule parts using steps { at 0: send shard 0 from 0 to 1 into scratch 0; }
+
+Leave `into scratch` out: collc finds a place for what a rank passes on.""",
 }
 
 _TOPOLOGY = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
-from collc.ir.collective import CUSTOM, OPERATIONS, UNEVEN, Collective
+from collc.ir.collective import CUSTOM, OPERATIONS, UNEVEN, Collective, preconditions
 from collc.ir.diagnostic import CollcError, Diagnostic, error
 from collc.ir.frozen import frozen
 from collc.ir.topology import Topology
@@ -98,10 +98,15 @@ class CollectiveReader:
             size = weighted.size
             self._require_size(size)
         kind = CUSTOM if conditions else EVEN.get(self.kind, self.kind)
+        pre, contributors = preconditions(conditions.before) if conditions else (None, None)
+        if contributors is not None and weighted is not None:
+            message, hint = "found weights of shards that are summed", "leave them out: summed shards have one size"
+            option = self._option("weights")
+            raise error("C0217", message, span=option.name.span if option else self.node.span, hint=hint)
         return Collective(
             kind, self.topology.num_ranks, **found, size=size, weights=weighted.values if weighted else None,
-            members=None if kind == CUSTOM else self.members, pre=conditions.pre if conditions else None,
-            post=conditions.post if conditions else None,
+            members=None if kind == CUSTOM else self.members, pre=pre, post=conditions.post if conditions else None,
+            contributors=contributors,
         )  # fmt: skip
 
     def _read_members(self) -> None:
@@ -238,7 +243,7 @@ class CollectiveReader:
         assert not isinstance(option.value, ast.Word)
         from .weights import weights
 
-        given = weights(option.value, len(found.pre), "each shard", scope, self.compiler, self.counts())
+        given = weights(option.value, len(found.before), "each shard", scope, self.compiler, self.counts())
         return attrs.evolve(found, weights=given)
 
     def _each(self) -> str:

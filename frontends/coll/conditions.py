@@ -25,9 +25,12 @@ _MOST_SHARDS = 1 << 20
 
 @frozen
 class Conditions:
-    """The conditions of a custom collective, with its weights if its shards differ in size."""
+    """The conditions of a custom collective, with its weights if its shards differ in size.
 
-    pre: tuple[int, ...]
+    ``before`` are the ranks that contribute to each shard: mostly the one that has it.
+    """
+
+    before: tuple[tuple[int, ...], ...]
     post: tuple[tuple[int, ...], ...]
     weights: Weights | None = None
 
@@ -35,22 +38,18 @@ class Conditions:
         """Return the conditions for the ranks that are ``members``, where these are of their places."""
         if members is None:
             return self
-        post = tuple(tuple(members[place] for place in places) for places in self.post)
-        return attrs.evolve(self, pre=tuple(members[place] for place in self.pre), post=post)
+        before, post = (
+            tuple(tuple(members[place] for place in places) for places in one) for one in (self.before, self.post)
+        )
+        return attrs.evolve(self, before=before, post=post)
 
 
 def conditions(pre: ast.Option, post: ast.Option, count: int, scope: Scope, compiler: Compiler) -> Conditions:
     """Return the conditions of shards on ``count`` ranks; raise C0216 if they do not fit each other or the ranks."""
     assert not isinstance(pre.value, ast.Word) and not isinstance(post.value, ast.Word)
-    what, hint = "a list of ranks such as `{0, 1, 2}`", "one rank has a shard before"
-    before = [
-        _rank(value, span, count, scope)
-        for value, span in flat(listed(pre.value, scope, compiler, NODE, what), "a rank", hint)
-    ]
-    after = [
-        _ranks(item, count, scope)
-        for item in listed(post.value, scope, compiler, NODE, "a list of ranks, or of lists of ranks")
-    ]
+    what = "a list of ranks, or of lists of ranks"
+    before = [_contributors(item, count, scope) for item in listed(pre.value, scope, compiler, NODE, what)]
+    after = [_ranks(item, count, scope) for item in listed(post.value, scope, compiler, NODE, what)]
     if len(before) != len(after) or not before:
         message = f"found {counted(len(after), 'shard')}, needed {max(len(before), 1)} as in `pre`"
         hint = "`post` has a rank, or ranks in braces, for each shard: `{1, {0, 2}, 0}`"
@@ -58,6 +57,15 @@ def conditions(pre: ast.Option, post: ast.Option, count: int, scope: Scope, comp
     if len(before) > _MOST_SHARDS:
         raise error("C0216", f"found {len(before)} shards, needed at most {_MOST_SHARDS}", span=pre.value.span)
     return Conditions(tuple(before), tuple(after))
+
+
+def _contributors(item: Item, count: int, scope: Scope) -> tuple[int, ...]:
+    """Return the rank that has a shard, or the ranks whose contributions are summed in it, ascending."""
+    ranks = _ranks(item, count, scope)
+    if not ranks:
+        hint = "write the rank that has the shard, or the ranks whose contributions it sums"
+        raise error("C0216", "found a shard that no rank has", span=item.span, hint=hint)
+    return ranks
 
 
 def _rank(value: Value, span: Span | None, count: int, scope: Scope) -> int:
@@ -98,7 +106,8 @@ def neighbours(topology: Topology, members: tuple[int, ...] | None, span: Span |
     if not len(ends):
         raise _no_neighbours(topology, members, span)
     ends = ends[np.lexsort((ends[:, 1], ends[:, 0]))]
-    return Conditions(tuple(ends[:, 0].tolist()), tuple((target,) for target in ends[:, 1].tolist()))
+    before, after = (tuple((rank,) for rank in column) for column in ends.T.tolist())
+    return Conditions(before, after)
 
 
 def _no_neighbours(topology: Topology, members: tuple[int, ...] | None, span: Span | None) -> CollcError:

@@ -18,11 +18,12 @@ from collc.ir.spec import CollectiveRequest, EmitRequest, Option, Places, Proble
 from collc.ir.topology import Topology
 
 from ..source import checked, read
-from . import ast
+from . import ast, functions
 from .collectives import CollectiveReader, OwnKind
 from .collector import paused
 from .expressions import NUMBER, TOPOLOGY, Compiler, integer
 from .files import Files
+from .functions import Calls
 from .kinds import PREDEFINED
 from .library import Library
 from .limits import DEFAULT_NODE_LIMIT, Limits
@@ -84,7 +85,9 @@ class Elaborator:
         self.owners = options
         self.problems = Problems()
         self.limits = Limits(node_limit)
-        self.compiler = Compiler(Library(self.limits), self.problems, self._vocabulary, self._imported)
+        self.compiler = Compiler(
+            Library(self.limits), self.problems, self._vocabulary, self._imported, Calls(self.limits.calls)
+        )
         self.files = Files(tuple(include_path))
         self.schedulers, self.targets = schedulers, targets
         given = {name: Constant(attrs.evolve(network, name=name)) for name, network in (topologies or {}).items()}
@@ -207,7 +210,7 @@ class Elaborator:
         self.problems.add(*parsed.problems)
         self.scope.suspects |= parsed.suspects
         for node in parsed.file.declarations:
-            if isinstance(node, ast.Define | ast.Imported | ast.TopologyIs | ast.TopologyOf | ast.Cluster):
+            if isinstance(node, _BOUND):
                 self.scope.later.setdefault(node.name.text, node.span)
             elif isinstance(node, ast.Kind):
                 self.later_kinds.setdefault(node.name.text, node.span)
@@ -245,6 +248,10 @@ class Elaborator:
                 if value is not node.value and value.span:
                     self.scope.given[node.name.text] = value.span
                 self._define(node.name, value)
+            case ast.Function():
+                functions.declare(node, self.scope, self.compiler, self.compiler.functions.names())
+            case ast.Procedure(name):
+                self._procedure(node, name)
             case ast.Imported(path, name, more):
                 self._bind_topology(name, self._imported_as(path, name, more))
             case ast.Cluster(name):
@@ -305,6 +312,15 @@ class Elaborator:
             self._bind(name, POISON)
         except Poisoned:
             self._bind(name, POISON)
+
+    def _procedure(self, node: ast.Procedure, name: ast.Word) -> None:
+        from .blocks import procedure
+
+        try:
+            self.scope.declare(name.text, procedure(node, self.scope), name.span)
+        except (CollcError, Poisoned):
+            self.scope.suspects.add(name.text)
+            raise
 
     def _bind(self, name: ast.Word, value: Value | Poison) -> None:
         self.scope.declare(name.text, value if isinstance(value, Poison) else Constant(value), name.span)
@@ -590,13 +606,32 @@ class Elaborator:
         if node.steps is None:
             known(node.scheduler, self.schedulers, "C0124", "scheduler", self.compiler)
         given = options(node.options, self.scope, self.compiler)
+        instances = 1
+        if node.steps is not None:
+            instances, given = self._instances(node, given), ()
         for requested in named:
             schedule, rows = None, None
             if node.steps is not None:
                 schedule, rows = self._steps(node, node.steps, requested.problem, damaged)
             requested.schedule = ScheduleRequest(
-                node.scheduler.text, given, schedule, node.span, node.scheduler.span, rows
+                node.scheduler.text, given, schedule, node.span, node.scheduler.span, rows, instances
             )  # fmt: skip
+
+    def _instances(self, node: ast.Schedule, given: Sequence[Option]) -> int:
+        """Return the number of instances of a schedule written by hand; mistakes go to the problems."""
+        for item in node.options.items if node.options else ():
+            try:
+                known(item.name, ("instances",), "C0127", "option", self.compiler)
+            except CollcError as failure:
+                self.problems.take(failure)
+        found = next((option for option in given if option.name == "instances"), None)
+        if found is None:
+            return 1
+        if type(found.value) is int and 1 <= found.value <= _MOST_INSTANCES:
+            return found.value
+        message = f"found {found.value} instances, needed 1 to {_MOST_INSTANCES}"
+        self.problems.take(error("C0134", message, span=found.place))
+        return 1
 
     def _steps(
         self, node: ast.Schedule, block: ast.Block, problem: Problem | None, damaged: bool
@@ -612,6 +647,13 @@ class Elaborator:
         )  # fmt: skip
         body.run(block)
         return (None, None) if damaged else body.schedule(node.scheduler.span)
+
+
+#: No runtime has as many channels.
+_MOST_INSTANCES = 64
+_BOUND = (
+    ast.Define, ast.Function, ast.Procedure, ast.Imported, ast.TopologyIs, ast.TopologyOf, ast.Cluster,
+)  # fmt: skip
 
 
 def _is_of_a_set(failure: CollcError) -> bool:

@@ -5,7 +5,7 @@ Names are resolved when an expression is compiled, so that an unknown one is rep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import islice, pairwise, product
 from math import ceil, floor
@@ -20,22 +20,38 @@ from collc.ir.topology import Topology
 
 from ..units import MEASURES, UNITS
 from . import ast
+from .functions import Calls, called, unknown
 from .printer import expression_text, number_text
 from .scope import (
     POISON,
     Cell,
     Constant,
+    Function,
     Listing,
     NodeTable,
     Poison,
     Poisoned,
     Problems,
+    Procedure,
     Scope,
     Variable,
     earlier,
     shape_of,
 )
-from .values import Arrow, Integers, Parts, Quantity, Switch, Value, arithmetic, bounded, compared, kind_of, whole
+from .values import (
+    Arrow,
+    Integers,
+    Parts,
+    Quantity,
+    Switch,
+    Value,
+    arithmetic,
+    bounded,
+    compared,
+    extent,
+    kind_of,
+    whole,
+)
 
 if TYPE_CHECKING:
     from .guesses import Vocabulary
@@ -71,6 +87,9 @@ class Functions(Protocol):
 
     def families(self) -> Sequence[str]:
         """Return the names of the functions that return a topology."""
+
+    def names(self) -> Collection[str]:
+        """Return the names of all functions, which no function of a file may have."""
 
     def needs(self, node: ast.Call) -> Sequence[Needs]:
         """Return what fits as each argument."""
@@ -146,7 +165,7 @@ class Rounds:
                     yield from walk(number + 1)
                 return
             values = members(stage.thunk(frame), stage.node.span)
-            left -= len(values) if isinstance(values, tuple) else max(values.stop - values.start, 0)
+            left -= len(values) if isinstance(values, tuple) else extent(values)
             if left < 0:
                 message = f"found a set with more than {_MAX_ROUNDS} values of its variables"
                 raise error("C0134", message, span=self.span)
@@ -171,6 +190,7 @@ class Compiler:
     problems: Problems
     vocabulary: Callable[[], Vocabulary]
     imported: Callable[[ast.Import], Topology]
+    calls: Calls
 
     def evaluate(self, node: ast.Expr, scope: Scope, needs: Needs = ()) -> Value:
         """Return the value of an expression without variables; raises CollcError or Poisoned."""
@@ -206,8 +226,9 @@ class Compiler:
                 return _not(thunk, operand.span) if sign == "not" else _negative(thunk, node.span)
             case ast.Binary():
                 return self._binary(node, scope, needs)
-            case ast.Range(low, high):
-                return _range(self.compile(low, scope, NUMBER), self.compile(high, scope, NUMBER), node)
+            case ast.Range(low, high, stride):
+                by = None if stride is None else self.compile(stride, scope, NUMBER)
+                return _range(self.compile(low, scope, NUMBER), self.compile(high, scope, NUMBER), by, node)
             case ast.SetOf(items):
                 return _set([self._member(item, scope) for item in items], [item.span for item in items])
             case ast.Comprehension():
@@ -254,6 +275,8 @@ class Compiler:
                 return _poisoned
             if node.quoted:
                 raise _no_family(node, scope)
+            if isinstance(scope.find(name), Constant | Variable | Cell) and len(items) == 1:
+                return _element(self._name(name, scope, (), node.span), self.compile(items[0], scope, NUMBER), node)
             if scope.find(name) is not None:
                 raise error("C0131", f"`{name}` is no family of nodes and has no indices", span=node.span)
             raise self.functions.bracketed(node) or scope.undefined_family(name, len(items), node.span)
@@ -283,6 +306,12 @@ class Compiler:
                 return itemgetter(index)
             case Cell() as cell:
                 return lambda frame: cell.value
+            case Function(parameters=parameters):
+                hint = f"write `{name}({', '.join(parameters)})`"
+                raise error("C0131", f"`{name}` is a function, needed a value", span=span, hint=hint)
+            case Procedure():
+                message, hint = f"`{name}` is a block, needed a value", f"a statement runs it: `call {name}(..);`"
+                raise error("C0131", message, span=span, hint=hint)
             case Listing(failure=failure):
                 return _failing(failure)
             case None:
@@ -298,8 +327,11 @@ class Compiler:
             hint = f"write `{node.name}[{', '.join(map(expression_text, arguments))}]`"
             message = f"`{node.name}` is a family of nodes: indices stand in `[ ]`"
             raise error("C0131", message, span=node.span, hint=hint)
-        if scope.find(node.name) is POISON:
-            return _poisoned
+        match scope.find(node.name):
+            case Poison():
+                return _poisoned
+            case Function() as function:
+                return called(node, function, scope, self)
         place = self.functions.parts_of(node)
         named = place if place is not None and place < len(arguments) else None
         kinds = self.functions.needs(node)
@@ -308,7 +340,7 @@ class Compiler:
             for i, (argument, kind) in enumerate(zip(arguments, kinds, strict=True))
             if i != named
         ]
-        self.functions.require(node, needs, self.vocabulary)
+        unknown(node, scope, lambda: self.functions.require(node, needs, self.vocabulary))
 
         def run(frame: Frame) -> Value:
             return self.functions.call(node, [_sound(thunk(frame)) for thunk in thunks])
@@ -450,6 +482,33 @@ def _lookup(thunks: list[Thunk], family: Mapping[tuple[int, ...], Value], missin
     return several
 
 
+def _element(thunk: Thunk, index: Thunk, node: ast.Index) -> Thunk:
+    """Return the function that takes an element of a range or set, in the order in which it was written."""
+    at = node.indices[0].span
+
+    def run(frame: Frame) -> Value:
+        several, number = _sound(thunk(frame)), integer(index(frame), at, "an index")
+        values: Sequence[Value] | None = None
+        match several:
+            case range():
+                values = several
+            case Integers(items, given=given):
+                values = given or items
+            case Parts(items) if not any(isinstance(item, Arrow) for item in items):
+                values = [item for item in items if not isinstance(item, Arrow)]
+        if values is None:
+            message = f"`{node.name}` is {kind_of(several)} and has no indices"
+            raise error("C0131", message, span=node.span, hint="ranges, sets and families of nodes have indices")
+        size = extent(several) if isinstance(several, range) else len(values)
+        if not 0 <= number < size:
+            message = f"found element {number} of `{node.name}`: elements are 0 to {size - 1}"
+            hint = past_hint(node.indices[0], number, size)
+            raise error("C0135", message if size else f"`{node.name}` is empty", span=at, hint=hint)
+        return values[number]
+
+    return run
+
+
 # ---- leaves
 
 
@@ -487,8 +546,22 @@ def _quantity(value: Fraction, unit: str, needs: Needs, span: Span | None) -> Qu
     return Quantity(value * scale, measure, expression_text(ast.Quantity(value, unit)))
 
 
-def _range(low: Thunk, high: Thunk, node: ast.Range) -> Thunk:
-    return lambda frame: range(integer(low(frame), node.low.span), integer(high(frame), node.high.span))
+def _range(low: Thunk, high: Thunk, by: Thunk | None, node: ast.Range) -> Thunk:
+    def ends(frame: Frame) -> tuple[int, int]:
+        return integer(low(frame), node.low.span), integer(high(frame), node.high.span)
+
+    if by is None or node.stride is None:
+        return lambda frame: range(*ends(frame))
+    span = node.stride.span
+
+    def strided(frame: Frame) -> range:
+        stride = integer(by(frame), span, "a stride")
+        if stride < 1:
+            hint = "ranges ascend: write the numbers in a set for another order"
+            raise error("C0134", f"found the stride {stride}, needed one from 1", span=span, hint=hint)
+        return range(*ends(frame), stride)
+
+    return strided
 
 
 def _set(thunks: Sequence[Thunk], spans: Sequence[Span | None]) -> Thunk:
@@ -523,11 +596,11 @@ def _integers(values: Sequence[Value], places: Sequence[Span | None]) -> Integer
     spans: list[Span | None] = []
     for value, place in zip(values, places, strict=True):
         if isinstance(value, range):
-            if max(value.stop - value.start, 0) > MAX_SET - len(items):
+            if extent(value) > MAX_SET - len(items):
                 hint = "a loop takes the range itself: `for i in a..b`"
                 raise error("C0134", f"found a set of more than {MAX_SET} integers", span=place, hint=hint)
             items.extend(value)
-            ranges.append(value)
+            ranges += [value] if value.step == 1 else []
         else:
             items.append(integer(value, place))
         spans += [place] * (len(items) - len(spans))

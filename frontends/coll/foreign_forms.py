@@ -184,7 +184,7 @@ def _range_to(t: Trouble) -> Fix | None:
     if not re.search(r"\bin\s+[^;{}]*\Z", before(t)) or "LBRACE" not in t.expected:
         return None
     if t.found == ".." and "DOTS" not in t.expected:
-        return here(t, "C0109", "found a second `..`", hint="a range has no stride: multiply the variable instead")
+        return here(t, "C0109", "found a second `..`", hint="a stride stands after `by`: `for i in 0..8 by 2 { .. }`")
     if t.found in ("to", "until", "through"):
         message, hint = f"found `{t.found}`, needed `..`", "`a..b` goes from a up to b, without b"
         return here(t, "C0109", message, hint=hint, drop_from=t.position + len(t.found))
@@ -408,10 +408,8 @@ def _no_shard(t: Trouble) -> Fix | None:
 
 
 def _several_shards(t: Trouble) -> Fix | None:
-    """``send shard 0, 1 from 0 to 1;`` and ``send shards 0..2 from 0 to 1;``."""
-    hint = "write one transfer a shard: `for k in 0..2 { at 0: send shard k from 0 to 1; }`"
-    if t.found == "shards" and "SHARD" in t.expected:
-        return here(t, "C0109", "found `shards`, needed `shard`", hint=hint, insert="SHARD", sign="shard", skip=6)
+    """``send shard 0, 1 from 0 to 1;``."""
+    hint = "several shards stand in a set: `send shards {0, 1} from 0 to 1;`"
     if t.found not in (",", "..") or "FROM" not in t.expected:
         return None
     return here(t, "C0112" if t.found == "," else "C0109", f"found `{t.found}`, needed one shard", hint=hint)

@@ -18,7 +18,7 @@ _WORDS = {
     "coll": "collective", "operation": "collective", "algorithm": "schedule",
     "algo": "schedule", "sched": "schedule", "output": "emit", "export": "emit", "generate": "emit", "write": "emit",
     "target": "emit", "require": "include", "source": "include", "load": "include", "const": "param",
-    "constant": "param", "var": "param", "def": "param", "define": "param", "val": "let", "auto": "let", "set": "let",
+    "constant": "param", "var": "param", "def": "param", "val": "let", "auto": "let", "set": "let",
     "int": "param", "integer": "param", "float": "param", "parameter": "param", "variable": "param",
 }  # fmt: skip
 _STATEMENT_WORDS = {

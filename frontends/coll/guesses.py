@@ -83,7 +83,9 @@ _TARGETS = {
     "xml": "msccl-xml", "msccl": "msccl-xml", "nccl": "msccl-xml", "rccl": "msccl-xml", "gpu": "msccl-xml",
     "cuda": "msccl-xml", "hip": "msccl-xml", "rocm": "msccl-xml", "ncclxml": "msccl-xml", "rcclxml": "msccl-xml",
     "c": "mpi-c", "mpi": "mpi-c", "mpich": "mpi-c", "openmpi": "mpi-c", "c++": "mpi-c", "cpp": "mpi-c",
-    "oneccl": "oneccl-xml", "ccl": "oneccl-xml", "cpu": "oneccl-xml", "text": "ir", "dump": "ir", "collcir": "ir",
+    "mscclpp": "mscclpp-json", "mscclxx": "mscclpp-json", "plan": "mscclpp-json", "executionplan": "mscclpp-json",
+    "sglang": "mscclpp-json", "oneccl": "oneccl-xml", "ccl": "oneccl-xml", "cpu": "oneccl-xml", "text": "ir",
+    "dump": "ir", "collcir": "ir",
 }  # fmt: skip
 _OPERATIONS = {
     "add": "sum", "plus": "sum", "+": "sum", "mpisum": "sum", "ncclsum": "sum", "mean": "avg", "average": "avg",

@@ -6,7 +6,7 @@ Arguments are checked against the registry, and sizes against the limits, before
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from fractions import Fraction
 from importlib import import_module
 from itertools import combinations
@@ -33,7 +33,19 @@ from .limits import DEFAULT_NODE_LIMIT, Limits
 from .parts import elements, part_text, rank_numbers
 from .printer import expression_text
 from .unit_hints import other_measure
-from .values import Integers, Parts, Quantity, Switch, Value, bounded, compared, kind_of, no_number, whole
+from .values import (
+    Integers,
+    Parts,
+    Quantity,
+    Switch,
+    Value,
+    bounded,
+    compared,
+    extent,
+    kind_of,
+    no_number,
+    whole,
+)
 
 if TYPE_CHECKING:
     from .guesses import Vocabulary
@@ -77,12 +89,18 @@ class Library:
         """Return the names of the graph families and operators."""
         return (*_CONSTRUCTIONS, *FAMILIES.brought())
 
+    def names(self) -> Collection[str]:
+        """Return the names of all functions, which no function of a file may have."""
+        return {*self.families(), *_FUNCTIONS, *GROUPS}
+
     def needs(self, node: ast.Call) -> Sequence[Needs]:
         """Return what fits as each argument, for hints."""
         entry = _construction(node.name)
         if entry is None:
             known = TOPOLOGY if node.name == "ranks" else NUMBER if node.name in _FUNCTIONS else ()
             return [known] * len(node.arguments)
+        if not entry.parameters:
+            return [()] * len(node.arguments)
         return [_NEEDS.get(entry.parameter(i).kind, ()) for i in range(len(node.arguments))]
 
     def bracketed(self, node: ast.Index) -> CollcError | None:
@@ -393,7 +411,7 @@ def _members(function: str, parameter: Parameter, value: Value, span: Span | Non
     match value:
         case Integers(items):
             return items
-        case range() if max(value.stop - value.start, 0) <= DEFAULT_NODE_LIMIT:
+        case range() if extent(value) <= DEFAULT_NODE_LIMIT:
             return tuple(value)
         case range():
             raise error("C0134", f"found a range of more than {DEFAULT_NODE_LIMIT} integers", span=span)
@@ -491,7 +509,7 @@ def _value_text(value: Value) -> str:
         case Integers(items, ranges):
             return f"{{{', '.join(_runs(items, ranges))}}}"
         case range():
-            return f"{value.start}..{value.stop}"
+            return f"{value.start}..{value.stop}" + (f" by {value.step}" if value.step > 1 else "")
         case Quantity(amount):
             return value.written or _quantity(amount)
         case _:
@@ -605,9 +623,19 @@ def _xor(node: ast.Call, values: Sequence[Value]) -> Value:
     return one ^ two
 
 
+def _count(node: ast.Call, values: Sequence[Value]) -> Value:
+    match values[0]:
+        case range() as several:
+            return extent(several)
+        case Integers(items) | Parts(items):
+            return len(items)
+    message = f"found {kind_of(values[0])}, needed a range or a set"
+    raise error("C0131", message, span=node.arguments[0].span)
+
+
 _Function = Callable[[ast.Call, Sequence[Value]], Value]
 _FUNCTIONS: dict[str, tuple[int, int | None, _Function]] = {
     "ranks": (1, 1, _ranks), "min": (1, None, _extreme("<")), "max": (1, None, _extreme(">")), "abs": (1, 1, _abs),
     "floor": (1, 1, _rounded(floor)), "ceil": (1, 1, _rounded(ceil)), "pow": (2, 2, _pow), "log2": (1, 1, _log2),
-    "xor": (2, 2, _xor),
+    "xor": (2, 2, _xor), "count": (1, 1, _count),
 }  # fmt: skip

@@ -21,6 +21,9 @@ _TOPOLOGIES = 8
 #: Statements that one body may execute for each node of the node limit: 4,000,000 by default.
 STATEMENTS_PER_NODE = 200
 
+#: Calls of functions that a file may make for each node of the node limit: 4,000,000 by default.
+_CALLS_PER_NODE = 200
+
 
 @attrs.define
 class Limits:
@@ -39,6 +42,11 @@ class Limits:
     def statements(self) -> int:
         """The most statements that one body may execute."""
         return self.nodes * STATEMENTS_PER_NODE
+
+    @property
+    def calls(self) -> int:
+        """The most calls of functions."""
+        return self.nodes * _CALLS_PER_NODE
 
     def claim(self, what: str, nodes: int, links: int, span: Span | None) -> None:
         """Count a topology's size; raise C0310 if it, or all topologies together, are too large."""

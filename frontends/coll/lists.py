@@ -11,7 +11,7 @@ from collc.ir.frozen import frozen
 from . import ast
 from .expressions import Compiler, Needs
 from .scope import Listing, Poison, Poisoned, Scope
-from .values import Arrow, Integers, Parts, Value, kind_of
+from .values import Arrow, Integers, Parts, Value, extent, kind_of
 
 __all__ = ["MOST_ITEMS", "Item", "flat", "listed"]
 
@@ -103,7 +103,7 @@ def _elements(value: Value | Poison, span: Span | None) -> list[Item]:
         case Poison():
             raise Poisoned
         case range():
-            if max(value.stop - value.start, 0) > MOST_ITEMS:
+            if extent(value) > MOST_ITEMS:
                 raise error("C0134", f"found a range of more than {MOST_ITEMS} integers", span=span)
             return [Item(one, span) for one in value]
         case Integers(items, given=given):

@@ -145,9 +145,9 @@ class Network(Body):
                 return self._nodes(node, scope)
             case ast.Link():
                 return self._link(node, scope)
-            case ast.At():
-                raise self.misplaced("`at`", node.span)
-        raise self.misplaced(f"`{node.action}`" if isinstance(node, ast.Transfer) else "this", node.span)
+        word = {ast.At: "at", ast.Procedure: "define", ast.Invoke: "call"}.get(type(node), "")
+        word = node.action if isinstance(node, ast.Transfer) else word
+        raise self.misplaced(f"`{word}`" if word else "this", node.span)
 
     # ---- nodes
 

@@ -64,8 +64,9 @@ def _expression(node: ast.Expr | ast.Word | ast.Arrow) -> tuple[str, int]:
             return f"not {_at_least(_NOT, operand)}", _NOT
         case ast.Unary(_, operand):
             return f"-{_at_least(_NEGATIVE, operand)}", _NEGATIVE
-        case ast.Range(low, high):
-            return f"{_range_end(low)}..{_range_end(high)}", _RANGE
+        case ast.Range(low, high, stride):
+            by = "" if stride is None else f" by {_at_least(_SUM, stride)}"
+            return f"{_range_end(low)}..{_range_end(high)}{by}", _RANGE
         case ast.Binary(operator, left, right):
             level = _LEVELS[operator]
             first = level + 1 if level == _LEVELS["=="] else level  # a < b < c is not a comparison
@@ -171,6 +172,8 @@ class _Printer:
         match node:
             case ast.Define():
                 self._define(node)
+            case ast.Function() | ast.Procedure():
+                self._statement(node)
             case ast.Include(path):
                 self._simple(node, f'include "{path.value}";')
             case ast.Imported(path, name, figures):
@@ -199,6 +202,9 @@ class _Printer:
                 if steps is None:
                     self._tail(node, options, " ")
                 else:
+                    if options is not None:
+                        self.text += " with "
+                        self._options(options)
                     self.text += " "
                     self._block(steps)
                     self._end(_last(node))
@@ -257,6 +263,14 @@ class _Printer:
         match node:
             case ast.Define():
                 self._define(node)
+            case ast.Function(name, parameters, value):
+                self._simple(node, f"function {_signature(name, parameters)} = {expression_text(value)};")
+            case ast.Procedure(name, parameters, body):
+                self._begin(node, f"define {_signature(name, parameters)} ")
+                self._block(body)
+                self._end(_last(node))
+            case ast.Invoke():
+                self._simple(node, f"{_invoked(node)};")
             case ast.Nodes(kind, families):
                 self._simple(node, f"{kind} {', '.join(_family(family) for family in families)};")
             case ast.Link():
@@ -275,6 +289,8 @@ class _Printer:
                 self._end(_last(node))
             case ast.At(step, ast.Transfer() as transfer):
                 self._simple(node, f"at {expression_text(step)}: {_transfer(transfer)};")
+            case ast.At(step, ast.Invoke() as invoked):
+                self._simple(node, f"at {expression_text(step)}: {_invoked(invoked)};")
             case ast.Collective():
                 self._collective(node)
             case ast.Transfer():
@@ -292,6 +308,14 @@ class _Printer:
                 self._if(node.otherwise)
             else:
                 self._block(node.otherwise)
+
+
+def _signature(name: ast.Word, parameters: Sequence[ast.Word]) -> str:
+    return f"{name.text}({', '.join(one.text for one in parameters)})"
+
+
+def _invoked(node: ast.Invoke) -> str:
+    return f"call {node.name.text}({_list(node.arguments)})"
 
 
 def _family(node: ast.NodeFamily) -> str:
@@ -312,9 +336,18 @@ def _link(node: ast.Link) -> str:
 def _transfer(node: ast.Transfer) -> str:
     part = ""
     if node.part is not None and node.parts is not None:
-        part = f" part {expression_text(node.part)} of {expression_text(node.parts)}"
+        part = f" part{'s' * node.several_parts} {expression_text(node.part)} of {expression_text(node.parts)}"
     ends = f"from {expression_text(node.source)} to {expression_text(node.target)}"
-    return f"{node.action} shard {expression_text(node.shard)}{part} {ends}"
+    text = f"{node.action} shard{'s' * node.several_shards} {expression_text(node.shard)}{part} {ends}"
+    if node.scratch is not None:
+        text += f" into scratch {expression_text(node.scratch)}"
+    if node.options is not None:
+        text += f" {{ {_option_list(node.options)} }}" if node.options.items else " {}"
+    return text
+
+
+def _option_list(options: ast.Options) -> str:
+    return ", ".join(f"{item.name.text}: {expression_text(item.value)}" for item in options.items)
 
 
 def _first(node: ast.Node) -> Place:

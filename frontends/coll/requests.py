@@ -19,7 +19,7 @@ from .origins import with_origins
 from .printer import expression_text
 from .scope import Constant, Poisoned, Scope, earlier
 from .unit_hints import other_measure
-from .values import Integers, Parts, Quantity, Value, kind_of, no_number
+from .values import Integers, Parts, Quantity, Value, extent, kind_of, no_number
 
 __all__ = ["defaults", "distinct_options", "known", "options", "text_of", "word_of"]
 
@@ -116,7 +116,7 @@ def _option_value(node: ast.Expr | ast.Word, scope: Scope, compiler: Compiler, n
         case ast.SetOf(members) if words := _words(members, scope):
             message, hint = "found a set of names, needed words in quotes", f'write `"{", ".join(words)}"`'
             raise error("C0131", message, span=node.span, hint=hint)
-        case ast.Range(low, high):
+        case ast.Range(low, high, None):
             ends = [compiler.evaluate(end, scope, needs) for end in (low, high)]
             if all(isinstance(end, Quantity) and end.measure == SIZE for end in ends):
                 return "..".join(str(end.value) for end in ends if isinstance(end, Quantity))  # bytes
@@ -128,7 +128,7 @@ def _option_value(node: ast.Expr | ast.Word, scope: Scope, compiler: Compiler, n
             return items
         case Parts():
             raise no_number(value, node.span)
-        case range() if max(value.stop - value.start, 0) <= _MAX_LIST:
+        case range() if extent(value) <= _MAX_LIST:
             return tuple(value)
         case range():
             raise error("C0134", f"found a range of more than {_MAX_LIST} integers", span=node.span)

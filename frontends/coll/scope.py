@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 
@@ -29,11 +29,13 @@ __all__ = [
     "Binding",
     "Cell",
     "Constant",
+    "Function",
     "Listing",
     "NodeTable",
     "Poison",
     "Poisoned",
     "Problems",
+    "Procedure",
     "Scope",
     "TooManyProblems",
     "Variable",
@@ -78,6 +80,33 @@ class Cell:
 
 
 @attrs.define(eq=False)
+class Function:
+    """A function of a file: ``value`` of the values in ``cells``, one for each parameter.
+
+    ``height`` is the number of levels of its expression, with those of the functions that it calls.
+    """
+
+    parameters: tuple[str, ...]
+    cells: tuple[Cell, ...]
+    value: Callable[[list[Any]], Any]  # Any: see `expressions.Thunk`
+    height: int
+
+
+@attrs.define(eq=False)
+class Procedure:
+    """A block that ``call`` runs: its ``node``, and the ``scope`` that its names belong to.
+
+    ``has_steps``: it or a block that it calls has ``at``. ``height`` is the number of its levels, with those of the
+    blocks that it calls.
+    """
+
+    node: ast.Procedure
+    scope: Scope
+    has_steps: bool
+    height: int
+
+
+@attrs.define(eq=False)
 class Listing:
     """A list that is no set: its ``node`` is computed in ``scope`` where a list stands. Elsewhere it is a ``failure``.
 
@@ -96,7 +125,7 @@ class Poison:
 
 POISON = Poison()
 
-Binding: TypeAlias = Constant | Variable | Cell | Listing | Poison
+Binding: TypeAlias = Constant | Variable | Cell | Function | Procedure | Listing | Poison
 
 
 class TooManyProblems(Exception):

@@ -299,7 +299,7 @@ _FORMS = {
 
 def _unknown_keyword(t: Trouble) -> Fix | None:
     known = [word for word in dict.fromkeys((*DECLARATIONS, *STATEMENTS)) if word.upper() in t.expected]
-    step = known == ["send", "reduce"]
+    step = known == ["call", "send", "reduce"]
     if (len(known) < 4 and not step) or not re.match(r"[A-Za-z_]", t.found):
         return None
     kind = "statement" if "LINK" in t.expected or step else "declaration"
@@ -329,8 +329,10 @@ def _replaced(t: Trouble, kind: str, word: str) -> Fix:
 
 
 def _bare(t: Trouble) -> str | None:
-    """Return the declaration of a collective or graph that stands alone."""
+    """Return the declaration of a collective or graph that stands alone, or the call of a block."""
     rest = t.text[t.position :].split("\n", 1)[0].split(";")[0].split("#")[0].strip()
+    if "CALL" in t.expected and t.found not in FAMILIES.own and re.match(r"\w+\s*\([^{}]*\)\Z", rest):
+        return f"write `call {rest};`"
     if t.found in ("allreduce", "allgather", "alltoall", "broadcast", "gather", "scatter") and " on " in rest:
         return f"write `collective grads = {rest};`"
     if "LINK" not in t.expected and (t.found in FAMILIES.own or t.found in OPERATORS) and "(" in rest:

@@ -14,11 +14,11 @@ import attrs
 
 from collc.ir.diagnostic import CollcError, Span, error
 
-from . import ast
+from . import ast, functions
 from .expressions import NUMBER, Compiler, Frame, Thunk, members
 from .limits import LARGEST_NODE_LIMIT, STATEMENTS_PER_NODE
-from .scope import POISON, Poisoned, Scope, Variable
-from .values import kind_of
+from .scope import POISON, Poisoned, Scope, Variable, earlier
+from .values import extent, kind_of
 
 __all__ = ["Aborted", "Body", "Overrides", "Runner"]
 
@@ -67,6 +67,7 @@ class Body(ABC):
         self.limit = self.budget = budget
         self.frame: Frame = [None]
         self.damaged = False
+        self.calls: list[Span | None] = []  # of blocks, outermost first
 
     def run(self, block: ast.Block) -> None:
         """Run the statements; mistakes go to the compiler's problems."""
@@ -103,6 +104,8 @@ class Body(ABC):
             match node:
                 case ast.Define():
                     return self._define(node, scope, top)
+                case ast.Function():
+                    return self._function(node, scope)
                 case ast.For():
                     return self._for(node, scope)
                 case ast.If():
@@ -111,8 +114,10 @@ class Body(ABC):
                     return self._guarded(node, self.leaf(node, scope, top), scope)
         except CollcError as failure:
             self.compiler.problems.take(failure, node.span)
-            self.damaged = True
-            return _do_nothing
+        except Poisoned:
+            pass
+        self.damaged = True
+        return _do_nothing
 
     @abstractmethod
     def leaf(self, node: ast.Statement, scope: Scope, top: bool) -> Runner:
@@ -135,7 +140,8 @@ class Body(ABC):
 
         return run
 
-    def _slot(self) -> int:
+    def slot(self) -> int:
+        """Return a new place in the frame."""
         self.frame.append(None)
         return len(self.frame) - 1
 
@@ -150,7 +156,7 @@ class Body(ABC):
             if value is not node.value and value.span:
                 scope.given[node.name.text] = value.span
         thunk = self.compiler.compile(value, scope)
-        slot = self._slot()
+        slot = self.slot()
         scope.declare(node.name.text, Variable(slot), node.name.span)
 
         def run(frame: Frame) -> None:
@@ -159,11 +165,15 @@ class Body(ABC):
 
         return self._guarded(node, run, scope)
 
+    def _function(self, node: ast.Function, scope: Scope) -> Runner:
+        functions.declare(node, scope, self.compiler, self.compiler.functions.names())
+        return _do_nothing
+
     def _for(self, node: ast.For, scope: Scope) -> Runner:
         heads: list[tuple[Thunk, int, ast.Loop]] = []
         for loop in node.loops:
             thunk = self.compiler.compile(loop.domain, scope, NUMBER)
-            scope, slot = scope.child(), self._slot()
+            scope, slot = scope.child(), self.slot()
             scope.declare(loop.name.text, Variable(slot), loop.name.span)
             heads.append((thunk, slot, loop))
         run = self.block(node.body, scope.child())
@@ -174,7 +184,7 @@ class Body(ABC):
     def _iterate(self, thunk: Thunk, slot: int, loop: ast.Loop, body: Runner) -> Runner:
         def run(frame: Frame) -> None:
             values = members(thunk(frame), loop.domain.span)
-            self.spend(len(values) if isinstance(values, tuple) else max(values.stop - values.start, 0), loop.span)
+            self.spend(len(values) if isinstance(values, tuple) else extent(values), loop.span)
             for value in values:
                 frame[slot] = value
                 body(frame)
@@ -236,11 +246,18 @@ class Body(ABC):
 
                 broken = self.damaged = True
                 explained = with_origins(failure, node, scope, frame)
+                if self.calls:
+                    explained = _with_call(explained, self.calls[-1])
                 self.compiler.problems.take(explained, node.span, _variables(scope, frame))
             except Poisoned:
                 broken = self.damaged = True
 
         return guarded
+
+
+def _with_call(failure: CollcError, call: Span | None) -> CollcError:
+    related = earlier(call, functions.THE_CALL)
+    return CollcError([attrs.evolve(one, related=(*one.related, *related)) for one in failure.diagnostics])
 
 
 def _do_nothing(frame: Frame) -> None:
@@ -251,7 +268,7 @@ def _declared(statements: Sequence[ast.Statement]) -> dict[str, Span | None]:
     """Return the names that statements declare, with the declarations."""
     found: dict[str, Span | None] = {}
     for statement in statements:
-        if isinstance(statement, ast.Define):
+        if isinstance(statement, ast.Define | ast.Function | ast.Procedure):
             found.setdefault(statement.name.text, statement.span)
         elif isinstance(statement, ast.Nodes):
             for family in statement.families:

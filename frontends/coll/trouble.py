@@ -27,8 +27,12 @@ DECLARATIONS = (
     "import",
     "param",
     "let",
+    "function",
+    "define",
 )
-STATEMENTS = ("param", "let", "rank", "switch", "link", "for", "if", "at", "send", "reduce")
+STATEMENTS = (
+    "param", "let", "function", "define", "call", "rank", "switch", "link", "for", "if", "at", "send", "reduce",
+)  # fmt: skip
 #: What a statement or declaration may begin with -> its terminal.
 KEYWORDS = {word: word.upper() for word in (*DECLARATIONS, *STATEMENTS)}
 

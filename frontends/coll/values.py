@@ -32,6 +32,7 @@ __all__ = [
     "arithmetic",
     "bounded",
     "compared",
+    "extent",
     "kind_of",
     "no_number",
     "whole",
@@ -116,6 +117,11 @@ def kind_of(value: Value) -> str:
     if isinstance(value, Quantity):
         return _MEASURES[value.measure]
     return "a group" if isinstance(value, Group) else _KINDS[type(value)]
+
+
+def extent(value: range) -> int:
+    """Return how many integers a range has, which may be more than ``len`` can count."""
+    return max(-(-(value.stop - value.start) // value.step), 0)
 
 
 def no_number(value: Parts, span: Span | None) -> CollcError:

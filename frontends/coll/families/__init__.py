@@ -119,6 +119,7 @@ def _ring() -> tuple[Parameter, ...]:
 FUNCTIONS = {
     "ranks": "ranks(topology)", "min": "min(a, ..)", "max": "max(a, ..)", "abs": "abs(x)", "floor": "floor(x)",
     "ceil": "ceil(x)", "pow": "pow(base, exponent)", "log2": "log2(n)", "xor": "xor(a, b)",
+    "count": "count(set)",
 }  # fmt: skip
 
 
