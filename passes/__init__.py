@@ -64,6 +64,24 @@ _TRANSFORMS: dict[str, tuple[str, str, str]] = {
     "unfuse": (
         "collc.passes.program.unfuse", "Unfuse", "replace fused instructions by receives, copies and reductions",
     ),
+    "one-sided": (
+        "collc.passes.one_sided.lower", "LowerOneSided",
+        "lower a program to puts into the buffers of peers, and signals",
+    ),
+    "place-messages": (
+        "collc.passes.one_sided.place", "PlaceMessages",
+        "let messages land where their data belong, or in scratch that is free",
+    ),
+    "combine-operations": (
+        "collc.passes.one_sided.combine", "CombineOperations", "combine one-sided operations of a block into fewer",
+    ),
+    "handshake": (
+        "collc.passes.one_sided.handshake", "Handshake",
+        "let ranks wait until the buffers of their peers may be written, and have been read",
+    ),
+    "fit-operations": (
+        "collc.passes.one_sided.fit", "FitOperations", "cut blocks into successive ones whose operations fit",
+    ),
 }  # fmt: skip
 
 #: former name of a pass -> its name today, for hints

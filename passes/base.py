@@ -146,6 +146,11 @@ class Pass(ABC):
         """Return this scheduler with ``chunks`` chunks per shard; None if it has no such option."""
         return None
 
+    @property
+    def takes_trees(self) -> bool:
+        """Whether this scheduler takes the trees that were planned with a problem's shares as its own."""
+        return False
+
     def plans_by_size(self, ir: Problem) -> bool:
         """Return whether this scheduler's schedule may depend on the size of the collective."""
         return False

@@ -53,6 +53,16 @@ compose. The `compose` pass makes the missing half itself, by reversing the half
 
 `discretize{max-chunks=N}` needs N of at least 1: a shard has at least one chunk.
 """,
+    "C0574": """operations that need more barriers than a rank has
+
+`shares` lets several blocks do one operation, each on its slice of all items. If operations access a chunk in items of
+different sizes, the slices differ. Then the blocks that share operations meet at a barrier, one for each of the former
+blocks. A rank has 16 barriers.
+
+    emit c as mscclpp-json { shares: 4 };      # C0574 if a rank has more than 16 blocks
+
+Use `instances` in place of `shares`: each instance has chunks of its own.
+""",
     "C0598": """more chunks than can be numbered
 
 Runtimes number the chunks of a buffer, MSCCL up to 32767. A buffer with more shards than that has more chunks than
@@ -320,6 +330,20 @@ others.
 
 Correct the row, or delete it and search again.
 """,
+    "C0572": """more blocks than run at once
+
+Blocks of MSCCL++ wait for each other, so all blocks of a rank must run at once, each on a multiprocessor. The pass
+`fit-operations` cuts blocks of more than 64 operations, which makes more of them.
+
+    collc pod.coll -t 'mscclpp-json{gpu=4}'
+
+Use packets (`protocol=LL`), which need fewer operations, fewer chunks, fewer instances or shares, or a larger GPU.""",
+    "C0573": """an operation that does not fit, and cannot be split
+
+An operation of MSCCL++ has at most 8 channels and 10 items on a side, and a block holds 64 operations. The pass
+`fit-operations` splits puts, signals, waits and sums. It cannot split others, or cut a pipeline.
+
+Let a rank reach fewer peers at once, or use a shorter pipeline.""",
     "C0575": """a topology whose cost the finder cannot compute
 
 The finder computes the cost of a breadth-first allgather without building it. The network must have ranks only, as many
@@ -373,6 +397,20 @@ collectives.
 `expansion` writes out every transfer, at most 2^26 of them: about 8,000 ranks.
 
 Use fewer ranks, or `bfb`: on a symmetric topology it stores one rank's part of the schedule.
+""",
+    "C0576": """sends and receives cannot express a one-sided program
+
+A put and the wait for it become a send and a receive, so most plans for MSCCL++ convert to other targets. Two things
+do not: operations in which a switch adds or multicasts, and a sum that overlaps one of its sources in part.
+
+    collc convert plan.json -t msccl-xml      # C0576: `glres`
+
+The message names the operation. Compile the schedule for the other target instead.
+""",
+    "C0577": """a one-sided program that never ends
+
+No order of its operations lets all blocks end: one waits for a signal, a semaphore, a barrier or packets that nothing
+sends. `collc verify plan.json` names the operations that wait for each other.
 """,
     "C0580": """a link without bandwidth
 

@@ -1,0 +1,46 @@
+"""Who reads and writes which chunks: plain accesses, chunk range by chunk range."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from collc.ir.arrays import Array, distinct
+from collc.ir.frozen import frozen
+from collc.ir.one_sided.opcodes import Op
+from collc.ir.one_sided.program import OneSided
+from collc.ir.ragged import ranges
+
+from .addresses import bases
+from .rows import OPCODE, SOURCES, Rows, packet_items
+
+__all__ = ["Accesses", "accesses"]
+
+
+@frozen(eq=False)
+class Accesses:
+    """Accesses to plain chunks, sorted by ``location``, then by operation, reads before writes.
+
+    A location is a run of chunks that every item has as a whole or not at all. ``item`` is the item of each access.
+    """
+
+    location: Array
+    operation: Array
+    item: Array
+    write: Array
+
+
+def accesses(program: OneSided, rows: Rows) -> Accesses:
+    """Return the plain accesses of operations; those to packets order themselves."""
+    operation = np.repeat(np.arange(len(rows)), rows.item_count)
+    item = np.flatnonzero(~packet_items(rows) & (rows.fixed[operation, OPCODE] != Op.FLUSH))
+    operation = operation[item]
+    write = ranges(0, rows.item_count)[item] >= rows.fixed[operation, SOURCES]
+    low = bases(program)[rows.items[item, 0], rows.items[item, 1]] + rows.items[item, 2]
+    high = low + rows.items[item, 3]
+    ends = distinct(np.concatenate([low, high]))
+    first, last = np.searchsorted(ends, low), np.searchsorted(ends, high)
+    entry = np.repeat(np.arange(len(item)), last - first)
+    location = ranges(first, last - first)
+    order = np.lexsort((write[entry], operation[entry], location))
+    entry = entry[order]
+    return Accesses(location[order], operation[entry], item[entry], write[entry])

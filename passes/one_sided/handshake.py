@@ -1,0 +1,172 @@
+"""Let ranks wait until the buffers of their peers may be written, and have been read."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+import numpy as np
+
+from collc.ir.arrays import Array, distinct_pairs
+from collc.ir.frozen import frozen
+from collc.ir.one_sided.opcodes import PACKET_READS, PACKET_WRITES, Op, table
+from collc.ir.one_sided.program import OneSided
+
+from ..base import Pass
+from ..ranges import Range
+from .greeting import Greetings
+from .nops import with_nops
+from .order import Order, last_clocks, order_of
+from .rows import packet_items, rows_of
+from .shares import shared_among
+
+__all__ = ["Handshake"]
+
+_READS = table(Op.GET, Op.RRE, Op.RRES)
+_JOINS = table(Op.NOP, Op.BARRIER)
+
+
+@frozen
+class Handshake(Pass):
+    """Let ranks wait until the buffers of their peers may be written, and have been read.
+
+    Nothing orders the launches of different ranks. So a rank may write into a peer's buffers, or read them, only when
+    it knows that the peer has begun the launch. It knows from any signal that the peer sent, or that others sent after
+    one of the peer's. Otherwise the peer signals at its start. Packets in double scratch need that knowledge only at
+    the end of the launch before. A rank whose buffers are read waits for its readers at its end (mscclpp notes,
+    section 4). Then every block becomes ``shares`` blocks, which do a slice of each operation, on channels of their
+    own.
+    """
+
+    name: ClassVar[str] = "handshake"
+    summary: ClassVar[str] = "let ranks wait until the buffers of their peers may be written, and have been read"
+    takes: ClassVar[type] = OneSided
+    gives: ClassVar[type] = OneSided
+
+    max_link_ids: int = attrs.field(
+        default=8, metadata={"help": "most channels of one signal or wait", "range": Range(1)}
+    )
+
+    max_barriers: int = attrs.field(default=16, metadata={"help": "barriers of a rank", "range": Range(0)})
+    shares: int = attrs.field(
+        default=1, metadata={"help": "blocks that share each operation, each on its slice", "range": Range(1)}
+    )
+
+    def run(self, ir: OneSided) -> OneSided:
+        if not ir.together:
+            return ir
+        greetings = Greetings(ir, self.max_link_ids)
+        for operation, peer in _unmet(ir):
+            greetings.begin(operation, peer)
+        for operation, peer in _readers(ir):
+            greetings.end(operation, peer)
+        program = with_nops(attrs.evolve(greetings.result(), together=False))
+        return shared_among(program, self.shares, self.max_barriers)
+
+
+def _remote(program: OneSided) -> tuple[Array, Array, Array]:
+    """Return (operation, peer, whether packets in double scratch) of the accesses to other ranks, in order."""
+    operation = program.item_operation
+    peer = program.item_rank.astype(np.int64)
+    away = np.flatnonzero(peer != program.rank[operation])
+    delayed = packet_items(rows_of(program))[away] & program.double_scratch
+    return operation[away], peer[away], delayed
+
+
+def _readers(program: OneSided) -> list[tuple[int, int]]:
+    """Return each block's last operation that reads a peer's buffers, with the peer, unless the peer learns of it."""
+    operation, peer, _ = _remote(program)
+    reads = _READS[program.opcode[operation]]
+    last = {
+        (block, rank): row
+        for row, block, rank in zip(
+            *(c[reads].tolist() for c in (operation, program.block[operation], peer)), strict=True
+        )
+    }
+    order = order_of(program) if last else None
+    if order is None:
+        return [(row, rank) for (_, rank), row in last.items()]
+    known = np.zeros((program.num_ranks, program.num_blocks), dtype=np.int64)
+    np.maximum.at(known, program.block_rank, last_clocks(program, order))
+    return [(row, rank) for (block, rank), row in last.items() if known[rank, block] <= row]
+
+
+def _unmet(program: OneSided) -> list[tuple[int, int]]:
+    """Return (operation, peer) of each access for which the peer must signal at its start."""
+    operation, peer, delayed = _remote(program)
+    order = order_of(program)
+    listed = [column.tolist() for column in distinct_pairs(operation[~delayed], peer[~delayed])]
+    known = _Known(program, list(zip(*listed, strict=True)))
+    if order is None:
+        known.finish()
+    else:
+        known.follow(order)
+    known.end(operation[delayed], peer[delayed])
+    return known.unmet
+
+
+class _Known:
+    """Which ranks each block knows to have begun the launch, as one bit for each rank.
+
+    What one thread learns its block knows after the next nop. Packets that an operation forwards tell what it read.
+    """
+
+    def __init__(self, program: OneSided, needs: list[tuple[int, int]]):
+        self.block, self.rank = program.block, program.block_rank.tolist()
+        self.joins = np.cumsum(_JOINS[program.opcode]).tolist()
+        self.forwards = (PACKET_WRITES & PACKET_READS)[program.opcode].tolist()
+        self.state = [1 << rank for rank in self.rank]
+        self.learned, self.since = [0] * len(self.rank), [0] * len(self.rank)
+        self.needs: list[list[tuple[int, int]]] = [[] for _ in self.rank]
+        for operation, peer in reversed(needs):
+            self.needs[int(self.block[operation])].append((operation, peer))
+        self.unmet: list[tuple[int, int]] = []
+
+    def follow(self, order: Order) -> None:
+        """Let knowledge travel with every signal, release and packet."""
+        waits, sent = order.waits, dict.fromkeys(order.earlier.tolist(), 0)
+        block = self.block.tolist()
+        for row in order.sequence:
+            one = block[row]
+            self.join(one, self.joins[row])
+            if self.needs[one] and self.needs[one][-1][0] <= row:
+                self.meet(one, row)
+            news = 0
+            for before in waits.get(row, ()):
+                news |= sent[before]
+            self.learned[one] |= news
+            if row in sent:
+                sent[row] = self.state[one] | (news if self.forwards[row] else 0)
+        self.finish()
+
+    def join(self, block: int, joins: int) -> None:
+        """Let a block know what its threads learned before nop number ``joins`` of the program."""
+        if joins > self.since[block]:
+            self.state[block] |= self.learned[block]
+            self.since[block] = joins
+
+    def finish(self) -> None:
+        """Meet the needs that are left."""
+        for one, needs in enumerate(self.needs):
+            if needs:
+                self.meet(one, needs[0][0])
+
+    def meet(self, block: int, until: int) -> None:
+        """Meet the needs of a block's operations up to ``until``: the peer is known, or is to signal."""
+        needs = self.needs[block]
+        while needs and needs[-1][0] <= until:
+            operation, peer = needs.pop()
+            if not self.state[block] >> peer & 1:
+                self.unmet.append((operation, peer))
+                self.state[block] |= 1 << peer
+
+    def end(self, operation: Array, peer: Array) -> None:
+        """Meet the needs at the end of launches: what any block of the rank knows then is enough."""
+        known: dict[int, int] = {}
+        for rank, state, learned in zip(self.rank, self.state, self.learned, strict=True):
+            known[rank] = known.get(rank, 0) | state | learned
+        for row, other in zip(operation.tolist(), peer.tolist(), strict=True):
+            rank = self.rank[int(self.block[row])]
+            if not known[rank] >> other & 1:
+                self.unmet.append((row, other))
+                known[rank] |= 1 << other

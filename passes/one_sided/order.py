@@ -1,0 +1,220 @@
+"""What happens before what in a one-sided program: who signals whom, and one order of all events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from collc.ir.arrays import Array, fit
+from collc.ir.frozen import frozen
+from collc.ir.one_sided.opcodes import SIGNALS, WAITS, Op, table
+from collc.ir.one_sided.program import OneSided
+from collc.ir.program import Buffer
+from collc.ir.ragged import first_of_group, ranges
+
+from .rows import OPCODE, SOURCES, Rows, packet_items, rows_of
+
+__all__ = ["Order", "clocks", "last_clocks", "moments", "order_of", "renumbered"]
+
+_ACQUIRES = table(Op.SEM_ACQUIRE)
+_RELEASES = table(Op.SEM_RELEASE)
+
+
+@frozen(eq=False)
+class Order:
+    """Operation ``later[k]`` waits for ``earlier[k]``; sorted by ``later``.
+
+    ``sequence`` are the operations that wait or that others wait for, in an order that respects all waits.
+    """
+
+    later: Array
+    earlier: Array
+    sequence: tuple[int, ...]
+
+    @cached_property
+    def waits(self) -> dict[int, list[int]]:
+        """The operations that each operation waits for."""
+        found: dict[int, list[int]] = {}
+        for later, earlier in zip(self.later.tolist(), self.earlier.tolist(), strict=True):
+            found.setdefault(later, []).append(earlier)
+        return found
+
+
+def order_of(program: OneSided) -> Order | None:
+    """Return the order of a program; None if it hangs, or if the order of blocks decides which signal ends a wait.
+
+    It depends on the order if several blocks signal on one channel, or wait on it; the same with semaphores. A program
+    with barriers or loops has none here either.
+    """
+    if "order" not in program.found:
+        program.found["order"] = _order_of(program)
+    found: Order | None = program.found["order"]
+    return found
+
+
+def renumbered(result: OneSided, program: OneSided, place: Array) -> OneSided:
+    """Return ``result``, which has the signals and packets of ``program``; operation k is now ``place[k]``.
+
+    Its order is then known without another search.
+    """
+    known: Order | None = program.found.get("order")
+    if known is not None:
+        by = np.lexsort((place[known.earlier], place[known.later]))
+        sequence = tuple(place[np.array(known.sequence, dtype=np.int64)].tolist())
+        result.found["order"] = Order(place[known.later][by], place[known.earlier][by], sequence)
+    return result
+
+
+def _order_of(program: OneSided) -> Order | None:
+    rows = rows_of(program)
+    if (rows.fixed[:, OPCODE] == Op.BARRIER).any() or len(program.loop_unit):
+        return None
+    pairs = [_of_channels(program, rows), _of_semaphores(program, rows), _of_packets(rows)]
+    if any(pair is None for pair in pairs):
+        return None
+    later, earlier = np.concatenate([pair for pair in pairs if pair is not None], axis=1)
+    by = np.lexsort((earlier, later))
+    later, earlier = later[by], earlier[by]
+    sequence = _sequence(program, later, earlier)
+    return None if sequence is None else Order(later, earlier, tuple(sequence))
+
+
+def _of_channels(program: OneSided, rows: Rows) -> Array | None:
+    opcode = program.opcode[program.link_operation]
+    partner = program.partner
+    signals, waits = np.flatnonzero(SIGNALS[opcode]), np.flatnonzero(WAITS[opcode])
+    return _nth(program, rows.links[waits], waits, partner[rows.links[signals]], signals)
+
+
+def _of_semaphores(program: OneSided, rows: Rows) -> Array | None:
+    if program.semaphore_value.any():
+        return None
+    opcode = program.opcode[program.link_operation]
+    acquires, releases = np.flatnonzero(_ACQUIRES[opcode]), np.flatnonzero(_RELEASES[opcode])
+    return _nth(program, rows.links[acquires], acquires, rows.links[releases], releases)
+
+
+def _nth(program: OneSided, ended: Array, waits: Array, ending: Array, signals: Array) -> Array | None:
+    """Return the pairs (wait, signal) of operations: the k-th wait on a link ends by its k-th signal."""
+    if len(ended) != len(ending):
+        return None
+    first, second = np.argsort(ended, kind="stable"), np.argsort(ending, kind="stable")
+    link, operation = ended[first], program.link_operation[waits[first]]
+    other, signal = ending[second], program.link_operation[signals[second]]
+    if (link != other).any() or not (_one_block(program, link, operation) and _one_block(program, other, signal)):
+        return None
+    return np.stack([operation, signal])
+
+
+def _one_block(program: OneSided, link: Array, operation: Array) -> bool:
+    """Return whether all operations of each link, which ascends, are in one block."""
+    block = program.block[operation]
+    return bool(((block[1:] == block[:-1]) | (link[1:] != link[:-1])).all())
+
+
+def _of_packets(rows: Rows) -> Array | None:
+    """Return the pairs (reader, writer) of packets."""
+    item = np.flatnonzero(packet_items(rows))
+    operation = np.repeat(np.arange(len(rows)), rows.item_count)[item]
+    written = ranges(0, rows.item_count)[item] >= rows.fixed[operation, SOURCES]
+    place = rows.items[item, 0] * np.int64(rows.items[:, 2:4].sum(axis=1).max(initial=0) + 1) + rows.items[item, 2]
+    order = np.argsort(place[written], kind="stable")
+    low, count, writer = place[written][order], rows.items[item, 3][written][order], operation[written][order]
+    if (low[1:] < (low + count)[:-1]).any() or (rows.items[item, 1] != Buffer.SCRATCH).any():
+        return None  # a slot has two writers
+    start, size = place[~written], rows.items[item, 3][~written]
+    first = np.searchsorted(low + count, start, side="right")
+    last = np.searchsorted(low, start + size, side="left")
+    number = np.maximum(last - first, 0)
+    if (number < 1).any():
+        return None  # packets that no operation writes
+    return np.stack([np.repeat(operation[~written], number), writer[ranges(first, number)]])
+
+
+def _sequence(program: OneSided, later: Array, earlier: Array) -> list[int] | None:
+    """Return the operations with an edge in an order that respects all; None if they cannot all happen."""
+    events = np.zeros(program.num_operations, dtype=bool)
+    events[later] = events[earlier] = True
+    rows = np.flatnonzero(events)
+    block = program.block[rows]
+    ends = np.append(np.flatnonzero(first_of_group(block)), len(rows)).tolist()
+    waits: dict[int, list[int]] = {}
+    for after, before in zip(later.tolist(), earlier.tolist(), strict=True):
+        waits.setdefault(after, []).append(before)
+    return _run(rows.tolist(), ends, waits, bytearray(program.num_operations))
+
+
+def _run(rows: Sequence[int], ends: Sequence[int], waits: dict[int, list[int]], done: bytearray) -> list[int] | None:
+    found: list[int] = []
+    asleep: dict[int, list[int]] = {}
+    at = list(ends[:-1])
+    ready = list(range(len(at) - 1, -1, -1))
+    while ready:
+        one = ready.pop()
+        begin, end = at[one], ends[one + 1]
+        for place in range(begin, end):
+            row = rows[place]
+            missing = next((before for before in waits[row] if not done[before]), None) if row in waits else None
+            if missing is not None:
+                asleep.setdefault(missing, []).append(one)
+                end = place
+                break
+            done[row] = 1
+            if row in asleep:
+                ready += asleep.pop(row)
+        found += rows[begin:end]
+        at[one] = end
+    return found if len(found) == len(rows) else None
+
+
+def moments(program: OneSided, order: Order) -> Array:
+    """Return for each operation a number that grows along happens-before, except within a block between events."""
+    moment = np.full(program.num_operations, -1, dtype=np.int64)
+    moment[np.array(order.sequence, dtype=np.int64)] = np.arange(len(order.sequence))
+    # within a block, moments of events grow, so the largest so far is that of the last event
+    height = moment + program.block * np.int64(len(order.sequence) + 1)
+    found: Array = np.maximum.accumulate(np.where(moment >= 0, height, -1)) if len(height) else height
+    return np.maximum(found - program.block * np.int64(len(order.sequence) + 1), -1)
+
+
+def clocks(program: OneSided, order: Order, operations: Array) -> Array:
+    """Return what has happened before each of some ascending operations: shape (operations, blocks).
+
+    All operations of block b that are below entry b have happened.
+    """
+    return _clocks(program, order, operations)[0]
+
+
+def last_clocks(program: OneSided, order: Order) -> Array:
+    """Return what each block knows to have happened at its end: shape (blocks, blocks), as :func:`clocks` does."""
+    return _clocks(program, order, np.zeros(0, dtype=np.int64))[1]
+
+
+def _clocks(program: OneSided, order: Order, operations: Array) -> tuple[Array, Array]:
+    block, waits = program.block.tolist(), order.waits
+    telling, signalled = set(order.earlier.tolist()), dict[int, Array]()
+    kind = fit(-1, program.num_operations)
+    state = np.zeros((program.num_blocks, program.num_blocks), dtype=kind)
+    found = np.zeros((len(operations), program.num_blocks), dtype=kind)
+    of_block = np.searchsorted(operations, program.block_start.astype(np.int64))
+    at, ends, listed = of_block[:-1].tolist(), of_block[1:].tolist(), operations.tolist()
+    states = list(state)
+    for row in order.sequence:
+        one = block[row]
+        known, first, place, end = states[one], at[one], at[one], ends[one]
+        while place < end and listed[place] <= row:
+            place += 1
+        if place > first:
+            found[first:place] = known
+            at[one] = place
+        for before in waits.get(row, ()):
+            np.maximum(known, signalled[before], out=known)
+        if row in telling:
+            known[one] = row
+            signalled[row] = known.copy()
+    for one, first in enumerate(at):
+        found[first : ends[one]] = state[one]
+    found[np.arange(len(operations)), program.block[operations]] = operations
+    return found, state
