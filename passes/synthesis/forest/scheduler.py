@@ -118,6 +118,10 @@ class ForestScheduler(Pass):
         assert isinstance(known, Forest), "this scheduler returns a forest"
         return self._piped(attrs.evolve(known, collective=ir.collective))
 
+    @property
+    def takes_trees(self) -> bool:
+        return self.k == "optimal" and self.via == "reduce-scatter"
+
     def in_pieces(self, pieces: int) -> ForestScheduler:
         return attrs.evolve(self, pieces=pieces)
 

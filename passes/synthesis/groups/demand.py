@@ -10,11 +10,11 @@ import attrs
 from collc.ir.collective import Collective
 from collc.ir.graph.members import Inside
 
-__all__ = ["Half", "halves", "single_sets"]
+__all__ = ["LEAST", "Half", "halves", "single_sets"]
 
 
 #: the least part of an even shard that a plan has room for
-_LEAST = Fraction(1, 1024)
+LEAST = Fraction(1, 1024)
 
 
 @attrs.frozen(eq=False)
@@ -53,7 +53,7 @@ def halves(collective: Collective, bounding: bool) -> tuple[Half, ...]:
     everyone, root = tuple(range(n)), collective.root or 0
     whole = tuple(Fraction(int(rank == root)) for rank in everyone)
     weight = collective.weight.tolist()
-    least = Fraction(0) if bounding else _LEAST / n
+    least = Fraction(0) if bounding else LEAST / n
     own = tuple(max(Fraction(amount, collective.whole), least) for amount in weight) if len(weight) == n else ()
     match collective.kind:
         case "allgather" | "reduce-scatter":

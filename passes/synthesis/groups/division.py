@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from math import lcm
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -28,6 +29,9 @@ from collc.ir.topology import Topology
 from .classes import Classes
 from .demand import Half, halves, single_sets
 from .exact_program import Optimum, Row, about_maximum, maximum
+
+if TYPE_CHECKING:
+    from .partitions import Partition
 
 __all__ = ["MOST_EXACT", "JointCuts", "Parts", "PricedCut", "divided", "in_proportion", "joint_bound"]
 
@@ -91,8 +95,9 @@ class _Joint:
 
     def __init__(
         self, topology: Topology, networks: Sequence[Inside], sizes: Sequence[Fraction], classes: Classes,
-        balanced: bool,
+        balanced: bool, prices: Sequence[int] | None = None,
     ) -> None:  # fmt: skip
+        self.prices = prices
         self.topology, self.networks, self.sizes, self.classes = topology, networks, sizes, classes
         self.balanced, self.cuts = balanced, dict[Key, Row]()
         self.first = self.classes.first
@@ -148,7 +153,7 @@ class _Joint:
             network = self.networks[number]
             if network.collective.kind != "allreduce":
                 continue
-            for parts in member_parts(network):
+            for parts in dict.fromkeys((*member_parts(network), *self._priced_parts(network))):
                 part = np.full(network.topology.num_nodes, -1)
                 for place, nodes in enumerate(parts):
                     part[list(nodes)] = place
@@ -157,6 +162,13 @@ class _Joint:
                     terms = self._sum(self.classes.share[number][(tails != heads) & (ends >= 0)])
                     row = self._within(terms, kind, 2 * (len(parts) - 1) * self.sizes[number])
                     yield row, kind, parts, bool(inward)
+
+    def _priced_parts(self, network: Inside) -> Iterator[Partition]:
+        if self.prices is None:
+            return iter(())
+        from .partitions import priced_partitions  # allreduces without symmetry alone need it
+
+        return priced_partitions(network, self.prices)
 
     def _sum(self, shares: Array) -> dict[int, Fraction]:
         kinds, counts = np.unique(shares, return_counts=True)
@@ -189,7 +201,7 @@ class _Joint:
 
     # ---- solving
 
-    def settled(self, objective: dict[int, Fraction], more: Sequence[Row]) -> Optimum:
+    def settled(self, objective: dict[int, Fraction], more: Sequence[Row], rounds: int | None = None) -> Optimum:
         """Return the optimum of an objective when no cut is violated.
 
         Cuts are found by the solver's own values as long as these violate some clearly, then by exact ones.
@@ -197,7 +209,7 @@ class _Joint:
         is_large = self.kinds > MOST_EXACT and not self.balanced
         for turn in range(_MOST_ROUNDS):
             about = about_maximum(objective, self._rows(more), self.least + 1)
-            if is_large and turn == _FEW_ROUNDS:
+            if is_large and turn == min(_FEW_ROUNDS, _FEW_ROUNDS if rounds is None else rounds - 1):
                 return about  # any prices prove a bound
             if self.violate(about.values, _CLEARLY):
                 continue
@@ -286,15 +298,17 @@ def _parts(joint: _Joint, values: Sequence[Fraction], reached: dict[int, Fractio
 
 
 def joint_bound(
-    topology: Topology, networks: Sequence[Inside], sizes: Sequence[Fraction], classes: Classes
-) -> JointCuts:
+    topology: Topology, networks: Sequence[Inside], sizes: Sequence[Fraction], classes: Classes,
+    rounds: int | None = None, prices: Sequence[int] | None = None,
+) -> JointCuts:  # fmt: skip
     """Return a lower bound on the time in which all groups, begun together, can finish, and its proof.
 
-    ``networks`` have all relays. The bound is that of schedules without coding.
+    ``networks`` have all relays. The bound is that of schedules without coding. Programs that are not solved exactly
+    take a dozen rounds, or fewer ``rounds``. ``prices`` of links suggest partitions for allreduces.
     """
-    joint = _Joint(topology, networks, sizes, classes, balanced=False)
+    joint = _Joint(topology, networks, sizes, classes, False, prices)
     rows = [joint.above_least(kind) for kind in range(len(joint.first))]
-    found = joint.settled({joint.least: Fraction(1)}, rows)
+    found = joint.settled({joint.least: Fraction(1)}, rows, rounds)
     return _proof(joint, found, len(rows))
 
 
