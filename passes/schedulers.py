@@ -267,11 +267,11 @@ def baselines(name: str, boxed: bool) -> tuple[tuple[str, Baseline], ...]:
 
 
 def usual(collective: str, switches: bool = False) -> str:
-    """Return the scheduler that ``auto`` always tries for a collective, by its name.
+    """Return the scheduler that ``auto`` always tries for a collective, by its name; ``general`` if none takes it.
 
     >>> usual("allreduce"), usual("allreduce", switches=True), usual("alltoall")
     ('bfb', 'forest', 'flow')
     """
     all_ = [name for name, one in SCHEDULERS.own.items() if collective in one.usual]
     fitting = [name for name in all_ if not switches or SCHEDULERS.own[name].networks != RANKS]
-    return (fitting or all_)[0]
+    return [*fitting, *all_, "general"][0]

@@ -10,12 +10,14 @@ import numpy as np
 from collc.ir.arrays import Array, Columns, distinct
 from collc.ir.collective import Collective
 from collc.ir.frozen import frozen
+from collc.ir.placement import channels
 from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
 from collc.ir.ragged import group_starts, inverse, owners, ranges, starts
 from collc.ir.schedule import Action, Schedule
 
 from ..analysis.hazards import synchronize
 from ..base import Pass
+from .gathering import Ends, gathered, grouped
 from .joining import LOCAL, RECEIVING, SENDING, join_messages
 
 if TYPE_CHECKING:
@@ -32,8 +34,9 @@ class Lower(Pass):
     deadlocks. A shard is in the output if the collective needs it there, otherwise in scratch. A rank reads it from the
     input until data have arrived for it. A rank copies data to the output that it has from the start and must output.
 
-    With ``join``, messages of one step of a connection become one if they are contiguous at both ends. The pass
-    `coalesce` joins messages of different steps too, which would undo pipelining.
+    With ``join``, messages of one step of a connection become one if they are contiguous at both ends. For that a rank
+    may first copy a shard of its own beside shards that it receives (:mod:`.gathering`). The pass `coalesce` joins
+    messages of different steps too, which would undo pipelining.
     """
 
     name: ClassVar[str] = "lower"
@@ -56,6 +59,8 @@ def instructions(s: Schedule, join: bool = False) -> tuple[Program, Array]:
     s = s.rows(np.lexsort((*within, s.step)))
     places = _Places.of(s)
     moves = _cut(s, places)
+    if join:
+        places, moves = _joinable(s, places, moves)
     draft = _Draft()
     _transfers(s, places, moves, draft)
     _copies(s, places, draft)
@@ -71,7 +76,8 @@ class _Places:
 
     Intervals are the smallest that transfers move as a whole; ``ends`` are their ends in chunks. ``home_buffer``,
     ``home`` and ``start`` (offset in the input, -1: none) have shape (ranks, shards). ``arrived`` has shape (ranks,
-    shards, intervals): the row of the first transfer that brings the interval, or the number of rows if none does.
+    shards, intervals): the row of the first transfer that brings the interval, -1 if a copy does before all transfers,
+    or the number of rows if none does. ``early`` are the shards of these copies.
     """
 
     home_buffer: Array
@@ -82,10 +88,14 @@ class _Places:
     first: Array
     last: Array
     scratch: Array
-    staged: Array
+    early: Array
 
     @classmethod
-    def of(cls, s: Schedule) -> _Places:
+    def of(cls, s: Schedule, copied: Array | None = None, first_sent: Array | None = None) -> _Places:
+        """Return the places; ``copied`` are shards to copy early. Shape of both: (ranks, shards).
+
+        Scratch has the order of shards, or of ``first_sent``.
+        """
         c, chunks = s.collective, s.parts
         ranks, shards = np.arange(c.num_ranks)[:, None], np.arange(c.num_shards)[None, :]
         start, output = (_offsets(slots(ranks, shards), chunks) for slots in (c.input_slots, c.output_slots))
@@ -95,13 +105,42 @@ class _Places:
         row, interval = _expand(first, last)
         backwards = row[::-1]  # the earliest row is written last
         arrived[s.dst[backwards], s.shard[backwards], interval[::-1]] = backwards
-        staged = _sent_after_arrival(s)
-        arrived[staged] = -1
+        early = _sent_after_arrival(s)
+        early |= False if copied is None else copied
+        arrived[early] = -1
         passing = (arrived < len(s)).any(axis=2) & (output < 0)
-        room = np.cumsum(passing, axis=1) * chunks
-        home = np.where(output >= 0, output, np.where(passing, room - chunks, -1))
+        chosen, reserved = _chosen_scratch(s)
+        room = _room(passing & (chosen < 0), first_sent) * chunks + reserved[:, None]
+        own = np.where(chosen < 0, room - chunks, chosen)
+        home = np.where(output >= 0, output, np.where(passing, own, -1))
         home_buffer = np.where(output >= 0, Buffer.OUTPUT, Buffer.SCRATCH)
-        return cls(home_buffer, home, start, arrived, ends, first, last, room[:, -1] if room.size else room, staged)
+        return cls(home_buffer, home, start, arrived, ends, first, last, room.max(axis=1, initial=0), early)
+
+
+def _room(passing: Array, first_sent: Array | None) -> Array:
+    """Return how many passing shards of a rank lie up to each shard in scratch, itself included."""
+    if first_sent is None:
+        return np.cumsum(passing, axis=1)
+    order = np.argsort(first_sent, axis=1, kind="stable")
+    room = np.empty(passing.shape, dtype=np.int64)
+    np.put_along_axis(room, order, np.cumsum(np.take_along_axis(passing, order, axis=1), axis=1), axis=1)
+    return room
+
+
+def _chosen_scratch(s: Schedule) -> tuple[Array, Array]:
+    """Return the place in scratch that the schedule chooses for what each rank passes on, and the chunks of scratch
+    that its choices take.
+
+    Shapes (ranks, shards), in chunks, -1 if there is no choice, and (ranks,).
+    """
+    chosen = np.full((s.collective.num_ranks, s.collective.num_shards), -1, dtype=np.int64)
+    reserved = np.zeros(s.collective.num_ranks, dtype=np.int64)
+    if s.placement is not None:
+        place = s.placement.scratch.astype(np.int64)
+        stored = (place >= 0) & (s.action == Action.COPY)
+        chosen[s.dst[stored], s.shard[stored]] = place[stored] * s.parts
+        np.maximum.at(reserved, s.dst, (place + 1) * s.parts)
+    return chosen, reserved
 
 
 def _sent_after_arrival(s: Schedule) -> Array:
@@ -179,6 +218,48 @@ def _sent_in_step(s: Schedule, places: _Places, row: Array, interval: Array) -> 
     return passed_on
 
 
+def _joinable(s: Schedule, places: _Places, moves: _Moves) -> tuple[_Places, _Moves]:
+    """Return places and moves with more transfers that are adjacent.
+
+    Ranks may send copies of own shards, and scratch may have the order of shards or that of sending. What saves most
+    instructions is chosen.
+    """
+    found = [_with_copies(s, moves, None)]
+    if places.scratch.any():
+        first_sent = np.full(places.home.shape, len(s), dtype=np.int64)
+        backwards = np.arange(len(s))[::-1]  # the earliest row is written last
+        first_sent[s.src[backwards], s.shard[backwards]] = backwards
+        found.append(_with_copies(s, moves, first_sent))
+    _, places, moves = max(found, key=lambda one: one[0])
+    return places, moves
+
+
+def _with_copies(s: Schedule, moves: _Moves, first_sent: Array | None) -> tuple[int, _Places, _Moves]:
+    """Return the instructions saved, and places and moves in which ranks send copies of own shards to save more."""
+    places = _Places.of(s, None, first_sent)
+    row, count = moves.row, moves.hi - moves.lo
+    src, shard = s.src[row], s.shard[row]
+    group = grouped(s.step[row], s.route[row])
+    own = (places.arrived[src, shard] == len(s)).all(axis=1) & (s.action[row] == Action.COPY)
+    own &= np.bincount(group, weights=moves.sent_home)[group] > 0
+
+    def ends(at: _Places, sent_home: Array) -> Ends:
+        at_home = np.ones(len(row), dtype=bool)
+        return Ends(_at(at, src, shard, moves.lo, sent_home), _at(at, s.dst[row], shard, moves.lo, at_home))
+
+    copied = np.zeros(places.home.shape, dtype=bool)
+    copied[src[own], shard[own]] = True
+    now, then = ends(places, moves.sent_home), ends(_Places.of(s, copied, first_sent), moves.sent_home | own)
+    kept = gathered(group, count, own, now, then)
+    if kept.any():
+        copied[:] = False
+        copied[src[kept], shard[kept]] = True
+        places, moves = _Places.of(s, copied, first_sent), attrs.evolve(moves, sent_home=moves.sent_home | kept)
+        now = ends(places, moves.sent_home)
+    copies = int((places.early & (places.home_buffer == Buffer.SCRATCH)).sum())
+    return 2 * int(now.continues(group, count).sum()) - copies, places, moves
+
+
 # ---- instructions
 
 
@@ -186,7 +267,7 @@ class _Draft:
     """The instructions so far: lists of columns, concatenated at the end."""
 
     COLUMNS = (
-        "rank", "kind", "peer", "channel", "time", "rank_order", "opcode", "src_buffer", "src_offset",
+        "rank", "kind", "peer", "channel", "threadblock", "time", "rank_order", "opcode", "src_buffer", "src_offset",
         "dst_buffer", "dst_offset", "count",
     )  # fmt: skip
 
@@ -201,27 +282,24 @@ class _Draft:
         return {c: np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64) for c, parts in self.columns.items()}
 
 
-def _channels(s: Schedule) -> Array:
-    """Number the used routes between each pair of ranks: each parallel route is a channel.
+@frozen(eq=False)
+class _Chosen:
+    """The channel of each move, and what the schedule chooses for it, counted from 1 (0: no choice)."""
 
-    Routes over the same links are one route.
-    """
-    named = distinct(s.route)
-    if s.routes.is_direct:
-        first = named
-    else:
-        known: dict[tuple[int, ...], int] = {}
-        first = np.array([known.setdefault(tuple(s.routes.links_of(r)), r) for r in named.tolist()], dtype=np.int64)
-    used = distinct(first)
-    src, dst = s.routes.tails(s.topology)[used], s.routes.heads(s.topology)[used]
-    order = np.lexsort((used, dst, src))
-    pair = np.stack([src, dst])[:, order]
-    fresh = np.concatenate([[True], (pair[:, 1:] != pair[:, :-1]).any(axis=0)]) if len(used) else np.zeros(0, bool)
-    index = np.arange(len(used))
-    channel = np.zeros(len(s.routes), dtype=np.int64)
-    channel[used[order]] = index - np.maximum.accumulate(np.where(fresh, index, 0)) if len(used) else index
-    channel[named] = channel[first]
-    return channel
+    channel: Array
+    sender: Array
+    receiver: Array
+    scratch: Array
+
+    @classmethod
+    def of(cls, s: Schedule, row: Array) -> _Chosen:
+        channel, none = channels(s)[row], np.zeros(len(row), dtype=np.int64)
+        if s.placement is None:
+            return cls(channel, none, none, none)
+        placed = s.placement.rows(row)
+        return cls(
+            channel, *(column.astype(np.int64) + 1 for column in (placed.sender, placed.receiver, placed.scratch))
+        )
 
 
 def _transfers(s: Schedule, places: _Places, moves: _Moves, draft: _Draft) -> None:
@@ -231,17 +309,20 @@ def _transfers(s: Schedule, places: _Places, moves: _Moves, draft: _Draft) -> No
     src, dst = s.src[row].astype(np.int64), s.dst[row].astype(np.int64)
     # In a step, reads come before writes; within both, in the order of rows. Both ends of a connection agree on it.
     time = s.step[row].astype(np.int64) * 2
-    common = {"channel": _channels(s)[s.route[row]], "rank_order": np.arange(len(row)), "count": count}
+    chosen = _Chosen.of(s, row)
+    common = {"channel": chosen.channel, "rank_order": np.arange(len(row)), "count": count}
     buffer, offset = _at(places, src, shard, moves.lo, moves.sent_home)
     draft.add(
-        len(row), rank=src, kind=SENDING, peer=dst, time=time, opcode=Opcode.SEND,
+        len(row), rank=src, kind=SENDING, peer=dst, threadblock=chosen.sender, time=time, opcode=Opcode.SEND,
         src_buffer=buffer, src_offset=offset, **common,
     )  # fmt: skip
     reduces = s.action[row] == Action.REDUCE
     buffer, offset = _at(places, dst, shard, moves.lo, moves.kept_home)
     home_buffer, home = _at(places, dst, shard, moves.lo, np.ones(len(row), dtype=bool))
-    arrival = {**common, "rank": dst, "kind": RECEIVING, "peer": src, "time": time + 1}
-    aside = moves.busy
+    arrival = {**common, "rank": dst, "kind": RECEIVING, "peer": src, "threadblock": chosen.receiver, "time": time + 1}
+    in_scratch = home_buffer == Buffer.SCRATCH
+    # what a rank only passes on stays at the chosen place; all other data arrive there, and go home in a second step
+    aside = moves.busy | ((chosen.scratch > 0) & (reduces | ~in_scratch))
     # a relay has no contribution of its own: what it receives first it only stores
     adds = reduces & (moves.kept_home | (places.start[dst, shard] >= 0))
     plain = {
@@ -250,7 +331,9 @@ def _transfers(s: Schedule, places: _Places, moves: _Moves, draft: _Draft) -> No
     }  # fmt: skip
     _add_rows(draft, ~aside, {**arrival, **plain})
     if aside.any():
-        _set_aside(places, draft, aside, arrival, reduces, (buffer, offset), (home_buffer, home))
+        taken = (chosen.scratch > 0) & (reduces | ~in_scratch)
+        stage = np.where(taken, (chosen.scratch - 1) * s.parts + moves.lo, -1)
+        _set_aside(places, draft, aside, arrival, adds, (buffer, offset), (home_buffer, home), stage)
 
 
 def _at(places: _Places, rank: Array, shard: Array, lo: Array, at_home: Array) -> tuple[Array, Array]:
@@ -265,19 +348,21 @@ def _add_rows(draft: _Draft, keep: Array, values: Columns) -> None:
 
 def _set_aside(
     places: _Places, draft: _Draft, aside: Array, arrival: Columns, reduces: Array,
-    kept: tuple[Array, Array], home: tuple[Array, Array],
+    kept: tuple[Array, Array], home: tuple[Array, Array], chosen: Array,
 ) -> None:  # fmt: skip
     """Receive into separate scratch, then copy or add when the old value has been sent.
 
-    Otherwise two ranks that exchange a shard would each receive only after their own send.
+    Otherwise two ranks that exchange a shard would each receive only after their own send. ``chosen`` is the place in
+    scratch that the schedule chooses, -1 if none.
     """
-    rank, count = arrival["rank"], np.where(aside, arrival["count"], 0)
+    rank, count = arrival["rank"], np.where(aside & (chosen < 0), arrival["count"], 0)
     order = np.argsort(rank, kind="stable")
     filled = starts(count[order])
     base = filled[group_starts(rank[order], len(places.scratch))]
     stage = np.empty(len(rank), dtype=np.int64)
     stage[order] = filled[:-1] - base[rank[order]] + places.scratch[rank[order]]
     np.add.at(places.scratch, rank, count)
+    stage = np.where(chosen < 0, stage, chosen)
     staged = {"src_buffer": Buffer.SCRATCH, "src_offset": stage}
     target = {"dst_buffer": home[0], "dst_offset": home[1]}
     _add_rows(draft, aside, {**arrival, "opcode": Opcode.RECV, "dst_buffer": Buffer.SCRATCH, "dst_offset": stage})
@@ -289,13 +374,13 @@ def _set_aside(
 
 
 def _copies(s: Schedule, places: _Places, draft: _Draft) -> None:
-    """Copy to the output the data that a rank has from the start and never receives; to scratch the staged data."""
+    """Copy to the output the data that a rank has from the start and never receives; before all else, early copies."""
     c: Collective = s.collective
-    source, held = np.nonzero(places.staged)
+    source, held = np.nonzero(places.early)
     draft.add(
         len(source), rank=source, kind=LOCAL, peer=-1, time=-1, rank_order=np.arange(len(source)),
         opcode=Opcode.COPY, src_buffer=Buffer.INPUT, src_offset=places.start[source, held],
-        dst_buffer=Buffer.SCRATCH, dst_offset=places.home[source, held], count=s.parts,
+        dst_buffer=places.home_buffer[source, held], dst_offset=places.home[source, held], count=s.parts,
     )  # fmt: skip
     ranks, shards = np.arange(c.num_ranks)[:, None], np.arange(c.num_shards)[None, :]
     kept = c.wants(ranks, shards) & c.holds(ranks, shards)
@@ -315,25 +400,49 @@ def _assemble(s: Schedule, places: _Places, draft: _Draft, join: bool) -> tuple[
     # The copies and additions from scratch must not stand between receives to join.
     phase = np.select([t["opcode"] == Opcode.COPY, t["opcode"] == Opcode.REDUCE], [1, 2], 0) if join else sequence * 0
     t["phase"] = np.where(t["kind"] == RECEIVING, phase, 0)
-    order = np.lexsort(
-        (sequence, t["rank_order"], t["phase"], t["time"], t["channel"], t["peer"], t["kind"], t["rank"])
-    )
-    t = {c: values[order] for c, values in t.items()}
+    owner = _owners(t)
+    order = np.lexsort((sequence, t["rank_order"], t["phase"], t["time"], *owner[::-1]))
+    t, owner = {c: values[order] for c, values in t.items()}, owner[:, order]
     sequence = sequence[order]
     if join and len(order):
+        t["row"] = np.arange(len(order))
         t, sequence = join_messages(t, sequence)
-    owner = np.stack([t[c] for c in ("rank", "kind", "peer", "channel")])
+        owner = owner[:, t.pop("row")]
     fresh = (
         np.concatenate([[True], (owner[:, 1:] != owner[:, :-1]).any(axis=0)]) if len(sequence) else np.zeros(0, bool)
     )
     start = np.flatnonzero(fresh)
-    rank, kind, peer, channel = owner[:, start]
+    sends, receives = (np.where(t["kind"] == kind, t["peer"], -1) for kind in (SENDING, RECEIVING))
     columns: Columns = {c: t[c] for c in INSTRUCTION_COLUMNS}
     program = Program(
-        s.collective, s.parts, scratch=places.scratch, block_rank=rank,
-        send_peer=np.where(kind == SENDING, peer, -1), recv_peer=np.where(kind == RECEIVING, peer, -1),
-        channel=channel, block_start=np.append(start, len(sequence)),
+        s.collective, s.parts, scratch=places.scratch, block_rank=t["rank"][start],
+        send_peer=_most(sends, start), recv_peer=_most(receives, start), channel=_most(t["channel"], start),
+        block_start=np.append(start, len(sequence)),
         dep_start=np.zeros(len(sequence) + 1, dtype=np.int64), deps=[], scheduler=s.scheduler,
-        **columns,
+        placed=s.placement is not None, **columns,
     )  # fmt: skip
     return program, inverse(np.lexsort((sequence, t["rank_order"], t["phase"], t["time"])))
+
+
+def _owners(t: dict[str, Array]) -> Array:
+    """Return what names the block of each instruction, the rank first: shape (columns, instructions).
+
+    Blocks that the schedule chooses come first, by number. If a schedule chooses a block for a message, it is the block
+    of all messages between the two ranks on that channel.
+    """
+    connection = np.stack([t[c] for c in ("rank", "kind", "peer", "channel")])
+    if not t["threadblock"].any():
+        return connection
+    _, which = np.unique(connection, axis=1, return_inverse=True)
+    which = which.reshape(-1)
+    chosen = np.zeros(int(which.max(initial=0)) + 1, dtype=np.int64)
+    np.maximum.at(chosen, which, t["threadblock"])
+    block, other = chosen[which], chosen[which] == 0
+    rest = [np.where(other, column, 0) for column in connection[2:]]
+    return np.stack([t["rank"], other.astype(np.int64), np.where(other, t["kind"], block), *rest])
+
+
+def _most(values: Array, start: Array) -> Array:
+    """Return the largest value of each block; ``start`` are the first rows of the blocks."""
+    found: Array = np.maximum.reduceat(values, start) if len(start) else values
+    return found

@@ -35,7 +35,7 @@ class AssignChannels(Pass):
     max_channels: int | None = attrs.field(default=None, metadata={"help": "the most channels", "range": AT_LEAST_1})
 
     def run(self, ir: Program) -> Program:
-        if not ir.num_instructions:
+        if ir.placed or not ir.num_instructions:
             return ir
         channel = flow_channels(ir, flows(ir, conflicts(ir, sequential_order(ir))))
         needed = int(channel.max(initial=0)) + 1

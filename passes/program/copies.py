@@ -36,7 +36,7 @@ class EliminateCopies(Pass):
     gives: ClassVar[type] = Program
 
     def run(self, ir: Program) -> Program:
-        if not (ir.opcode == Opcode.COPY).any():
+        if ir.placed or not (ir.opcode == Opcode.COPY).any():
             return ir
         draft = _Draft(ir)
         while sum(draft.remove(c) for c in np.flatnonzero(draft.code == Opcode.COPY).tolist()):

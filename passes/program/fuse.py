@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import le
 from typing import ClassVar, Literal
 
 import attrs
@@ -10,39 +11,83 @@ import numpy as np
 from collc.ir.arrays import Array, Columns
 from collc.ir.editing import join_blocks, take
 from collc.ir.frozen import frozen
-from collc.ir.layout import layout
+from collc.ir.layout import granule, layout
 from collc.ir.machine import Deadlock, completes_with, execute
-from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
+from collc.ir.program import BLOCK_COLUMNS, INSTRUCTION_COLUMNS, Buffer, Opcode, Program
 from collc.ir.progress import progress
 from collc.ir.ragged import inverse
 
-from ..analysis.hazards import accesses, conflicts, synchronize
+from ..analysis.arrange import reblock
+from ..analysis.hazards import accesses, conflicts, sequential_order, synchronize
 from ..analysis.timing import Times, duration, play
 from ..base import Pass, remark
 from ..ranges import AT_LEAST_1
 from .limits import steps
 from .merging import Merged, merge
 from .pairing import Pairs, flows, pair_blocks
+from .relays import why_not_fused
 from .unfuse import Unfuse
 
 __all__ = ["STRATEGIES", "Fuse"]
 
 #: how blocks may be paired, most threadblocks first
 STRATEGIES = ("apart", "flow", "few")
+_COPIES_APART = "few without copies"
 
 #: default size of a call, and the latency of a message in bytes that a link moves in that time
 _SIZE, _START = 1 << 24, 1 << 16
-#: a strategy with fewer threadblocks may take 1/_MARGIN more time
+#: a strategy with fewer threadblocks may take 1/_MARGIN more time, for schedules by hand 1/_BY_HAND
 _MARGIN = 8
+_BY_HAND = 4
+#: by hand, fewer steps may take 1/_STEPS more time
+_STEPS = 32
+#: relays are worth another program if more than 1/_GAIN of the instructions can be fused in addition
+_GAIN = 32
 _ROUNDS = 4
 
 
 @frozen(eq=False)
 class _Joined:
-    """A program, and the former blocks of each of its blocks."""
+    """A program, the former blocks of each of its blocks, and the receives that are fused with a send."""
 
     program: Program
     members: tuple[list[int], ...]
+    fused: Array
+
+
+@frozen(eq=False)
+class _Draft:
+    """A program whose blocks may be joined: its times, order and conflicts, and the pairs (receive, send) of relays.
+
+    ``prompt`` are the relays whose fusion delays nothing, ``through`` those that delay nothing if data leave while they
+    arrive.
+    """
+
+    program: Program
+    times: Times
+    place: Array
+    clashes: tuple[Array, Array]
+    relays: tuple[Array, Array]
+    prompt: tuple[Array, Array]
+    through: tuple[Array, Array]
+
+
+@frozen
+class _Measures:
+    """A program's time, its most threadblocks of a rank, most steps of a threadblock, steps of all, and channels."""
+
+    threadblocks: int
+    time: int
+    longest: int
+    steps: int
+    channels: int
+
+    @property
+    def by_threadblocks(self) -> tuple[int, int, int, int]:
+        return self.threadblocks, self.time, self.longest, self.steps
+
+    def is_no_worse(self, other: _Measures) -> bool:
+        return self.channels <= other.channels and all(map(le, self.by_threadblocks, other.by_threadblocks))
 
 
 @frozen
@@ -58,10 +103,19 @@ class Fuse(Pass):
     * ``auto`` builds all three and takes the fastest by the model of :mod:`..analysis.timing`, or one with fewer
       threadblocks if it takes at most an eighth more time: threadblocks take GPU cores from computation.
 
+    If the author of the schedule chose the threadblocks, none are joined, and messages are fused within them.
+
     Joined blocks share a channel, so forwarded data stay on one channel. The pass renumbers channels. Fusing also helps
     runtimes without ``fused`` instructions: it finds the data that need not be stored, and `unfuse`, which must follow,
     needs fewer instructions. FIFOs of ``fifo_depth`` messages (default 2) suffice for every split of messages into
     chunks: blocks are not joined, and instructions not fused, if that would deadlock.
+
+    The chosen program gets more relays if nothing becomes worse: data leave while they arrive, so a send that follows a
+    receive at once delays no other reader. A remark says why the other relays are not fused. With ``turns``, for
+    schedules by hand, ``few`` first joins blocks that work at different times, every copy joins the block that needs
+    it, FIFOs hold messages of the chunks that all messages have in common (:func:`~collc.ir.layout.granule`), and a
+    quarter more time is allowed if there are fused instructions: an exchange of short messages in one threadblock takes
+    a fifth.
     """
 
     name: ClassVar[str] = "fuse"
@@ -75,6 +129,9 @@ class Fuse(Pass):
     )
     fused: bool = attrs.field(
         default=True, metadata={"help": "whether the runtime has fused instructions; otherwise `unfuse` must follow"}
+    )
+    turns: bool = attrs.field(
+        default=False, metadata={"help": "join threadblocks that work at different times before those of one peer"}
     )
     fifo_depth: int | None = attrs.field(
         default=None, metadata={"help": "messages a connection holds; default 2", "range": AT_LEAST_1}
@@ -94,38 +151,93 @@ class Fuse(Pass):
     def run(self, ir: Program) -> Program:
         if self.strategy == "apart" or not ir.num_instructions:
             return ir
-        apart = execute(ir, self._depth)
-        finished = execute(ir).finished if apart.deadlock else apart.finished
-        times = play(ir, _START, self._unit(ir), finished)
-        clashes = conflicts(ir, times.place)
-        flow = _without_delay(ir, times, clashes, *flows(ir, clashes))
+        program = _with_single_copies(ir) if self.turns and not ir.placed else ir
+        apart = execute(program, self._depth)
+        draft = self._draft(program, execute(program).finished if apart.deadlock else apart.finished)
+        if ir.placed:
+            own = Pairs(np.arange(program.num_blocks), program.channel.astype(np.int64))
+            inside = self._build(draft, draft.relays, own)
+            return inside.program if inside else ir
         if self.strategy != "auto":
-            joined = self._build(ir, times.place, clashes, flow, self._pairs(ir, flow, self.strategy))
+            joined = self._build(draft, draft.prompt, self._pairs(draft, draft.prompt, self.strategy))
             return joined.program if joined else ir
-        candidates = {} if apart.deadlock else {"apart": _Joined(ir, ())}
-        before = np.arange(ir.num_blocks)
+        candidates = {} if apart.deadlock else {"apart": _Joined(ir, (), np.zeros(0, dtype=np.int64))}
+        candidates |= self._candidates(draft)
+        if not candidates:
+            return ir
+        name = self._best(candidates)
+        chosen = self._with_more_relays(draft, name, candidates[name])
+        if self.fused:
+            remark(why_not_fused(program, draft.clashes, draft.relays, draft.through, chosen.fused))
+        return chosen.program
+
+    def _draft(self, program: Program, finished: Array) -> _Draft:
+        times = play(program, _START, self._unit(program), finished)
+        clashes = conflicts(program, times.place)
+        place = _with_results_last(program, times.place, clashes) if self.turns else times.place
+        relays = flows(program, clashes)
+        prompt = _without_delay(program, times, clashes, relays)
+        through = _without_delay(program, times, clashes, relays, through=True) if self.fused else prompt
+        return _Draft(program, times, place, clashes, relays, prompt, through)
+
+    def _candidates(self, draft: _Draft) -> dict[str, _Joined]:
+        """Return the programs of the strategies that join blocks, without those that promise no more than others."""
+        found, before = {}, np.arange(draft.program.num_blocks)
         for strategy in STRATEGIES[1:]:
-            pairs = self._pairs(ir, flow, strategy)
-            if (pairs.host == before).all() or not _is_promising(ir, flow, pairs):
+            pairs = self._pairs(draft, draft.prompt, strategy)
+            if (pairs.host == before).all() or not _is_promising(draft.program, draft.prompt, pairs):
                 continue
             before = pairs.host
-            joined = self._build(ir, times.place, clashes, flow, pairs)
+            joined = self._build(draft, draft.prompt, pairs)
             if joined is not None:
-                candidates[strategy] = joined
-        return self._best(candidates) if candidates else ir
+                found[strategy] = joined
+        if self.turns and self.fused and ((draft.program.send_peer < 0) & (draft.program.recv_peer < 0)).any():
+            joined = self._build(draft, draft.prompt, self._pairs(draft, draft.prompt, _COPIES_APART))
+            found |= {} if joined is None else {_COPIES_APART: joined}
+        return found
 
-    def _best(self, candidates: dict[str, _Joined]) -> Program:
-        """Return the fastest program, or one with fewer threadblocks that is hardly slower."""
-        times = {name: self._time(one) for name, one in candidates.items()}
-        blocks = {name: int(np.diff(one.program.rank_blocks).max(initial=0)) for name, one in candidates.items()}
-        least = min(times.values())
-        fits = [name for name, t in times.items() if t * _MARGIN <= least * (_MARGIN + 1)]
-        chosen = min(fits, key=lambda name: (blocks[name], times[name], STRATEGIES.index(name)))
+    def _with_more_relays(self, draft: _Draft, name: str, chosen: _Joined) -> _Joined:
+        """Return the program of a strategy with more fused relays, if that is worse in nothing.
+
+        With ``turns``, it may be hardly slower.
+        """
+        gained = len(draft.through[0]) - len(draft.prompt[0])
+        if gained * _GAIN <= draft.program.num_instructions:
+            return chosen
+        strategy = "flow" if name == "apart" else name
+        pairings = (draft.through, draft.prompt) if self.turns else (draft.through,)
+        built = [self._build(draft, draft.through, self._pairs(draft, flow, strategy)) for flow in pairings]
+        others = [one for one in built if one is not None]
+        if self.turns:
+            return self._shortest([chosen, *others])
+        return next((one for one in others if self._is_better(one, chosen)), chosen)
+
+    def _is_better(self, one: _Joined, other: _Joined) -> bool:
+        """Return whether a program is better than another in something, and worse in nothing."""
+        before, after = self._measures(other), self._measures(one)
+        return after != before and after.is_no_worse(before)
+
+    def _best(self, candidates: dict[str, _Joined]) -> str:
+        """Return the name of the fastest program, or of one with fewer threadblocks that is hardly slower."""
+        found = {name: self._measures(one) for name, one in candidates.items()}
+        names, measured = list(found), list(found.values())
+        # Without fused instructions, the steps are known only after `unfuse`.
+        known = slice(None if self.fused else 2)
+        chosen = names[min(_hardly_slower(measured, self._margin), key=lambda k: measured[k].by_threadblocks[known])]
+        least = min(one.time for one in measured)
         listed = ", ".join(
-            f"{name} (threadblocks {blocks[name]}, time {times[name] / max(least, 1):.2f})" for name in candidates
+            f"{name} (threadblocks {one.threadblocks}, time {one.time / max(least, 1):.2f})"
+            for name, one in found.items()
         )
         remark(f"fuse: strategy {chosen} of: {listed}")
-        return candidates[chosen].program
+        return chosen
+
+    def _measures(self, joined: _Joined) -> _Measures:
+        program, length = joined.program, steps(joined.program, self.fused)
+        blocks = int(np.diff(program.rank_blocks).max(initial=0))
+        return _Measures(
+            blocks, self._time(joined), int(length.max(initial=0)), int(length.sum()), program.num_channels
+        )
 
     def _time(self, joined: _Joined) -> int:
         """Return how long the runtime takes, with fused instructions only if it has them."""
@@ -140,30 +252,54 @@ class Fuse(Pass):
         return max(size // max(program.chunks * program.collective.num_shards, 1), 1)
 
     @property
+    def _margin(self) -> int:
+        # Without fused instructions, a joined threadblock also executes what replaces them.
+        return _BY_HAND if self.turns and self.fused else _MARGIN
+
+    @property
     def _depth(self) -> int:
         return 2 if self.fifo_depth is None else self.fifo_depth
 
-    def _pairs(self, ir: Program, flow: tuple[Array, Array], strategy: str) -> Pairs:
-        return pair_blocks(ir, flow, strategy == "few", steps(ir, self.fused), self.max_steps, self.fused)
+    def _pairs(self, draft: _Draft, flow: tuple[Array, Array], strategy: str) -> Pairs:
+        program, times = draft.program, draft.times if self.turns else None
+        few, copies = strategy in ("few", _COPIES_APART), strategy != _COPIES_APART
+        return pair_blocks(program, flow, few, steps(program, self.fused), self.max_steps, self.fused, times, copies)
 
-    def _build(
-        self, ir: Program, order: Array, clashes: tuple[Array, Array], flow: tuple[Array, Array], pairs: Pairs
-    ) -> _Joined | None:
-        """Return the program with blocks joined, or None if limits or FIFOs do not allow it."""
+    def _build(self, draft: _Draft, flow: tuple[Array, Array], pairs: Pairs) -> _Joined | None:
+        """Return the program with blocks joined, or None if limits or FIFOs do not allow it.
+
+        With ``turns``, it is the better of two: connections move chunks one by one, or as many as a file may take as
+        one.
+        """
+        splits = sorted({1, granule(draft.program)} if self.turns else {1})
+        found = [self._joined(draft, flow, pairs, split) for split in splits]
+        built = [one for one in found if one is not None]
+        if len(built) < 2:
+            return built[0] if built else None
+        return self._shortest(built)
+
+    def _shortest(self, programs: list[_Joined]) -> _Joined:
+        """Return the program with fewest threadblocks, then steps, of those that are at most 1/_STEPS slower."""
+        found = [self._measures(one) for one in programs]
+        key = {k: (found[k].threadblocks, found[k].steps, found[k].time) for k in _hardly_slower(found, _STEPS)}
+        return programs[min(key, key=key.__getitem__)]
+
+    def _joined(self, draft: _Draft, flow: tuple[Array, Array], pairs: Pairs, split: int) -> _Joined | None:
+        ir = draft.program
         for turn in range(_ROUNDS):
             progress("joining threadblocks, round", turn + 1)
             if self.max_channels is not None and int(pairs.channel.max(initial=0)) >= self.max_channels:
                 return None
-            merged = merge(ir, order, clashes, _follow(ir, flow, pairs), pairs.host, self._depth)
+            merged = merge(ir, draft.place, draft.clashes, _follow(ir, flow, pairs), pairs.host, self._depth * split)
             if merged is None:
                 return None
             program, members = assemble(ir, merged, pairs)
             deadlock = None
-            if not completes_with(program, self._depth, split=1):
-                deadlock = execute(program, self._depth, split=1).deadlock
+            if not completes_with(program, self._depth, split):
+                deadlock = execute(program, self._depth, split).deadlock
             wrong = [b for b in self._wrongly_joined(program, deadlock) if len(members[b]) > 1]
             if not wrong:
-                return None if deadlock else _Joined(program, tuple(members))
+                return None if deadlock else _Joined(program, tuple(members), np.flatnonzero(merged.follow >= 0))
             host = pairs.host.copy()
             for b in wrong:
                 host[members[b]] = members[b]
@@ -178,6 +314,29 @@ class Fuse(Pass):
         return sorted(set(wrong))
 
 
+def _hardly_slower(measured: list[_Measures], margin: int) -> list[int]:
+    """Return which programs take at most 1/``margin`` more time than the fastest."""
+    least = min(one.time for one in measured)
+    return [k for k, one in enumerate(measured) if one.time * margin <= least * (margin + 1)]
+
+
+def _with_single_copies(program: Program) -> Program:
+    """Return the program with a block for each instruction of blocks without peers, so that each can join another."""
+    alone = ((program.send_peer < 0) & (program.recv_peer < 0))[program.block]
+    if not (alone & (program.step > 0)).any() or not np.diff(program.block_start.astype(np.int64)).all():
+        return program
+    fresh = alone | (program.step == 0)
+    blocks = {c: getattr(program, c)[program.block[fresh]] for c in BLOCK_COLUMNS}
+    return reblock(program, sequential_order(program), blocks, np.cumsum(fresh) - 1)
+
+
+def _with_results_last(program: Program, place: Array, clashes: tuple[Array, Array]) -> Array:
+    """Return the order in which local instructions come last that no other instruction waits for."""
+    is_last = program.local.copy()
+    is_last[clashes[1]] = False
+    return inverse(np.lexsort((place, is_last)))
+
+
 def _is_promising(program: Program, flow: tuple[Array, Array], pairs: Pairs) -> bool:
     """Return whether pairs reduce the most threadblocks of a rank, or fuse an eighth of the instructions."""
     kept = np.bincount(program.block_rank[pairs.host == np.arange(len(pairs.host))], minlength=program.num_ranks)
@@ -187,19 +346,28 @@ def _is_promising(program: Program, flow: tuple[Array, Array], pairs: Pairs) -> 
 
 
 def _without_delay(
-    program: Program, times: Times, clashes: tuple[Array, Array], i: Array, j: Array
+    program: Program, times: Times, clashes: tuple[Array, Array], relays: tuple[Array, Array], through: bool = False
 ) -> tuple[Array, Array]:
-    """Return the pairs (receive, send) whose fusion delays no other instruction.
+    """Return the pairs (receive, send) of ``relays`` whose fusion delays no other instruction.
 
-    The receive does not wait for its send, and no other instruction that accesses the data waits for the send.
+    The receive does not wait for its send, and no other instruction that accesses the data waits for the send. If data
+    go ``through``, the send ends with the receive, because data leave while they arrive, or as much later as its
+    threadblock is free after the receive begins.
     """
+    i, j = relays
     soon = times.begin[j] <= times.end[i]
     i, j = i[soon], j[soon]
     later, earlier = clashes
     send_of = np.full(program.num_instructions, -1, dtype=np.int64)
     send_of[i] = j
+    sent = times.end[j]
+    if through:
+        free = np.where(program.step[j] > 0, times.end[np.maximum(j - 1, 0)], 0)
+        sent = np.maximum(times.end[i], free + sent - times.begin[j])
+    fused_end = np.zeros(program.num_instructions, dtype=np.int64)
+    fused_end[i] = sent
     other = (send_of[earlier] >= 0) & (send_of[earlier] != later) & (later != earlier)
-    before_sent = times.begin[later] < times.end[send_of[earlier]]
+    before_sent = times.begin[later] < fused_end[earlier]
     delayed = np.zeros(program.num_instructions, dtype=bool)
     delayed[earlier[other & before_sent]] = True
     return i[~delayed[i]], j[~delayed[i]]

@@ -6,10 +6,13 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from collc.ir.arrays import Array, distinct_pairs
+from collc.ir.arrays import Array, distinct, distinct_pairs
 from collc.ir.frozen import frozen
 from collc.ir.machine import Connections, connections
 from collc.ir.program import Opcode, Program
+from collc.ir.ragged import owners, ranges, starts
+
+from ..analysis.timing import Times
 
 __all__ = ["PER_CHANNEL", "Pairs", "flow_channels", "flows", "pair_blocks"]
 
@@ -70,13 +73,15 @@ class _Classes:
 
 
 def pair_blocks(
-    program: Program, flow: tuple[Array, Array], few: bool, steps: Array, most: int | None = None, fused: bool = True
-) -> Pairs:
+    program: Program, flow: tuple[Array, Array], few: bool, steps: Array, most: int | None = None, fused: bool = True,
+    times: Times | None = None, copies: bool = True,
+) -> Pairs:  # fmt: skip
     """Return the sending and receiving blocks to join, chosen by the data that they forward, most first.
 
-    With ``few``, blocks that forward no data are paired too, with the same peer if possible. Local blocks join another
-    block. Blocks have ``steps``; joined blocks have at most ``most`` (None: any number). A ``fused`` receive and send
-    count as one step.
+    With ``few``, blocks that forward no data are paired too, with the same peer if possible, or (with ``times``) first
+    those that work at different times. With ``copies``, local blocks join another block, with ``times`` one that needs
+    their data. Blocks have ``steps``; joined blocks have at most ``most`` (None: any number). A ``fused`` receive and
+    send count as one step.
     """
     links = connections(program)
     classes, host = _Classes(links), np.arange(program.num_blocks)
@@ -97,11 +102,15 @@ def pair_blocks(
     _join_own(program, links, classes)
     for a, b, pairs in _weights(program, flow):
         join(a, b, pairs)
-    if few:
+    if few and times is not None:
+        for a, b in _by_turns(program, times, free_in, free_out):
+            join(a, b, 0)
+    elif few:
         for same in (True, False):
             for a, b in _leftovers(program, free_in, free_out, same):
                 join(a, b, 0)
-    _place_local(program, host, size, most)
+    if copies:
+        _place_local(program, host, size, most, times is not None)
     return Pairs(host, _colour(program, links, classes))
 
 
@@ -149,15 +158,64 @@ def _leftovers(program: Program, free_in: Array, free_out: Array, same: bool) ->
     return found
 
 
-def _place_local(program: Program, host: Array, size: Array, most: int | None) -> None:
-    """Let blocks without peers join the shortest block of their rank."""
+def _by_turns(program: Program, times: Times, free_in: Array, free_out: Array) -> list[tuple[int, int]]:
+    """Return pairs of a rank's receiving and sending blocks: those that least work at the same time first.
+
+    The shared time counts in eighths of the shorter work. Among equals come first those whose sends wait for most of
+    the receives, then those with the same peer.
+    """
+    waits = _waits(program)
+    pairs = [pair for same in (True, False) for pair in _leftovers(program, free_in, free_out, same)]
+    shared = _shared_work(program, times, np.array(pairs, dtype=np.int64).reshape(-1, 2))
+    order = sorted(range(len(pairs)), key=lambda k: (shared[k], -waits.get(pairs[k], 0)))
+    return [pairs[k] for k in order]
+
+
+def _waits(program: Program) -> dict[tuple[int, int], int]:
+    """Return how many dependencies the instructions of one block have on those of another: (needed, dependent)."""
+    blocks = np.stack([program.block[program.deps], program.block[program.dependent]])
+    pairs, number = np.unique(blocks, axis=1, return_counts=True)
+    return dict(zip(zip(*pairs.tolist(), strict=True), number.tolist(), strict=True))
+
+
+def _shared_work(program: Program, times: Times, pairs: Array) -> list[int]:
+    """Return for each pair of blocks for how many eighths of the shorter work both work at the same time."""
+    work = times.end - times.begin
+    before = starts(work)
+    begin, size = program.block_start[:-1].astype(np.int64), np.diff(program.block_start.astype(np.int64))
+    total = before[begin + size] - before[begin]
+    row, pair = ranges(begin[pairs[:, 0]], size[pairs[:, 0]]), owners(size[pairs[:, 0]])
+    other = pairs[pair, 1]
+    place = np.searchsorted(distinct(times.begin), times.begin)  # small numbers, so that keys do not overflow
+    keys = program.block * program.num_instructions + place
+
+    def worked(until: Array) -> Array:
+        """Return how long the other block has worked until these times."""
+        key = other * program.num_instructions + np.searchsorted(distinct(times.begin), until, side="right") - 1
+        k = np.searchsorted(keys, key, side="right") - 1
+        done = before[k] - before[begin[other]] + np.minimum(until, times.end[k]) - times.begin[k]
+        result: Array = np.where(k < begin[other], 0, done)
+        return result
+
+    both = np.zeros(len(pairs), dtype=np.int64)
+    np.add.at(both, pair, worked(times.end[row]) - worked(times.begin[row]))
+    shared: list[int] = (8 * both // np.maximum(total[pairs].min(axis=1), 1)).tolist()
+    return shared
+
+
+def _place_local(program: Program, host: Array, size: Array, most: int | None, beside: bool) -> None:
+    """Let blocks without peers join a block of their rank: the shortest, or (``beside``) one that waits for most of
+    their instructions.
+    """
+    waits = _waits(program) if beside else {}
     local = np.flatnonzero((program.send_peer < 0) & (program.recv_peer < 0))
     for b in local.tolist():
         rank = int(program.block_rank[b])
         blocks = range(int(program.rank_blocks[rank]), int(program.rank_blocks[rank + 1]))
         others = [x for x in blocks if x != b and host[x] == x and (most is None or size[x] + size[b] <= most)]
         if others:
-            best = min(others, key=lambda x: (int(size[x]), x))
+            needed = {x: sum(waits.get((b, y), 0) for y in blocks if host[y] == x) for x in others}
+            best = min(others, key=lambda x: (-needed[x], int(size[x]), x))
             host[host == b] = best  # with the blocks that b hosts
             size[best] += size[b]
 

@@ -44,7 +44,7 @@ class ReorderFifo(Pass):
     )
 
     def run(self, ir: Program) -> Program:
-        if not ir.num_instructions:
+        if ir.placed or not ir.num_instructions:
             return ir
         order = _by_urgency(ir, sequential_order(ir))
         if order is None:

@@ -34,7 +34,7 @@ class ReuseScratch(Pass):
     gives: ClassVar[type] = Program
 
     def run(self, ir: Program) -> Program:
-        if not ir.scratch.any():
+        if ir.placed or not ir.scratch.any():
             return ir
         objects = _objects(ir)
         known = clocks(ir)

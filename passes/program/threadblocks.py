@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from collc.ir.arrays import Array
-from collc.ir.diagnostic import Excess, error
+from collc.ir.diagnostic import Excess, Subject, error
 from collc.ir.editing import join_blocks
 from collc.ir.frozen import frozen
 from collc.ir.machine import connections, execute
@@ -36,6 +36,8 @@ class BalanceThreadblocks(Pass):
     fewest bytes so far. Sending and receiving blocks are separate, which cannot deadlock at any FIFO depth. Only if a
     rank would exceed ``max-threadblocks``, a sending and a receiving block of one channel share a threadblock: the one
     with most chunks joins the one with fewest. Raises C0509 if the limits cannot be met.
+
+    A schedule that chooses channels, threadblocks or scratch keeps its threadblocks.
     """
 
     name: ClassVar[str] = "balance-threadblocks"
@@ -67,6 +69,8 @@ class BalanceThreadblocks(Pass):
         if (ir.sends & ir.receives).any():
             message = "balance-threadblocks does not take fused receive-and-send instructions"
             raise error("C0510", message, hint="put `balance-threadblocks` before `fuse`, or `unfuse` between them")
+        if ir.placed:
+            return self._kept(ir)
         order = sequential_order(ir)
         if self.max_count is not None:
             ir, order = split_counts(ir, order, self.max_count)
@@ -83,6 +87,25 @@ class BalanceThreadblocks(Pass):
         else:
             raise self._too_many_steps(program, int(np.flatnonzero(over)[0]))
         return self._fit_blocks(program)
+
+    def _kept(self, ir: Program) -> Program:
+        """Return a program whose author chose the threadblocks; raise C0509 if they exceed a limit."""
+        if self.max_count is not None:
+            ir = synchronize(*split_counts(ir, sequential_order(ir), self.max_count))
+        over = self._too_long(ir)
+        if over.any():
+            raise self._too_many_steps(ir, int(np.flatnonzero(over)[0]))
+        blocks = int(np.diff(ir.rank_blocks).max(initial=0))
+        for what, found, most in (
+            ("channels", ir.num_channels, self.max_channels), ("threadblocks of a rank", blocks, self.max_threadblocks),
+        ):  # fmt: skip
+            if most is not None and found > most:
+                hint = "choose fewer in the schedule, or a target with larger limits"
+                raise error(
+                    "C0509", f"the schedule chooses {found} {what}; the limit is {most}", hint=hint, exit_status=3,
+                    about=(Subject.SCHEDULER, Subject.TARGET), excess=Excess(what.split()[0], found, most),
+                )  # fmt: skip
+        return ir
 
     # ---- limits
 

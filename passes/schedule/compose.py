@@ -51,7 +51,7 @@ def _compose(first: Schedule, second: Schedule) -> Schedule:
     routes, route = _joined_routes(first, second)
     return attrs.evolve(
         second, collective=attrs.evolve(second.collective, kind="allreduce"), parts=parts, step=step, route=route,
-        routes=routes, discrete=first.discrete and second.discrete, **columns,
+        routes=routes, discrete=first.discrete and second.discrete, placement=None, **columns,
     )  # fmt: skip
 
 

@@ -58,7 +58,7 @@ class Renumber(Pass):
     for_programs: ClassVar[bool] = True
 
     def run(self, ir: Schedule) -> Schedule:
-        if ir.collective.kind not in FREE or not len(ir) or ir.collective.num_ranks < 2:
+        if ir.placement is not None or ir.collective.kind not in FREE or not len(ir) or ir.collective.num_ranks < 2:
             return ir
         intervals = _Intervals.of(ir)
         if intervals is None:

@@ -37,6 +37,7 @@ def reverse(schedule: Schedule) -> Schedule:
         collective=schedule.collective.reversed(),
         step=last - schedule.step[rows].astype(np.int64),
         action=Action.REDUCE - schedule.action[rows],
+        placement=None,
         routes=_reverse_routes(schedule.routes),
         **{c: getattr(schedule, c)[rows] for c in ("shard", "lo", "hi", "route")},
     )

@@ -53,4 +53,5 @@ class WholeChunks(Pass):
             ir, collective=collective, step=ir.step[row], action=np.full(len(row), Action.COPY, dtype=np.uint8),
             shard=starts(weight)[ir.shard[row]] + unit, lo=np.maximum(lo[row] - base, 0),
             hi=np.minimum(hi[row] - base, ir.parts), route=ir.route[row], discrete=False,
+            placement=None if ir.placement is None else ir.placement.rows(row),
         )  # fmt: skip
