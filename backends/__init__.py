@@ -20,6 +20,9 @@ TARGETS: Registry[tuple[str, str, str]] = Registry("target", ("targets",), {
     "oneccl-xml": (
         "collc.backends.oneccl_xml", "OneCclXml", "oneCCL-XML: threads of steps for CPU ranks over oneCCL",
     ),
+    "mscclpp-json": (
+        "collc.backends.mscclpp_json", "MscclppJson", "execution plans of MSCCL++ for NVIDIA and AMD GPUs",
+    ),
     "nccl-graph": (
         "collc.backends.nccl_graph", "NcclGraph",
         "graph files with the rings of a schedule, for stock NCCL (NCCL_GRAPH_FILE)",

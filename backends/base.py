@@ -97,6 +97,12 @@ class Limits:
     fused: bool = True
     #: whether all chunks have one size, so that shards that differ must be cut into equal ones
     equal_chunks: bool = False
+    #: whether ranks write into the buffers of their peers, so that programs become one-sided ones
+    one_sided: bool = False
+    #: whether the ranks of one-sided programs write for calls in place
+    inplace: bool = False
+    #: parallel instances that the user set
+    instances: int | None = None
 
 
 @frozen
@@ -116,8 +122,9 @@ class Window:
 class Target(ABC):
     """Base of all targets. Subclasses are ``@attrs.frozen`` with typed fields, as passes are.
 
-    ``level`` is the input of ``emit``: a ``Program`` for code, a ``Schedule`` for descriptions of schedules. Targets
-    that need no schedule take the ``problem``, or the ``tuning`` that their ``request`` describes.
+    ``level`` is the input of ``emit``: a ``Program`` for code, ``one-sided`` for runtimes whose ranks write into the
+    buffers of their peers, a ``Schedule`` for descriptions of schedules. Targets that need no schedule take the
+    ``problem``, or the ``tuning`` that their ``request`` describes.
     ``suffix`` is appended to the input's stem for the default output name.
     """
 
@@ -133,8 +140,18 @@ class Target(ABC):
     says_use: ClassVar[bool] = False
     #: whether it takes programs of some ranks of a network; others get the program of the ranks that take part
     takes_members: ClassVar[bool] = False
-    #: whether its files may have ranks that only relay
-    takes_relays: ClassVar[bool] = False
+    #: whether a collective beside which ranks relay becomes a custom one, which is another call
+    relays_as_custom: ClassVar[bool] = False
+
+    @property
+    def title(self) -> str:
+        """The target in messages."""
+        return self.name
+
+    @property
+    def takes_relays(self) -> bool:
+        """Whether its files may have ranks that only relay."""
+        return False
 
     @property
     def scheduler_options(self) -> tuple[Option, ...]:

@@ -197,9 +197,10 @@ def _counts(collective: Collective, inputs: Sequence[Array | None]) -> Sequence[
     if collective.weights is not None:
         return collective.weights
     elements = sum(np.size(array) for array in inputs if array is not None)
-    if elements % collective.num_shards:
-        raise error("C0207", f"{elements} elements are not {collective.num_shards} shards of equal size")
-    return [elements // collective.num_shards] * collective.num_shards
+    there = int(collective.contribution_counts.sum())
+    if elements % there:
+        raise error("C0207", f"{elements} elements are not {there} shards of equal size")
+    return [elements // there] * collective.num_shards
 
 
 def _dtype(arrays: Sequence[Array | None]) -> np.dtype[Any]:  # Any: the dtype of the inputs

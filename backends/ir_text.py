@@ -30,13 +30,16 @@ class IrText(Target):
     summary: ClassVar[str] = "the textual IR of the final level"
     suffix: ClassVar[str] = ".ir"
     takes_members: ClassVar[bool] = True
-    takes_relays: ClassVar[bool] = True
 
     level: Literal["program", "schedule"] = attrs.field(  # type: ignore[misc]  # an option here
         default="program",
         validator=attrs.validators.in_(("program", "schedule")),
         metadata={"help": "program: what each rank executes; schedule: the transfers of every step"},
     )
+
+    @property
+    def takes_relays(self) -> bool:
+        return True
 
     def emit(self, ir: Executable) -> Sequence[Artifact]:
         """Return one file, named after the program (a schedule has no name: after its collective)."""

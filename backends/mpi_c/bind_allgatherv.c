@@ -11,8 +11,13 @@ static int bind_allgatherv(struct call *call, const struct arguments *given)
     all.places = given->recv_places;
     call->known = OUTPUT;
     error = take_side(call, OUTPUT, &all, given->recv_type);
+#if RELAYS
+    if (error != MPI_SUCCESS || only_relays(call))
+        return error;
+#else /* RELAYS */
     if (error != MPI_SUCCESS)
         return error;
+#endif /* RELAYS */
     call->in_place = given->send == MPI_IN_PLACE;
     if (call->in_place) {
         all.skip = all.first = call->rank;

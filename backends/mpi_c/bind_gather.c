@@ -4,6 +4,11 @@ static int bind_gather(struct call *call, const void *send, void *recv)
 {
     int in_place = call->rank == call->plan->root && send == MPI_IN_PLACE;
 
+#if RELAYS
+    call->aside = 1; /* also on ranks that only relay: all ranks agree on memory */
+    if (only_relays(call))
+        return MPI_SUCCESS;
+#endif /* RELAYS */
     if (!in_place && unusable(call, send))
         return MPI_ERR_BUFFER;
     if (call->rank == call->plan->root && (unusable(call, recv) || send == recv))

@@ -12,8 +12,14 @@ static int bind_reduce_scatterv(struct call *call, const struct arguments *given
     all.counts = given->recv_counts;
     call->known = INPUT;
     error = take_side(call, INPUT, &all, given->recv_type);
+#if RELAYS
+    call->aside = 1; /* also on ranks that only relay: all ranks agree on memory */
+    if (error != MPI_SUCCESS || only_relays(call))
+        return error;
+#else /* RELAYS */
     if (error != MPI_SUCCESS)
         return error;
+#endif /* RELAYS */
     own.count = size_of_shard(call, call->rank);
     call->aside = 1;
     if (in_place) {

@@ -11,6 +11,10 @@ static int bind_scatterv(struct call *call, const struct arguments *given)
     own.first = call->rank;
     call->sizes = FROM_ROOT;
     call->known = INPUT;
+#if RELAYS
+    if (only_relays(call))
+        return MPI_SUCCESS;
+#endif /* RELAYS */
     if (call->rank != call->plan->root)
         return take_side(call, OUTPUT, &own, given->recv_type);
     all.counts = given->send_counts;

@@ -154,7 +154,7 @@ def _bytes_of_a_count(window: Window | None, program: Program) -> int:
     """Return the largest bytes of a count (of a block, for collectives that count blocks) that an algorithm serves."""
     if window is None or window.high is None:
         return 0
-    return window.high if is_whole(program.collective) else window.high // program.num_ranks
+    return window.high if is_whole(program.collective) else window.high // program.collective.num_members
 
 
 def _differ(what: str, found: object, expected: object) -> Iterator[str]:
@@ -176,6 +176,7 @@ def _other_description(text: str, function: Function) -> Iterator[str]:
     expected = {
         "kind": collective.name, "root": None if collective.root is None else str(collective.root),
         "ranks": str(collective.num_ranks), "among": str(among) if among > 1 else None,
+        "relays": str(function.relays) if function.relays else None,
         "scheduler": scheduler if scheduler and among == 1 else None,
     }  # fmt: skip
     yield from _differ(f"description of `{function.name}`", described(text), expected)
@@ -207,6 +208,8 @@ def _other_header(listing: Listing, header: HeaderText) -> Iterator[str]:
     for found, function in zip(header.functions, functions, strict=False):
         yield from _other_description(found.description, function)
         yield from _differ(f"members of `{function.name}`", found.members, function.members)
+        ranks = function.first.collective.num_members if function.relays else None
+        yield from _differ(f"ranks with data of `{function.name}`", found.without_relays, ranks)
         yield from _differ(f"buffers of `{function.name}`", found.kind, function.kind)
         yield from _differ(f"operations of `{function.name}`", found.op, _operations(function))
         yield from _differ(f"algorithms of `{function.name}`", list(found.algorithms), _sizes(function.windows))

@@ -32,8 +32,7 @@ Remedy: check that other MPI programs compile (`mpicc hello.c`). If they do, thi
 
 The mpi-c target takes every program that verifies both in place and out of place. It refuses programs that deadlock,
 that write their input (an MPI call must not write its send buffer), that use more than 32767 channels (a channel is a
-message tag), and that move data to a place where chunks have another size. It also refuses collectives among members if
-other ranks forward data.
+message tag), and that move data to a place where chunks have another size.
 
 Remedy: `collc verify` the program; compile the same collective from a schedule instead of an imported file.""",
     "C0705": """a name that C cannot use

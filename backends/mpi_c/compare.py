@@ -29,7 +29,7 @@ _OVERLAID = frozenset({"allreduce", "allgather", "alltoall", "reduce", "broadcas
 def differences(one: Decoded, emitted: Program) -> Iterator[str]:
     """Yield the differences between a correct decoded program and the emitted one; a large one ends the comparison."""
     found = one.program
-    for name in ("name", "num_ranks", "root", "reduces", "pre", "post"):
+    for name in ("name", "num_ranks", "members", "root", "reduces", "pre", "post"):
         if getattr(found.collective, name) != getattr(emitted.collective, name):
             yield f"{name} is {getattr(found.collective, name)}, not {getattr(emitted.collective, name)}"
     if found.chunks != emitted.chunks:
@@ -223,6 +223,8 @@ def shortages(one: Decoded) -> Iterator[str]:
         yield "a block has a negative allowance"
     wrong = np.flatnonzero((copied > 0) & ~sends)
     yield from _first(program, wrong, "is marked to send a copy, but does not send")
+    blind = np.flatnonzero((copied & IN_PLACE > 0) & (program.collective.places[program.rank] < 0))
+    yield from _first(program, blind, "sends a copy in calls in place only, but its rank only relays")
 
 
 def _short(one: Decoded, needs: Array, lacks: Array, what: str) -> Iterator[str]:

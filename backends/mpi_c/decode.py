@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 
 from collc.ir.arrays import Array
-from collc.ir.collective import CUSTOM, KINDS, UNEVEN, Collective
+from collc.ir.collective import CUSTOM, CUSTOM_REDUCTION, KINDS, UNEVEN, Collective, preconditions
 from collc.ir.diagnostic import CollcError
 from collc.ir.program import Opcode, Program
 from collc.ir.ragged import owners, starts
@@ -70,7 +70,7 @@ def _require_channels(source: SourceText, found: list[list[Decoded]]) -> None:
 
 def _sized(source: SourceText) -> Numbers:
     """Return the tables, empty ones without their placeholder; raise Unreadable for wrong sizes."""
-    ranks = [plan.ranks for plan in source.plans for _ in range(max(plan.algorithms, 0))]
+    ranks = [plan.ranks + plan.relays for plan in source.plans for _ in range(max(plan.algorithms, 0))]
     found = dict(source.numbers)
     rows = sum(ranks)
     algorithms = dict.fromkeys(("algorithm_chunks", "algorithm_bytes", "algorithm_row"), len(ranks))
@@ -114,8 +114,8 @@ def _algorithm(numbers: Numbers, plan: PlanRow, number: int) -> Decoded:
     shards = collective.num_shards if is_whole(collective) and not plan.shards else 1
     if cut < 1 or cut % shards:
         raise Unreadable(f"algorithm {number} cuts a count in {cut} chunks, not a multiple of {shards} shards")
-    ranks = slice(row, row + plan.ranks)
-    first_blocks = numbers["rank_blocks"][row : row + plan.ranks + 1]
+    end = row + plan.ranks + plan.relays
+    ranks, first_blocks = slice(row, end), numbers["rank_blocks"][row : end + 1]
     blocks = slice(int(first_blocks[0]), int(first_blocks[-1]))
     begin = numbers["block_steps"][blocks.start : blocks.stop + 1]
     steps = slice(int(begin[0]), int(begin[-1]))
@@ -134,7 +134,7 @@ def _algorithm(numbers: Numbers, plan: PlanRow, number: int) -> Decoded:
         numbers["step_dst_buffer"][steps], numbers["step_dst"][steps], numbers["step_count"][steps],
         dep_start, _dependencies(numbers, first_blocks, begin, dep_start, slice(int(rows[0]), int(rows[-1]))),
     )  # fmt: skip
-    first = numbers["rank_segments"][row : row + plan.ranks + 1]
+    first = numbers["rank_segments"][row : end + 1]
     segments = slice(int(first[0]), int(first[-1]))
     return Decoded(
         program, int(numbers["algorithm_bytes"][number]), code & ~_OPCODE,
@@ -147,16 +147,18 @@ def _collective(plan: PlanRow) -> Collective:
     """Return the collective of a plan, with an operation for which its programs are correct."""
     kind = plan.kind.replace("_", "-")
     counted = plan.shards > 0
-    if kind == CUSTOM and counted:
+    if kind in (CUSTOM, CUSTOM_REDUCTION) and counted:
         return _custom(plan)
     if counted != (kind in UNEVEN.values()):
         raise Unreadable(f"the plan of {kind} has {plan.shards} shards with counts")
     kind = next(even for even, uneven in UNEVEN.items() if uneven == kind) if counted else kind
     op = "max" if plan.twice else "sum"
-    if kind not in KINDS or plan.ranks < 1 or not -1 <= plan.root < plan.ranks:
+    if kind not in KINDS or plan.ranks < 1 or plan.relays < 0 or not -1 <= plan.root < plan.ranks:
         raise Unreadable(f"`bind_{plan.kind}` with {plan.ranks} ranks and root {plan.root} is no collective")
     try:
-        found = Collective(kind, plan.ranks, None if plan.root == -1 else plan.root, op=op)
+        members = tuple(range(plan.ranks)) if plan.relays else None
+        root = None if plan.root == -1 else plan.root
+        found = Collective(kind, plan.ranks + plan.relays, root, op=op, members=members)
         if counted:
             found = attrs.evolve(found, weights=(1,) * found.num_shards)
     except CollcError as problem:
@@ -169,17 +171,19 @@ def _collective(plan: PlanRow) -> Collective:
 
 
 def _custom(plan: PlanRow) -> Collective:
-    """Return the collective of a plan that lists the shards of each rank."""
+    """Return the collective of a plan that lists the shards of each rank; if it reduces, some are on several before."""
     begins, listed = plan.begins, plan.listed
     wrong = Unreadable("the plan of a custom collective does not list its shards, each before on one rank")
-    if begins is None or listed is None or (plan.root, plan.reduces, plan.twice) != (-1, 0, 0):
+    reduces = plan.kind.replace("_", "-") == CUSTOM_REDUCTION
+    flags = (plan.root, plan.reduces, plan.relays)
+    if begins is None or listed is None or flags != (-1, reduces, 0) or plan.twice > reduces:
         raise wrong
     length = int(begins[-1])
     if len(begins) != 2 * plan.ranks + 1 or begins[0] != 0 or (np.diff(begins) < 0).any() or len(listed) != length:
         raise wrong
     if (listed < 0).any() or (listed >= plan.shards).any():
         raise wrong
-    pre, post = [-1] * plan.shards, [list[int]() for _ in range(plan.shards)]
+    before, post = ([list[int]() for _ in range(plan.shards)] for _ in range(2))
     for k in range(2 * plan.ranks):
         shards = listed[begins[k] : begins[k + 1]]
         if (np.diff(shards) <= 0).any():
@@ -187,13 +191,13 @@ def _custom(plan: PlanRow) -> Collective:
         for shard in shards.tolist():
             if k % 2:
                 post[shard].append(k // 2)
-            elif pre[shard] < 0:
-                pre[shard] = k // 2
             else:
-                raise wrong
-    if min(pre) < 0:
+                before[shard].append(k // 2)
+    if not all(before) or any(len(ranks) > 1 for ranks in before) != reduces:
         raise wrong
-    return Collective(CUSTOM, plan.ranks, pre=tuple(pre), post=tuple(map(tuple, post)))
+    pre, contributors = preconditions([tuple(ranks) for ranks in before])
+    op, after = "max" if plan.twice else "sum", tuple(map(tuple, post))
+    return Collective(CUSTOM, plan.ranks, op=op, pre=pre, post=after, contributors=contributors)
 
 
 def _dependencies(numbers: Numbers, first_blocks: Array, begin: Array, dep_start: Array, rows: slice) -> Array:

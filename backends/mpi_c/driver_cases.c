@@ -137,6 +137,7 @@ static void run_case(struct test *t, const struct selection *chosen)
     if (times == NULL)
         MPI_Abort(MPI_COMM_WORLD, 3);
     t->round = 0;
+    members = t->algorithm->members;
     prepare(t);
     if (me == 0)
         printf("collc-row name=%s count=%d dtype=%s op=%s in_place=%d", t->algorithm->name, t->count,
@@ -196,12 +197,12 @@ static unsigned set_of(const char *list, const char *const *names, unsigned numb
 
 static int reduces(enum kind kind)
 {
-    return kind == ALLREDUCE || kind == REDUCE || kind == REDUCE_SCATTER;
+    return kind == ALLREDUCE || kind == REDUCE || kind == REDUCE_SCATTER || kind == CUSTOM_REDUCTION;
 }
 
 static int selected(const struct selection *chosen, enum kind kind, int op, int dtype, int place)
 {
-    if (kind == CUSTOM && place) /* it has no MPI_IN_PLACE */
+    if ((kind == CUSTOM || kind == CUSTOM_REDUCTION) && place) /* it has no MPI_IN_PLACE */
         return 0;
     if (!(chosen->dtypes >> dtype & 1))
         return 0;
@@ -249,6 +250,7 @@ int main(int argc, char **argv)
     create_dtypes();
     create_ops();
     create_counts();
+    create_communicators();
     for (k = 0; k < number; k++)
         chosen.algorithms[k] = (char)is_among(argv[1], algorithms[k].name);
     chosen.dtypes = set_of(argv[3], dtype_names, NUM_DTYPES);
@@ -261,6 +263,7 @@ int main(int argc, char **argv)
         cases += run_count((int)strtol(at, &at, 10), &chosen);
     if (me == 0)
         printf("collc-end cases=%d\n", cases);
+    free_communicators();
     MPI_Op_free(&ops[USER]);
     MPI_Type_free(&dtypes[STRIDED]);
     MPI_Finalize();

@@ -61,6 +61,11 @@ static void draw_sizes(int64_t n, int shards, int round)
         sizes[draw((uint32_t)shards)] = most;
 }
 
+static int is_custom(const struct algorithm *a)
+{
+    return a->kind == CUSTOM || a->kind == CUSTOM_REDUCTION;
+}
+
 /* Where the blocks of this rank's buffers are among all shards. */
 struct blocks {
     int first, stride, number;
@@ -76,10 +81,10 @@ static struct blocks blocks_of(const struct test *t, int receives)
 {
     static const int own_input[] = {1, 0, 0, 0, 0, 1, 0, 0}, own_output[] = {0, 1, 0, 0, 0, 0, 1, 0};
     const struct algorithm *a = t->algorithm;
-    struct blocks all = {0, 1, ranks, NULL}, own = {me, 1, 1, NULL}, none = {0, 1, 0, NULL};
-    struct blocks row = {me * ranks, 1, ranks, NULL}, column = {me, ranks, ranks, NULL};
+    struct blocks all = {0, 1, members, NULL}, own = {me, 1, 1, NULL}, none = {0, 1, 0, NULL};
+    struct blocks row = {me * members, 1, members, NULL}, column = {me, members, members, NULL};
 
-    if (a->kind == CUSTOM) {
+    if (is_custom(a)) {
         const int *begin = a->begins + 2 * me + receives;
         struct blocks listed = {0, 1, begin[1] - begin[0], a->listed + begin[0]};
 
@@ -129,6 +134,29 @@ static void expect_blocks(struct test *t, struct blocks blocks)
     }
 }
 
+/* Blocks that combine the elements of the ranks that contribute to them. */
+static void expect_sums(struct test *t, struct blocks blocks)
+{
+    const struct algorithm *a = t->algorithm;
+    int64_t step = t->dtype == STRIDED ? 2 : 1, i, two[2];
+    int k, r, part;
+
+    for (k = 0; k < blocks.number; k++) {
+        int shard = shard_of(&blocks, k);
+
+        for (i = 0; i < sizes[shard]; i++) {
+            for (part = 0; part < step; part++)
+                for (r = a->first_sources[shard]; r < a->first_sources[shard + 1]; r++) {
+                    int64_t v = value(t->op, a->sources[r], step * (begins[shard] + i) + part);
+
+                    two[part] = r == a->first_sources[shard] ? v : apply(t->op, two[part], v);
+                }
+            put(t->dtype, t->expected.data + (size_t)(recv_displs[k] + i) * extents[t->dtype], two[0],
+                step == 2 ? two[1] : 0);
+        }
+    }
+}
+
 /* Moves the input to its place for MPI_IN_PLACE, on the ranks that use it. */
 static void lay_in_place(struct test *t, struct blocks in, int64_t all)
 {
@@ -154,7 +182,8 @@ static void lay_in_place(struct test *t, struct blocks in, int64_t all)
             input(t, &t->recv, recv_displs[me], sizes[me], 0);
         }
         break;
-    case CUSTOM: break;
+    case CUSTOM:
+    case CUSTOM_REDUCTION: break;
     default:
         if (at_root) {
             t->recv_argument = MPI_IN_PLACE;
@@ -163,10 +192,22 @@ static void lay_in_place(struct test *t, struct blocks in, int64_t all)
     }
 }
 
+/* Writes what a rank that only relays gives: all counts where every rank knows them; else none, and places never. */
+static void give_relay(struct test *t, int shards)
+{
+    int known = t->algorithm->kind == ALLGATHER || t->algorithm->kind == REDUCE_SCATTER, k;
+
+    for (k = 0; k < members; k++) {
+        send_counts[k] = send_displs[k] = recv_displs[k] = -1;
+        recv_counts[k] = known ? (int)sizes[k] : -1;
+    }
+    prepare_relay(t, shards > 0 ? begins[shards - 1] + sizes[shards - 1] : 0);
+}
+
 static void prepare(struct test *t)
 {
     const struct algorithm *a = t->algorithm;
-    int shards = a->kind == CUSTOM ? a->shards : a->kind == ALLTOALL ? ranks * ranks : ranks, k;
+    int shards = is_custom(a) ? a->shards : a->kind == ALLTOALL ? members * members : members, k;
     int apart = t->round > 0 && a->kind != REDUCE_SCATTER, one = a->kind == ALLGATHER || a->kind == GATHER;
     struct blocks in = blocks_of(t, 0), out = blocks_of(t, 1);
     int64_t all = 0, sent, received;
@@ -176,10 +217,14 @@ static void prepare(struct test *t)
     else
         draw_sizes(t->count, shards, t->round);
     for (k = 0; k < shards; k++) { /* in place what comes replaces what goes */
-        if (a->kind == ALLTOALL && t->in_place && k % ranks < k / ranks)
-            sizes[k] = sizes[k % ranks * ranks + k / ranks];
+        if (a->kind == ALLTOALL && t->in_place && k % members < k / members)
+            sizes[k] = sizes[k % members * members + k / members];
         begins[k] = all;
         all += sizes[k];
+    }
+    if (me >= members) {
+        give_relay(t, shards);
+        return;
     }
     sent = place(send_counts, send_displs, in, apart && !one);
     received = place(recv_counts, recv_displs, out, apart && a->kind != SCATTER);
@@ -187,20 +232,15 @@ static void prepare(struct test *t)
         place(recv_counts, recv_displs, in, 0);
         received = t->in_place ? all : sizes[me];
     }
-    create(&t->send, t->dtype, sent);
-    create(&t->sent, t->dtype, sent);
-    create(&t->send_now, t->dtype, sent);
-    create(&t->recv, t->dtype, received);
-    create(&t->expected, t->dtype, received);
-    create(&t->recv_now, t->dtype, received);
-    t->send_argument = t->send_now.data;
-    t->recv_argument = t->recv_now.data;
+    create_buffers(t, sent, received);
     if (one)
         input(t, &t->send, 0, sizes[me], 0);
     else
         input_blocks(t, &t->send, send_displs, in);
     if (a->kind == REDUCE_SCATTER)
         fill_reduced(&t->expected, t->dtype, t->op, sizes[me], begins[me]);
+    else if (a->kind == CUSTOM_REDUCTION)
+        expect_sums(t, out);
     else
         expect_blocks(t, out);
     if (t->in_place)
@@ -220,15 +260,18 @@ static int call_builtin(struct test *t)
     const void *send = t->send_argument;
     void *recv = t->recv_argument;
     MPI_Datatype type = dtypes[t->dtype];
-    MPI_Comm comm = MPI_COMM_WORLD;
+    MPI_Comm comm = among[t->algorithm - algorithms];
     int root = t->algorithm->root;
 
+    if (comm == MPI_COMM_NULL)
+        return MPI_SUCCESS;
     switch (t->algorithm->kind) {
     case ALLGATHER: return MPI_Allgatherv(send, send_counts[0], type, recv, recv_counts, recv_displs, type, comm);
     case REDUCE_SCATTER: return MPI_Reduce_scatter(send, recv, recv_counts, type, ops[t->op], comm);
     case GATHER: return MPI_Gatherv(send, send_counts[0], type, recv, recv_counts, recv_displs, type, root, comm);
     case SCATTER: return MPI_Scatterv(send, send_counts, send_displs, type, recv, recv_counts[0], type, root, comm);
-    case CUSTOM: return MPI_SUCCESS; /* there is none */
+    case CUSTOM:
+    case CUSTOM_REDUCTION: return MPI_SUCCESS; /* there is none */
     default:
         return MPI_Alltoallv(send, send_counts, send_displs, type, recv, recv_counts, recv_displs, type, comm);
     }

@@ -15,7 +15,7 @@
 
 #include <mpi.h>
 
-enum kind { ALLGATHER, REDUCE_SCATTER, ALLREDUCE, BROADCAST, REDUCE, GATHER, SCATTER, ALLTOALL, CUSTOM };
+enum kind { ALLGATHER, REDUCE_SCATTER, ALLREDUCE, BROADCAST, REDUCE, GATHER, SCATTER, ALLTOALL, CUSTOM, CUSTOM_REDUCTION };
 
 /*@CALLS@*/
 
@@ -24,16 +24,40 @@ struct algorithm {
     collective *call;
     enum kind kind;
     int root;
+    int members; /* ranks with data: the first; the others only relay */
     const int64_t *weights; /* of the shards that were planned; none where all are equal */
     int64_t whole;
     /* Of a custom collective: its shards, the rank that has each, and those in the input and output of each rank. */
     int shards;
     const int *holders, *begins, *listed;
+    const int *first_sources, *sources; /* of each shard of one that reduces: the ranks that contribute */
 };
 
 /*@ALGORITHMS@*/
 
 static int ranks, me;
+static int members; /* of the algorithm at hand */
+static MPI_Comm among[sizeof algorithms / sizeof *algorithms]; /* the members of each */
+
+static void create_communicators(void)
+{
+    size_t k;
+
+    for (k = 0; k < sizeof algorithms / sizeof *algorithms; k++) {
+        among[k] = MPI_COMM_WORLD;
+        if (algorithms[k].members < ranks)
+            MPI_Comm_split(MPI_COMM_WORLD, me < algorithms[k].members ? 0 : MPI_UNDEFINED, me, &among[k]);
+    }
+}
+
+static void free_communicators(void)
+{
+    size_t k;
+
+    for (k = 0; k < sizeof algorithms / sizeof *algorithms; k++)
+        if (among[k] != MPI_COMM_NULL && among[k] != MPI_COMM_WORLD)
+            MPI_Comm_free(&among[k]);
+}
 
 /* ---- Element types ----------------------------------------------------------------------------- */
 
@@ -203,23 +227,25 @@ static void fill(struct buffer *buffer, enum dtype dtype, enum op op, int64_t at
             step == 2 ? value(op, rank, 2 * (first + i) + 1) : 0);
 }
 
-/* ... or become those of all ranks, reduced. The last reference is kept, because several types use it. */
+/* ... or become those of all members, reduced. The last reference is kept, because several types use it. */
 static void fill_reduced(struct buffer *buffer, enum dtype dtype, enum op op, int64_t n,
                          int64_t first)
 {
     static int64_t *kept;
     static int64_t kept_first = -1, kept_n = -1;
     static enum op kept_op;
+    static int kept_members;
     int64_t step = dtype == STRIDED ? 2 : 1, i;
     int r;
 
-    if (kept == NULL || kept_first != step * first || kept_n != step * n || kept_op != op) {
+    if (kept == NULL || kept_first != step * first || kept_n != step * n || kept_op != op ||
+        kept_members != members) {
         free(kept);
         kept = malloc((size_t)(step * n) * sizeof *kept + 1);
         if (kept == NULL)
             MPI_Abort(MPI_COMM_WORLD, 3);
-        kept_first = step * first, kept_n = step * n, kept_op = op;
-        for (r = 0; r < ranks; r++)
+        kept_first = step * first, kept_n = step * n, kept_op = op, kept_members = members;
+        for (r = 0; r < members; r++)
             for (i = 0; i < kept_n; i++) {
                 int64_t v = value(op, r, kept_first + i);
 

@@ -10,7 +10,7 @@ static void create_counts(void)
 static void lay_out(struct test *t)
 {
     const struct algorithm *a = t->algorithm;
-    int64_t n = t->count, all = n * ranks, r;
+    int64_t n = t->count, all = n * members, r;
     int at_root = me == a->root;
 
     switch (a->kind) {
@@ -30,7 +30,7 @@ static void lay_out(struct test *t)
     case ALLGATHER:
     case GATHER:
         input(t, &t->send, 0, n, 0);
-        for (r = 0; r < ranks && (a->kind == ALLGATHER || at_root); r++)
+        for (r = 0; r < members && (a->kind == ALLGATHER || at_root); r++)
             fill(&t->expected, t->dtype, t->op, r * n, n, (int)r, 0);
         break;
     case BROADCAST:
@@ -45,10 +45,11 @@ static void lay_out(struct test *t)
         break;
     case ALLTOALL:
         input(t, &t->send, 0, all, 0);
-        for (r = 0; r < ranks; r++)
+        for (r = 0; r < members; r++)
             fill(&t->expected, t->dtype, t->op, r * n, n, (int)r, me * n);
         break;
-    case CUSTOM: break;
+    case CUSTOM:
+    case CUSTOM_REDUCTION: break;
     }
 }
 
@@ -61,12 +62,12 @@ static void lay_in_place(struct test *t)
     t->send_argument = MPI_IN_PLACE;
     switch (t->algorithm->kind) {
     case ALLREDUCE: input(t, &t->recv, 0, n, 0); break;
-    case ALLTOALL: input(t, &t->recv, 0, n * ranks, 0); break;
+    case ALLTOALL: input(t, &t->recv, 0, n * members, 0); break;
     case ALLGATHER: input(t, &t->recv, me * n, n, 0); break;
     case REDUCE_SCATTER:
-        input(t, &t->recv, 0, n * ranks, 0);
+        input(t, &t->recv, 0, n * members, 0);
         /* blocks after the first stay unchanged */
-        input(t, &t->expected, n, n * (ranks - 1), n);
+        input(t, &t->expected, n, n * (members - 1), n);
         break;
     case BROADCAST:
         if (at_root)
@@ -86,7 +87,8 @@ static void lay_in_place(struct test *t)
             memset(t->expected.all, FILL, t->expected.bytes);
         }
         break;
-    case CUSTOM: break;
+    case CUSTOM:
+    case CUSTOM_REDUCTION: break;
     }
 }
 
@@ -95,18 +97,15 @@ static void prepare(struct test *t)
     static const int blocks_sent[] = {0, 1, 0, 0, 0, 0, 1, 1};
     static const int blocks_received[] = {1, 0, 0, 0, 0, 1, 0, 1};
     enum kind kind = t->algorithm->kind;
-    int64_t n = t->count, all = n * ranks;
+    int64_t n = t->count, all = n * members;
     int64_t sent = blocks_sent[kind] ? all : n;
     int64_t received = blocks_received[kind] || (t->in_place && kind == REDUCE_SCATTER) ? all : n;
 
-    create(&t->send, t->dtype, sent);
-    create(&t->sent, t->dtype, sent);
-    create(&t->send_now, t->dtype, sent);
-    create(&t->recv, t->dtype, received);
-    create(&t->expected, t->dtype, received);
-    create(&t->recv_now, t->dtype, received);
-    t->send_argument = t->send_now.data;
-    t->recv_argument = t->recv_now.data;
+    if (me >= members) {
+        prepare_relay(t, all);
+        return;
+    }
+    create_buffers(t, sent, received);
     lay_out(t);
     if (kind == BROADCAST && me != t->algorithm->root)
         t->send_argument = NULL;
@@ -123,10 +122,8 @@ static int call(struct test *t)
 
 /* The MPI's own collective, for comparison. */
 static int builtin(const void *send, void *recv, int n, MPI_Datatype type, MPI_Op op,
-                   enum kind kind, int root)
+                   enum kind kind, int root, MPI_Comm comm)
 {
-    MPI_Comm comm = MPI_COMM_WORLD;
-
     switch (kind) {
     case ALLGATHER: return MPI_Allgather(send, n, type, recv, n, type, comm);
     case REDUCE_SCATTER: return MPI_Reduce_scatter_block(send, recv, n, type, op, comm);
@@ -141,6 +138,10 @@ static int builtin(const void *send, void *recv, int n, MPI_Datatype type, MPI_O
 
 static int call_builtin(struct test *t)
 {
+    MPI_Comm comm = among[t->algorithm - algorithms];
+
+    if (comm == MPI_COMM_NULL)
+        return MPI_SUCCESS;
     return builtin(t->send_argument, t->recv_argument, t->count, dtypes[t->dtype], ops[t->op],
-                   t->algorithm->kind, t->algorithm->root);
+                   t->algorithm->kind, t->algorithm->root, comm);
 }

@@ -65,6 +65,15 @@ class MpiC(Target):
                 option="function",
             )
 
+    @property
+    def title(self) -> str:
+        return f"{self.name} with `interpose`" if self.interpose else self.name
+
+    @property
+    def takes_relays(self) -> bool:
+        """Whether relays may call: not in a library for unmodified programs, whose ranks call for their own data."""
+        return not self.interpose
+
     def emit(self, ir: Program) -> Sequence[Artifact]:
         return self._files([((None, ir),)])
 
@@ -156,17 +165,19 @@ class MpiC(Target):
     def _named(self, collectives: Sequence[Parts]) -> tuple[str, list[Function]]:
         """Return the prefix of names, and the functions of some collectives."""
         from .interpose import interposing
+        from .members import function_of, has_relays
         from .scratch import is_counted
         from .source import taken
 
         first = collectives[0][0][1]
-        used = taken(any(is_counted(parts[0][1].collective) for parts in collectives))
+        counted = any(is_counted(parts[0][1].collective) for parts in collectives)
+        used = taken(counted, any(map(has_relays, collectives)))
         if self.shared is not None:
             used = used | interposing() if self.interpose else used
             names = _distinct(self.shared, [parts[0][1].name for parts in collectives], used)
-            return self.shared, [_function(name, parts) for name, parts in zip(names, collectives, strict=True)]
+            return self.shared, [function_of(name, parts) for name, parts in zip(names, collectives, strict=True)]
         name = chosen(self.function, used) if self.function else identifier(first.name, used)
-        return name, [_function(name, collectives[0])]
+        return name, [function_of(name, collectives[0])]
 
     def _interposes(self) -> bool:
         """Return whether the target makes a library for LD_PRELOAD; raise C0731 for options that do not fit."""
@@ -183,14 +194,6 @@ class MpiC(Target):
             message = f"option `{wrong}` of target `mpi-c` {what} `interpose`"
             raise error("C0731", message, hint=hint, exit_status=2, option=wrong)
         return self.interpose
-
-
-def _function(name: str, parts: Parts) -> Function:
-    from .members import among_members
-    from .source import Function
-
-    among = tuple((window, among_members(program)) for window, program in parts)
-    return Function(name, among, parts[0][1].collective.members)
 
 
 def _listing(prefix: str, functions: tuple[Function, ...], model: object) -> Listing:

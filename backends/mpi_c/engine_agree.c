@@ -76,7 +76,11 @@ static size_t room(struct operation *it, const struct grant *grant)
 /* Cells of working memory that the ranks of an algorithm need, the most of any. */
 static int64_t most_cells(const struct call *call)
 {
+#if RELAYS
+    int row = algorithm_row[call->algorithm], end = row + call->plan->ranks + call->plan->relays, id;
+#else /* RELAYS */
     int row = algorithm_row[call->algorithm], end = row + call->plan->ranks, id;
+#endif /* RELAYS */
     int64_t most = 0;
 
     for (; row < end; row++) {
@@ -318,7 +322,11 @@ static int ask(struct context *context, struct operation *it)
     if (call->sizes == FROM_ROOT)
         return MPI_Ibcast(call->ledger, plan->shards, MPI_INT64_T, plan->root, context->original.comm,
                           &context->vote);
+#if RELAYS
+    if (call->sizes == FROM_HOLDERS || plan->relays > 0)
+#else /* RELAYS */
     if (call->sizes == FROM_HOLDERS)
+#endif /* RELAYS */
         return MPI_Iallreduce(MPI_IN_PLACE, call->ledger, plan->shards, MPI_INT64_T, MPI_MAX, context->original.comm,
                               &context->vote);
     return MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, call->ledger, in_row, MPI_INT64_T,

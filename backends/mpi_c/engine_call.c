@@ -59,6 +59,9 @@ struct plan {
     int ranks, root; /* root: -1 where there is none */
     int reduces, twice;
     int algorithm, algorithms;
+#if RELAYS
+    int relays; /* ranks of the communicator after `ranks`: they have no data, and forward those of others */
+#endif /* RELAYS */
     int (*bind)(struct call *call, const void *send, void *recv);
 #if COUNTS
     int shards; /* 0: all of one size */
@@ -106,6 +109,14 @@ struct call {
 #endif /* COUNTS */
 };
 
+#if RELAYS
+/* Whether this rank only forwards data. Its buffers are ignored. */
+static int only_relays(const struct call *call)
+{
+    return call->rank >= call->plan->ranks;
+}
+
+#endif /* RELAYS */
 static int measure(struct element *element, MPI_Datatype type)
 {
     MPI_Aint lb;

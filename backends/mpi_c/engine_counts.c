@@ -71,6 +71,13 @@ static int take_side(struct call *call, int buffer, const struct side *given, MP
     }
     if (elements == 0 || side->element.size == 0)
         return MPI_SUCCESS;
+#if RELAYS
+    if (only_relays(call)) { /* it needs the sizes of shards, and has no places for them */
+        side->address = NULL;
+        side->placed = 0;
+        return MPI_SUCCESS;
+    }
+#endif /* RELAYS */
     if (side->address == MPI_IN_PLACE || (side->address == NULL && side->element.true_lb == 0) ||
         (side->placed && !is_given(&side->places)))
         return MPI_ERR_BUFFER;
@@ -90,7 +97,11 @@ static void enter_sizes(struct call *call)
     const struct side *side = &call->sides[call->plan->root >= 0 ? call->known : INPUT];
     int k;
 
+#if RELAYS
+    if (call->sizes == FROM_HOLDERS || call->plan->relays > 0)
+#else /* RELAYS */
     if (call->sizes == FROM_HOLDERS)
+#endif /* RELAYS */
         memset(call->ledger, 0, (size_t)call->plan->shards * sizeof *call->ledger);
     for (k = 0; k < side->blocks; k++)
         call->ledger[shard_of(side, k)] = size_of(call, side, k);

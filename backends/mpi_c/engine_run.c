@@ -124,7 +124,11 @@ static int check(const struct plan *plan, int64_t count, MPI_Datatype type, MPI_
         error = MPI_Comm_size(comm, &size);
     if (error != MPI_SUCCESS)
         return error;
+#if RELAYS
+    if (flag || size != plan->ranks + plan->relays)
+#else /* RELAYS */
     if (flag || size != plan->ranks)
+#endif /* RELAYS */
         return MPI_ERR_COMM;
     if (count < 0)
         return MPI_ERR_COUNT;

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 import attrs
 
-__all__ = ["COUNTED", "ENDS", "EVEN", "Form", "counted_functions", "described_forms", "resolved"]
+__all__ = ["COUNTED", "ENDS", "EVEN", "RELAYED", "Form", "counted_functions", "described_forms", "resolved"]
 
 #: flags of the lines ``#if FLAG`` .. ``#else /* FLAG */`` .. ``#endif /* FLAG */`` in shipped files: whether the
-#: generated file has functions with counts, and whether it has functions without
-COUNTED, EVEN = "COUNTS", "EVEN"
+#: generated file has functions with counts, functions without, and functions for which some ranks only relay
+COUNTED, EVEN, RELAYED = "COUNTS", "EVEN", "RELAYS"
 
 
 @attrs.frozen
@@ -68,7 +68,7 @@ def resolved(text: str, flags: Iterable[str]) -> str:
     'a\\nc\\n'
     """
     chosen = frozenset(flags)
-    for flag in (COUNTED, EVEN):
+    for flag in (COUNTED, EVEN, RELAYED):
         pattern = rf"^#if {flag}\n(.*?)(?:^#else /\* {flag} \*/\n(.*?))?^#endif /\* {flag} \*/\n"
         kept = r"\1" if flag in chosen else r"\2"
         text = re.sub(pattern, kept, text, flags=re.DOTALL | re.MULTILINE)

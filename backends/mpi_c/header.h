@@ -5,6 +5,15 @@
  * commutative one, a user-defined one too, and is ignored where nothing is reduced. Calls on one
  * communicator, of whatever collective and form in this file, are begun in the same order on all ranks.
  *
+#if RELAYS
+ * Ranks that only relay have no data in a call. They call in the same form, with the same count, type and op as
+ * the others. Their buffers and displacements are ignored, and may be NULL.
+#if COUNTS
+ * With counts: allgatherv needs recvcounts and recvtype there, reduce_scatterv recvcounts, datatype and op, as on
+ * the others. alltoallv, gatherv and scatterv ignore all counts and types there. root is the same on all ranks.
+#endif /* COUNTS */
+ *
+#endif /* RELAYS */
 #if COUNTS
  * Functions with counts have the arguments of the MPI collective, in its order, and its meaning: counts, displacements
  * and types are those of the calling rank. They may be any, whatever the schedule was made for. The arrays must stay as

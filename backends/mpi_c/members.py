@@ -2,40 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeAlias
+
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array
-from collc.ir.diagnostic import error
+from collc.ir.editing import with_ranks
 from collc.ir.program import Program
 
-__all__ = ["among_members"]
+from ..base import Window
+from .source import Function
+
+__all__ = ["Parts", "among_members", "function_of", "has_relays", "ranks_of"]
+
+#: the programs of one collective, each with the calls that it serves
+Parts: TypeAlias = "Sequence[tuple[Window | None, Program]]"
 
 
-def among_members(program: Program) -> Program:
-    """Return the program of a collective among members as one of all ranks of a communicator: rank k is member k.
+def function_of(name: str, parts: Parts) -> Function:
+    """Return the C function of a collective's programs, for a communicator of the ranks that take part."""
+    programs = [program for _, program in parts]
+    among = among_members(programs)
+    return Function(name, tuple(zip([window for window, _ in parts], among, strict=True)), ranks_of(programs))
 
-    Raises C0704 if other ranks forward data: they would have to call, too.
+
+def has_relays(parts: Parts) -> bool:
+    """Return whether some ranks of the communicator only relay."""
+    ranks = ranks_of([program for _, program in parts])
+    return ranks is not None and len(ranks) > parts[0][1].collective.num_members
+
+
+def ranks_of(programs: Sequence[Program]) -> tuple[int, ...] | None:
+    """Return the ranks of the network that the ranks of the communicator are; None if all take part.
+
+    These are the members, then all ranks that forward data in any of the programs, each ascending.
     """
-    c = program.collective
-    if c.members is None:
-        return program
-    relays = np.setdiff1d(program.block_rank, c.ranks)
-    if len(relays):
-        raise error(
-            "C0704",
-            f"rank {int(relays[0])} forwards data and is no member of the collective",
-            notes=["all ranks of the communicator take part in a call of target `mpi-c`"],
-        )
-    places = np.append(c.places, -1)  # the place of peer -1
-    root = None if c.root is None else int(places[c.root])
+    members = programs[0].collective.members
+    if members is None:
+        return None
+    relays = np.setdiff1d(np.concatenate([program.block_rank for program in programs]), members)
+    return (*members, *relays.tolist())
 
-    def placed(column: Array) -> Array:
-        found: Array = places[column.astype(np.int64)]
-        return found
 
-    collective = attrs.evolve(c, num_ranks=c.num_members, root=root, members=None)
-    return attrs.evolve(
-        program, collective=collective, scratch=program.scratch[c.ranks], block_rank=placed(program.block_rank),
-        send_peer=placed(program.send_peer), recv_peer=placed(program.recv_peer),
-    )  # fmt: skip
+def among_members(programs: Sequence[Program]) -> list[Program]:
+    """Return programs of one collective among members, for a communicator of the members and all ranks that relay.
+
+    Rank k is the k-th of :func:`ranks_of`. The collective has members only if some ranks relay.
+    """
+    ranks = ranks_of(programs)
+    if ranks is None:
+        return list(programs)
+    collective = programs[0].collective
+    root = None if collective.root is None else int(collective.places[collective.root])
+    members = tuple(range(collective.num_members)) if len(ranks) > collective.num_members else None
+    placed = attrs.evolve(collective, num_ranks=len(ranks), root=root, members=members)
+    return [with_ranks(program, ranks, placed) for program in programs]

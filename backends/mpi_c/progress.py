@@ -5,6 +5,10 @@ posted. The engine continues after a send and only protects the data in flight a
 program once under those rules, with every send completed as late as possible. It finds the slots and the sends in
 flight that each block needs. It also finds the sends that need a copy, because a write of their data must come before
 the receive. One execution suffices: no choice of a block depends on timing (see :mod:`collc.ir.machine`).
+
+Ranks that only relay do not know whether a call is in place, so they must copy the same sends in all calls. They do: if
+an execution in place stalls where one out of place does not, then a write of a member waits, and the blocks of members
+come first.
 """
 
 from __future__ import annotations

@@ -17,9 +17,9 @@ import attrs
 from collc.ir.arrays import Array
 
 from .cursor import Cursor, Unreadable
-from .forms import COUNTED, ENDS, counted_functions, described_forms, resolved
+from .forms import COUNTED, ENDS, RELAYED, counted_functions, described_forms, resolved
 from .numbers import Numbers, read_table, read_tables
-from .source import ENGINE, ENGINE_COUNTS, MEMBERS, flags_of
+from .source import ENGINE, ENGINE_COUNTS, MEMBERS, flags_of, relayed_words
 
 __all__ = ["Documented", "Entry", "HeaderText", "PlanRow", "SourceText", "read_header", "read_source"]
 
@@ -27,6 +27,7 @@ _NAME = r"[A-Za-z]\w*"
 _INTEGER = r"(?:0|-?[1-9][0-9]*)"
 #: texts that :func:`.names.comment` returns
 _PHRASE = r"[A-Za-z0-9 _.,:;=+<>(){}\[\]#-]*"
+_RELAYS_OF_PLAN = "    int relays; /* ranks of the communicator after"
 _BUFFERS = "/* ---- The buffers of a call ---------------------------------------------------------------------- */\n"
 
 
@@ -34,7 +35,8 @@ _BUFFERS = "/* ---- The buffers of a call --------------------------------------
 class PlanRow:
     """A row of the table ``plans``: the data of a collective, without its algorithms. ``shards`` is 0 if none.
 
-    ``listed`` has the shards of a custom collective: those of each rank's input and output begin at ``begins``.
+    The communicator has ``ranks`` members, then ``relays``. ``listed`` has the shards of a custom collective: those of
+    each rank's input and output begin at ``begins``.
     """
 
     ranks: int
@@ -47,6 +49,7 @@ class PlanRow:
     shards: int = 0
     begins: Array | None = attrs.field(default=None, eq=False)
     listed: Array | None = attrs.field(default=None, eq=False)
+    relays: int = 0
 
 
 @attrs.frozen
@@ -79,7 +82,10 @@ class SourceText:
 
 @attrs.frozen
 class Documented:
-    """The description of one collective in a header. ``op`` is None and ``algorithms`` is empty if they are absent."""
+    """The description of one collective in a header. ``op`` is None and ``algorithms`` is empty if they are absent.
+
+    ``without_relays`` is the number of ranks that do not only relay, if the header says that others do.
+    """
 
     name: str
     description: str
@@ -88,6 +94,7 @@ class Documented:
     algorithms: tuple[str, ...]
     has_algorithm: bool
     members: tuple[int, ...] | None = None
+    without_relays: int | None = None
 
 
 @attrs.frozen
@@ -192,7 +199,8 @@ def rest_of_source(cursor: Cursor, prefix: str | None, visibility: str) -> Sourc
     if prefix is None:
         prefix = _ahead(cursor, rf"typedef struct ({_NAME})_operation \*")
     declared = _declared(cursor, prefix)
-    flags = flags_of(kind is not None for _, _, kind in declared)
+    relayed = _RELAYS_OF_PLAN in cursor.text
+    flags = flags_of((kind is not None for _, _, kind in declared), relayed)
     cursor.expect("\n")
     channels, numbers = read_tables(cursor)
     cursor.expect("\n")
@@ -200,9 +208,9 @@ def rest_of_source(cursor: Cursor, prefix: str | None, visibility: str) -> Sourc
     texts = [resolved(shipped(part), flags).rstrip("\n") + "\n" for part in parts]
     expect_same(cursor, "\n".join(texts) + "\n" + _BUFFERS + "\n")
     kinds = []
-    while found := _binding(cursor):
+    while found := _binding(cursor, flags):
         kinds.append(found)
-    plans, labels = _plans(cursor, COUNTED in flags)
+    plans, labels = _plans(cursor, COUNTED in flags, relayed)
     expect_same(cursor, shipped("requests.c").replace("PREFIX", prefix))
     entries = tuple(_entry(cursor, prefix, *one) for one in declared)
     return SourceText(
@@ -250,16 +258,16 @@ def _bindings() -> dict[str, str]:
     return {name.removeprefix("bind_").removesuffix(".c"): shipped(name) for name in sorted(names)}
 
 
-def _binding(cursor: Cursor) -> str | None:
+def _binding(cursor: Cursor, flags: Sequence[str]) -> str | None:
     """Return the kind of collective whose binding is next; None if there is none."""
     for kind, text in _bindings().items():
-        if cursor.accept(text):
+        if cursor.accept(resolved(text, flags)):
             cursor.expect("\n")
             return kind
     return None
 
 
-def _plans(cursor: Cursor, counted: bool) -> tuple[tuple[PlanRow, ...], tuple[str, ...]]:
+def _plans(cursor: Cursor, counted: bool, relayed: bool) -> tuple[tuple[PlanRow, ...], tuple[str, ...]]:
     lists: dict[int, tuple[Array, Array]] = {}
     while found := _optional(cursor, r"(?=static const int32_t begins_([0-9]{1,9})\[)"):
         number = int(found[1])
@@ -274,11 +282,15 @@ def _plans(cursor: Cursor, counted: bool) -> tuple[tuple[PlanRow, ...], tuple[st
         tables = f"begins_{number}, listed_{number}" if number in lists else "NULL, NULL"
         with_counts = rf"(?:bind_(\w+), 0, NULL|NULL, ({_INTEGER}), bind_(\w+)), {tables}"
         binding = with_counts if counted else r"bind_(\w+)()()"
-        found = cursor.match(rf"    {{{', '.join([f'({_INTEGER})'] * 6)}, {binding}}},\n", "a row of `plans`")
+        relays = rf"({_INTEGER}), " if relayed else "()"
+        found = cursor.match(rf"    {{{', '.join([f'({_INTEGER})'] * 6)}, {relays}{binding}}},\n", "a row of `plans`")
         ranks, root, reduces, twice, algorithm, algorithms = map(int, found.groups()[:6])
-        kind, shards = found[7] or found[9], int(found[8] or 0)
+        kind, shards = found[8] or found[10], int(found[9] or 0)
         begins, listed = lists.pop(number, (None, None))
-        rows.append(PlanRow(ranks, root, reduces, twice, algorithm, algorithms, kind, shards, begins, listed))
+        plan = PlanRow(ranks, root, reduces, twice, algorithm, algorithms, kind, shards, begins, listed)
+        rows.append(attrs.evolve(plan, relays=int(found[7] or 0)))
+    if relayed != any(row.relays for row in rows):
+        raise cursor.fail("a plan with ranks that relay")
     if lists:
         raise cursor.fail("lists of shards of plans")
     labels = []
@@ -305,7 +317,9 @@ def read_header(text: str, name: str) -> HeaderText:
     cursor = Cursor(text, name)
     counted = "\n * Functions with counts have" in text
     # all that is there of functions without counts is in files with counts too
-    template = resolved(shipped("header.h"), [COUNTED] if counted else []).replace("@AT_ONCE@", _at_once())
+    relayed = "\n * Ranks that only relay have" in text
+    flags = [flag for flag, has in ((COUNTED, counted), (RELAYED, relayed)) if has]
+    template = resolved(shipped("header.h"), flags).replace("@AT_ONCE@", _at_once())
     before, after = template.split("@FUNCTIONS@")
     before, middle = before.split("@REQUESTS@")
     line = rf" \*   {_NAME}: {_PHRASE}\n"
@@ -325,6 +339,8 @@ def read_header(text: str, name: str) -> HeaderText:
     cursor.end()
     if counted != any(function.kind in _counted_kinds() for function in functions):
         raise Unreadable(f"{name}: the words on counts are not those of the functions")
+    if relayed != any(function.without_relays for function in functions):
+        raise Unreadable(f"{name}: the words on ranks that relay are not those of the functions")
     listed = re.findall(rf" \*   ({_NAME}): ({_PHRASE})\n", found["@CONTENTS@"])
     return HeaderText(prefix, found["@WHAT@"], tuple(listed), tuple(functions))
 
@@ -340,6 +356,7 @@ def _documented(cursor: Cursor, prefix: str) -> Documented:
     head = cursor.match(rf"/\* ({_NAME}): ({_PHRASE})\.\n \*\n", "the description of a function")
     name = head[1]
     members = _members(cursor)
+    without_relays = _without_relays(cursor)
     kind = _described_buffers(cursor)
     op, algorithms, has_algorithm = None, list[str](), False
     if found := _optional(cursor, rf" \*\n \* op: ({_PHRASE})\.\n"):
@@ -354,7 +371,7 @@ def _documented(cursor: Cursor, prefix: str) -> Documented:
     if has_algorithm:
         cursor.expect(f" *   {name}_algorithm: the one of a call, or NULL where the arguments make no sense\n")
     cursor.expect(" */\n" + declarations(name, prefix, has_algorithm, counted) + "\n")
-    return Documented(name, head[2], kind, op, tuple(algorithms), has_algorithm, members)
+    return Documented(name, head[2], kind, op, tuple(algorithms), has_algorithm, members, without_relays)
 
 
 def _members(cursor: Cursor) -> tuple[int, ...] | None:
@@ -363,6 +380,17 @@ def _members(cursor: Cursor) -> tuple[int, ...] | None:
         return None
     found = cursor.match(r"(?:(?: |\n \* )(?:0|[1-9][0-9]*),)*(?: |\n \* )(?:0|[1-9][0-9]*)\.\n \*\n", "members")
     return tuple(map(int, re.findall("[0-9]+", found[0])))
+
+
+def _without_relays(cursor: Cursor) -> int | None:
+    """Return how many ranks of the communicator have data, if the header says that the others only relay."""
+    found = _optional(cursor, r" \* The first ([1-9][0-9]*) ranks? of the communicator (?:has|have) data[^\n]*\n \*\n")
+    if found is None:
+        return None
+    members = int(found[1])
+    if found[0] != f" * {relayed_words(members)}\n *\n":
+        raise cursor.fail("the words on ranks that relay")
+    return members
 
 
 def _optional(cursor: Cursor, pattern: str) -> re.Match[str] | None:
@@ -386,6 +414,7 @@ def _described_buffers(cursor: Cursor) -> str:
 
 _DESCRIPTION = re.compile(
     rf"(?P<kind>[a-z-]+)(?: at rank (?P<root>[0-9]+))? for communicators of (?P<ranks>[0-9]+) ranks"
+    rf"(?:, (?P<relays>[0-9]+) of which only relay)?"
     rf"(?:, by one of (?P<among>[0-9]+) algorithms|, scheduled by (?P<scheduler>{_PHRASE}))?"
 )
 

@@ -30,7 +30,7 @@ def vector_elements(collective: Collective, count: int) -> int:
 
     With a count for each shard, ``count`` is that of the whole vector; of an alltoall, of what one rank sends at most.
     """
-    return count if is_whole(collective) else count * collective.num_ranks
+    return count if is_whole(collective) else count * collective.num_members
 
 
 def counts_for(collective: Collective, sizes: Iterable[int], dtype: str) -> list[int]:
@@ -56,7 +56,7 @@ def _row(match: re.Match[str], collectives: Mapping[str, Collective]) -> Row:
     collective, count = collectives[match["name"]], int(match["count"])
     times, builtin = (tuple(float(t) for t in match[g].split(",") if t) for g in ("times", "builtin"))
     return Row(
-        name=match["name"], kind=collective.name, ranks=collective.num_ranks, count=count,
+        name=match["name"], kind=collective.name, ranks=collective.num_members, count=count,
         bytes=vector_elements(collective, count) * DTYPES[match["dtype"]], dtype=match["dtype"], op=match["op"],
         in_place=match["in_place"] == "1", times=times, builtin_times=builtin, detail=match["detail"],
     )  # fmt: skip

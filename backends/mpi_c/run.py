@@ -9,7 +9,7 @@ from pathlib import Path
 
 import attrs
 
-from collc.ir.collective import CUSTOM, Collective
+from collc.ir.collective import CUSTOM, CUSTOM_REDUCTION, Collective
 from collc.ir.diagnostic import error, nearest
 from collc.ir.program import Program
 from collc.ir.ragged import starts
@@ -33,6 +33,7 @@ _LARGE = 1_000_000
 _KINDS = {
     "allgather": "ALLGATHER", "reduce-scatter": "REDUCE_SCATTER", "allreduce": "ALLREDUCE", "broadcast": "BROADCAST",
     "reduce": "REDUCE", "gather": "GATHER", "scatter": "SCATTER", "alltoall": "ALLTOALL", CUSTOM: "CUSTOM",
+    CUSTOM_REDUCTION: "CUSTOM_REDUCTION",
 }  # fmt: skip
 
 #: kind -> parameters and arguments of a function with counts
@@ -60,6 +61,9 @@ _COUNTED = {
 }  # fmt: skip
 
 _COUNTED[CUSTOM] = _COUNTED["alltoall"]
+_COUNTED[CUSTOM_REDUCTION] = (
+    _COUNTED[CUSTOM][0].replace("MPI_Comm", "MPI_Op, MPI_Comm"), _COUNTED[CUSTOM][1].replace("comm", "op, comm"),
+)  # fmt: skip
 
 _EVEN_CALLS = "typedef int collective(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm);"
 _COUNTED_CALLS = """\
@@ -199,8 +203,9 @@ def emit_all(programs: Sequence[Program | Selected]) -> dict[str, tuple[Collecti
 
 def _among_members(program: Program | Selected) -> Program | Selected:
     if isinstance(program, Program):
-        return among_members(program)
-    return Selected(tuple((window, among_members(part)) for window, part in program.parts))
+        return among_members([program])[0]
+    among = among_members([part for _, part in program.parts])
+    return Selected(tuple((window, part) for (window, _), part in zip(program.parts, among, strict=True)))
 
 
 _MOST_PROGRAMS = 256
@@ -242,7 +247,8 @@ def _counted_table(collectives: Mapping[str, Collective]) -> str:
     """Return the functions with counts, each behind one with the arguments that all have, and their plans."""
     lines, rows = [], []
     for number, (name, c) in enumerate(collectives.items()):
-        parameters, arguments = _COUNTED[c.kind]
+        kind = CUSTOM_REDUCTION if c.contributors is not None else c.kind
+        parameters, arguments = _COUNTED[kind]
         root = -1 if c.root is None else c.root
         lines += [
             f"int {name}({parameters});",
@@ -250,7 +256,7 @@ def _counted_table(collectives: Mapping[str, Collective]) -> str:
             "                  MPI_Comm comm)", "{", "    (void)op, (void)root;", f"    return {name}({arguments});",
             "}", _array("int64_t", f"weights_{number}", c.weight.tolist()),
         ]  # fmt: skip
-        lists = "NULL, NULL, NULL"
+        lists, sources = "NULL, NULL, NULL", "NULL, NULL"
         if c.kind == CUSTOM:
             slots = [slot_shards(c, rank, output).tolist() for rank in range(c.num_ranks) for output in (False, True)]
             begins = starts([len(one) for one in slots]).tolist()
@@ -259,9 +265,16 @@ def _counted_table(collectives: Mapping[str, Collective]) -> str:
                 _array("int", f"listed_{number}", [shard for one in slots for shard in one]),
             ]  # fmt: skip
             lists = f"holders_{number}, begins_{number}, listed_{number}"
+        if c.contributors is not None:
+            first = starts([len(ranks) for ranks in c.contributors]).tolist()
+            lines += [
+                _array("int", f"first_sources_{number}", first),
+                _array("int", f"sources_{number}", [rank for ranks in c.contributors for rank in ranks]),
+            ]  # fmt: skip
+            sources = f"first_sources_{number}, sources_{number}"
         rows.append(
-            f'    {{"{name}", call_{number}, {_KINDS[c.kind]}, {root}, weights_{number}, {c.whole}, {c.num_shards}, '
-            f"{lists}}},"
+            f'    {{"{name}", call_{number}, {_KINDS[kind]}, {root}, {c.num_members}, weights_{number}, {c.whole}, '
+            f"{c.num_shards}, {lists}, {sources}}},"
         )
     return "\n".join([*lines, "static const struct algorithm algorithms[] = {", *rows, "};"])
 
@@ -271,11 +284,15 @@ def _array(kind: str, name: str, values: Iterable[int]) -> str:
     return f"static const {kind} {name}[] = {{{', '.join(map(str, values)) or '0'}}};"
 
 
+#: the columns of an algorithm whose shards are equal
+_NO_LISTS = "NULL, 0, 0, NULL, NULL, NULL, NULL, NULL"
+
+
 def _even_table(collectives: Mapping[str, Collective]) -> str:
     lines = [f"int {name}(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm);" for name in collectives]
     lines.append("\nstatic const struct algorithm algorithms[] = {")
     lines += [
-        f'    {{"{name}", {name}, {_KINDS[c.kind]}, {-1 if c.root is None else c.root}, NULL, 0, 0, NULL, NULL, NULL}},'
+        f'    {{"{name}", {name}, {_KINDS[c.kind]}, {-1 if c.root is None else c.root}, {c.num_members}, {_NO_LISTS}}},'
         for name, c in collectives.items()
     ]
     return "\n".join([*lines, "};"])

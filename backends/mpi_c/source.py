@@ -12,20 +12,20 @@ import attrs
 import numpy as np
 
 from collc.ir.arrays import Array
-from collc.ir.collective import CUSTOM, KINDS, UNEVEN, Collective
+from collc.ir.collective import CUSTOM, CUSTOM_REDUCTION, KINDS, UNEVEN, Collective
 from collc.ir.program import Program
 from collc.ir.ragged import starts
 from collc.ir.verify import adds_once
 
 from ..base import Window
-from .forms import COUNTED, ENDS, EVEN, counted_functions, described_forms, resolved
+from .forms import COUNTED, ENDS, EVEN, RELAYED, counted_functions, described_forms, resolved
 from .names import comment
 from .scratch import is_counted, slot_shards
 from .tables import Plan, column, tables
 
 __all__ = [
     "ENGINE", "ENGINE_COUNTS", "MEMBERS", "Function", "Listing", "flags_of", "header", "identifiers", "numbers_of",
-    "source", "taken", "template",
+    "relayed_words", "source", "taken", "template",
 ]  # fmt: skip
 
 #: the words before the members of a collective
@@ -62,7 +62,8 @@ _FORMS = (
 class Function:
     """One C function: a collective, with its algorithms in ascending order of their sizes.
 
-    ``members`` are the ranks of the network that the communicator's ranks are; None if these are all.
+    ``members`` are the ranks of the network that the communicator's ranks are, those that relay last; None if these are
+    all.
     """
 
     name: str
@@ -85,6 +86,17 @@ class Function:
         return self.first.collective.name.replace("-", "_")
 
     @property
+    def relays(self) -> int:
+        """The number of ranks that only relay, the last of the communicator."""
+        collective = self.first.collective
+        return collective.num_ranks - collective.num_members
+
+    @property
+    def is_custom(self) -> bool:
+        """Whether the plan lists the shards of each rank."""
+        return self.first.collective.kind == CUSTOM
+
+    @property
     def counted(self) -> bool:
         """Whether the function takes a count for each shard."""
         return is_counted(self.first.collective)
@@ -105,10 +117,21 @@ def template(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def flags_of(counted: Iterable[bool]) -> tuple[str, ...]:
-    """Return the flags of a file of functions, given whether each takes counts."""
+def flags_of(counted: Iterable[bool], relayed: bool = False) -> tuple[str, ...]:
+    """Return the flags of a file of functions, given whether each takes counts, and whether any has relays."""
     found = set(counted)
-    return tuple(flag for flag, has in ((COUNTED, True in found), (EVEN, False in found)) if has)
+    flags = ((COUNTED, True in found), (EVEN, False in found), (RELAYED, relayed))
+    return tuple(flag for flag, has in flags if has)
+
+
+def _flags(functions: Sequence[Function]) -> tuple[str, ...]:
+    return flags_of((f.counted for f in functions), any(f.relays for f in functions))
+
+
+def relayed_words(members: int) -> str:
+    """Return the sentence of a header that says which ranks only relay."""
+    have = "rank of the communicator has data" if members == 1 else "ranks of the communicator have data"
+    return f"The first {members} {have}: RANKS is {members}. The others only relay."
 
 
 def _engine(flags: Sequence[str]) -> list[str]:
@@ -117,16 +140,19 @@ def _engine(flags: Sequence[str]) -> list[str]:
 
 
 @cache
-def taken(counted: bool = False) -> frozenset[str]:
-    """Return every identifier that a generated file uses; ``counted``: a file with functions with counts."""
-    with_counts = [*UNEVEN.values(), CUSTOM] if counted else []
+def taken(counted: bool = False, relayed: bool = False) -> frozenset[str]:
+    """Return every identifier that a generated file uses; ``counted``: a file with functions with counts; ``relayed``:
+    one with ranks that only relay.
+    """
+    with_counts = [*UNEVEN.values(), CUSTOM, CUSTOM_REDUCTION] if counted else []
     kinds = [*KINDS, *with_counts]
     bindings = [_binding_file(kind.replace("-", "_")) for kind in kinds]
     rest = ["requests.c", "entry.c", "algorithm.c"]
     if counted:
         rest += [*(_entry_file(kind.replace("-", "_")) for kind in with_counts), *ENDS]
-    engine = _engine(flags_of([False, counted]))
-    text = "".join([template("head.c"), *engine, *map(template, [*bindings, *rest])])
+    flags = flags_of([False, counted], relayed)
+    bound = [resolved(template(name), flags) for name in bindings]
+    text = "".join([template("head.c"), *_engine(flags), *bound, *map(template, rest)])
     fixed = "plans int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t"
     return identifiers(text) | frozenset(fixed.split()) - {"NAME", "PREFIX"}
 
@@ -145,13 +171,13 @@ def source(prefix: str, functions: Sequence[Function]) -> tuple[str, Listing]:
     The names of the functions for requests begin with ``prefix``.
     """
     data, plans, numbers = tables(_groups(functions))
-    kinds = dict.fromkeys(f.kind for f in functions)
+    kinds, flags = dict.fromkeys(f.kind for f in functions), _flags(functions)
     head = template("head.c").replace("@NAME@", prefix).replace("@WHAT@", _title(functions))
     declared = "\n\n".join([_REQUESTS.format(prefix=prefix), *(_prototypes(prefix, f) for f in functions)])
     body = [
-        f"{_VISIBLE}\n{declared}\n{_VISIBLE_END}\n", data, *_engine(flags_of(f.counted for f in functions)),
+        f"{_VISIBLE}\n{declared}\n{_VISIBLE_END}\n", data, *_engine(flags),
         "/* ---- The buffers of a call ---------------------------------------------------------------------- */\n",
-        *(template(_binding_file(kind)) for kind in kinds), _plans(functions, plans),
+        *(resolved(template(_binding_file(kind)), flags) for kind in kinds), _plans(functions, plans),
         template("requests.c").replace("PREFIX", prefix), *(_entry(prefix, f, n) for n, f in enumerate(functions)),
     ]  # fmt: skip
     text = "\n".join([head, *(part.rstrip("\n") + "\n" for part in body)])
@@ -180,13 +206,14 @@ def _entry_file(kind: str) -> str:
 
 
 def _plans(functions: Sequence[Function], plans: Sequence[Plan]) -> str:
-    counted = any(f.counted for f in functions)
+    flags = _flags(functions)
     rows = [
         f"    {{{p.ranks}, {p.root}, {int(p.reduces)}, {int(p.twice)}, {p.algorithm}, {p.algorithms}, "
-        f"{_bindings(f, n) if counted else f'bind_{f.kind}'}}},"
+        f"{f'{p.relays}, ' if RELAYED in flags else ''}"
+        f"{_bindings(f, n) if COUNTED in flags else f'bind_{f.kind}'}}},"
         for n, (f, p) in enumerate(zip(functions, plans, strict=True))
     ]
-    lists = [_listed_shards(f.first.collective, n) for n, f in enumerate(functions) if f.kind == CUSTOM]
+    lists = [_listed_shards(f.first.collective, n) for n, f in enumerate(functions) if f.is_custom]
     text = "\n".join([*lists, "static const struct plan plans[] = {", *rows, "};"])
     if any(f.windows for f in functions):
         labels = [f'    "{comment(window.algorithm if window else "")}",' for f in functions for window, _ in f.parts]
@@ -196,7 +223,7 @@ def _plans(functions: Sequence[Function], plans: Sequence[Plan]) -> str:
 
 def _bindings(function: Function, number: int) -> str:
     """Return the last columns of a plan in a file with functions with counts."""
-    lists = f"begins_{number}, listed_{number}" if function.kind == CUSTOM else "NULL, NULL"
+    lists = f"begins_{number}, listed_{number}" if function.is_custom else "NULL, NULL"
     if function.counted:
         return f"NULL, {function.first.collective.num_shards}, bind_{function.kind}, {lists}"
     return f"bind_{function.kind}, 0, NULL, NULL, NULL"
@@ -242,7 +269,7 @@ def _prototypes(prefix: str, function: Function) -> str:
 
 def header(prefix: str, functions: Sequence[Function]) -> str:
     """Return the header of some functions."""
-    text = resolved(template("header.h"), flags_of(f.counted for f in functions))
+    text = resolved(template("header.h"), _flags(functions))
     text = text.replace("@GUARD@", f"COLLC_{prefix.upper()}_H").replace("@WHAT@", _title(functions))
     contents = " *\n" + "".join(f" *   {f.name}: {_describe(f)}\n" for f in functions)
     contents = contents if len(functions) > 1 else ""
@@ -261,7 +288,8 @@ def _describe(function: Function) -> str:
     at = f" at rank {c.root}" if c.root is not None else ""
     author = f", scheduled by {comment(program.scheduler)}" if program.scheduler else ""
     author = author if among == 1 else f", by one of {among} algorithms"
-    return f"{c.name}{at} for communicators of {c.num_ranks} ranks{author}"
+    relays = f", {function.relays} of which only relay" if function.relays else ""
+    return f"{c.name}{at} for communicators of {c.num_ranks} ranks{relays}{author}"
 
 
 def _documented(prefix: str, function: Function) -> str:
@@ -271,6 +299,8 @@ def _documented(prefix: str, function: Function) -> str:
     if function.members is not None:
         text = f"{MEMBERS} {', '.join(map(str, function.members))}."
         lines += ["", *wrap(text, _WIDTH)]
+    if function.relays:
+        lines += ["", relayed_words(function.first.collective.num_members)]
     lines += ["", *_buffers(function)]
     if function.first.collective.reduces:
         need = "any commutative operation" if once else "MPI_MIN, MPI_MAX, MPI_BAND, MPI_BOR, MPI_LAND or MPI_LOR"

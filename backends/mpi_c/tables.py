@@ -33,7 +33,10 @@ _WIDTH = 100
 
 @attrs.frozen
 class Plan:
-    """The data of one collective for the engine, besides its algorithms, which are rows of the tables."""
+    """The data of one collective for the engine, besides its algorithms, which are rows of the tables.
+
+    ``ranks`` are its members, the first ranks of the communicator; ``relays`` are the others.
+    """
 
     ranks: int
     root: int
@@ -41,6 +44,7 @@ class Plan:
     twice: bool
     algorithm: int
     algorithms: int
+    relays: int
 
 
 def tables(groups: Sequence[Sequence[tuple[Program, int | None]]]) -> tuple[str, list[Plan], dict[str, Array]]:
@@ -54,7 +58,8 @@ def tables(groups: Sequence[Sequence[tuple[Program, int | None]]]) -> tuple[str,
     for group in prepared:
         c, first = group[0].program.collective, sum(plan.algorithms for plan in plans)
         root = -1 if c.root is None else c.root
-        plans.append(Plan(c.num_ranks, root, c.reduces, any(one.twice for one in group), first, len(group)))
+        twice, relays = any(one.twice for one in group), c.num_ranks - c.num_members
+        plans.append(Plan(c.num_members, root, c.reduces, twice, first, len(group), relays))
     channels = max(one.program.num_channels for one in ready)
     parts = [f"/* Channels are message tags. */\nenum {{ CHANNELS = {channels} }};\n"]
     ranks = [one.program.num_ranks for one in ready]
@@ -86,7 +91,7 @@ def tables(groups: Sequence[Sequence[tuple[Program, int | None]]]) -> tuple[str,
 
 def _most(program: Program, most: int | None) -> int:
     """Return the bytes of a count, given those of the whole vector."""
-    return 0 if most is None else most // (1 if is_whole(program.collective) else program.num_ranks)
+    return 0 if most is None else most // (1 if is_whole(program.collective) else program.collective.num_members)
 
 
 def _chunks(program: Program) -> int:

@@ -57,7 +57,8 @@ def _gpu(program: Program, rank: int, steps: _Steps, total: int) -> Gpu:
         for number, block in enumerate(range(first, last))
     ]  # fmt: skip
     used = [chunks(rank) for chunks in (program.input_chunks, program.output_chunks)]
-    if program.collective.pre is not None:  # a call has one count, so both buffers of all ranks have the largest size
+    custom = program.collective.pre is not None or program.collective.members is not None
+    if custom:  # a call has one count, so both buffers of all ranks have the largest size
         used = [total if chunks else 0 for chunks in used]
     return Gpu(rank, used[0], used[1], int(program.scratch[rank]), tuple(blocks) or (Threadblock(0, -1, -1, 0, ()),))
 

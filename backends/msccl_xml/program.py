@@ -112,7 +112,7 @@ def _load(algorithm: Algorithm, collective: Collective) -> Loaded:
         collective, chunks, [gpu.s_chunks * scale for gpu, _ in gpus],
         **{name: [row[i] for row in blocks] for i, name in enumerate(BLOCK_COLUMNS)}, block_start=starts, **columns,
         dep_start=np.cumsum(dep_start), deps=[dep for row in sorted(dependencies) for dep in dependencies[row]],
-        name=algorithm.name or "collective", scheduler="msccl-xml",
+        name=algorithm.name or "collective", scheduler="msccl-xml", placed=False,
     )  # fmt: skip
     return Loaded(program, scale)
 

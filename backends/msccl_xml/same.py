@@ -25,7 +25,8 @@ def differences(algorithm: Algorithm, emitted: Program) -> Iterator[str]:
     """Yield the differences between a correct file and the ``emitted`` program."""
     collective = emitted.collective
     found = to_program(algorithm, collective).program
-    custom = collective if algorithm.coll == collective.kind == CUSTOM else None
+    unnamed = collective.kind == CUSTOM or collective.members is not None
+    custom = collective if unnamed and algorithm.coll == CUSTOM else None
     named = collective_of(algorithm, custom, collective.root or 0)
     for name in ("kind", "num_ranks"):
         if getattr(named, name) != getattr(collective, name):

@@ -11,6 +11,8 @@ import attrs
 from collc.ir.collective import CUSTOM
 from collc.ir.diagnostic import CollcError, Diagnostic, Excess, Subject, error
 from collc.ir.frozen import frozen
+from collc.ir.layout import granule
+from collc.ir.machine import completes_with
 from collc.ir.verify import Check, Report
 
 from ..base import Artifact, Limits, Target, Window, first_difference
@@ -42,6 +44,7 @@ class MscclXml(Target):
     summary: ClassVar[str] = "MSCCL-XML for GPU runtimes: msccl, executor (NCCL), rccl"
     suffix: ClassVar[str] = ".xml"
     says_use: ClassVar[bool] = True
+    relays_as_custom: ClassVar[bool] = True
 
     runtime: Literal["executor", "msccl", "rccl"] = attrs.field(
         default="executor",
@@ -77,7 +80,7 @@ class MscclXml(Target):
     )
     nthreads: int | None = attrs.field(default=None, metadata={"help": "threads of a threadblock (msccl only)"})
     _label: str = ""  # suffix of the name of one of several algorithms
-    _scale: int = 1  # chunks of the program in one chunk of the file, if the steps allow that
+    _scale: int | None = None  # chunks of the program in one of the file, if the steps allow that; None: few chunks
 
     def __attrs_post_init__(self) -> None:
         wrong: list[Diagnostic] = []
@@ -126,6 +129,11 @@ class MscclXml(Target):
     def profile(self) -> Profile:
         """The runtime's limits and spellings."""
         return PROFILES[self.runtime]
+
+    @property
+    def takes_relays(self) -> bool:
+        """Whether the runtime has custom collectives: a file of another name would also serve calls without relays."""
+        return CUSTOM in self.profile.spellings
 
     def instead(self, excess: Excess) -> tuple[str | None, str | None]:
         what, found = excess.what, excess.found
@@ -183,7 +191,7 @@ class MscclXml(Target):
         from .findings import refuse
         from .limits import check_limits
         from .structure import check_structure
-        from .uses import find_modes, find_sizes
+        from .uses import find_modes, find_sizes, served
 
         spelling = self._spelling(ir)
         if not adds_once(ir):
@@ -194,6 +202,7 @@ class MscclXml(Target):
                 about=(Subject.TARGET, Subject.SCHEDULER, Subject.COLLECTIVE),
             )  # fmt: skip
         modes = find_modes(ir, self._requested(ir.collective))
+        ir = served(ir, modes)
         draft, scale = self._draft(ir, spelling)
         refuse([*check_structure(draft), *check_limits(draft, self._without_sizes, self.limits.max_threadblocks)])
         if draft.nchannels > (self.channels or draft.nchannels):
@@ -209,7 +218,7 @@ class MscclXml(Target):
 
     def _requested(self, collective: Collective) -> tuple[bool | None, bool | None]:
         """Return whether the file is to serve calls in place and out of place; None: if the program is correct so."""
-        if collective.kind != CUSTOM:
+        if not _is_custom(collective):
             return self.inplace, self.outofplace
         if self.inplace:
             message = "a custom collective has no calls in place: its input and its output may be any shards"
@@ -220,13 +229,15 @@ class MscclXml(Target):
         """Read the file back, execute it as the runtime would, and compare it with the program.
 
         A file does not have the operation, the element type, the size or the root of a call, or instructions that do
-        nothing. Its dependencies may differ if their effect is the same. All its numbers and comments are compared.
+        nothing in its uses. Its dependencies may differ if their effect is the same. All its numbers and comments are
+        compared.
         """
         return Report("msccl-xml", ir.collective.name, ir.num_ranks, tuple(self._checks(ir, artifacts)))
 
     def _checks(self, ir: Program, artifacts: Sequence[Artifact]) -> Iterator[Check]:
         from .reader import read
         from .same import differences
+        from .uses import served
         from .verify import verify_read
 
         if [a.filename for a in artifacts] != [f"{ir.name}.xml"]:
@@ -241,7 +252,7 @@ class MscclXml(Target):
             return
         yield from report.checks
         if report.ok:
-            other = next(differences(found, ir), "")
+            other = next(differences(found, served(ir, (bool(found.inplace), bool(found.outofplace)))), "")
             yield Check("same program", not other, other or "equal instructions; dependencies have the same effect")
         expected, expected_text = self._expected(ir, artifacts[0])
         wrong = first_difference(text, expected_text) if text != expected_text else ""
@@ -266,7 +277,7 @@ class MscclXml(Target):
         return attrs.evolve(self.profile, exclusive_max_bytes=False)
 
     def require(self, collective: Collective) -> None:
-        kind = collective.kind if collective.weights is None else CUSTOM
+        kind = collective.kind if collective.weights is None and collective.members is None else CUSTOM
         if kind == CUSTOM and kind not in self.profile.spellings:
             able = next(one for one in PROFILES.values() if kind in one.spellings)
             raise error(
@@ -276,7 +287,7 @@ class MscclXml(Target):
             )  # fmt: skip
         if collective.weights is not None and collective.reduces:
             raise error(
-                "C0607", f"{self.profile.title} cannot run `{collective.name}`: its custom collectives only copy",
+                "C0607", f"{self.profile.title} cannot run `{collective.name}`: its chunks are equal",
                 hint="use the target `mpi-c`, which takes every collective",
             )  # fmt: skip
         if kind not in self.profile.spellings:
@@ -293,16 +304,22 @@ class MscclXml(Target):
                 "C0607", f"the program's chunks differ in size; all chunks of {self.profile.title} are equal",
                 hint="run `whole-chunks` before `discretize`",
             )  # fmt: skip
-        return self.profile.spellings[program.collective.kind]
+        return self.profile.spellings[CUSTOM if _is_custom(program.collective) else program.collective.kind]
 
     def _draft(self, program: Program, spelling: str) -> tuple[Algorithm, int]:
-        """Return the algorithm of a program, and the number of the program's chunks in one of its chunks."""
+        """Return the algorithm of a program, and the number of the program's chunks in one of its chunks.
+
+        Chunks are as large as in the file that the program comes from, or larger if FIFOs would be too short otherwise.
+        """
         from .chunks import in_larger_chunks
         from .document import document
 
         draft = document(program, coll=spelling, proto=self.proto, name=self._title(program), nthreads=self.nthreads)
-        larger = in_larger_chunks(draft, self._scale) if self._scale > 1 else None
-        return (draft, 1) if larger is None else (larger, self._scale)
+        scale = granule(program) if self._scale is None else self._scale
+        if self._scale is None and scale > 1 and completes_with(program, PROTOCOLS[self.proto].fifo_depth, split=1):
+            scale = 1
+        larger = in_larger_chunks(draft, scale) if scale > 1 else None
+        return (draft, 1) if larger is None else (larger, scale)
 
     def _title(self, program: Program) -> str:
         """Return the name of the algorithm: the option's, or the program's, cut to fit."""
@@ -328,12 +345,16 @@ class MscclXml(Target):
         collective = program.collective
         by = f" by {program.scheduler}" if program.scheduler else ""
         yield f"collc: {collective.name} of {collective.num_ranks} ranks{by}, for {self.profile.title}"
-        if collective.kind == CUSTOM:
+        if _is_custom(collective):
             chunks = [[f(r) for r in range(program.num_ranks)] for f in (program.input_chunks, program.output_chunks)]
             total = draft.nchunksperloop
             yield f"for ncclCustomCollective with a count of {total} chunks; a rank uses the first of each buffer:"
             yield f"input {' '.join(map(str, chunks[0]))}; output {' '.join(map(str, chunks[1]))}"
-        if collective.root is not None:
+            if collective.members is not None:
+                at = f" at rank {collective.root}" if collective.root is not None else ""
+                with_op = "; its `op` reduces" if collective.reduces else ""
+                yield f"{collective.kind}{at} of the first {collective.num_members}; the others only relay{with_op}"
+        elif collective.root is not None:
             yield f"warning: right for root {collective.root} only, but runtimes pick a file for any root"
             if self.proto == "Simple" and self.profile.reads_outofplace:
                 yield "warning: between machines this runtime miscounts its steps under Simple; use LL or LL128"
@@ -350,7 +371,12 @@ class MscclXml(Target):
 
 def _unnamed(collective: Collective) -> Collective | None:
     """Return the collective if files cannot name it."""
-    return collective if collective.kind == CUSTOM else None
+    return collective if _is_custom(collective) else None
+
+
+def _is_custom(collective: Collective) -> bool:
+    """Return whether a file names a collective `custom`: its conditions are its own, or some ranks only relay."""
+    return collective.kind == CUSTOM or collective.members is not None
 
 
 def _option(name: str, need: str, found: object) -> Diagnostic:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collc.ir.diagnostic import CollcError, Diagnostic, Excess, Kind, error
+from collc.ir.editing import select
 from collc.ir.frozen import frozen
+from collc.ir.layout import layout, locations
 from collc.ir.machine import smallest_depth
-from collc.ir.program import Program
+from collc.ir.program import Opcode, Program
 from collc.ir.verify import Check
 
 from ..base import Hang
@@ -16,7 +18,7 @@ from .profiles import PROTOCOLS, Profile
 from .program import Loaded
 from .windows import UNBOUNDED, first_size, largest_size, splits, tile_limit
 
-__all__ = ["Sizes", "find_modes", "find_sizes"]
+__all__ = ["Sizes", "find_modes", "find_sizes", "served"]
 
 
 @frozen
@@ -52,6 +54,18 @@ def find_modes(program: Program, requested: tuple[bool | None, bool | None]) -> 
     if not any(use):
         raise CollcError([Diagnostic("C0632", f"the program is wrong: {c.name}: {c.detail}") for c in failed])
     return use[0], use[1]
+
+
+def served(program: Program, modes: tuple[bool, bool]) -> Program:
+    """Return what a file needs of a program for these uses: in place only, copies of a place onto itself are not.
+
+    ``modes`` say whether the file serves calls in place, and out of place.
+    """
+    if modes != (True, False):
+        return program
+    src, dst = locations(program, layout(program, inplace=True))
+    idle = (program.opcode == Opcode.COPY) & (src == dst)
+    return select(program, ~idle) if idle.any() else program
 
 
 def find_sizes(

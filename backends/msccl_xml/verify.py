@@ -190,7 +190,7 @@ def _unwritten(algorithm: Algorithm, collective: Collective) -> str:
     if chunks * ranks <= _MANY_CHUNKS or ranks == 1:
         return ""
     kind = collective.kind
-    if kind == CUSTOM:  # collc's own, which was executed before
+    if kind == CUSTOM or collective.members is not None:  # collc's own, which was executed before
         return ""
     each = {"allreduce": chunks, "reduce-scatter": chunks // ranks}.get(kind, chunks - chunks // ranks)
     needed = {"broadcast": chunks * (ranks - 1), "reduce": chunks}.get(kind, each * ranks)
@@ -220,6 +220,8 @@ def likely_roots(algorithm: Algorithm, kind: str | Collective | None) -> list[in
     collective = collective_of(algorithm, kind)
     if collective.root is None:
         return [0]
+    if isinstance(kind, Collective):
+        return [collective.root]
     side = "send" if collective.kind in ("reduce", "gather") else "recv"
     ends = {gpu.id for gpu in algorithm.gpus if all(getattr(block, side) < 0 for block in gpu.threadblocks)}
     return sorted(range(algorithm.ngpus), key=lambda rank: (rank not in ends, rank))

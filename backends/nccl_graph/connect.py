@@ -144,6 +144,8 @@ def _ring(channel: int, presets: Sequence[_Presets], nodes: Sequence[Sequence[in
     after = [found.after[channel] for found in presets]
     for number, group in enumerate(nodes):
         leaving = presets[group[0]].last[channel]
+        if not 0 <= leaving < len(presets):
+            raise ConnectError(f"ring {channel} of node {number} ends at GPU {leaving}, which no rank has")
         following = nodes[(number + 1) % len(nodes)]
         after[leaving] = presets[following[0]].first[channel]
     ring, current = list[int](), 0

@@ -49,7 +49,7 @@ is step 4 of thread 1. The attribute `ranks` is the number of ranks (rule R1).
     "C0756": """\
 a rule of oneCCL-XML does not hold
 
-The schema cannot state the rules R1 to R15; see `oneccl.xsd` and docs/oneccl.md. The message names the rule and the
+The schema cannot state the rules R1 to R16; see `oneccl.xsd` and docs/oneccl.md. The message names the rule and the
 line. Examples: an access beyond its buffer, an operand at a place for another chunk, a message without a receive.
 
     <copy src="input" srcoff="3" dst="output" dstoff="2" chunk="3" count="1"/>   <!-- C0756: R6, 2 is chunk 2 -->""",
@@ -123,7 +123,8 @@ Remedy: compile it again for a topology of N ranks.""",
 a collective that oneCCL-XML cannot carry
 
 Files of oneCCL-XML have blocks of one size. collc cuts uneven shards into equal ones for them, as a collective that
-only copies. A reduce-scatterv reduces, and oneCCL's own reduce-scatter is even.
+only copies. A reduce-scatterv reduces, and oneCCL's own reduce-scatter is even. A custom collective that sums shards
+has no call of oneCCL to be compared with.
 
     collective grads = reduce-scatterv on ring4 { weights: {5, 0, 1, 2} };
     emit grads as oneccl-xml;                           # C0766

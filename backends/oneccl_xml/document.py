@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
+import attrs
+
 from collc.ir.collective import Collective
 from collc.ir.layout import sizes
 from collc.ir.program import Buffer, Program
@@ -32,9 +34,9 @@ def document(program: Program, threads: int, *, name: str, inplace: bool, outofp
         for r in range(program.num_ranks)
     ]
     kind = program.collective
+    collective = Collective(kind.kind, kind.num_ranks, kind.root, op=kind.op, pre=kind.pre, post=kind.post)
     return Document(
-        name=label(name),
-        collective=Collective(kind.kind, kind.num_ranks, kind.root, op=kind.op, pre=kind.pre, post=kind.post),
+        name=label(name), collective=attrs.evolve(collective, members=kind.members),
         channels=_channels(ranks), chunks=pieces.span, inplace=inplace, outofplace=outofplace, ranks=tuple(ranks),
         ops=_operations(program),
     )  # fmt: skip

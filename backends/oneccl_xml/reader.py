@@ -185,7 +185,10 @@ def _document(root: _Element, source: Source) -> Document:
     # If the file claims only idempotent operations, a contribution may come twice.
     op = "sum" if not ops or {"sum", "prod"} & set(ops) else ops[0]
     pre, post = _conditions(kind, len(ranks), source) if name == CUSTOM else (None, None)
-    collective = Collective(name, len(ranks), None if at is None else int(at), op=op, pre=pre, post=post)
+    members = _members(root, kind, len(ranks), source)
+    collective = Collective(
+        name, len(ranks), None if at is None else int(at), op=op, pre=pre, post=post, members=members
+    )
     given = (root.get("dtypes") or " ".join(DTYPES)).split()
     most = root.get("maxBytes")
     return Document(
@@ -195,6 +198,17 @@ def _document(root: _Element, source: Source) -> Document:
         min_bytes=int(root.get("minBytes") or 0), max_bytes=None if most is None else int(most),
         line=root.sourceline or 0,
     )  # fmt: skip
+
+
+def _members(root: _Element, kind: _Element, ranks: int, source: Source) -> tuple[int, ...] | None:
+    """Return the ranks that have data, if others only relay; raise C0756 for a wrong number of them (rule R16)."""
+    if root.get("members") is None:
+        return None
+    members = _number(root, "members")
+    if kind.tag == CUSTOM or not _number(kind, "root") < members < ranks:
+        found = f"`members` is {members}, needed fewer than {ranks} ranks and more than the root, not with custom (R16)"
+        raise error("C0756", found, span=_span(source, root.sourceline or 1))
+    return tuple(range(members))
 
 
 def _conditions(

@@ -1,6 +1,6 @@
 """The rules that a schema cannot state: R2 to R14 of ``oneccl.xsd``, except R11, which needs an execution.
 
-The reader checks R1 and R15.
+The reader checks R1, R15 and R16.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ _Carried = dict[tuple[int, int, int], list[int]]
 def differences(document: Document, emitted: Program) -> Iterator[str]:
     """Yield the differences between a correct file and the emitted program."""
     collective = emitted.collective
-    for name in ("kind", "num_ranks", "root", "reduces", "pre", "post"):
+    for name in ("kind", "num_ranks", "members", "root", "reduces", "pre", "post"):
         found, due = getattr(document.collective, name), getattr(collective, name)
         if found != due:
             yield f"{name} is {found}, not {due}"

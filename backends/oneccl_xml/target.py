@@ -76,6 +76,10 @@ class OneCclXml(Target):
         if wrong:
             raise CollcError(wrong, exit_status=2)
 
+    @property
+    def takes_relays(self) -> bool:
+        return True
+
     def within(self, window: Window) -> OneCclXml | None:
         """Return the target for the calls of a window inside its own sizes; None if there are none."""
         low = max(self.min_bytes, window.low)
@@ -90,6 +94,12 @@ class OneCclXml(Target):
         return Limits(equal_chunks=True)
 
     def require(self, collective: Collective) -> None:
+        if collective.contributors is not None:
+            raise error(
+                "C0766", "oneccl-xml has no custom collective that reduces: its executor compares custom ones with "
+                "oneCCL's alltoallv, which copies",
+                hint="use the target `mpi-c`, or `msccl-xml { runtime: msccl }`",
+            )  # fmt: skip
         if collective.weights is not None and collective.reduces:
             raise error(
                 "C0766", f"oneccl-xml has no `{collective.name}`: its blocks are equal where data are reduced",
@@ -184,9 +194,11 @@ class OneCclXml(Target):
 def _comments(program: Program, file: Document) -> tuple[str, ...]:
     by = f" by {program.scheduler}" if program.scheduler else ""
     collective = program.collective
+    relays = collective.num_ranks - collective.num_members
+    ranks = f"{collective.num_ranks} ranks" + f", {relays} of which only relay" * (relays > 0)
     at = "" if collective.root is None else f" at rank {collective.root}"
     steps = max((len(t.steps) for rank in file.ranks for t in rank.threads), default=0)
-    return (f"collc: {collective.name}{at} of {collective.num_ranks} ranks{by}; at most {steps} steps a thread",)
+    return (f"collc: {collective.name}{at} of {ranks}{by}; at most {steps} steps a thread",)
 
 
 def _option(name: str, need: str, found: object) -> Diagnostic:

@@ -33,7 +33,7 @@ def verify_document(document: Document) -> Report:
         more = [f"and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
         detail = "; ".join([*map(str, found[:_SHOWN]), *more])
         return Report("oneccl-xml", kind, ranks, (Check("rules", False, detail),))
-    checks = [Check("rules", True, "R1 to R10 and R12 to R15 hold")]
+    checks = [Check("rules", True, "R1 to R10 and R12 to R16 hold")]
     waits = blocked_steps(document)
     checks.append(Check("rendezvous", not waits, waits or "every step ends although no message is buffered (R11)"))
     modes = [mode for mode, used in ((True, document.inplace), (False, document.outofplace)) if used]

@@ -49,6 +49,8 @@ def _head(document: Document) -> dict[str, str]:
         "version": "1", "name": document.name, "ranks": len(document.ranks), "channels": document.channels,
         "chunks": document.chunks, "inplace": int(document.inplace), "outofplace": int(document.outofplace),
     }  # fmt: skip
+    if document.collective.members is not None:
+        values["members"] = document.collective.num_members
     if document.dtypes != DTYPES:
         values["dtypes"] = " ".join(document.dtypes)
     if document.min_bytes:

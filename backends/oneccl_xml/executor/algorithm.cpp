@@ -282,7 +282,7 @@ Algorithm build(const Element &root)
 {
     if (root.tag != "oneccl")
         throw Refused(root.line, "an oneCCL-XML file holds one `oneccl` element, found " + quoted(root.tag));
-    require_known(root, {"version", "name", "ranks", "channels", "chunks", "inplace", "outofplace", "dtypes", "minBytes",
+    require_known(root, {"version", "name", "ranks", "members", "channels", "chunks", "inplace", "outofplace", "dtypes", "minBytes",
                          "maxBytes"});
     number(root, "version", 1, 1);
     Algorithm found;
@@ -308,6 +308,10 @@ Algorithm build(const Element &root)
         throw Refused(root.line, "`ranks` is " + word(root, "ranks") + ", found " + std::to_string(found.size()) + " ranks");
     if (found.root >= found.size())
         throw Refused(root.children[0].line, "the root is not a rank");
+    found.members = root.get("members") ? small(root, "members", 1, 65536) : found.size();
+    if (root.get("members") && (found.members >= found.size() || found.members <= found.root || !found.shards.empty()))
+        throw Refused(root.line, "`members` is " + word(root, "members") +
+                                     ", needed fewer than the ranks and more than the root, not with custom (R16)");
     place_shards(found, root.children[0].line);
     return found;
 }
@@ -318,22 +322,26 @@ std::int64_t Algorithm::input_blocks(int rank) const
 {
     if (!shards.empty())
         return static_cast<std::int64_t>(inputs[static_cast<std::size_t>(rank)].size());
+    if (rank >= members)
+        return 0;
     if (collective == "broadcast" || collective == "scatter") {
-        const std::int64_t held = collective == "scatter" ? size() : 1;
+        const std::int64_t held = collective == "scatter" ? members : 1;
         return rank == root ? held : 0;
     }
-    return collective == "reduce-scatter" || collective == "alltoall" ? size() : 1;
+    return collective == "reduce-scatter" || collective == "alltoall" ? members : 1;
 }
 
 std::int64_t Algorithm::output_blocks(int rank) const
 {
     if (!shards.empty())
         return static_cast<std::int64_t>(outputs[static_cast<std::size_t>(rank)].size());
+    if (rank >= members)
+        return 0;
     if (collective == "reduce" || collective == "gather") {
-        const std::int64_t held = collective == "gather" ? size() : 1;
+        const std::int64_t held = collective == "gather" ? members : 1;
         return rank == root ? held : 0;
     }
-    return collective == "allgather" || collective == "alltoall" ? size() : 1;
+    return collective == "allgather" || collective == "alltoall" ? members : 1;
 }
 
 std::int64_t Algorithm::edge(std::int64_t chunk, std::int64_t count) const

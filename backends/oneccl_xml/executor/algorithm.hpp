@@ -74,6 +74,7 @@ struct Shard {
 struct Algorithm {
     std::string name, collective;
     int root = -1;
+    int members = 0; // the first ranks, which have data; the others only relay
     int channels = 0;
     std::int64_t chunks = 0;
     bool inplace = false, outofplace = false;

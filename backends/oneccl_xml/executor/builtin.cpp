@@ -69,6 +69,8 @@ Builtin::Builtin(const Algorithm &algorithm, int rank, std::size_t count, const 
 
 bool Builtin::has(const Algorithm &algorithm)
 {
+    if (algorithm.members < algorithm.size())
+        return false;
     if (algorithm.collective == "custom")
         return gathers_all(algorithm) || exchanges(algorithm);
     return algorithm.collective != "gather" && algorithm.collective != "scatter";

@@ -68,7 +68,7 @@ double Trial::output(std::int64_t element) const
     if (kind == "reduce-scatter")
         element += rank_ * count;
     double found = input(0, element);
-    for (int r = 1; r < algorithm_.size(); r++) {
+    for (int r = 1; r < algorithm_.members; r++) {
         const double next = input(r, element);
         switch (op_) {
         case Operation::sum:

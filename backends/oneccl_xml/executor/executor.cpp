@@ -50,7 +50,7 @@ void Executor::require(const Call &call) const
     const std::int64_t in = a.input_blocks(number_) * call.count, out = a.output_blocks(number_) * call.count;
     if ((in && !call.input) || (out && !call.output))
         throw std::runtime_error("a buffer is missing");
-    const std::int64_t blocks = a.whole() ? 1 : a.shards.empty() ? a.size() : static_cast<std::int64_t>(a.shards.size());
+    const std::int64_t blocks = a.whole() ? 1 : a.shards.empty() ? a.members : static_cast<std::int64_t>(a.shards.size());
     const std::int64_t total = blocks * call.count * static_cast<std::int64_t>(call.width);
     if (total < a.min_bytes || total > a.max_bytes)
         throw std::runtime_error("the file does not serve calls of " + std::to_string(total) + " bytes");
