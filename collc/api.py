@@ -14,7 +14,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from collc.ir.diagnostic import CollcError, Diagnostic
-from collc.ir.levels import Executable
 from collc.ir.topology import Topology
 from collc.ir.verify import Report
 
@@ -50,6 +49,8 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     import networkx
+
+    from collc.ir.levels import Executable
 
     from .compiling import Item, Options
     from .tools.finding import Frontier
@@ -294,13 +295,12 @@ def verify(
     >>> verify(result.program).ok
     True
     """
-    if isinstance(what, Executable):
+    if isinstance(what, (str, os.PathLike)):
+        work = partial(_verified, os.fspath(what), runtime, multiprocessors)
+    else:
         from collc.ir.verify import verify as verify_level
 
         work = partial(verify_level, what)
-    else:
-        path = os.fspath(what)
-        work = partial(_verified, path, runtime, multiprocessors)
     with watching(progress, cancel):
         return shielded("verify", work)
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 __all__ = ["main"]
 
 #: objects made before garbage is collected: a run makes many that stay to its end, and hardly any circles
-_GARBAGE = 100_000
+_GARBAGE = 400_000
 
 
 def main(argv: Sequence[str] | None = None) -> int:

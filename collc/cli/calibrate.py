@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 from collc.ir.diagnostic import warning
 
-from ..driver.compilation import Job, make_jobs, run_jobs
+from ..driver.compilation import make_jobs, run_jobs
 from ..driver.plan import Recipe
 from ..driver.result import Settings
 from ..files.texts import STDIN, Output, check_writable, read_text, write_all
@@ -87,7 +87,7 @@ def _work(options: SimpleNamespace, console: Console) -> Work:
     console.inputs[name] = text
     spec = load_spec(text, name, loading(options))
     jobs, _ = make_jobs(spec, (), (), None)
-    jobs = [Job(job.request, (), job.start, job.block) for job in jobs]
+    jobs = [job.schedule_only for job in jobs]
     results = run_jobs(jobs, Settings(Recipe("0", None, ()), "off"))
     costs = {result.name: result.cost for result in results if result.schedule is not None}
     if not costs:

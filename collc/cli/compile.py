@@ -333,7 +333,8 @@ def _one_object(result: CollectiveResult) -> dict[str, object]:
     window = result.window
     which = {} if window is None else {"algorithm": window.algorithm, "label": window.label}
     remarks = {"remarks": list(result.remarks)} if result.remarks else {}
-    program, cost = _program_object(result.made), cost_object(result)
+    members = result.request.problem.collective.members
+    program, cost = _program_object(result.made, members), cost_object(result)
     return {"name": result.name, **which, "program": program, "cost": cost, **remarks}
 
 
@@ -351,10 +352,10 @@ def _pipelines(results: Sequence[CollectiveResult]) -> list[dict[str, object]]:
     ]  # fmt: skip
 
 
-def _program_object(program: Program | None) -> dict[str, object] | None:
+def _program_object(program: Program | None, members: tuple[int, ...] | None) -> dict[str, object] | None:
     if program is None:
         return None
-    taking_part = {} if program.collective.members is None else {"participants": list(participants(program))}
+    taking_part = {} if members is None else {"participants": list(participants(program, members))}
     return {
         "ranks": program.num_ranks,
         "threadblocks_max": int((program.rank_blocks[1:] - program.rank_blocks[:-1]).max(initial=0)),

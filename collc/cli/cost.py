@@ -15,7 +15,7 @@ from collc.ir.program import Program
 from collc.ir.schedule import Schedule
 from collc.ir.spec import Option
 
-from ..driver.compilation import Job, make_jobs
+from ..driver.compilation import make_jobs
 from ..driver.result import CollectiveResult
 from ..driver.sizes import algorithm_name, at_size, cost_at_size, is_planned_by_size, num_pieces, own_size
 from ..driver.whole import Whole, wholes
@@ -63,8 +63,7 @@ def cost(options: SimpleNamespace, console: Console) -> int:
         )
     jobs, _ = make_jobs(spec, (), options.collective, start)
     console.warn(spec.warnings)
-    # The cost of a schedule does not depend on the target.
-    jobs = [Job(job.request, (), job.start, job.block) for job in jobs]
+    jobs = [job.schedule_only for job in jobs]
     watcher = Watcher(options, console)
     failures = Failures()
     results = failures.compiled(jobs, _exact(options), watcher)

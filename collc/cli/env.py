@@ -33,8 +33,9 @@ class _Found:
 
 def env(options: SimpleNamespace, console: Console) -> int:
     """Print the environment in which a runtime loads the files; return the exit status."""
-    if (stock := _stock(options, console)) is not None:
-        return stock
+    for print_other in (_stock, _plans):
+        if (status := print_other(options, console)) is not None:
+            return status
     from collc.backends.msccl_xml.loading import as_shell, config_text, environment
 
     found = _read(options.files, console)
@@ -85,6 +86,34 @@ def _stock_names(path: str) -> list[str]:
     """Return a file, or the files of a folder that may be for stock NCCL."""
     names = _files(path)
     return names if names == [path] else [name for name in names if name.endswith((".xml", ".csv", ".conf"))]
+
+
+# ---- MSCCL++
+
+
+def _plans(options: SimpleNamespace, console: Console) -> int | None:
+    """Print the environment for plans of MSCCL++; return the exit status, None if there is none of them."""
+    from collc.backends.mscclpp_environment import as_object, as_shell, is_plan, plan_environment, plan_file
+
+    paths = [path for path in options.files if path != STDIN]
+    names = [name for path in paths for name in _files(path) if name == path or name.endswith(".json")]
+    texts = {name: read(name, console)[0] for name in names}
+    found = [name for name, text in texts.items() if is_plan(text)]
+    if not found:
+        return None
+    if others := [name for name in options.files if name in texts and name not in found]:
+        hint = "print them one after another"
+        raise error("C0690", f"`{others[0]}` is no plan for MSCCL++, and `{found[0]}` is one", hint=hint)
+    given = [f"--{name}" for name in ("runtime", "config", "plugin") if getattr(options, name) is not None]
+    if given:
+        raise error("C0001", f"{given[0]} is for other runtimes, and these files are for MSCCL++", exit_status=2)
+    files = [plan_file(name, texts[name]) for name in found]
+    needed = plan_environment(files)
+    if options.shell == "json":
+        console.json(as_object(files, needed))
+    else:
+        console.out(as_shell(needed))
+    return 0
 
 
 # ---- files

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 
 from collc.ir.verify import Check, Report
 
+from ..files.texts import STDIN
 from ..reading import reader, sniff
 from ..reading.base import ReadOptions
+from .arguments import usage_error
 from .console import Console
 from .failures import Failures
 from .inputs import loading, read
@@ -16,13 +19,16 @@ from .table import table
 
 __all__ = ["verify"]
 
+#: endings of the files that runtimes load
+_LOADED = (".json", ".xml")
+
 
 def verify(options: SimpleNamespace, console: Console) -> int:
     """Execute files symbolically and print every check; return 0 if all hold, else 1.
 
-    Several MSCCL-XML files are held against each other too.
+    Several MSCCL-XML files are held against each other too, and several plans of MSCCL++.
     """
-    texts = [read(path, console) for path in options.files]
+    texts = [read(path, console) for path in _files(options.files)]
     console.progress("verifying")
     failures = Failures()
     found = [(name, *one) for text, name in texts for one in _verify(text, name, options, console, failures)]
@@ -42,6 +48,19 @@ def verify(options: SimpleNamespace, console: Console) -> int:
         console.out("".join(_text(path, n, report) for path, n, report in found))
     console.warn(warning for _, _, report in found for warning in report.warnings)
     return max(failures.report(console), 0 if ok else 1)
+
+
+def _files(given: Sequence[str]) -> Iterator[str]:
+    """Yield the files of a command line; of a folder, what runtimes load from it, by name. Raises C0001."""
+    for path in given:
+        if path == STDIN or not os.path.isdir(path):
+            yield path
+            continue
+        found = sorted(name for name in os.listdir(path) if name.endswith(_LOADED))
+        if not found:
+            found_none = f"there is no `.json` or `.xml` file in the folder `{path}`"
+            raise usage_error(found_none, "name a file, or another folder")
+        yield from (os.path.join(path, name) for name in found)
 
 
 def _verify(

@@ -70,8 +70,19 @@ def _element(options: SimpleNamespace) -> Element | None:
         return None
     found = list(parse_elements(options.target, "-t"))
     if len(found) != 1 or found[0].name not in _KINDS:
-        raise usage_error(f"`collc launch` runs mpi-c or msccl-xml, found `{options.target}`")
+        hint = "a program registers plans itself: `collc env` prints the lines" if _plans_in(found) else None
+        raise usage_error(f"`collc launch` runs mpi-c or msccl-xml, found `{options.target}`", hint)
     return found[0]
+
+
+def _plans_in(elements: Sequence[Element]) -> bool:
+    """Return whether a target writes plans of puts: no variable makes their runtime load them."""
+    from collc.backends import TARGETS
+
+    from ..registry.classes import target_class
+
+    known = [target_class(one.name) for one in elements if one.name in TARGETS]
+    return any(target.level == "one-sided" for target in known)
 
 
 # ---- compiling
@@ -156,14 +167,14 @@ def _served(results: Sequence[CollectiveResult]) -> list[Served]:
     """Return one function of the library per collective, which may hold several algorithms."""
     from collc.backends.mpi_c import MpiC
     from collc.backends.mpi_c.interpose import Served, require_distinct
-    from collc.backends.mpi_c.source import Function
+    from collc.backends.mpi_c.members import function_of
 
     found = []
     for number, result in enumerate(results):
         parts = [(one.window, one.program) for one in result.each if one.program is not None]
         target = next((t for t, _ in result.emitted if isinstance(t, MpiC)), MpiC())
         if parts:
-            function = Function(f"served_{number}", tuple(parts))
+            function = function_of(f"served_{number}", parts)
             found.append(Served(function, target.min_bytes, target.max_bytes))
     require_distinct(found)
     return found

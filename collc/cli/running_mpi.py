@@ -13,7 +13,6 @@ import attrs
 from collc.ir.program import Program
 
 from ..driver.compilation import make_jobs
-from ..driver.relaying import as_custom_program
 from ..driver.result import CollectiveResult, Settings
 from ..registry.elements import Element
 from .arguments import usage_error
@@ -57,7 +56,19 @@ def run_mpi(text: str, name: str, options: SimpleNamespace, console: Console, fa
 def _run_all(result: CollectiveResult, mpi: Mpi, options: SimpleNamespace, console: Console) -> list[RunResult]:
     """Run the programs of one collective."""
     with _place(result, mpi, options) as (inside, model):
-        return [_run(program, inside, model, options, console) for program in _programs(result)]
+        return [_run(program, _seated(inside, program), model, options, console) for program in _programs(result)]
+
+
+def _seated(mpi: Mpi, program: Program | Selected) -> Mpi:
+    """Return the MPI with the ranks of a program's communicator on their nodes of a testbed."""
+    from collc.backends.mpi_c.members import ranks_of
+    from collc.testbed.mpi import Inside
+
+    programs = [program] if isinstance(program, Program) else [part for _, part in program.parts]
+    ranks = ranks_of(programs)
+    if ranks is None or not isinstance(mpi, Inside):
+        return mpi
+    return attrs.evolve(mpi, hosts=tuple(mpi.hosts[rank] for rank in ranks))
 
 
 @contextlib.contextmanager
@@ -89,7 +100,7 @@ def _programs(result: CollectiveResult) -> list[Program | Selected]:
     from collc.backends.mpi_c.selected import Selected
 
     if not result.algorithms:
-        return [] if result.program is None else [as_custom_program(result.program) or result.program]
+        return [] if result.program is None else [result.program]
     parts = [(one.window, one.program) for one in result.algorithms]
     selected = Selected(tuple((window, program) for window, program in parts if window and program))
     return [selected, *selected.untried()]

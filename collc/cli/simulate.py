@@ -75,7 +75,7 @@ def simulate(options: SimpleNamespace, console: Console) -> int:
     require_one_form(options, options.files)
     spec, start = load(options, console, "simulate")
     jobs, _ = make_jobs(spec, (), options.collective, start)
-    jobs = [Job(job.request, (), job.start, job.block) for job in jobs]
+    jobs = [job.schedule_only for job in jobs]
     _check(options, jobs, spec.files)
     network = _network(options)
     console.warn(spec.warnings)

@@ -63,7 +63,9 @@ Exit status: 0 done, 1 errors in the input, 2 wrong usage, 3 no schedule within 
 
 _IN_PLACE = Opt(("-i", "--in-place"), "rewrite the files")
 _CHECK = Opt(("--check",), "change nothing; exit 1 if a file is not canonical")
-_RUNTIME = Opt(("--runtime",), "check MSCCL-XML against the rules of this runtime", "value", "NAME")
+_RUNTIME = Opt(
+    ("--runtime",), "check MSCCL-XML, or a plan of MSCCL++, against the\nrules of this runtime", "value", "NAME"
+)
 _COLL = Opt(
     ("-o",),
     "write the .coll file to OUT, or into the folder OUT (default:\nstandard output)",
@@ -90,7 +92,8 @@ targets that do not take the collective or its network. It executes small schedu
 Exit status: 0 nothing is wrong, 1 something is, 2 wrong usage."""
 
 _VERIFY_DETAILS = """
-For several MSCCL-XML files, verify also reports overlapping calls, and more files than the runtime loads.
+For several MSCCL-XML files, verify also reports overlapping calls, and more files than the runtime loads. For several
+plans of MSCCL++ it reports overlapping calls, and mixed modes. Of a folder, verify reads all .json and .xml files.
 Exit status: 0 verified, 1 not."""
 _CONVERT_DETAILS = """
 An MSCCL-XML file is executed first and refused if it is wrong. Its threadblocks, channels and steps are kept if the
@@ -104,7 +107,7 @@ With --nccl-tests, FILES are logs, with NCCL_ALGO in them. The target `nccl-tune
 _ENV_DETAILS = """
 `eval "$(collc env out/ --runtime rccl)"` sets them in a shell. It is an error if the runtime would refuse a file, or if
 two files are for the same call. FILES may be for stock NCCL: graph files, a topology file, a tuner table. collc then
-also prints how to undo it."""
+also prints how to undo it. For plans of MSCCL++ it prints the Python lines that register them."""
 
 _IMPORT_DETAILS = """
 Formats are recognized by content: `collc formats` lists them. A file with no network of its own, such as the output of
@@ -159,7 +162,7 @@ _VERBS = (
         ("FILE",), (("Model", SIMULATION), ("Output", (*FORMS, *PICTURES)), *_COMPILING, *_GENERAL), _SIMULATE_DETAILS,
     ),
     Verb(
-        "convert", "convert", "Convert FILE (MSCCL-XML, oneCCL-XML or printed IR) to another runtime or target.",
+        "convert", "convert", "Convert FILE (MSCCL-XML, oneCCL-XML, MSCCL++ plan, printed IR) to another target.",
         ("FILE...",), (("Input", CONVERSION), ("Output", OUTPUT), ("Passes", PASSES[1:]), *_GENERAL), _CONVERT_DETAILS,
     ),
     Verb(

@@ -135,7 +135,8 @@ class _Attempts:
         algorithm = interval.algorithm
         key = algorithm, window, self.size_if_planned(algorithm)
         if key not in self.results:
-            request = _with_schedule(self.request, ScheduleRequest(algorithm.scheduler, algorithm.requested()))
+            chosen = _with_schedule(self.request, ScheduleRequest(algorithm.scheduler, algorithm.requested()))
+            request = attrs.evolve(chosen, problem=self.selector.measured_problem(algorithm, chosen.problem))
             try:
                 self.results[key] = compile_decided(
                     request, self.targets, self.settings, self.observer, ready=self.selector.ready, window=window

@@ -37,7 +37,8 @@ class ScheduleCosts:
         if collective.members is not None:
             return bounded(self.plain_cost, self._network, None, without_members(collective))
         found = bounded(self.plain_cost, self.schedule.topology, self.allreduce_bound, collective)
-        return found if collective.kind != CUSTOM else _by_prices(found, self.schedule)
+        by_prices = collective.kind == CUSTOM and not collective.reduces
+        return _by_prices(found, self.schedule) if by_prices else found
 
     @property
     def _network(self) -> Topology:

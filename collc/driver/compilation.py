@@ -33,13 +33,20 @@ __all__ = ["Failure", "Job", "compiled", "joined", "make_jobs", "run_jobs", "try
 class Job:
     """One collective to compile for some targets; ``start`` is an IR to begin with instead of synthesis.
 
-    ``block`` are the collectives that run at the same time, if there are any.
+    ``block`` are the collectives that run at the same time, if there are any. Without targets, the schedule is that of
+    the files of ``shown``.
     """
 
     request: CollectiveRequest
     targets: tuple[Target, ...]
     start: Executable | None = None
     block: Block | None = None
+    shown: tuple[Target, ...] = ()
+
+    @property
+    def schedule_only(self) -> Job:
+        """The job without targets, for the same schedule."""
+        return attrs.evolve(self, targets=(), shown=self.targets)
 
     @property
     def divided(self) -> CollectiveRequest:
@@ -65,11 +72,9 @@ def make_jobs(
     """
     requests = _selected(spec, only)
     jobs, warnings, wrong = list[Job](), list[Diagnostic](), list[CollcError]()
-    blocks = blocks_of(spec)
+    blocks = blocks_of(spec, lambda request: _has_relays(request, targets))
     for request in requests:
-        elements = [_merged(request, element) for element in targets] or [
-            Element(emit.target, emit.options, emit.span) for emit in request.emits
-        ]
+        elements = _elements(request, targets)
         try:
             jobs.append(Job(request, tuple(_target(element) for element in elements), start, blocks.get(request.name)))
         except CollcError as mistake:
@@ -110,6 +115,24 @@ def _selected(spec: Spec, only: Sequence[str]) -> list[CollectiveRequest]:
         request for name, request in spec.collectives.items()
         if not only or name in only or split_name(name)[0] in only
     ]  # fmt: skip
+
+
+def _elements(request: CollectiveRequest, targets: Sequence[Element]) -> list[Element]:
+    """Return the targets of a collective: those of the command line, else those of its emits."""
+    return [_merged(request, element) for element in targets] or [
+        Element(emit.target, emit.options, emit.span) for emit in request.emits
+    ]
+
+
+def _has_relays(request: CollectiveRequest, targets: Sequence[Element]) -> bool:
+    """Return whether the files of all targets may have ranks that only relay."""
+    from .relaying import leaves_out
+
+    try:
+        found = [_target(element) for element in _elements(request, targets)]
+    except CollcError:
+        return True  # jobs raise it
+    return not any(leaves_out(target) for target in found)
 
 
 def _merged(request: CollectiveRequest, element: Element) -> Element:
@@ -192,7 +215,7 @@ def compiled(job: Job, settings: Settings, observer: Observer | None = None) -> 
     """Compile one job; raise its mistakes."""
     from .compile import compile_collective  # `collc check` makes jobs and runs none
 
-    return compile_collective(job.divided, job.targets, settings, observer, job.start)
+    return compile_collective(job.divided, job.targets, settings, observer, job.start, job.shown)
 
 
 def _submitted(jobs: Sequence[Job], settings: Settings, executor: Executor) -> Iterator[Task]:
@@ -202,7 +225,7 @@ def _submitted(jobs: Sequence[Job], settings: Settings, executor: Executor) -> I
 
     requests = [job.divided for job in jobs]
     futures = [
-        executor.submit(compile_collective, request, job.targets, settings, None, job.start)
+        executor.submit(compile_collective, request, job.targets, settings, None, job.start, job.shown)
         for request, job in zip(requests, jobs, strict=True)
     ]
     for place in completed(futures):

@@ -1,4 +1,4 @@
-"""Compiling a collective by the scheduler it names, or by the fastest."""
+"""Compiling a collective by the scheduler it names, or by the fastest; with relays and without where targets differ."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from collc.ir.levels import Executable
 from collc.ir.spec import CollectiveRequest
 
 from .decided import compile_decided
-from .relaying import with_relays, without_relays
+from .direct import needs_schedule
+from .relaying import alone_of, with_relays
 from .result import CollectiveResult, Observer, Settings
 
 __all__ = ["compile_collective"]
@@ -21,18 +22,32 @@ def compile_collective(
     settings: Settings,
     observer: Observer | None = None,
     start: Executable | None = None,
+    shown: Sequence[Target] = (),
 ) -> CollectiveResult:
     """Compile one collective for every target, sharing the passes that the targets' pipelines have in common.
 
-    Without a target it makes the schedule, and the program on first use. ``start`` is an IR that was read; it replaces
-    synthesis. Raises CollcError for the user's mistakes, InternalError for collc's.
+    Without a target it makes the schedule, and the program on first use. If there are targets ``shown``, that is the
+    schedule of the first one's files. ``start`` is an IR that was read; it replaces synthesis. Raises CollcError for
+    the user's mistakes, InternalError for collc's.
     """
-    from .direct import emit_direct, needs_schedule, without_schedule
+    request = with_relays(request)
+    alone = None if start is not None else alone_of(request)
+    if alone is None:
+        return _compiled(request, targets, settings, observer, start)
+    from .relay_choice import RelayChoice
 
-    request = without_relays(with_relays(request), targets)
+    return RelayChoice(request, alone, settings, observer, _compiled).compiled(targets, shown)
+
+
+def _compiled(
+    request: CollectiveRequest, targets: Sequence[Target], settings: Settings, observer: Observer | None,
+    start: Executable | None = None,
+) -> CollectiveResult:  # fmt: skip
+    from .direct import emit_direct, without_schedule
+
     scheduled = [target for target in targets if needs_schedule(target)]
     if len(scheduled) < len(targets):
-        whole = compile_collective(request, scheduled, settings, observer, start) if scheduled else None
+        whole = _compiled(request, scheduled, settings, observer, start) if scheduled else None
         return emit_direct(whole or without_schedule(request, settings), targets, settings, observer)
     if request.schedule.scheduler != "auto" or start is not None:
         return compile_decided(request, targets, settings, observer, start)

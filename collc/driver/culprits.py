@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from collc.backends import TARGETS
 from collc.backends.base import Target
 from collc.ir.diagnostic import CollcError
-from collc.ir.levels import Executable, Level
-from collc.ir.program import Program
+from collc.ir.levels import Executable, Level, Scheduled
 from collc.ir.spec import Problem
 from collc.passes import PASSES
 from collc.passes.base import Pass
@@ -122,4 +121,4 @@ class Culprits:
 
     def note_executed(self, chain: Plan, count: int, after: Executable) -> None:
         """Remember the IR of pass number ``count``, which was executed and right."""
-        self.executed[isinstance(after, Program)] = chain.passes[: count + 1], after
+        self.executed[not isinstance(after, Scheduled)] = chain.passes[: count + 1], after

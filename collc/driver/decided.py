@@ -18,7 +18,7 @@ from collc.passes.base import Pass
 from .bounding import ScheduleCosts
 from .fitting import Fitted, fit
 from .maker import Maker, program_of
-from .pipeline import plan
+from .pipeline import is_by_hand, plan
 from .plan import Plan
 from .relaying import judged
 from .result import CollectiveResult, Deferred, Observer, Settings
@@ -29,7 +29,14 @@ __all__ = ["compile_decided", "emit_selected", "level_of"]
 
 def level_of(target: Target | None, until: type) -> type:
     """Return the IR level at which a target's pipeline ends, no later than ``until``."""
-    return Schedule if until is Schedule or (target is not None and target.level == "schedule") else Program
+    level = target.level if target is not None else ""
+    if until is Schedule or level == "schedule":
+        return Schedule
+    if level != "one-sided":
+        return Program
+    from collc.ir.one_sided.program import OneSided
+
+    return OneSided
 
 
 def compile_decided(
@@ -68,13 +75,33 @@ def compile_decided(
 def _plans(session: Session, targets: Sequence[Target | None]) -> list[Plan]:
     request, settings, start = session.request, session.settings, type(session.first)
     uneven = request.problem.collective.weights is not None
-    if uneven:  # a pass may turn it into a collective of another name
-        for target in targets:
+    early = uneven or request.problem.collective.contributors is not None
+    for target in targets:
+        # A pass may turn it into a collective of another name; targets that copy only, or only add, fail on it.
+        if early or (target is not None and target.level == "one-sided"):
             _require(session, target)
-    return [
-        plan(settings.recipe, request.schedule, t, start=start, until=level_of(t, settings.until), uneven=uneven)
+    plans = (
+        plan(
+            settings.recipe, request.schedule, _narrowed(t, session.window), start=start,
+            until=level_of(t, settings.until), uneven=uneven, by_hand=_is_by_hand(session),
+        )
         for t in targets
-    ]
+    )  # fmt: skip
+    return [attrs.evolve(chain, target=t) for chain, t in zip(plans, targets, strict=True)]
+
+
+def _is_by_hand(session: Session) -> bool:
+    """Return whether the user wrote the schedule: in the specification, or in one whose IR was printed."""
+    first = session.first
+    known = first if isinstance(first, Schedule) else session.request.schedule.schedule
+    return known is not None and is_by_hand(known.scheduler)
+
+
+def _narrowed(target: Target | None, window: Window | None) -> Target | None:
+    """Return the target for the calls of a window, of whose sizes its limits may tell."""
+    if target is None or window is None or target.level != "one-sided":
+        return target
+    return target.within(window) or target
 
 
 def _require(session: Session, target: Target | None) -> None:
@@ -96,7 +123,8 @@ def _result(
     if rest is not None and schedule is not None:
         program = Deferred(partial(program_of, Session(session.request, session.settings, start=schedule), rest))
     return CollectiveResult(
-        session.request.name, session.request, session.settings, schedule, programs[0] if programs else None,
+        session.request.name, session.request, session.settings, schedule,
+        programs[0] if programs else maker.runner.program,
         later=program, costs=None if schedule is None else ScheduleCosts(schedule, forest),
         emitted=tuple(files for _, _, files in fitted if files is not None),
         reports=tuple(session.reports), timings=tuple(session.timings), plans=tuple(chain for chain, _, _ in fitted),

@@ -20,8 +20,8 @@ __all__ = ["emit_direct", "needs_schedule", "without_schedule"]
 
 
 def needs_schedule(target: Target) -> bool:
-    """Return whether a target takes a schedule or a program."""
-    return target.level in ("program", "schedule")
+    """Return whether a target takes a schedule, a program or a one-sided program."""
+    return target.level in ("program", "one-sided", "schedule")
 
 
 def emit_direct(

@@ -22,7 +22,6 @@ from ..messages.internal import is_fatal, memory_error
 from .culprits import Culprits
 from .judging import failures
 from .plan import Plan
-from .relaying import as_custom_program
 from .requested import describe
 from .result import Emitted
 from .session import Session
@@ -48,22 +47,15 @@ def _of_pipeline(message: str, session: Session) -> CollcError:
     return error("C0013", message, hint=hint, option="collective", about=(Subject.COLLECTIVE,))
 
 
-def _relaying(target: Target, relays: Sequence[int], reduces: bool) -> CollcError:
-    what = f"a collective of {target.name} that reduces" if reduces else target.name
-    able = "`mpi-c`, `oneccl-xml` and `msccl-xml{runtime=msccl}` have such ranks in collectives that copy"
+def _relaying(target: Target, relays: Sequence[int]) -> CollcError:
+    able = "`mpi-c`, `oneccl-xml` and `msccl-xml{runtime=msccl}` have such ranks"
+    optional = target.title != target.name
+    instead = f"use the target `{target.name}` without these options" if optional else "use the target `mpi-c`"
     return error(
-        "C0062", f"{what} has no ranks that only relay, as {counted(len(relays), 'rank')} here do",
+        "C0062", f"{target.title} has no ranks that only relay, as {counted(len(relays), 'rank')} here do",
         notes=[f"those that relay: {', '.join(runs(relays))}", able],
-        hint="add them to the members, or use the target `ir`", exit_status=3, kind=Kind.MISFIT,
+        hint=f"{instead}, or add them to the members", exit_status=3, kind=Kind.MISFIT,
     )  # fmt: skip
-
-
-def _takes(target: Target, collective: Collective) -> bool:
-    try:
-        target.require(collective)
-    except CollcError:
-        return False
-    return True
 
 
 @frozen(eq=False)
@@ -113,18 +105,30 @@ class Emission:
     def narrowed(self, target: Target, ir: Executable | None) -> Executable | None:
         """Return a program of members with the ranks that take part only.
 
-        If some only relay, it becomes a custom collective of all that take part, where the target has such. Raises
-        C0062 if it has none, or if data are reduced.
+        Raises C0062 if some of them only relay, and the target has no such ranks.
         """
-        if not isinstance(ir, Program) or ir.collective.members is None:
+        if target.level == "one-sided" and ir is not None:
+            return self._of_members(target, ir)
+        if not isinstance(ir, Program):
             return ir
+        if ir.collective.members is None:
+            members = self.session.request.problem.collective.members
+            return participating(ir, members) if members is not None and ir.collective.kind == CUSTOM else ir
         relays = participants(ir)[ir.collective.num_members :]
-        if not relays or target.takes_relays:
-            return ir if target.takes_members else participating(ir)
-        custom = as_custom_program(ir)
-        if custom is not None and _takes(target, custom.collective):
-            return custom
-        raise self.session.places.of_target(_relaying(target, relays, ir.collective.reduces), target)
+        if relays and not target.takes_relays:
+            raise self.session.places.of_target(_relaying(target, relays), target)
+        return ir if target.takes_members else participating(ir)
+
+    def _of_members(self, target: Target, ir: Executable) -> Executable:
+        """Return a one-sided program of the members; raise C0062 if other ranks relay."""
+        from collc.ir.one_sided.program import OneSided
+        from collc.passes.one_sided.members import members_only, relays
+
+        if not isinstance(ir, OneSided) or ir.collective.members is None:
+            return ir
+        if found := relays(ir):
+            raise self.session.places.of_target(_relaying(target, found), target)
+        return members_only(ir)
 
     def _require_requested(self, ir: Executable) -> None:
         """Raise C0013 unless the pipeline ended with the requested collective.

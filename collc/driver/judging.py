@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from collc.ir.layout import total
+from collc.ir.levels import Scheduled
 from collc.ir.program import Program
 from collc.ir.schedule import Forest, Schedule
 from collc.ir.symmetric import SymmetricSchedule
@@ -82,14 +83,14 @@ def failures(report: Report) -> str:
 
 def _other(this: Pass, before: Level, after: Executable, network: Topology | None) -> str:
     """Return how an IR differs from the request."""
-    if network is not None and not isinstance(after, Program) and (other := other_network(network, after.topology)):
+    if network is not None and isinstance(after, Scheduled) and (other := other_network(network, after.topology)):
         return other
     return other_collective(this.turned(before.collective, after.collective), after.collective)
 
 
 def _lost(before: Level, after: Executable, this: Pass) -> str:
     """Return the first fact that held before, or that the pass establishes, and that does not hold after it."""
-    if isinstance(after, Program):
+    if not isinstance(after, Scheduled):
         return ""
     lost = [fact for fact, holds in FACTS.items() if (fact in this.establishes or holds(before)) and not holds(after)]
     return f"its result is not {lost[0]}" if lost else ""

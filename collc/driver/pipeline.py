@@ -7,13 +7,13 @@ scheduler if the pipeline does not begin with a synthesis pass, ``pipelining`` t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import attrs
 
 from collc.backends.base import Limits, Target
 from collc.ir.diagnostic import error
-from collc.ir.frozen import frozen
+from collc.ir.levels import depth
 from collc.ir.program import Program
 from collc.ir.schedule import Forest, Schedule
 from collc.ir.spec import Option, Problem, ScheduleRequest
@@ -24,100 +24,66 @@ from collc.passes.base import Pass
 from ..registry.classes import pass_class, scheduler_pass
 from ..registry.elements import Element
 from ..registry.options import build
+from .entries import (
+    COPIES,
+    CUT,
+    EQUAL,
+    FIT,
+    FUSE,
+    INSTANCES,
+    JOIN,
+    LEGAL,
+    LEGAL_WRITES,
+    LEGALIZING,
+    LEVELS,
+    LOWER,
+    MERGE,
+    PIPELINE,
+    PUT,
+    SCHEDULED,
+    SHAPE,
+    SPREAD,
+    UNFUSE,
+    Entry,
+)  # fmt: skip
 from .plan import Plan, Recipe
 
-__all__ = ["LEGALIZING", "LEVELS", "PIPELINE_LEVELS", "Entry", "plan"]
+__all__ = ["LEGALIZING", "LEVELS", "PIPELINE_LEVELS", "Entry", "is_by_hand", "plan"]
 
-
-def _always(limits: Limits) -> bool:
-    return True
-
-
-def _unfused(limits: Limits) -> bool:
-    return not limits.fused
-
-
-def _equal_chunks(limits: Limits) -> bool:
-    return limits.equal_chunks
-
-
-def _limited(limits: Limits) -> bool:
-    return limits.max_threadblocks is not None or limits.max_channels is not None or limits.max_steps is not None
-
-
-@frozen
-class Entry:
-    """A pass of an ``-O`` level, the reason for its place, and the targets that need it."""
-
-    name: str
-    why: str
-    when: Callable[[Limits], bool] = _always
-
-
-_EQUAL = Entry(
-    "whole-chunks", "runs before shards are cut into chunks: all chunks of the runtime have one size", _equal_chunks
-)
-_CUT = Entry("discretize", "runtimes move whole chunks, so exact intervals become chunks before lowering")
-_NUMBER = Entry("renumber", "runs before lowering, which sends adjacent chunks in one message")
-_LOWER = Entry("lower", "fixes the order of instructions on each rank, which all later passes keep")
-_UNFUSE = Entry(
-    "unfuse", "runs before balancing, which counts instructions: a runtime without fused ones runs more", _unfused
-)
-_FIT = Entry(
-    "balance-threadblocks", "keeps the file within the runtime's limits: over them it would not load", _limited
-)
-_JOIN = Entry("lower", "joins transfers of one step into one message, and does not join successive pieces")
-_MERGE = Entry("coalesce", "runs before balancing, which weighs messages: fewer and larger ones are fewer to place")
-_BYPASS = Entry("eliminate-copies", "runs before messages are placed: a copy that is gone needs no threadblock")
-_SPREAD = Entry("balance-threadblocks", "runs after messages have changed, and places those left evenly by bytes")
-_REORDER = Entry("reorder-fifo", "runs when messages have their connections, before threadblocks join in that order")
-_FUSE = Entry(
-    "fuse", "runs after balancing, which decides the connections and channels that threadblocks can join", _limited
-)
-_SPLIT = Entry(
-    "unfuse",
-    "runs after fusing, which finds data that need not be stored: the runtime has no fused instructions",
-    _unfused,
-)
-_PRUNE = Entry("prune-dependencies", "runs when threadblocks are final: they decide which dependencies imply others")
-_PACK = Entry("reuse-scratch", "runs last: it moves data only where the remaining dependencies keep them apart")
-
-#: passes between levels of the IR
-_PIPELINE = Entry("pipelining", "trees have no steps, so this pass writes them out step by step")
-_SCHEDULED = "makes the schedule"
-
-#: level -> its passes after synthesis, each with the reason for its place
-LEVELS: dict[str, tuple[Entry, ...]] = {
-    "0": (_EQUAL, _CUT, _LOWER, _UNFUSE, _FIT),
-    "1": (_EQUAL, _CUT, _LOWER, _MERGE, _UNFUSE, _FIT, _PRUNE),
-    "2": (_EQUAL, _CUT, _NUMBER, _LOWER, _MERGE, _SPREAD, _FUSE, _SPLIT, _PRUNE, _PACK),
-    # Removing copies and listing messages anew seldom gain anything, and take as long as all the rest.
-    "3": (_EQUAL, _CUT, _NUMBER, _LOWER, _BYPASS, _MERGE, _SPREAD, _REORDER, _FUSE, _SPLIT, _PRUNE, _PACK),
-}
-
-#: the passes that any program for a target needs, in this order; appended if a pipeline lacks them
-_LEGAL = (_UNFUSE, _FIT)
-LEGALIZING = tuple(entry.name for entry in _LEGAL)
 
 #: the levels of the IR in the order of the pipeline
 PIPELINE_LEVELS: tuple[tuple[type, ...], ...] = ((Problem,), (Schedule, Forest), (Program,))
-_LEVEL_WORDS = {Problem: "problem", Schedule: "schedule", Forest: "forest", Program: "program"}
+_LEVEL_WORDS = {
+    "Problem": "problem", "Schedule": "schedule", "Forest": "forest", "Program": "program",
+    "OneSided": "one-sided program",
+}  # fmt: skip
 
 
-def _entries(level: str, request: ScheduleRequest, start: type) -> list[tuple[Entry, Element]]:
-    """Return the passes of a level; after a pipelining scheduler, messages are joined step by step only."""
-    entries = [(e, Element(e.name)) for e in LEVELS[level]]
+def is_by_hand(scheduler: str) -> bool:
+    """Return whether the user wrote a schedule, by the name of its scheduler."""
+    return scheduler in PASSES and pass_class(scheduler).by_hand
+
+
+def _entries(level: str, request: ScheduleRequest, start: type, by_hand: bool) -> list[tuple[Entry, Element]]:
+    """Return the passes of a level.
+
+    Messages of schedules by hand are joined step by step, then further. Those of pipelining schedulers are joined step
+    by step only.
+    """
+    entries = [(e, Element(e.name, e.options)) for e in LEVELS[level]]
     if start is Program:
         # Fused instructions of a program that was read would stand in the way of balancing.
-        at = next(k for k, (e, _) in enumerate(entries) if e in (_FIT, _SPREAD))
-        entries[at:at] = [(_UNFUSE, Element(_UNFUSE.name))]
+        at = next(k for k, (e, _) in enumerate(entries) if e in (FIT, SPREAD))
+        entries[at:at] = [(UNFUSE, Element(UNFUSE.name))]
     scheduler = pass_class(scheduler_pass(request.scheduler, request.span))
-    if start is not Forest and scheduler.gives is not Forest and not scheduler.pipelined:
+    pipelined = start is Forest or scheduler.gives is Forest or scheduler.pipelined
+    if not (pipelined or by_hand) or not any(e is MERGE for e, _ in entries):
         return entries
-    if any(e is _MERGE for e, _ in entries):
-        joining = (_JOIN, Element(_JOIN.name, (Option("join", True),)))
-        entries = [joining if e is _LOWER else (e, element) for e, element in entries if e is not _MERGE]
-    return entries
+    joining = Element(JOIN.name, (Option("join", True),))
+    if pipelined:
+        return [(JOIN, joining) if e is LOWER else (e, element) for e, element in entries if e is not MERGE]
+    shaping = {LOWER: (SHAPE, joining), FUSE: (FUSE, Element(FUSE.name, (Option("turns", True),)))}
+    return [shaping.get(e, (e, element)) for e, element in entries]
 
 
 def plan(
@@ -128,31 +94,49 @@ def plan(
     start: type = Problem,
     until: type = Program,
     uneven: bool = False,
+    by_hand: bool = False,
 ) -> Plan:
     """Return the passes that take an IR of level ``start`` to level ``until`` for ``target``.
 
-    ``uneven`` says that shards differ in size.
-    If ``until`` is Schedule, the plan has no program passes. Raises C0008 to C0011 for a pipeline that cannot run.
+    ``uneven`` says that shards differ in size, ``by_hand`` that the user wrote the schedule. If ``until`` is Schedule,
+    the plan has no program passes. Raises C0008 to C0011 for a pipeline that cannot run.
     """
     _require_known(recipe.disabled)
     limits = target.limits if target else Limits()
     limits = attrs.evolve(limits, equal_chunks=limits.equal_chunks and uneven)
     planner = _Planner(recipe, request, limits, start)
     if recipe.elements is None:
-        entries = _entries(recipe.level, request, start)
+        entries = _entries(recipe.level, request, start, by_hand)
         elements = [
             (element, e.why) for e, element in entries
-            if e.when(limits) and planner.takes(e.name) and (until is Program or not pass_class(e.name).for_programs)
+            if e.when(limits) and planner.takes(e.name) and not (until is Schedule and pass_class(e.name).for_programs)
         ]  # fmt: skip
     else:
         elements = [(element, "") for element in recipe.elements]
+    if request.instances > 1 and until not in (Schedule, Program):
+        _insert_instances(elements, request)
     for element, why in elements:
         if not planner.add(element, until, why):
             break
     planner.reach(until)
-    if planner.level is Program and until is Program:
+    if request.instances > 1 and until is Program and not any(element.name == COPIES.name for element, _ in elements):
+        planner.add(_instances(request), until, INSTANCES.why)
+    if planner.level is until and until is not Schedule:
         planner.legalize()
     return Plan(tuple(planner.passes), planner.level, target, tuple(planner.reasons))
+
+
+def _instances(request: ScheduleRequest) -> Element:
+    instances = Option("instances", request.instances, request.span)
+    return Element(COPIES.name, (instances,), request.span)
+
+
+def _insert_instances(elements: list[tuple[Element, str]], request: ScheduleRequest) -> None:
+    """Insert ``replicate`` where a program becomes a one-sided one, unless it is there."""
+    names = [element.name for element, _ in elements]
+    if COPIES.name not in names:
+        at = names.index(PUT.name) if PUT.name in names else len(names)
+        elements.insert(at, (_instances(request), INSTANCES.why))
 
 
 def _require_known(names: Sequence[str]) -> None:
@@ -178,9 +162,9 @@ class _Planner:
         """Append a pass and the passes that lead to its level; return False if it lies beyond ``until``."""
         cls = pass_class(element.name, element.span)
         takes = _takes(cls)
-        if until is Program:
+        if until is not Schedule:
             self.precede(cls)
-        if until is not Program and (Program in takes or cls.gives is Program):
+        if max(depth(cls.gives), min(map(depth, takes))) > depth(until):
             return False
         if element.name in self.recipe.disabled:
             return True
@@ -196,7 +180,7 @@ class _Planner:
     def precede(self, cls: type[Pass]) -> None:
         """Append the passes that the target needs and that cannot run after a pass."""
         have = {p.name for p in self.passes}
-        for entry in _LEGAL:
+        for entry in LEGAL:
             needed = entry.name in cls.follows and entry.when(self.limits)
             if needed and entry.name not in (*have, *self.recipe.disabled):
                 self.bridge((Program,))
@@ -204,7 +188,7 @@ class _Planner:
 
     def takes(self, name: str) -> bool:
         """Return whether a pass of an ``-O`` level applies after the start."""
-        return self.level is not Program or Program in _takes(pass_class(name))
+        return max(map(depth, _takes(pass_class(name)))) >= depth(self.level)
 
     def enter(self, entry: Entry) -> None:
         """Append the pass of an entry."""
@@ -237,15 +221,18 @@ class _Planner:
                 raise error(
                     "C0011", f"pass `{name}` makes the schedule and cannot be left out", hint=hint, exit_status=2
                 )
-            self.append(pass_class(name), Element(name, (), self.request.span), _SCHEDULED)
-        if self.level is Forest and self.level not in takes and _PIPELINE.name not in self.recipe.disabled:
-            self.enter(_PIPELINE)
+            self.append(pass_class(name), Element(name, (), self.request.span), SCHEDULED)
+        if self.level is Forest and self.level not in takes and PIPELINE.name not in self.recipe.disabled:
+            self.enter(PIPELINE)
         if self.level is Schedule and self.level not in takes and Program in takes:
             self.lower()
+        if depth(max(takes, key=depth)) > depth(Program) and depth(self.level) <= depth(Program):
+            self.bridge((Program,))
+            self.enter(PUT)
 
     def lower(self) -> None:
         have = {p.name for p in self.passes}
-        for entry in (_EQUAL, _CUT, _LOWER):
+        for entry in (EQUAL, CUT, LOWER):
             if entry.when(self.limits) and entry.name not in have and entry.name not in self.recipe.disabled:
                 self.enter(entry)
 
@@ -255,7 +242,7 @@ class _Planner:
         if self.level not in levels:
             self.bridge(levels)
         if self.level not in levels:
-            found, need = _LEVEL_WORDS[self.level], _LEVEL_WORDS[until]
+            found, need = _LEVEL_WORDS[self.level.__name__], _LEVEL_WORDS[until.__name__]
             missing = "pipelining" if self.level is Forest else "lower"
             hint = f"`{missing}` leads from there to a {'schedule' if self.level is Forest else 'program'}"
             if missing in self.recipe.disabled:
@@ -264,7 +251,7 @@ class _Planner:
 
     def legalize(self) -> None:
         have = {p.name for p in self.passes}
-        for entry in _LEGAL:
+        for entry in LEGAL if self.level is Program else LEGAL_WRITES:
             if entry.when(self.limits) and entry.name not in have and entry.name not in self.recipe.disabled:
                 self.enter(entry)
 
@@ -277,11 +264,11 @@ class _Planner:
         return f"put `{element.name}` before `{self.passes[-1].name}`"
 
     def misplaced(self, element: Element, takes: Sequence[type]) -> Exception:
-        need = " or ".join(_LEVEL_WORDS[t] for t in takes)
+        need = " or ".join(_LEVEL_WORDS[t.__name__] for t in takes)
         before = f"after `{self.passes[-1].name}`" if self.passes else "at the start"
         return error(
             "C0011",
-            f"pass `{element.name}` takes a {need}, but {before} there is a {_LEVEL_WORDS[self.level]}",
+            f"pass `{element.name}` takes a {need}, but {before} there is a {_LEVEL_WORDS[self.level.__name__]}",
             span=element.span,
             notes=["passes run in the order synthesis (problem to schedule), schedule passes, `lower`, program passes"],
             hint=self.in_order(element),

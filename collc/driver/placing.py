@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
+import numpy as np
 
 from collc.ir.diagnostic import CollcError, Diagnostic, Related, Span, Subject
 from collc.ir.frozen import frozen
@@ -87,6 +88,8 @@ class Places:
         if option is None and not diagnostic.about and element is not None and element.span:
             yield Related(f"pass `{name}`", element.span)
             yield Related(_WORDS[Subject.COLLECTIVE], self.request.kind_span or element.span)
+        if Subject.SCHEDULER in diagnostic.about and (chosen := self._transfer(diagnostic)) is not None:
+            yield Related("the transfer", chosen)
         for subject in diagnostic.about:
             span = self._span(subject, name)
             if span is not None:
@@ -102,6 +105,16 @@ class Places:
     @property
     def _emits(self) -> Sequence[Option]:
         return [option for emit in self.request.emits for option in emit.options]
+
+    def _transfer(self, diagnostic: Diagnostic) -> Span | None:
+        """Return the transfer with the largest number of a channel or threadblock, if such numbers are too many."""
+        schedule, excess = self.request.schedule, diagnostic.excess
+        placement = schedule.schedule.placement if isinstance(schedule.schedule, Schedule) else None
+        columns = {"channels": ("channel",), "threadblocks": ("sender", "receiver")}
+        if placement is None or schedule.rows is None or excess is None or excess.what not in columns:
+            return None
+        numbers = [getattr(placement, name) for name in columns[excess.what]]
+        return schedule.rows.of(int(np.argmax(np.maximum.reduce(numbers))))
 
     def _span(self, subject: Subject, name: str) -> Span | None:
         request = self.request

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 import attrs
-import numpy as np
 
 from collc.ir.collective import Collective
 from collc.ir.diagnostic import error
-from collc.ir.equal_shards import as_custom
 from collc.ir.graph.members import inside, without_members
-from collc.ir.program import Program
-from collc.ir.spec import CollectiveRequest, Option
-from collc.passes.program.participants import participating
+from collc.ir.spec import CollectiveRequest, Option, Problem
 
 if TYPE_CHECKING:
     from collc.backends.base import Target
 
-__all__ = ["as_custom_program", "judged", "with_relays", "without_relays"]
+__all__ = [
+    "alone_of", "judged", "leaves_out", "may_relay", "with_relays",
+]  # fmt: skip
 
 _WORDS: tuple[Literal["auto"], Literal["never"]] = ("auto", "never")
 
@@ -43,26 +40,26 @@ def with_relays(request: CollectiveRequest) -> CollectiveRequest:
     )
 
 
-def without_relays(request: CollectiveRequest, targets: Sequence[Target]) -> CollectiveRequest:
-    """Return a request in which no rank relays, if some target has no ranks that only relay and members need none."""
-    problem = request.problem
-    if problem.collective.members is None or all(target.takes_relays for target in targets):
-        return request
-    alone = inside(problem.topology, problem.collective, relays=False).topology
-    if not alone.is_connected:
-        return request
-    return attrs.evolve(request, problem=attrs.evolve(problem, relays="never"))
+def may_relay(problem: Problem) -> bool:
+    """Return whether ranks that are no members relay if that takes less time."""
+    return problem.collective.members is not None and problem.relays == "auto" and problem.shares is None
 
 
-def as_custom_program(program: Program) -> Program | None:
-    """Return a program in which ranks relay as a custom collective of all ranks that take part; None if data are
-    reduced, which a custom collective cannot, or if no rank relays.
+def alone_of(request: CollectiveRequest) -> CollectiveRequest | None:
+    """Return the request without relays; None if it has no members, or these need relays, or have none already.
+
+    Collectives that run at the same time have their shares of the links, with relays or without.
     """
-    collective = program.collective
-    if collective.members is None or collective.reduces or not len(np.setdiff1d(program.block_rank, collective.ranks)):
+    problem = request.problem
+    if not may_relay(problem):
         return None
-    found = participating(program)
-    return attrs.evolve(found, collective=as_custom(found.collective))
+    alone = inside(problem.topology, problem.collective, relays=False).topology
+    return attrs.evolve(request, problem=attrs.evolve(problem, relays="never")) if alone.is_connected else None
+
+
+def leaves_out(target: Target) -> bool:
+    """Return whether a target needs a schedule without relays if there is one."""
+    return target.level in ("program", "one-sided", "schedule") and not target.takes_relays
 
 
 def judged(target: Target, collective: Collective) -> Collective:

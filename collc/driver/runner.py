@@ -9,12 +9,12 @@ from typing import TypeVar
 import attrs
 
 from collc.ir.diagnostic import CollcError, Subject, error
-from collc.ir.levels import Executable, Level, Scheduled
+from collc.ir.levels import Executable, Level, Scheduled, depth
 from collc.ir.program import Program
-from collc.ir.schedule import Forest
+from collc.ir.schedule import Forest, Schedule
 from collc.ir.spec import Problem
 from collc.ir.verify import Report, verify
-from collc.passes.base import FACTS, Pass, remarks
+from collc.passes.base import FACTS, Pass, remark, remarks
 
 from ..messages.internal import memory_error
 from .culprits import Culprits
@@ -37,6 +37,7 @@ class Runner:
         self.known: list[tuple[tuple[Pass, ...], Executable]] = []
         self.schedule: Scheduled | None = None
         self.forest: Forest | None = None
+        self.program: Program | None = None
 
     # ---- passes
 
@@ -72,6 +73,8 @@ class Runner:
         session.remarks += texts
         if isinstance(after, Scheduled):
             self.keep(after, ir, this)
+        elif isinstance(after, Program):
+            self.program = after
         if session.observer:
             session.observer.finished(session.request.name, this.name, after)
         self.judge(ir, given, after, chain, count)
@@ -80,7 +83,12 @@ class Runner:
     def apply(self, chain: Plan, count: int, ir: Level) -> tuple[Level, Executable]:
         """Return the input of a pass, which may be the IR unfolded, and its result."""
         given = unfolded_for(chain.passes[count], ir)
-        return given, self.session.apply(chain.passes, count, given)
+        after = self.session.apply(chain.passes, count, given)
+        if isinstance(given, Schedule) and isinstance(after, Schedule) and given.placement and not after.placement:
+            remark(
+                f"{chain.passes[count].name}: the channels, threadblocks and scratch that the schedule chooses are lost"
+            )
+        return given, after
 
     def keep(self, level: Scheduled, of: Level | None = None, by: Pass | None = None) -> None:
         """Remember the last schedule, and the forest that it came from in the number of pieces that was sent."""
@@ -174,5 +182,4 @@ def _require_facts(this: Pass, ir: Level) -> None:
 def _ends_level(chain: Plan, count: int) -> bool:
     """Return whether a pass is the last of its level of the IR."""
     rest = chain.passes[count + 1 :]
-    here = isinstance(chain.passes[count].gives, type) and issubclass(chain.passes[count].gives, Program)
-    return not rest or (rest[0].gives is Program) != here
+    return not rest or depth(rest[0].gives) != depth(chain.passes[count].gives)

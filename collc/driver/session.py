@@ -62,7 +62,7 @@ class Session:
     @property
     def network(self) -> Topology | None:
         """The requested network; None for a program that was read, which has none."""
-        return None if isinstance(self.first, Program) else self.first.topology
+        return self.first.topology if isinstance(self.first, (Problem, Scheduled)) else None
 
     @property
     def unset_options(self) -> frozenset[str]:
@@ -102,7 +102,9 @@ class Session:
         with solving(solver_of(passes[:count], self.request.problem) if this.resolves else None):
             after = scheduled(this, ir) if isinstance(ir, Problem) else this.run(unfolded_for(this, ir))
         # Passes know no names of collectives; files need them.
-        return attrs.evolve(after, name=self.request.name) if isinstance(after, Program) else after
+        if isinstance(after, Program) or type(after).__name__ == "OneSided":
+            return attrs.evolve(after, name=self.request.name)  # type: ignore[arg-type]  # both have names
+        return after
 
     def again(self, passes: Sequence[Pass], count: int, ir: Level) -> Executable:
         """Run a pass once more, telling the observer first, which ends the compilation if a signal has arrived."""

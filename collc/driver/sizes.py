@@ -16,6 +16,7 @@ from collc.ir.spec import CollectiveRequest, Problem
 
 from .automatic import compile_automatic
 from .decided import compile_decided
+from .relaying import may_relay
 from .result import CollectiveResult
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def at_size(result: CollectiveResult, size: int) -> CollectiveResult:
         return compile_automatic(_with_size(result.kept.request, size), (), result.settings, None, result.kept)
     request = _with_size(result.request, size)
     scheduler, *later = result.plans[0].passes
-    if result.forest is None or later:
+    if result.forest is None or later or may_relay(request.problem):
         return compile_decided(request, (), result.settings)
     trees = scheduler.resized(request.problem, result.forest)
     assert isinstance(trees, Forest), "a scheduler of forests returns one"
@@ -56,7 +57,8 @@ def is_planned_by_size(result: CollectiveResult) -> bool:
     scheduler = scheduler_of(result)
     if scheduler is None or scheduler.by_hand:
         return False
-    return len(result.plans[0].passes) > 1 or scheduler.plans_by_size(result.request.problem)
+    problem = result.request.problem
+    return len(result.plans[0].passes) > 1 or scheduler.plans_by_size(problem) or may_relay(problem)
 
 
 def cost_at_size(result: CollectiveResult, base: CollectiveResult) -> Cost:

@@ -7,11 +7,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import attrs
-import numpy as np
 
 from collc.ir.costs.pieces import USUAL_SIZE
 from collc.ir.frozen import frozen
-from collc.ir.links import LinkClass
+from collc.ir.graph.members import with_shares
 from collc.ir.symmetric import SymmetricSchedule
 from collc.ir.topology import Topology
 
@@ -20,6 +19,7 @@ from .blocks import Block
 if TYPE_CHECKING:
     from collc.backends.simulator import Level
     from collc.passes.synthesis.groups.division import JointCuts
+    from collc.passes.synthesis.groups.mixture import Priced
 
     from .compilation import Job
     from .result import CollectiveResult
@@ -32,16 +32,18 @@ class Whole:
     """The collectives of one block at once, each in its own size.
 
     ``time`` is that in which the busiest link, ``link``, carries the data of all, ``bound`` a lower bound on the time
-    of any schedules of all. ``parts`` are the times in which trees of each finish on its part of the links, None for
-    one that shares no link. Times are in seconds, or in bytes a unit of bandwidth.
+    of any schedules of all, ``tree_bound`` one of schedules by trees, if it was computed. ``parts`` are the times in
+    which trees of each finish on its part of the links, None for one that shares no link. Times are in seconds, or in
+    bytes a unit of bandwidth.
     """
 
     names: tuple[str, ...]
     topology: Topology
     time: Fraction
     link: int
-    bound: JointCuts
+    bound: JointCuts | Priced
     parts: tuple[Fraction | None, ...]
+    tree_bound: Priced | None = None
 
     @property
     def ratio(self) -> Fraction | None:
@@ -69,7 +71,7 @@ def _whole(block: Block, names: tuple[str, ...], results: Sequence[CollectiveRes
     known = [level for level in levels if level is not None]
     assert len(known) == len(levels), "results with schedules"
     time, link = time_together(known, [size_of(result) for result in results])
-    return Whole(names, known[0].topology, time, link, block.found.bound, block.found.times)
+    return Whole(names, known[0].topology, time, link, block.found.bound, block.found.times, block.found.tree_bound)
 
 
 def size_of(result: CollectiveResult) -> int:
@@ -84,11 +86,4 @@ def on_its_part(level: Level, shares: Sequence[Fraction] | None) -> Level:
         return level
     if isinstance(level, SymmetricSchedule):
         level = level.unfold()
-    topology = level.topology
-    kinds = [LinkClass(share or topology.bandwidth(link), topology.latency(link)) for link, share in enumerate(shares)]
-    classes = tuple(dict.fromkeys(kinds))
-    number = {kind: place for place, kind in enumerate(classes)}
-    part = attrs.evolve(
-        topology, classes=classes, link_class=np.array([number[kind] for kind in kinds]), symmetry=None, origin=None
-    )
-    return attrs.evolve(level, topology=part)
+    return attrs.evolve(level, topology=with_shares(level.topology, shares))

@@ -93,7 +93,6 @@ def kind_of_text(text: str) -> Other | None:
 
 #: keys of an object -> what it is
 _KEYS: tuple[tuple[str, Other], ...] = (
-    ("gpus", Other("an MSCCL++ execution plan in JSON")),
     ("traceEvents", Other("a trace in JSON", "ui.perfetto.dev and chrome://tracing show it")),
     ("nodes", Other("a graph in node-link JSON", imported=True)),
     ("cells", Other("a Jupyter notebook")),

@@ -323,12 +323,12 @@ not divide the data into pieces that follow each other, so their times stay.
 Leave `--pieces` out, or use `forest`, `double-binary-tree`, `box-trees` or `two-level`.""",
     "C0062": """a target whose files have no ranks that only relay
 
-Ranks that are no members of the collective relay in the fastest schedule. The runtime's files are for ranks that all
-take part in the call.
+Ranks that are no members of the collective relay in the schedule. The runtime's files are for ranks that all take part
+in the call.
 
 collc leaves relays out by itself if the members are connected without them. Here they are not, or the schedule was
-written by hand. In a collective that copies, `mpi-c`, `oneccl-xml` and `msccl-xml` for runtime `msccl` have a custom
-collective of all ranks that take part. Where data are reduced, add the relays to the members, or use the target `ir`.
+written by hand. `mpi-c`, `oneccl-xml`, and `msccl-xml` for runtime `msccl` have ranks that only relay. Else, add the
+relays to the members.
 """,
     "C0063": """a collective that cannot run together with the others of its block
 

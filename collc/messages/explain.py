@@ -14,12 +14,14 @@ ROOMS = (
     "collc.ir.codes",
     "collc.passes.codes",
     "collc.backends.msccl_xml.codes",
+    "collc.backends.mscclpp_json.codes",
     "collc.backends.mpi_c.codes",
     "collc.backends.oneccl_xml.codes",
     "collc.backends.networks.codes",
     "collc.backends.nccl_topo.codes",
     "collc.backends.nccl_tuner.codes",
     "collc.backends.nccl_graph.codes",
+    "collc.backends.mscclpp_environment.codes",
 )
 
 

@@ -79,6 +79,11 @@ FORMATS: Registry[Format] = Registry("format", ("formats",), {
         "collc.reading.oneccl", "OneCclReader", "an algorithm for CPU ranks over oneCCL",
         "oneCCL-XML", "XML", "<", False, _PUBLISHED, runs="oneccl-xml",
     ),
+    "mscclpp-json": Format(
+        "collc.reading.mscclpp", "MscclppReader", "an execution plan of MSCCL++, from any tool",
+        "MSCCL++ plan", "a plan of MSCCL++", "{", False, _PUBLISHED,
+        (("runtime", "plans of MSCCL++"), ("multiprocessors", "plans of MSCCL++")),
+    ),
 }, of=Format)  # fmt: skip
 
 
@@ -219,8 +224,8 @@ def require_format(name: str, text: str, path: str) -> None:
 def judged(option: str, path: str) -> CollcError:
     """Return the error for an option of ``collc verify`` that does not judge a file's format."""
     from collc.ir.diagnostic import error
+    from collc.ir.shown import listed
 
-    kinds = [what for one in FORMATS.values() for given, what in one.judged if given == option]
-    listed = " and ".join(sorted(dict.fromkeys(kinds)))
-    return error("C0018", f"--{option} applies to {listed}, which `{path}` is not",
+    kinds = {what for one in FORMATS.values() for given, what in one.judged if given == option}
+    return error("C0018", f"--{option} applies to {listed(sorted(kinds))}, which `{path}` is not",
                  hint=f"leave --{option} out, or verify the file that a runtime loads", exit_status=2)  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -15,6 +16,9 @@ from collc.ir.spec import CollectiveRequest, Problem, ScheduleRequest, Spec
 from collc.ir.topology import Topology
 
 from ..files.naming import identifier, stem_of
+
+if TYPE_CHECKING:
+    from collc.ir.one_sided.program import OneSided
 
 __all__ = ["Loading", "program_spec", "read_ir", "with_spec"]
 
@@ -45,7 +49,9 @@ def with_spec(level: Executable | Topology | Collective, path: str) -> tuple[Spe
             f"found a {found} in `{path}`, needed a schedule, forest or program",
             hint="print a schedule or program",
         )
-    if isinstance(level, Program):
+    from collc.ir.one_sided.program import OneSided
+
+    if isinstance(level, (Program, OneSided)):
         topology = Topology.from_links("none", level.collective.num_ranks, [])
         name = level.name
     else:
@@ -53,7 +59,7 @@ def with_spec(level: Executable | Topology | Collective, path: str) -> tuple[Spe
     return _spec(name, Problem(topology, level.collective), path), level
 
 
-def program_spec(program: Program, path: str) -> Spec:
+def program_spec(program: Program | OneSided, path: str) -> Spec:
     """Return the specification that a program implements, named after its file: a name in the file may be anything."""
     topology = Topology.from_links("none", program.collective.num_ranks, [])
     return _spec(identifier(stem_of(path)), Problem(topology, program.collective), path)

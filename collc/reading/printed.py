@@ -36,7 +36,9 @@ class IrReader(Reader):
 def _report(text: str, path: str, multiprocessors: int | None) -> Report:
     level = parse_ir(text, path)
     if multiprocessors is not None:
-        if not isinstance(level, Program):
+        from collc.ir.one_sided.program import OneSided
+
+        if not isinstance(level, (Program, OneSided)):
             raise judged("multiprocessors", path)
         report = verify(level)
         return attrs.evolve(report, checks=(*report.checks, residency(level, multiprocessors)))

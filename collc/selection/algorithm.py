@@ -29,28 +29,32 @@ _LARGEST_SIZE = 1 << 30
 class Algorithm:
     """A scheduler and its options, which give one schedule for all sizes.
 
-    >>> Algorithm("swing", (("variant", "latency"),)).name
-    'swing-latency'
+    Of a collective among members, ``apart`` is whether no rank relays though that may take less time.
+
+    >>> Algorithm("swing", (("variant", "latency"),)).name, Algorithm("forest", apart=True).text
+    ('swing-latency', 'forest { relays: never }')
     """
 
     scheduler: str
     options: tuple[tuple[str, OptionValue], ...] = ()
+    apart: bool = False
 
     __repr__ = brief_fields
 
     @property
     def name(self) -> str:
         """Its name in reports and in names of files."""
-        return "-".join([self.scheduler, *(str(value) for _, value in self.options)])
+        return "-".join([self.scheduler, *(str(value) for _, value in self.options), *["apart"] * self.apart])
 
     @property
     def text(self) -> str:
         """Its text after ``using`` in a specification."""
-        inside = ", ".join(f"{name}: {value}" for name, value in self.options)
+        given = (*self.options, ("relays", "never")) if self.apart else self.options
+        inside = ", ".join(f"{name}: {value}" for name, value in given)
         return f"{self.scheduler} {{ {inside} }}" if inside else self.scheduler
 
     def requested(self) -> tuple[Option, ...]:
-        """Return the options as a specification gives them."""
+        """Return the scheduler's options as a specification gives them."""
         return tuple(Option(name, value) for name, value in self.options)
 
     def scheduler_pass(self) -> Pass:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
@@ -12,7 +12,7 @@ from collc.backends.simulator import LATENCIES, Latency, assumptions, simulate
 from collc.ir.costs.cost import DEFAULT_ALPHA, unit_seconds
 from collc.ir.costs.pieces import best_pieces, pieces_that_fit
 from collc.ir.costs.rounds import Loads, loads
-from collc.ir.program import Program
+from collc.ir.levels import Scheduled
 from collc.ir.schedule import Forest, Schedule
 from collc.ir.spec import Problem
 from collc.ir.symmetric import SymmetricSchedule
@@ -24,8 +24,10 @@ from .times import Line, Times
 if TYPE_CHECKING:
     from collc.backends.simulator import Level as Simulable
     from collc.ir.collective import Collective
-    from collc.ir.levels import Scheduled
     from collc.passes.base import Pass
+
+#: returns the schedule in which ranks relay, of one on the network of the members
+Lift: TypeAlias = "Callable[[Scheduled], Scheduled]"
 
 __all__ = ["MeasuredForest", "Model", "Result"]
 
@@ -72,13 +74,17 @@ class Model:
         """Return the values that neither the topology nor an option gives."""
         return assumptions(topology, self.latency, self.bandwidth)
 
-    def measure(self, algorithm: Pass, problem: Problem) -> Result:
-        """Return the times of an algorithm's schedule; raise its error if it does not apply."""
+    def measure(self, algorithm: Pass, problem: Problem, lift: Lift | None = None) -> Result:
+        """Return the times of an algorithm's schedule; raise its error if it does not apply.
+
+        ``lift`` returns the schedule in which ranks relay, if some do; the result is without a schedule then.
+        """
+        if lift is not None:
+            return self.simulated(lift(_scheduled(algorithm, problem)))
         sent = algorithm.messages(problem)
         if sent is not None and (sent.reduced is not None or not self._gamma(problem.topology)):
             return self.simulated(sent)
-        level = algorithm.run(problem)
-        assert not isinstance(level, Program), "a scheduler returns a schedule"
+        level = _scheduled(algorithm, problem)
         return attrs.evolve(self.simulated(level), level=level)
 
     def simulated(self, level: Simulable) -> Result:
@@ -108,18 +114,27 @@ class Model:
                     and times.slope[-1] * total == floor * scale)  # fmt: skip
 
 
+def _scheduled(algorithm: Pass, problem: Problem) -> Scheduled:
+    level = algorithm.run(problem)
+    assert isinstance(level, Scheduled), "a scheduler returns a schedule"
+    return level
+
+
 @attrs.frozen(eq=False)
 class MeasuredForest:
-    """A forest with its times for any number of pieces."""
+    """A forest with its times for any number of pieces; ``relayed``: ranks that are no members are in its trees."""
 
     forest: Forest
     model: Model
     amount: Loads
+    relayed: bool = False
 
     @classmethod
-    def of(cls, forest: Forest, model: Model) -> MeasuredForest:
-        """Return a forest with the loads of its trees on the links."""
-        return cls(forest, model, loads(forest))
+    def of(cls, forest: Forest, model: Model, lift: Lift | None = None) -> MeasuredForest:
+        """Return a forest with the loads of its trees on the links, of trees in which ranks relay by ``lift``."""
+        found = forest if lift is None else lift(forest)
+        assert isinstance(found, Forest), "trees stay trees"
+        return cls(found, model, loads(found), lift is not None)
 
     def pieces(self, sizes: Sequence[int]) -> list[int]:
         """Return the best numbers of pieces for these sizes (bytes), each once."""
@@ -130,7 +145,11 @@ class MeasuredForest:
         return sorted(set(found))
 
     def measure(self, pieces: int) -> Result:
-        """Return the times with this number of pieces."""
+        """Return the times with this number of pieces; without a schedule if ranks relay."""
+        found = self._measured(pieces)
+        return attrs.evolve(found, level=None) if self.relayed else found
+
+    def _measured(self, pieces: int) -> Result:
         forest = attrs.evolve(self.forest, pieces=pieces)
         if not self._by_rounds:
             return attrs.evolve(self.model.simulated(forest), level=forest)

@@ -25,13 +25,21 @@ T = TypeVar("T")
 
 @attrs.define(eq=False)
 class Memory:
-    """Results of one collective on one network at several sizes.
+    """Results of one collective on one network at several sizes, and on the network of its members without relays.
 
     A key is a scheduler with its options, and the size if its schedule depends on it. Refusals are remembered too.
     """
 
     results: dict[tuple[Pass, int | None], Result | CollcError] = attrs.Factory(dict)
     forests: dict[Pass, MeasuredForest | CollcError] = attrs.Factory(dict)
+    _apart: Memory | None = None
+
+    @property
+    def apart(self) -> Memory:
+        """The results on the network without relays."""
+        if self._apart is None:
+            self._apart = Memory()
+        return self._apart
 
     def result(self, scheduler: Pass, problem: Problem, make: Callable[[], Result]) -> Result:
         """Return the times and the schedule of a scheduler; raise its error if it does not apply."""

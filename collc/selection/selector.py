@@ -18,7 +18,7 @@ from collc.ir.spec import Problem
 from collc.passes import PASSES
 from collc.passes.applying import require_listed
 from collc.passes.schedulers import usual
-from collc.passes.synthesis.groups.applied import member_network
+from collc.passes.synthesis.groups.applied import MeasuredNetworks, measured_networks, planned_trees
 
 from ..messages.internal import InternalError, is_fatal, memory_error
 from ..registry.classes import scheduler_pass
@@ -71,11 +71,21 @@ class Selector:
     error of the usual scheduler. Raises C0023 if memory runs out, and InternalError if a candidate fails: neither is a
     property of the candidate. ``name`` is the name of the collective. ``memory`` holds what selectors of the same
     collective at other sizes have measured.
+
+    If relays may take less time, all candidates are measured on the network with relays and on the one without, which
+    ``networks`` describes if it is not ``problem``'s own.
     """
 
-    def __init__(self, problem: Problem, auto: Auto, name: str = "collective", memory: Memory | None = None) -> None:
+    def __init__(
+        self, problem: Problem, auto: Auto, name: str = "collective", memory: Memory | None = None,
+        networks: MeasuredNetworks | None = None,
+    ) -> None:  # fmt: skip
         self.memory = memory or Memory()
-        self.problem, self.auto, self.model, self.name = member_network(problem), auto, Model.of(auto), name
+        networks = networks or measured_networks(problem)
+        self.problem, self.auto, self.model, self.name = networks.first, auto, Model.of(auto), name
+        self.lift = networks.lift
+        self.apart = self._apart(networks)
+        self.trees = planned_trees(problem)
         self.whole = problem.is_whole  # schedules of the members' network are no results
         self.measured: list[Measured] = []
         self.skipped: list[Skipped] = []
@@ -98,8 +108,27 @@ class Selector:
             self._run_without_limit()
         if not self.measured and self.auto.candidates is None:
             self._try_last()
+        if self.apart is not None:
+            self._join(self.apart)
         if not self.measured:
             raise self._failure()
+
+    def _apart(self, networks: MeasuredNetworks) -> Selector | None:
+        """Return the selector of the members without relays; None without such a network, or a candidate on it."""
+        if networks.apart is None:
+            return None
+        try:
+            return Selector(networks.apart.first, self.auto, self.name, self.memory.apart, networks.apart)
+        except CollcError as mistake:
+            if is_fatal(mistake):
+                raise
+            return None
+
+    def _join(self, apart: Selector) -> None:
+        """Add the candidates without relays, which win if they are as fast."""
+        added = [attrs.evolve(one, algorithm=_apart_of(one.algorithm)) for one in apart.measured]
+        self.measured = [*added, *self.measured]
+        self.pieces |= {_apart_of(algorithm): pieces for algorithm, pieces in apart.pieces.items()}
 
     @property
     def usual(self) -> str:
@@ -229,7 +258,7 @@ class Selector:
     def _measured(self, algorithm: Algorithm) -> Iterator[tuple[Algorithm, Result]]:
         algorithm_pass = algorithm.scheduler_pass()
         self._require_small(algorithm_pass)
-        measure = partial(self.model.measure, algorithm_pass, self.problem)
+        measure = partial(self.model.measure, algorithm_pass, self.problem, self.lift)
         yield algorithm, self._result(algorithm_pass, lambda: self._with_effort(algorithm.scheduler, measure))
 
     def _result(self, algorithm_pass: Pass, make: Callable[[], Result]) -> Result:
@@ -267,15 +296,16 @@ class Selector:
         for pieces in sorted({algorithm_pass.pieces(self.problem.sized(size)) for size in self.sizes}):
             one = algorithm.with_options(pipeline=pieces)
             scheduler = one.scheduler_pass()
-            measure = partial(self.model.measure, scheduler, self.problem)
+            measure = partial(self.model.measure, scheduler, self.problem, self.lift)
             yield one, self._result(scheduler, partial(self._with_effort, algorithm.scheduler, measure))
 
     def _pieces_of_forest(self, algorithm: Algorithm) -> Iterator[tuple[Algorithm, Result]]:
         """Yield a forest with the best number of pieces for each size."""
         algorithm_pass = algorithm.scheduler_pass()
         assert isinstance(algorithm_pass, GrowsForest)
-        grow = partial(self._with_effort, algorithm.scheduler, lambda: algorithm_pass.grow(self.problem))
-        forest = self.memory.forest(algorithm_pass, lambda: MeasuredForest.of(grow(), self.model))
+        known = self.trees if algorithm_pass.takes_trees else None
+        grow = partial(self._with_effort, algorithm.scheduler, lambda: known or algorithm_pass.grow(self.problem))
+        forest = self.memory.forest(algorithm_pass, lambda: MeasuredForest.of(grow(), self.model, self.lift))
         for pieces in forest.pieces(self.sizes):
             one = self._in_pieces(algorithm, forest, pieces)
             yield one, self._result(one.scheduler_pass(), partial(forest.measure, pieces))
@@ -286,12 +316,29 @@ class Selector:
         self.pieces[found], self.forests[found] = pieces, (algorithm, forest)
         return found
 
+    def measured_problem(self, algorithm: Algorithm, problem: Problem) -> Problem:
+        """Return a problem whose schedule has relays if that of the measured algorithm has."""
+        if self.apart is None:
+            return problem
+        return attrs.evolve(problem, relays="never" if algorithm.apart else "always")
+
     def add_pieces(self, algorithm: Algorithm, pieces: int) -> None:
         """Measure the forest of an algorithm with another number of pieces, which some target allows."""
+        if algorithm.apart:
+            self._add_pieces_apart(algorithm, pieces)
+            return
         scheduler, forest = self.forests[algorithm]
         found = self._in_pieces(scheduler, forest, pieces)
         if all(one.algorithm != found for one in self.measured):
             self._keep(found, self._result(found.scheduler_pass(), partial(forest.measure, pieces)))
+
+    def _add_pieces_apart(self, algorithm: Algorithm, pieces: int) -> None:
+        assert self.apart is not None, "it measured the algorithm"
+        known = {one.algorithm for one in self.apart.measured}
+        self.apart.add_pieces(attrs.evolve(algorithm, apart=False), pieces)
+        new = [one for one in self.apart.measured if one.algorithm not in known]
+        self.measured += [attrs.evolve(one, algorithm=_apart_of(one.algorithm)) for one in new]
+        self.pieces |= {_apart_of(one.algorithm): pieces for one in new}
 
     # ---- sizes
 
@@ -341,6 +388,10 @@ class Selector:
     def is_last(self, excluded: Iterable[Algorithm]) -> bool:
         """Return whether only one candidate is left."""
         return len(self.measured) - len(set(excluded)) <= 1
+
+
+def _apart_of(algorithm: Algorithm) -> Algorithm:
+    return attrs.evolve(algorithm, apart=True)
 
 
 def unnamed(mistake: CollcError, auto: Auto) -> CollcError:

@@ -178,7 +178,15 @@ link: string: the busiest link
 {_exact("time_bound", "the least time of any schedules", "rational")}
 {_exact("ratio", "time over time_bound; null if no data move")}
 parts: [part]: the time of each collective on its part of the links
-certificate: joint_cuts: what proves the bound
+{_exact("tree_time_bound", "the least time of schedules by trees; null if it was not computed", "rational|null")}
+certificate: joint_cuts|joint_prices: what proves the bound
+tree_certificate: joint_prices|null: what proves the bound of schedules by trees
+""",
+    "joint_prices": f"""
+kind: string: joint-prices
+{_exact("carried", "bytes of all, times the cheapest price of their trees and routes", "rational")}
+{_exact("paid", "bandwidth of the links, times their prices; carried over paid is the bound", "rational")}
+prices: [integer]: the price of every link
 """,
     "part": f"""
 name: string: the collective

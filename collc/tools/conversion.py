@@ -7,23 +7,25 @@ Otherwise it replaces fused instructions and reassigns messages to threadblocks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
 
 import attrs
 
 from collc.backends import TARGETS
-from collc.backends.base import Target
+from collc.backends.base import Artifact, Target
 from collc.ir.diagnostic import CollcError, Diagnostic, Kind, error, warning
-from collc.ir.levels import Executable
+from collc.ir.levels import Executable, depth
 from collc.ir.program import Program
 from collc.ir.spec import CollectiveRequest, Spec
+from collc.ir.verify import Report
 
 from ..driver.compilation import Job, run_jobs
 from ..driver.plan import Recipe
 from ..driver.result import CollectiveResult, Observer, Settings
 from ..files.naming import identifier
 from ..messages.internal import InternalError, is_fatal
-from ..reading import reader_of
+from ..reading import reader, reader_of
 from ..reading.base import ReadOptions
 from ..registry.classes import target_class
 from ..registry.elements import Element
@@ -31,6 +33,7 @@ from ..registry.options import build
 
 if TYPE_CHECKING:
     from collc.backends.msccl_xml.published import Published
+    from collc.ir.one_sided.program import OneSided
 
 __all__ = ["Converted", "convert_text"]
 
@@ -95,6 +98,18 @@ class _Converter:
     path: str
     warnings: list[Diagnostic] = attrs.Factory(list)
 
+    @cached_property
+    def two_sided(self) -> Program:
+        """The sends and receives of a one-sided program."""
+        from ..reading.mscclpp import two_sided_program
+
+        return attrs.evolve(two_sided_program(cast("OneSided", self.start)), name=self.request.name)
+
+    @property
+    def is_arranged(self) -> bool:
+        """Whether the file says what every threadblock executes."""
+        return depth(type(self.start)) >= depth(Program)
+
     def one(self, element: Element) -> CollectiveResult:
         """Return the result for one target, with the author's arrangement if that fits."""
         target = self.target(element)
@@ -103,7 +118,7 @@ class _Converter:
         except CollcError as misfit:
             if self.settings is not None and self.settings.recipe.elements is not None:
                 raise
-            if not isinstance(self.start, Program) or not misfit.is_partly(Kind.LIMIT, Kind.MISFIT):
+            if not self.is_arranged or not misfit.is_partly(Kind.LIMIT, Kind.MISFIT):
                 raise
             reason = misfit.diagnostics[0].message
         try:
@@ -129,7 +144,7 @@ class _Converter:
         given = self.settings.recipe if self.settings is not None else Recipe()
         if given.elements is not None:
             return given
-        if not isinstance(self.start, Program):
+        if not self.is_arranged:
             return given
         return attrs.evolve(default, disabled=tuple(dict.fromkeys([*default.disabled, *given.disabled])))
 
@@ -173,13 +188,31 @@ class _Converter:
         found = f"`{self.path}` is for larger calls than {_name(target)} can run with it"
         self.warnings.append(warning("C0073", found, notes=notes))
 
+    def in_one_use(self, target: Target) -> bool:
+        """Return whether a target takes the program of a file that is right in one use only, in or out of place."""
+        assert self.published is not None
+        correct = self.published.correct
+        if target.level == "one-sided" and not correct[0 if target.limits.inplace else 1]:
+            return False
+        return target.says_use and not all(correct)
+
+    def read_back(self, target: Target, result: CollectiveResult, files: Sequence[Artifact]) -> Report:
+        """Return the report on files whose program was not verified before."""
+        if target.level != "one-sided":
+            return target.check(result.made, files)
+        kind = (self.request.problem.collective.kind,)
+        reports = reader(target.name).verify(files[0].text, files[0].filename, ReadOptions(collective=kind))
+        return reports.named[0][1]
+
     def run(self, target: Target, recipe: Recipe) -> CollectiveResult:
         """Compile for one target. The target itself executes a program for one use only; other programs must be correct
         in place and out of place."""
         verify = self.settings.verify if self.settings is not None else "each"
         start, single = self.start, False
+        if depth(type(start)) > depth(Program) and target.level != "one-sided":
+            start = self.two_sided
         if self.published is not None:
-            single = target.says_use and not all(self.published.correct)
+            single = self.in_one_use(target)
             start = self.published.program if single else self.published.both_ways
             start = attrs.evolve(start, name=self.request.name)
         settings = Settings(recipe, "off" if single else verify)
@@ -187,8 +220,8 @@ class _Converter:
         result = run_jobs([job], settings, observer=self.observer)[0]
         if single and verify != "off":
             for _, files in result.emitted:
-                report = target.check(result.made, files)
-                if report is not None and not report.ok:
+                report = self.read_back(target, result, files)
+                if not report.ok:
                     failed = "; ".join(f"{c.name}: {c.detail}" for c in report.failed)
                     message = f"target `{target.name}` wrote a wrong file of `{self.path}`: {failed}"
                     raise InternalError(message, package=TARGETS.package(target.name))
