@@ -33,6 +33,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "oneccl-xml": ("oneccl-xml",),
     "mpi-c": ("mpi-c",),
     "ir": ("ir",),
+    "mscclpp-json": ("mscclpp-json{protocol=LL}", "mscclpp-json{protocol=Simple}"),
     "nccl-tuner": (),
     "nccl-topo": (),
     "nccl-graph": ("nccl-graph",),

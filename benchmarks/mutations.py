@@ -1,6 +1,7 @@
-"""Random single faults in right MSCCL-XML files: is every harmful one refused, and no right file?
+"""Random single faults in right files of a runtime: is every harmful one refused, and no right file?
 
-    python benchmarks/mutations.py [--faults 1000] [--seed 1] [--runs 40] [--small] [--more]
+    python benchmarks/mutations.py [--format msccl-xml|mscclpp-json] [--faults 1000] [--seed 1] [--runs 40]
+        [--small] [--more]
 
 Plants one fault at a time (an offset, a count, a peer, the order of two steps, a wait or flag, a step's type, a
 channel; with ``--more`` also others, and two at once) in files that collc makes of rings, recursive doubling, all
@@ -11,28 +12,38 @@ of the verifier: it moves numbers through finite FIFOs in random orders, at seve
 none. *Strict* are faults refused although no run went wrong: what the runtimes' parsers or documents do not promise,
 and what only rare timing brings out. *Harmless* are accepted: attributes that no parser reads, such as the other end's
 place in a send.
+
+With ``--format mscclpp-json`` the files are plans of MSCCL++, written by hand and compiled, the faults those of
+tests/support/plan_faults.py, and brute force (tests/support/plan_judge.py) runs the JSON thread by thread over three
+launches. Folders of two plans that one process must not load count as faults too.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
 import attrs
+import msccl_faults
+import msccl_judge
+import plan_faults
+import plan_judge
 import programs
-from msccl_faults import KINDS, MORE, plant
-from msccl_judge import every_split, judge
 from msccl_published import PUBLISHED
+from plan_texts import right_plans
 
 import collc
+from collc.backends import mscclpp_json
 from collc.backends.msccl_xml import MscclXml, verify_text
+from collc.backends.mscclpp_environment import plan_file, require_together
 from collc.ir.diagnostic import CollcError
 
 _RUNTIMES = ("executor", "msccl", "rccl")
@@ -83,9 +94,30 @@ def small_cases() -> list[Case]:
     return cases + list(_compiled(_SMALL))
 
 
-def cases() -> list[Case]:
-    """Return all files faults are planted in."""
-    return small_cases() + list(_compiled(_LARGE))
+def _xml_cases(small: bool) -> list[Case]:
+    """Return all MSCCL-XML files that faults are planted in."""
+    return small_cases() + ([] if small else list(_compiled(_LARGE)))
+
+
+#: the networks and schedulers of compiled plans, with the protocols; those of the first group are small
+_PLANS = (
+    ("uniring(3)", "ring", ("allreduce", "allgather")), ("hypercube(2)", "recursive-doubling", ("allreduce",)),
+    ("complete(3)", "bfb", ("allreduce", "reduce-scatter")), ("complete(3)", "flow", ("alltoall",)),
+)  # fmt: skip
+_LARGE_PLANS = (("torus(3,2)", "bfb", ("allreduce",)), ("torus(4)", "swing", ("allreduce",)))
+
+
+def _plan_cases(small: bool) -> list[Case]:
+    """Return all plans that faults are planted in."""
+    found = [Case(name, "mscclpp", json.dumps(plan)) for name, plan in right_plans().items()]
+    for topology, scheduler, kinds in _PLANS if small else _PLANS + _LARGE_PLANS:
+        for kind in kinds:
+            text = f"topology t = {topology};\ncollective c = {kind} on t;\nschedule c using {scheduler};\n"
+            for proto in ("Simple", "LL"):
+                result = collc.compile_source(text, target=f"mscclpp-json{{protocol={proto}}}")
+                plan = json.dumps(json.loads(result.artifacts["c"].text))  # as faults are written
+                found.append(Case(f"{scheduler} {kind} on {topology}, {proto}", "mscclpp", plan))
+    return found
 
 
 def _compiled(table: Sequence[tuple[str, str, tuple[str, ...]]]) -> Iterator[Case]:
@@ -100,13 +132,47 @@ def _compiled(table: Sequence[tuple[str, str, tuple[str, ...]]]) -> Iterator[Cas
 # ---- judgement
 
 
-def refused(case: Case, text: str) -> str:
-    """Return the first check that refuses a text for the case's runtime; empty if all pass."""
-    try:
-        report = verify_text(text, runtime=case.runtime)
-    except CollcError as problem:
-        return problem.diagnostics[0].code
-    return "" if report.ok else report.failed[0].name
+@attrs.frozen
+class Format:
+    """How files of a format are judged: ``plant`` a fault, ``verify``, and run them by brute force (``judge``)."""
+
+    cases: Callable[[bool], list[Case]]
+    kinds: tuple[str, ...]
+    more: tuple[str, ...]
+    plant: Callable[[str, str, random.Random], str]
+    verify: Callable[[Case, str], collc.ir.verify.Report]
+    judge: Callable[[Case, str, int, int], str]
+    judge_right: Callable[[Case, int], str]
+
+    def refused(self, case: Case, text: str) -> str:
+        """Return the first check that refuses a text; empty if all pass."""
+        try:
+            report = self.verify(case, text)
+        except CollcError as problem:
+            return problem.diagnostics[0].code
+        return "" if report.ok else report.failed[0].name
+
+
+def _planted_plan(text: str, kind: str, luck: random.Random) -> str:
+    return json.dumps(plan_faults.plant(json.loads(text), kind, luck))
+
+
+FORMATS = {
+    "msccl-xml": Format(
+        _xml_cases, msccl_faults.KINDS, msccl_faults.MORE, msccl_faults.plant,
+        lambda case, text: verify_text(text, runtime=case.runtime),
+        lambda case, text, runs, seed: msccl_judge.judge(text, case.runtime, runs, seed=seed),
+        lambda case, runs: (
+            msccl_judge.judge(case.text, case.runtime, runs) or msccl_judge.every_split(case.text, case.runtime)
+        ),
+    ),
+    "mscclpp-json": Format(
+        _plan_cases, plan_faults.KINDS, (), _planted_plan,
+        lambda case, text: mscclpp_json.verify_text(text),
+        lambda case, text, runs, seed: plan_judge.judge(json.loads(text), runs, seed=seed),
+        lambda case, runs: plan_judge.judge(json.loads(case.text), 10 * runs),
+    ),
+}  # fmt: skip
 
 
 @attrs.define
@@ -121,18 +187,18 @@ class Outcome:
         return sum(count for (_, f), count in self.fates.items() if f == fate)
 
 
-def survey(files: Sequence[Case], faults: int, seed: int, runs: int, kinds: Sequence[str] = KINDS) -> Outcome:
+def survey(of: Format, files: Sequence[Case], faults: int, seed: int, runs: int, kinds: Sequence[str]) -> Outcome:
     """Plant ``faults`` faults and judge each twice; the same numbers for the same arguments."""
     luck, outcome = random.Random(seed), Outcome()
     planted = 0
     while planted < faults:
         case, kind = luck.choice(files), kinds[planted % len(kinds)]
-        text = plant(case.text, kind, luck)
+        text = of.plant(case.text, kind, luck)
         if text == case.text:
             continue
         planted += 1
-        check = refused(case, text)
-        problem = judge(text, case.runtime, 6 if check else runs, seed=planted)
+        check = of.refused(case, text)
+        problem = of.judge(case, text, 6 if check else runs, planted)
         fate = ("caught" if problem else "strict") if check else "missed" if problem else "harmless"
         outcome.fates[kind, fate] += 1
         if check:
@@ -142,11 +208,26 @@ def survey(files: Sequence[Case], faults: int, seed: int, runs: int, kinds: Sequ
     return outcome
 
 
-def false_alarms(files: Sequence[Case], runs: int) -> list[str]:
+def false_alarms(of: Format, files: Sequence[Case], runs: int) -> list[str]:
     """Return which right files are refused, and which brute force finds wrong, at any split factor they allow."""
-    alarms = [f"{case.name} for {case.runtime}: {check}" for case in files if (check := refused(case, case.text))]
-    found = [(case, judge(case.text, case.runtime, runs) or every_split(case.text, case.runtime)) for case in files]
+    alarms = [f"{case.name} for {case.runtime}: {check}" for case in files if (check := of.refused(case, case.text))]
+    found = [(case, of.judge_right(case, runs)) for case in files]
     return alarms + [f"{case.name} for {case.runtime}: brute force: {problem}" for case, problem in found if problem]
+
+
+def folders(files: Sequence[Case]) -> list[str]:
+    """Return which folders of two plans are judged wrongly: the pairs of tests/support/plan_faults.py."""
+    wrong = []
+    for case in files:
+        for problem, plans in plan_faults.conflicts(json.loads(case.text)):
+            try:
+                require_together([plan_file(f"{k}.json", json.dumps(plan)) for k, plan in enumerate(plans)])
+                accepted = True
+            except CollcError:
+                accepted = False
+            if accepted != (not problem) or bool(plan_judge.judge_folder(plans)) != bool(problem):
+                wrong.append(f"folder of {case.name}: {problem or 'right'}")
+    return wrong
 
 
 def main() -> int:
@@ -157,15 +238,18 @@ def main() -> int:
     parser.add_argument("--small", action="store_true", help="only the small files")
     parser.add_argument("--more", action="store_true", help="faults of declared chunks, of attributes, two at once")
     parser.add_argument("--show", type=Path, help="write the files of missed faults here")
+    parser.add_argument("--format", choices=sorted(FORMATS), default="msccl-xml")
     options = parser.parse_args()
-    start = time.perf_counter()
-    files = small_cases() if options.small else cases()
-    alarms = false_alarms(files, 4)
+    start, of = time.perf_counter(), FORMATS[options.format]
+    files = of.cases(options.small)
+    alarms = false_alarms(of, files, 4)
+    if options.format == "mscclpp-json":
+        alarms += folders(files)
     print(f"{len(files)} right files: {len(alarms)} false alarms")
     for alarm in alarms:
         print(f"  {alarm}")
-    kinds = KINDS + MORE if options.more else KINDS
-    outcome = survey(files, options.faults, options.seed, options.runs, kinds)
+    kinds = of.kinds + of.more if options.more else of.kinds
+    outcome = survey(of, files, options.faults, options.seed, options.runs, kinds)
     fates = ("caught", "missed", "strict", "harmless")
     print(f"{'fault':<12}" + "".join(f"{fate:>10}" for fate in fates))
     for kind in kinds:
@@ -176,7 +260,7 @@ def main() -> int:
         print(f"missed: {case.name} for {case.runtime}: {problem}")
         if options.show:
             options.show.mkdir(parents=True, exist_ok=True)
-            (options.show / f"missed{n}.xml").write_text(text)
+            (options.show / f"missed{n}.{options.format.split('-')[1]}").write_text(text)
     print(f"{time.perf_counter() - start:.0f} s")
     return 1 if outcome.missed or alarms else 0
 

@@ -201,8 +201,53 @@ def _of_few_ranks(name: str, kind: str, options: list[str], luck: random.Random)
     return f"collective {name} = {kind} on t{among}{_braced(options)};\n"
 
 
+#: collective of 4 ranks -> bodies of its schedule by hand; HERE stands where a transfer may choose its place
+_BY_HAND = (
+    ("allreduce", "for r in 0..4, k in 0..4 { if r != k { at 0: reduce shard k from r to kHERE; "
+     "at 1: send shard k from k to rHERE; } }"),
+    ("allreduce", "for s in 0..3, r in 0..4 { at s: reduce shard (r - s) mod 4 from r to next(r)HERE; "
+     "at 3 + s: send shard (r - s + 1) mod 4 from r to next(r)HERE; }"),
+    ("allreduce", "define swap(r, k) { reduce shards 0..4 from r to xor(r, k)HERE; } "
+     "for r in 0..4 { at 0: call swap(r, 1); at 1: call swap(r, 2); }"),
+    ("allgather", "for r in 0..4 { at 0: send shard r from r to xor(r, 1)HERE; "
+     "at 1: send shards {r, xor(r, 1)} parts 0..2 of 2 from r to xor(r, 2)HERE; }"),
+    ("reduce-scatter", "for s in 0..3, r in 0..4 { at s: reduce shard (r - s - 1) mod 4 from r to next(r)HERE; }"),
+    ("alltoall", "for a in 0..4, b in 0..4 { if a != b { if xor(a, b) == 3 { "
+     "at 0: send shard a * 4 + b from a to xor(a, 1)HERE; at 1: send shard a * 4 + b from xor(a, 1) to bHERE; } "
+     "else { at 1: send shard a * 4 + b from a to bHERE; } } }"),
+    ("custom", "at 0: reduce shards 0..2 from 0 to 1HERE; at 1: reduce shards 0..4 by 2 from 3 to 2HERE; "
+     "at 2: reduce shard 0 from 1 to 2HERE; at 2: send shard 1 from 1 to 3HERE;"),
+)  # fmt: skip
+_NUMBERS = ("0", "1", "{v}", "{v} mod 2", "next({v})", "2 * {v}")
+_CHOICES = ("channel", "threadblock", "send-threadblock", "receive-threadblock")
+
+
+def _by_hand(luck: random.Random) -> str:
+    """Return a schedule by hand, whose transfers choose channels, threadblocks and scratch; many choices are wrong."""
+    kind, body = luck.choice(_BY_HAND)
+    variable = "a" if kind == "alltoall" else "1" if kind == "custom" else "r"
+    while "HERE" in body:
+        body = body.replace("HERE", _place(variable, luck) if luck.random() < 0.7 else "", 1)
+    conditions = " { pre: {{0, 1, 3}, {0, 1}, {2, 3}}, post: {2, {1, 3}, 2} }" if kind == "custom" else ""
+    instances = luck.choice(("", "", "", " with { instances: 2 }"))
+    return (
+        f"function next(r) = (r + 1) mod 4;\ntopology t = complete(4);\ncollective c = {kind} on t{conditions};\n"
+        f"schedule c using steps{instances} {{ {body} }}\nemit c as {luck.choice(_TARGETS)};\n"
+    )
+
+
+def _place(variable: str, luck: random.Random) -> str:
+    """Return what a transfer chooses."""
+    number = lambda: luck.choice(_NUMBERS).replace("{v}", variable)  # noqa: E731
+    text = f" into scratch {number()}" if luck.random() < 0.5 else ""
+    chosen = [f"{name}: {number()}" for name in _CHOICES if luck.random() < 0.25]
+    return text + _braced(chosen)
+
+
 def specification(luck: random.Random) -> str:
     """Return a text with a topology, one or two collectives, how to schedule them and what to write."""
+    if luck.random() < 0.1:
+        return _by_hand(luck)
     text = topology(luck)
     for name in luck.choice((("c",), ("c",), ("c",), ("c", "d"))):
         kind = luck.choice(_KINDS)

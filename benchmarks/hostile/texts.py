@@ -37,7 +37,7 @@ class Seed:
 @cache
 def seeds() -> tuple[Seed, ...]:
     """Return right texts: examples, cases of tests, and what collc makes of some of them."""
-    found = [Seed("coll", ".coll", _text(path)) for path in sorted((_ROOT / "examples").glob("*.coll"))]
+    found = [Seed("coll", ".coll", _text(path)) for path in sorted((_ROOT / "examples").rglob("*.coll"))]
     for suffix in (".coll", ".xml", ".ir"):
         paths = sorted((_ROOT / "tests" / "cases").rglob(f"*{suffix}"))
         found += [Seed(suffix[1:], suffix, _text(path)) for path in paths]
