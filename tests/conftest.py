@@ -29,7 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
     With ``COLLC_EXHAUSTIVE=1`` every run tries other examples.
     """
     sampling.QUICK = config.option.markexpr == "quick"
-    gc.set_threshold(100_000)  # as the command does
+    gc.set_threshold(400_000)  # as the command does
     settings.register_profile(
         "collc", deadline=None, derandomize=not sampling.EXHAUSTIVE, suppress_health_check=[HealthCheck.too_slow],
         max_examples=sampling.examples(40),

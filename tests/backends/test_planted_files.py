@@ -61,6 +61,9 @@ ONLY_COMPARED = {
         "count": "of a segment that nothing uses", "chunk": "of a segment that nothing uses",
         "step": "a sync that comes to the same",
     },
+    "mscclpp-json": {
+        "name": "a name", "max_message_size": "other sizes of calls", "min_message_size": "other sizes of calls",
+    },
     "ir": {},
     "nccl-tuner": {},
     "nccl-topo": {"version": "NCCL reads it and does not compare it"},

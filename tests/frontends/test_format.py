@@ -28,7 +28,9 @@ def parsed(text: str) -> ast.File:
 
 _KEYWORDS = [
     "rank", "part", "steps", "of", "to", "from", "at", "in", "let", "param", "link", "shard", "switch", "mod", "and",
-    "or", "send", "topology", "with", "for", "if", "among", "together", "pre", "post", "weights",
+    "or", "send", "shards", "parts", "by", "function", "define", "call", "into",
+    "scratch",
+    "topology", "with", "for", "if", "among", "together", "pre", "post", "weights",
 ]  # fmt: skip
 #: names that are also keywords are names wherever the grammar expects one; `not` and `import` begin expressions
 names = st.sampled_from(["a", "b", "n", "gpu", "x_1", "_", *_KEYWORDS])
@@ -46,7 +48,7 @@ def _composed(inner: st.SearchStrategy[ast.Expr]) -> st.SearchStrategy[ast.Expr]
     return st.one_of(
         st.builds(ast.Binary, signs, inner, inner),
         st.builds(ast.Unary, st.sampled_from(["-", "not"]), inner),
-        st.builds(ast.Range, inner, inner),
+        st.builds(ast.Range, inner, inner, st.none() | inner),
         st.builds(ast.SetOf, st.lists(inner, max_size=3).map(tuple)),
         st.builds(ast.Call, names, st.lists(inner, max_size=3).map(tuple)),
         st.builds(ast.Index, names, several),
@@ -86,7 +88,23 @@ def transfers(draw: st.DrawFn) -> ast.Transfer:
     cut = draw(st.booleans())
     part, parts = (draw(expressions), draw(expressions)) if cut else (None, None)
     action = draw(st.sampled_from(["send", "reduce"]))
-    return ast.Transfer(action, draw(expressions), part, parts, draw(expressions), draw(expressions))
+    several = draw(st.booleans()), cut and draw(st.booleans())
+    return ast.Transfer(
+        action,
+        draw(expressions),
+        part,
+        parts,
+        draw(expressions),
+        draw(expressions),
+        *several,
+        draw(st.none() | expressions),
+        draw(st.none() | options),
+    )
+
+
+parameters = st.lists(words, max_size=3).map(tuple)
+functions = st.builds(ast.Function, words, parameters, expressions)
+invoked = st.builds(ast.Invoke, words, st.lists(expressions, max_size=3).map(tuple))
 
 
 def _inside(inner: st.SearchStrategy[ast.Statement]) -> st.SearchStrategy[ast.Statement]:
@@ -97,7 +115,8 @@ def _inside(inner: st.SearchStrategy[ast.Statement]) -> st.SearchStrategy[ast.St
         st.builds(ast.For, loops, blocks),
         plain,
         st.builds(ast.If, expressions, blocks, plain),
-        st.builds(ast.At, expressions, blocks | transfers()),
+        st.builds(ast.At, expressions, blocks | transfers() | invoked),
+        st.builds(ast.Procedure, words, parameters, blocks),
     )
 
 
@@ -109,6 +128,8 @@ statements: st.SearchStrategy[ast.Statement] = st.recursive(
         ),
         st.builds(ast.Link, expressions, expressions, st.booleans(), st.lists(expressions, max_size=2).map(tuple)),
         transfers(),
+        functions,
+        invoked,
     ),
     _inside,
     max_leaves=5,
@@ -130,7 +151,7 @@ indices = st.lists(expressions, max_size=2).map(tuple)
 @st.composite
 def schedules(draw: st.DrawFn) -> ast.Schedule:
     if draw(st.booleans()):
-        return ast.Schedule(draw(words), ast.Word("steps"), None, draw(bodies), draw(indices))
+        return ast.Schedule(draw(words), ast.Word("steps"), draw(st.none() | options), draw(bodies), draw(indices))
     return ast.Schedule(draw(words), draw(hyphenated), draw(st.none() | options), None, draw(indices))
 
 

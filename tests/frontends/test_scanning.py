@@ -11,7 +11,8 @@ from collc.frontends.coll import machine
 pytestmark = pytest.mark.quick
 
 KEYWORDS = """collective schedule topology cluster include import reduce switch steps param shard using else emit from
-link part rank send with and for let mod not as at if in of on or to among together weights pre post"""
+link part rank send with and for let mod not as at if in of on or to among together weights pre post
+shards parts by function define call into scratch"""
 WORDS = f"{KEYWORDS} stepsize elsewhere into one rank-of UNIT_s GB/s us a-b-1 a-1 a-b _x \u00e9"
 SIGNS = '<-> <- -> - <= == = != .. . * / : , { ( [ + } ) ] ; "text" "open 12 12.5 1..2 % # comment'
 TEXTS = [

@@ -321,8 +321,7 @@ def test_a_short_pass_leaves_programs_right(program: Program, data: st.DataObjec
 # ---- one home
 
 #: what makes programs of something else than programs
-#: `participants.py` gives ranks other numbers
-MAKERS = ["lower.py", "participants.py", "program.py"]
+MAKERS = ["lower.py", "program.py"]
 
 
 def test_no_pass_and_no_target_edits_programs_by_hand() -> None:

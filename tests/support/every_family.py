@@ -104,7 +104,7 @@ SIZES = (None, "64 B", "1 KiB", "1 MiB")
 
 TARGETS = (
     "mpi-c", "msccl-xml{runtime=executor}", "msccl-xml{runtime=msccl}", "msccl-xml{runtime=rccl}", "oneccl-xml", "ir",
-    "nccl-graph",
+    "nccl-graph", "mscclpp-json",
 )  # fmt: skip
 
 

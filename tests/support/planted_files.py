@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
 import attrs
+import one_sided_programs as puts
 import programs
 from built_programs import direct, ring
 from counted_programs import counted, relayed
@@ -21,6 +22,7 @@ from collc.backends.base import Artifact, Target, Window
 from collc.backends.ir_text import IrText
 from collc.backends.mpi_c import MpiC
 from collc.backends.msccl_xml import MscclXml
+from collc.backends.mscclpp_json import MscclppJson
 from collc.backends.nccl_graph import NcclGraph
 from collc.backends.nccl_topo import NcclTopo
 from collc.backends.nccl_tuner import NcclTuner
@@ -31,6 +33,7 @@ from collc.ir.program import Program
 from collc.ir.spec import Problem
 from collc.ir.tuning import LARGEST, TunedRange, Tuning
 from collc.ir.verify import Report
+from collc.passes.one_sided.fit import FitOperations
 
 __all__ = [
     "COMPARED",
@@ -296,7 +299,14 @@ def _nccl_graph() -> Iterator[Case]:
         yield _single(f"nccl-graph {name}", target, found.forest or found.schedule)
 
 
+def _mscclpp() -> Iterator[Case]:
+    target = MscclppJson(inplace=True)
+    yield _single("mscclpp-json ring", target, puts.ring(3))
+    yield _single("mscclpp-json packets", MscclppJson(inplace=True, max_bytes=1 << 20), puts.ring_of_packets(4))
+    yield _single("mscclpp-json cut", target, FitOperations(max_operations=12).run(puts.ring(3)))
+
+
 @cache
 def cases() -> tuple[Case, ...]:
     """Return files of every target, for several collectives, networks and options."""
-    return (*_mpi_c(), *_msccl(), *_oneccl(), *_ir(), *_nccl(), *_nccl_graph())
+    return (*_mpi_c(), *_msccl(), *_oneccl(), *_ir(), *_nccl(), *_nccl_graph(), *_mscclpp())

@@ -77,9 +77,11 @@ def _promise(collective: Collective, chunks: int, luck: random.Random) -> _Promi
     match kind:
         case "custom":
             assert collective.pre is not None and collective.post is not None
-            shards = [(drawn(chunks), source, to) for source, to in zip(collective.pre, collective.post, strict=True)]
-            given = [[x for block, source, _ in shards if source == r for x in block] for r in ranks]
-            owed = [[x for block, _, to in shards if r in to for x in block] for r in ranks]
+            sources = collective.contributors or [(source,) for source in collective.pre]
+            blocks = [{source: drawn(chunks) for source in of_shard} for of_shard in sources]
+            sums = [[_combined(collective, list(x)) for x in zip(*block.values(), strict=True)] for block in blocks]
+            given = [[x for block in blocks if r in block for x in block[r]] for r in ranks]
+            owed = [[x for one, to in zip(sums, collective.post, strict=True) if r in to for x in one] for r in ranks]
             return _Promise([one or None for one in given], [one or None for one in owed])
         case "allgather" | "gather":
             blocks = [drawn(chunks) for _ in ranks]
@@ -342,7 +344,8 @@ def _do(rows: list[Any], state: dict[tuple[int, int, int], int], collective: Col
     state |= copies
     for key, values in added.items():
         own = [state[key]] if key in state else []
-        if not own and key[0] in _members(collective):
+        # Ranks that relay, and those that have no part of a sum, begin with what arrives.
+        if not own and collective.contributors is None and key[0] in _members(collective):
             raise Wrong("a reduction finds nothing to add to")
         state[key] = _combined(collective, [*own, *values]) if own or len(values) > 1 else values[0]
 
@@ -351,7 +354,8 @@ def _has(collective: Collective, rank: int, shard: int, *, before: bool) -> bool
     """Return whether a rank has (a contribution to) a shard before, or must have it after."""
     kind = collective.kind
     if collective.pre is not None and collective.post is not None:
-        return rank == collective.pre[shard] if before else rank in collective.post[shard]
+        sources = collective.contributors[shard] if collective.contributors else (collective.pre[shard],)
+        return rank in (sources if before else collective.post[shard])
     members = _members(collective)
     if rank not in members:
         return False

@@ -17,6 +17,7 @@ from places import ROOT, benchmark
 #: circles of rooms -> why they are
 KNOWN = {
     ("backends/mpi_c", "backends/mpi_c/interpose"): "the target writes libraries to preload, which extend its own text",
+    ("ir/one_sided/verify", "ir/verify"): "`verify` takes every level, and all verifiers report alike",
     ("collc", "collc/cli", "collc/torch"): "Python and torch start both in `collc`, whose version and API they use",
 }
 

@@ -33,6 +33,8 @@ ONLY_SYNTHESIS = {
     "nccl_one_gpu": "the rings have the NICs of a node",
     "nccl_order": "the rings have the order of the nodes",
     "nccl_tree": "the schedule shows that it is a tree",
+    "sums_that_need_relays": "a schedule has the ranks that relay",
+    "more_channels_than_the_runtime_has": "a program has the channels",
 }
 #: options that have nothing to do with the file; a case with others is about the command line
 READING = ("-D", "-I", "--node-limit")

@@ -66,3 +66,60 @@ def test_files_of_a_block(collc: Callable[..., Any]) -> None:  # Any: as above
     assert ran.status == 0, ran.err
     assert required("compile", ran.out)["program"]["participants"] == list(range(8))
     assert len(list(Path("out").iterdir())) == 10
+
+
+CROSSED = """
+topology pod = mesh(3, 3);
+together {
+  collective a = allreduce on pod among {1, 3, 5, 7} { size: 1 MiB };
+  collective b = allreduce on pod among {0, 2, 4, 8} { size: 1 MiB };
+}
+schedule a using forest;
+schedule b using forest;
+"""
+
+
+def test_cost_prints_bounds_of_all_schedules_and_of_trees(collc: Callable[..., Any]) -> None:  # Any: as above
+    Path("pod.coll").write_text(CROSSED)
+    ran = collc("cost", "pod.coll")
+    assert ran.status == 0, ran.err
+    time, bound, trees = ran.out.splitlines()[-3:]
+    assert time.startswith("  time ") and bound.startswith("  bound ")
+    assert trees.startswith("  trees ") and trees.endswith("met: no schedules by trees are faster")
+    (whole,) = required("cost", collc("cost", "pod.coll", "--json").out)["together"]
+    assert whole["time"] == whole["tree_time_bound"]
+    assert whole["time_bound_float"] < whole["tree_time_bound_float"]
+    assert whole["tree_certificate"]["kind"] == "joint-prices"
+    assert len(whole["tree_certificate"]["prices"]) == 24
+
+
+def test_ranks_relay_only_for_targets_that_can_express_it(collc: Callable[..., Any]) -> None:  # Any: as above
+    """The NIC of a GPU has half of its bandwidth; other GPUs could relay, but not in files for the executor."""
+    text = TEXT.replace("dgx_h100(2)", "degraded(dgx_h100(2), {gpu[1, 3]}, 0.5)").replace("allgather", "allreduce")
+    Path("pod.coll").write_text(text)
+    (free,) = json.loads(collc("cost", "pod.coll", "--json").out)["together"]
+    Path("pod.coll").write_text(text + "emit tp as msccl-xml;\nemit dp as msccl-xml;\n")
+    (bound,) = json.loads(collc("cost", "pod.coll", "--json").out)["together"]
+    assert free["time_float"] < bound["time_float"]
+    ran = collc("pod.coll", "-o", "out/")
+    assert ran.status == 0, ran.err
+
+
+def test_ranks_do_not_relay_for_schedulers_without_relays(collc: Callable[..., Any]) -> None:  # Any: as above
+    """Rows could use the columns' links, but `bfb` takes no relays."""
+    text = """
+topology pod = torus(4, 4);
+together {
+  for r in 0..4 { collective row[r] = allgather on pod among {4 * r + c for c in 0..4} { size: 4 MiB }; }
+  collective far = allgather on pod among {0, 5, 10, 15} { size: 1 MiB };
+}
+schedule row using bfb;
+schedule far using forest;
+"""
+    Path("pod.coll").write_text(text)
+    ran = collc("cost", "pod.coll")
+    assert ran.status == 0, ran.err
+    Path("pod.coll").write_text(text.replace("using bfb", "using forest"))
+    ran = collc("cost", "pod.coll", "--json")
+    (whole,) = json.loads(ran.out)["together"]
+    assert whole["time_float"] <= 1.02 * whole["time_bound_float"]

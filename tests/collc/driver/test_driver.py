@@ -398,6 +398,9 @@ def test_limits_reach_passes_by_name() -> None:
         "fifo_depth",
         "fused",
         "equal_chunks",
+        "one_sided",
+        "inplace",
+        "instances",
     } == names
 
 

@@ -111,7 +111,7 @@ KNOWN = (
     "passes.applying.require_listed",
 )  # fmt: skip
 #: how any scheduler runs on members, what groups get of the links, and which ranks a program is for
-GROUPS = ("passes.synthesis.groups.", "passes.program.participants.")
+GROUPS = ("passes.synthesis.groups.", "passes.program.participants.", "passes.one_sided.members.")
 BOUNDS = (
     "passes.synthesis.forest.allreduce_program.", "passes.synthesis.flow.rate.", "passes.synthesis.flow.uneven.",
     "passes.synthesis.general.bound.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from collc.reading import sniff
 KINDS = {
     "topo.xml": ('<system version="1"><cpu numaid="0"/></system>', "a topology file of NCCL"),
     "graph.xml": ('<?xml version="1.0"?>\n<graphs version="1"/>', "an NCCL graph file (`<graphs>`)"),
-    "plan.json": (json.dumps({"name": "x", "gpus": []}), "an MSCCL++ execution plan in JSON"),
     "trace.json": ('{"traceEvents": []}', "a trace in JSON"),
     "list.json": ("[1, 2]", "a JSON file"),
     "half.json": ('{"name": "x",', "JSON with a mistake in it"),
@@ -36,12 +34,13 @@ def test_verify_says_what_a_file_is(collc: Callable[..., Ran], name: str) -> Non
     Path(name).write_text(text)
     ran = collc("verify", name)
     assert ran.status == 1 and f"collc: error: `{name}` is {noun} [C0018]" in ran.err, ran.err
-    assert "`collc verify` reads `.coll`, printed IR, MSCCL-XML and oneCCL-XML files" in ran.err
+    assert "`collc verify` reads `.coll`, printed IR, MSCCL-XML, oneCCL-XML and MSCCL++ plan files" in ran.err
 
 
 def test_other_verbs_name_what_they_read(collc: Callable[..., Ran]) -> None:
     Path("topo.xml").write_text(KINDS["topo.xml"][0])
-    for verb, reads in (("cost", "`.coll` and printed IR"), ("convert", "printed IR, MSCCL-XML and oneCCL-XML")):
+    converted = "printed IR, MSCCL-XML, oneCCL-XML and MSCCL++ plan"
+    for verb, reads in (("cost", "`.coll` and printed IR"), ("convert", converted)):
         ran = collc(verb, "topo.xml", *(["-t", "ir"] if verb == "convert" else []))
         assert f"`collc {verb}` reads {reads} files" in ran.err, ran.err
 
@@ -56,7 +55,7 @@ def test_the_language_says_what_is_wrong_with_a_coll_file(collc: Callable[..., R
 def test_directories_and_missing_files_name_what_is_there(collc: Callable[..., Ran]) -> None:
     Path("out").mkdir()
     Path("out/ring.xml").write_text("<algo/>")
-    assert "it is a directory [C0002]\n  hint: name a file in it: `out/ring.xml`" in collc("verify", "out").err
+    assert "it is a directory [C0002]\n  hint: name a file in it: `out/ring.xml`" in collc("cost", "out").err
     assert "there is no such file [C0002]\n  hint: did you mean `ring.xml`?" in collc("verify", "out/rin.xml").err
 
 

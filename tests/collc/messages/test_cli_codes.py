@@ -22,6 +22,8 @@ RANGES = {
     "collc.ir.codes": ("C02", "C03", "C04", "C08"),
     "collc.passes.codes": ("C05",),
     "collc.backends.msccl_xml.codes": ("C06",),
+    "collc.backends.mscclpp_json.codes": ("C066", "C067", "C068", "C069"),
+    "collc.backends.mscclpp_environment.codes": ("C069",),
     "collc.backends.mpi_c.codes": ("C07",),
     "collc.backends.oneccl_xml.codes": ("C075", "C076"),
     "collc.backends.networks.codes": ("C078",),

@@ -278,6 +278,7 @@ TEXTS = {
     "ir": ("collc-ir 1\n", "  collc-ir 1\ntopology"),
     "msccl-xml": ("<algo/>", "  <algo>", "<?xml version='1.0'?>", "<other/>", "<!-- <oneccl/> --><algo name='x'/>"),
     "oneccl-xml": ("<oneccl/>", "<?xml version='1.0'?><!-- mine -->\n<oneccl name='x'>", "\ufeff<oneccl/>"),
+    "mscclpp-json": ('{"name": "x", "gpus": []}', '{"gpus":[{"id": 0}]}', '\ufeff{\n  "gpus" : ['),
 }
 
 
@@ -305,7 +306,7 @@ def test_a_verb_refuses_exactly_what_the_table_says(collc: Run, verb: str, name:
     Path("x").write_text(TEXTS[name][1])
     command = {"convert": ("-t", "ir"), "launch": ("--", "true"), "run": ("--ranks", "3")}.get(verb, ())
     err = collc(verb, "x", *command).err
-    refused = "`x` is XML, not a" in err or "`x` is neither" in err
+    refused = f"`x` is {FORMATS[name].noun}, not a" in err or "`x` is neither" in err
     assert refused == (verb not in FORMATS[name].verbs), err
 
 
@@ -313,7 +314,8 @@ def test_options_that_judge_other_formats_are_refused(collc: Run) -> None:
     for name, texts in TEXTS.items():
         Path("x").write_text(texts[1])
         for option, value, kinds in (
-            ("runtime", "rccl", "MSCCL-XML files"), ("multiprocessors", "8", "MSCCL-XML files and programs"),
+            ("runtime", "rccl", "MSCCL-XML files and plans of MSCCL++"),
+            ("multiprocessors", "8", "MSCCL-XML files, plans of MSCCL++ and programs"),
         ):  # fmt: skip
             refused = (
                 f"--{option} applies to {kinds}, which `x` is not [C0018]"

@@ -182,7 +182,7 @@ def test_the_chosen_strategy_is_reported():
     program = made(torus(3, 3), BFB())
     with remarks() as told:
         chosen = Fuse().run(program)
-    assert len(told) == 1 and told[0].startswith("fuse: strategy ")
+    assert len(told) == 2 and told[0].startswith("fuse: strategy ")
     assert all(f"{name} " in told[0] for name in STRATEGIES)
     name = told[0].split()[2]
     assert chosen == (program if name == "apart" else Fuse(strategy=name).run(program))

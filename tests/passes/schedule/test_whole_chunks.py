@@ -90,7 +90,7 @@ def test_a_file_of_msccl_is_read_back(kind: str, weights: tuple[int, ...]) -> No
     ("runtime", "kind", "weights", "said"),
     [
         ("executor", "allgather", (1, 2, 3, 4), "runtime=msccl"), ("rccl", "allgather", (1, 2, 3, 4), "runtime=msccl"),
-        ("msccl", "reduce-scatter", (1, 2, 3, 4), "only copy"),
+        ("msccl", "reduce-scatter", (1, 2, 3, 4), "`mpi-c`"),
     ],
 )  # fmt: skip
 def test_what_a_runtime_cannot_run_is_refused(runtime: str, kind: str, weights: tuple[int, ...], said: str) -> None:

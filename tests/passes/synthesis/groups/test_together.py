@@ -123,7 +123,8 @@ def test_every_kind_of_group_is_planned(problems: list[Problem]) -> None:
     groups = together(problems)
     assert_fits(groups)
     schedulers = [
-        PASSES.load("flow" if p.collective.kind in ("gather", "alltoall") else "forest")() for p in groups.problems
+        PASSES.load("flow")(chunks=24) if p.collective.kind in ("gather", "alltoall") else FOREST
+        for p in groups.problems
     ]
     levels = planned(groups, schedulers)
     assert all(verify(level).ok for level in levels)
@@ -225,6 +226,7 @@ def test_large_programs_have_parts_in_proportion_and_a_bound(monkeypatch: pytest
     exact = together(problems).bound.value
     for module in (division, together_module):
         monkeypatch.setattr(module, "MOST_EXACT", 0)
+    monkeypatch.setattr(together_module, "mixture", lambda *_: None)
     groups = together(problems)
     assert 0 < groups.bound.value <= exact
     assert groups.bound.value > exact * Fraction(999, 1000)
@@ -248,3 +250,31 @@ def test_images_of_a_forest_are_forests_of_their_groups() -> None:
     for level, problem in zip(levels, problems, strict=True):
         assert isinstance(level, Forest)
         assert set(level.root.tolist()) == set(problem.collective.ranks.tolist())
+
+
+def claims_hold(groups: Together) -> bool:
+    """Return whether there are forests of all groups, as fast on their parts as the division says."""
+    try:
+        levels = planned(groups, [FOREST] * len(groups.problems))
+    except CollcError:
+        return False
+    return all(
+        time is None or cost(level).time_per_byte * (problem.collective.size or 0) <= time
+        for level, problem, time in zip(levels, groups.problems, groups.times, strict=True)
+    )
+
+
+def test_a_cut_that_is_left_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two triangles with one link between them: no cut of a single rank is as tight as that of a triangle."""
+    pairs = [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3), (2, 3)]
+    net = Topology.from_links("dumbbell", 6, [*pairs, *((b, a) for a, b in pairs)])
+    groups = [((0, 1, 2, 3, 4, 5), 6), ((1, 4), 2)]
+    problems = [
+        Problem(net, Collective("allgather", 6, members=m if len(m) < 6 else None, size=size)) for m, size in groups
+    ]
+    found = together(problems)
+    assert claims_hold(found)
+    assert found.bound.value == 4  # three shards of the first and one of the second
+    monkeypatch.setattr(division._Joint, "violate", lambda *_: False)
+    monkeypatch.setattr(together_module, "mixture", lambda *_: None)
+    assert not claims_hold(together(problems))
