@@ -102,6 +102,7 @@ def test_mistakes_name_the_form_that_is_needed(body: str, expected: str) -> None
     assert mistake(body) == expected
 
 
+@pytest.mark.slow
 def test_the_budget_counts_the_transfers_that_a_statement_stands_for() -> None:
     body = "for s in 0..1000000 { at s: send shards 0..4 parts 0..4 of 4 from 0 to 1; }"
     assert mistake(body).startswith("C0142")

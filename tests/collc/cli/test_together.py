@@ -7,9 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from jsonschema import Draft202012Validator
 
 from collc.tables.schemas import schema
+
+pytestmark = pytest.mark.slow
 
 TEXT = """
 topology pod = dgx_h100(2);

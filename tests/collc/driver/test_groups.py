@@ -34,6 +34,8 @@ from collc.passes.synthesis.groups.relays import relays_of
 from collc.registry.classes import target_class
 from collc.registry.elements import Element
 
+pytestmark = pytest.mark.slow
+
 MIB = 1 << 20
 
 

@@ -44,6 +44,7 @@ def compiled(what: Collective, network: str, scheduler: str = "auto", *options: 
 CASES = [(network, kind, seed) for seed in range(2) for network in NETWORKS for kind in UNEVEN]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("network", "kind", "seed"), every(3, CASES))
 def test_the_default_pipeline_is_right_for_all_counts(network: str, kind: str, seed: int) -> None:
     net = collc.topology(network)

@@ -52,6 +52,7 @@ def test_a_candidate_that_was_named_stays_limited() -> None:
     assert (found.code, found.hint, found.option) == ("C0050", "`effort` raises the limit", "candidates")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["allreduce", "alltoall"])
 def test_no_candidate_runs_away_on_an_imported_cluster(tmp_path: Path, kind: str) -> None:
     """128 ranks and 252 switches: forests take a hundredth of the limit, and no candidate comes near it."""

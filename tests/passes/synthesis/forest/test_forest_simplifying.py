@@ -24,6 +24,8 @@ from collc.passes.synthesis.forest.scheduler import ForestScheduler
 from collc.passes.synthesis.forest.simplifying import contracted, simplified, without_spare
 from collc.passes.synthesis.forest.splitting import Mesh
 
+pytestmark = pytest.mark.slow
+
 Net = tuple[int, FlowNetwork, list[int]]  # ranks, capacities, trees rooted at each node
 
 

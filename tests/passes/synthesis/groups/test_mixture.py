@@ -35,6 +35,8 @@ from collc.passes.synthesis.groups.partitions import priced_partitions
 from collc.passes.synthesis.groups.steiner import Network, arborescence, distances, hops, spanning_tree, trees
 from collc.passes.synthesis.groups.together import planned, time_together, together
 
+pytestmark = pytest.mark.slow
+
 FOREST = PASSES.load("forest")()
 TREES = ("allgather", "reduce-scatter", "allreduce", "broadcast", "reduce")
 ROUTES = ("gather", "scatter", "alltoall")

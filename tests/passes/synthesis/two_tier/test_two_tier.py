@@ -26,6 +26,8 @@ from collc.passes.synthesis.two_tier.cluster import Cluster
 from collc.passes.synthesis.two_tier.rounds import box_rounds, filled
 from collc.passes.synthesis.two_tier.scheduler import TwoTier, plan
 
+pytestmark = pytest.mark.slow
+
 matrices = st.integers(2, 7).flatmap(
     lambda n: st.lists(
         st.lists(st.one_of(st.just(0), st.integers(0, 9), st.integers(0, 10**9)), min_size=n, max_size=n),
@@ -110,7 +112,6 @@ def test_64_gpus_take_the_bound_of_the_fabric_however_uneven(exponent: float) ->
     assert schedule.scheduler == "two-tier"
 
 
-@pytest.mark.slow
 def test_64_gpus_at_once_take_the_bound_too() -> None:
     given = problem("dgx_h100(8)", skewed(64, 0.9))
     assert time_per_byte(scheduled(given, rounds=False)) <= fabric_bound(given) * Fraction(103, 100)
