@@ -163,7 +163,8 @@ overwritten before it has left.
 
     {"name": "flush", "channel_ids": [0], "channel_type": "port"}      # C0678
 
-Remedy: use `pwsf`, which puts, signals and flushes.""",
+Remedy: give the flush a destination for each of its channels, as collc does. `pwsf` also flushes, but some versions of
+the executor compute its source wrongly.""",
     "C0679": """\
 a get with different offsets
 

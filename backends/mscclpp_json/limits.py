@@ -193,7 +193,7 @@ def _flushes(finding: _Make, program: OneSided) -> _Findings:
     bare = (program.opcode == Op.FLUSH) & (np.diff(program.item_start.astype(np.int64)) == 0)
     for at in np.flatnonzero(bare).tolist():
         found = f"{program.place(at)}: a flush without destinations does nothing, for the executor counts those"
-        yield finding("C0678", found, "use `pwsf`", mild=True)
+        yield finding("C0678", found, "give it a destination for each channel", mild=True)
 
 
 def _sides(program: OneSided, rows: Array) -> tuple[Array, Array]:
