@@ -16,7 +16,7 @@ from sampling import examples
 import collc
 from collc.backends.base import Artifact
 from collc.backends.nccl_graph import NcclGraph
-from collc.backends.nccl_graph.connect import ConnectError, connect
+from collc.backends.nccl_graph.connect import ConnectError, _Presets, _ring, connect
 from collc.backends.nccl_graph.document import Files, graph_files
 from collc.backends.nccl_graph.model import Version
 from collc.backends.nccl_graph.reader import read
@@ -483,3 +483,12 @@ def test_the_node_of_the_target_is_that_of_its_scheduler() -> None:
     source = "topology t = leaf_spine(2, 4, 1); collective c = allreduce on t; emit c as nccl-graph { node: 1 };"
     (file,) = collc.compile_source(source).collectives["c"].artifacts
     assert all(len(channel.gpus) == 1 for channel in read(file.text, "c.xml", Version(2, 25)).graphs[0].channels)
+
+
+@pytest.mark.parametrize("last", [-1, 4, 1000])
+def test_a_ring_that_ends_at_a_gpu_without_a_rank_is_refused(last: int) -> None:
+    presets = [_Presets([0], [1], [-1], [1]), _Presets([0], [1], [0], [-1])]
+    assert _ring(0, presets, [[0, 1]]) == (0, 1)
+    presets[0].last[0] = last
+    with pytest.raises(ConnectError, match=f"ends at GPU {last}, which no rank has"):
+        _ring(0, presets, [[0, 1]])
