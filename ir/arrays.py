@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -9,7 +11,19 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = ["Array", "Columnar", "Columns", "as_column", "distinct", "distinct_pairs", "fit", "times"]
+__all__ = [
+    "Array",
+    "Columnar",
+    "Columns",
+    "are_among",
+    "as_column",
+    "distinct",
+    "distinct_pairs",
+    "distinct_rows",
+    "fit",
+    "lexsort",
+    "times",
+]
 
 #: Any shape and element type: a column has the narrowest type for its values, which only the data determine.
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -97,6 +111,59 @@ def distinct_pairs(first: Array, second: Array) -> tuple[Array, Array]:
     width = np.int64(int(second.max(initial=0)) + 1)
     pairs = distinct(first.astype(np.int64) * width + second)
     return pairs // width, pairs % width
+
+
+def are_among(values: Array, others: Array) -> Array:
+    """Return which values are among the others, as ``np.isin`` does, without what that imports.
+
+    >>> are_among(np.array([3, 1, 3]), np.array([5, 3])).tolist()
+    [True, False, True]
+    """
+    if not len(others):
+        return np.zeros(len(values), dtype=bool)
+    ordered = np.sort(others)
+    found: Array = ordered[np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)] == values
+    return found
+
+
+def lexsort(keys: Sequence[Array]) -> Array:
+    """Return what ``np.lexsort`` does: the order by the last key, then by the key before it, and so on, then by number.
+
+    If all keys are integers whose ranges fit 64 bits together, they are packed into one number with the row's own, and
+    the numbers sorted, which takes a fifth of the time.
+
+    >>> lexsort([np.array([2, 0, 1]), np.array([3, 3, 1])]).tolist()
+    [2, 1, 0]
+    """
+    number = len(keys[0])
+    if not number or any(key.dtype.kind not in "iub" or key.dtype == np.uint64 for key in keys):
+        return np.lexsort(keys)
+    lows = [int(key.min()) for key in keys]
+    spans = [int(key.max()) - low + 1 for key, low in zip(keys, lows, strict=True)]
+    if prod(spans) * number >= 1 << 63:
+        return np.lexsort(keys)
+    packed = np.zeros(number, dtype=np.int64)
+    for key, low, span in zip(reversed(keys), reversed(lows), reversed(spans), strict=True):
+        packed *= span
+        packed += key.astype(np.int64) - low
+    packed *= number
+    packed += np.arange(number)
+    packed.sort()
+    packed %= number
+    return packed
+
+
+def distinct_rows(rows: Array) -> Array:
+    """Return the rows of a table of integers in order, each once: what ``np.unique(rows, axis=0)`` does, quicker.
+
+    >>> distinct_rows(np.array([[3, 0], [1, 5], [3, 0]])).tolist()
+    [[1, 5], [3, 0]]
+    """
+    ordered = rows[np.lexsort(rows.T[::-1])] if len(rows) else rows
+    fresh = np.ones(len(rows), dtype=bool)
+    fresh[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    found: Array = ordered[fresh]
+    return found
 
 
 class Columnar:

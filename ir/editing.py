@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from .arrays import Array, Columns, distinct_pairs
+from .arrays import Array, Columns, are_among, distinct_pairs, lexsort
 from .machine import partners
 from .program import BLOCK_COLUMNS, INSTRUCTION_COLUMNS, Program
 from .ragged import group_starts, inverse, owners, ranges, starts
@@ -69,7 +69,7 @@ def with_dependencies(program: Program, dependent: Array, dependency: Array) -> 
 
     Those of one instruction keep the order given.
     """
-    order = np.argsort(dependent, kind="stable")
+    order = lexsort([dependent])
     number = np.bincount(dependent, minlength=program.num_instructions)
     return attrs.evolve(program, dep_start=starts(number), deps=dependency[order])
 
@@ -137,7 +137,7 @@ def _pairs(dependent: Array, dependency: Array) -> tuple[Array, Array]:
 def _without(pairs: tuple[Array, Array], known: tuple[Array, Array]) -> tuple[Array, Array]:
     """Return the pairs that are not known."""
     width = np.int64(max(pairs[1].max(initial=0), known[1].max(initial=0)) + 1)
-    new = ~np.isin(pairs[0] * width + pairs[1], known[0] * width + known[1])
+    new = ~are_among(pairs[0] * width + pairs[1], known[0] * width + known[1])
     return pairs[0][new], pairs[1][new]
 
 
@@ -161,7 +161,7 @@ def insert(program: Program, block: Array, step: Array | int, columns: Columns) 
     """
     owner = np.append(program.block, block)
     front = np.append(2 * program.step + 1, 2 * np.broadcast_to(np.asarray(step, dtype=np.int64), len(block)))
-    rows = np.lexsort((front, owner))
+    rows = lexsort((front, owner))
     place = inverse(rows)
     old, new = place[: program.num_instructions], place[program.num_instructions :]
     mixed: Columns = {
@@ -217,7 +217,7 @@ def with_ranks(program: Program, ranks: Sequence[int], collective: Collective) -
     number = np.full(program.num_ranks + 1, -1, dtype=np.int64)  # the last is that of no peer
     number[list(ranks)] = np.arange(len(ranks))
     block_rank = number[program.block_rank]
-    blocks = np.argsort(block_rank, kind="stable")
+    blocks = lexsort([block_rank])
     begin = program.block_start.astype(np.int64)
     sizes = np.diff(begin)[blocks]
     rows = ranges(begin[:-1][blocks], sizes)

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 
     from .topology import Topology
 
-__all__ = ["Network", "graph_of", "network_of"]
+__all__ = ["Network", "graph_of", "network_of", "truth"]
 
 _KINDS = ("rank", "switch")
+#: what a switch may do besides forwarding
+_POWERS = ("multicast", "reduces")
 _UNITS = ("link", "B/s")
 #: characters of the longest number; a larger power of ten could take all memory
 _MOST_DIGITS = 1000
@@ -40,6 +42,8 @@ class Network(NamedTuple):
     names: tuple[str, ...]
     gamma: Fraction
     epsilon: Fraction
+    multicast: tuple[int, ...] = ()
+    reduces: tuple[int, ...] = ()
 
 
 def graph_of(topology: Topology) -> networkx.MultiDiGraph:
@@ -51,7 +55,8 @@ def graph_of(topology: Topology) -> networkx.MultiDiGraph:
         name=topology.name, unit=topology.unit, **{name: time for name, time in times.items() if time}
     )
     for node, name in enumerate(topology.names):
-        graph.add_node(node, name=name, kind=_KINDS[node >= topology.num_ranks])
+        does = {power: True for power in _POWERS if node in getattr(topology, power)}
+        graph.add_node(node, name=name, kind=_KINDS[node >= topology.num_ranks], **does)
     for link, (a, b) in enumerate(zip(topology.src.tolist(), topology.dst.tolist(), strict=True)):
         kind = topology.classes[topology.link_class[link]]
         graph.add_edge(a, b, link, bandwidth=kind.bandwidth, latency=kind.latency)
@@ -71,7 +76,26 @@ def network_of(graph: networkx.Graph, name: str | None = None) -> Network:
     names = tuple(str(graph.nodes[node].get("name", node)) for node in nodes)
     links = list(_links(graph, {node: number for number, node in enumerate(nodes)}))
     gamma, epsilon = (_rational(graph.graph.get(name, 0), name, zero=True) for name in ("gamma", "epsilon"))
-    return Network(title, ranks, links, len(nodes) - ranks, _unit(graph), names, gamma, epsilon)
+    multicast, reduces = (_able(graph, nodes, ranks, power) for power in _POWERS)
+    return Network(title, ranks, links, len(nodes) - ranks, _unit(graph), names, gamma, epsilon, multicast, reduces)
+
+
+def truth(value: object) -> bool:
+    """Return an attribute of a file as a truth value: no text for false is true.
+
+    >>> truth("true"), truth(1), truth("False"), truth(None)
+    (True, True, False, False)
+    """
+    return str(value or "").strip().lower() not in ("", "0", "false", "no")
+
+
+def _able(graph: networkx.Graph, nodes: list[Hashable], ranks: int, power: str) -> tuple[int, ...]:
+    """Return the numbers of the switches that multicast, or that reduce."""
+    found = tuple(number for number, node in enumerate(nodes) if truth(graph.nodes[node].get(power)))
+    if found and found[0] < ranks:
+        hint = 'set `kind` to "switch", or leave it out: ranks copy and add in any case'
+        raise error("C0303", f"`{power}` of rank {nodes[found[0]]!r} is set: only a switch has it", hint=hint)
+    return found
 
 
 def _check(graph: object) -> None:

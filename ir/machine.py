@@ -21,7 +21,7 @@ from functools import cached_property
 
 import numpy as np
 
-from .arrays import Array
+from .arrays import Array, lexsort
 from .connections import Connections, connections, primitives
 from .frozen import frozen
 from .program import Program
@@ -91,7 +91,7 @@ def message_links(program: Program, links: Connections) -> tuple[Array, Array]:
 
 def _nth(rows: Array, connection: Array) -> tuple[Array, tuple[Array, Array]]:
     """Return rows ordered by connection, and for each its connection and its number within it."""
-    rows = rows[np.argsort(connection[rows], kind="stable")]
+    rows = rows[lexsort([connection[rows]])]
     group = connection[rows]
     return rows, (group, nth_in_group(group))
 
@@ -179,6 +179,10 @@ class Execution:
         return rows[~np.isin(rows, [w.instruction for w in self.deadlock.waits])] if self.deadlock else rows
 
 
+#: kinds of instructions, added up for those that do both
+_RECEIVES, _SENDS = 1, 2
+
+
 class _State:
     """The state of an execution: lists indexed by block, instruction or connection."""
 
@@ -190,7 +194,7 @@ class _State:
         self.inward: list[int] = self.links.inward.tolist()
         self.outward: list[int] = self.links.outward.tolist()
         self.size: list[int] = primitives(program, split).tolist()
-        self.kind = (program.receives + 2 * program.sends).tolist()
+        self.kind = (_RECEIVES * program.receives + _SENDS * program.sends).tolist()
         # instruction -> its first dependency not known to be done
         self.wait_at: list[int] = program.dep_start[:-1].tolist()
         self.wait_end: list[int] = program.dep_start[1:].tolist()
@@ -203,22 +207,47 @@ class _State:
             [-1] * len(self.links),
         )  # the block waiting at each end
         self.stalled: list[int] = []  # blocks that found their FIFO full; some have been woken since
-        self.runs: list[tuple[int, int, int]] = []
+        self.runs: tuple[list[int], list[int], list[int]] = [], [], []  # instruction, first primitive, stop
 
     def run(self, blocks: list[int]) -> None:
         """Execute until neither ``blocks``, nor any block that they wake, can continue."""
-        at, end, executed, size, kind, runs = self.at, self.end, self.executed, self.size, self.kind, self.runs
-        wait_at, wait_end, waiting, done = self.wait_at, self.wait_end, self.waiting, self.done
+        at, end, executed, size, kind = self.at, self.end, self.executed, self.size, self.kind
+        add_run, add_first, add_last = (column.append for column in self.runs)
+        wait_at, wait_end, waiting, done, deps = self.wait_at, self.wait_end, self.waiting, self.done, self.deps
+        sent, taken, reader, writer = self.sent, self.taken, self.reader, self.writer
         while blocks:
             block = blocks.pop()
             i, stop = at[block], end[block]
+            source, sink = self.inward[block], self.outward[block]
             while i < stop:
-                if wait_at[i] < wait_end[i] and self._must_wait(i, block):
-                    break
+                if wait_at[i] < wait_end[i]:
+                    k, last = wait_at[i], wait_end[i]
+                    while k < last and done[deps[k]]:
+                        k += 1
+                    wait_at[i] = k
+                    if k < last:
+                        waiting.setdefault(deps[k], []).append(block)
+                        break
                 first = executed[block]
-                last = self._transfer(i, block, first, blocks) if kind[i] else size[i]
+                # The usual cases in place: one primitive, from one connection or into one. `_transfer` does all cases.
+                if kind[i] == _RECEIVES and size[i] == 1 and sent[source] > taken[source]:
+                    last = 1
+                    taken[source] += 1
+                    if writer[source] >= 0:
+                        blocks.append(writer[source])
+                        writer[source] = -1
+                elif kind[i] == _SENDS and size[i] == 1 and sent[sink] - taken[sink] < self.depth:
+                    last = 1
+                    sent[sink] += 1
+                    if reader[sink] >= 0:
+                        blocks.append(reader[sink])
+                        reader[sink] = -1
+                else:
+                    last = self._transfer(i, block, first, blocks) if kind[i] else size[i]
                 if last > first:
-                    runs.append((i, first, last))
+                    add_run(i)
+                    add_first(first)
+                    add_last(last)
                 if last < size[i]:
                     executed[block] = last
                     break
@@ -229,16 +258,6 @@ class _State:
                 i += 1
             at[block] = i
 
-    def _must_wait(self, instruction: int, block: int) -> bool:
-        """Let ``block`` wait for the first unfinished dependency of its instruction, if there is one."""
-        k, end = self.wait_at[instruction], self.wait_end[instruction]
-        while k < end and self.done[self.deps[k]]:
-            k += 1
-        self.wait_at[instruction] = k
-        if k < end:
-            self.waiting.setdefault(self.deps[k], []).append(block)
-        return k < end
-
     def _transfer(self, instruction: int, block: int, first: int, woken: list[int]) -> int:
         """Move primitives from ``first`` on through the FIFOs; return the first one that must wait.
 
@@ -247,21 +266,21 @@ class _State:
         kind, last = self.kind[instruction], self.size[instruction]
         source, sink, sent, taken = self.inward[block], self.outward[block], self.sent, self.taken
         starved = full = False
-        if kind & 1 and last - first > sent[source] - taken[source]:
+        if kind & _RECEIVES and last - first > sent[source] - taken[source]:
             last, starved = first + sent[source] - taken[source], True
-        if kind & 2 and last - first > taken[sink] + self.depth - sent[sink]:
+        if kind & _SENDS and last - first > taken[sink] + self.depth - sent[sink]:
             last, starved, full = first + taken[sink] + self.depth - sent[sink], False, True
         if starved:
             self.reader[source] = block
         elif full:
             self.writer[sink] = block
             self.stalled.append(block)
-        if kind & 1 and last > first:
+        if kind & _RECEIVES and last > first:
             taken[source] += last - first
             if self.writer[source] >= 0:
                 woken.append(self.writer[source])
                 self.writer[source] = -1
-        if kind & 2 and last > first:
+        if kind & _SENDS and last > first:
             sent[sink] += last - first
             if self.reader[sink] >= 0:
                 woken.append(self.reader[sink])
@@ -297,10 +316,10 @@ class _State:
         if self.wait_at[i] < self.wait_end[i]:
             on = self.deps[self.wait_at[i]]
             return Wait(i, "dependency", on), int(self.program.block[on])
-        if self.kind[i] & 1 and self.sent[source] == self.taken[source]:
-            other, peer, kind, bit = self.links.sender[source], self.links.src[source], "data", 2
+        if self.kind[i] & _RECEIVES and self.sent[source] == self.taken[source]:
+            other, peer, kind, bit = self.links.sender[source], self.links.src[source], "data", _SENDS
         else:
-            other, peer, kind, bit = self.links.receiver[sink], self.links.dst[sink], "slot", 1
+            other, peer, kind, bit = self.links.receiver[sink], self.links.dst[sink], "slot", _RECEIVES
         later = range(self.at[other], self.end[other]) if other >= 0 else ()
         on = next((j for j in later if self.kind[j] & bit), -1)
         return Wait(i, kind, on, int(peer)), int(other)
@@ -337,8 +356,8 @@ def execute(program: Program, fifo_depth: int | None = None, split: int | None =
     state.run(blocks)
     while fifo_depth is None and (blocks := state.deepen()):
         state.run(blocks)
-    runs = np.array(state.runs, dtype=np.int64).reshape(-1, 3)
-    return Execution(runs[:, 0], runs[:, 1], runs[:, 2], split, state.depth, state.deadlock())
+    instruction, first, stop = (np.array(column, dtype=np.int64) for column in state.runs)
+    return Execution(instruction, first, stop, split, state.depth, state.deadlock())
 
 
 def completes_with(program: Program, fifo_depth: int, split: int | None = None) -> bool:

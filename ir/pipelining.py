@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .arrays import Array, as_column
+from .arrays import Array, as_column, lexsort
 from .frozen import frozen
 from .ragged import owners, ranges, starts
 
@@ -42,7 +42,7 @@ def crossings(forest: Forest, pieces: int) -> Crossings:
     count = np.bincount(cuts.tree, minlength=forest.num_trees)
     edge, cut = _paired(tree, count)
     step = as_column(begin[edge] + cuts.piece[cut])  # narrow: sorting is linear then
-    order = np.argsort(step, kind="stable")
+    order = lexsort([step])
     edge, cut = edge[order], cut[order]
     return Crossings(step[order], edge, cuts.shard[cut], cuts.lo[cut], cuts.hi[cut])
 
@@ -85,7 +85,7 @@ def _below(forest: Forest) -> Array:
     stack = forest.inward.astype(np.int64)
     if not forest.whole:
         stack = stack * forest.collective.num_ranks + forest.root
-    order = np.argsort(stack, kind="stable")
+    order = lexsort([stack])
     weight = forest.weight[order].astype(np.int64)
     before = starts(weight)[:-1]  # the sum may overflow 64 bits; the difference is right again
     first = np.searchsorted(stack[order], stack[order])

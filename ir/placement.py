@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from .arrays import Array, Columnar, as_column, distinct
+from .arrays import Array, Columnar, as_column, distinct, lexsort
 from .frozen import frozen
 from .shown import counted, shown
 
@@ -82,7 +82,7 @@ def _parallel(s: Schedule) -> Array:
         first = np.array([known.setdefault(tuple(s.routes.links_of(r)), r) for r in named.tolist()], dtype=np.int64)
     used = distinct(first)
     src, dst = s.routes.tails(s.topology)[used], s.routes.heads(s.topology)[used]
-    order = np.lexsort((used, dst, src))
+    order = lexsort((used, dst, src))
     pair = np.stack([src, dst])[:, order]
     fresh = np.concatenate([[True], (pair[:, 1:] != pair[:, :-1]).any(axis=0)]) if len(used) else np.zeros(0, bool)
     index = np.arange(len(used))

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 __all__ = [
-    "first_of_group", "group_starts", "inverse", "nth", "nth_in_group", "owners", "ranges", "starts", "stretches",
+    "by_appearance", "first_of_group", "group_starts", "inverse", "nth", "nth_in_group", "owners", "ranges", "starts",
+    "stretches",
 ]  # fmt: skip
 
 
@@ -77,7 +78,9 @@ def nth_in_group(groups: Array) -> Array:
     >>> nth_in_group(np.array([4, 4, 6, 6, 6])).tolist()
     [0, 1, 0, 1, 2]
     """
-    return np.arange(len(groups)) - np.searchsorted(groups, groups)
+    at = np.arange(len(groups))
+    listed: Array = at - np.maximum.accumulate(np.where(first_of_group(groups), at, 0))
+    return listed
 
 
 def first_of_group(groups: Array) -> Array:
@@ -89,6 +92,24 @@ def first_of_group(groups: Array) -> Array:
     found = np.ones(len(groups), dtype=bool)
     np.not_equal(groups[1:], groups[:-1], out=found[1:])
     return found
+
+
+def by_appearance(group: Array, value: Array) -> tuple[Array, Array]:
+    """Number the values of each group as they first appear; also return the first rows of all, group by group.
+
+    >>> [found.tolist() for found in by_appearance(np.array([0, 1, 0, 0]), np.array([7, 7, 5, 7]))]
+    [[0, 0, 1, 0], [0, 2, 1]]
+    """
+    keys = group * (int(value.max(initial=0)) + 1) + value
+    order = np.argsort(keys, kind="stable")
+    new = first_of_group(keys[order])
+    first = order[new]
+    by_group = np.lexsort((first, group[first]))
+    of_each = np.empty(len(first), dtype=np.int64)
+    of_each[by_group] = nth_in_group(group[first][by_group])
+    number = np.empty(len(keys), dtype=np.int64)
+    number[order] = of_each[np.cumsum(new) - 1]
+    return number, first[by_group]
 
 
 def stretches(mask: Array) -> list[tuple[int, int]]:

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from enum import IntEnum
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
-from .arrays import Array, Columnar, as_column, times
+from .arrays import Array, Columnar, as_column, lexsort, times
 from .collective import Collective
 from .frozen import frozen
 from .pipelining import crossings
@@ -41,12 +41,16 @@ class Action(IntEnum):
 
 @frozen(eq=False)
 class Routes(Columnar):
-    """Routes from rank to rank: route r is ``links[start[r]:start[r+1]]``."""
+    """Routes from rank to rank: route r is ``links[start[r]:start[r+1]]``.
+
+    For costs, ``carries`` may say of every link of ``links`` whether data on the route load it (:mod:`.bundles`).
+    """
 
     start: Array = attrs.field(converter=as_column)
     links: Array = attrs.field(converter=as_column)
+    carries: Array = attrs.field(converter=as_column, default=())
 
-    COLUMNS = ("start", "links")
+    COLUMNS = ("start", "links", "carries")
 
     def __repr__(self) -> str:
         return shown(self, counted(len(self), "route"))
@@ -62,6 +66,10 @@ class Routes(Columnar):
     def places(self, chosen: Array) -> Array:
         """Return the places in ``links`` of the links of the chosen routes, route after route."""
         return ranges(self.start[chosen], self.lengths[chosen])
+
+    def loads(self, places: Array, amount: Array) -> Array:
+        """Return the load of the links at some ``places`` in ``links`` by these amounts: 0 where others carry them."""
+        return amount * self.carries[places] if len(self.carries) else amount
 
     @classmethod
     def of(cls, lists: Sequence[Sequence[int]]) -> Routes:
@@ -103,6 +111,9 @@ class Schedule(Columnar):
     common denominator; after it (``discrete``) it is the number of chunks per shard. Steps count from 0 and never
     decrease from row to row. Transfers of one step happen at the same time: all read the data from before the step.
     ``placement`` are the channels, threadblocks and scratch that the author of the schedule chose, if any.
+
+    If transfers share links ``in_network``, switches that multicast copy what several of them send, and switches that
+    reduce add it (:mod:`.bundles`). The rows are the same, and what ranks have after every step.
     """
 
     topology: Topology
@@ -120,8 +131,9 @@ class Schedule(Columnar):
     discrete: bool = False
     scheduler: str = "steps"
     placement: Placement | None = None
+    in_network: bool = False
 
-    SCALARS = ("topology", "collective", "parts", "routes", "discrete", "scheduler", "placement")
+    SCALARS = ("topology", "collective", "parts", "routes", "discrete", "scheduler", "placement", "in_network")
     COLUMNS = ("step", "action", "shard", "lo", "hi", "route")
 
     def __repr__(self) -> str:
@@ -135,6 +147,11 @@ class Schedule(Columnar):
     def num_steps(self) -> int:
         """Steps, counted to the last that has a transfer."""
         return int(self.step[-1]) + 1 if len(self) else 0
+
+    @cached_property
+    def found(self) -> dict[Any, Any]:  # Any: each function has its own key and type
+        """Cached results of functions of other modules, by name. No function changes a cached result."""
+        return {}
 
     @cached_property
     def src(self) -> Array:
@@ -194,7 +211,7 @@ class Forest(Columnar):
     cover [0, 1).
 
     The data are sent in ``pieces`` equal pieces, one after another. Every tree carries its share of every piece
-    (:meth:`to_steps`).
+    (:meth:`to_steps`). Edges of one parent may share links ``in_network``, as transfers of a :class:`Schedule`.
     """
 
     topology: Topology
@@ -213,8 +230,9 @@ class Forest(Columnar):
     whole: bool = False
     pieces: int = 1
     scheduler: str = "forest"
+    in_network: bool = False
 
-    SCALARS = ("topology", "collective", "parts", "routes", "whole", "pieces", "scheduler")
+    SCALARS = ("topology", "collective", "parts", "routes", "whole", "pieces", "scheduler", "in_network")
     COLUMNS = ("root", "weight", "inward", "tree", "parent", "child", "route")
 
     def __attrs_post_init__(self) -> None:
@@ -254,7 +272,7 @@ class Forest(Columnar):
         ranks = self.collective.num_ranks
         base = self.tree.astype(np.int64) * ranks
         key, parent_key = base + self.child, base + self.parent
-        order = np.argsort(key, kind="stable")
+        order = lexsort([key])
         place = np.searchsorted(key[order], parent_key)
         row = np.append(order, -1)[place]
         at_root = (key[row] != parent_key) | (self.parent == self.root[self.tree])
@@ -297,5 +315,5 @@ class Forest(Columnar):
         return Schedule(
             self.topology, self.collective, self.parts * pieces, step=rows.step, action=action[rows.edge],
             shard=rows.shard, lo=rows.lo, hi=rows.hi, route=self.route[rows.edge], routes=self.routes,
-            scheduler=self.scheduler,
+            scheduler=self.scheduler, in_network=self.in_network,
         )  # fmt: skip

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from .arrays import Array, Columnar, as_column, distinct
+from .arrays import Array, Columnar, as_column, distinct, lexsort
 from .frozen import frozen
 from .group import Group, Translations
 from .links import LinkClass
@@ -21,7 +21,7 @@ from .shown import clipped, counted, shown
 if TYPE_CHECKING:
     import networkx
 
-__all__ = ["LinkClass", "Origin", "Topology", "Translations"]
+__all__ = ["LinkClass", "Origin", "Topology", "Translations", "renumbered"]
 
 
 @frozen(eq=False)
@@ -68,6 +68,9 @@ class Topology(Columnar):
     the launch, the time of a call besides its steps. ``origin`` is not part of the network: equality and the textual
     form ignore it.
 
+    Switches forward. Those in ``multicast`` (node numbers, ascending) also copy data to several links, and those in
+    ``reduces`` also add data from several links (NVLink SHARP does both).
+
     >>> pair = Topology.from_links("pair", 2, [(0, 1), (1, 0)])
     >>> pair, pair.degree, pair.diameter
     (Topology(pair: 2 ranks, 2 links), 1, 1)
@@ -86,8 +89,13 @@ class Topology(Columnar):
     origin: Origin | None = attrs.field(default=None, repr=False)
     gamma: Fraction = Fraction(0)
     epsilon: Fraction = Fraction(0)
+    multicast: tuple[int, ...] = ()
+    reduces: tuple[int, ...] = ()
 
-    SCALARS = ("name", "num_ranks", "num_switches", "classes", "unit", "names", "symmetry", "gamma", "epsilon")
+    SCALARS = (
+        "name", "num_ranks", "num_switches", "classes", "unit", "names", "symmetry", "gamma", "epsilon", "multicast",
+        "reduces",
+    )  # fmt: skip
     COLUMNS = ("src", "dst", "link_class")
 
     def __attrs_post_init__(self) -> None:
@@ -129,6 +137,11 @@ class Topology(Columnar):
     def node_text(self, node: int) -> str:
         """Return a node as the language writes it: its name, in quotes where needed; its number if it has no name."""
         return node_text(self.node_names[node]) if self.node_names else str(node)
+
+    @property
+    def in_network(self) -> bool:
+        """Whether some switch multicasts or reduces."""
+        return bool(self.multicast or self.reduces)
 
     @property
     def is_direct(self) -> bool:
@@ -275,10 +288,13 @@ class Topology(Columnar):
             raise not_connected(self, f"{need} needs a route from every rank to every other")
 
     def transpose(self) -> Topology:
-        """Return the topology with every link reversed; link numbers do not change."""
+        """Return the topology with every link reversed; link numbers do not change.
+
+        A switch that multicasts in one reduces in the other.
+        """
         return attrs.evolve(
             self, name=f"transpose({self.name})", src=self.dst, dst=self.src, symmetry=None,
-            origin=Origin("transpose", (self,)),
+            origin=Origin("transpose", (self,)), multicast=self.reduces, reduces=self.multicast,
         )  # fmt: skip
 
     @cached_property
@@ -288,8 +304,8 @@ class Topology(Columnar):
 
         If it exists, the topology equals its transpose, and schedules can be reversed on it.
         """
-        forward = np.lexsort((np.arange(self.num_links), self.link_class, self.dst, self.src))
-        backward = np.lexsort((np.arange(self.num_links), self.link_class, self.src, self.dst))
+        forward = lexsort((np.arange(self.num_links), self.link_class, self.dst, self.src))
+        backward = lexsort((np.arange(self.num_links), self.link_class, self.src, self.dst))
         same = (self.src[forward] == self.dst[backward]) & (self.dst[forward] == self.src[backward])
         if not (same & (self.link_class[forward] == self.link_class[backward])).all():
             return None
@@ -314,7 +330,8 @@ class Topology(Columnar):
     def to_networkx(self) -> networkx.MultiDiGraph:
         """Return a MultiDiGraph, from which :meth:`from_networkx` makes the same topology.
 
-        Nodes are numbers with ``name`` and ``kind`` (``"rank"``, ``"switch"``). Edges have the number of their link as
+        Nodes are numbers with ``name`` and ``kind`` (``"rank"``, ``"switch"``), and ``multicast`` and ``reduces``
+        (True) for switches that do so. Edges have the number of their link as
         key, and ``bandwidth`` and ``latency`` (seconds) as Fractions. The graph has ``name`` and ``unit``, and
         ``gamma`` and ``epsilon`` if they are not 0, but no symmetry and no origin.
         """
@@ -326,7 +343,8 @@ class Topology(Columnar):
     def from_networkx(cls, graph: networkx.Graph, name: str | None = None) -> Topology:
         """Return the topology of any networkx graph; an edge of an undirected graph becomes two opposite links.
 
-        Node attributes are ``kind`` (``"rank"``, the default, or ``"switch"``) and ``name``. Edge attributes are
+        Node attributes are ``kind`` (``"rank"``, the default, or ``"switch"``), ``name``, and ``multicast`` and
+        ``reduces`` (truth values, for switches). Edge attributes are
         ``bandwidth`` (default 1) and ``latency`` (seconds, default 0), exact rationals from numbers or text. The
         graph's ``unit`` is the unit of bandwidth; its ``gamma`` and ``epsilon`` are seconds (default 0). Other
         attributes are ignored. Ranks are numbered in the graph's node order, then switches; links in the graph's edge
@@ -339,7 +357,9 @@ class Topology(Columnar):
         network = cls.from_links(
             found.name, found.num_ranks, found.links, found.num_switches, unit=found.unit, node_names=found.names
         )
-        return attrs.evolve(network, gamma=found.gamma, epsilon=found.epsilon)
+        return attrs.evolve(
+            network, gamma=found.gamma, epsilon=found.epsilon, multicast=found.multicast, reduces=found.reduces
+        )
 
     @classmethod
     def from_links(
@@ -366,8 +386,14 @@ class Topology(Columnar):
         )  # fmt: skip
 
 
+def renumbered(nodes: tuple[int, ...], number: Array) -> tuple[int, ...]:
+    """Return the numbers of some nodes in another topology, ascending; a node of a negative number is left out."""
+    moved = number[list(nodes)] if nodes else number[:0]
+    return tuple(sorted(moved[moved >= 0].tolist()))
+
+
 def _rows_by(key: Array, count: int) -> tuple[Array, Array]:
-    rows = np.argsort(key, kind="stable")
+    rows = lexsort([key])
     return starts(np.bincount(key, minlength=count)), rows
 
 

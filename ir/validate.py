@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from .arrays import Array, distinct
+from .arrays import Array, distinct, lexsort
 from .collective import Collective
 from .frozen import frozen
 from .program import BLOCK_COLUMNS, INSTRUCTION_COLUMNS, Buffer, Opcode, Program
@@ -127,6 +127,13 @@ def _topology(topology: Topology) -> Flaws:
     for name in ("gamma", "epsilon"):
         if getattr(topology, name) < 0:
             yield Flaw(f"{name} {getattr(topology, name)} is negative")
+    switches = range(topology.num_ranks, topology.num_nodes)
+    for name, verb in (("multicast", "multicasts"), ("reduces", "reduces")):
+        nodes = getattr(topology, name)
+        if odd := [node for node in nodes if node not in switches]:
+            yield Flaw(f"node {odd[0]} {verb}, which is no switch")
+        elif list(nodes) != sorted(set(nodes)):
+            yield Flaw(f"switches that {verb.removesuffix('s')} are not in ascending order, each once")
     yield from _lengths(topology, "links", ("src", "dst", "link_class"))
 
 
@@ -214,7 +221,7 @@ def _connected_routes(level: Schedule | Forest) -> Flaws:
         first = start[:-1][np.diff(start) > 1]
         entered = np.concatenate([tail[first], head]).astype(np.int64)
         owner = np.concatenate([route[first], route])
-        order = np.lexsort((entered, owner))
+        order = lexsort((entered, owner))
         entered, owner = entered[order], owner[order]
         again = (entered[1:] == entered[:-1]) & (owner[1:] == owner[:-1]) & is_used[owner[1:]]
         yield from of(owner[1:], again, "it visits a node twice")

@@ -4,6 +4,9 @@ In a wave every block executes at most one instruction, with the data from befor
 waits for another one, and the waves in order are an execution that respects all waits. By the argument of
 :mod:`.machine` it completes if any execution does. With hundreds of threadblocks this is many times as fast as one
 instruction after another. If few blocks can continue at a time it is not, and :func:`waves` gives up.
+
+If a block that sends and the one that receives from it can both continue, they work alternately within the wave. So a
+message of many primitives does not take as many waves.
 """
 
 from __future__ import annotations
@@ -19,9 +22,9 @@ from .connections import connections, primitives
 from .frozen import frozen
 from .program import Program
 from .progress import progress
-from .ragged import inverse, starts
+from .ragged import inverse, ranges, starts
 
-__all__ = ["Waves", "all_waves", "completes_in_waves", "fingerprint", "least_depth", "waves", "waves_within"]
+__all__ = ["Needed", "Waves", "all_waves", "completes_in_waves", "fingerprint", "least_depth", "waves", "waves_within"]
 
 #: waves are faster from this many threadblocks on, and this many active ones in an average wave, after PATIENCE waves
 MIN_BLOCKS, MIN_WIDTH, PATIENCE = 64, 16, 32
@@ -44,6 +47,29 @@ class Waves:
 
     def __len__(self) -> int:
         return len(self.start) - 1
+
+
+class Needed:
+    """The dependencies of the instructions of each wave, for columns that are computed wave by wave."""
+
+    def __init__(self, program: Program, order: Waves):
+        number = program.num_dependencies[order.instruction]
+        self.dependent = np.flatnonzero(number)  # positions in the order
+        size = number[self.dependent]
+        first = program.dep_start[order.instruction[self.dependent]]
+        self.deps, self.entry = program.deps[ranges(first, size)].astype(np.int64), starts(size)
+        self.at = starts(number > 0)[order.start].tolist()
+        self.wave = 0
+
+    def raise_to(self, values: Array, column: Array, begin: int) -> None:
+        """Raise the values of the next wave, which begins at ``begin``, to those of its dependencies in a column."""
+        first, stop = self.at[self.wave], self.at[self.wave + 1]
+        self.wave += 1
+        if first < stop:
+            entry = self.entry[first : stop + 1]
+            most = np.maximum.reduceat(column[self.deps[entry[0] : entry[-1]]], entry[:-1] - entry[0])
+            delayed = self.dependent[first:stop] - begin
+            values[delayed] = np.maximum(values[delayed], most)
 
 
 _found: OrderedDict[bytes, Waves] = OrderedDict()
@@ -136,11 +162,19 @@ class _Run:
         self.at, self.end = program.block_start[:-1].astype(np.int64), program.block_start[1:].astype(np.int64)
         self.executed = np.zeros(program.num_blocks, dtype=np.int64)
         self.size = primitives(program, split)
+        self.streams = int(self.size.max(initial=1)) > 1
+        self.number = np.zeros(program.num_blocks, dtype=np.int64)  # block -> its number in the last wave it was in
         self.receives, self.sends = program.receives, program.sends
         self.wait_at, self.wait_end = program.dep_start[:-1].astype(np.int64), program.dep_start[1:].astype(np.int64)
         self.deps = program.deps.astype(np.int64)
         self.finished = np.zeros(program.num_instructions, dtype=bool)
-        self.sent, self.taken = np.zeros((2, max(len(links), 1)), dtype=np.int64)
+        # The last two stand for no connection: one that always has data, and one that always has room.
+        self.sent, self.taken = np.zeros((2, len(links) + 2), dtype=np.int64)
+        self.sent[-2] = self.taken[-1] = 1
+        self.source = np.where(self.receives & (links.inward >= 0)[program.block], links.inward[program.block], -2)
+        self.sink = np.where(self.sends & (links.outward >= 0)[program.block], links.outward[program.block], -1)
+        self.after = _other_end(links.outward, links.receiver)
+        self.before = _other_end(links.inward, links.sender)
         self.done_in: list[Array] = []
         self.moved = self.rounds = self.completed = 0
         self.patience: int | None = PATIENCE
@@ -151,7 +185,7 @@ class _Run:
         waiting = active[:0]
         while len(active):
             progress("executing instructions", self.completed, len(self.finished))
-            worked, waiting_blocks = self._wave(active)
+            worked, waiting_blocks = self._wave(active) if self.streams else self._plain_wave(active)
             self.rounds += 1
             self.moved += len(worked)
             if self.patience is not None and self.rounds >= self.patience and self.moved < MIN_WIDTH * self.rounds:
@@ -173,6 +207,24 @@ class _Run:
         starved = self.receives[i] & (self.sent[source] == self.taken[source])
         return bool((free & ~starved).any())
 
+    def _plain_wave(self, block: Array) -> tuple[Array, Array]:
+        """Execute one wave as :meth:`_wave` does, if every instruction is one primitive."""
+        i = self.at[block]
+        ready = self._ready(i)
+        source, sink = self.source[i], self.sink[i]
+        moves = ready & (self.sent[source] > self.taken[source])
+        if self.depth is not None:
+            moves &= self.taken[sink] + self.depth > self.sent[sink]
+        worked, i = block[moves], i[moves]
+        self.taken[source[moves]] += 1  # every connection has one block at each end
+        self.sent[sink[moves]] += 1
+        self.taken[-2] = self.sent[-1] = 0
+        self.finished[i] = True
+        self.at[worked] += 1
+        self.done_in.append(i)
+        self.completed += len(i)
+        return worked, block[~ready]
+
     def _wave(self, block: Array) -> tuple[Array, Array]:
         """Execute one wave; return the blocks that moved data or finished, and those that wait for a dependency."""
         i = self.at[block]
@@ -187,6 +239,8 @@ class _Run:
         count[gets] = np.minimum(count[gets], self.sent[source] - self.taken[source])
         if self.depth is not None:
             count[puts] = np.minimum(count[puts], self.taken[sink] + self.depth - self.sent[sink])
+            if self.streams and self.depth:
+                self._meet(block, i, left, count, puts)
         self.taken[source] += count[gets]  # every connection has one block at each end
         self.sent[sink] += count[puts]
         whole = count == left
@@ -196,6 +250,24 @@ class _Run:
         self.done_in.append(i[whole])
         self.completed += len(self.done_in[-1])
         return block[count > 0], waiting_blocks
+
+    def _meet(self, block: Array, i: Array, left: Array, count: Array, puts: Array) -> None:
+        """Let sends that lack slots go on while the receives at the other end, in this wave too, take what they send.
+
+        Only instructions that do nothing else go on.
+        """
+        full = puts[count[puts] < left[puts]]
+        full = full[~self.receives[i[full]]]
+        if not len(full):
+            return
+        link = self.links.outward[block[full]]
+        receiver = self.links.receiver[link]
+        self.number[block] = np.arange(len(block))
+        other = np.minimum(self.number[receiver], len(block) - 1)
+        meets = (block[other] == receiver) & self.receives[i[other]] & ~self.sends[i[other]]
+        full, other, held = full[meets], other[meets], (self.sent[link] - self.taken[link])[meets]
+        count[other] = np.minimum(left[other], held + left[full])
+        count[full] = np.minimum(left[full], (self.depth or 0) - held + count[other])
 
     def _ready(self, i: Array) -> Array:
         """Return which instructions have no unfinished dependency."""
@@ -214,11 +286,9 @@ class _Run:
     def _next(self, worked: Array, waiting: Array) -> tuple[Array, Array]:
         """Return the blocks that may continue now, and those that still wait for a dependency."""
         flag = np.zeros(len(self.at) + 1, dtype=bool)
-        flag[worked] = True
-        inward, outward = self.links.inward[worked], self.links.outward[worked]
-        flag[self.links.receiver[outward[outward >= 0]]] = True
+        flag[worked] = flag[self.after[worked]] = True
         if self.depth is not None:
-            flag[self.links.sender[inward[inward >= 0]]] = True
+            flag[self.before[worked]] = True
         i = self.at[waiting]
         freed = self.finished[self.deps[self.wait_at[i]]]
         flag[waiting[freed]] = True
@@ -226,3 +296,9 @@ class _Run:
         flag[waiting] = False  # woken by a message, they still wait
         active = flag[:-1].nonzero()[0]
         return active[self.at[active] < self.end[active]], waiting
+
+
+def _other_end(link: Array, block: Array) -> Array:
+    """Return the block at the other end of each block's connection, the number of blocks if there is none."""
+    found = np.append(block, -1)[link]
+    return np.where((link >= 0) & (found >= 0), found, len(link))

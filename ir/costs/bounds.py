@@ -13,13 +13,14 @@ import numpy as np
 
 from ..arrays import Array
 from ..collective import CUSTOM, Collective
-from ..graph.bottleneck import list_ranks, node_bandwidths, worst_ratio
-from ..graph.members import inside, member_parts
+from ..graph.bottleneck import node_bandwidths, worst_ratio
+from ..graph.members import Inside, inside, member_parts, wide_parts
 from ..topology import Topology
-from .certificate import Bound, Cut, Prices, cut
+from .certificate import Bound, Cut, Prices
 from .commodities import commodity_bound, reduction_bound
 from .groups import outside
 from .partitions import MOST_EFFORT, Partition, bandwidths_of_groups, crossing, worst_partition
+from .readable import cut, named_cut, named_partition
 
 __all__ = [
     "allreduce_cuts", "bandwidth_bound", "bound", "finest_bound", "moore_bound", "moore_steps", "steps_bound",
@@ -133,14 +134,19 @@ def _group_bound(topology: Topology, collective: Collective) -> Bound:
     A relay may also copy and add. So the parts of a partition, which bounds an allreduce, contain all relays.
     """
     found = inside(topology, collective)
-    if not len(found.relays) or collective.kind != "allreduce" or collective.num_members < 2:
-        return outside(bound(found.topology, found.collective), found)
+    if not _has_relays(found) or collective.kind != "allreduce" or collective.num_members < 2:
+        return outside(bound(found.topology, found.collective), found, collective)
     parts = [
         Partition(each, inward, crossing(found.topology, each, inward))
         for each in member_parts(found) for inward in (False, True)
     ]  # fmt: skip
-    bounds = [Bound(one.ratio, "all-schedules", _name_parts(one), one) for one in parts]
-    return outside(max([allreduce_cuts(found.topology), *bounds], key=lambda one: one.value), found)
+    bounds = [_by_parts(found.topology, one) for one in parts]
+    return outside(max([allreduce_cuts(found.topology), *bounds], key=lambda one: one.value), found, collective)
+
+
+def _has_relays(found: Inside) -> bool:
+    """Return whether nodes besides the members copy and add."""
+    return len(found.relays) > 0 or found.topology.in_network
 
 
 def finest_bound(topology: Topology, collective: Collective, value: Fraction) -> Bound:
@@ -156,23 +162,28 @@ def finest_bound(topology: Topology, collective: Collective, value: Fraction) ->
         return Bound(value, "multi-commodity-flow", _ALL_LINKS, all_alike, value)
     if kind == "allreduce":
         finest = Partition(tuple((rank,) for rank in range(n)), False, n * width)
-        return Bound(value, "all-schedules", _name_parts(finest), finest)
+        return _by_parts(topology, finest)
     if collective.weights is not None:
         return _single_rank_bound(topology, collective, value)
     inward = kind in ("allgather", "broadcast", "gather")
     rank = 0 if collective.root is None else collective.root
     if kind in ("broadcast", "reduce"):
         rank = int(rank == 0)
-    return Bound(value, "all-schedules", _EVERY_RANK[kind], Cut((rank,), inward, value * width, width))
+    proof = named_cut(topology, Cut((rank,), inward, value * width, width), collective, _WHERE[kind])
+    return Bound(value, "all-schedules", proof.text, proof)
+
+
+def _by_parts(topology: Topology, parts: Partition) -> Bound:
+    found = named_partition(topology, parts)
+    return Bound(found.ratio, "all-schedules", found.text, found)
 
 
 _ALL_LINKS = "all links together"
 
-#: kind of collective -> the links that bound it if single ranks' links do
-_EVERY_RANK = {
-    "allgather": "links into every rank", "reduce-scatter": "links out of every rank",
-    "broadcast": "links into every rank", "reduce": "links out of every rank", "scatter": "links out of the root",
-    "gather": "links into the root",
+#: kind of collective -> the set of nodes whose links bound it if single ranks' links do
+_WHERE = {
+    "allgather": "every rank", "reduce-scatter": "every rank", "broadcast": "every rank", "reduce": "every rank",
+    "scatter": "the root", "gather": "the root",
 }  # fmt: skip
 
 
@@ -200,12 +211,16 @@ def _gathering(topology: Topology, collective: Collective, inward: bool) -> Boun
     carries = Fraction(_inside(supply, nodes), whole)
     if inward:
         nodes = _forwards(topology, nodes)
-    return _by_cut(topology, ratio / whole, nodes, None, carries)
+    return _by_cut(topology, collective, ratio / whole, nodes, carries)
 
 
-def _by_cut(topology: Topology, value: Fraction, nodes: tuple[int, ...], root: int | None, carries: Fraction) -> Bound:
-    proof = cut(topology, nodes, carries) if nodes else None
-    return Bound(value, "all-schedules", _name(topology, nodes, root), proof)
+def _by_cut(
+    topology: Topology, collective: Collective, value: Fraction, nodes: tuple[int, ...], carries: Fraction
+) -> Bound:  # fmt: skip
+    if not nodes:
+        return Bound(value, "all-schedules", "none")
+    proof = cut(topology, nodes, carries, collective)
+    return Bound(value, "all-schedules", proof.text, proof)
 
 
 def worst_cut(topology: Topology, inward: bool = False) -> tuple[Fraction, str]:
@@ -228,7 +243,7 @@ def _rooted_bound(topology: Topology, collective: Collective) -> Bound:
         supply, whole = _supplies(topology, collective), collective.whole
         ratio, nodes = worst_ratio(network, supply, [root])
         ratio, carries = ratio / whole, Fraction(_inside(supply, nodes), whole)
-    return _by_cut(topology, ratio, nodes if network is topology else _forwards(topology, nodes), root, carries)
+    return _by_cut(topology, collective, ratio, nodes if network is topology else _forwards(topology, nodes), carries)
 
 
 def _allreduce_bound(topology: Topology) -> Bound:
@@ -238,46 +253,36 @@ def _allreduce_bound(topology: Topology) -> Bound:
         return _zero_bound("allreduce")
     topology.require_connected("an allreduce")
     found = []
-    if topology.symmetry is None or n * topology.num_links <= MOST_EFFORT:
+    if topology.symmetry is None or topology.in_network or n * topology.num_links <= MOST_EFFORT:
         found.append(allreduce_cuts(topology))
-    parts = worst_partition(topology)
-    found.append(Bound(parts.ratio, "all-schedules", _name_parts(parts), parts))
+    partitions = _in_network_partitions(topology) if topology.in_network else [worst_partition(topology)]
+    found += [_by_parts(topology, parts) for parts in partitions]
     return max(found, key=lambda one: one.value)
+
+
+def _in_network_partitions(topology: Topology) -> list[Partition]:
+    """Return partitions in which every switch that multicasts or reduces is in a part, as the proof needs of nodes that
+    copy or add.
+    """
+    able = np.isin(np.arange(topology.num_nodes), [*range(topology.num_ranks), *topology.multicast, *topology.reduces])
+    parts = list(wide_parts(topology, able))
+    return [Partition(each, inward, crossing(topology, each, inward)) for each in parts for inward in (False, True)]
 
 
 def allreduce_cuts(topology: Topology) -> Bound:
     """Return the worst of the cuts that a vector of an allreduce has to cross. Nodes may copy and add."""
     first = [int(rank == 0) for rank in range(topology.num_ranks)]
+    collective = Collective("allreduce", topology.num_ranks)
     ratio, nodes = worst_ratio(topology, first)
-    outward = _by_cut(topology, ratio, nodes, None, Fraction(1))
+    outward = _by_cut(topology, collective, ratio, nodes, Fraction(1))
     ratio, nodes = worst_ratio(topology.transpose(), first)
-    inward = _by_cut(topology, ratio, _forwards(topology, nodes), None, Fraction(1))
+    inward = _by_cut(topology, collective, ratio, _forwards(topology, nodes), Fraction(1))
     return max(outward, inward, key=lambda one: one.value)
-
-
-def _name_parts(parts: Partition) -> str:
-    return "partition into single ranks" if parts.is_finest else f"partition into {len(parts.parts)} parts"
 
 
 def _forwards(topology: Topology, nodes: tuple[int, ...]) -> tuple[int, ...]:
     """Return the nodes whose links out are, in the transpose, those out of ``nodes``: all others."""
     return tuple(sorted(set(range(topology.num_nodes)).difference(nodes))) if nodes else ()
-
-
-def _name(topology: Topology, nodes: tuple[int, ...], root: int | None) -> str:
-    """Describe the links out of a set of nodes."""
-    if not nodes:
-        return "none"
-
-    def one(rank: int) -> str:
-        return "the root" if rank == root else f"rank {topology.names[rank]}"
-
-    outside = set(range(topology.num_nodes)).difference(nodes)
-    if len(outside) == 1:
-        return f"links into {one(outside.pop())}"
-    if len(nodes) == 1:
-        return f"links out of {one(nodes[0])}"
-    return f"links out of ranks {list_ranks(topology, nodes)}"
 
 
 def _alltoall_bound(topology: Topology) -> Bound:
@@ -296,8 +301,8 @@ def _alltoall_bound(topology: Topology) -> Bound:
         useful = topology.src != topology.dst
         prices = (1,) if useful.all() else tuple(useful.astype(int).tolist())
         return Bound(value, "multi-commodity-flow", _ALL_LINKS, Prices(prices, topology.total_hops, width))
-    proof = cut(topology, nodes, _sent(topology, nodes))
-    return Bound(value, "multi-commodity-flow", _name(topology, nodes, None), proof)
+    proof = cut(topology, nodes, _sent(topology, nodes), Collective("alltoall", n))
+    return Bound(value, "multi-commodity-flow", proof.text, proof)
 
 
 def _sent(topology: Topology, nodes: tuple[int, ...]) -> Fraction:
@@ -337,9 +342,8 @@ def _single_rank_bound(topology: Topology, collective: Collective, value: Fracti
     kind, supply, width = collective.kind, _supplies(topology, collective), topology.node_bandwidth or Fraction(0)
     rank = supply.index(min(supply)) if collective.root is None else collective.root
     inward = kind in ("allgather", "gather")
-    nodes = (rank,) if not inward else tuple(node for node in range(topology.num_nodes) if node != rank)
-    name = _name(topology, nodes, collective.root)
-    return Bound(value, "all-schedules", name, Cut((rank,), inward, value * width, width))
+    proof = named_cut(topology, Cut((rank,), inward, value * width, width), collective)
+    return Bound(value, "all-schedules", proof.text, proof)
 
 
 def _rank_distances(topology: Topology) -> Array:
@@ -365,8 +369,8 @@ def _uneven_bound(topology: Topology, collective: Collective) -> Bound:
     if not nodes:
         prices = (topology.src != topology.dst).astype(int).tolist()
         return Bound(value / whole, "multi-commodity-flow", _ALL_LINKS, Prices(tuple(prices), distance, width))
-    proof = cut(topology, nodes, Fraction(_crossing(demand, nodes), whole))
-    return Bound(value / whole, "multi-commodity-flow", _name(topology, nodes, None), proof)
+    proof = cut(topology, nodes, Fraction(_crossing(demand, nodes), whole), collective)
+    return Bound(value / whole, "multi-commodity-flow", proof.text, proof)
 
 
 def _crossing(demand: Array, nodes: Iterable[int]) -> Fraction:

@@ -1,19 +1,17 @@
-"""Bounds and their certificates: a cut, a partition of the ranks, or prices of links."""
+"""Bounds and their certificates: a cut, a partition of the ranks, a family of cuts, or prices of links."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from fractions import Fraction
 from typing import Literal
 
 import attrs
 
-from ..graph.bottleneck import leaving
 from ..shown import brief_fields
-from ..topology import Topology
 from .partitions import Partition
+from .tree_cuts import TreeCuts
 
-__all__ = ["Bound", "Cut", "Kind", "Prices", "Program", "cut"]
+__all__ = ["Bound", "Cut", "Kind", "Prices", "direction"]
 
 #: the schedules to which a bound applies: all without coding; reductions and broadcasts along the same trees; an
 #: all-to-all's routings, which are all its schedules without coding
@@ -22,20 +20,25 @@ Kind = Literal["all-schedules", "tree-schedules", "multi-commodity-flow"]
 
 @attrs.frozen
 class Cut:
-    """``carries`` vectors of M bytes go out of a set of ``nodes`` (``inward``: into it), over this ``bandwidth``."""
+    """``carries`` vectors of M bytes go out of a set of ``nodes`` (``inward``: into it), over this ``bandwidth``.
+
+    ``text`` is all of it in words, ``named`` the nodes by their names with ranges (:mod:`collc.ir.graph.node_sets`).
+    """
 
     nodes: tuple[int, ...]
     inward: bool
     carries: Fraction
     bandwidth: Fraction
+    text: str = attrs.field(default="", eq=False)
+    named: tuple[str, ...] = attrs.field(default=(), eq=False, repr=False)
 
     __repr__ = brief_fields
 
     def to_json(self) -> dict[str, object]:
-        """Return ``{kind, nodes, direction, carries, bandwidth}``; carries over bandwidth is the bound."""
+        """Return ``{kind, text, nodes, named, direction, carries, bandwidth}``; carries over bandwidth is the bound."""
         return {
-            "kind": "cut", "nodes": list(self.nodes), "direction": _direction(self.inward),
-            "carries": str(self.carries), "bandwidth": str(self.bandwidth),
+            "kind": "cut", "text": self.text, "nodes": list(self.nodes), "named": list(self.named),
+            "direction": direction(self.inward), "carries": str(self.carries), "bandwidth": str(self.bandwidth),
         }  # fmt: skip
 
 
@@ -64,18 +67,6 @@ class Prices:
 
 
 @attrs.frozen
-class Program:
-    """Prices of a linear program that were rounded and checked; columns and rows are the program's."""
-
-    columns: int
-    rows: int
-
-    def to_json(self) -> dict[str, object]:
-        """Return ``{kind, program, columns, rows}``."""
-        return {"kind": "prices", "program": "allreduce by trees", "columns": self.columns, "rows": self.rows}
-
-
-@attrs.frozen
 class Bound:
     """A lower bound on the time per byte of M and unit of bandwidth of schedules of a ``kind``, and its certificate.
 
@@ -86,7 +77,7 @@ class Bound:
     value: Fraction
     kind: Kind
     name: str
-    certificate: Cut | Partition | Prices | Program | None = None
+    certificate: Cut | Partition | Prices | TreeCuts | None = None
     above: Fraction | None = None
 
     __repr__ = brief_fields
@@ -96,14 +87,6 @@ class Bound:
         return None if self.certificate is None else self.certificate.to_json()
 
 
-def cut(topology: Topology, nodes: Iterable[int], carries: Fraction) -> Cut:
-    """Return the certificate that a set of nodes must send ``carries`` vectors, stated by its smaller side."""
-    inside = sorted(nodes)
-    outside = sorted(set(range(topology.num_nodes)).difference(inside))
-    inward = len(outside) < len(inside)
-    width = sum((topology.bandwidth(link) for link in leaving(topology, inside).tolist()), Fraction(0))
-    return Cut(tuple(outside if inward else inside), inward, carries, width)
-
-
-def _direction(inward: bool) -> str:
+def direction(inward: bool) -> str:
+    """Return the words for the links of a set of nodes."""
     return "into" if inward else "out of"

@@ -10,11 +10,12 @@ import numpy as np
 
 from ..arrays import Array
 from ..collective import Collective
-from ..graph.bottleneck import list_ranks, node_bandwidths
+from ..graph.bottleneck import node_bandwidths
 from ..ragged import group_starts
 from ..topology import Topology
-from .certificate import Bound, Prices, cut
+from .certificate import Bound, Prices
 from .partitions import bandwidths_of_groups
+from .readable import cut
 
 __all__ = ["Commodity", "commodities", "commodity_bound", "reduction_bound"]
 
@@ -77,8 +78,8 @@ def commodity_bound(topology: Topology, collective: Collective) -> Bound:
         if carries and width and Fraction(carries) / width > best:
             best = Fraction(carries) / width
             inside = set(range(topology.num_nodes)).difference(nodes) if inward else nodes
-            proof = cut(topology, inside, Fraction(carries, whole))
-            found = Bound(best / whole, "all-schedules", _name(topology, nodes, inward), proof)
+            proof = cut(topology, inside, Fraction(carries, whole), collective)
+            found = Bound(best / whole, "all-schedules", proof.text, proof)
     together = _all_links(topology, moved)
     width = sum(node_bandwidths(topology, topology.src), Fraction(0))
     if together and width and together / width > best:
@@ -115,8 +116,8 @@ def reduction_bound(topology: Topology, collective: Collective) -> Bound:
             if carries and width and Fraction(carries) / width > best:
                 best = Fraction(carries) / width
                 side = set(range(topology.num_nodes)).difference(nodes) if inward else nodes
-                proof = cut(topology, side, Fraction(carries, collective.whole))
-                found = Bound(best / collective.whole, "all-schedules", _name(topology, nodes, inward), proof)
+                proof = cut(topology, side, Fraction(carries, collective.whole), collective)
+                found = Bound(best / collective.whole, "all-schedules", proof.text, proof)
     return found
 
 
@@ -170,10 +171,3 @@ def _all_links(topology: Topology, moved: Sequence[Commodity]) -> int:
         farthest = int(hops[one.source, list(one.targets)].max())
         total += one.weight * max(farthest, sum(entering[target] for target in one.targets))
     return total
-
-
-def _name(topology: Topology, nodes: Sequence[int], inward: bool) -> str:
-    direction = "into" if inward else "out of"
-    if len(nodes) == 1:
-        return f"links {direction} rank {topology.names[nodes[0]]}"
-    return f"links {direction} ranks {list_ranks(topology, nodes)}"

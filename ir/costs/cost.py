@@ -12,9 +12,10 @@ import attrs
 import numpy as np
 
 from ..arrays import Array, distinct
+from ..bundles import loading
 from ..frozen import frozen
 from ..quantities import in_bytes
-from ..schedule import Action, Forest, Schedule
+from ..schedule import Action, Forest, Routes, Schedule
 from ..shown import clipped, counted, shown
 from ..symmetric import SymmetricSchedule
 from ..topology import Topology
@@ -220,9 +221,9 @@ def cost(level: Schedule | SymmetricSchedule | Forest, known: Cost | None = None
 
 @cost.register
 def _(level: Schedule, known: Cost | None = None) -> Cost:
-    slowest = []
+    slowest, (route, routes) = [], loading(level)
     for a, b in zip(level.step_start[:-1].tolist(), level.step_start[1:].tolist(), strict=True):
-        load = link_loads(level, level.route[a:b], level.amount[a:b])
+        load = link_loads(level.topology, routes, route[a:b], level.amount[a:b])
         slowest.append(_slowest(level, load, level.route[a:b]))
     return _cost_of_steps(level, len(level), level.num_steps, slowest, known)
 
@@ -261,7 +262,8 @@ def _(level: Forest, known: Cost | None = None) -> Cost:
     """T_L is the height of the trees (of an allreduce, of inward plus outward trees). T_B is that of the link with the
     largest load in all: the limit of the time per byte for many pieces.
     """
-    load = link_loads(level, level.route, level.amount[level.tree])
+    route, routes = loading(level)
+    load = link_loads(level.topology, routes, route, level.amount[level.tree])
     busiest, whole = _busiest(level.topology, load), level.vector
     per_root = busiest / (level.parts * (whole // level.parts if level.collective.weights else 1))
     steps = loads(level)
@@ -340,15 +342,14 @@ def _skips_ranks(level: Schedule | SymmetricSchedule | Forest) -> bool:
     return bool((level.topology.src[level.routes.links[inner]] < level.topology.num_ranks).any())
 
 
-def link_loads(level: Schedule | Forest, route: Array, amount: Array) -> Array:
+def link_loads(topology: Topology, routes: Routes, route: Array, amount: Array) -> Array:
     """Return the exact sum of ``amount`` (integers) that crosses each link, by its rows' routes."""
-    routes = level.routes
     per_route = np.zeros(len(routes), dtype=amount.dtype)
     np.add.at(per_route, route, amount)
-    if routes.is_direct and len(routes) == level.topology.num_links:
+    if routes.is_direct and len(routes) == topology.num_links:
         return per_route
-    load = np.zeros(level.topology.num_links, dtype=amount.dtype)
-    np.add.at(load, routes.links, np.repeat(per_route, routes.lengths))
+    load = np.zeros(topology.num_links, dtype=amount.dtype)
+    np.add.at(load, routes.links, routes.loads(np.arange(len(routes.links)), np.repeat(per_route, routes.lengths)))
     return load
 
 

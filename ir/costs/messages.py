@@ -14,6 +14,7 @@ import attrs
 import numpy as np
 
 from ..arrays import Array, Columnar, as_column
+from ..bundles import loading
 from ..collective import Collective
 from ..ragged import group_starts
 from ..schedule import Routes, Schedule
@@ -84,7 +85,8 @@ class Messages(Columnar):
             route = self.route[a:b].astype(np.int64)
             load = np.zeros(self.topology.num_links, dtype=np.int64)
             amount = np.repeat(self.amount[a:b].astype(np.int64), self.routes.lengths[route])
-            np.add.at(load, self.routes.links[self.routes.places(route)], amount)
+            places = self.routes.places(route)
+            np.add.at(load, self.routes.links[places], self.routes.loads(places, amount))
             yield times, load
 
     @cached_property
@@ -108,14 +110,15 @@ class Messages(Columnar):
     @classmethod
     def of(cls, schedule: Schedule) -> Messages:
         """Return the messages of a schedule: all transfers of one step along one route are one message."""
-        routes = len(schedule.routes)
-        key, row = np.unique(schedule.step.astype(np.int64) * routes + schedule.route, return_inverse=True)
+        own, listed = loading(schedule)
+        routes = len(listed)
+        key, row = np.unique(schedule.step.astype(np.int64) * routes + own, return_inverse=True)
         amount = np.zeros(len(key), dtype=schedule.amount.dtype)
         np.add.at(amount, row, schedule.amount)
         return cls(
             schedule.topology, schedule.collective, schedule.vector,
             key // max(routes, 1), key % max(routes, 1), amount,
-            np.ones(schedule.num_steps, dtype=np.int64), schedule.routes, schedule.scheduler, reduced_share(schedule),
+            np.ones(schedule.num_steps, dtype=np.int64), listed, schedule.scheduler, reduced_share(schedule),
         )  # fmt: skip
 
 

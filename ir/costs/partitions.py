@@ -8,7 +8,8 @@ So at least 2 (p - 1) vectors leave the parts in total, and the same number ente
 Harary and Schwenk; for single ranks Patarasuk and Yuan).
 
 A message from one part to another leaves every set of nodes that has all ranks of the one and none of the other. So the
-bound may assign switches to any part, or to none, as long as they only forward: no multicast, no reduction. Single
+bound may assign switches to any part, or to none, as long as they only forward. A switch that multicasts or reduces is
+like a rank without data, so it has to be in one of the parts (:mod:`.bounds` finds such partitions). Single
 ranks as parts give 2 (N-1)/N M/B if all ranks have the same bandwidth. Section C.3 of the direct-connect paper has this
 value for a reduce-scatter and an allgather; it holds for every allreduce.
 
@@ -43,19 +44,27 @@ _UNBOUNDED = 1 << 100
 class Partition:
     """Parts of the ranks, each with the switches assigned to it (nodes ascend).
 
-    ``bandwidth`` is that of all links out of the parts; ``inward``: into them.
+    ``bandwidth`` is that of all links out of the parts; ``inward``: into them. ``text`` is all of it in words.
+    ``named`` are the nodes of every part by their names with ranges (:mod:`collc.ir.graph.node_sets`).
     """
 
     parts: tuple[tuple[int, ...], ...]
     inward: bool
     bandwidth: Fraction
+    text: str = attrs.field(default="", eq=False)
+    named: tuple[tuple[str, ...], ...] = attrs.field(default=(), eq=False, repr=False)
 
     __repr__ = brief_fields
 
     @property
+    def crossings(self) -> int:
+        """The vectors that leave the parts: 2 (p - 1) for p parts."""
+        return 2 * (len(self.parts) - 1)
+
+    @property
     def ratio(self) -> Fraction:
         """The least time of an allreduce per byte of M and unit of bandwidth."""
-        return Fraction(2 * (len(self.parts) - 1)) / self.bandwidth
+        return Fraction(self.crossings) / self.bandwidth
 
     @property
     def is_finest(self) -> bool:
@@ -63,14 +72,16 @@ class Partition:
         return all(len(part) == 1 for part in self.parts)
 
     def to_json(self) -> dict[str, object]:
-        """Return ``{kind, parts, direction, carries, bandwidth}``; carries over bandwidth is the bound.
+        """Return ``{kind, text, parts, named, direction, carries, bandwidth}``; carries over bandwidth is the bound.
 
-        ``parts`` are lists of nodes, or ``"every rank"`` if each part is a single rank.
+        ``parts`` are lists of nodes, ``named`` their names with ranges. Both are ``"every rank"`` if each part is a
+        single rank.
         """
+        parts, named = [list(part) for part in self.parts], [list(part) for part in self.named]
         return {
-            "kind": "partition", "parts": "every rank" if self.is_finest else [list(part) for part in self.parts],
-            "direction": "into" if self.inward else "out of", "carries": str(2 * (len(self.parts) - 1)),
-            "bandwidth": str(self.bandwidth),
+            "kind": "partition", "text": self.text, "parts": "every rank" if self.is_finest else parts,
+            "named": "every rank" if self.is_finest else named, "direction": "into" if self.inward else "out of",
+            "carries": str(self.crossings), "bandwidth": str(self.bandwidth),
         }  # fmt: skip
 
 

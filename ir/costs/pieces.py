@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import cache
 from math import isqrt
@@ -13,7 +13,7 @@ from ..schedule import Forest
 from .cost import DEFAULT_ALPHA, time_of_rounds, unit_seconds
 from .rounds import Loads, loads
 
-__all__ = ["MOST_PIECES", "USUAL_SIZE", "best_pieces", "pieces_that_fit"]
+__all__ = ["MOST_PIECES", "USUAL_SIZE", "best_pieces", "fastest_pieces", "pieces_that_fit"]
 
 #: default of the most pieces: schedules grow with them, and runtimes divide large messages anyway
 MOST_PIECES = 1024
@@ -23,6 +23,8 @@ USUAL_SIZE = 1 << 20
 _MOST_CHUNKS = 1 << 12
 #: chunks of a tree's share of a piece that are enough if shards differ in size
 _CHUNKS_OF_A_SHARE = 2
+#: a denominator is large if it is this many times the chunks that are enough
+_LARGE = 8
 
 
 def best_pieces(
@@ -45,9 +47,23 @@ def best_pieces(
     pieces gain nothing, and 2 (D - 1) L, if one step carries all its load: then P = sqrt((D - 1) L / alpha). This and
     numbers all over the range are tried, then all those next to the best of them; the fewest of equals are taken.
     """
+    return fastest_pieces(forest, size, alpha, bandwidth, most, gamma)[1]
+
+
+def fastest_pieces(
+    forest: Forest,
+    size: int | None = None,
+    alpha: Fraction | None = None,
+    bandwidth: Fraction | None = None,
+    most: int = MOST_PIECES,
+    gamma: Fraction | None = None,
+    among: Sequence[int] | None = None,
+) -> tuple[Fraction, int]:
+    """Return the least seconds of the rounds of a forest, and the number of pieces of :func:`best_pieces` for them.
+
+    ``among`` are the numbers to compare, if not all.
+    """
     amount = loads(forest)
-    if amount.steps <= 1 or most <= 1:
-        return 1
     topology = forest.topology
     vector = forest.collective.size if size is None else size
     share = Fraction(USUAL_SIZE if vector is None else vector, forest.vector)
@@ -64,22 +80,33 @@ def best_pieces(
     def best(among: Iterable[int]) -> int:
         return min(among, key=lambda pieces: (time(pieces), pieces))
 
-    tried = sorted({*_ladder(most), *(p for p in _least(amount, scale, alpha) if p <= most)})
-    place = tried.index(best(tried))
-    low, high = tried[max(place - 1, 0)], tried[min(place + 1, len(tried) - 1)]
-    return best(range(low, high + 1))
+    if among is None and (amount.steps <= 1 or most <= 1):
+        among = (1,)
+    if among is None:
+        tried = sorted({*_ladder(most), *(p for p in _least(amount, scale, alpha) if p <= most)})
+        place = tried.index(best(tried))
+        among = range(tried[max(place - 1, 0)], tried[min(place + 1, len(tried) - 1)] + 1)
+    found = best(among)
+    return time(found), found
 
 
 def pieces_that_fit(forest: Forest) -> int:
     """Return the most pieces of a forest whose chunks the pass discretize makes by default.
 
-    Shares of shards that differ in size have large denominators, so they are rounded to chunks. There most shares of a
-    piece keep some chunks.
+    Shares of shards that differ in size have large denominators, and so have a few shares of links that fail: they are
+    rounded to chunks. There most shares of a piece keep some chunks.
     """
-    if forest.collective.weights is None:
+    few = _trees_of_a_shard(forest) * _CHUNKS_OF_A_SHARE
+    if forest.collective.weights is None and forest.parts <= _LARGE * few:
         return max(_MOST_CHUNKS // forest.parts, 1)
-    trees = int(np.bincount(forest.root).max(initial=1))
-    return max(_MOST_CHUNKS // min(forest.parts, trees * _CHUNKS_OF_A_SHARE), 1)
+    return max(_MOST_CHUNKS // min(forest.parts, few), 1)
+
+
+def _trees_of_a_shard(forest: Forest) -> int:
+    """Return the most trees that carry a shard; of the whole vector, the trees that carry a shard on average."""
+    if forest.whole and forest.collective.kind == "allreduce":
+        return forest.num_trees // forest.collective.num_ranks + 1
+    return int(np.bincount(forest.root).max(initial=1))
 
 
 def _ladder(most: int) -> list[int]:

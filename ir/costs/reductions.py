@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from ..arrays import Array
+from ..bundles import loading
 from ..schedule import Action, Schedule
 from ..symmetric import SymmetricSchedule
 
@@ -26,6 +27,8 @@ def reduced_share(level: Schedule | SymmetricSchedule) -> Fraction:
     if isinstance(level, SymmetricSchedule):  # what the template's ranks add, each rank adds of all shards together
         return Fraction(int(amount.sum()), level.vector)
     heads = rows.routes.heads(rows.topology)[rows.route[adds]]
+    route, routes = loading(rows)
+    amount = routes.loads(routes.start[route[adds].astype(np.int64) + 1].astype(np.int64) - 1, amount)
     return Fraction(sum(largest_sums(rows.step[adds], heads, amount)), level.vector)
 
 

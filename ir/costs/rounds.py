@@ -19,6 +19,7 @@ from math import lcm
 import numpy as np
 
 from ..arrays import Array, distinct
+from ..bundles import loading
 from ..frozen import frozen
 from ..pipelining import first_steps
 from ..ragged import group_starts
@@ -102,7 +103,7 @@ def reduced_parts(forest: Forest, pieces: int) -> int:
 
 def loads(forest: Forest) -> Loads:
     """Return the loads of every link by each step of the first piece of a well-formed forest."""
-    topology, routes = forest.topology, forest.routes
+    topology, (own, routes) = forest.topology, loading(forest)
     begin, weight = first_steps(forest), forest.amount[forest.tree]
     latencies, kind = _route_latencies(topology, routes)
     steps = int(begin.max(initial=-1)) + 1
@@ -112,12 +113,14 @@ def loads(forest: Forest) -> Loads:
     start = group_starts(begin[order], steps)
     for step in range(steps):
         rows = order[start[step] : start[step + 1]]
-        route = forest.route[rows]
+        route = own[rows]
         per_route = np.zeros(len(routes), dtype=weight.dtype)
         np.add.at(per_route, route, weight[rows])
         here = distinct(route).astype(np.int64)
         links = [routes.links[routes.places(here[kind[here] == w])] for w in range(len(latencies))]
-        np.add.at(total[step + 1], routes.links[routes.places(here)], np.repeat(per_route[here], routes.lengths[here]))
+        places = routes.places(here)
+        load = routes.loads(places, np.repeat(per_route[here], routes.lengths[here]))
+        np.add.at(total[step + 1], routes.links[places], load)
         for which, crossed in enumerate(links):
             used[which, step + 1, crossed] = 1
     return Loads(
@@ -130,7 +133,9 @@ def _added(forest: Forest, begin: Array) -> Array:
     added = np.zeros((int(begin.max(initial=-1)) + 2, forest.topology.num_ranks), dtype=forest.amount.dtype)
     inward = np.flatnonzero(forest.inward[forest.tree])
     heads = forest.routes.heads(forest.topology)[forest.route[inward]]
-    np.add.at(added, (begin[inward] + 1, heads), forest.amount[forest.tree[inward]])
+    route, routes = loading(forest)
+    arriving = routes.loads(routes.start[route[inward] + 1] - 1, forest.amount[forest.tree[inward]])
+    np.add.at(added, (begin[inward] + 1, heads), arriving)
     return added
 
 

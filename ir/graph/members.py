@@ -18,9 +18,9 @@ from ..collective import Collective
 from ..frozen import frozen
 from ..links import LinkClass
 from ..ragged import group_starts
-from ..topology import Topology
+from ..topology import Topology, renumbered
 
-__all__ = ["Inside", "inside", "member_parts", "shared", "with_shares", "without_members"]
+__all__ = ["Inside", "inside", "member_parts", "shared", "wide_parts", "with_shares", "without_members"]
 
 
 @frozen(eq=False)
@@ -117,10 +117,19 @@ def with_shares(topology: Topology, shares: Sequence[Fraction]) -> Topology:
 def member_parts(network: Inside) -> Iterator[tuple[tuple[int, ...], ...]]:
     """Yield partitions of the ranks of a members' network, relays included, in which every part has a member.
 
-    Parts are groups that wider and wider links join; each switch is in the part of its group, or in none.
+    Parts are groups that wider and wider links join; each switch is in the part of its group, or in none. A switch that
+    multicasts or reduces is like a relay.
     """
     topology = network.topology
     outer = network.nodes < network.whole.num_ranks
+    outer[[*topology.multicast, *topology.reduces]] = True
+    yield from wide_parts(topology, outer)
+
+
+def wide_parts(topology: Topology, outer: Array) -> Iterator[tuple[tuple[int, ...], ...]]:
+    """Yield partitions into groups that wider and wider links join; each group has a rank, all ``outer`` nodes are in
+    one, and each other node is in the part of its group, or in none.
+    """
     found = set[tuple[tuple[int, ...], ...]]()
     for width in [*sorted({kind.bandwidth for kind in topology.classes}), None]:
         label = _joined(topology, width)
@@ -156,6 +165,7 @@ def _part(topology: Topology, members: int, nodes: Array, links: Array, number: 
         src=number[topology.src[links]], dst=number[topology.dst[links]], link_class=kind.ravel(),
         classes=tuple(topology.classes[c] for c in used.tolist()) or topology.classes[:1], unit=topology.unit,
         node_names=tuple(topology.names[n] for n in nodes.tolist()), gamma=topology.gamma, epsilon=topology.epsilon,
+        multicast=renumbered(topology.multicast, number), reduces=renumbered(topology.reduces, number),
     )  # fmt: skip
 
 

@@ -127,8 +127,11 @@ def _rows(ends: Array, words: Array) -> tuple[Array, Array, Array]:
 
 
 def start_colours(topology: Topology) -> Array:
-    """Return the first colours of the nodes: one for ranks, one for switches."""
-    return mix((np.arange(topology.num_nodes) >= topology.num_ranks).astype(np.uint64))
+    """Return the first colours of the nodes: one for ranks, one for every kind of switch."""
+    kind = (np.arange(topology.num_nodes) >= topology.num_ranks).astype(np.uint64)
+    kind[list(topology.multicast)] += np.uint64(1)
+    kind[list(topology.reduces)] += np.uint64(2)
+    return mix(kind)
 
 
 # ---- twins

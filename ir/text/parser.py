@@ -95,6 +95,7 @@ class _Parser:
         switches = reader.integer("switches", MAX_NODES) if reader.at("switches") else 0
         unit = reader.choice("unit", "link", "B/s")
         gamma, epsilon = (self._seconds(name) for name in ("gamma", "epsilon"))
+        multicast, reduces = (self._nodes(name, ranks + switches) for name in ("multicast", "reduces"))
         symmetry = self._symmetry() if reader.at("symmetry") else None
         names = self._names() if reader.at("names") else None
         classes = tuple(self._classes())
@@ -102,9 +103,18 @@ class _Parser:
         reader.close()
         self.topology = Topology(
             name, ranks, links["src"], links["dst"], switches, links["class"], classes, unit, names, symmetry,
-            gamma=gamma, epsilon=epsilon,
+            gamma=gamma, epsilon=epsilon, multicast=multicast, reduces=reduces,
         )  # fmt: skip
         return self.topology
+
+    def _nodes(self, name: str, nodes: int) -> tuple[int, ...]:
+        """Return the node numbers of a line that may be absent."""
+        if not self.reader.at(name):
+            return ()
+        line = self.reader.value(name)
+        found = line.integers(max(nodes - 1, 0))
+        line.done()
+        return found
 
     def _seconds(self, name: str) -> Fraction:
         """Return the number of a line that may be absent."""
@@ -186,6 +196,7 @@ class _Parser:
         reader.open(line)
         scheduler, parts = reader.bare("scheduler"), reader.integer("parts")
         discrete = reader.choice("discrete", "yes", "no") == "yes"
+        in_network = self._in_network()
         routes = self._routes(topology)
         table = columns(reader.text, self._table("transfers", ENDS), {"action": ACTIONS})
         placement = self._placement() if reader.at("placement") else None
@@ -193,7 +204,7 @@ class _Parser:
         self.ends = {end: table.pop(end) for end in ENDS if end in table}
         return Schedule(
             topology, collective, parts, **table, routes=routes, discrete=discrete, scheduler=scheduler,
-            placement=placement,
+            placement=placement, in_network=in_network,
         )  # fmt: skip
 
     def _placement(self) -> Placement:
@@ -211,6 +222,7 @@ class _Parser:
         direction = reader.choice("direction", *DIRECTIONS, "both")
         whole = reader.at("whole") and reader.choice("whole", "yes", "no") == "yes"
         pieces = reader.integer("pieces") if reader.at("pieces") else 1
+        in_network = self._in_network()
         routes = self._routes(topology)
         trees = columns(reader.text, self._trees(direction == "both"), {"direction": DIRECTIONS})
         inward = trees.pop("direction", direction == "inward")
@@ -218,8 +230,12 @@ class _Parser:
         reader.close()
         return Forest(
             topology, collective, parts, **trees, **edges, routes=routes, inward=inward, whole=whole, pieces=pieces,
-            scheduler=scheduler,
+            scheduler=scheduler, in_network=in_network,
         )  # fmt: skip
+
+    def _in_network(self) -> bool:
+        """Return whether a line, which may be absent, says that rows share links."""
+        return self.reader.at("in-network") and self.reader.choice("in-network", "yes", "no") == "yes"
 
     def _trees(self, both: bool) -> Table:
         """Return the table of trees; with ``both`` it has a column for the direction of each tree."""

@@ -49,6 +49,9 @@ def _topology(topology: Topology) -> Iterator[str]:
         yield f"  gamma {Fraction(topology.gamma)}"
     if topology.epsilon:
         yield f"  epsilon {Fraction(topology.epsilon)}"
+    for power in ("multicast", "reduces"):
+        if nodes := getattr(topology, power):
+            yield f"  {power} {' '.join(map(str, nodes))}"
     if topology.symmetry is not None:
         yield f"  symmetry {quoted(topology.symmetry.expression)}"
     if topology.names != tuple(map(str, range(topology.num_nodes))):
@@ -85,6 +88,8 @@ def _schedule(schedule: Schedule, block: str = "schedule") -> Iterator[str]:
     yield f"  scheduler {word_or_quoted(schedule.scheduler)}"
     yield f"  parts {schedule.parts}"
     yield f"  discrete {'yes' if schedule.discrete else 'no'}"
+    if schedule.in_network:
+        yield "  in-network yes"
     yield from _routes(schedule.routes, schedule.topology.num_links)
     columns = [(schedule.action, ACTIONS) if c == "action" else getattr(schedule, c) for c in schedule.COLUMNS]
     try:
@@ -108,6 +113,8 @@ def _forest(forest: Forest) -> Iterator[str]:
         yield "  whole yes"
     if forest.pieces != 1:
         yield f"  pieces {forest.pieces}"
+    if forest.in_network:
+        yield "  in-network yes"
     yield from _routes(forest.routes, forest.topology.num_links)
     if mixed:
         yield from _integers("trees", (forest.root, forest.weight, (forest.inward, DIRECTIONS)), ("direction",))

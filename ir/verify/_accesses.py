@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, lexsort
 from ..frozen import frozen
 from ..layout import Layout, locations
 from ..program import Buffer, Opcode, Program
@@ -39,7 +39,7 @@ def accesses(program: Program, where: Layout) -> Accesses:
     instruction = np.concatenate(rows)
     lo = np.concatenate([src[rows[0]], dst[rows[1]], dst[rows[2]]])
     write = np.repeat([False, False, True], [len(r) for r in rows])
-    order = np.lexsort((write, instruction))
+    order = lexsort((write, instruction))
     instruction, lo, write = instruction[order], lo[order], write[order]
     return Accesses(instruction, lo, lo + program.count[instruction], write)
 

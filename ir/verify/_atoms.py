@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from .report import Check, Row
 __all__ = ["Atoms", "Wrong", "row_text"]
 
 _MOST_LISTED = 1 << 16  # parts for which looking ends up in a list is cheaper than searching
+_MOST_PLACES = 1 << 26  # ends of all shards that are looked up in a table
 
 
 class Wrong(Exception):
@@ -49,6 +51,24 @@ class Atoms:
     def count(self) -> int:
         """Atoms of a shard."""
         return len(self.ends) - 1
+
+    @classmethod
+    def by_shard(cls, s: Schedule, shards: int, few: int) -> list[tuple[int, int, Atoms]]:
+        """Return (first shard, end, their atoms): runs of shards that are cut at the same places.
+
+        A shard is cut only where an interval of one of its own rows ends, unless all shards have at most ``few`` atoms
+        together if they are cut at the same places.
+        """
+        same = cls.of(s)
+        places = len(same.ends)
+        if places == 2 or shards * same.count <= few or shards * places > _MOST_PLACES:
+            return [(0, shards, same)]
+        is_end = np.zeros((shards, places), dtype=bool)
+        is_end[:, [0, -1]] = is_end[s.shard, same.first] = is_end[s.shard, same.last] = True
+        number = np.cumsum(is_end, axis=1, dtype=np.int32) - 1
+        first, last = number[s.shard, same.first], number[s.shard, same.last]
+        starts = [0, *(np.flatnonzero((is_end[1:] != is_end[:-1]).any(axis=1)) + 1).tolist(), shards]
+        return [(a, b, cls(same.ends[is_end[a]], first, last)) for a, b in pairwise(starts)]
 
     def windows(self, size: int) -> Iterator[Atoms]:
         """Yield the atoms ``size`` at a time; what a row moves outside of a window it moves in another."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, lexsort
 from ..frozen import frozen
 from ..layout import Layout, locations
 from ..program import Buffer, Opcode, Program
@@ -48,7 +48,7 @@ def _by_opcode(program: Program, order: Waves) -> tuple[Array, Array]:
     """Return the instructions wave by wave, those of a wave by opcode, and where runs of one wave and opcode start."""
     wave = owners(np.diff(order.start))
     key = wave * len(Opcode) + program.opcode[order.instruction]
-    by_key = np.argsort(key, kind="stable")
+    by_key = lexsort([key])
     changes = np.flatnonzero(np.diff(key[by_key])) + 1
     start = np.concatenate([[0], changes, [len(key)]]) if len(key) else np.zeros(1, dtype=np.int64)
     return order.instruction[by_key], start
@@ -87,11 +87,10 @@ class _Memory:
         self.come = np.where(partner >= 0, self.out[partner], -1)
         self.sent = _Values.empty(int(sizes.sum()), words)
         self.values = _Values.empty(where.total, words)
-        for rank in range(program.num_ranks):
-            at, identity = _places(program, where, rank, output=False)
-            self.values.identity[at] = identity
-            if words:
-                self.values.ranks[at, rank // _WORD] = np.uint64(1 << rank % _WORD)
+        at, identity, rank = _places(program, where, output=False)
+        self.values.identity[at] = identity
+        if words:
+            self.values.ranks[at, rank // _WORD] = np.uint64(1) << (rank % _WORD).astype(np.uint64)
 
     def do(self, rows: Array) -> bool:
         """Execute instructions of one opcode, none of which waits for another; return whether they were right."""
@@ -126,16 +125,13 @@ class _Memory:
         for rank in program.collective.ranks.tolist():
             if len(everyone):
                 everyone[rank // _WORD] |= np.uint64(1 << rank % _WORD)
-        for rank in range(program.num_ranks):
-            at, identity = _places(program, where, rank, output=True)
-            if not np.array_equal(self.values.identity[at], identity):
-                return False
-            promised = everyone
-            if program.collective.contributors is not None:
-                promised = _promised(program, identity, len(everyone))
-            if len(everyone) and not (self.values.ranks[at] == promised).all():
-                return False
-        return True
+        at, identity, _ = _places(program, where, output=True)
+        if not np.array_equal(self.values.identity[at], identity):
+            return False
+        promised = everyone
+        if program.collective.contributors is not None:
+            promised = _promised(program, identity, len(everyone))
+        return not len(everyone) or bool((self.values.ranks[at] == promised).all())
 
 
 def _promised(program: Program, identity: Array, words: int) -> Array:
@@ -149,12 +145,17 @@ def _promised(program: Program, identity: Array, words: int) -> Array:
     return found
 
 
-def _places(program: Program, where: Layout, rank: int, output: bool) -> tuple[Array, Array]:
-    """Return the addresses of a rank's input (or output), and the identity of what is there first (or last)."""
+def _places(program: Program, where: Layout, output: bool) -> tuple[Array, Array, Array]:
+    """Return the addresses of all ranks' inputs (or outputs), the identity of what is there first (or last), and the
+    rank.
+    """
     collective, chunks = program.collective, program.chunks
-    shards = collective.shards_at(rank, output)
-    slots = (collective.output_slots if output else collective.input_slots)(rank, shards)
-    shards, slots = shards[slots >= 0], slots[slots >= 0].astype(np.int64)
-    buffer = Buffer.OUTPUT if output else Buffer.INPUT
-    at = int(where.base[rank, buffer]) + slots[:, None] * chunks + np.arange(chunks)
-    return at.ravel(), (shards[:, None] * chunks + np.arange(chunks) + 1).ravel()
+    held = [collective.shards_at(rank, output) for rank in range(program.num_ranks)]
+    rank, shards = owners([len(shards) for shards in held]), np.concatenate(held)
+    slots = (collective.output_slots if output else collective.input_slots)(rank, shards).astype(np.int64)
+    there = slots >= 0
+    rank, shards, slots = rank[there], shards[there], slots[there]
+    base = where.base[:, Buffer.OUTPUT if output else Buffer.INPUT].astype(np.int64)
+    at = (base[rank] + slots * chunks)[:, None] + np.arange(chunks)
+    identity = (shards * chunks + 1)[:, None] + np.arange(chunks)
+    return at.ravel(), identity.ravel(), np.repeat(rank, chunks)

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, distinct, lexsort
 from ..frozen import frozen
 from ..program import Program
 from ..ragged import group_starts, inverse
@@ -50,11 +50,12 @@ class _Dependents:
 class Order:
     """The order of one program's instructions.
 
-    ``finished`` is a linearization of all instructions, ``partner`` the send that each receive receives.
+    ``finished`` is a linearization of all instructions, ``partner`` the send that each receive receives. If ``start``
+    is given, instructions ``finished[start[w] : start[w + 1]]`` need none of each other, for every w.
     """
 
-    def __init__(self, program: Program, finished: Array, partner: Array):
-        self.program, self.partner, self.finished = program, partner, finished
+    def __init__(self, program: Program, finished: Array, partner: Array, start: Array | None = None):
+        self.program, self.partner, self.finished, self.start = program, partner, finished, start
         self.time = inverse(finished)
 
     def within_rank(self, before: Array, after: Array) -> Array:
@@ -102,7 +103,7 @@ class Order:
 
         ``before`` has at most ``BITS`` different instructions. Each is a bit that all later instructions receive.
         """
-        first = np.unique(before)
+        first = distinct(before)
         bit = {int(x): 1 << k for k, x in enumerate(first)}
         pairs_of: dict[int, list[int]] = defaultdict(list)
         for j, y in enumerate(after.tolist()):
@@ -139,7 +140,7 @@ class Order:
     def _lists(self) -> tuple[list[int], list[int], list[bool], dict[int, list[int]], set[int]]:
         program = self.program
         sends = program.sends
-        dependencies = {i: program.dependencies(i) for i in np.unique(program.dependent).tolist()}
+        dependencies = {i: program.dependencies(i) for i in distinct(program.dependent).tolist()}
         return (
             program.block.tolist(),
             self.partner.tolist(),
@@ -159,9 +160,9 @@ class Order:
         latest = _same_block(program, row_of, latest, np.arange(program.num_instructions))
         previous = _same_block(program, row_of, np.arange(len(row_of)) - 1, row_of)
         level = self._levels(row_of, previous, index, latest[deps])
-        order = np.argsort(level, kind="stable")  # level by level; of one level in program order
+        order = lexsort([level])  # level by level; of one level in program order
         place = np.append(inverse(order), len(order))
-        by_row = np.argsort(place[index], kind="stable")
+        by_row = lexsort([place[index]])
         deps = deps[by_row]
         return _Dependents(
             latest=place[latest], previous=place[previous][order],
@@ -171,7 +172,10 @@ class Order:
         )  # fmt: skip
 
     def _levels(self, row_of: Array, previous: Array, index: Array, known: Array) -> Array:
-        """Return for each dependent instruction the length of the longest chain of others that it needs."""
+        """Return for each dependent instruction a level above those of all others that it needs."""
+        if self.start is not None:
+            wave = np.searchsorted(self.start, self.time[row_of], side="right")
+            return np.searchsorted(distinct(wave), wave)
         level = [-1] * (len(row_of) + 1)  # the last entry stands for a missing row
         start = group_starts(index, len(row_of)).tolist()
         before, known_rows = previous.tolist(), known.tolist()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..arrays import Array, distinct
+from ..arrays import Array, distinct, lexsort
 from ..frozen import frozen
 from ..layout import Layout
 from ..program import Program
@@ -33,7 +33,7 @@ def races(program: Program, where: Layout, touched: Accesses, order: Order) -> l
     pairs = _conflicts(program, touched, order.time)
     before, after = touched.instruction[pairs.before], touched.instruction[pairs.after]
     rest = np.flatnonzero(~order.within_rank(before, after))
-    rest = rest[np.argsort(order.time[before[rest]], kind="stable")]
+    rest = rest[lexsort([order.time[before[rest]]])]
     _, number = np.unique(order.time[before[rest]], return_inverse=True)
     for batch in range(0, int(number.max(initial=-1)) + 1, BITS):
         rows = rest[(number >= batch) & (number < batch + BITS)]
@@ -57,7 +57,7 @@ def _conflicts(program: Program, touched: Accesses, time: Array) -> _Pairs:
     low, high = np.searchsorted(points, touched.lo), np.searchsorted(points, touched.hi)
     row, location = owners(high - low), ranges(low, high - low)
     when = 2 * time[touched.instruction] + touched.write
-    order = np.argsort(location * (2 * len(time) + 2) + when[row], kind="stable")
+    order = lexsort([location * (2 * len(time) + 2) + when[row]])
     row, location = row[order], location[order]
     write, here = touched.write[row], np.arange(len(row))
     group = np.searchsorted(location, location)
@@ -74,7 +74,7 @@ def _conflicts(program: Program, touched: Accesses, time: Array) -> _Pairs:
 
 def _distinct(touched: Accesses, before: Array, after: Array, instructions: int) -> _Pairs:
     key = touched.instruction[before] * instructions + touched.instruction[after]
-    order = np.lexsort((touched.lo[before] - touched.lo[after], key))
+    order = lexsort((touched.lo[before] - touched.lo[after], key))
     keep = order[np.flatnonzero(np.diff(key[order], prepend=-1))]
     return _Pairs(before[keep], after[keep])
 

@@ -7,7 +7,7 @@ from itertools import islice
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, lexsort
 from ..machine import connections
 from ..program import BLOCK_COLUMNS, INSTRUCTION_COLUMNS, Buffer, Opcode, Program
 
@@ -92,7 +92,7 @@ def _ownership(program: Program) -> Iterator[str]:
     for name, verb in (("send_peer", "send to"), ("recv_peer", "receive from")):
         peer = getattr(program, name).astype(np.int64)
         blocks = np.flatnonzero(peer >= 0)
-        blocks = blocks[np.lexsort((blocks, channel[blocks], peer[blocks], rank[blocks]))]
+        blocks = blocks[lexsort((blocks, channel[blocks], peer[blocks], rank[blocks]))]
         key = np.stack([rank[blocks], peer[blocks], channel[blocks]])
         for i in np.flatnonzero((key[:, 1:] == key[:, :-1]).all(axis=0)).tolist():
             first, second = blocks[i], blocks[i + 1]

@@ -7,9 +7,11 @@ give the same bits for all inputs if they differ only in the order of an additio
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, lexsort
 from ..ragged import first_of_group, group_starts, ranges
 from ..schedule import Action, Forest, Schedule
 from ..symmetric import SymmetricSchedule
@@ -33,12 +35,19 @@ def same_everywhere(level: Schedule | SymmetricSchedule | Forest) -> bool:
     if level.collective.kind != "allreduce" or isinstance(level, Forest) or exact:
         return True
     rows, shards = (level.seed, 1) if isinstance(level, SymmetricSchedule) else (level, level.collective.num_shards)
-    atoms, ranks = Atoms.of(rows), level.collective.num_ranks
-    together = max(1, _BLOCK_BYTES // (8 * ranks * atoms.count))
-    order = np.lexsort((rows.route, rows.lo, rows.step, rows.shard.astype(np.int64) // together))
-    first = group_starts(rows.shard[order].astype(np.int64) // together, -(-shards // together))
-    blocks = zip(range(0, shards, together), first[:-1].tolist(), first[1:].tolist(), strict=True)
-    return all(_agree(rows, atoms, order[a:b], low, min(together, shards - low)) for low, a, b in blocks)
+    most = max(1, _BLOCK_BYTES // (8 * level.collective.num_ranks))
+    blocks = [
+        (low, min(low + max(1, most // atoms.count), end), atoms)
+        for start, end, atoms in Atoms.by_shard(rows, shards, most // 16)
+        for low in range(start, end, max(1, most // atoms.count))
+    ]
+    number = np.searchsorted(np.array([low for low, _, _ in blocks]), rows.shard, side="right") - 1
+    order = lexsort((rows.route, rows.lo, rows.step, number))
+    first = group_starts(number[order], len(blocks)).tolist()
+    return all(
+        _agree(rows, atoms, order[a:b], low, end - low)
+        for (low, end, atoms), (a, b) in zip(blocks, pairwise(first), strict=True)
+    )
 
 
 def _agree(s: Schedule, atoms: Atoms, rows: Array, low: int, shards: int) -> bool:
@@ -61,7 +70,7 @@ def _agree(s: Schedule, atoms: Atoms, rows: Array, low: int, shards: int) -> boo
 
 def _one_by_one(target: Array) -> list[Array]:
     """Return row numbers in groups without a common target, each target's rows in order."""
-    order = np.argsort(target, kind="stable")
+    order = lexsort([target])
     index = np.arange(len(order))
     turn = index - np.maximum.accumulate(np.where(first_of_group(target[order]), index, 0))
     return [order[turn == k] for k in range(int(turn.max(initial=-1)) + 1)]

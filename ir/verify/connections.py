@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..arrays import Array, distinct
+from ..arrays import Array, are_among, distinct
 from ..frozen import frozen
 from ..layout import layout, sizes, total
 from ..machine import execute, partners
@@ -57,7 +57,7 @@ def carried(level: Schedule | Program) -> Carried:
 def excess(found: Carried, allowed: Carried) -> str:
     """Return the first connection that carries more than allowed, as text; empty if there is none."""
     ranks = allowed.ranks
-    missing = np.flatnonzero(~np.isin(found.pair, allowed.pair))
+    missing = np.flatnonzero(~are_among(found.pair, allowed.pair))
     if len(missing):
         source, target = divmod(int(found.pair[missing[0]]), ranks)
         return f"rank {source} sends to rank {target}, to which the schedule sends no data"

@@ -198,7 +198,7 @@ def _is_known_correct(program: Program, modes: Sequence[bool]) -> bool:
         return False
     if found is not None:
         partner = partners(program)
-        order = Order(program, found.instruction, partner)
+        order = Order(program, found.instruction, partner, found.start)
         for inplace in left:
             where = layout(program, inplace)
             if overlaps(program, where) or races(program, where, accesses(program, where), order):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..arrays import Array, distinct
+from ..arrays import Array, distinct, lexsort
 from ..collective import Collective
 from ..progress import progress
 from ..ragged import first_of_group, ranges
@@ -52,7 +52,7 @@ def verify_schedule(schedule: Schedule | SymmetricSchedule) -> Report:
         rows, shards = schedule, schedule.collective.num_shards
         if isinstance(rows, SymmetricSchedule):
             rows, shards = rows.seed, 1
-        done += run(rows, Atoms.of(rows), shards)
+        done += run(rows, shards)
     except Wrong as wrong:
         before = names[: names.index(wrong.check.name)]
         done = [c for c in done if c.name in before] + [wrong.check]
@@ -86,18 +86,18 @@ def _executed(level: Schedule | SymmetricSchedule) -> str:
 # ---- collectives that copy
 
 
-def _execute_copying(s: Schedule, atoms: Atoms, shards: int) -> list[Check]:
+def _execute_copying(s: Schedule, shards: int) -> list[Check]:
     """Execute the first ``shards`` shards of a collective that copies; all rows move one of them."""
     reducing = np.flatnonzero(s.action != Action.COPY)
     if len(reducing):
         row, kind = int(reducing[0]), s.collective.name
         notes, hint = ("`send` copies data, `reduce` adds them to the receiver's",), "write `send` in place of `reduce`"
         raise Wrong("single reduction", f"{row_text(s, row)}, but {kind} does not reduce", notes, (Row(row),), hint)
-    c = s.collective
+    c, atoms = s.collective, Atoms.of(s)
     words = (atoms.count + 63) // 64
     block = max(1, min(shards, _MOST_BYTES // (c.num_ranks * words * 8)))
     repeated = 0
-    for number, rows in enumerate(_rows_by_block(s, block, shards)):
+    for number, rows in enumerate(_rows_by_block(s, range(0, shards, block))):
         if block < shards:
             progress("executing shards", number * block, shards)
         repeated += _execute_copies(s, atoms, rows, number * block, min(block, shards - number * block))
@@ -199,7 +199,7 @@ def _first_part(s: Schedule, atoms: Atoms, lacking: Sequence[int]) -> str:
 # ---- collectives that reduce
 
 
-def _execute_reducing(s: Schedule, atoms: Atoms, shards: int) -> list[Check]:
+def _execute_reducing(s: Schedule, shards: int) -> list[Check]:
     """Execute the first ``shards`` shards of a collective that reduces; all rows move one of them.
 
     It executes a block of shards at a time, or a window of the atoms of one shard.
@@ -208,14 +208,18 @@ def _execute_reducing(s: Schedule, atoms: Atoms, shards: int) -> list[Check]:
     if c.ordered and len(s):
         raise Wrong("single reduction", f"`op: {c.op}` needs the order of ranks, which collc cannot verify")
     words = (c.num_ranks + 63) // 64
-    per_atom = max(c.num_ranks * words * 8, 1)
-    block = max(1, min(shards, _BLOCK_BYTES // (per_atom * atoms.count)))
-    rows_of = _rows_by_block(s, block, shards)
+    most = max(1, _BLOCK_BYTES // max(c.num_ranks * words * 8, 1))
+    blocks = [
+        (first, min(first + max(1, most // atoms.count), end), atoms)
+        for start, end, atoms in Atoms.by_shard(s, shards, most // 16)
+        for first in range(start, end, max(1, most // atoms.count))
+    ]
+    rows_of = _rows_by_block(s, [first for first, _, _ in blocks])
     adds_once = True
-    for window in atoms.windows(max(1, _BLOCK_BYTES // per_atom) if block == 1 else atoms.count):
-        for number, first in enumerate(range(0, shards, block)):
+    for rows, (first, end, atoms) in zip(rows_of, blocks, strict=True):
+        for window in atoms.windows(most if end == first + 1 else atoms.count):
             progress("executing shards", first, shards)
-            adds_once &= _execute_block(s, window, rows_of[number], np.arange(first, min(first + block, shards)), words)
+            adds_once &= _execute_block(s, window, rows, np.arange(first, end), words)
     return [
         Check("causality", True, "every rank has the data that it sends"),
         Check("single reduction", True, _once(c, adds_once)),
@@ -229,13 +233,13 @@ def _once(c: Collective, adds_once: bool) -> str:
     return f"some contributions are reduced twice, which `op: {c.op}` allows"
 
 
-def _rows_by_block(s: Schedule, block: int, shards: int) -> list[Array]:
-    if block >= shards:
+def _rows_by_block(s: Schedule, first: Sequence[int]) -> list[Array]:
+    """Return the rows of blocks of shards that begin with these shards."""
+    if len(first) == 1:
         return [np.arange(len(s))]
-    number = s.shard.astype(np.int64) // block
-    order = np.argsort(number, kind="stable")
-    blocks = -(-shards // block)
-    return np.split(order, np.searchsorted(number[order], np.arange(1, blocks)))
+    number = np.searchsorted(np.array(first), s.shard, side="right") - 1
+    order = lexsort([number])
+    return np.split(order, np.searchsorted(number[order], np.arange(1, len(first))))
 
 
 def _execute_block(s: Schedule, atoms: Atoms, rows: Array, shards: Array, words: int) -> bool:
@@ -275,7 +279,7 @@ def _execute_step(s: Schedule, atoms: Atoms, rows: Array, flat: Array, first_sha
     sent = flat[origin]
     if s.collective.contributors is not None:
         _require_data(s, row, sent)
-    order = np.argsort(target, kind="stable")
+    order = lexsort([target])
     row, target, sent = row[order], target[order], sent[order]
     fresh = first_of_group(target)
     start, group = np.flatnonzero(fresh), np.cumsum(fresh) - 1

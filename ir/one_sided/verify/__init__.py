@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ._turns import Alike, sizes_alike
 from .program import verify_one_sided
 
-__all__ = ["verify_one_sided"]
+__all__ = ["Alike", "sizes_alike", "verify_one_sided"]

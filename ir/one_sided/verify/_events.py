@@ -7,7 +7,7 @@ from math import gcd, lcm
 
 import numpy as np
 
-from ...arrays import Array
+from ...arrays import Array, distinct, distinct_rows
 from ...frozen import frozen
 from ...ragged import group_starts, nth, owners, ranges, starts
 from ..opcodes import Op, table
@@ -15,14 +15,12 @@ from ..program import OneSided, Transport
 from ._form import slots
 from ._memory import Memory
 
-__all__ = ["MAX_PARTS", "PARTS", "Events", "as_executed", "events", "lengths", "parts_needed"]
+__all__ = ["PARTS", "Events", "as_executed", "events", "lengths", "parts_needed", "shortest"]
 
 #: operations whose items in the executor's memory of a peer all take the buffer of the first source
 _FIRST_BUFFER = table(Op.PUT, Op.PWS, Op.PWSF, Op.PPKT)
 #: operations that end a phase of their block, in which all its threads meet
 PARTS = table(Op.NOP, Op.BARRIER)
-#: more parts of a chunk than this are not executed
-MAX_PARTS = 1 << 16
 
 
 @frozen(eq=False)
@@ -74,22 +72,29 @@ def as_executed(program: OneSided) -> tuple[Array, Array]:
     return buffer, offset
 
 
-def lengths(program: OneSided, times: int) -> list[Fraction]:
-    """Return the turns of each loop if the shortest has ``times``; a fraction stands for a last turn that is cut."""
-    ratios = [
-        Fraction(int(count), int(unit)) for unit, count in zip(program.loop_unit, program.loop_chunks, strict=True)
-    ]
-    return [times * ratio / min(ratios) for ratio in ratios]
+def lengths(program: OneSided, chunk: Fraction) -> list[Fraction]:
+    """Return the turns of each loop if a chunk has ``chunk`` bytes; a fraction stands for a last turn that is cut."""
+    return [chunk * ratio for ratio in _turns_per_byte(program)]
+
+
+def shortest(program: OneSided) -> Fraction:
+    """Return the turns per byte of a chunk of the loop that has the fewest."""
+    return min(_turns_per_byte(program))
+
+
+def _turns_per_byte(program: OneSided) -> list[Fraction]:
+    pairs = zip(program.loop_unit.tolist(), program.loop_chunks.tolist(), strict=True)
+    return [Fraction(count, unit) for unit, count in pairs]
 
 
 def parts_needed(program: OneSided, turns: list[Fraction]) -> int:
     """Return the parts of a chunk that all shares and turns are whole numbers of."""
     of = program.item_operation
-    pairs = {(int(n), int(g)) for n, g in np.unique(np.stack([program.item_count, program.shares[of]]), axis=1).T}
-    parts = lcm(*(g // gcd(n, g) for n, g in pairs)) if pairs else 1
+    pairs = distinct_rows(np.stack([program.item_count, program.shares[of]], axis=1)).tolist()
+    parts = lcm(*(g // gcd(n, g) for n, g in pairs))
     for loop, number in enumerate(turns):
         inside = program.loop[of] == loop
-        for count in np.unique(program.item_count[inside]).tolist():
+        for count in distinct(program.item_count[inside]).tolist():
             parts = lcm(parts, (Fraction(count) / number).denominator)
     return parts
 

@@ -14,7 +14,12 @@ from ...program import Buffer
 from ...ragged import starts
 from ..program import OneSided
 
-__all__ = ["Memory", "sizes"]
+__all__ = ["MAX_ADDRESSES", "MAX_PARTS", "Memory", "addresses", "sizes"]
+
+#: more parts of a chunk than this are not executed
+MAX_PARTS = 1 << 16
+#: more addresses than this in all buffers are not executed
+MAX_ADDRESSES = 1 << 25
 
 
 @frozen(eq=False)
@@ -73,3 +78,9 @@ def sizes(program: OneSided) -> Array:
     """Return the chunks in each rank's input, output and scratch buffer: shape (ranks, 3)."""
     columns = (program.inputs, program.outputs, program.scratch)
     return np.stack([column.astype(np.int64) for column in columns], axis=1)
+
+
+def addresses(program: OneSided, parts: int) -> int:
+    """Return the most addresses of all buffers, of which a chunk has ``parts``."""
+    into, out, scratch = sizes(program).sum(axis=0).tolist()
+    return int(into + out + scratch * 2) * parts

@@ -135,14 +135,20 @@ def _users(program: OneSided, seen: Events, memory: Memory, order: Order, touche
             why = "which may end the launch before that" if not program.together else "which may not know it at the end"
             problems.append(f"{what}, {why}: it waits for no signal after it")
     if not program.together:
-        for k in away[over].tolist():
-            if owner[k] != rank[k] and not order.has_begun(int(touched.event[k])) >> int(owner[k]) & 1:
-                verb = "writes" if touched.write[k] else "reads"
-                problems.append(
-                    f"{_of(program, seen, touched, k)} {verb} {memory.name(int(touched.lo[k]))}, which may not have "
-                    "begun this launch: its user may still use that buffer"
-                )
+        for k in _before_begun(order, touched, away[over & (owner[away] != rank[away])], owner).tolist():
+            verb = "writes" if touched.write[k] else "reads"
+            problems.append(
+                f"{_of(program, seen, touched, k)} {verb} {memory.name(int(touched.lo[k]))}, which may not have "
+                "begun this launch: its user may still use that buffer"
+            )
     return problems[:MOST]
+
+
+def _before_begun(order: Order, touched: _Accesses, some: Array, owner: Array) -> Array:
+    """Return those of some accesses at which the owner of the buffer may not have begun."""
+    begun, number = order.beginners(touched.event[some])
+    found: Array = some[~_holds(begun, number, owner[some], order.program.num_ranks)]
+    return found
 
 
 def _of(program: OneSided, seen: Events, touched: _Accesses, access: int) -> str:
@@ -209,7 +215,7 @@ def _neighbours(touched: _Accesses, both: Array, launch: Array, level: Array) ->
 def _within(touched: _Accesses, order: Order, one: Array, other: Array) -> Array:
     """Return which pairs of one launch are ordered, or wait for each other's packets."""
     agent, stamp = touched.agent[one], touched.stamp[one]
-    ok: Array = order.clock[order.known[touched.event[other]], agent] >= stamp
+    ok: Array = order.over(order.known[touched.event[other]], agent) >= stamp
     ok |= (agent == touched.agent[other]) & (
         (stamp < touched.stamp[other]) & ~(touched.shared[one] & touched.shared[other])
     )
@@ -239,30 +245,31 @@ def _by_elements(
 def _across(program: OneSided, seen: Events, touched: _Accesses, order: Order, one: Array, other: Array) -> Array:
     """Return which pairs of a launch and the next one that uses the same half of scratch are ordered."""
     launches = 2 if program.double_scratch else 1
-    finished: dict[int, int] = {}
-    clock: dict[int, Array] = {}
-    rank = program.block_rank[seen.block[touched.event[one]]]
-    ok = np.zeros(len(one), dtype=bool)
-    columns = (
-        touched.agent[one], touched.stamp[one], touched.event[one], touched.event[other], touched.shared[one], rank,
-        touched.slot[one] & (~touched.write[one] | ~touched.shared[one]),
-    )  # fmt: skip
-    for k, row in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
-        agent, stamp, first, second, of_block, own, provable = row
-        begun = order.has_begun(second)
-        if begun not in finished:
-            finished[begun] = order.finished(begun, launches)
-        if of_block and finished[begun] >> own & 1:
-            ok[k] = True
-            continue
-        if begun not in clock:
-            clock[begun] = order.earlier(begun, launches)
-        ok[k] = clock[begun][agent] >= stamp
-        if provable and not ok[k]:
-            proved = order.proved(finished[begun])
-            bit = order.proofs.bit.get((first, 0)) if of_block else order.proofs.ports.get((agent, stamp))
-            ok[k] = bit is not None and proved >> bit & 1
+    agent, stamp, of_block = touched.agent[one], touched.stamp[one], touched.shared[one]
+    begun, number = order.beginners(touched.event[other])
+    finished = [order.finished(ranks, launches) for ranks in begun]
+    own = program.block_rank.astype(np.int64)[seen.block[touched.event[one]]]
+    ok = of_block & _holds(finished, number, own, program.num_ranks)
+    rest = np.flatnonzero(~ok)
+    for which in distinct(number[rest]).tolist():
+        some = rest[number[rest] == which]
+        ok[some] = order.earlier(begun[which], launches)[agent[some]] >= stamp[some]
+    provable = touched.slot[one] & (~touched.write[one] | ~touched.shared[one])
+    for k in np.flatnonzero(provable & ~ok).tolist():
+        proved = order.proved(finished[number[k]])
+        key = int(touched.event[one[k]]), 0
+        bit = order.proofs.bit.get(key) if of_block[k] else order.proofs.ports.get((int(agent[k]), int(stamp[k])))
+        ok[k] = bit is not None and proved >> bit & 1
     return ok
+
+
+def _holds(sets: list[int], number: Array, rank: Array, ranks: int) -> Array:
+    """Return whether set ``number[k]`` of bits has ``rank[k]``."""
+    keys = number * np.int64(ranks) + rank
+    pairs = distinct(keys)
+    held = np.array([bool(sets[pair // ranks] >> pair % ranks & 1) for pair in pairs.tolist()], dtype=bool)
+    found: Array = held[np.searchsorted(pairs, keys)]
+    return found
 
 
 def _explain(program: OneSided, seen: Events, memory: Memory, touched: _Accesses, pair: _Pair, order: Order) -> str:
@@ -287,16 +294,14 @@ def _missing(program: OneSided, seen: Events, touched: _Accesses, pair: _Pair, o
     first, second = int(touched.event[pair.first]), int(touched.event[pair.second])
     agent, stamp = int(touched.agent[pair.first]), int(touched.stamp[pair.first])
     row = int(order.known[second])
-    if order.in_time.clock[row, agent] >= stamp:
+    if order.in_time.over(np.array(row), np.array(agent)) >= stamp:
         return "only relaxed signals order them"
-    block = int(seen.block[second])
-    after = order.last_clock[block] if row + 1 == order.base[block + 1] else order.clock[row + 1]
-    if after[agent] >= stamp:
+    if order.over_after(row, agent) >= stamp:
         waits = _in_phase(seen, order, _TAKES, second)
         if waits and waits[-1] < second:
             return f"no nop stands between it and {doing(program, int(seen.row[waits[-1]]))}"
     gives = [event for event in _in_phase(seen, order, _GIVES, first) if event > first]
-    if gives and touched.shared[pair.first] and order.clock[row, agent] + 1 >= stamp:
+    if gives and touched.shared[pair.first] and order.over(np.array(row), np.array(agent)) + 1 >= stamp:
         return f"no nop stands between the first and {doing(program, int(seen.row[gives[0]]))}"
     return "nothing orders them"
 

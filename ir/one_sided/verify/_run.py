@@ -14,8 +14,10 @@ from ...arrays import Array
 from ...frozen import frozen
 from ..opcodes import PACKET_READS, SIGNALS, WAITS, Op
 from ..program import OneSided, Transport
+from ..waves import levels
 from ._events import Events
 from ._form import doing
+from ._messages import Messages, Uses
 from ._packets import Packets
 
 __all__ = ["Outcome", "execute", "gives"]
@@ -59,9 +61,31 @@ def _kinds(program: OneSided) -> Array:
     return kind
 
 
-def execute(program: OneSided, seen: Events, slots: Packets) -> Outcome:
-    """Return the outcome of one launch whose channels and semaphores begin balanced."""
+def execute(program: OneSided, seen: Events, slots: Packets, messages: Messages) -> Outcome:
+    """Return the outcome of one launch whose channels and semaphores begin balanced.
+
+    If it is known which signal ends each wait, levels are longest paths. Otherwise, and if some block never ends, the
+    blocks run one after the other.
+    """
+    known = not (len(messages.several) or len(messages.lacking) or messages.contested)
+    if known and not (program.opcode == Op.BARRIER).any():
+        uses = messages.uses
+        needs = np.diff(slots.start)
+        later = np.concatenate([uses.event[messages.take], np.repeat(seen.event[slots.reader], needs)])
+        earlier = np.concatenate([uses.event[messages.give], slots.writer])
+        level = levels(seen.start, later, earlier)
+        if level is not None:
+            return Outcome(level, [], *_counts(program, uses))
     return _Run(program, seen, slots).outcome()
+
+
+def _counts(program: OneSided, uses: Uses) -> tuple[list[int], list[int], list[int]]:
+    """Return the signals and waits of each channel, and the changes of semaphores, if all events complete."""
+    channels, semaphores = len(program.channel_rank), len(program.semaphore_rank)
+    given, taken = (
+        np.bincount(uses.where[some], minlength=channels + semaphores) for some in (uses.gives, uses.takes)
+    )  # fmt: skip
+    return given[:channels].tolist(), taken[:channels].tolist(), (given - taken)[channels:].tolist()
 
 
 def _append(levels: list[int], level: int) -> None:

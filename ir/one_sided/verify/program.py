@@ -14,9 +14,10 @@ from ...shown import counted
 from ...verify.report import Check, Report
 from ..opcodes import Op
 from ..program import OneSided
-from ._events import MAX_PARTS, Events, as_executed, events, lengths, parts_needed
+from ._events import Events, as_executed, events, lengths, parts_needed, shortest
 from ._form import bounds, channels, doing, input_writes, operations, summary, threads
-from ._memory import Memory, sizes
+from ._memory import MAX_ADDRESSES, MAX_PARTS, Memory, addresses, sizes
+from ._messages import Messages, Uses
 from ._order import Order
 from ._packets import packets
 from ._races import races
@@ -25,8 +26,6 @@ from ._values import evaluate, postcondition
 
 __all__ = ["verify_one_sided"]
 
-#: more addresses than this in all buffers are not executed
-MAX_ADDRESSES = 1 << 25
 #: turns of the shortest loop with which a program is executed
 TURNS = (1, 2, 3)
 
@@ -37,16 +36,18 @@ _REMEMBERED = 64
 _KEPT = "out-of-place input is not written"
 
 
-def verify_one_sided(program: OneSided) -> Report:
+def verify_one_sided(program: OneSided, chunk: Fraction | None = None) -> Report:
     """Execute a one-sided program symbolically, launch after launch, and report the result of each check.
+
+    Loops take the turns of chunks of ``chunk`` bytes. Without a size, the shortest loop takes 1, 2, and 3 turns.
 
     The checks are, in this order: ``structure``, ``bounds``, ``out-of-place input is not written``, ``channels``,
     ``packets``, ``deadlock``, ``leftover signals``, ``races``, ``single reduction``, ``postcondition``. They stop if
     the remaining ones would have no meaning. Source: mscclpp notes, sections 4 and 5.
     """
-    key = _fingerprint(program)
+    key = (*_fingerprint(program), chunk)
     if key not in _right:
-        report = Report("one-sided", program.collective.kind, program.num_ranks, tuple(_checks(program)))
+        report = Report("one-sided", program.collective.kind, program.num_ranks, tuple(_checks(program, chunk)))
         if not report.ok:
             return report
         _right[key] = report
@@ -66,7 +67,7 @@ def _fingerprint(program: OneSided) -> tuple[object, ...]:
     return digest.digest(), *scalars
 
 
-def _checks(program: OneSided) -> Iterator[Check]:
+def _checks(program: OneSided, chunk: Fraction | None) -> Iterator[Check]:
     from ...validate import structure
 
     problems = structure(program) or operations(program)
@@ -75,8 +76,8 @@ def _checks(program: OneSided) -> Iterator[Check]:
     )
     if problems:
         return
-    plans = _plans(program)
-    largest = max(_addresses(program, parts) for _, parts in plans)
+    plans = _plans(program, chunk)
+    largest = max(addresses(program, parts) for _, parts in plans)
     if max(parts for _, parts in plans) > MAX_PARTS or largest > MAX_ADDRESSES:
         yield Check(
             "bounds", False, f"the buffers have {largest} parts, more than the {MAX_ADDRESSES} that are executed"
@@ -95,17 +96,13 @@ def _check(name: str, problems: Sequence[str], detail: str = "") -> Check:
     return Check(name, not problems, summary(problems) if problems else detail)
 
 
-def _plans(program: OneSided) -> list[tuple[list[Fraction], int]]:
+def _plans(program: OneSided, chunk: Fraction | None) -> list[tuple[list[Fraction], int]]:
     """Return the turns of the loops, and the parts of a chunk, of each size of call that is executed."""
     if not len(program.loop_unit):
         return [([], parts_needed(program, []))]
-    found = [lengths(program, times) for times in TURNS]
+    chunks = [times / shortest(program) for times in TURNS] if chunk is None else [chunk]
+    found = [lengths(program, one) for one in chunks]
     return [(turns, parts_needed(program, turns)) for turns in found]
-
-
-def _addresses(program: OneSided, parts: int) -> int:
-    into, out, scratch = sizes(program).sum(axis=0).tolist()
-    return int(into + out + scratch * 2) * parts
 
 
 def _buffers(program: OneSided) -> list[str]:
@@ -141,7 +138,8 @@ def _launches(program: OneSided, turns: list[Fraction], parts: int) -> Iterator[
     yield _check("packets", problems, f"{counted(int(seen.slot.sum()), 'slot')} written or read")
     if problems:
         return
-    outcome = execute(program, seen, slots)
+    messages = Messages(program, seen, Uses.of(program, seen))
+    outcome = execute(program, seen, slots, messages)
     yield Check("deadlock", not outcome.stuck, summary(outcome.stuck) + when if outcome.stuck else "completes")
     if outcome.stuck:
         return
@@ -150,7 +148,7 @@ def _launches(program: OneSided, turns: list[Fraction], parts: int) -> Iterator[
     yield Check("leftover signals", not problems, summary(problems) + when if problems else detail)
     if problems:
         return
-    yield from _data(program, seen, memory, outcome, Order(program, seen, outcome.level, slots), when)
+    yield from _data(program, seen, memory, outcome, Order(program, seen, outcome.level, slots, messages), when)
 
 
 def _data(
