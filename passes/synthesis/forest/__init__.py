@@ -3,4 +3,7 @@
 In the order of data flow: ``optimum`` (the bottleneck cut and the trees per rank), ``capacities`` (links as numbers of
 trees), ``simplifying`` and ``switches`` (remove switches), ``packing`` or ``orbits`` (trees), ``routes`` (physical
 links), ``scheduler`` (the pass).
+
+Clusters of boxes skip most of that: ``boxes`` finds them, ``box_trees`` builds their trees. An allreduce may divide
+roots and links unevenly: ``allreduce_optimum`` says how, ``allreduce_trees`` packs what each direction gets.
 """

@@ -20,19 +20,22 @@ from collc.ir.effort import spend
 from .capacities import Tree
 from .trading import Trading
 
-__all__ = ["flatten"]
+__all__ = ["EFFORT", "flatten"]
 
-_EFFORT = 20_000_000
+EFFORT = 20_000_000
 _MORE = 2  # trees may become half as many again
 _STEPS = 8  # between the present height and the least
 
 
-def flatten(num_ranks: int, capacity: dict[tuple[int, int], int], forest: Sequence[Tree], least: int) -> list[Tree]:
+def flatten(
+    num_ranks: int, capacity: dict[tuple[int, int], int], forest: Sequence[Tree], least: int, effort: int = EFFORT
+) -> list[Tree]:
     """Return a forest with the same number of copies at every root and the same capacities, with mostly lower trees.
 
-    ``least`` is a lower bound on the height of a forest; lower trees stay unchanged.
+    ``least`` is a lower bound on the height of a forest; lower trees stay unchanged. At most ``effort`` trees are
+    examined.
     """
-    trading = Trading(num_ranks, capacity, forest, _EFFORT)
+    trading = Trading(num_ranks, capacity, forest, effort)
     for trading.most in (len(forest), len(forest) + len(forest) // _MORE):
         before: list[int] = []
         while before != (before := _heights_above(trading, least)) and before:

@@ -21,7 +21,7 @@ from collc.ir.progress import progress
 
 from .capacities import Tree
 from .exact_packing import exact_tree
-from .flatten import flatten
+from .flatten import EFFORT, flatten
 from .growing import Growth, Residual
 
 __all__ = ["height", "pack"]
@@ -32,16 +32,18 @@ _BATCH = 256  # trees grown between sweeps; at first all
 _FAILURES = 100  # in a row, then a tree is grown edge by edge
 
 
-def pack(num_ranks: int, capacity: dict[tuple[int, int], int], trees: Sequence[int]) -> list[Tree]:
+def pack(
+    num_ranks: int, capacity: dict[tuple[int, int], int], trees: Sequence[int], low: int = 0, effort: int = EFFORT
+) -> list[Tree]:
     """Return spanning out-trees, ``trees[r]`` rooted at rank r, that use no arc more often than its capacity.
 
+    Trees no higher than ``low`` need not become lower; ``effort`` limits the search for lower ones.
     Raises ValueError if there are none: if some set of ranks has less capacity out of it than trees inside.
     """
     packing = _Packing(num_ranks, capacity, trees)
     forest = packing.run()
-    if packing.height <= packing.farthest:
-        return forest
-    return flatten(num_ranks, capacity, forest, packing.farthest)
+    least = max(packing.farthest, low)
+    return forest if packing.height <= least else flatten(num_ranks, capacity, forest, least, effort)
 
 
 def height(forest: Iterable[Tree]) -> int:

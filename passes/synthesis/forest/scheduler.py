@@ -2,36 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import gcd, lcm
+from fractions import Fraction
+from math import gcd
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array, Columns
 from collc.ir.collective import Collective
-from collc.ir.diagnostic import CollcError, Subject, error
-from collc.ir.schedule import Forest, Routes
+from collc.ir.diagnostic import Subject, error
+from collc.ir.schedule import Forest
 from collc.ir.spec import Problem
 from collc.ir.topology import Topology
 
 from ...base import Pass
 from ...knobs import Knob
 from ...ranges import Range
-from .inputs import check_inputs, require_balanced
+from .halves import (
+    Half,
+    Mark,
+    backwards,
+    divided,
+    in_shards_of,
+    joined_halves,
+    no_trees,
+    packed_half,
+    partner_links,
+    symmetric,
+    with_switches,
+    without_switches,
+)  # fmt: skip
+from .inputs import check_inputs
 
 # Judging a problem needs no algorithm: functions import those that they run.
 if TYPE_CHECKING:
     from collc.ir.levels import Scheduled
 
+    from ...base import Kept, Replanned
     from .optimum import Choice
     from .orbits import OrbitForest
-    from .routes import Routed
 
 __all__ = ["ForestScheduler"]
-#: is called with the name of every phase when it is over
-Mark = Callable[[str], None]
 
 _MOST_TREES = 1 << 12
 _MOST_PIECES = 1 << 12
@@ -39,14 +50,6 @@ _MOST_PIECES = 1 << 12
 
 def _ignore_phase(phase: str) -> None:
     pass
-
-
-@attrs.frozen(eq=False)
-class _Half:
-    """The trees of one direction: ``parts`` equal shares of a root's data, and the columns of a forest."""
-
-    parts: int
-    trees: Routed
 
 
 def _trees_per_root(forest: Forest) -> int:
@@ -61,11 +64,12 @@ class ForestScheduler(Pass):
     """Synthesize spanning trees of optimal bandwidth on any strongly connected network, switches included.
 
     Every rank (the root alone, if there is one) sends k trees of equal shares. ``k`` is a number, ``optimal`` (what the
-    optimum needs), ``auto`` (the best up to 10 if the optimum needs more), or ``fewest`` (the smallest number that
-    reaches the optimum). If shards differ in size, a rank sends k trees for each unit of its weight, and one tree if it
-    has no data. Data that flow to the root use the same trees backwards, or trees of the transpose if links
-    are one-way. An allreduce is a reduce-scatter followed piece by piece by an allgather, or with ``via: reduce`` a
-    reduce to one rank and a broadcast from there. ForestColl, sections 4 and C to F; trees of Blink for one root.
+    optimum needs), ``fewest`` (the smallest number that reaches the optimum), or ``auto`` (of the optimal number and of
+    1 to 10, the fastest at the collective's size, or at 1 MiB without one). If shards differ in size, a rank sends k
+    trees for each unit of its weight, and one tree if it has no data. Data that flow to the root use the same trees
+    backwards, or trees of the transpose if links are one-way. An allreduce is a reduce-scatter followed piece by piece
+    by an allgather, or with ``via: reduce`` a reduce to one rank and a broadcast from there. ForestColl, sections 4 and
+    C to F; trees of Blink for one root.
 
     Raises C0501 and C0580 to C0589 for problems that it cannot schedule.
     """
@@ -82,7 +86,8 @@ class ForestScheduler(Pass):
     k: int | Literal["optimal", "auto", "fewest"] = attrs.field(
         default="optimal",
         metadata={
-            "help": "trees per rank: a number, `optimal`, `fewest` (that are as fast), or `auto` (at most 10)",
+            "help": "trees per rank: a number, `optimal` (per vector if an allreduce's roots differ), `fewest` "
+            "(as fast), or `auto` (the fastest)",
             "range": Range(1, _MOST_TREES, "C0585"),
         },
     )  # fmt: skip
@@ -101,7 +106,16 @@ class ForestScheduler(Pass):
         default=False, metadata={"help": "accept nodes whose bandwidth in and bandwidth out differ"}
     )
 
+    in_network: bool = attrs.field(
+        default=True, metadata={"help": "use switches that multicast or reduce; without, switches only forward"}
+    )
+
     def run(self, ir: Problem) -> Forest:
+        if self.k == "auto":
+            from .front import fastest
+
+            self.require(ir)
+            return fastest(self, ir)
         return self._piped(self.grow(ir))
 
     def _piped(self, forest: Forest) -> Forest:
@@ -112,7 +126,15 @@ class ForestScheduler(Pass):
         return attrs.evolve(forest, pieces=pieces)
 
     def plans_by_size(self, ir: Problem) -> bool:
-        return self.pieces is None
+        return self.pieces is None or self.chooses_trees
+
+    @property
+    def shares_links(self) -> bool:
+        return self.in_network
+
+    @property
+    def chooses_trees(self) -> bool:
+        return self.k == "auto"
 
     def resized(self, ir: Problem, known: Scheduled) -> Forest:
         assert isinstance(known, Forest), "this scheduler returns a forest"
@@ -125,23 +147,70 @@ class ForestScheduler(Pass):
     def in_pieces(self, pieces: int) -> ForestScheduler:
         return attrs.evolve(self, pieces=pieces)
 
+    def regrowing(self, ir: Problem, by_choice: bool) -> ForestScheduler | None:
+        if not ir.is_whole or ir.collective.weights is not None or self.via != "reduce-scatter" or self.k == "auto":
+            return None
+        if self.k != "optimal" and (by_choice or ir.collective.kind == "allreduce"):
+            return None  # other numbers may be better now
+        return attrs.evolve(self, unbalanced=True)  # one direction of a link may be gone
+
+    def regrown(self, ir: Problem, before: Kept) -> Replanned | None:
+        from .replanning import regrown_after
+
+        return regrown_after(self, ir, before)
+
     def grow(self, ir: Problem, mark: Mark = _ignore_phase) -> Forest:
         """Return the forest in one piece; ``mark`` is called with the name of every phase when it is over."""
+        if self.k == "auto":
+            return attrs.evolve(self.run(ir), pieces=1)
         self.require(ir)
-        topology, collective = ir.topology, ir.collective
+        topology, collective = self._network(ir.topology), ir.collective
         supply, rooted = self._supply(ir)
-        halves = []
+        halves, partner = [], partner_links(topology)
         if topology.num_ranks == 1:
-            return _forest(ir, [_no_trees()], rooted)
-        if collective.kind not in ("reduce-scatter", "reduce") or topology.reverse_links is not None:
+            return joined_halves(ir, [no_trees()], rooted)
+        if self.divides(ir) and (found := divided(ir, topology, self.k)) is not None:
+            mark("trees")
+            return found
+        if topology.in_network and collective.kind == "allreduce" and self.takes_trees and collective.weights is None:
+            found = self._through_switches(ir, topology, supply)
+            if found is not None:
+                return found
+        if collective.kind not in ("reduce-scatter", "reduce") or partner is not None:
             halves.append(self._outward(topology, collective, supply, mark))
         if collective.kind not in ("allgather", "broadcast"):
-            if topology.reverse_links is not None:
-                back = _backwards(halves[0], topology.reverse_links)
+            if partner is not None:
+                back = backwards(halves[0], partner)
             else:
-                back = _backwards(self._outward(topology.transpose(), collective, supply, mark))
+                back = backwards(self._outward(topology.transpose(), collective, supply, mark))
             halves = [back, *halves] if collective.kind == "allreduce" else [back]
-        return _forest(ir, halves, rooted)
+        return joined_halves(ir, halves, rooted, topology.in_network)
+
+    def _through_switches(self, ir: Problem, topology: Topology, supply: list[int]) -> Forest | None:
+        """Return an allreduce whose halves divide the links; None if a reduce-scatter and an allgather are as fast."""
+        from .in_network import divided as divided_by_switches
+
+        least = sum((self._choice(*one).optimum.one_over_x for one in self.networks(ir)), Fraction(0))
+        composed = least * (2 if partner_links(topology) is not None else 1) / len(supply)
+        found = divided_by_switches(topology, composed)
+        if found is None:
+            return None
+        trees, inward, outward, equal = found
+        parts = trees // len(supply) if equal else trees
+        return joined_halves(ir, [Half(parts, inward), Half(parts, outward)], not equal, in_network=True)
+
+    def _network(self, topology: Topology) -> Topology:
+        """Return the network as trees may use it."""
+        return topology if self.in_network else attrs.evolve(topology, multicast=(), reduces=())
+
+    def divides_links(self, ir: Problem) -> bool:
+        """Whether the trees are those of the optimum, whose inward and outward trees may divide a link unevenly."""
+        return self.k == "optimal" and self.divides(ir)
+
+    def divides(self, ir: Problem) -> bool:
+        """Whether an allreduce may divide roots and links: with equal shards, where no switch adds or copies."""
+        both = ir.collective.kind == "allreduce" and self.via == "reduce-scatter"
+        return both and not ir.collective.weights and not self._network(ir.topology).in_network
 
     def choices(self, ir: Problem) -> tuple[Choice, ...]:
         """Return the choices of the number of trees, for data from the roots and for data to the roots.
@@ -149,11 +218,19 @@ class ForestScheduler(Pass):
         If links go both ways, both choices are equal and returned once.
         """
         check_inputs(ir.topology, ir.collective, self.unbalanced)
-        topology, kind, (supply, _) = ir.topology, ir.collective.kind, self._supply(ir)
-        both = topology.reverse_links is not None
+        return tuple(self._choice(network, supply) for network, supply in self.networks(ir))
+
+    def networks(self, ir: Problem) -> list[tuple[Topology, list[int]]]:
+        """Return the networks on which trees lead outward, each with how often every rank sends k trees.
+
+        They are the topology for data from the roots, and its transpose for data to the roots; one if links go both
+        ways. Switches that multicast are ranks without data.
+        """
+        topology, kind, (supply, _) = self._network(ir.topology), ir.collective.kind, self._supply(ir)
+        both = partner_links(topology) is not None
         networks = [topology] if both or kind not in ("reduce-scatter", "reduce") else []
         networks += [topology.transpose()] if not both and kind not in ("allgather", "broadcast") else []
-        return tuple(self._choice(network, supply) for network in networks)
+        return [with_switches(network, supply) for network in networks]
 
     def _supply(self, ir: Problem) -> tuple[list[int], bool]:
         """Return how often every rank sends k trees, and whether only one rank does."""
@@ -171,15 +248,16 @@ class ForestScheduler(Pass):
             hint = "use one of these ranks, or leave `root` out"
             raise error("C0585", message, hint=hint, option="root", about=(Subject.TOPOLOGY,))
 
-    def _outward(self, topology: Topology, collective: Collective, supply: list[int], mark: Mark) -> _Half:
+    def _outward(self, topology: Topology, collective: Collective, supply: list[int], mark: Mark) -> Half:
         orbits = self._orbits(topology, supply)
         mark("orbits")
         if orbits is not None:
-            return _symmetric(topology, orbits)
-        choice = self._choice(topology, supply)
+            return symmetric(topology, orbits)
+        network, sent = with_switches(topology, supply)
+        choice = self._choice(network, sent)
         mark("optimum")
-        half = _packed(topology, supply, choice, mark)
-        return half if collective.weights is None else _in_shards(topology, supply, half)
+        half = without_switches(packed_half(network, sent, choice, mark), topology)
+        return half if collective.weights is None else in_shards_of(topology, supply, half)
 
     def _choice(self, topology: Topology, supply: list[int]) -> Choice:
         from .optimum import choose
@@ -190,99 +268,9 @@ class ForestScheduler(Pass):
         """Return trees of the network's symmetry if every rank sends: they reach the cut of a single rank."""
         from .orbits import orbit_forest
 
-        if set(supply) != {1}:
+        if set(supply) != {1} or topology.multicast:
             return None
         found = orbit_forest(topology, None if isinstance(self.k, str) else self.k)
-        if found is None or (self.k == "auto" and found.trees > 10):
+        if found is None:
             return None
         return None if self.k == "fewest" and found.trees > self._choice(topology, supply).k else found
-
-
-def _packed(topology: Topology, supply: list[int], choice: Choice, mark: Mark) -> _Half:
-    from .capacities import flow_network, link_capacities
-    from .packing import height, pack
-    from .routes import routed
-    from .switches import removals
-
-    held = link_capacities(topology, choice.per_unit)
-    trees = [choice.k * amount for amount in supply]
-    try:
-        choices = list(removals(flow_network(topology, held), topology.num_ranks, trees, topology.names))
-    except CollcError:
-        require_balanced(
-            topology, range(topology.num_ranks, topology.num_nodes)
-        )  # if bandwidths do not balance, no number of trees helps
-        raise
-    mark("switches")
-    forests = [(pack(topology.num_ranks, logical.capacity, trees), logical) for logical in choices]
-    packed, logical = min(forests, key=lambda found: (height(found[0]), len(found[0])))
-    mark("trees")
-    found = routed(packed, logical, topology, held)
-    mark("routes")
-    return _Half(choice.k, found)
-
-
-def _in_shards(topology: Topology, supply: list[int], half: _Half) -> _Half:
-    """Return the trees with shares of shards that differ in size, and trees of ranks without data."""
-    from .uneven import in_shards
-
-    return _Half(*in_shards(topology, half.trees, [half.parts * amount for amount in supply]))
-
-
-def _symmetric(topology: Topology, orbits: OrbitForest) -> _Half:
-    from .routes import Routed
-
-    columns = (orbits.root, orbits.weight, orbits.tree, orbits.parent, orbits.child, orbits.link)
-    return _Half(orbits.trees, Routed(*columns, Routes.direct(topology.num_links)))
-
-
-# ---- both directions
-
-
-def _no_trees() -> _Half:
-    from .routes import Routed
-
-    none = np.zeros(0, dtype=np.int64)
-    return _Half(1, Routed(none, none, none, none, none, none, Routes.of([])))
-
-
-def _backwards(half: _Half, partner: Array | None = None) -> _Half:
-    """Return the trees with every route reversed: over the links' partners, or over the same links of the transpose."""
-    trees, routes = half.trees, half.trees.routes
-    if routes.is_direct:
-        return half if partner is None else _Half(half.parts, attrs.evolve(trees, route=partner[trees.route]))
-    links = routes.links[::-1]
-    start = int(routes.start[-1]) - routes.start[::-1].astype(np.int64)
-    reversed_routes = Routes(start, links if partner is None else partner[links])
-    route = len(routes) - 1 - trees.route.astype(np.int64)
-    return _Half(half.parts, attrs.evolve(trees, routes=reversed_routes, route=route))
-
-
-def _forest(ir: Problem, halves: list[_Half], whole: bool) -> Forest:
-    """Return the forest of one direction, or of both: then the inward trees come first."""
-    inward = {"reduce-scatter": [True], "reduce": [True], "allreduce": [True, False]}.get(ir.collective.kind, [False])
-    inward = inward[: len(halves)]
-    parts = lcm(*(half.parts for half in halves))
-    trees = [half.trees for half in halves]
-    first = [0, *np.cumsum([len(one.root) for one in trees])[:-1].tolist()]
-    routes, shift = _joined([one.routes for one in trees])
-    columns: Columns = {c: np.concatenate([getattr(one, c) for one in trees]) for c in ("root", "parent", "child")}
-    weight = [half.trees.weight.astype(np.int64) * (parts // half.parts) for half in halves]
-    tree = [one.tree.astype(np.int64) + begin for one, begin in zip(trees, first, strict=True)]
-    route = [one.route.astype(np.int64) + begin for one, begin in zip(trees, shift, strict=True)]
-    flags = [np.full(len(one.root), flag) for one, flag in zip(trees, inward, strict=True)]
-    return Forest(
-        ir.topology, ir.collective, parts, weight=np.concatenate(weight), tree=np.concatenate(tree),
-        route=np.concatenate(route), routes=routes, inward=np.concatenate(flags), whole=whole, **columns,
-    )  # fmt: skip
-
-
-def _joined(routes: list[Routes]) -> tuple[Routes, list[int]]:
-    """Return all routes one after the other, and where each list begins; routes of single links are the same."""
-    if all(r.is_direct for r in routes):
-        return routes[0], [0] * len(routes)
-    starts = [routes[0].start.astype(np.int64)]
-    for more in routes[1:]:
-        starts.append(more.start[1:].astype(np.int64) + starts[-1][-1])
-    shift = [0, *np.cumsum([len(r) for r in routes])[:-1].tolist()]
-    return Routes(np.concatenate(starts), np.concatenate([r.links for r in routes])), shift
