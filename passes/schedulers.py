@@ -44,6 +44,7 @@ BOXES = "clusters of boxes, with or without switches"
 Options = tuple[tuple[str, str], ...]
 
 _SIZES: tuple[Options, ...] = ((("variant", "bandwidth"),), (("variant", "latency"),))
+_AT_ONCE: tuple[Options, ...] = ((("objective", "latency"),),)
 _MIRRORED: tuple[Options, ...] = ((), (("mirrored", "neg"),), (("mirrored", "reflect"),))
 
 
@@ -67,11 +68,14 @@ class Candidate(NamedTuple):
 
     * ``collectives``: the collectives for which it is tried (None: all that it takes).
     * ``built``: it is tried only on topologies that an operator built. ``most``: only up to this number of ranks.
-    * ``variants``: it is tried with each of these options, for the collectives ``varied`` (None: all).
+    * ``variants``: it is tried with each of these options, for the collectives ``varied`` (None: all), and for these
+      up to ``most_varied`` ranks (None: ``most``).
     * ``baselines``: those on boxes are tried there with their options, after all other candidates.
     * ``planned``: the property of the schedule that depends on the size: none (``once``), the option ``size`` if links
       differ in latency (``size``), or the number of pieces of its pipeline (``pipeline``) or trees (``trees``).
     * ``last``: the collectives for which it is tried if no other candidate has a schedule.
+    * ``straight``: shards go straight from their sources to all targets, in one step. ``around``: data visit one rank
+      after the other. It is not tried if these steps and loads alone take longer than another candidate.
     * ``fewest``, ``slower``: if a scheduler of ``fewest`` steps meets the bandwidth bound, no ``slower`` one is tried.
 
     >>> Candidate(7, collectives=("allreduce",), most=64).planned
@@ -84,11 +88,19 @@ class Candidate(NamedTuple):
     most: int | None = None
     variants: tuple[Options, ...] = ((),)
     varied: tuple[str, ...] | None = None
+    most_varied: int | None = None
     baselines: tuple[Baseline, ...] = ()
     planned: Literal["once", "size", "pipeline", "trees"] = "once"
     fewest: bool = False
     slower: bool = False
+    straight: bool = False
+    around: bool = False
     last: tuple[str, ...] = ()
+
+    def most_for(self, collective: str) -> int | None:
+        """Return the number of ranks up to which it is tried for a collective; None for any."""
+        varied = self.varied is not None and collective in self.varied
+        return self.most_varied if varied and self.most_varied is not None else self.most
 
     @property
     def boxes(self) -> tuple[Options, ...]:
@@ -169,7 +181,11 @@ SCHEDULERS: Registry[Scheduler] = Registry("scheduler", ("schedulers",), {
     "general": Scheduler(
         "collc.passes.synthesis.general.scheduler", "General",
         "any collective that copies, by its pre- and postcondition, with a bound by prices of links",
-        _COPYING, ANY, ("custom",), Candidate(10, ("custom",), last=(*_POINTED, *_POINTED_V)),
+        _COPYING, ANY, ("custom",),
+        Candidate(
+            10, ("custom", "allgather", "broadcast", "alltoall"), most=32, most_varied=64, variants=_AT_ONCE,
+            varied=("allgather", "broadcast"), straight=True, last=(*_POINTED, *_POINTED_V),
+        ),
     ),
     "swing": Scheduler(
         f"{_TORUS}.swing", "Swing",
@@ -216,6 +232,7 @@ SCHEDULERS: Registry[Scheduler] = Registry("scheduler", ("schedulers",), {
     "nccl-rings": Scheduler(
         "collc.passes.synthesis.nccl.scheduler", "NcclRings",
         "the rings of most bandwidth that stock NCCL can execute, box by box and NIC by NIC", _SPREADS, RINGS,
+        (), Candidate(9, most=64, planned="trees", slower=True, around=True),
     ),
     "two-level": Scheduler(
         f"{_TORUS}.two_level", "TwoLevel",

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from collc.ir.arrays import Array
+from collc.ir.arrays import Array, lexsort
 from collc.ir.group import Group
 from collc.ir.topology import Topology
 
@@ -32,7 +32,7 @@ def shard_0(topology: Topology, division: Division, transposed: bool = False) ->
     hops = topology.hops_from(0) if transposed else topology.hops_to(0)
     links, tails = _into_rank_0(topology, transposed)
     masks, number = _masks(group, hops, tails)
-    order = np.lexsort((number, hops))  # stable: shards of one distance and mask stay ascending
+    order = lexsort((number, hops))  # stable: shards of one distance and mask stay ascending
     hops, number = hops[order], number[order]
     kinds = tuple(division.kinds(topology, links[None, :])[0].tolist())
     start = np.searchsorted(hops, np.arange(1, int(hops[-1]) + 2))

@@ -25,7 +25,7 @@ from collc.ir.schedule import Schedule
 from collc.ir.spec import Problem
 
 from ...applying import not_scheduled
-from ...base import Pass, remark
+from ...base import Pass, has_collector, remark
 from ...knobs import CHUNKS, Knob
 from ...ranges import Range
 from ...schedule.rounding import time_per_byte
@@ -116,11 +116,11 @@ class General(Pass):
         self.require(ir)
         found = [_Option.of(schedule, ir) for schedule in self._schedules(ir)]
         best = min(found, key=self._rank)
-        bound = general_bound(ir.topology, ir.collective)
-        if best.time:
-            ratio = "met" if best.time == bound.value else f"{float(best.time / bound.value):.4f} times that"
+        if best.time and has_collector():
+            bound = general_bound(ir.topology, ir.collective)
+            how = "the bound" if best.time == bound.value else f"{float(best.time / bound.value):.4f} times the bound"
             least = f"at least {float(bound.value):.6g} by {bound.name}"
-            remark(f"general: time per byte {float(best.time):.6g}, {least}: {ratio}")
+            remark(f"general: time per byte {float(best.time):.6g} is {how}: {least}")
         return best.schedule
 
     def _rank(self, option: _Option) -> tuple[Fraction | int, ...]:

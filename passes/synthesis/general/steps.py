@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from collc.ir.arrays import Array
+from collc.ir.arrays import Array, lexsort
 from collc.ir.schedule import Action, Routes, Schedule
 
 from .mix import Mix
@@ -69,7 +69,7 @@ def in_pieces(mix: Mix, portions: Portions, rows: Rows, pieces: int) -> Schedule
         np.broadcast_to(rows.route[:, None], step.shape),
     ]  # fmt: skip
     step, shard, lo, hi, route = (column.ravel() for column in columns)
-    order = np.lexsort((lo, shard, route, step))
+    order = lexsort((lo, shard, route, step))
     return Schedule(
         mix.needs.topology, mix.needs.collective, portions.parts * pieces, step=step[order],
         action=np.full(len(order), Action.COPY, dtype=np.uint8), shard=shard[order], lo=lo[order], hi=hi[order],

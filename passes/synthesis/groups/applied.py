@@ -17,10 +17,6 @@ from collc.ir.spec import Problem
 
 from ...base import Pass, remark
 from ...schedulers import RANKS, SCHEDULERS
-from .classes import classes_of
-from .division import divided
-from .lifting import lifted
-from .relays import relays_of
 
 if TYPE_CHECKING:
     from collc.ir.costs.messages import Messages
@@ -138,6 +134,8 @@ def measured_networks(problem: Problem) -> MeasuredNetworks:
 
 
 def _measured(network: Inside, problem: Problem) -> MeasuredNetworks:
+    from .lifting import lifted
+
     return MeasuredNetworks(_problem(network), lambda level: lifted(level, network, problem.collective))
 
 
@@ -181,6 +179,9 @@ def _balanced(network: Inside, problem: Problem) -> Inside:
     topology, relays = network.topology, range(network.topology.num_ranks, network.topology.num_nodes)
     if not network.topology.is_connected or all(topology.ingress(node) == topology.egress(node) for node in relays):
         return network
+    from .classes import classes_of
+    from .division import divided
+
     classes = classes_of(problem.topology, [network], [problem.collective])
     parts = divided(problem.topology, [network], [Fraction(1)], classes)
     shares = [Fraction(0)] * problem.topology.num_links
@@ -218,6 +219,8 @@ def _bound(network: Inside) -> Fraction:
 
 
 def _lifted_by(scheduler: Pass, network: Inside, problem: Problem) -> Scheduled:
+    from .lifting import lifted
+
     scheduler = _lenient(scheduler)
     _require(scheduler, network)
     level = scheduler.run(_problem(network))
@@ -231,6 +234,8 @@ def _lifted_by(scheduler: Pass, network: Inside, problem: Problem) -> Scheduled:
 
 
 def _remark_relays(scheduler: Pass, level: Scheduled) -> None:
+    from .relays import relays_of
+
     relays = relays_of(level)
     if relays:
         remark(f"{scheduler.name}: {counted(len(relays), 'rank')} that are no members relay")

@@ -89,7 +89,8 @@ def _maps(topology: Topology, collectives: Sequence[Collective]) -> list[tuple[A
         link_class=np.concatenate([
             topology.link_class.astype(np.int64), np.array(kind, dtype=np.int64) + len(topology.classes),
         ]),
-        classes=(*topology.classes, *beside), unit=topology.unit,
+        classes=(*topology.classes, *beside), unit=topology.unit, multicast=topology.multicast,
+        reduces=topology.reduces,
     )  # fmt: skip
     found = []
     for one in automorphisms(grown, _EFFORT):

@@ -228,8 +228,11 @@ class _Groups:
         return bound, best
 
     def mixed(self) -> Mixture | None:
-        """Return a mix of trees and routes; None if it takes too much work, or some group is not connected."""
-        if not all(network.topology.is_connected for network in self.usable):
+        """Return a mix of trees and routes; None if it takes too much work, or some group is not connected.
+
+        Its switches only forward, so there is none if some do more.
+        """
+        if self.topology.in_network or not all(network.topology.is_connected for network in self.usable):
             return None
         commodities = [
             commodity for group, (one, size) in enumerate(zip(self.collectives, self.sizes, strict=True))
@@ -386,5 +389,5 @@ def _loads(level: Scheduled) -> Array:
     if isinstance(level, SymmetricSchedule):
         level = level.unfold()
     if isinstance(level, Forest):
-        return link_loads(level, level.route, level.amount[level.tree])
-    return link_loads(level, level.route, level.amount)
+        return link_loads(level.topology, level.routes, level.route, level.amount[level.tree])
+    return link_loads(level.topology, level.routes, level.route, level.amount)

@@ -74,6 +74,7 @@ class BoxRouter(Router):
         part = Topology(
             topology.name, topology.num_ranks, topology.src[links], topology.dst[links], topology.num_switches,
             link_class=topology.link_class[links], classes=topology.classes, unit=topology.unit,
+            multicast=topology.multicast, reduces=topology.reduces,
         )  # fmt: skip
         return Router(part, self.lanes), links
 

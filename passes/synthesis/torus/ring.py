@@ -17,7 +17,7 @@ from typing import ClassVar, Literal
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array
+from collc.ir.arrays import Array, are_among, distinct
 from collc.ir.diagnostic import CollcError, Subject, error
 from collc.ir.graph.boxes import Boxes, boxes_of, one_box
 from collc.ir.spec import Problem
@@ -162,7 +162,7 @@ class Ring(TorusPass):
     def _shifted(self, topology: Topology) -> tuple[list[Array], Router] | None:
         """Return the two rings of ``shifted_ring``, recognized by the links of rank 0."""
         n = topology.num_ranks
-        offsets = np.unique(topology.dst[topology.src == 0].astype(np.int64)).tolist()
+        offsets = distinct(topology.dst[topology.src == 0].astype(np.int64)).tolist()
         if topology.symmetry is None or len(offsets) != 4 or topology.degree != 4 or offsets[0] != 1:
             return None
         if logical_shape(topology) != (n,) or np.gcd(offsets[1], n) != 1:
@@ -192,4 +192,4 @@ def _parallel(topology: Topology) -> int:
 def _linked(topology: Topology, src: Array, dst: Array) -> bool:
     """Return whether there is a link from each source to its target."""
     nodes = topology.num_nodes
-    return bool(np.isin(src * nodes + dst, topology.src.astype(np.int64) * nodes + topology.dst).all())
+    return bool(are_among(src * nodes + dst, topology.src.astype(np.int64) * nodes + topology.dst).all())

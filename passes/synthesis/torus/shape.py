@@ -8,7 +8,7 @@ from math import prod
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array
+from collc.ir.arrays import Array, distinct
 from collc.ir.diagnostic import Subject, error
 from collc.ir.group import Translations
 from collc.ir.topology import Topology
@@ -109,10 +109,10 @@ class Grid:
 
     def is_all(self, topology: Topology) -> bool:
         """Return whether the topology has no other links, so that its shortest paths are the grid's."""
-        joined = np.unique(topology.src.astype(np.int64) * topology.num_nodes + topology.dst)
+        joined = distinct(topology.src.astype(np.int64) * topology.num_nodes + topology.dst)
         first = self.links[..., 0]
         rank = np.arange(topology.num_ranks)[:, None, None]
-        mine = np.unique((rank * topology.num_nodes + topology.dst[np.maximum(first, 0)])[first >= 0])
+        mine = distinct((rank * topology.num_nodes + topology.dst[np.maximum(first, 0)])[first >= 0])
         return len(joined) == len(mine)
 
 

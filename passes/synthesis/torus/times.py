@@ -8,7 +8,7 @@ from math import lcm
 
 import numpy as np
 
-from collc.ir.arrays import Array
+from collc.ir.arrays import Array, distinct
 from collc.ir.costs.cost import DEFAULT_ALPHA, time_of_rounds, unit_seconds
 from collc.ir.costs.messages import Messages
 from collc.ir.costs.rounds import Round
@@ -38,9 +38,9 @@ def _rounds(messages: Messages) -> Iterator[Round]:
     latency = np.add.reduceat(by_class[links[routes.links]], routes.start[:-1].astype(np.int64))
     at, length = messages.step_start, routes.lengths
     for step, (times, load) in enumerate(messages.loads()):
-        used = np.unique(messages.route[at[step] : at[step + 1]])
+        used = distinct(messages.route[at[step] : at[step + 1]])
         pairs = []
-        for value in np.unique(latency[used]).tolist():
+        for value in distinct(latency[used]).tolist():
             alike = np.zeros(len(routes), dtype=bool)
             alike[used[latency[used] == value]] = True
             busy = np.zeros_like(load)
