@@ -68,6 +68,10 @@ _TRANSFORMS: dict[str, tuple[str, str, str]] = {
         "collc.passes.one_sided.lower", "LowerOneSided",
         "lower a program to puts into the buffers of peers, and signals",
     ),
+    "switch-operations": (
+        "collc.passes.one_sided.in_network", "SwitchOperations",
+        "lower an in-network schedule to operations of switches, puts and signals",
+    ),
     "place-messages": (
         "collc.passes.one_sided.place", "PlaceMessages",
         "let messages land where their data belong, or in scratch that is free",

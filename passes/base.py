@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from collc.ir.arrays import Array
 from collc.ir.collective import Collective
 from collc.ir.frozen import frozen
 from collc.ir.schedule import Schedule
@@ -24,9 +25,10 @@ from .ranges import require_ranges
 if TYPE_CHECKING:
     from collc.ir.costs.messages import Messages
     from collc.ir.levels import Executable, Level, Scheduled
+    from collc.ir.schedule import Forest
     from collc.ir.spec import Problem
 
-__all__ = ["FACTS", "Pass", "Solver", "remark", "remarks", "solver", "solving"]
+__all__ = ["FACTS", "Kept", "Pass", "Replanned", "Solver", "has_collector", "remark", "remarks", "solver", "solving"]
 
 _REMARKS: ContextVar[list[str] | None] = ContextVar("remarks", default=None)
 _SOLVER: ContextVar[Solver | None] = ContextVar("solver", default=None)
@@ -43,6 +45,15 @@ def remarks() -> Iterator[list[str]]:
         _REMARKS.reset(token)
         for text in collected:
             remark(text)
+
+
+def has_collector() -> bool:
+    """Return whether anyone collects remarks; a remark that takes long to find is left out otherwise.
+
+    >>> has_collector()
+    False
+    """
+    return _REMARKS.get() is not None
 
 
 def remark(text: str) -> None:
@@ -77,6 +88,25 @@ def solving(by: Solver | None) -> Iterator[None]:
 def solver() -> Solver | None:
     """Return the solver of the schedule that a pass receives; None if no scheduler made it."""
     return _SOLVER.get()
+
+
+@frozen(eq=False)
+class Kept:
+    """A forest before faults; new numbers of its ranks and links, -1 for what is gone; links gone or slower."""
+
+    forest: Forest
+    rank: Array
+    link: Array
+    touched: Array
+
+
+@frozen(eq=False)
+class Replanned:
+    """A forest after faults: ``kept`` of its trees are trees of before, on the same routes, the other ``new``."""
+
+    forest: Forest
+    kept: int
+    new: int
 
 
 #: fact -> whether it holds for an IR
@@ -155,9 +185,33 @@ class Pass(ABC):
         """Return whether this scheduler's schedule may depend on the size of the collective."""
         return False
 
+    @property
+    def shares_links(self) -> bool:
+        """Whether transfers of this scheduler's schedules may share links in switches that multicast or reduce."""
+        return False
+
+    @property
+    def chooses_trees(self) -> bool:
+        """Whether this scheduler chooses its trees by the size of the collective; else only their number of pieces."""
+        return False
+
     def resized(self, ir: Problem, known: Scheduled) -> Executable:
         """Return the schedule of ``ir``; ``known`` is the schedule of the same problem for another size."""
         return self.run(ir)
+
+    def regrowing(self, ir: Problem, by_choice: bool) -> Pass | None:
+        """Return the scheduler whose :meth:`regrown` grows the trees of ``ir`` again after faults; None: all are new.
+
+        ``by_choice``: `auto` chose this scheduler for ``ir``, and may choose another one after faults.
+        """
+        return None
+
+    def regrown(self, ir: Problem, before: Kept) -> Replanned | None:
+        """Return the trees of ``ir``, a problem after faults, with those of ``before`` that no fault touches.
+
+        The result is None if the scheduler cannot reach the optimum, and then all trees are new.
+        """
+        return None
 
     def num_pieces(self, ir: Problem) -> int | None:
         """Return in how many pieces this scheduler's schedule sends the data, one after the other; None: in no pieces.

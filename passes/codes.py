@@ -412,6 +412,19 @@ The message names the operation. Compile the schedule for the other target inste
 No order of its operations lets all blocks end: one waits for a signal, a semaphore, a barrier or packets that nothing
 sends. `collc verify plan.json` names the operations that wait for each other.
 """,
+    "C0578": """a schedule that shares links in switches
+
+A switch that multicasts or reduces lets transfers share links. Only plans of MSCCL++ have operations for that
+(`-t mscclpp-json`), and only for intervals that no other transfer moves in part. Programs of sends and receives have
+none.
+
+    topology box = dgx_h100(1, 0, 1);          # NVSwitches that multicast and reduce
+    collective c = allreduce on box;
+    schedule c using forest;
+    emit c as msccl-xml;                       # C0578
+
+Write `schedule c using forest { in-network: false }`, or a network whose switches only forward: `dgx_h100(1)` is one.
+""",
     "C0580": """a link without bandwidth
 
 `forest` divides data in proportion to bandwidth. A `.coll` file cannot declare a link of 0 GB/s, but a topology from

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from collc.ir.arrays import Array, distinct_pairs
+from collc.ir.arrays import Array, distinct_pairs, lexsort
 from collc.ir.editing import shifted, take, with_dependencies
 from collc.ir.machine import linearization
 from collc.ir.program import Program
 from collc.ir.ragged import inverse, nth, owners
+from collc.ir.waves import waves
 
 from .hazards import synchronize
 
-__all__ = ["merge_rows", "reblock", "split_counts"]
+__all__ = ["completes_merged", "merge_rows", "reblock", "split_counts"]
 
 
 def merge_rows(program: Program, joined: Array) -> Program | None:
@@ -20,14 +21,23 @@ def merge_rows(program: Program, joined: Array) -> Program | None:
 
     Returns the program with recomputed dependencies; None if merged rows would depend on each other in a cycle.
     """
+    merged = _merged(program, joined)
+    finished = linearization(merged)
+    return None if len(finished) < merged.num_instructions else synchronize(merged, inverse(finished))
+
+
+def completes_merged(program: Program, joined: Array) -> bool:
+    """Return whether :func:`merge_rows` certainly finds an order: only wide programs are tried."""
+    return waves(_merged(program, joined)) is not None
+
+
+def _merged(program: Program, joined: Array) -> Program:
     group = np.cumsum(~joined) - 1
     heads = np.flatnonzero(~joined)
     count = np.add.reduceat(program.count.astype(np.int64), heads) if len(heads) else program.count
-    merged = with_dependencies(
+    return with_dependencies(
         take(program, heads, count=count), *distinct_pairs(group[program.dependent], group[program.deps])
     )
-    finished = linearization(merged)
-    return None if len(finished) < len(heads) else synchronize(merged, inverse(finished))
 
 
 def split_counts(program: Program, order: Array, most: int) -> tuple[Program, Array]:
@@ -38,7 +48,7 @@ def split_counts(program: Program, order: Array, most: int) -> tuple[Program, Ar
     number = np.maximum(-(-count // most), 1)
     row, begin = owners(number), nth(number) * most
     cut = take(program, row, count=np.minimum(count[row] - begin, most), **shifted(program, row, begin))
-    return cut, inverse(np.argsort(order[row], kind="stable"))
+    return cut, inverse(lexsort([order[row]]))
 
 
 def reblock(program: Program, order: Array, blocks: dict[str, Array], owner: Array) -> Program:
@@ -46,5 +56,5 @@ def reblock(program: Program, order: Array, blocks: dict[str, Array], owner: Arr
 
     Within a block, instructions are in ``order``. Returns the program with recomputed dependencies.
     """
-    rows = np.lexsort((order, owner))
+    rows = lexsort((order, owner))
     return synchronize(take(program, rows, owner[rows], blocks), order[rows])

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from collc.ir.arrays import Array, distinct, distinct_pairs
+from collc.ir.arrays import Array, distinct, distinct_pairs, lexsort
 from collc.ir.editing import with_dependencies
 from collc.ir.layout import layout, locations
 from collc.ir.machine import linearization
 from collc.ir.program import Opcode, Program
 from collc.ir.ragged import first_of_group, inverse, ranges
 
-__all__ = ["accesses", "conflicts", "sequential_order", "synchronize", "with_all_dependencies"]
+__all__ = ["accesses", "conflicts", "ordered_by", "sequential_order", "synchronize", "with_all_dependencies"]
 
 
 def sequential_order(program: Program) -> Array:
@@ -30,7 +30,12 @@ def synchronize(program: Program, order: Array) -> Program:
     different blocks, one of them a write, keep that order. Input and output alias as they do in place, so the program
     is correct in place and out of place.
     """
-    return with_dependencies(program, *_latest(program, *_between_blocks(program, order)))
+    return ordered_by(program, *conflicts(program, order))
+
+
+def ordered_by(program: Program, later: Array, earlier: Array) -> Program:
+    """Return the program with the dependencies that these conflicts need: :func:`synchronize` with known conflicts."""
+    return with_dependencies(program, *_latest(program, *_between_blocks(program, later, earlier)))
 
 
 def with_all_dependencies(program: Program) -> Program:
@@ -38,12 +43,12 @@ def with_all_dependencies(program: Program) -> Program:
 
     They remain sufficient if instructions without a conflict change their order within a block.
     """
-    return with_dependencies(program, *distinct_pairs(*_between_blocks(program, sequential_order(program))))
+    later, earlier = conflicts(program, sequential_order(program))
+    return with_dependencies(program, *distinct_pairs(*_between_blocks(program, later, earlier)))
 
 
-def _between_blocks(program: Program, order: Array) -> tuple[Array, Array]:
-    """Return the conflicts (later, earlier) of instructions of different blocks."""
-    later, earlier = conflicts(program, order)
+def _between_blocks(program: Program, later: Array, earlier: Array) -> tuple[Array, Array]:
+    """Return those of the conflicts (later, earlier) whose instructions are in different blocks."""
     between = program.block[later] != program.block[earlier]
     return later[between], earlier[between]
 
@@ -52,8 +57,16 @@ def conflicts(program: Program, order: Array) -> tuple[Array, Array]:
     """Return the pairs (later, earlier) of neighbouring conflicting accesses to each location.
 
     Locations are those in place, where most accesses share a location. Copies that move no data in place count out of
-    place.
+    place. The result for the last ``order`` is cached.
     """
+    known = program.found.get("conflicts")
+    if known is None or known[0] is not order:
+        known = program.found["conflicts"] = order, _conflicts(program, order)
+    found: tuple[Array, Array] = known[1]
+    return found
+
+
+def _conflicts(program: Program, order: Array) -> tuple[Array, Array]:
     pairs = _neighbours(program, order, True)
     idle = _idle(program)
     if not idle.any():
@@ -73,7 +86,7 @@ def _idle(program: Program) -> Array:
 def _neighbours(program: Program, order: Array, inplace: bool) -> Array:
     """Return the neighbouring conflicts as rows (later, earlier)."""
     instruction, location, write, _ = accesses(program, inplace)
-    by_time = np.lexsort((write, order[instruction], location))
+    by_time = lexsort((write, order[instruction], location))
     instruction, location, write = instruction[by_time], location[by_time], write[by_time]
     index = np.arange(len(instruction))
     first = first_of_group(location)
@@ -124,7 +137,7 @@ def _latest(program: Program, dependent: Array, dependency: Array) -> tuple[Arra
         return dependent, dependency
     block = program.block.astype(np.int64)
     own, other = block[dependent], block[dependency]
-    order = np.lexsort((-dependency, dependent, other, own))
+    order = lexsort((-dependency, dependent, other, own))
     dependent, dependency, own, other = dependent[order], dependency[order], own[order], other[order]
     is_first = np.concatenate([[True], (own[1:] != own[:-1]) | (other[1:] != other[:-1])])
     # Adding a multiple of the number of instructions lets one running maximum serve all pairs of blocks.
@@ -132,5 +145,5 @@ def _latest(program: Program, dependent: Array, dependency: Array) -> tuple[Arra
     highest = np.concatenate([[-1], np.maximum.accumulate(height)[:-1]])
     keep = is_first | (height > highest)
     dependent, dependency = dependent[keep], dependency[keep]
-    order = np.lexsort((dependency, dependent))
+    order = lexsort((dependency, dependent))
     return dependent[order], dependency[order]

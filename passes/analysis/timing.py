@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from collc.ir.arrays import Array
+from collc.ir.arrays import Array, lexsort
 from collc.ir.frozen import frozen
 from collc.ir.machine import connections, execute, message_links, partners
 from collc.ir.program import Program
-from collc.ir.ragged import inverse, ranges, starts
-from collc.ir.waves import Waves, waves, waves_within
+from collc.ir.ragged import inverse
+from collc.ir.waves import Needed, Waves, waves, waves_within
 
 __all__ = ["MEMORY", "Times", "duration", "play"]
 
@@ -64,7 +64,7 @@ def play(program: Program, alpha: int, unit: int, finished: Array | None = None)
         begin, end = (np.array(times, dtype=np.int64) for times in _times(program, finished, alpha, unit, None))
     # A receive is placed when its data have arrived, so that its block may do something else until then.
     due = np.maximum(begin, end - _durations(program, alpha, unit))
-    place = inverse(finished[np.argsort(due[finished], kind="stable")])
+    place = inverse(finished[lexsort([due[finished]])])
     return Times(begin, end, place)
 
 
@@ -102,25 +102,21 @@ def _times(program: Program, finished: Array, alpha: int, unit: int, depth: int 
 
 def _wide_times(program: Program, order: Waves, alpha: int, unit: int, depth: int | None) -> tuple[Array, Array]:
     """Return the same as :func:`_times`, computed wave by wave."""
-    n, latency, durations = program.num_instructions, alpha * MEMORY, _durations(program, alpha, unit)
-    source = np.where(program.receives, partners(program), n)
-    freed = _slots(program, depth)
-    before = np.where(program.step > 0, np.arange(n) - 1, n)
-    dep_start, deps = program.dep_start.astype(np.int64), program.deps.astype(np.int64)
-    begin, end = np.zeros((2, n + 1), dtype=np.int64)  # the last entry stands for "no instruction"
+    n, latency, rows = program.num_instructions, alpha * MEMORY, order.instruction
+    before = np.where(program.step > 0, np.arange(n) - 1, n)[rows]
+    freed = _slots(program, depth)[rows]
+    source = np.where(program.receives, partners(program), n + 1)[rows]
+    durations = _durations(program, alpha, unit)[rows]
+    needed = Needed(program, order)
+    begin, end = np.zeros((2, n + 2), dtype=np.int64)  # the last two stand for "no instruction": as early, never
+    begin[-1] = end[-1] = np.iinfo(np.int64).min // 2
     for a, b in zip(order.start[:-1].tolist(), order.start[1:].tolist(), strict=True):
-        rows = order.instruction[a:b]
-        start = np.maximum(end[before[rows]], end[freed[rows]])
-        dependent = np.flatnonzero(dep_start[rows] < dep_start[rows + 1])
-        if len(dependent):
-            low, size = dep_start[rows[dependent]], program.num_dependencies[rows[dependent]]
-            last = np.maximum.reduceat(end[deps[ranges(low, size)]], starts(size)[:-1])
-            start[dependent] = np.maximum(start[dependent], last)
-        arrives = source[rows] < n
-        stop = np.where(arrives, end[source[rows]] + latency, start)
-        start = np.where(arrives, np.maximum(start, begin[source[rows]] + latency), start)
-        begin[rows], end[rows] = start, np.maximum(stop, start + durations[rows])
-    return begin[:-1], end[:-1]
+        start = np.maximum(end[before[a:b]], end[freed[a:b]])
+        needed.raise_to(start, end, a)
+        sent = source[a:b]
+        start = np.maximum(start, begin[sent] + latency)
+        begin[rows[a:b]], end[rows[a:b]] = start, np.maximum(end[sent] + latency, start + durations[a:b])
+    return begin[:-2], end[:-2]
 
 
 def _slots(program: Program, depth: int | None) -> Array:
@@ -132,7 +128,7 @@ def _slots(program: Program, depth: int | None) -> Array:
     partner = partners(program)
     receives = np.flatnonzero(partner >= 0)
     link = connections(program).inward[program.block[receives]]
-    by_link = np.argsort(link, kind="stable")  # of one connection, in the order of its messages
+    by_link = lexsort([link])  # of one connection, in the order of its messages
     receives, link = receives[by_link], link[by_link]
     same = link[depth:] == link[:-depth]
     result[partner[receives[depth:][same]]] = receives[:-depth][same]

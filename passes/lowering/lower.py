@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array, Columns, distinct
+from collc.ir.arrays import Array, Columns, distinct, lexsort
 from collc.ir.collective import Collective
+from collc.ir.diagnostic import Subject, error
 from collc.ir.frozen import frozen
 from collc.ir.placement import channels
 from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
@@ -23,7 +24,10 @@ from .joining import LOCAL, RECEIVING, SENDING, join_messages
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = ["Lower", "instructions"]
+__all__ = ["INSTRUCTIONS", "Lower", "instructions"]
+
+#: what a pass that needs :func:`instructions` of its result keeps them as in ``Schedule.found``, for :class:`Lower`
+INSTRUCTIONS = "instructions"
 
 
 @frozen
@@ -48,7 +52,20 @@ class Lower(Pass):
     join: bool = attrs.field(default=False, metadata={"help": "join contiguous transfers of one step into one message"})
 
     def run(self, ir: Schedule) -> Program:
-        return synchronize(*instructions(ir, self.join))
+        _require_plain(ir)
+        known = None if self.join else ir.found.get(INSTRUCTIONS)
+        return synchronize(*(known or instructions(ir, self.join)))
+
+
+def _require_plain(s: Schedule) -> None:
+    """Raise C0578 for transfers that share links in switches: sends and receives say nothing of that."""
+    if s.in_network:
+        message = f"transfers of `{s.collective.name}` share links in switches, which sends and receives cannot do"
+        hint = (
+            "write `using forest { in-network: false }`, declare the switches without `multicast` and `reduces`, or "
+            "use the target `mscclpp-json`"
+        )
+        raise error("C0578", message, hint=hint, about=(Subject.TOPOLOGY,), exit_status=3)
 
 
 def instructions(s: Schedule, join: bool = False) -> tuple[Program, Array]:
@@ -56,7 +73,7 @@ def instructions(s: Schedule, join: bool = False) -> tuple[Program, Array]:
     # By shard within a step, so that contiguous data are sent one after the other. No reduction of another connection
     # may stand between messages to join: some of their chunks would come before it, some after.
     within = (s.lo, s.shard, s.route) if join else (s.route, s.lo, s.shard)
-    s = s.rows(np.lexsort((*within, s.step)))
+    s = s.rows(lexsort((*within, s.step)))
     places = _Places.of(s)
     moves = _cut(s, places)
     if join:
@@ -356,7 +373,7 @@ def _set_aside(
     scratch that the schedule chooses, -1 if none.
     """
     rank, count = arrival["rank"], np.where(aside & (chosen < 0), arrival["count"], 0)
-    order = np.argsort(rank, kind="stable")
+    order = lexsort([rank])
     filled = starts(count[order])
     base = filled[group_starts(rank[order], len(places.scratch))]
     stage = np.empty(len(rank), dtype=np.int64)
@@ -401,7 +418,7 @@ def _assemble(s: Schedule, places: _Places, draft: _Draft, join: bool) -> tuple[
     phase = np.select([t["opcode"] == Opcode.COPY, t["opcode"] == Opcode.REDUCE], [1, 2], 0) if join else sequence * 0
     t["phase"] = np.where(t["kind"] == RECEIVING, phase, 0)
     owner = _owners(t)
-    order = np.lexsort((sequence, t["rank_order"], t["phase"], t["time"], *owner[::-1]))
+    order = lexsort((sequence, t["rank_order"], t["phase"], t["time"], *owner[::-1]))
     t, owner = {c: values[order] for c, values in t.items()}, owner[:, order]
     sequence = sequence[order]
     if join and len(order):
@@ -421,7 +438,7 @@ def _assemble(s: Schedule, places: _Places, draft: _Draft, join: bool) -> tuple[
         dep_start=np.zeros(len(sequence) + 1, dtype=np.int64), deps=[], scheduler=s.scheduler,
         placed=s.placement is not None, **columns,
     )  # fmt: skip
-    return program, inverse(np.lexsort((sequence, t["rank_order"], t["phase"], t["time"])))
+    return program, inverse(lexsort((sequence, t["rank_order"], t["phase"], t["time"])))
 
 
 def _owners(t: dict[str, Array]) -> Array:

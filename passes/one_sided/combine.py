@@ -12,6 +12,7 @@ from collc.ir.arrays import Array
 from collc.ir.frozen import frozen
 from collc.ir.one_sided.opcodes import SIGNALS, WAITS, Op, table
 from collc.ir.one_sided.program import OneSided, Transport
+from collc.ir.one_sided.waves import levels
 from collc.ir.ragged import first_of_group
 
 from ..base import Pass
@@ -190,19 +191,10 @@ def _joinable(rows: Rows, stretch: Array) -> Array:
 
 def _depths(program: OneSided, order: Order) -> Array:
     """Return the most messages, one after the other, that come before each operation."""
-    block, rank, waits = program.block.tolist(), program.rank.tolist(), order.waits
-    state, depth = [0] * program.num_blocks, np.zeros(program.num_operations, dtype=np.int64)
-    known: dict[int, int] = {}
-    for row in order.sequence:
-        one = state[block[row]]
-        for before in waits.get(row, ()):
-            one = max(one, known[before] + (rank[before] != rank[row]))
-        known[row] = state[block[row]] = one
-        depth[row] = one
-    # between events a block keeps its depth, which never falls
-    height = depth + program.block * np.int64(depth.max(initial=0) + 1)
-    found: Array = np.maximum.accumulate(height) if len(height) else height
-    return np.maximum(found - program.block * np.int64(depth.max(initial=0) + 1), 0)
+    away = program.rank[order.earlier] != program.rank[order.later]
+    depth = levels(program.block_start.astype(np.int64), order.later, order.earlier, away.astype(np.int64))
+    assert depth is not None, "the order of a program has no circle"
+    return depth
 
 
 def _by_depth(steps: list[Step]) -> list[Step]:
@@ -244,14 +236,8 @@ def _chain(program: OneSided) -> int:
     order = order_of(program)
     if order is None:
         return 0
-    block, waits, start = program.block.tolist(), order.waits, program.block_start.tolist()
-    last, chain = start[:-1], [0] * program.num_blocks  # chain: the operations before operation ``last`` of each block
-    known: dict[int, int] = {}
-    for row in order.sequence:
-        one = block[row]
-        chain[one] = max(chain[one] + row - last[one], *(known[before] for before in waits.get(row, ())), 0)
-        last[one], known[row] = row, chain[one] + 1
-    return max((chain[one] + start[one + 1] - last[one] for one in range(program.num_blocks)), default=0)
+    found = levels(program.block_start.astype(np.int64), order.later, order.earlier)
+    return 0 if found is None else int(found.max(initial=-1)) + 1
 
 
 def _tidy(program: OneSided) -> OneSided:

@@ -9,12 +9,12 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array, Columns
+from collc.ir.arrays import Array, Columns, distinct_rows
 from collc.ir.diagnostic import Excess, error
 from collc.ir.frozen import frozen
 from collc.ir.one_sided.opcodes import Op, table
 from collc.ir.one_sided.program import NO_CHANNEL, OneSided
-from collc.ir.ragged import inverse, starts
+from collc.ir.ragged import first_of_group, inverse, starts
 from collc.ir.shown import counted
 
 from ..base import Pass, remark
@@ -203,8 +203,9 @@ class _Links:
         self.most = most
         rows = _used(ir)
         blocks = ir.block[rows[:, 0]] if len(rows) else np.zeros(0, dtype=np.int64)
-        keys = np.unique(np.column_stack([blocks, rows[:, 1:]]), axis=0) if len(rows) else np.zeros((0, 4), np.int64)
-        kinds, counts = np.unique(keys[:, :2], axis=0, return_counts=True)
+        keys = distinct_rows(np.column_stack([blocks, rows[:, 1:]]))
+        fresh = np.flatnonzero(first_of_group(keys[:, 0]) | first_of_group(keys[:, 1]))
+        kinds, counts = keys[fresh], np.diff(np.append(fresh, len(keys)))
         self.over = np.zeros(ir.num_blocks, dtype=bool)
         self.over[kinds[counts > most, 0]] = True
         self.of: dict[int, list[tuple[int, int, int]]] = {}

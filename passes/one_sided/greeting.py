@@ -70,7 +70,8 @@ class Greetings:
         other = min(self.waits.get(self.partner[channel]) or {int(self.program.rank_blocks[peer])})
         self.signals[channel], self.waits[self.partner[channel]] = {block}, {other}
         self._add(operation, _AFTER, Op.SIGNAL, block, channel)
-        self._add(int(self.program.block_start[other + 1]) - 1, _AFTER, Op.WAIT, other, self.partner[channel])
+        start, end = self.program.block_start[other : other + 2].astype(np.int64).tolist()
+        self._add(max(start, end - 1), _AFTER, Op.WAIT, other, self.partner[channel])
 
     def _unfollowed(self, block: int, operation: int, peer: int) -> int:
         """Return a channel on which a block can signal after an operation: it never does so later."""

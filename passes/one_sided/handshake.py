@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import ClassVar
 
 import attrs
@@ -11,6 +13,7 @@ from collc.ir.arrays import Array, distinct_pairs
 from collc.ir.frozen import frozen
 from collc.ir.one_sided.opcodes import PACKET_READS, PACKET_WRITES, Op, table
 from collc.ir.one_sided.program import OneSided
+from collc.ir.ragged import first_of_group, group_starts, owners, ranges
 
 from ..base import Pass
 from ..ranges import Range
@@ -22,7 +25,7 @@ from .shares import shared_among
 
 __all__ = ["Handshake"]
 
-_READS = table(Op.GET, Op.RRE, Op.RRES)
+_READS = table(Op.GET, Op.RRE, Op.RRES, Op.GLRES)
 _JOINS = table(Op.NOP, Op.BARRIER)
 
 
@@ -68,9 +71,24 @@ def _remote(program: OneSided) -> tuple[Array, Array, Array]:
     """Return (operation, peer, whether packets in double scratch) of the accesses to other ranks, in order."""
     operation = program.item_operation
     peer = program.item_rank.astype(np.int64)
+    if (program.item_channel >= 0).any():
+        return _remote_of_switches(program)
     away = np.flatnonzero(peer != program.rank[operation])
     delayed = packet_items(rows_of(program))[away] & program.double_scratch
     return operation[away], peer[away], delayed
+
+
+def _remote_of_switches(program: OneSided) -> tuple[Array, Array, Array]:
+    """Return :func:`_remote` of a program with items behind switches: they are on all ranks that a switch joins."""
+    operation, channel = program.item_operation, program.item_channel.astype(np.int64)
+    start = program.group_start.astype(np.int64)
+    size = np.where(channel >= 0, start[channel + 1] - start[channel], 1)
+    item = owners(size)
+    behind = program.groups[np.where(channel[item] >= 0, start[channel[item]] + ranges(np.zeros_like(size), size), 0)]
+    peer = np.where(channel[item] >= 0, behind, program.item_rank[item]).astype(np.int64)
+    delayed = (packet_items(rows_of(program)) & program.double_scratch)[item]
+    away = peer != program.rank[operation[item]]
+    return operation[item][away], peer[away], delayed[away]
 
 
 def _readers(program: OneSided) -> list[tuple[int, int]]:
@@ -95,14 +113,23 @@ def _unmet(program: OneSided) -> list[tuple[int, int]]:
     """Return (operation, peer) of each access for which the peer must signal at its start."""
     operation, peer, delayed = _remote(program)
     order = order_of(program)
-    listed = [column.tolist() for column in distinct_pairs(operation[~delayed], peer[~delayed])]
+    listed = [column.tolist() for column in _first_needs(program, operation[~delayed], peer[~delayed])]
     known = _Known(program, list(zip(*listed, strict=True)))
     if order is None:
         known.finish()
     else:
-        known.follow(order)
+        known.follow(order, whole=bool(delayed.any()))
     known.end(operation[delayed], peer[delayed])
     return known.unmet
+
+
+def _first_needs(program: OneSided, operation: Array, peer: Array) -> tuple[Array, Array]:
+    """Return the first operation of each block with each peer, in order; later ones need nothing more."""
+    operation, peer = distinct_pairs(operation, peer)
+    key = program.block[operation] * np.int64(program.num_ranks) + peer
+    by = np.argsort(key, kind="stable")
+    first = np.sort(by[first_of_group(key[by])])
+    return operation[first], peer[first]
 
 
 class _Known:
@@ -116,34 +143,44 @@ class _Known:
         self.joins = np.cumsum(_JOINS[program.opcode]).tolist()
         self.forwards = (PACKET_WRITES & PACKET_READS)[program.opcode].tolist()
         self.state = [1 << rank for rank in self.rank]
-        self.learned, self.since = [0] * len(self.rank), [0] * len(self.rank)
+        self.learned = [0] * len(self.rank)
         self.needs: list[list[tuple[int, int]]] = [[] for _ in self.rank]
         for operation, peer in reversed(needs):
             self.needs[int(self.block[operation])].append((operation, peer))
         self.unmet: list[tuple[int, int]] = []
 
-    def follow(self, order: Order) -> None:
-        """Let knowledge travel with every signal, release and packet."""
-        waits, sent = order.waits, dict.fromkeys(order.earlier.tolist(), 0)
-        block = self.block.tolist()
+    def follow(self, order: Order, whole: bool) -> None:
+        """Let knowledge travel with every signal, release and packet, until all needs are met or to the end."""
+        joins, learned, state, needs = self.joins, self.learned, self.state, self.needs
+        block, since = self.block.tolist(), [0] * len(learned)
+        sent, waits = self._waits(order)
+        left = sum(map(bool, needs))
         for row in order.sequence:
+            if not (left or whole):
+                break
             one = block[row]
-            self.join(one, self.joins[row])
-            if self.needs[one] and self.needs[one][-1][0] <= row:
+            if joins[row] > since[one]:
+                state[one] |= learned[one]
+                since[one] = joins[row]
+            if needs[one] and needs[one][-1][0] <= row:
                 self.meet(one, row)
+                left -= not needs[one]
             news = 0
-            for before in waits.get(row, ()):
+            for before in waits[row]:
                 news |= sent[before]
-            self.learned[one] |= news
-            if row in sent:
-                sent[row] = self.state[one] | (news if self.forwards[row] else 0)
+            learned[one] |= news
+            if sent[row] >= 0:
+                sent[row] = state[one] | news if self.forwards[row] else state[one]
         self.finish()
 
-    def join(self, block: int, joins: int) -> None:
-        """Let a block know what its threads learned before nop number ``joins`` of the program."""
-        if joins > self.since[block]:
-            self.state[block] |= self.learned[block]
-            self.since[block] = joins
+    def _waits(self, order: Order) -> tuple[list[int], list[Sequence[int]]]:
+        """Return 0 for each operation that tells others what it knows (-1 for others), and what operations wait for."""
+        number = len(self.forwards)
+        sent = np.full(number, -1, dtype=np.int64)
+        sent[order.earlier] = 0
+        first = group_starts(order.later, number).tolist()
+        earlier = order.earlier.tolist()
+        return sent.tolist(), [earlier[low:high] if high > low else () for low, high in pairwise(first)]
 
     def finish(self) -> None:
         """Meet the needs that are left."""

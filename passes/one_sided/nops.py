@@ -53,14 +53,15 @@ def _nops_before(rows: Rows, conflict: Array) -> Array:
     need = np.maximum(need, np.where(_FOLLOWS[opcode], _last(rows, _LEARNS[opcode]), -1))
     need = np.maximum(need, _other_threads(rows))
     found, nop = [], -1  # each operation needs a join of threads after operation ``need``
-    joins = _JOINS[opcode].tolist()
-    for row, last in enumerate(need.tolist()):
-        if joins[row]:
+    joins = _JOINS[opcode]
+    need[joins] = len(rows)  # a join is a nop itself
+    some = np.flatnonzero(need >= 0)
+    for row, last in zip(some.tolist(), need[some].tolist(), strict=True):
+        if last >= nop:
             nop = row
-        elif last >= nop and last >= 0:
             found.append(row)
-            nop = row
-    return np.array(found, dtype=np.int64)
+    nops = np.array(found, dtype=np.int64)
+    return nops[~joins[nops]]
 
 
 def _other_threads(rows: Rows) -> Array:

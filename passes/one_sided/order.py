@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
-from collc.ir.arrays import Array, fit
+from collc.ir.arrays import Array, distinct, fit
 from collc.ir.frozen import frozen
 from collc.ir.one_sided.opcodes import SIGNALS, WAITS, Op, table
 from collc.ir.one_sided.program import OneSided
+from collc.ir.one_sided.waves import arranged, levels, spread
 from collc.ir.program import Buffer
 from collc.ir.ragged import first_of_group, ranges
 
@@ -32,14 +33,6 @@ class Order:
     later: Array
     earlier: Array
     sequence: tuple[int, ...]
-
-    @cached_property
-    def waits(self) -> dict[int, list[int]]:
-        """The operations that each operation waits for."""
-        found: dict[int, list[int]] = {}
-        for later, earlier in zip(self.later.tolist(), self.earlier.tolist(), strict=True):
-            found.setdefault(later, []).append(earlier)
-        return found
 
 
 def order_of(program: OneSided) -> Order | None:
@@ -140,13 +133,16 @@ def _sequence(program: OneSided, later: Array, earlier: Array) -> list[int] | No
     rows = np.flatnonzero(events)
     block = program.block[rows]
     ends = np.append(np.flatnonzero(first_of_group(block)), len(rows)).tolist()
-    waits: dict[int, list[int]] = {}
-    for after, before in zip(later.tolist(), earlier.tolist(), strict=True):
-        waits.setdefault(after, []).append(before)
+    before = earlier.tolist()
+    first, last = (np.searchsorted(later, rows, side=side).tolist() for side in ("left", "right"))
+    waits = [before[low] if high == low + 1 else before[low:high] for low, high in zip(first, last, strict=True)]
     return _run(rows.tolist(), ends, waits, bytearray(program.num_operations))
 
 
-def _run(rows: Sequence[int], ends: Sequence[int], waits: dict[int, list[int]], done: bytearray) -> list[int] | None:
+def _run(
+    rows: Sequence[int], ends: Sequence[int], waits: Sequence[int | list[int]], done: bytearray
+) -> list[int] | None:
+    """Return rows in an order that respects all waits, of one row or several; None if there is none."""
     found: list[int] = []
     asleep: dict[int, list[int]] = {}
     at = list(ends[:-1])
@@ -155,9 +151,12 @@ def _run(rows: Sequence[int], ends: Sequence[int], waits: dict[int, list[int]], 
         one = ready.pop()
         begin, end = at[one], ends[one + 1]
         for place in range(begin, end):
-            row = rows[place]
-            missing = next((before for before in waits[row] if not done[before]), None) if row in waits else None
-            if missing is not None:
+            wait, row = waits[place], rows[place]
+            if type(wait) is int:
+                missing = -1 if done[wait] else wait
+            else:
+                missing = next((before for before in wait if not done[before]), -1) if wait else -1  # type: ignore[union-attr]
+            if missing >= 0:
                 asleep.setdefault(missing, []).append(one)
                 end = place
                 break
@@ -193,28 +192,44 @@ def last_clocks(program: OneSided, order: Order) -> Array:
 
 
 def _clocks(program: OneSided, order: Order, operations: Array) -> tuple[Array, Array]:
-    block, waits = program.block.tolist(), order.waits
-    telling, signalled = set(order.earlier.tolist()), dict[int, Array]()
+    """Return what has happened before operations, and at the ends of blocks, by the events after which they come.
+
+    Numbers of operations count from the first of their block, of which those before it have happened.
+    """
+    blocks, block, start = program.num_blocks, program.block, program.block_start.astype(np.int64)
+    waiting = distinct(order.later)
+    level = levels(start, order.later, order.earlier)
+    assert level is not None, "the order of a program has no circle"
+    # the nodes are the starts of blocks, then the operations that wait
+    reached = np.concatenate([np.full(blocks, -1, dtype=np.int64), level[waiting]])
+    own = np.searchsorted(waiting, order.later) + blocks
+    after = np.arange(len(waiting)) + blocks
+    later = np.concatenate([after, own])
+    previous = np.where(first_of_group(block[waiting]), block[waiting], after - 1)
+    earlier = np.concatenate([previous, _node(program, waiting, order.earlier, "right")])
+    place = arranged(reached, later)
+    other = block[order.earlier]
+    longest = int(np.diff(start).max(initial=0))
+    value = np.full((len(reached), blocks), -1, dtype=fit(-1, longest))
+    number = order.earlier - start[other]
+    spread(np.sort(reached), place[later], place[earlier], place[own], other, number, value)
     kind = fit(-1, program.num_operations)
-    state = np.zeros((program.num_blocks, program.num_blocks), dtype=kind)
-    found = np.zeros((len(operations), program.num_blocks), dtype=kind)
-    of_block = np.searchsorted(operations, program.block_start.astype(np.int64))
-    at, ends, listed = of_block[:-1].tolist(), of_block[1:].tolist(), operations.tolist()
-    states = list(state)
-    for row in order.sequence:
-        one = block[row]
-        known, first, place, end = states[one], at[one], at[one], ends[one]
-        while place < end and listed[place] <= row:
-            place += 1
-        if place > first:
-            found[first:place] = known
-            at[one] = place
-        for before in waits.get(row, ()):
-            np.maximum(known, signalled[before], out=known)
-        if row in telling:
-            known[one] = row
-            signalled[row] = known.copy()
-    for one, first in enumerate(at):
-        found[first : ends[one]] = state[one]
-    found[np.arange(len(operations)), program.block[operations]] = operations
-    return found, state
+    found = value[place[_node(program, waiting, operations, "left")]].astype(kind) + start[:-1].astype(kind)
+    found[np.arange(len(operations)), block[operations]] = operations
+    ends = value[place[_node(program, waiting, start[1:] - 1, "right", np.arange(blocks))]].astype(kind)
+    ends += start[:-1].astype(kind)
+    telling = distinct(order.earlier)
+    ends[block[telling], block[telling]] = telling
+    return found, ends
+
+
+def _node(
+    program: OneSided, waiting: Array, operations: Array, side: Literal["left", "right"], block: Array | None = None
+) -> Array:
+    """Return the last node of the block of each operation, up to it; with ``left``, before it."""
+    of = program.block[operations] if block is None else block
+    at = np.searchsorted(waiting, operations, side=side) - 1
+    there = at >= 0
+    there[there] = program.block[waiting[at[there]]] == of[there]
+    found: Array = np.where(there, at + program.num_blocks, of)
+    return found

@@ -63,11 +63,14 @@ def _copied(program: OneSided, rows: Rows, shares: int) -> OneSided:
     many = rows.take(ranges(first, count))
     fixed, links = many.fixed.copy(), many.links * shares + np.repeat(share, many.link_count)
     fixed[:, BLOCK] = fixed[:, BLOCK] * shares + share
+    items, switched = many.items.copy(), many.items[:, 4] >= 0
+    items[switched, 4] = items[switched, 4] * shares + np.repeat(share, many.item_count)[switched]
     works = many.item_count > 0
     fixed[works, SHARE], fixed[works, SHARES] = share[works], shares
     groups = np.diff(program.group_start.astype(np.int64))
+    rows = attrs.evolve(many, fixed=fixed, links=links, items=items)
     return program_of(
-        program, attrs.evolve(many, fixed=fixed, links=links), block_rank=np.repeat(program.block_rank, shares),
+        program, rows, block_rank=np.repeat(program.block_rank, shares),
         group_start=starts(np.repeat(groups, shares)),
         groups=program.groups[ranges(np.repeat(program.group_start[:-1], shares), np.repeat(groups, shares))],
         **{name: np.repeat(getattr(program, name), shares) for name in _REPEATED},

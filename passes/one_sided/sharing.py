@@ -83,6 +83,7 @@ def _first_fit(size: Array, free: Array) -> Array:
         for low, high in sorted([ends[x] for x in others[first[k] : first[k + 1]]]):
             if at + count <= low:
                 break
-            at = max(at, high)
+            if high > at:
+                at = high
         ends.append((at, at + count))
     return np.array([low for low, _ in ends], dtype=np.int64)

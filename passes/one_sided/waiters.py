@@ -13,10 +13,10 @@ from typing import NamedTuple
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array
+from collc.ir.arrays import Array, distinct
 from collc.ir.one_sided.opcodes import SIGNALS, WAITS, Op, table
 from collc.ir.one_sided.program import NO_CHANNEL, OneSided, Transport
-from collc.ir.ragged import inverse, starts
+from collc.ir.ragged import by_appearance, first_of_group, inverse, starts
 
 __all__ = ["with_own_links"]
 
@@ -43,6 +43,27 @@ def with_own_links(ir: OneSided, origin: Array) -> OneSided:
 
 
 def _with_own_channels(ir: OneSided, origin: Array) -> OneSided:
+    op, partner, links = ir.opcode[ir.link_operation], ir.partner, ir.links.astype(np.int64)
+    if (_POSTS & ~SIGNALS)[op].any():
+        return _with_flushed_channels(ir, origin)
+    waits, signals = np.flatnonzero(WAITS[op]), np.flatnonzero(SIGNALS[op])
+    waits, signals = waits[partner[links[waits]] >= 0], signals[partner[links[signals]] >= 0]
+    channel, places = np.concatenate([links[waits], partner[links[signals]]]), np.concatenate([waits, signals])
+    number = _numbers(ir, channel, places, np.arange(len(places)) < len(waits), origin)
+    moving = np.flatnonzero(number)
+    if not len(moving):
+        return ir
+    one = np.minimum(channel, partner[channel])[moving]
+    pairs = distinct(one)
+    pair, most = np.searchsorted(pairs, one), np.zeros(len(pairs), dtype=np.int64)
+    np.maximum.at(most, pair, number[moving])
+    owner, places = ir.channel_rank.astype(np.int64), places[moving]
+    far = ir.rank[ir.link_operation[places]] != owner[one]
+    links[places] = len(owner) + 2 * (starts(most)[pair] + number[moving] - 1) + far
+    return _with_copies(ir, links, np.repeat(np.stack([pairs, partner[pairs]], axis=1), most, axis=0).ravel())
+
+
+def _with_flushed_channels(ir: OneSided, origin: Array) -> OneSided:
     waits, gives = _uses(ir)
     moved: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
     partner = ir.partner.tolist()
@@ -55,38 +76,45 @@ def _with_own_channels(ir: OneSided, origin: Array) -> OneSided:
 
 
 def _with_own_semaphores(ir: OneSided, origin: Array) -> OneSided:
-    acquires, releases = _semaphore_uses(ir)
-    links = ir.links.astype(np.int64).copy()
-    ranks, values = ir.semaphore_rank.tolist(), ir.semaphore_value.tolist()
-    for semaphore in sorted(acquires):
-        takes, given = acquires[semaphore], releases.get(semaphore, [])
-        if values[semaphore] or not _several(takes, given) or not _known(ir, takes, given, origin):
-            continue
-        first = len(ranks) - 1
-        for place, number in _moves(ir, takes, given):
-            links[place] = first + number
-            if first + number == len(ranks):
-                ranks.append(ranks[semaphore])
-                values.append(0)
-    order = np.argsort(ranks, kind="stable")
-    own = _SEMAPHORES[ir.opcode[ir.link_operation]]
-    links[own] = inverse(order)[links[own]]
-    return attrs.evolve(
-        ir, links=links, semaphore_rank=np.array(ranks, dtype=np.int64)[order],
-        semaphore_value=np.array(values, dtype=np.int64)[order],
-    )  # fmt: skip
-
-
-def _semaphore_uses(ir: OneSided) -> tuple[dict[int, list[_Use]], dict[int, list[_Use]]]:
-    """Return the acquires and the releases of each semaphore, in order."""
-    acquires: dict[int, list[_Use]] = defaultdict(list)
-    releases: dict[int, list[_Use]] = defaultdict(list)
-    op = ir.opcode[ir.link_operation]
+    op, links = ir.opcode[ir.link_operation], ir.links.astype(np.int64)
     places = np.flatnonzero(_SEMAPHORES[op])
-    columns = (places, ir.links[places], ir.block[ir.link_operation[places]], op[places] == Op.SEM_RELEASE)
-    for place, semaphore, block, released in zip(*(column.tolist() for column in columns), strict=True):
-        (releases if released else acquires)[semaphore].append(_Use(place, block, released))
-    return acquires, releases
+    semaphore = links[places]
+    number = _numbers(ir, semaphore, places, op[places] == Op.SEM_ACQUIRE, origin)
+    number[ir.semaphore_value[semaphore] > 0] = 0
+    most = np.zeros(len(ir.semaphore_rank), dtype=np.int64)
+    np.maximum.at(most, semaphore, number)
+    links[places] = np.where(number > 0, len(most) + starts(most)[semaphore] + number - 1, semaphore)
+    ranks = np.concatenate([ir.semaphore_rank.astype(np.int64), np.repeat(ir.semaphore_rank, most)])
+    values = np.concatenate([ir.semaphore_value.astype(np.int64), np.zeros(int(most.sum()), dtype=np.int64)])
+    order = np.argsort(ranks, kind="stable")
+    links[places] = inverse(order)[links[places]]
+    return attrs.evolve(ir, links=links, semaphore_rank=ranks[order], semaphore_value=values[order])
+
+
+def _numbers(ir: OneSided, group: Array, places: Array, takes: Array, origin: Array) -> Array:
+    """Return for each use of a channel or semaphore the number of its pair of blocks: one that takes, one that gives.
+
+    The k-th use that takes is paired with the k-th that gives, in groups where that is known: several parts of one
+    block take, or give, those of one block only, and as often. Other uses have number 0.
+    """
+    number, count = np.zeros(len(places), dtype=np.int64), int(group.max(initial=-1)) + 1
+    block = ir.block[ir.link_operation[places]]
+    sides = [side[np.argsort(group[side], kind="stable")] for side in (np.flatnonzero(takes), np.flatnonzero(~takes))]
+    lengths = [np.bincount(group[side], minlength=count) for side in sides]
+    several = _differ(group, block, sides, count)
+    known = several & ~_differ(group, origin[block], sides, count) & (lengths[0] == lengths[1])
+    take, give = (side[known[group[side]]] for side in sides)
+    number[take] = number[give] = by_appearance(group[take], block[take] * np.int64(ir.num_blocks) + block[give])[0]
+    return number
+
+
+def _differ(group: Array, values: Array, sides: list[Array], count: int) -> Array:
+    """Return the groups in which one of the sides, sorted by group, has different values."""
+    found = np.zeros(count, dtype=bool)
+    for side in sides:
+        again = ~first_of_group(group[side])[1:]
+        found[group[side][1:][again & (values[side][1:] != values[side][:-1])]] = True
+    return found
 
 
 def _uses(ir: OneSided) -> tuple[dict[int, list[_Use]], dict[int, list[_Use]]]:
@@ -121,7 +149,11 @@ def _flushes(ir: OneSided, use: _Use) -> bool:
 
 
 def _flushed_at_once(ir: OneSided, gives: list[_Use]) -> bool:
-    """Return whether no signal is flushed, or each by the next operation on its channel, in its block."""
+    """Return whether no signal is flushed, or each by the next operation on its channel, in its block.
+
+    Relaxed signals send nothing that a flush would wait for.
+    """
+    gives = [use for use in gives if int(ir.opcode[ir.link_operation[use.place]]) != Op.RLXSIGNAL]
     flushes = [_flushes(ir, use) for use in gives]
     if not any(flushes):
         return True
@@ -157,8 +189,13 @@ def _moved(ir: OneSided, moved: dict[tuple[int, int], list[tuple[int, int]]]) ->
             for place, moving in moves:
                 if moving == number:
                     links[place] = first + int(of_rank[place] != owner[one])
-    copied = np.array(ends, dtype=np.int64)
-    source = np.concatenate([np.arange(count), copied])
+    return _with_copies(ir, links, np.array(ends, dtype=np.int64))
+
+
+def _with_copies(ir: OneSided, links: Array, copied: Array) -> OneSided:
+    """Return the program with copies of channels, which ``links`` name by numbers behind all others."""
+    owner = ir.channel_rank.astype(np.int64)
+    source = np.concatenate([np.arange(len(owner)), copied])
     order = np.argsort(owner[source], kind="stable")
     row = np.append(inverse(order), NO_CHANNEL)
     own = ~_SEMAPHORES[ir.opcode[ir.link_operation]]

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array
+from collc.ir.arrays import Array, lexsort
 from collc.ir.diagnostic import error
 from collc.ir.editing import take, with_dependencies
 from collc.ir.frozen import frozen
@@ -15,14 +15,15 @@ from collc.ir.machine import linearization, partners, receivers
 from collc.ir.program import Opcode, Program
 from collc.ir.progress import progress
 from collc.ir.ragged import group_starts, inverse, stretches
+from collc.ir.waves import Needed, Waves, waves
 
-from ..analysis.arrange import merge_rows
-from ..analysis.hazards import conflicts, sequential_order, synchronize, with_all_dependencies
+from ..analysis.arrange import completes_merged, merge_rows
+from ..analysis.hazards import conflicts, ordered_by, sequential_order, synchronize, with_all_dependencies
 from ..base import Pass, remark
 from ..ranges import AT_LEAST_1
-from .coalesce_packing import Group, pack, saves_time
+from .coalesce_packing import Group, pack, saves_time, without_gaps
 
-__all__ = ["Coalesce", "count_messages"]
+__all__ = ["Coalesce", "count_messages", "least_messages"]
 
 #: how many instructions one arrival may take: receive, copy the other operand, add
 _PERIODS = (2, 3)
@@ -102,7 +103,10 @@ class Coalesce(Pass):
             return bool(size) and saves_time(group, chunk, self.start)
 
         joined = self._joined(program, partner, joinable)
-        packed = pack(program, joined, _other_ends(program, partner), is_packed, self.max_steps)
+        other = _other_ends(program, partner)
+        if self.pack == "auto" and not size:
+            joined = without_gaps(program, joined, other)
+        packed = pack(program, joined, other, is_packed, self.max_steps)
         if packed is None:
             return program
         sends = [int(p.sends.sum()) for p in (packed, program)]
@@ -218,6 +222,27 @@ def _contiguous(program: Program, distance: int = 1) -> Array:
 
 def _message_depths(program: Program, partner: Array) -> Array:
     """Return for each instruction the most messages on a chain of dependencies that ends at it."""
+    order = waves(program)
+    return _depths_one_by_one(program, partner) if order is None else _depths_by_waves(program, partner, order)
+
+
+def _depths_by_waves(program: Program, partner: Array, order: Waves) -> Array:
+    """Return the depths, wave by wave: instructions of a wave need only those of earlier waves."""
+    n = program.num_instructions
+    depth = np.full(n + 1, -1, dtype=np.int64)  # the last entry stands for "no instruction"
+    before = np.where(program.step > 0, np.arange(n) - 1, n)
+    source = np.where(partner >= 0, partner, n)
+    needed = Needed(program, order)
+    for a, b in zip(order.start[:-1].tolist(), order.start[1:].tolist(), strict=True):
+        row = order.instruction[a:b]
+        now = np.maximum(depth[before[row]], depth[source[row]] + 1)
+        needed.raise_to(now, depth, a)
+        depth[row] = now
+    return depth[:-1]
+
+
+def _depths_one_by_one(program: Program, partner: Array) -> Array:
+    """Return the depths of any program."""
     depth = [0] * program.num_instructions
     dep_start, deps, source = program.dep_start.tolist(), program.deps.tolist(), partner.tolist()
     first = set(program.block_start.tolist())
@@ -235,6 +260,14 @@ def _message_depths(program: Program, partner: Array) -> Array:
 # ---- how many messages are left
 
 
+def least_messages(program: Program) -> int:
+    """Return a number of messages that ``Coalesce(pack="never")`` never goes below, from the places of neighbours."""
+    joinable = _contiguous(program)
+    for period in _PERIODS:
+        joinable |= _contiguous(program, period)
+    return int((program.sends & ~joinable).sum())
+
+
 def count_messages(program: Program, order: Array) -> int:
     """Return the number of messages after ``Coalesce(pack="never")`` of a program without dependencies.
 
@@ -246,16 +279,17 @@ def count_messages(program: Program, order: Array) -> int:
     moved = _ordered_repeats_grouped(program, later, earlier)
     if moved is not None:
         program, order, later, earlier = moved
-    partner = partners(program)
-    edges = _Edges.of(program, partner, later, earlier)
-    depth = edges.message_depths(np.argsort(order))
+    partner, after = partners(program), ordered_by(program, later, earlier)
+    depth = _message_depths(after, partner)
     contiguous = _contiguous(program)
     joined = Coalesce()._joined(program, partner, contiguous & (np.concatenate([[-1], depth[:-1]]) == depth))
+    edges = _Edges.of(program, partner, later, earlier)
     # Joined rows have equal depth, and a message increases it. So a cycle has instructions of one depth only.
-    if not edges.subset(depth[edges.later] == depth[edges.earlier]).is_acyclic(joined, order):
-        ready = contiguous & (np.diff(synchronize(program, order).dep_start.astype(np.int64)) == 0)
+    inner = edges.subset(depth[edges.later] == depth[edges.earlier])
+    if not (inner.agree(joined, order) or completes_merged(after, joined) or inner.is_acyclic(joined)):
+        ready = contiguous & (after.num_dependencies == 0)
         joined = Coalesce()._joined(program, partner, ready)
-        if not edges.is_acyclic(joined, order):
+        if not (edges.agree(joined, order) or edges.is_acyclic(joined)):
             joined[:] = False
     return int(program.sends[~joined].sum())
 
@@ -278,12 +312,11 @@ def _ordered_repeats_grouped(
 
 @frozen(eq=False)
 class _Edges:
-    """The order between instructions: ``later[k]`` after ``earlier[k]``; ``message[k]`` is whether it is a message."""
+    """The order between instructions: ``later[k]`` after ``earlier[k]``."""
 
     number: int
     later: Array
     earlier: Array
-    message: Array
 
     @classmethod
     def of(cls, program: Program, partner: Array, later: Array, earlier: Array) -> _Edges:
@@ -294,26 +327,10 @@ class _Edges:
         second = np.flatnonzero(block[1:] == block[:-1]) + 1
         pairs = [(later[between], earlier[between]), (received, partner[received]), (second, second - 1)]
         ends = [np.concatenate(column) for column in zip(*pairs, strict=True)]
-        is_message = np.repeat([False, True, False], [len(pair[0]) for pair in pairs])
-        return cls(number, ends[0], ends[1], is_message)
+        return cls(number, ends[0], ends[1])
 
     def subset(self, keep: Array) -> _Edges:
-        return _Edges(self.number, self.later[keep], self.earlier[keep], self.message[keep])
-
-    def message_depths(self, sequence: Array) -> Array:
-        """Return the most messages on a chain that ends at each instruction; ``sequence`` respects all edges."""
-        by_later = np.argsort(self.later, kind="stable")
-        start = group_starts(self.later[by_later], self.number).tolist()
-        before, more = self.earlier[by_later].tolist(), self.message[by_later].tolist()
-        depth = [0] * self.number
-        for i in sequence.tolist():
-            now = 0
-            for k in range(start[i], start[i + 1]):
-                then = depth[before[k]] + more[k]
-                if then > now:
-                    now = then
-            depth[i] = now
-        return np.array(depth, dtype=np.int64)
+        return _Edges(self.number, self.later[keep], self.earlier[keep])
 
     def order(self, group: Array | None = None) -> Array | None:
         """Return the position of each instruction, or group of them, in an order that respects all edges; None if the
@@ -323,7 +340,7 @@ class _Edges:
         if group is not None:
             later, earlier, number = group[later], group[earlier], int(group[-1]) + 1 if len(group) else 0
             later, earlier = later[later != earlier], earlier[later != earlier]
-        by_earlier = np.argsort(earlier, kind="stable")
+        by_earlier = lexsort([earlier])
         start = group_starts(earlier[by_earlier], number).tolist()
         after, left = later[by_earlier].tolist(), np.bincount(later, minlength=number).tolist()
         free = [i for i in range(number) if not left[i]]
@@ -334,11 +351,13 @@ class _Edges:
                     free.append(after[k])
         return inverse(np.array(free, dtype=np.int64)) if len(free) == number else None
 
-    def is_acyclic(self, joined: Array, order: Array) -> bool:
-        """Return whether an order exists if every row that is ``joined`` is merged into the row before."""
+    def agree(self, joined: Array, order: Array) -> bool:
+        """Return whether ``order`` remains correct if every row that is ``joined`` is merged into the row before."""
         group = np.cumsum(~joined) - 1
         head = order[np.flatnonzero(~joined)][group]
         apart = group[self.later] != group[self.earlier]
-        if (head[self.later[apart]] > head[self.earlier[apart]]).all():  # the usual case: ``order`` itself works
-            return True
-        return self.order(group) is not None
+        return bool((head[self.later[apart]] > head[self.earlier[apart]]).all())
+
+    def is_acyclic(self, joined: Array) -> bool:
+        """Return whether any order exists if every row that is ``joined`` is merged into the row before."""
+        return self.order(np.cumsum(~joined) - 1) is not None

@@ -18,12 +18,12 @@ from collc.ir.frozen import frozen
 from collc.ir.machine import linearization
 from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
 from collc.ir.progress import counting
-from collc.ir.ragged import inverse, owners, starts, stretches
+from collc.ir.ragged import inverse, owners, ranges, starts, stretches
 
 from ..analysis.hazards import synchronize, with_all_dependencies
 from ..analysis.timing import MEMORY
 
-__all__ = ["Group", "pack", "saves_time"]
+__all__ = ["Group", "pack", "saves_time", "without_gaps"]
 
 #: latency of a message in latencies of a copy
 _COPIES = 4
@@ -77,6 +77,34 @@ def pack(
     if len(finished) < packed.num_instructions:
         return None
     return synchronize(packed, inverse(finished))
+
+
+def without_gaps(program: Program, joined: Array, other: Array) -> Array:
+    """Return ``joined`` without the sends that need copies to be packed, whatever their order: their places have gaps.
+
+    Arguments are those of :func:`pack`.
+    """
+    found = np.array(stretches(joined & (program.opcode == Opcode.SEND)), dtype=np.int64).reshape(-1, 2)
+    if not len(found):
+        return joined
+    first, number = found[:, 0] - 1, found[:, 1] - found[:, 0] + 1
+    rows = ranges(first, number)
+    gapless = program.opcode[other[first]] == Opcode.RECV
+    for end, places in (("src", rows), ("dst", other[rows])):
+        gapless &= _fill_a_run(program, places, end, starts(number)[:-1])
+    result = joined.copy()
+    result[ranges(found[~gapless, 0], number[~gapless] - 1)] = False
+    return result
+
+
+def _fill_a_run(program: Program, rows: Array, end: str, start: Array) -> Array:
+    """Return for each group of rows, of which ``start`` are the first, whether its places can be one run of chunks."""
+    buffer, low = (getattr(program, f"{end}_{c}")[rows].astype(np.int64) for c in ("buffer", "offset"))
+    count = program.count[rows].astype(np.int64)
+    span = np.maximum.reduceat(low + count, start) - np.minimum.reduceat(low, start)
+    one_buffer = np.maximum.reduceat(buffer, start) == np.minimum.reduceat(buffer, start)
+    fills: Array = one_buffer & (span == np.add.reduceat(count, start))
+    return fills
 
 
 def _groups(program: Program, joined: Array, other: Array) -> list[Group]:

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array, Columns
+from collc.ir.arrays import Array, Columns, lexsort
 from collc.ir.editing import join_blocks, take
 from collc.ir.frozen import frozen
 from collc.ir.layout import granule, layout
@@ -334,7 +334,7 @@ def _with_results_last(program: Program, place: Array, clashes: tuple[Array, Arr
     """Return the order in which local instructions come last that no other instruction waits for."""
     is_last = program.local.copy()
     is_last[clashes[1]] = False
-    return inverse(np.lexsort((place, is_last)))
+    return inverse(lexsort((place, is_last)))
 
 
 def _is_promising(program: Program, flow: tuple[Array, Array], pairs: Pairs) -> bool:
@@ -403,7 +403,7 @@ def assemble(program: Program, merged: Merged, pairs: Pairs) -> tuple[Program, l
     absorbed[merged.follow[fused]] = True
     rows = np.flatnonzero(~absorbed)
     new_block = owner[program.block]
-    rows = rows[np.lexsort((place[rows], new_block[rows]))]
+    rows = rows[lexsort((place[rows], new_block[rows]))]
     result = take(program, rows, new_block[rows], blocks, **{c: values[rows] for c, values in columns.items()})
     members: list[list[int]] = [[] for _ in blocks["block_rank"]]
     for b, k in enumerate(owner.tolist()):
@@ -416,7 +416,7 @@ def _only_forwarded(program: Program, place: Array, fused: Array) -> Array:
     if not len(fused):
         return np.zeros(0, dtype=bool)
     instruction, location, write, address = accesses(program)
-    by_time = np.lexsort((write, place[instruction], location))
+    by_time = lexsort((write, place[instruction], location))
     instruction, location, write, address = (a[by_time] for a in (instruction, location, write, address))
     where = layout(program, inplace=True)
     rank = program.rank[instruction]

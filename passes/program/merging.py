@@ -13,12 +13,12 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from collc.ir.arrays import Array, distinct_pairs
+from collc.ir.arrays import Array, distinct_pairs, lexsort
 from collc.ir.frozen import frozen
-from collc.ir.machine import connections, message_links, partners, receivers
+from collc.ir.machine import Connections, connections, message_links, partners, receivers
 from collc.ir.program import Program
 from collc.ir.progress import progress
-from collc.ir.ragged import group_starts
+from collc.ir.ragged import group_starts, inverse
 
 __all__ = ["Merged", "merge"]
 
@@ -63,32 +63,40 @@ class _Simulation:
         self, program: Program, order: Array, clashes: tuple[Array, Array], follow: Array, host: Array, depth: int
     ):
         n, links = program.num_instructions, connections(program)
-        self.depth, self.place = depth, order.tolist()
-        self.block, self.host, self.follow = program.block.tolist(), host.tolist(), follow.tolist()
-        self.lead = [-1] * n  # send -> the receive it is fused with
-        for i in np.flatnonzero(follow >= 0).tolist():
-            self.lead[self.follow[i]] = i
+        self.host, self.follow = host.tolist(), follow.tolist()
+        self.block: list[int] = program.block.tolist()
+        self.lead = _inverse(follow).tolist()  # send -> the receive it is fused with
+        self.paired = bytearray((follow >= 0) | (np.array(self.lead, dtype=np.int64) >= 0))  # now, or once
+        self.rows: list[int] = program.block_start.tolist()  # block -> its first instruction
         self.members: dict[int, list[int]] = {}  # block that others joined -> these blocks and itself
         for b, h in enumerate(self.host):
             self.members.setdefault(h, []).append(b)
-        self.pairs: dict[int, list[int]] = {}  # block -> its receives that are fused with sends of other blocks
-        for i in np.flatnonzero(follow >= 0).tolist():
-            self.pairs.setdefault(self.block[i], []).append(i)
-        self.count: list[int] = program.count.tolist()
-        self.source, self.into = (column.tolist() for column in message_links(program, links))
-        self.held = [0] * len(links)  # chunks sent and not received
-        partner = partners(program)
-        self.sender = partner.tolist()
-        self.receiver = receivers(partner).tolist()
-        self._edges(program, clashes, partner)
+        self._messages(program, links, depth)
+        self._edges(program, clashes, partners(program))
         self.busy = [-1] * program.num_blocks  # block -> the pair that it cannot finish yet
         self.parked: dict[int, list[int]] = {}  # busy block -> its other pairs that are ready
         self.starved: dict[int, list[int]] = {}  # full connection -> pairs that are ready to send
-        self.heap: list[tuple[int, int]] = []
+        self.place = order.tolist()
+        by_place = lexsort((np.arange(n), order))
+        self.key: list[int] = inverse(by_place).tolist()  # instruction -> its turn; one that is urgent: itself - n
+        self.turn = [*by_place.tolist(), *range(n)]  # turn -> instruction, negative ones from the end
+        self.heap: list[int] = []  # turns of pairs that are ready
         self.halves: list[tuple[int, int]] = []  # receives that are ready, but whose fused send is not
         self.finished: list[int] = []
-        self.begun, self.urgent = bytearray(n), bytearray(n)
+        self.begun = bytearray(n)
         self.done: list[int] = []
+
+    def _messages(self, program: Program, links: Connections, depth: int) -> None:
+        """Note for each instruction its connections and the other end of its messages, and how much each may find."""
+        count, partner = program.count.astype(np.int64), partners(program)
+        source, into = message_links(program, links)
+        receiver = receivers(partner)
+        large = (into >= 0) & (count > depth)
+        self.source, self.into, self.count = source.tolist(), into.tolist(), count.tolist()
+        self.held = [0] * len(links)  # chunks sent and not received
+        self.room = np.where(large, 0, depth - count).tolist()  # chunks that a send may find in its connection
+        self.waits_for = np.where(large, receiver, -1).tolist()  # send -> the receive without which it does not finish
+        self.held_up = np.where(np.append(large, False)[partner], partner, -1).tolist()  # receive -> that send
 
     def _edges(self, program: Program, clashes: tuple[Array, Array], partner: Array) -> None:
         """Note for each instruction which come after it, and how many come before."""
@@ -108,18 +116,11 @@ class _Simulation:
         n = len(self.place)
         for i in np.flatnonzero(np.array(self.missing) == 0).tolist():
             self._offer(i)
-        turns = 0
+        self._advance()
         while len(self.done) < n:
-            while self.finished or self.heap:
-                if turns % _TURNS == 0:
-                    progress("merging instructions", len(self.done), n)
-                turns += 1
-                if self.finished:
-                    self._finish(self.finished.pop())
-                else:
-                    self._try(heappop(self.heap)[1])
-            if len(self.done) < n and not self._relax():
+            if not self._relax():
                 return False
+            self._advance()
         return True
 
     # ---- what is ready
@@ -133,70 +134,87 @@ class _Simulation:
         if j >= 0 and self.missing[j] > 1:  # the receive itself is one
             heappush(self.halves, (self.place[i], i))
         else:
-            self._push(i)
-
-    def _push(self, i: int) -> None:
-        heappush(self.heap, (-1 if self.urgent[i] else self.place[i], i))
-
-    def _try(self, i: int) -> None:
-        """Execute a pair, unless its block is busy or its connection is full."""
-        if self.begun[i] or self.lead[i] >= 0:
-            return
-        j, host = self.follow[i], self.host[self.block[i]]
-        s = i if j < 0 else j
-        link, large = self.into[s], self.count[s] > self.depth
-        if self.busy[host] >= 0:
-            self.parked.setdefault(host, []).append(i)
-        elif link >= 0 and self.held[link] > (0 if large else self.depth - self.count[s]):
-            self.starved.setdefault(link, []).append(i)
-        else:
-            self._begin(i, s, link, host)
-
-    def _begin(self, i: int, s: int, link: int, host: int) -> None:
-        for x in (i,) if s == i else (i, s):
-            self.begun[x] = 1
-            self.done.append(x)
-        receiver = self.receiver[s]
-        if link >= 0:
-            self.held[link] += self.count[s]
-        if link < 0 or self.count[s] <= self.depth or receiver < 0:
-            self.finished.append(i)
-            return
-        self.busy[host] = i
-        self.urgent[receiver] = 1
-        if self.lead[receiver] >= 0:
-            self.urgent[self.lead[receiver]] = 1
-        self.missing[receiver] -= 1
-        self._offer(receiver)
-
-    def _finish(self, i: int) -> None:
-        """Release the successors of a pair, and the sender of its message."""
-        j, host = self.follow[i], self.host[self.block[i]]
-        released = -1
-        if self.busy[host] == i:
-            self.busy[host] = -1
-            released = self.receiver[i if j < 0 else j]
-            self._wake(self.parked.pop(host, ()))
-        link = self.source[i]
-        if link >= 0:
-            self.held[link] -= self.count[i]
-            self._wake(self.starved.pop(link, ()))
-        for x in (i,) if j < 0 else (i, j):
-            for b in self.after[self.start[x] : self.start[x + 1]]:
-                if b != released:
-                    self.missing[b] -= 1
-                    if not self.missing[b if self.lead[b] < 0 else self.lead[b]]:
-                        self._offer(b)
-        sender = self.sender[i]
-        if link >= 0 and sender >= 0:
-            pair = self.lead[sender] if self.lead[sender] >= 0 else sender
-            if self.busy[self.host[self.block[pair]]] == pair:
-                self.finished.append(pair)
+            heappush(self.heap, self.key[i])
 
     def _wake(self, rows: Iterable[int]) -> None:
         for i in rows:
             if not self.begun[i]:
-                self._push(i)
+                heappush(self.heap, self.key[i])
+
+    def _advance(self) -> None:
+        """Execute pairs and finish them, until none is ready. One loop with local names: it takes most of the time."""
+        block, host, busy, lead, follow = self.block, self.host, self.busy, self.lead, self.follow
+        source, into, count, held, room = self.source, self.into, self.count, self.held, self.room
+        waits_for, held_up, begun, done = self.waits_for, self.held_up, self.begun, self.done
+        start, after, missing, turn, key = self.start, self.after, self.missing, self.turn, self.key
+        paired, finished, heap = self.paired, self.finished, self.heap
+        starved, parked = self.starved, self.parked
+        turns = 0
+        while finished or heap:
+            if turns % _TURNS == 0:
+                progress("merging instructions", len(done), len(key))
+            turns += 1
+            if finished:
+                i = finished.pop()
+                j, here = follow[i], host[block[i]]
+            else:
+                i = turn[heappop(heap)]
+                if begun[i] or lead[i] >= 0:
+                    continue
+                j, here = follow[i], host[block[i]]
+                send = i if j < 0 else j
+                if busy[here] >= 0:
+                    parked.setdefault(here, []).append(i)
+                    continue
+                link = into[send]
+                if link >= 0:
+                    if held[link] > room[send]:
+                        starved.setdefault(link, []).append(i)
+                        continue
+                    held[link] += count[send]
+                begun[i] = 1
+                done.append(i)
+                if j >= 0:
+                    begun[j] = 1
+                    done.append(j)
+                receiver = waits_for[send]
+                if receiver >= 0:
+                    busy[here] = i
+                    self._hurry(receiver)
+                    continue
+            # the pair has finished: release its successors, and the sender of its message
+            released = -1
+            if busy[here] == i:
+                busy[here] = -1
+                released = waits_for[i if j < 0 else j]
+                self._wake(parked.pop(here, ()))
+            link = source[i]
+            if link >= 0:
+                held[link] -= count[i]
+                if link in starved:
+                    self._wake(starved.pop(link))
+            for x in (i,) if j < 0 else (i, j):
+                for b in after[start[x] : start[x + 1]]:
+                    if b != released:
+                        missing[b] = left = missing[b] - 1
+                        if paired[b]:
+                            self._offer(b)
+                        elif not left:
+                            heappush(heap, key[b])
+            sender = held_up[i]
+            if sender >= 0:
+                pair = lead[sender] if lead[sender] >= 0 else sender
+                if busy[host[block[pair]]] == pair:
+                    finished.append(pair)
+
+    def _hurry(self, receiver: int) -> None:
+        """Let the receive of a large message, whose send has begun, come before all else."""
+        n, pair = len(self.key), self.lead[receiver]
+        self.key[receiver] = receiver - n
+        if pair >= 0:
+            self.key[pair] = pair - n
+        self.missing[receiver] -= 1
+        self._offer(receiver)
 
     # ---- giving up
 
@@ -226,7 +244,7 @@ class _Simulation:
         """Separate a receive from its fused send."""
         self.lead[self.follow[i]] = -1
         self.follow[i] = -1
-        self._push(i)
+        heappush(self.heap, self.key[i])
 
     def _release(self, i: int) -> None:
         """Separate a pair that has begun: its data have arrived, whenever the send happens."""
@@ -241,10 +259,18 @@ class _Simulation:
         self.busy[host] = -1
         for b in self.members.pop(host):
             self.host[b] = b
-            for i in self.pairs.pop(b, ()):
+            for i in range(self.rows[b], self.rows[b + 1]):
                 if self.follow[i] >= 0:
                     self.lead[self.follow[i]] = self.follow[i] = -1
                     if not self.begun[i]:
                         self._offer(i)
         self.busy[self.block[send]] = send
         self._wake(self.parked.pop(host, ()))
+
+
+def _inverse(follow: Array) -> Array:
+    """Return for each send the receive that it is fused with (-1: none)."""
+    lead = np.full(len(follow), -1, dtype=np.int64)
+    fused = np.flatnonzero(follow >= 0)
+    lead[follow[fused]] = fused
+    return lead

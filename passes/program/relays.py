@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from collc.ir.arrays import Array, distinct
+from collc.ir.arrays import Array, are_among, distinct
 from collc.ir.program import Opcode, Program
 from collc.ir.shown import counted
 
@@ -32,8 +32,8 @@ def why_not_fused(
         return "fuse: no rank forwards what it receives"
     receive = np.full(program.num_instructions, -1, dtype=np.int64)
     receive[relays[1]] = relays[0]
-    is_prompt = np.isin(sends, prompt[1])
-    equal, taken = receive[sends] >= 0, np.isin(receive[sends], fused)
+    is_prompt = are_among(sends, prompt[1])
+    equal, taken = receive[sends] >= 0, are_among(receive[sends], fused)
     done = min(len(fused), len(sends))
     reasons = {
         _PARTS: ~equal, _DELAYS: equal & ~is_prompt & ~taken, _APART: is_prompt & ~taken,

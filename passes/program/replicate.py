@@ -8,7 +8,7 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Columns
+from collc.ir.arrays import Columns, lexsort
 from collc.ir.diagnostic import Excess, error
 from collc.ir.editing import shifted, take, with_dependencies
 from collc.ir.machine import partners
@@ -71,7 +71,7 @@ def _instances(ir: Program, n: int, channels: int, whole: bool) -> Program:
     """Return the program of all instances, sorted by rank, instance and block."""
     instance_of_block = np.tile(np.arange(n), ir.num_blocks)
     block = np.repeat(np.arange(ir.num_blocks), n)
-    rank_order = np.lexsort((block, instance_of_block, ir.block_rank[block]))
+    rank_order = lexsort((block, instance_of_block, ir.block_rank[block]))
     block, instance = block[rank_order], instance_of_block[rank_order]
     size = np.diff(ir.block_start.astype(np.int64))[block]
     row, owner = ranges(ir.block_start[block], size), owners(size)
@@ -117,7 +117,7 @@ def _within_shards(ir: Program) -> Program:
         sizes += [b - a for a, b in pairwise(at)]
     row, begin = np.array(rows), np.array(begins)
     cut = take(ir, row, count=sizes, **shifted(ir, row, begin))
-    return synchronize(cut, inverse(np.argsort(sequential_order(ir)[row], kind="stable")))
+    return synchronize(cut, inverse(lexsort([sequential_order(ir)[row]])))
 
 
 def _messages(ir: Program) -> list[int]:

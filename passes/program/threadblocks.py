@@ -7,7 +7,7 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array
+from collc.ir.arrays import Array, lexsort
 from collc.ir.diagnostic import Excess, Subject, error
 from collc.ir.editing import join_blocks
 from collc.ir.frozen import frozen
@@ -317,7 +317,7 @@ class _Layout:
         chosen: dict[tuple[int, int], int] = {}
         load = [[0] * n for n in num_channels.tolist()]
         rows = np.flatnonzero(self.is_send)
-        rows = rows[np.lexsort((self.nth[rows], self.link_of[rows]))]
+        rows = rows[lexsort((self.nth[rows], self.link_of[rows]))]
         for i in rows.tolist():
             link = int(self.link_of[i])
             least = min(range(len(load[link])), key=load[link].__getitem__)
@@ -343,7 +343,7 @@ def _message_numbers(link_of: Array, is_send: Array, is_message: Array, order: A
     nth = np.zeros(len(link_of), dtype=np.int64)
     for side in (is_send, is_message & ~is_send):
         rows = np.flatnonzero(side)
-        rows = rows[np.lexsort((order[rows], link_of[rows]))]
+        rows = rows[lexsort((order[rows], link_of[rows]))]
         group = link_of[rows]
         nth[rows] = nth_in_group(group)
     index = np.arange(len(link_of))

@@ -6,7 +6,7 @@ from typing import ClassVar, TypeAlias
 
 import numpy as np
 
-from collc.ir.arrays import Array, Columns
+from collc.ir.arrays import Array, Columns, distinct, lexsort
 from collc.ir.editing import take
 from collc.ir.frozen import frozen
 from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
@@ -44,7 +44,7 @@ class Unfuse(Pass):
         order = sequential_order(ir)
         columns_by_opcode: dict[str, list[Array]] = {c: [] for c in INSTRUCTION_COLUMNS}
         owner: list[Array] = []
-        for opcode in np.unique(ir.opcode).tolist():
+        for opcode in distinct(ir.opcode).tolist():
             rows = np.flatnonzero(ir.opcode == opcode)
             given = {c: getattr(ir, c)[rows].astype(np.int64) for c in INSTRUCTION_COLUMNS}
             replacements = _replaced(Opcode(opcode), given, stage[ir.block[rows]])
@@ -57,11 +57,11 @@ class Unfuse(Pass):
                 for c, columns_of in columns_by_opcode.items():
                     columns_of.append(np.broadcast_to(one[c], len(rows))[needed])
         source = np.concatenate(owner)
-        by_owner = np.argsort(source, kind="stable")  # the replacements of one instruction keep their order
+        by_owner = lexsort([source])  # the replacements of one instruction keep their order
         source = source[by_owner]
         columns: Columns = {c: np.concatenate(listed)[by_owner] for c, listed in columns_by_opcode.items()}
         program = take(ir, source, scratch=scratch, **columns)
-        return synchronize(program, inverse(np.argsort(order[source], kind="stable")))
+        return synchronize(program, inverse(lexsort([order[source]])))
 
 
 def _stages(program: Program, fused: Array) -> tuple[Array, Array]:

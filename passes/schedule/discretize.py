@@ -112,10 +112,15 @@ class Discretize(Pass):
 
     def most(self, collective: Collective) -> tuple[int, str]:
         """Return the most chunks that a shard may have, and the reason."""
+        from collc.ir.verify.program import MAX_CHUNKS
+
         most, why = MOST_CHUNKS, f"`max-chunks` is {MOST_CHUNKS} by default"
         if self.max_chunks is not None:
             most, why = self.max_chunks, f"`max-chunks` is {self.max_chunks}"
         shards = max(collective.input_shards, collective.output_shards)
+        held = collective.num_ranks * (collective.input_shards + collective.output_shards + collective.reduces * shards)
+        if 1 <= MAX_CHUNKS // held < most:
+            most, why = MAX_CHUNKS // held, f"programs have at most {MAX_CHUNKS} chunks in all buffers"
         if self.max_number is not None and (self.max_number + 1) // shards < most:
             most, why = (self.max_number + 1) // shards, f"chunks of a buffer have numbers up to {self.max_number}"
             if not most:

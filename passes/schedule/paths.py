@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from collc.ir.arrays import Array
+from collc.ir.arrays import Array, lexsort
 from collc.ir.progress import progress
 
 __all__ = ["MOST_NODES", "heavy_path", "weight"]
@@ -13,6 +13,10 @@ __all__ = ["MOST_NODES", "heavy_path", "weight"]
 MOST_NODES = 2048
 #: pairs of places to examine in all rounds of improvement
 _WORK = 1 << 28
+#: pairs of places to examine at once
+_BATCH = 1 << 14
+#: more than any weight
+_NEVER = 1 << 62
 
 
 def heavy_path(weights: Array, start: Array) -> Array:
@@ -47,7 +51,7 @@ def _joined(weights: Array) -> Array:
     number = len(weights)
     low, high = np.triu_indices(number, 1)
     value = weights[low, high]
-    order = np.argsort(-value, kind="stable")
+    order = lexsort([-value])
     order = order[value[order] > 0]
     owner = list(range(number))
 
@@ -87,16 +91,25 @@ def _segments_reversed(weights: Array, path: Array) -> Array:
     """Return a path with segments reversed if that adds weight, otherwise ``path`` itself."""
     w, number = _padded(weights), len(path)
     p = np.concatenate([[number], path, [number]])
-    changed = False
-    for i in range(1, number):
+    changed, i = False, 1
+    while i < number:
+        at = np.arange(i, min(i + _rows_at_once(number), number))
         # reversing p[i..j]: (i-1, i) and (j, j+1) become (i-1, j) and (i, j+1)
         j = np.arange(i + 1, number + 1)
-        gain = w[p[i - 1], p[j]] + w[p[i], p[j + 1]] - w[p[i - 1], p[i]] - w[p[j], p[j + 1]]
-        best = int(np.argmax(gain))
-        if gain[best] > 0:
-            p[i : int(j[best]) + 1] = p[i : int(j[best]) + 1][::-1].copy()
-            changed = True
+        gain = w[p[at - 1, None], p[j]] + w[p[at, None], p[j + 1]] - w[p[at - 1], p[at]][:, None] - w[p[j], p[j + 1]]
+        gain[j <= at[:, None]] = 0
+        better = (gain.max(axis=1) > 0).nonzero()[0]
+        i = int(at[-1]) + 1
+        if len(better):
+            i, k = int(at[better[0]]), int(j[np.argmax(gain[better[0]])])
+            p[i : k + 1] = p[i : k + 1][::-1].copy()
+            changed, i = True, i + 1
     return p[1:-1] if changed else path
+
+
+def _rows_at_once(number: int) -> int:
+    """Return for how many places changes are weighed at once: an improvement makes the others of its batch void."""
+    return max(_BATCH // number, 1)
 
 
 def _segments_moved(weights: Array, path: Array) -> Array:
@@ -105,19 +118,32 @@ def _segments_moved(weights: Array, path: Array) -> Array:
     p = np.concatenate([[number], path, [number]])
     changed = False
     for length in (1, 2, 3):
-        for i in range(1, number - length + 2):
-            last = i + length - 1
-            freed = w[p[i - 1], p[i]] + w[p[last], p[last + 1]] - w[p[i - 1], p[last + 1]]
-            if freed == w[p[i - 1], p[i]] + w[p[last], p[last + 1]] == 0 and length > 1:
-                continue
-            at = np.concatenate([np.arange(0, i - 1), np.arange(last + 1, number + 1)])  # between at and at + 1
-            old = w[p[at], p[at + 1]]
-            added = np.stack([w[p[at], p[i]] + w[p[last], p[at + 1]], w[p[at], p[last]] + w[p[i], p[at + 1]]]) - old
-            best = int(np.argmax(added)) if added.size else -1
-            if best >= 0 and added.flat[best] > freed:
-                p = _inserted(p, i, last, int(at[best % len(at)]), reverse=best >= len(at))
-                changed = True
+        i = 1
+        while i < number - length + 2:
+            at = np.arange(i, min(i + _rows_at_once(number), number - length + 2))
+            added = _added(w, p, at, at + length - 1)
+            around = w[p[at - 1], p[at]] + w[p[at + length - 1], p[at + length]]
+            freed = around - w[p[at - 1], p[at + length]]
+            idle = (freed == around) & (around == 0) & (length > 1)
+            better = ((added.max(axis=1) > freed) & ~idle).nonzero()[0]
+            i = int(at[-1]) + 1
+            if len(better):
+                i, best = int(at[better[0]]), int(np.argmax(added[better[0]]))
+                p = _inserted(p, i, i + length - 1, best % (number + 1), reverse=best > number)
+                changed, i = True, i + 1
     return p[1:-1] if changed else path
+
+
+def _added(w: Array, p: Array, first: Array, last: Array) -> Array:
+    """Return what each segment adds between each place and the next one, then what it adds there in reverse."""
+    places = np.arange(len(p) - 1)
+    before, after, ahead, behind = p[:-1], p[1:], p[first, None], p[last, None]
+    forth = w[before, ahead] + w[behind, after]
+    back = w[before, behind] + w[ahead, after]
+    own = (places >= first[:, None] - 1) & (places <= last[:, None])
+    old = np.where(own, _NEVER, w[before, after])
+    added: Array = np.concatenate([forth - old, back - old], axis=1)
+    return added
 
 
 def _inserted(p: Array, first: int, last: int, after: int, reverse: bool) -> Array:

@@ -16,15 +16,15 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array, distinct
+from collc.ir.arrays import Array, distinct, lexsort
 from collc.ir.frozen import frozen
 from collc.ir.progress import counting
 from collc.ir.ragged import owners, ranges, starts
 from collc.ir.schedule import Schedule
 
 from ..base import Pass, remark
-from ..lowering.lower import instructions
-from ..program.coalesce import count_messages
+from ..lowering.lower import INSTRUCTIONS, instructions
+from ..program.coalesce import count_messages, least_messages
 from .paths import MOST_NODES, heavy_path
 
 __all__ = ["FREE", "Renumber"]
@@ -70,7 +70,7 @@ class Renumber(Pass):
         if after >= before:
             return ir
         found = _renumbered(ir, intervals, order)
-        if not _fewer(ir, found, before, after):
+        if not _fewer(ir, intervals, found, before, after):
             return ir
         remark(f"renumber: {after} messages of neighbouring chunks instead of {before}")
         return found
@@ -150,12 +150,12 @@ def _order(intervals: _Intervals, message: Array) -> Array | None:
     path = heavy_path(shared, np.argsort(first))
     place = np.empty(kinds, dtype=np.int64)
     place[path] = np.arange(kinds)
-    return np.lexsort((np.arange(intervals.number), place[kind]))
+    return lexsort((np.arange(intervals.number), place[kind]))
 
 
 def _alike(interval: Array, message: Array, number: int) -> tuple[Array, int]:
     """Return the kind of each interval, equal for those that the same messages carry, and the number of kinds."""
-    order = np.lexsort((message, interval))
+    order = lexsort((message, interval))
     interval, message = interval[order], message[order]
     # a name for the messages so far, then with the next one, and so on: exact, one round a message
     name, degree = np.zeros(number, dtype=np.int64), np.bincount(interval, minlength=number)
@@ -171,7 +171,7 @@ def _alike(interval: Array, message: Array, number: int) -> tuple[Array, int]:
 def _shared(kind: Array, message: Array, kinds: int) -> Array:
     """Return the number of messages that carry both of two kinds, shape (kinds, kinds)."""
     _, message, sizes = np.unique(message, return_inverse=True, return_counts=True)
-    kind = kind[np.argsort(message, kind="stable")]
+    kind = kind[lexsort([message])]
     if int((sizes * sizes).sum()) <= _MOST_PAIRS:
         return _in_pairs(kind, sizes, kinds)
     message = owners(sizes)
@@ -194,14 +194,39 @@ def _in_pairs(kind: Array, sizes: Array, kinds: int) -> Array:
     return np.bincount(pairs, minlength=kinds * kinds).reshape(kinds, kinds)
 
 
-def _fewer(given: Schedule, found: Schedule, before: int, after: int) -> bool:
+def _fewer(given: Schedule, intervals: _Intervals, found: Schedule, before: int, after: int) -> bool:
     """Return whether the program has fewer messages with the new numbers; messages of different steps may be joined.
 
     The messages of large schedules are not counting: ``after``, counting without joining, must be an eighth less.
     """
     if max(len(given), len(found)) > _MOST_COUNTED:
         return after * 8 <= before * 7
-    return count_messages(*instructions(found)) < count_messages(*instructions(given))
+    program, order = found.found[INSTRUCTIONS] = instructions(found)
+    most = int(program.sends.sum())
+    if most < _least(given, intervals):
+        return True
+    counted = instructions(given)
+    least = least_messages(counted[0])
+    if most < least:
+        return True
+    number = count_messages(program, order)
+    return number < least or number < count_messages(*counted)
+
+
+def _least(s: Schedule, intervals: _Intervals) -> int:
+    """Return a number of messages that joining never goes below: transfers that continue none between the same ranks.
+
+    In an allreduce every interval has the same place in all buffers. Of other collectives nothing is known.
+    """
+    if s.collective.kind != "allreduce":
+        return 0
+    ends = (s.src.astype(np.int64) * s.collective.num_ranks + s.dst) * 2 + s.action
+    width, row = np.int64(intervals.number + 1), intervals.row
+    moved = distinct(ends[row] * width + intervals.interval + 1)
+    first = np.concatenate([[True], row[1:] != row[:-1]])
+    before = ends[row[first]] * width + intervals.interval[first]  # the first interval of all continues nothing: 0
+    at = np.minimum(np.searchsorted(moved, before), len(moved) - 1)
+    return int((moved[at] != before).sum())
 
 
 def _renumbered(s: Schedule, intervals: _Intervals, order: Array) -> Schedule:
@@ -212,7 +237,7 @@ def _renumbered(s: Schedule, intervals: _Intervals, order: Array) -> Schedule:
     start[order] = starts(width)[:-1]
     lo = start[intervals.interval]
     hi = lo + intervals.width[intervals.interval % per_shard]
-    by_place = np.lexsort((lo, intervals.sent))
+    by_place = lexsort((lo, intervals.sent))
     lo, hi, sent, row = lo[by_place], hi[by_place], intervals.sent[by_place], intervals.row[by_place]
     fresh = np.concatenate([[True], (sent[1:] != sent[:-1]) | (lo[1:] != hi[:-1])])
     begin = np.flatnonzero(fresh)
