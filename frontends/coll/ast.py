@@ -219,10 +219,11 @@ class NodeFamily(Node):
 
 @frozen
 class Nodes(Node):
-    """``rank FAMILY, ..;`` or ``switch FAMILY, ..;``."""
+    """``rank FAMILY, ..;`` or ``switch FAMILY, .. [: POWER, ..];``."""
 
     kind: str  # "rank" or "switch"
     families: tuple[NodeFamily, ...]
+    powers: tuple[Word, ...] = ()  # `multicast` and `reduces`
 
 
 @frozen

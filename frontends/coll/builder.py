@@ -222,8 +222,12 @@ class Builder:
         return ast.NodeFamily(name, nodes, quoted, span=self._span(c), height=_height(nodes))
 
     def nodes(self, c: list[Child]) -> ast.Nodes:
-        nodes = _nodes(c)
-        return ast.Nodes(c[0][1], nodes, span=self._span(c), height=_height(nodes))
+        nodes = tuple([child for child in c if isinstance(child, ast.NodeFamily)])
+        powers = tuple(c[-2]) if type(c[-2]) is list else ()
+        return ast.Nodes(c[0][1], nodes, powers, span=self._span(c), height=_height(nodes))
+
+    def powers(self, c: list[Child]) -> list[ast.Word]:
+        return [self._word(child) for child in c if child[0] == "NAME"]
 
     def link(self, c: list[Child]) -> ast.Link:
         nodes = _nodes(c)

@@ -482,5 +482,50 @@ A rank has its own data, and a switch its own traffic, so no schedule uses such 
 Leave it out: `if i != j { link gpu[i] -> gpu[j] : 25 GB/s; }`.""",
 }
 
+_FAULTS = {
+    "C0340": """a fault that cannot be read
+
+    collc replan pod.coll --slow 'gpu[3, 1] <-> ib'
+
+A fault of `--without` names nodes or links, as a set of the language does. One of `--slow` also has the bandwidth that
+is left, or the part of it: `12.5 GB/s`, `1/2`, `50 %`. In Python a fault begins with `without` or `slow`.
+
+Write `--slow 'gpu[3, 1] <-> ib: 12.5 GB/s'`.""",
+    "C0341": """two faults of one link
+
+    collc replan pod.coll --without 'gpu[7, 5]' --slow 'gpu[7, 5] <-> ib: 1/2'
+
+All faults happen to the network as it was. A link is gone, or slow, once. The links of a node that is gone are gone
+too.
+
+Leave one of the faults out.""",
+    "C0342": """a slow link that is not slower
+
+    collc replan pod.coll --slow 'gpu[3, 1] <-> ib: 400 GB/s'    # it has 50 GB/s
+
+The bandwidth that is left is more than 0 and less than the link has. Bytes per second need a network with bandwidths;
+elsewhere a part such as `1/2` is left.
+
+Write less bandwidth. A link that carries nothing is gone: `--without`.""",
+    "C0343": """a collective that needs a rank that is gone
+
+    collective parts = broadcast on pod { root: 3 };
+    collc replan pod.coll --without 3
+
+Without its root, a rooted collective has no data. A custom collective names its ranks in its conditions. A collective
+needs at least one rank, and data.
+
+Name another root, or other conditions, and compile the file.""",
+    "C0344": """a schedule by hand that needs what is gone
+
+    schedule parts using steps { at 0: send shard 0 from 0 to 1; }
+    collc replan pod.coll --without '0 -> 1'
+
+Nobody but its author can change a schedule written by hand. It stays if the faults leave all its links, also slower
+ones.
+
+Change these transfers, or let collc schedule the collective: `using auto`.""",
+}
+
 #: code -> title, blank line, explanation with an example of the mistake and the remedy
-CODES: dict[str, str] = {**_SYNTAX, **_NAMES, **_VALUES, **_BODIES, **_TOPOLOGY}
+CODES: dict[str, str] = {**_SYNTAX, **_NAMES, **_VALUES, **_BODIES, **_TOPOLOGY, **_FAULTS}

@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from collc.ir.arrays import Array
-from collc.ir.diagnostic import CollcError, Diagnostic, Span, error, warning
+from collc.ir.diagnostic import CollcError, Diagnostic, Span, error, nearest, warning
 from collc.ir.frozen import frozen
 from collc.ir.node_names import name_flaw, printed, split_name
 from collc.ir.topology import LinkClass, Topology
@@ -30,6 +30,8 @@ from .values import Quantity, Switch, Value, kind_of
 __all__ = ["Defaults", "Network", "with_defaults"]
 
 
+#: what a switch may do besides forwarding
+_POWERS = ("multicast", "reduces")
 #: what fits as an attribute of a link
 _ATTRIBUTE: Needs = (BANDWIDTH, TIME)
 
@@ -129,6 +131,7 @@ class Network(Body):
         self.limits = limits
         self.rank_names: list[str] = []
         self.switch_names: list[str] = []
+        self.able: dict[str, list[int]] = {power: [] for power in _POWERS}
         self.table = scope.nodes = NodeTable(declaring=True)
         self.incomplete = incomplete
         self.ends = array("q")  # src, dst, kind, src, dst, kind, ..
@@ -152,14 +155,27 @@ class Network(Body):
     # ---- nodes
 
     def _nodes(self, node: ast.Nodes, scope: Scope) -> Runner:
+        powers = self._powers(node)
         shapes = [[self.compiler.compile(size, scope, NUMBER) for size in family.shape] for family in node.families]
 
         def run(frame: Frame) -> None:
             for family, thunks in zip(node.families, shapes, strict=True):
                 sizes = [_size(t(frame), s.span) for t, s in zip(thunks, family.shape, strict=True)]
+                first = len(self.switch_names)
                 self._declare(node.kind, family, sizes, scope)
+                for power in powers:
+                    self.able[power].extend(range(first, len(self.switch_names)))
 
         return run
+
+    def _powers(self, node: ast.Nodes) -> tuple[str, ...]:
+        """Return what the switches of a declaration do besides forwarding; raise C0131 for anything else."""
+        for word in node.powers:
+            if word.text not in _POWERS:
+                hint = nearest(word.text, _POWERS) or "write `switch nv : multicast, reduces;`"
+                message = f"found `{word.text}` of a switch, needed `multicast` or `reduces`"
+                raise error("C0131", message, span=word.span, hint=hint)
+        return tuple(dict.fromkeys(word.text for word in node.powers))
 
     def _declare(self, kind: str, family: ast.NodeFamily, sizes: list[int], scope: Scope) -> None:
         name, count = family.name.text, prod(sizes)
@@ -268,9 +284,11 @@ class Network(Body):
         classes, number, unit = self._classes(defaults)
         self.limits.claim(f"`{self.owner}`", len(self.rank_names) + len(self.switch_names), len(rows), span)
         names = (*self.rank_names, *self.switch_names)
+        multicast, reduces = (tuple(len(self.rank_names) + s for s in self.able[power]) for power in _POWERS)
         return defaults.on(Topology(
             self.owner, len(self.rank_names), nodes[:, 0], nodes[:, 1], len(self.switch_names),
             link_class=number[rows[:, 2]], classes=classes, unit=unit, node_names=names,
+            multicast=multicast, reduces=reduces,
         ))  # fmt: skip
 
     def _classes(self, defaults: Defaults) -> tuple[tuple[LinkClass, ...], Array, str]:

@@ -271,8 +271,9 @@ class _Printer:
                 self._end(_last(node))
             case ast.Invoke():
                 self._simple(node, f"{_invoked(node)};")
-            case ast.Nodes(kind, families):
-                self._simple(node, f"{kind} {', '.join(_family(family) for family in families)};")
+            case ast.Nodes(kind, families, powers):
+                does = f" : {', '.join(power.text for power in powers)}" if powers else ""
+                self._simple(node, f"{kind} {', '.join(_family(family) for family in families)}{does};")
             case ast.Link():
                 self._simple(node, f"{_link(node)};")
             case ast.For(loops, body):

@@ -237,7 +237,7 @@ def _wrong_sign(t: Trouble) -> Fix | None:
     if t.found == "=" and t.last and t.last.type == "EQUAL" and t.after == t.position:
         return here(t, "C0107", "found `==`, needed `=`", skip=1)
     for terminal, sign, wrong in (("COLON", ":", ("=", ":=", "=>")), ("EQUAL", "=", (":", ":=", "=="))):
-        if t.found in wrong and terminal in t.expected:
+        if t.found in wrong and terminal in t.expected and not {"COMMA", "SEMI"} <= t.expected:
             hint = "an option is written `name: value`" if sign == ":" and "EQUAL" not in t.expected else None
             return here(
                 t, "C0107", f"found `{t.found}`, needed `{sign}`", hint=hint, insert=terminal, skip=len(t.found)

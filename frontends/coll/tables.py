@@ -163,7 +163,7 @@ def _row(
 
 
 def _distinct(rows: Sequence[T]) -> list[T]:
-    return [row for i, row in enumerate(rows) if row not in rows[:i]]
+    return list({repr(row): row for row in rows}.values())  # rows have sorted cells
 
 
 def _action(rule: LarkRule) -> str | None:

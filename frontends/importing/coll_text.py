@@ -27,11 +27,21 @@ def topology_text(network: Imported, name: str) -> str:
     """Return the declaration ``topology NAME { .. }`` of a network."""
     lines = [f"topology {name} {_times(network)}{{"]
     lines += _declared("rank", network.ranks)
-    lines += _declared("switch", network.switches)
+    lines += _switches(network)
     for label, cables in groupby(network.cables, key=lambda cable: cable.label):
         lines += ["", *(f"  {line}" for line in comments([Note(label)]))] if label else [""]
         lines += [f"  {line}" for cable in cables for line in _links(cable, network.unit)]
     return "\n".join([*lines, "}", ""])
+
+
+def _switches(network: Imported) -> Iterator[str]:
+    """Yield the declarations of switches, in order; those that differ in what they do stand in separate statements."""
+    powers = [
+        ", ".join(name for name in ("multicast", "reduces") if switch in getattr(network, name))
+        for switch in network.switches
+    ]
+    for power, group in groupby(zip(network.switches, powers, strict=True), key=lambda one: one[1]):
+        yield from _declared("switch", [name for name, _ in group], f" : {power}" if power else "")
 
 
 def _times(network: Imported) -> str:
@@ -70,16 +80,16 @@ def identifier(text: str, otherwise: str = "network") -> str:
     return f"{name}_" if _KEYWORDS.fullmatch(name) else name
 
 
-def _declared(kind: str, names: Iterable[str]) -> Iterator[str]:
-    """Yield statements that declare nodes, as many on each as fit the width."""
+def _declared(kind: str, names: Iterable[str], powers: str = "") -> Iterator[str]:
+    """Yield statements that declare nodes with these powers, as many on each as fit the width."""
     row = list[str]()
     for text in map(node_text, names):
-        if row and len(f"  {kind} {', '.join([*row, text])};") > _WIDTH:
-            yield f"  {kind} {', '.join(row)};"
+        if row and len(f"  {kind} {', '.join([*row, text])}{powers};") > _WIDTH:
+            yield f"  {kind} {', '.join(row)}{powers};"
             row = []
         row.append(text)
     if row:
-        yield f"  {kind} {', '.join(row)};"
+        yield f"  {kind} {', '.join(row)}{powers};"
 
 
 def _links(cable: Cable, unit: str) -> Iterator[str]:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import attrs
 
 from collc.ir.diagnostic import CollcError, Span, nearest
+from collc.ir.exchange import truth
 from collc.ir.shown import clipped, counted, listed
 
 from ..units import BANDWIDTH, TIME, UNITS
@@ -35,7 +36,7 @@ KINDS = {
 _BANDWIDTHS = {"bandwidth": None, "bw": Fraction(10**9), "LinkSpeedRaw": Fraction(1, 8)}
 _LATENCIES = {"latency": Fraction(1), "lat": Fraction(1, 10**6)}
 _PLAIN = {"bandwidth": "the graph's unit", "bw": "GB/s", "LinkSpeedRaw": "bit/s", "latency": "seconds", "lat": "us"}
-_OF_NODES = frozenset({"id", "name", "label", "kind", "shape"})
+_OF_NODES = frozenset({"id", "name", "label", "kind", "shape", "multicast", "reduces"})
 _OF_EDGES = frozenset({"id", "key", "source", "target", "label", "dir", *_BANDWIDTHS, *_LATENCIES})
 _OF_GRAPHS = frozenset({"name", "label", "unit", "gamma", "epsilon"})
 
@@ -208,8 +209,19 @@ class _Network:
             span = self.graph.place(vertex.at, "name") if wrong_name(name) or name in self.draft else None
             (self.draft.rank if KINDS[kind] else self.draft.switch)(name, span)
             self.names[vertex.key] = name
+            self._add_powers(vertex, KINDS[kind], name)
             if len(self.draft.mistakes) >= _MOST_MISTAKES:
                 raise _Enough
+
+    def _add_powers(self, vertex: Vertex, is_rank: bool, name: str) -> None:
+        """Record whether a switch multicasts and reduces."""
+        for power, switches in (("multicast", self.draft.multicast), ("reduces", self.draft.reduces)):
+            if not truth(vertex.attributes.get(power)):
+                continue
+            switches.append(name)
+            if is_rank:
+                hint = "set `kind` to `switch`, or leave it out: ranks copy and add in any case"
+                self.wrong("C0980", f"found `{power}` of a rank, needed it of a switch", vertex.at, power, hint)
 
     def _kind(self, vertex: Vertex) -> str:
         kind = vertex.attributes.get("kind") or "rank"

@@ -153,6 +153,8 @@ class Joint:
             name, ranks, src, dst, len(names) - ranks, link_class=number[kind], classes=classes,
             unit=box.unit if len(self.box.links) else fabric.unit, node_names=tuple(names),
             gamma=max(box.gamma, fabric.gamma), epsilon=max(box.epsilon, fabric.epsilon),
+            multicast=numbers.switches(box.multicast, fabric.multicast),
+            reduces=numbers.switches(box.reduces, fabric.reduces),
         )  # fmt: skip
 
 
@@ -241,6 +243,12 @@ class _Numbers:
         for node in np.flatnonzero(self.outer >= 0).tolist():
             names[self.outer[node]] = fabric.names[node]
         return names
+
+    def switches(self, inside: tuple[int, ...], outside: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the switches that these of the machine and of the fabric are, ascending."""
+        places = [self.place[node] for node in inside if self.place[node] >= 0]
+        found = [*self.copies[:, places].ravel().tolist(), *self.outer[list(outside)].tolist()]
+        return tuple(sorted(node for node in found if node >= 0))
 
     def links(self) -> tuple[Array, Array, Array]:
         """Return the ends and classes of all links: those of copies, then those of the fabric; classes of the fabric

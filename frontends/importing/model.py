@@ -61,7 +61,8 @@ class Imported:
 
     ``ranks`` and ``switches`` are names, all distinct. ``format`` is the reader's. ``hosts`` says that ranks are hosts
     (a fabric), whose insides another file may describe. ``title`` is the network's name in the file, if it has one.
-    ``gamma`` and ``epsilon`` (seconds) are those of :class:`~collc.ir.topology.Topology`.
+    ``gamma`` and ``epsilon`` (seconds) are those of :class:`~collc.ir.topology.Topology`, and so are ``multicast`` and
+    ``reduces``, with names of switches.
     """
 
     format: str
@@ -75,6 +76,8 @@ class Imported:
     title: str = ""
     gamma: Fraction = Fraction(0)
     epsilon: Fraction = Fraction(0)
+    multicast: tuple[str, ...] = ()
+    reduces: tuple[str, ...] = ()
 
     def topology(self, name: str) -> Topology:
         """Return the network as a topology of this name; ranks first, then switches."""
@@ -83,7 +86,10 @@ class Imported:
         links = [(number[a], number[b], kind) for a, b, kind in self.links()]
         unit = self.unit if links else "link"  # without links there is no bandwidth, and the language sees no unit
         found = Topology.from_links(name, len(self.ranks), links, len(self.switches), unit=unit, node_names=names)
-        return attrs.evolve(found, gamma=self.gamma, epsilon=self.epsilon)
+        multicast, reduces = (tuple(sorted(number[name] for name in able)) for able in (self.multicast, self.reduces))
+        return attrs.evolve(
+            found, gamma=self.gamma, epsilon=self.epsilon, multicast=multicast, reduces=reduces
+        )  # fmt: skip
 
     def links(self) -> Iterator[tuple[str, str, LinkClass]]:
         """Yield every directed link: of a duplex cable there, then back, for each of its parallel links."""
@@ -101,6 +107,7 @@ class Draft:
     def __init__(self, format: str, unit: str = "B/s", hosts: bool = False):
         self.format, self.unit, self.hosts = format, unit, hosts
         self.title, self.gamma, self.epsilon = "", Fraction(0), Fraction(0)
+        self.multicast, self.reduces = list[str](), list[str]()
         self.ranks: dict[str, Span | None] = {}
         self.switches: dict[str, Span | None] = {}
         self.cables: list[Cable] = []
@@ -181,6 +188,7 @@ class Draft:
         return Imported(
             self.format, tuple(self.ranks), tuple(self.switches), tuple(self.cables), tuple(map(Note, self.notes)),
             tuple(self._bounded()), self.unit, self.hosts, self.title, self.gamma, self.epsilon,
+            tuple(self.multicast), tuple(self.reduces),
         )  # fmt: skip
 
     def _bounded(self) -> Iterator[Diagnostic]:

@@ -107,6 +107,7 @@ def _integers(text: str) -> tuple[Parameter, ...]:
 _SIZES = (Parameter("d", many=True),)
 _TOPOLOGY = Parameter("topology", "topology")
 _BOXES = (Parameter("boxes"), Parameter("rails", optional=True))
+_NVLS = (Parameter("boxes"), Parameter("rails", least=0, optional=True), Parameter("nvls", least=0, optional=True))
 _RATIO = Parameter("ratio", optional=True)
 _SEED, _HOSTS = Parameter("seed", least=0, optional=True), Parameter("hosts", least=0, optional=True)
 
@@ -200,11 +201,15 @@ FAMILIES: Registry[Construction] = Registry("graph family", ("families",), {
     ),
     "diamond": Construction("searched", (), "8 ranks of degree 2, bandwidth-optimal in 3 steps, not breadth first"),
     "dgx_a100": Construction("machines", _BOXES, "boxes of 8 GPUs: NVSwitch 300 GB/s, fabric or rails of NICs 25 GB/s"),
-    "dgx_h100": Construction("machines", _BOXES, "boxes of 8 GPUs: NVSwitch 450 GB/s, fabric or rails of NICs 50 GB/s"),
-    "dgx_b200": Construction("machines", _BOXES, "boxes of 8 GPUs: NVSwitch 900 GB/s, fabric or rails of NICs 50 GB/s"),
+    "dgx_h100": Construction(
+        "machines", _NVLS, "boxes of 8 GPUs: NVSwitch 450 GB/s, with nvls 1 in-network, fabric or rails of NICs 50 GB/s"
+    ),
+    "dgx_b200": Construction(
+        "machines", _NVLS, "boxes of 8 GPUs: NVSwitch 900 GB/s, with nvls 1 in-network, fabric or rails of NICs 50 GB/s"
+    ),
     "gb200_nvl72": Construction(
-        "machines", (Parameter("racks"), Parameter("rails", optional=True)),
-        "racks of 72 GPUs: NVSwitch 900 GB/s, fabric or rails of NICs 50 GB/s",
+        "machines", (Parameter("racks"), *_NVLS[1:]),
+        "racks of 72 GPUs: NVSwitch 900 GB/s, with nvls 1 in-network, fabric or rails of NICs 50 GB/s",
     ),
     "mi300x": Construction(
         "machines", (Parameter("boxes", optional=True), Parameter("rails", optional=True)),
@@ -242,6 +247,9 @@ OPERATORS: dict[str, Construction] = {
     ),
     "relabel": Construction(
         "operators", (_TOPOLOGY, Parameter("ranks", "order")), "the ranks in another order: the set gives rank 0, 1, .."
+    ),
+    "in_network": Construction(
+        "operators", (_TOPOLOGY, Parameter("switches", "parts")), "these switches multicast and reduce"
     ),
     "clustered": Construction(
         "clusters",

@@ -42,6 +42,7 @@ def clustered(topology: Topology, boxes: int, bandwidth: Bandwidth, under: int =
     return Topology(
         "clustered", ranks, np.concatenate(tails), np.concatenate(heads), len(names) - ranks,
         link_class=np.concatenate(kinds), classes=classes, unit=bandwidth.unit, node_names=tuple(names),
+        multicast=_all_boxes(inside, inside.multicast, boxes), reduces=_all_boxes(inside, inside.reduces, boxes),
     )  # fmt: skip
 
 
@@ -73,6 +74,11 @@ def _moved(inside: Topology, ends: Array, boxes: int) -> Array:
     ends, box = np.tile(ends.astype(np.int64), boxes), np.repeat(np.arange(boxes), len(ends))
     ranks, switches = inside.num_ranks, inside.num_switches
     return np.where(ends < ranks, ends + box * ranks, ends + box * switches + ranks * (boxes - 1))
+
+
+def _all_boxes(inside: Topology, switches: tuple[int, ...], boxes: int) -> tuple[int, ...]:
+    """Return the switches of all boxes that these of one are, ascending."""
+    return tuple(sorted(_moved(inside, np.array(switches, dtype=np.int64), boxes).tolist()))
 
 
 def _names(inside: Topology, boxes: int) -> list[str]:

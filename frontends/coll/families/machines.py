@@ -30,15 +30,21 @@ def _both(a: int, b: int, kind: LinkClass, count: int = 1) -> Iterable[Link]:
         yield b, a, kind
 
 
-def _switched(name: str, boxes: int, rails: int | None, inside: int, between: int, per_box: int = 8) -> Topology:
+def _switched(
+    name: str, boxes: int, rails: int | None, inside: int, between: int, per_box: int = 8, nvls: int = 0
+) -> Topology:
     """Return boxes of GPUs, each with a switch; more than one box shares a fabric.
+
+    With ``nvls`` the switches of the boxes multicast and reduce.
 
     The fabric is one switch with a link to every GPU, or ``rails`` switches that the GPUs' NICs are linked to in turn.
     """
     gpus, inner = per_box * boxes, _link_class(inside)
     links = [link for gpu in range(gpus) for link in _both(gpu, gpus + gpu // per_box, inner)]
     names = [f"gpu{place}" for place in _places(boxes, per_box)] + [f"nv[{b}]" for b in range(boxes)]
-    return _joined(name, names, gpus, links, boxes, rails, between)
+    found = _joined(name, names, gpus, links, boxes, rails or None, between)
+    switches = tuple(range(gpus, gpus + boxes)) if nvls else ()
+    return attrs.evolve(found, multicast=switches, reduces=switches)
 
 
 def _joined(
@@ -70,6 +76,13 @@ def _switched_size(boxes: int, rails: int | None = None, per_box: int = 8) -> tu
     return (gpus + boxes + 1, 4 * gpus) if rails is None else (2 * gpus + boxes + rails, 6 * gpus)
 
 
+def _nvls_size(boxes: int, rails: int | None = None, nvls: int = 0, per_box: int = 8) -> tuple[int, int]:
+    if nvls > 1:
+        message = f"found {nvls}, needed 1 for switches that multicast and reduce, or 0"
+        raise domain(message, "write `1`", "nvls")
+    return _switched_size(boxes, rails or None, per_box)
+
+
 def _check_rails(rails: int | None, per_box: int) -> None:
     if rails is not None and rails > per_box:
         message = f"found {rails} rails, needed at most {per_box}, one for every GPU of a box"
@@ -89,19 +102,23 @@ def dgx_a100(boxes: int, rails: int | None = None) -> Topology:
     return _switched("dgx_a100", boxes, rails, 300, 25)
 
 
-dgx_a100_size = dgx_h100_size = _switched_size
+dgx_a100_size = _switched_size
 
 
-def dgx_h100(boxes: int, rails: int | None = None) -> Topology:
+def dgx_h100(boxes: int, rails: int | None = None, nvls: int = 0) -> Topology:
     """Return boxes of 8 H100 as :func:`dgx_a100` does: 450 GB/s to the box's NVSwitch, 50 GB/s to the fabric.
 
+    With ``nvls`` 1 the NVSwitches multicast and reduce (NVLink SHARP). ``rails`` is 0 for a fabric without NICs.
+
+    >>> dgx_h100(2, 0, 1).multicast
+    (16, 17)
     >>> dgx_h100(4, 8).names[-1], dgx_h100(4, 8).names[36]
     ('ib[7]', 'nic[0, 0]')
     """
-    return _switched("dgx_h100", boxes, rails, 450, 50)
+    return _switched("dgx_h100", boxes, rails, 450, 50, nvls=nvls)
 
 
-def dgx_b200(boxes: int, rails: int | None = None) -> Topology:
+def dgx_b200(boxes: int, rails: int | None = None, nvls: int = 0) -> Topology:
     """Return boxes of 8 B200 as :func:`dgx_a100` does: 900 GB/s to the box's NVSwitch, 50 GB/s to the fabric.
 
     NVIDIA, DGX B200 datasheet: fifth-generation NVLink with 14.4 TB/s in all, which is 900 GB/s a GPU and direction,
@@ -110,13 +127,13 @@ def dgx_b200(boxes: int, rails: int | None = None) -> Topology:
     >>> dgx_b200(2).num_nodes
     19
     """
-    return _switched("dgx_b200", boxes, rails, 900, 50)
+    return _switched("dgx_b200", boxes, rails, 900, 50, nvls=nvls)
 
 
-dgx_b200_size = _switched_size
+dgx_b200_size = dgx_h100_size = _nvls_size
 
 
-def gb200_nvl72(racks: int, rails: int | None = None) -> Topology:
+def gb200_nvl72(racks: int, rails: int | None = None, nvls: int = 0) -> Topology:
     """Return racks of 72 GB200 GPUs in one NVLink domain: 900 GB/s to the rack's NVSwitch, 50 GB/s to the fabric.
 
     NVIDIA, GB200 NVL72: 130 TB/s of NVLink for 72 GPUs, which is 900 GB/s a GPU and direction; 18 compute trays of 4
@@ -126,11 +143,11 @@ def gb200_nvl72(racks: int, rails: int | None = None) -> Topology:
     >>> gb200_nvl72(1).num_ranks, gb200_nvl72(2, 4).names[-1]
     (72, 'ib[3]')
     """
-    return _switched("gb200_nvl72", racks, rails, 900, 50, 72)
+    return _switched("gb200_nvl72", racks, rails, 900, 50, 72, nvls)
 
 
-def gb200_nvl72_size(racks: int, rails: int | None = None) -> tuple[int, int]:
-    return _switched_size(racks, rails, 72)
+def gb200_nvl72_size(racks: int, rails: int | None = None, nvls: int = 0) -> tuple[int, int]:
+    return _nvls_size(racks, rails, nvls, 72)
 
 
 def mi300x(boxes: int = 1, rails: int | None = None) -> Topology:

@@ -12,7 +12,7 @@ from collc.ir.arrays import Array, distinct
 from collc.ir.diagnostic import CollcError, error
 from collc.ir.group import Direct, Group, Translations
 from collc.ir.ragged import nth_in_group, owners, ranges
-from collc.ir.topology import LinkClass, Topology
+from collc.ir.topology import LinkClass, Topology, renumbered
 
 from . import Elements, _sizes
 from ._sizes import HUGE, domain
@@ -21,10 +21,12 @@ __all__ = [
     "bidirectional",
     "degraded",
     "degree",
+    "in_network",
     "line",
     "power",
     "product",
     "relabel",
+    "remaining",
     "subset",
     "transpose",
     "without",
@@ -214,11 +216,16 @@ def _joined(topology: Topology, keep_forward: bool) -> Topology:
     src, dst, kind = _columns(topology)
     places, back = _places(topology), np.ones(len(src), dtype=np.int64)
     tails, heads, part, kinds = dst, src, back, kind
+    multicast, reduces = topology.reduces, topology.multicast
     if keep_forward:
+        multicast, reduces = topology.multicast, topology.reduces
         tails, heads = np.concatenate([src, dst]), np.concatenate([dst, src])
         part, places, kinds = np.concatenate([back * 0, back]), np.tile(places, 2), np.tile(kind, 2)
     order = np.lexsort((places, part, tails))
-    return attrs.evolve(topology, src=tails[order], dst=heads[order], link_class=kinds[order])
+    return attrs.evolve(
+        topology, src=tails[order], dst=heads[order], link_class=kinds[order],
+        multicast=multicast, reduces=reduces,
+    )  # fmt: skip
 
 
 def transpose_size(topology: Topology) -> tuple[int, int]:
@@ -260,24 +267,32 @@ def without(topology: Topology, parts: Elements) -> Topology:
     return _part(topology, kept, links)
 
 
-def _part(topology: Topology, kept: Array, links: Array) -> Topology:
-    """Return the nodes and links for which the masks are true, without switches that no longer join nodes."""
+def remaining(topology: Topology, kept: Array, links: Array) -> tuple[Array, Array]:
+    """Return the nodes and the links that stay if only those of the masks do: switches that no longer join nodes go."""
     kept = kept.copy()
-    src, dst, kind = _columns(topology)
+    src, dst, _ = _columns(topology)
     while True:
         keep = links & kept[src] & kept[dst]
         useless = kept & ~_joins(topology.num_nodes, src[keep], dst[keep])
         useless[: topology.num_ranks] = False
         if not useless.any():
-            break
+            return kept, keep
         kept &= ~useless
+
+
+def _part(topology: Topology, kept: Array, links: Array) -> Topology:
+    """Return the nodes and links for which the masks are true, without switches that no longer join nodes."""
+    kept, keep = remaining(topology, kept, links)
+    src, dst, kind = _columns(topology)
     nodes = np.flatnonzero(kept)
     ranks = int(kept[: topology.num_ranks].sum())
     number = np.cumsum(kept) - 1
+    place = np.where(kept, number, -1)
     names = tuple(topology.names[node] for node in nodes) if topology.node_names else None
     return attrs.evolve(
         topology, num_ranks=ranks, num_switches=len(nodes) - ranks, src=number[src[keep]],
         dst=number[dst[keep]], link_class=kind[keep], node_names=names, symmetry=None,
+        multicast=renumbered(topology.multicast, place), reduces=renumbered(topology.reduces, place),
     )  # fmt: skip
 
 
@@ -306,6 +321,27 @@ def subset_size(topology: Topology, ranks: tuple[int, ...]) -> tuple[int, int]:
 def without_size(topology: Topology, parts: Elements) -> tuple[int, int]:
     if sum(node < topology.num_ranks for node in parts.nodes) == topology.num_ranks:
         raise domain(f"found all {topology.num_ranks} ranks, needed at least one that stays", at="parts")
+    return topology.num_nodes, topology.num_links
+
+
+# ---- the same network, with other switches
+
+
+def in_network(topology: Topology, switches: Elements) -> Topology:
+    """Return the topology with some switches that multicast and reduce, besides those that already do.
+
+    >>> from collc.frontends.coll import topology
+    >>> net = topology("in_network(dgx_a100(2), {nv[0], nv[1]})")
+    >>> net.multicast, net.reduces
+    ((16, 17), (16, 17))
+    """
+    multicast, reduces = (tuple(sorted({*old, *switches.nodes})) for old in (topology.multicast, topology.reduces))
+    return attrs.evolve(topology, multicast=multicast, reduces=reduces)
+
+
+def in_network_size(topology: Topology, switches: Elements) -> tuple[int, int]:
+    if switches.links or any(node < topology.num_ranks for node in switches.nodes):
+        raise domain("found a rank or a link, needed switches", "as in `in_network(dgx_h100(1), {nv[0]})`", "switches")
     return topology.num_nodes, topology.num_links
 
 
