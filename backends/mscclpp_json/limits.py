@@ -12,7 +12,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from collc.ir.arrays import Array
+from collc.ir.arrays import Array, distinct, distinct_rows
 from collc.ir.diagnostic import Excess, Kind
 from collc.ir.one_sided.opcodes import FLAGS, Op, table
 from collc.ir.one_sided.program import NO_CHANNEL, OneSided, Transport
@@ -118,7 +118,7 @@ def linked(program: OneSided) -> Array:
     if not len(channel):
         return np.zeros((0, 3), dtype=np.int64)
     rows = (program.block[operation], program.channel_transport[channel], channel)
-    return np.unique(np.stack([np.asarray(row, dtype=np.int64) for row in rows], axis=1), axis=0)
+    return distinct_rows(np.stack([np.asarray(row, dtype=np.int64) for row in rows], axis=1))
 
 
 def reached(program: OneSided) -> Array:
@@ -129,7 +129,7 @@ def reached(program: OneSided) -> Array:
     if not len(of):
         return np.zeros((0, 4), dtype=np.int64)
     rows = (program.block[of], program.transport[of], program.item_rank[remote], program.item_buffer[remote])
-    return np.unique(np.stack([np.asarray(row, dtype=np.int64) for row in rows], axis=1), axis=0)
+    return distinct_rows(np.stack([np.asarray(row, dtype=np.int64) for row in rows], axis=1))
 
 
 def _lists(finding: _Make, program: OneSided) -> _Findings:
@@ -177,9 +177,7 @@ def _nodes(finding: _Make, program: OneSided) -> _Findings:
     near = program.channel_transport == Transport.MEMORY
     if not ports.any() or not near.any():
         return
-    peers = np.unique(
-        np.stack([program.channel_rank[near], program.channel_peer[near]], axis=1).astype(np.int64), axis=0
-    )
+    peers = distinct_rows(np.stack([program.channel_rank[near], program.channel_peer[near]], axis=1).astype(np.int64))
     most = int(np.bincount(peers[:, 0]).max(initial=0)) + 1
     if most > MAX_RANKS_PER_NODE:
         found = f"{most} ranks share memory beside ports, but the executor has {MAX_RANKS_PER_NODE} NICs of a node"
@@ -208,7 +206,7 @@ def _crossed(finding: _Make, program: OneSided) -> _Findings:
     rows = np.flatnonzero(program.opcode == Op.GET)
     src, dst = _sides(program, rows)
     crossed = program.item_offset[src] != program.item_offset[dst]
-    for at in np.unique(program.item_operation[src[crossed]]).tolist():
+    for at in distinct(program.item_operation[src[crossed]]).tolist():
         found = f"{program.place(at)}: a get reads at the offset of its destination and writes at that of its source"
         yield finding("C0679", found, "use a put, or equal offsets")
 
@@ -218,7 +216,7 @@ def _several(finding: _Make, program: OneSided) -> _Findings:
     own = puts[program.item_operation] & program.item_is_source
     first = program.item_buffer[program.item_start[program.item_operation[own]]]
     mixed = program.item_operation[own][program.item_buffer[own] != first]
-    for at in np.unique(mixed).tolist():
+    for at in distinct(mixed).tolist():
         found = f"{program.place(at)}: a put of several buffers takes all its sources from the first one's"
         yield finding("C0681", found, "use a put for each buffer")
 
@@ -234,7 +232,7 @@ def _sub_allocated(finding: _Make, program: OneSided) -> _Findings:
     puts = table(Op.PUT, Op.PWS, Op.PWSF)[program.opcode] & (program.transport == Transport.PORT)
     of = program.item_operation
     held = puts[of] & program.item_is_source & (program.item_buffer != Buffer.SCRATCH)
-    for at in np.unique(of[held]).tolist():
+    for at in distinct(of[held]).tolist():
         found = f"{program.place(at)} ({program.word(at)}) sends from the caller's buffer over a port"
         yield finding("C0693", f"{found}: right only for buffers at the start of an allocation", mild=True)
 
@@ -243,13 +241,13 @@ def _packets(finding: _Make, program: OneSided) -> _Findings:
     """Find packets outside of scratch, and packets in scratch that has no room for their flags."""
     of = program.item_operation
     slots = _slots(program)
-    for at in np.unique(of[slots & (program.item_buffer != Buffer.SCRATCH)]).tolist():
+    for at in distinct(of[slots & (program.item_buffer != Buffer.SCRATCH)]).tolist():
         yield finding("C0683", f"{program.place(at)} ({program.word(at)}): packets are in scratch only", None)
     if program.packets or not slots.any():
         return
     ends = 2 * (program.item_offset[slots].astype(np.int64) + program.item_count[slots])
     beyond = np.flatnonzero(ends > program.scratch[program.item_rank[slots]].astype(np.int64))
-    for at in np.unique(of[slots][beyond])[:1].tolist():
+    for at in distinct(of[slots][beyond])[:1].tolist():
         found = f"{program.place(at)} ({program.word(at)}): packets take twice their chunks of scratch"
         yield finding("C0683", f"{found}, and only protocol LL has twice the scratch", "use protocol LL")
 
@@ -271,13 +269,13 @@ def _halves(finding: _Make, program: OneSided) -> _Findings:
     """Find plain operations on scratch of peers, whose halves the executor does not distinguish for them."""
     if not program.double_scratch:
         return
-    if len(np.unique(program.scratch)) > 1:
+    if len(distinct(program.scratch)) > 1:
         found = "ranks have scratch of different sizes, but a rank finds the halves of all by its own"
         yield finding("C0684", found, "use the same `scratch_chunks`")
     of = program.item_operation
     plain = ~FLAGS[program.opcode[of]] & (program.item_buffer == Buffer.SCRATCH)
     remote = (program.item_rank != program.rank[of]) | (program.item_channel != NO_CHANNEL)
-    for at in np.unique(of[plain & remote]).tolist():
+    for at in distinct(of[plain & remote]).tolist():
         found = f"{program.place(at)} ({program.word(at)}) reaches scratch of a peer: only packets find its half"
         yield finding("C0684", found, "use packets, or no double scratch")
 
@@ -286,7 +284,7 @@ def _loops(finding: _Make, program: OneSided) -> _Findings:
     of = program.item_operation
     inside = program.loop[of] >= 0
     chunks = program.loop_chunks.astype(np.int64)[program.loop[of][inside]]
-    for at in np.unique(of[inside][program.item_count[inside] != chunks]).tolist():
+    for at in distinct(of[inside][program.item_count[inside] != chunks]).tolist():
         found = f"{program.place(at)} ({program.word(at)}): its items have other chunks than its pipeline"
         yield finding("C0685", f"{found}, so the last turns go past their ends", "use `num_chunks` chunks")
     for loop, unit in enumerate(program.loop_unit.tolist()):
@@ -304,6 +302,6 @@ def _folded(finding: _Make, program: OneSided) -> _Findings:
     of = program.item_operation
     last = program.item_start[1:].astype(np.int64) - (np.diff(program.item_start.astype(np.int64)) - program.sources)
     held = own[of] & program.item_is_source & (scratch != scratch[np.minimum(last, max(len(scratch) - 1, 0))][of])
-    for at in np.unique(of[held]).tolist():
+    for at in distinct(of[held]).tolist():
         found = f"{program.place(at)} ({program.word(at)}) in a pipeline adds scratch and other buffers"
         yield finding("C0685", f"{found}: with reused resources its offsets fold like those of its destination", None)

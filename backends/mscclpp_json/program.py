@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from math import gcd
 
 import numpy as np
 
 from collc.ir.arrays import Array, Columns
 from collc.ir.collective import Collective
-from collc.ir.one_sided.opcodes import Op
+from collc.ir.one_sided.opcodes import Op, table
 from collc.ir.one_sided.program import NO_CHANNEL, OneSided, Transport
 from collc.ir.ragged import owners, ranges, starts
 
-from .model import BUFFERS, LL, LOOP, OPS, TRANSPORTS, Gpu, Plan, PlanItem, PlanOp
+from .kinds import PEER, SWITCH, Kinds
+from .model import BUFFERS, LL, TRANSPORTS, Gpu, Plan
 
 __all__ = ["chunks_of", "to_one_sided"]
 
 #: the operations over memory that use channels; others may name some
-_COUNTING = frozenset({Op.SIGNAL, Op.WAIT, Op.RLXSIGNAL, Op.RLXWAIT})
+_COUNTING = table(Op.SIGNAL, Op.WAIT, Op.RLXSIGNAL, Op.RLXWAIT)
 
 
 def chunks_of(plan: Plan, collective: Collective) -> tuple[int, int]:
@@ -36,178 +36,104 @@ def chunks_of(plan: Plan, collective: Collective) -> tuple[int, int]:
     return count * scale // number, scale
 
 
-class _Kinds:
-    """The operations of a plan, equal ones of the reader once, with numbers as they stand in the file.
-
-    Item k is of ``items[k]``: where it is, its buffer or its number in the block, its first chunk and its chunks.
-    """
-
-    def __init__(self) -> None:
-        self.numbers: dict[int, int] = {}  # by identity, for the plan keeps its operations
-        self.columns: list[tuple[int, ...]] = []
-        self.semaphores: list[bool] = []
-        self.num_links: list[int] = []
-        self.links: list[int] = []
-        self.num_items: list[int] = []
-        self.items: list[tuple[int, int, int, int]] = []
-
-    def add(self, op: PlanOp) -> int:
-        """Add an operation and return its number."""
-        code, transport = OPS[op.name], op.transport
-        self.columns.append((
-            int(code), int(TRANSPORTS[transport]) if transport else -1, op.share, op.shares, op.barrier, op.blocks,
-            len(op.src),
-        ))  # fmt: skip
-        links = _linked(code, op)
-        self.semaphores.append(bool(op.semaphores))
-        self.num_links.append(len(links))
-        self.links += links
-        self.num_items.append(len(op.src) + len(op.dst))
-        self.items += map(_item, (*op.src, *op.dst))
-        number = self.numbers[id(op)] = len(self.columns) - 1
-        return number
-
-
-def _linked(code: Op, op: PlanOp) -> tuple[int, ...]:
-    """Return the channels or semaphores of an operation; over memory only signals and waits use channels."""
-    if op.semaphores:
-        return op.semaphores
-    return () if op.transport == "memory" and code not in _COUNTING else op.channels
-
-
-_HERE, _PEER, _SWITCH = range(3)
-
-
-def _item(item: PlanItem) -> tuple[int, int, int, int]:
-    if item.letter:
-        return _HERE, int(BUFFERS[item.letter]), item.first, item.size
-    if item.remote >= 0:
-        return _PEER, item.remote, item.first, item.size
-    return _SWITCH, item.switch, item.first, item.size
-
-
 class _Loaded:
-    """The lists of a plan while operations are added, rank by rank and block by block."""
+    """The lists of a plan: its channels and semaphores by rank, and what its operations name."""
 
-    def __init__(self, scale: int) -> None:
-        self.scale = scale
+    def __init__(self, plan: Plan, kinds: Kinds, scale: int) -> None:
+        self.kinds, self.scale, self.block = kinds, scale, owners(kinds.sizes)
         self.channels: list[tuple[int, int, int, int, tuple[int, ...]]] = []
-        self.semaphores: list[tuple[int, int]] = []
-        self.loops: list[tuple[int, int]] = []
-        self.blocks: list[int] = []
-        self.sizes: list[int] = []
-        self.kinds = _Kinds()
-        self.kind: list[int] = []
-        self.loop: list[int] = []
-        #: of each block and transport, the rows of its channels, and the owners and buffers of its remote buffers
-        self.rows: list[list[int]] = []
-        self.reached: list[list[tuple[int, int]]] = []
-        self.first_semaphore: list[int] = []
+        self.semaphores = [(gpu.id, value) for gpu in plan.gpus for value in gpu.semaphores]
+        first = np.array([self._add(gpu) for gpu in plan.gpus], dtype=np.int64)
+        owned = [(buffer.rank, int(BUFFERS[buffer.letter])) for gpu in plan.gpus for buffer in gpu.buffers]
+        first_buffer, first_semaphore = (
+            starts([len(listed) for listed in lists])
+            for lists in ([gpu.buffers for gpu in plan.gpus], [gpu.semaphores for gpu in plan.gpus])
+        )
+        #: the rows of channels and the owners and buffers of remote buffers, in the order of the blocks' lists
+        rank = np.repeat(kinds.rank, len(TRANSPORTS))
+        self.rows = kinds.linked.values + np.repeat(
+            first[rank, np.arange(len(rank)) % len(TRANSPORTS)], kinds.linked.lengths)  # fmt: skip
+        of = kinds.reached.values + np.repeat(first_buffer[rank], kinds.reached.lengths)
+        self.reached = np.array(owned, dtype=np.int64).reshape(-1, 2)[of]
+        self.first_semaphore = first_semaphore[kinds.rank]
 
-    def add(self, gpu: Gpu) -> None:
-        """Add a rank: its channels by transport in the order of their numbers, its semaphores and blocks."""
-        first = {}
+    def _add(self, gpu: Gpu) -> list[int]:
+        """Add the channels of a rank by transport, in the order of their numbers; return the first of each."""
+        first = []
         for transport, kind in TRANSPORTS.items():
-            first[transport] = len(self.channels)
+            first.append(len(self.channels))
             for channel in gpu.channels:
                 if channel.transport == transport:
                     buffer = int(BUFFERS[channel.letter]) if channel.letter else 0
                     self.channels += [(gpu.id, peer, int(kind), 0, ()) for peer in channel.peers]
                     self.channels += [(gpu.id, -1, int(kind), buffer, group) for group in channel.groups]
-        owned = [(buffer.rank, int(BUFFERS[buffer.letter])) for buffer in gpu.buffers]
-        for block in gpu.blocks:
-            self.blocks.append(gpu.id)
-            self.first_semaphore.append(len(self.semaphores))
-            for transport, row in first.items():
-                self.rows.append([row + one for one in block.linked(transport)])
-                self.reached.append([owned[one] for one in block.reached(transport)])
-            before = len(self.kind)
-            self.operations(block.ops)
-            self.sizes.append(len(self.kind) - before)
-        self.semaphores += [(gpu.id, value) for value in gpu.semaphores]
-
-    def operations(self, ops: Iterable[PlanOp], loop: int = -1) -> None:
-        """Add operations; those of a pipeline with the number of its loop."""
-        numbers, kinds = self.kinds.numbers, self.kinds
-        for op in ops:
-            number = numbers.get(id(op))
-            if number is None:
-                if op.name == LOOP:
-                    self.loops.append((op.unit, op.chunks * self.scale))
-                    self.operations(op.inner, len(self.loops) - 1)
-                    continue
-                number = kinds.add(op)
-            self.kind.append(number)
-            self.loop.append(loop)
+        return first
 
     def columns(self) -> Columns:
         """Return the columns of operations, links and items: numbers of a block become rows, ranks and buffers."""
-        kinds, kind = self.kinds, np.array(self.kind, dtype=np.int64)
-        block = owners(self.sizes)
-        named = np.array(kinds.columns, dtype=np.int64).reshape(-1, len(_OPERATIONS))[kind]
-        columns: Columns = dict(zip(_OPERATIONS, named.T, strict=True))
-        list_of = block * len(TRANSPORTS) + named[:, 1]
-        num_links, num_items = (np.array(one, dtype=np.int64)[kind] for one in (kinds.num_links, kinds.num_items))
-        links = np.array(kinds.links, dtype=np.int64)[ranges(starts(kinds.num_links)[kind], num_links)]
+        kinds, kind = self.kinds, self.kinds.kind
+        named = (
+            kinds.code, kinds.transport, kinds.share, kinds.shares, kinds.barrier, kinds.joins, kinds.sources,
+        )  # fmt: skip
+        columns: Columns = {name: column[kind] for name, column in zip(_OPERATIONS, named, strict=True)}
+        list_of = self.block * len(TRANSPORTS) + kinds.transport[kind]
+        num_items = kinds.items[kind]
+        of, row = owners(num_items), ranges(starts(kinds.items)[kind], num_items)
         return {
-            **columns, "loop": self.loop, "link_start": starts(num_links), "item_start": starts(num_items),
-            "links": self._links(owners(num_links), links, kind, block, list_of),
-            **self._items(owners(num_items), ranges(starts(kinds.num_items)[kind], num_items), block, list_of),
+            **columns, "loop": kinds.loop, "item_start": starts(num_items), **self._links(kind, list_of),
+            **self._items(of, row, list_of),
         }  # fmt: skip
 
-    def _links(self, of: Array, number: Array, kind: Array, block: Array, list_of: Array) -> Array:
-        """Return the rows of channels or semaphores that operations name by ``number``."""
-        rows, first = _joined(self.rows, 1)
-        semaphore = np.array(self.kinds.semaphores, dtype=bool)[kind[of]]
-        found = np.array(self.first_semaphore, dtype=np.int64)[block[of]] + number
-        channel = np.flatnonzero(~semaphore)
-        found[channel] = rows[first[list_of[of[channel]]] + number[channel], 0]
-        return found
+    def _links(self, kind: Array, list_of: Array) -> Columns:
+        """Return the rows of channels or semaphores that operations name; over memory only signals use channels."""
+        kinds = self.kinds
+        holds = kinds.semaphores > 0
+        unused = ~holds & (kinds.transport == Transport.MEMORY) & ~_COUNTING[kinds.code]
+        count = np.where(holds, kinds.semaphores, np.where(unused, 0, kinds.channels))[kind]
+        held = holds[kind]
+        of, number = owners(count), np.empty(int(count.sum()), dtype=np.int64)
+        for mask, first, values, begin in (
+            (held, starts(kinds.semaphores), kinds.semaphore, self.first_semaphore[self.block]),
+            (~held, starts(kinds.channels), kinds.channel, self.kinds.linked.start[list_of]),
+        ):
+            some = np.where(mask, count, 0)
+            number[mask[of]] = values[ranges(first[kind], some)] + np.repeat(begin, some)
+        channel = np.flatnonzero(~held[of])
+        number[channel] = self.rows[number[channel]]
+        return {"link_start": starts(count), "links": number}
 
-    def _items(self, of: Array, row: Array, block: Array, list_of: Array) -> Columns:
+    def _items(self, of: Array, row: Array, list_of: Array) -> Columns:
         """Return the columns of items ``row`` of the kinds of operations ``of``."""
-        items = np.array(self.kinds.items, dtype=np.int64).reshape(-1, 4)[row]
-        where, number = items[:, 0], items[:, 1]
-        rank, buffer = np.array(self.blocks, dtype=np.int64)[block[of]], number.copy()
+        kinds = self.kinds
+        where, number = kinds.where[row], kinds.number[row]
+        rank, buffer = kinds.rank[self.block[of]], number.copy()
         channel = np.full(len(of), NO_CHANNEL, dtype=np.int64)
-        peer, switch = np.flatnonzero(where == _PEER), np.flatnonzero(where == _SWITCH)
-        reached, first = _joined(self.reached, 2)
-        rank[peer], buffer[peer] = reached[first[list_of[of[peer]]] + number[peer]].T
-        rows, first = _joined(self.rows, 1)
-        at = block[of[switch]] * len(TRANSPORTS) + int(Transport.SWITCH)
-        channel[switch] = rows[first[at] + number[switch], 0]
+        peer, switch = np.flatnonzero(where == PEER), np.flatnonzero(where == SWITCH)
+        rank[peer], buffer[peer] = self.reached[kinds.reached.start[list_of[of[peer]]] + number[peer]].T
+        at = self.block[of[switch]] * len(TRANSPORTS) + int(Transport.SWITCH)
+        channel[switch] = self.rows[kinds.linked.start[at] + number[switch]]
         buffer[switch] = np.array([one[3] for one in self.channels], dtype=np.int64)[channel[switch]]
-        return dict(
-            zip(_ITEMS, (rank, buffer, items[:, 2] * self.scale, items[:, 3] * self.scale, channel), strict=True)
-        )
+        values = (rank, buffer, kinds.first[row] * self.scale, kinds.size[row] * self.scale, channel)
+        return dict(zip(_ITEMS, values, strict=True))
 
 
-def _joined(lists: Sequence[Sequence[object]], width: int) -> tuple[Array, Array]:
-    """Return lists of numbers (or tuples of ``width``) as rows of one table, and the first row of each."""
-    return (
-        np.array([one for listed in lists for one in listed], dtype=np.int64).reshape(-1, width),
-        starts([len(listed) for listed in lists]),
-    )
+def to_one_sided(plan: Plan, collective: Collective, kinds: Kinds | None = None) -> OneSided:
+    """Return the program of a plan that breaks no rule of :mod:`.structure`, for the collective that it performs.
 
-
-def to_one_sided(plan: Plan, collective: Collective) -> OneSided:
-    """Return the program of a plan that breaks no rule of :mod:`.structure`, for the collective that it performs."""
+    ``kinds`` are those of the plan, if they are known.
+    """
     chunks, scale = chunks_of(plan, collective)
-    loaded = _Loaded(scale)
-    for gpu in plan.gpus:
-        loaded.add(gpu)
-    channels, semaphores, loops = (
-        _columns(loaded.channels, 5),
-        _columns(loaded.semaphores, 2),
-        _columns(loaded.loops, 2),
-    )
+    kinds = kinds or Kinds(plan)
+    loaded = _Loaded(plan, kinds, scale)
+    loops = _columns([(unit, count * scale) for unit, count in kinds.loops], 2)
+    channels, semaphores = _columns(loaded.channels, 5), _columns(loaded.semaphores, 2)
     columns: Columns = {
         **{f"{name}s": [getattr(gpu, name) * scale for gpu in plan.gpus] for name in ("input", "output")},
         "scratch": [gpu.scratch * scale for gpu in plan.gpus],
         **dict(zip(_CHANNELS, channels, strict=False)), "group_start": starts([len(group) for group in channels[4]]),
         "groups": [one for group in channels[4] for one in group], "semaphore_rank": semaphores[0],
-        "semaphore_value": semaphores[1], "loop_unit": loops[0], "loop_chunks": loops[1], "block_rank": loaded.blocks,
-        "block_start": starts(loaded.sizes), **loaded.columns(),
+        "semaphore_value": semaphores[1], "loop_unit": loops[0], "loop_chunks": loops[1], "block_rank": kinds.rank,
+        "block_start": starts(kinds.sizes), **loaded.columns(),
     }  # fmt: skip
     return OneSided(
         collective, chunks, **columns, packets=plan.protocol == LL, inplace=plan.inplace,

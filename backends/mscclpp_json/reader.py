@@ -66,6 +66,9 @@ def read(text: str, path: str = "<json>") -> Plan:
     Raises C0660 (not JSON, too large or too deep, a name twice in an object), C0661 (JSON of another form) and C0662 (a
     plan of version 0.7). ``path`` names the text in messages. Keys that no runtime reads become remarks.
     """
+    quick = _by_lines(text)
+    if quick is not None:
+        return quick
     source = Source(path, text)
     root = _parse(source)
     if not isinstance(root, dict):
@@ -96,13 +99,7 @@ def _parse(source: Source) -> _Json:
         found = f"{len(source.text) >> 20} MiB"
         raise error("C0660", f"the file is too large: found {found}, collc reads at most {MAX_TEXT >> 20} MiB")
     try:
-        found_json: _Json = json.loads(
-            source.text.lstrip("\ufeff"),
-            object_pairs_hook=_once,
-            parse_int=_Numbers().__getitem__,
-            parse_float=_no,
-            parse_constant=_no,
-        )
+        return _loaded(source.text.lstrip("\ufeff"))
     except _Refused as refused:
         at = source.text.find(refused.text)
         span = place_at(source, at, len(refused.text)) if at >= 0 else None
@@ -113,7 +110,13 @@ def _parse(source: Source) -> _Json:
         raise error("C0660", f"not JSON: {reason[:1].lower()}{reason[1:]}", span=span) from None
     except RecursionError:
         raise error("C0660", "found more levels of nesting than any plan has", span=place_at(source, 0)) from None
-    return found_json
+
+
+def _loaded(text: str) -> _Json:
+    found: _Json = json.loads(
+        text, object_pairs_hook=_once, parse_int=_Numbers().__getitem__, parse_float=_no, parse_constant=_no
+    )
+    return found
 
 
 class _Refused(Exception):
@@ -146,6 +149,81 @@ class _Numbers(dict[str, int]):
 
 def _no(text: str) -> _Json:
     raise _Refused(text, f"found `{clipped(text)}`, needed a whole number")
+
+
+# ---- equal lines
+
+
+def _by_lines(text: str) -> Plan | None:
+    """Return the plan of a text in which many lines are equal operations; None if anything about it is unusual.
+
+    No token of JSON stands on two lines. So a line that is an object can be replaced by a mark, a string that the text
+    does not have, and each distinct object is parsed once. An object with a name twice has fewer names than colons.
+    """
+    if len(text) > MAX_TEXT or "\\" in text or _MARK in text:
+        return None
+    lines = text.split("\n")
+    marks: dict[str, str] = {}
+    short = {line: _shortened(line, marks) for line in dict.fromkeys(lines)}
+    if len(lines) < _MANY * len(marks):
+        return None
+    try:
+        parsed = json.loads("[" + f',"{_MARK}",'.join(marks) + "]")
+        short_text = "\n".join(map(short.__getitem__, lines))
+        root = _loaded(short_text)
+        if len(parsed) != 2 * len(marks) - 1 or any(one != _MARK for one in parsed[1::2]):
+            return None
+        found = _Reading(dict(zip(marks.values(), parsed[::2], strict=True)))
+        plan = found.plan(_object(root))
+        usual = not found.mistakes and not found.unknown and found.names <= OPS.keys()
+        usual = usual and found.marked.used == short_text.count(_MARK)
+        return plan if usual and sum(map(_names, parsed[::2])) == sum(line.count(":") for line in marks) else None
+    except (ValueError, TypeError, RecursionError, _Refused, _Wrong):
+        return None
+
+
+class _Marked(dict[str, PlanOp]):
+    """The operations that marks stand for, read when they are first found; ``used`` counts how often they are found."""
+
+    def __init__(self, read_one: Callable[[_Json], PlanOp], values: Mapping[str, _Json]):
+        super().__init__()
+        self.read_one, self.values_of, self.used = read_one, values, 0
+
+    def __missing__(self, mark: str) -> PlanOp:
+        op = self[mark] = self.read_one(self.values_of[mark])
+        return op
+
+    def all(self, marks: list[_Json]) -> tuple[PlanOp, ...] | None:
+        """Return the operations that marks stand for; None if some are no marks."""
+        try:
+            found = tuple(map(self.__getitem__, marks))  # type: ignore[arg-type]  # others raise
+        except (KeyError, TypeError):
+            return None
+        self.used += len(marks)
+        return found
+
+
+#: begins strings that stand for lines
+_MARK = "\x7f"
+#: how often lines that are objects are repeated where it pays to look for equal ones
+_MANY = 2
+
+
+def _shortened(line: str, marks: dict[str, str]) -> str:
+    """Return a line, or the mark of the object that it is."""
+    bare = line.strip(" \t\r")
+    comma = bare.endswith(",")
+    bare = bare[:-1] if comma else bare
+    if not (bare.startswith('{"name":') and bare.endswith("}")):
+        return line
+    mark = marks.setdefault(bare, f"{_MARK}{len(marks)}")
+    return f'"{mark}",' if comma else f'"{mark}"'
+
+
+def _names(op: dict[str, Any]) -> int:  # Any: of JSON that was read
+    """Return how many names an operation and its objects have."""
+    sides = (item for key in ("src_buff", "dst_buff") if key in op for item in op[key])
+    return len(op) + sum(map(len, sides)) + len(op.get("tbg_info", ()))
 
 
 # ---- versions
@@ -206,7 +284,8 @@ class _Wrong(Exception):
 class _Reading:
     """Reads the values of one plan; what is wrong becomes a mistake with its path, the rest is read on."""
 
-    def __init__(self) -> None:
+    def __init__(self, marked: Mapping[str, _Json] | None = None) -> None:
+        self.marked = _Marked(self._marked_op, marked or {})
         self.mistakes: list[tuple[str, _Path]] = []
         self.unknown: dict[str, str] = {}
         self.items: dict[tuple[object, ...], PlanItem] = {}
@@ -281,7 +360,9 @@ class _Reading:
             return None
         self._known(block, _BLOCK_KEYS, "a threadblock")
         number, channels, buffers, listed = found
-        ops = []
+        if listed and type(listed[0]) is str and (marked := self.marked.all(listed)) is not None:
+            return Block(number, channels, buffers, marked)
+        ops: list[PlanOp] = []
         for n, one in enumerate(listed):
             try:
                 ops.append(self._op(one))
@@ -292,6 +373,8 @@ class _Reading:
 
     def _op(self, value: _Json, inside: bool = False) -> PlanOp:
         """Return an operation; equal ones are one object."""
+        if type(value) is str and (marked := self.marked.all([value])):
+            return marked[0]
         op = _object(value)
         name = op.get("name")
         if name == "nop" and len(op) == 1:
@@ -307,6 +390,10 @@ class _Reading:
             found = self.ops[key] = self._new_op(op, name, inside)
         return found
 
+    def _marked_op(self, value: _Json) -> PlanOp:
+        op = _object(value)
+        return self._new_op(op, op.get("name"), inside=False)
+
     def _new_op(self, op: Mapping[str, _Json], name: _Json, inside: bool) -> PlanOp:
         if not op.keys() <= _OP_KEYS:
             self._known(op, _OP_KEYS, "an operation")
@@ -321,9 +408,10 @@ class _Reading:
             raise _unlike(transport, "channel_type", _TYPES)
         return PlanOp(
             name, "" if transport == "none" else transport, _whole_numbers(op, "channel_ids"),
-            self._items(op, "src_buff"), self._items(op, "dst_buff"), share, shares, _value(op, "barrier_id", int, 0),
-            _value(op, "num_threadblocks", int, 0), _whole_numbers(op, "semaphore_ids"),
-            _value(op, "reduce_op", str, "sum"),
+            self._items(op, "src_buff"), self._items(op, "dst_buff"), share, shares,
+            _value(op, "barrier_id", int, 0) if "barrier_id" in op else 0,
+            _value(op, "num_threadblocks", int, 0) if "num_threadblocks" in op else 0,
+            _whole_numbers(op, "semaphore_ids"), _value(op, "reduce_op", str, "sum") if "reduce_op" in op else "sum",
         )  # fmt: skip
 
     def _loop(self, op: Mapping[str, _Json], inside: bool) -> PlanOp:
@@ -342,10 +430,12 @@ class _Reading:
         return PlanOp(LOOP, unit=unit, chunks=chunks, inner=tuple(inner))
 
     def _items(self, op: Mapping[str, _Json], key: str) -> tuple[PlanItem, ...]:
-        listed = op.get(key, ())
-        if type(listed) is not list and listed != ():
+        if key not in op:
+            return ()
+        listed = op[key]
+        if type(listed) is not list:
             raise _Wrong(f"found no array in `{key}`", key)
-        return tuple(self._item(one, key, n) for n, one in enumerate(listed))
+        return tuple([self._item(one, key, n) for n, one in enumerate(listed)])
 
     def _item(self, item: _Json, key: str, number: int) -> PlanItem:
         if type(item) is not dict:
@@ -354,7 +444,7 @@ class _Reading:
             cached = self.items.get(tuple(item.items()))  # equal numbers of another type are caught below
         except TypeError:
             cached = None
-        if cached is not None and all(type(one) is not bool for one in item.values()):
+        if cached is not None and bool not in map(type, item.values()):
             return cached
         found = self._new_item(item, key, number)
         if len(item) == 3:  # more are keys that no runtime reads, of any value
@@ -420,9 +510,9 @@ _NOUNS: dict[type, str] = {int: "whole number", bool: "`true` or `false`", str: 
 
 
 def _whole_numbers(fields: Mapping[str, _Json], key: str) -> tuple[int, ...]:
-    value = fields.get(key, ())
-    if value == ():
+    if key not in fields:
         return ()
+    value = fields[key]
     if type(value) is not list or not all(type(one) is int and 0 <= one <= _MOST for one in value):
         raise _Wrong(f"found no array of whole numbers as `{key}`", key)
     return tuple(value)  # type: ignore[arg-type]  # whole numbers

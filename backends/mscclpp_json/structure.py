@@ -5,7 +5,6 @@ The executor checks few of them: a wrong number writes past an array or mixes tw
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 
 from collc.ir.diagnostic import nearest
@@ -14,8 +13,10 @@ from collc.ir.shown import clipped
 
 from ..msccl_xml.findings import Finding
 from .forms import FORMS, Form
+from .kinds import Kinds
 from .model import BUFFERS, KINDS, LINKED, LL, LOOP, MISSING, OPS, SIMPLE, Block, Gpu, Plan, PlanItem, PlanOp
 from .runtimes import MAX_LINKS, MAX_THREADS, RUNTIMES, Runtime
+from .sound import are_sound
 
 __all__ = ["CHECKS", "broken_rules"]
 
@@ -28,13 +29,14 @@ CHECKS = {
 }
 
 _Findings = Iterator[Finding]
-#: what a block can name -> operations that break no rule in such a block, by identity: equal ones are often one object
-_Sound = defaultdict[tuple[object, ...], set[int]]
 
 
-def broken_rules(plan: Plan, runtime: Runtime | None = None) -> list[Finding]:
-    """Return what is wrong with a plan for one version of the runtime, or for all; a ``fatal`` one has no program."""
-    sound: _Sound = defaultdict(set)
+def broken_rules(plan: Plan, runtime: Runtime | None = None, kinds: Kinds | None = None) -> list[Finding]:
+    """Return what is wrong with a plan for one version of the runtime, or for all; a ``fatal`` one has no program.
+
+    ``kinds`` are those of the plan, if they are known.
+    """
+    sound = are_sound(plan, kinds or Kinds(plan), runtime)
     ranks = (finding for gpu in plan.gpus for finding in _rank(plan, gpu, runtime, sound))
     return [*_head(plan), *_numbering(plan), *_chunks(plan), *ranks]
 
@@ -97,7 +99,7 @@ def _shares(plan: Plan) -> tuple[int, int] | None:
 # ---- ranks and blocks
 
 
-def _rank(plan: Plan, gpu: Gpu, runtime: Runtime | None, sound: _Sound) -> _Findings:
+def _rank(plan: Plan, gpu: Gpu, runtime: Runtime | None, sound: bool) -> _Findings:
     ranks, counts = len(plan.gpus), _channel_counts(gpu)
     for channel in gpu.channels:
         for peer in channel.peers:
@@ -112,8 +114,8 @@ def _rank(plan: Plan, gpu: Gpu, runtime: Runtime | None, sound: _Sound) -> _Find
         if buffer.rank >= ranks:
             found = f"rank {gpu.id}: remote buffer {number} is of rank {buffer.rank}, needed a rank below {ranks}"
             yield Finding("references", "C0665", found, fatal=True)
-    for block in gpu.blocks:
-        yield from _block(gpu, block, counts, runtime, sound)
+    for block in gpu.blocks if not sound else ():
+        yield from _block(gpu, block, counts, runtime)
 
 
 def _channel_counts(gpu: Gpu) -> dict[str, int]:
@@ -123,7 +125,7 @@ def _channel_counts(gpu: Gpu) -> dict[str, int]:
     return counts
 
 
-def _block(gpu: Gpu, block: Block, counts: dict[str, int], runtime: Runtime | None, sound: _Sound) -> _Findings:
+def _block(gpu: Gpu, block: Block, counts: dict[str, int], runtime: Runtime | None) -> _Findings:
     where = f"rank {gpu.id}, block {block.id}"
     for transport, ids in block.channels:
         for one in ids:
@@ -144,14 +146,8 @@ def _block(gpu: Gpu, block: Block, counts: dict[str, int], runtime: Runtime | No
                 found = f"{where} lists {length} {what} by {transport}, used or not, the executor takes {MAX_LINKS}"
                 yield Finding("references", "C0670", found)
     judge = _Judge(where, reach, len(gpu.semaphores), runtime)
-    passed = sound[*reach.values(), len(gpu.semaphores)]
     for step, op in enumerate(_flat(block.ops)):
-        if id(op) in passed:
-            continue
-        broken = list(judge(step, op))
-        if not broken:
-            passed.add(id(op))
-        yield from broken
+        yield from judge(step, op)
 
 
 def _flat(ops: tuple[PlanOp, ...]) -> Iterator[PlanOp]:

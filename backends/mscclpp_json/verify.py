@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import partial
 
 import attrs
@@ -10,18 +11,20 @@ import attrs
 from collc.ir.collective import Collective
 from collc.ir.diagnostic import CollcError, Diagnostic, error, nearest
 from collc.ir.one_sided.program import OneSided
+from collc.ir.one_sided.verify import Alike, sizes_alike, verify_one_sided
 from collc.ir.verify import Check, Report, verify
 from collc.ir.verify.program import MAX_CHUNKS
 
 from ..msccl_xml.findings import as_check, as_warnings
 from . import limits, structure
 from .collectives import candidates
+from .kinds import Kinds
 from .model import KINDS, Plan
-from .program import to_one_sided
+from .program import chunks_of, to_one_sided
 from .reader import read
 from .runtimes import RUNTIMES, Runtime
 from .same import differences
-from .windows import counted_chunks, largest_chunk, smallest_chunk
+from .windows import counted_chunks, cuts_wrongly, largest_chunk
 
 __all__ = ["load", "runtime_of", "verify_plan", "verify_text"]
 
@@ -78,7 +81,8 @@ def verify_plan(
     ``due`` is the program that was to be written; the plan is wrong if it holds any other. Of two programs that are
     equal column by column, one is executed.
     """
-    findings = structure.broken_rules(plan, runtime)
+    kinds = Kinds(plan)
+    findings = structure.broken_rules(plan, runtime, kinds)
     checks = [Check("reading", True, "; ".join(plan.remarks))] if plan.remarks else []
     checks += [as_check(name, findings, tried) for name, tried in structure.CHECKS.items()]
     kind = collective.kind if isinstance(collective, Collective) else collective or plan.collective
@@ -90,7 +94,7 @@ def verify_plan(
     except CollcError as unnamed:
         first = unnamed.diagnostics[0]
         return report((*checks, Check("collective", False, first.message, hint=first.hint or "")))
-    program = to_one_sided(plan, possible[0])
+    program = to_one_sided(plan, possible[0], kinds)
     rules = limits.broken_limits(program, runtime)
     checks += [as_check(name, rules, tried) for name, tried in limits.CHECKS.items()]
     checks += [as_check("residency", *limits.check_residency(program, multiprocessors)), _sizes(plan, program, runtime)]
@@ -99,7 +103,6 @@ def verify_plan(
         checks.append(Check("same program", not other, other or "every column is that of the program"))
         program = program if other else due
     executed, warnings = _executed(plan, program, possible)
-    executed = _with_smallest_call(plan, program, executed)
     return report((*checks, *executed), warnings=(*as_warnings([*findings, *rules]), *warnings))
 
 
@@ -111,9 +114,9 @@ def load(plan: Plan, collective: str | Collective | None = None) -> OneSided:
     possible = candidates(plan, collective)
     program = to_one_sided(plan, possible[0])
     refuse([finding for finding in limits.broken_limits(program) if not finding.mild])
-    best, failed = _best(plan, program, possible)
-    if failed is not None:
-        notes = [f"{check.name}: {check.detail}" for check in failed.failed]
+    best, report = _best(plan, program, possible)
+    if not report.ok:
+        notes = [f"{check.name}: {check.detail}" for check in report.failed]
         raise error("C0696", f"the plan `{plan.name[:80]}` is wrong", notes=notes)
     return best
 
@@ -126,8 +129,8 @@ def _sizes(plan: Plan, program: OneSided, runtime: Runtime | None) -> Check:
     unit, most, least = _unit(plan, program), largest_chunk(program), _smallest_call(plan, program)
     if least > plan.max_bytes:
         return Check("sizes", False, f"no call of {plan.min_bytes} to {plan.max_bytes} bytes is a multiple of {unit}")
-    first, end = least // counted_chunks(program), counted_chunks(program) * most
-    if runtime is not None and first < smallest_chunk(program, runtime):
+    first, end = Fraction(least, counted_chunks(program)), counted_chunks(program) * most
+    if runtime is not None and cuts_wrongly(program, runtime, first):
         found = f"in calls of {least} bytes {runtime.title} cuts slices of fewer than {plan.alignment} bytes wrongly"
         return Check("sizes", False, f"{found}; set `min_message_size`")
     if first > most:
@@ -140,8 +143,8 @@ def _sizes(plan: Plan, program: OneSided, runtime: Runtime | None) -> Check:
 
 
 def _unit(plan: Plan, program: OneSided) -> int:
-    """Return the bytes of which all calls that the executor takes are multiples."""
-    return counted_chunks(program) * plan.alignment
+    """Return the bytes of which all calls that the executor takes are multiples; it counts the chunks of the file."""
+    return counted_chunks(program) // chunks_of(plan, program.collective)[1] * plan.alignment
 
 
 def _smallest_call(plan: Plan, program: OneSided) -> int:
@@ -150,17 +153,19 @@ def _smallest_call(plan: Plan, program: OneSided) -> int:
     return -(-max(plan.min_bytes, 1) // unit) * unit
 
 
-def _with_smallest_call(plan: Plan, program: OneSided, checks: tuple[Check, ...]) -> tuple[Check, ...]:
-    """Return the checks of the execution; the first that fails names the smallest call that goes wrong.
+def _named(program: OneSided, report: Report, call: int) -> Report:
+    """Return the report on calls; its first check that fails names the bytes of the smallest one that does.
 
-    The details of pipelines, whose turns depend on the size, name it themselves.
+    Without pipelines, every larger call fails too. With pipelines, it has other turns.
     """
-    failed = next((k for k, check in enumerate(checks) if not check.ok), None)
-    if failed is None or len(program.loop_unit):
-        return checks
-    first = checks[failed]
-    named = attrs.evolve(first, detail=f"{first.detail}; from calls of {_smallest_call(plan, program)} bytes on")
-    return (*checks[:failed], named, *checks[failed + 1 :])
+    failed = next((k for k, check in enumerate(report.checks) if not check.ok), None)
+    if failed is None:
+        return report
+    alone = f"the smallest call that fails has {call} bytes"
+    where = alone if len(program.loop_unit) else f"from calls of {call} bytes on"
+    checks = list(report.checks)
+    checks[failed] = attrs.evolve(checks[failed], detail=f"{checks[failed].detail}; {where}")
+    return attrs.evolve(report, checks=tuple(checks))
 
 
 # ---- execution
@@ -173,8 +178,7 @@ def _executed(
     total = sum(int(column.sum(dtype="int64")) for column in (program.inputs, program.outputs, program.scratch))
     if total > MAX_CHUNKS:
         return (Check(_EXECUTION, False, f"not tried: {total} chunks are more than collc executes"),), ()
-    best, failed = _best(plan, program, possible)
-    report = failed or verify(best)
+    best, report = _best(plan, program, possible)
     checks = list(report.checks)
     if len(possible) > 1:
         root = best.collective.root
@@ -183,19 +187,43 @@ def _executed(
     return tuple(checks), report.warnings
 
 
-def _best(plan: Plan, program: OneSided, possible: Sequence[Collective]) -> tuple[OneSided, Report | None]:
-    """Return the program for the first collective that it performs; else for the likeliest one, with its report."""
+def _best(plan: Plan, program: OneSided, possible: Sequence[Collective]) -> tuple[OneSided, Report]:
+    """Return the program for the first collective that it performs; else for the likeliest one; and its report."""
     kept: tuple[OneSided, Report] | None = None
     executed = 0
     for collective in possible:
         if collective != program.collective:
             program = to_one_sided(plan, collective)
-        report = verify(program)
+        report = _judged(plan, program)
         if report.ok:
-            return program, None
+            return program, report
         kept = kept or (program, report)
         executed += program.num_operations
         if executed > _MOST_EXECUTED or any(check.name in _COMMON for check in report.failed):
             break
     assert kept is not None, "every plan may perform some collective"
     return kept
+
+
+def _judged(plan: Plan, program: OneSided) -> Report:
+    """Return the report on the smallest call that fails, else on the largest that is executed.
+
+    A plan with pipelines is executed in its own calls. If it serves none, or if their turns are too many, 1, 2, and 3
+    turns stand for all. Without pipelines, all calls do the same.
+    """
+    report, call = None, _smallest_call(plan, program)
+    for size in _alike(plan, program):
+        report, call = verify_one_sided(program, size.simplest), int(size.least * counted_chunks(program))
+        if not report.ok:
+            break
+    return _named(program, report or verify(program), call)
+
+
+def _alike(plan: Plan, program: OneSided) -> list[Alike]:
+    """Return the sizes of chunks, in groups that do the same, of the calls that a plan serves."""
+    if not len(program.loop_unit):
+        return []
+    chunks = counted_chunks(program)
+    high = min(Fraction(plan.max_bytes, chunks), Fraction(largest_chunk(program)))
+    least, unit = (Fraction(size, chunks) for size in (_smallest_call(plan, program), _unit(plan, program)))
+    return sizes_alike(program, least, high, unit)

@@ -9,12 +9,13 @@ from fractions import Fraction
 
 import numpy as np
 
+from collc.ir.arrays import Array
 from collc.ir.frozen import frozen
 from collc.ir.one_sided.program import OneSided
 
 from .runtimes import MAX_BYTES, REUSED_SCRATCH, Runtime
 
-__all__ = ["Sizes", "counted_chunks", "in_calls", "largest_chunk", "sizes_of", "smallest_chunk"]
+__all__ = ["Sizes", "counted_chunks", "cuts_wrongly", "in_calls", "largest_chunk", "sizes_of", "smallest_chunk"]
 
 
 @frozen
@@ -41,12 +42,21 @@ def smallest_chunk(program: OneSided, runtime: Runtime) -> int:
 
     Versions that cut items of fewer units than slices wrongly need as many units as slices.
     """
-    cut = (program.shares > 1) & runtime.cuts_short
-    if not cut.any():
-        return program.alignment
-    items = cut[program.item_operation]
+    shares, counts = _cut(program, runtime)
+    return int((-(-shares // counts)).max(initial=1)) * program.alignment
+
+
+def cuts_wrongly(program: OneSided, runtime: Runtime, chunk: Fraction) -> bool:
+    """Return whether a runtime cuts some item wrongly if a chunk has ``chunk`` bytes: into slices without a unit."""
+    shares, counts = _cut(program, runtime)
+    return bool((counts * chunk.numerator < shares * program.alignment * chunk.denominator).any())
+
+
+def _cut(program: OneSided, runtime: Runtime) -> tuple[Array, Array]:
+    """Return the slices and chunks of the items that a runtime cuts wrongly if they have fewer units than slices."""
+    items = ((program.shares > 1) & runtime.cuts_short)[program.item_operation]
     shares = program.shares[program.item_operation[items]].astype(np.int64)
-    return int((-(-shares // program.item_count[items])).max(initial=1)) * program.alignment
+    return shares, program.item_count[items].astype(np.int64)
 
 
 def largest_chunk(program: OneSided) -> int:

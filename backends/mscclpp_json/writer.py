@@ -13,7 +13,7 @@ from collc.ir.arrays import Array, Columns
 from collc.ir.one_sided.opcodes import ADDS, WORDS, Op, table
 from collc.ir.one_sided.program import NO_CHANNEL, OneSided, Transport
 from collc.ir.program import Buffer
-from collc.ir.ragged import first_of_group, group_starts, inverse, nth_in_group, ranges, starts
+from collc.ir.ragged import by_appearance, group_starts, inverse, nth_in_group, ranges, starts
 
 from .model import LETTERS, LINKED, NAMES, SPELLINGS
 from .windows import Sizes
@@ -125,24 +125,6 @@ class _Writer:
 # ---- numbers
 
 
-def _by_appearance(group: Array, value: Array) -> tuple[Array, Array]:
-    """Number the values of each group as they first appear; also return the first rows of all, group by group.
-
-    >>> [found.tolist() for found in _by_appearance(np.array([0, 1, 0, 0]), np.array([7, 7, 5, 7]))]
-    [[0, 0, 1, 0], [0, 2, 1]]
-    """
-    keys = group * (int(value.max(initial=0)) + 1) + value
-    order = np.argsort(keys, kind="stable")
-    new = first_of_group(keys[order])
-    first = order[new]
-    by_group = np.lexsort((first, group[first]))
-    of_each = np.empty(len(first), dtype=np.int64)
-    of_each[by_group] = nth_in_group(group[first][by_group])
-    number = np.empty(len(keys), dtype=np.int64)
-    number[order] = of_each[np.cumsum(new) - 1]
-    return number, first[by_group]
-
-
 class _Named:
     """The numbers by which operations name channels, semaphores and remote buffers: those of their block.
 
@@ -183,7 +165,7 @@ class _Named:
         by_kind = np.argsort(kind, kind="stable")
         place[by_kind] = nth_in_group(kind[by_kind])
         lists = self._lists(user, transport)
-        found, listed = _by_appearance(lists[order], place[row[order]])
+        found, listed = by_appearance(lists[order], place[row[order]])
         listed = order[listed]
         self.channels = _grouped(lists[listed], place[row[listed]])
         number = np.empty(len(order), dtype=np.int64)
@@ -196,9 +178,9 @@ class _Named:
         program, rank = self.program, self.rank[of]
         transport = program.transport.astype(np.int64)[of]
         owned = program.item_rank.astype(np.int64)[item] * len(Buffer) + program.item_buffer[item]
-        of_rank, listed = _by_appearance(rank, owned)
+        of_rank, listed = by_appearance(rank, owned)
         access: dict[tuple[int, int], list[int]] = {}
-        for row in _by_appearance(rank * len(NAMES) + transport, of_rank)[1].tolist():
+        for row in by_appearance(rank * len(NAMES) + transport, of_rank)[1].tolist():
             access.setdefault((int(rank[row]), int(of_rank[row])), []).append(int(transport[row]))
         self.remote: dict[int, list[tuple[int, int, list[int]]]] = {}
         for row in listed.tolist():
@@ -206,7 +188,7 @@ class _Named:
             reach = sorted(access[int(rank[row]), int(of_rank[row])])
             self.remote.setdefault(int(rank[row]), []).append((owner, buffer, reach))
         lists = self._lists(of, transport)
-        found, listed = _by_appearance(lists, of_rank)
+        found, listed = by_appearance(lists, of_rank)
         self.buffers = _grouped(lists[listed], of_rank[listed])
         return found
 
@@ -237,22 +219,23 @@ def _texts(program: OneSided, named: _Named) -> list[str]:
     flat[ranges(of_item + 4 * num_items, num_links)] = named.link
     data, bounds = flat.tobytes(), (first * flat.itemsize).tolist()
     known: dict[bytes, str] = {}
-    found = []
-    for row in range(program.num_operations):
+    found = [_NOP] * program.num_operations
+    for row in np.flatnonzero(program.opcode != Op.NOP).tolist():
         key = data[bounds[row] : bounds[row + 1]]
         text = known.get(key)
         if text is None:
             text = known[key] = _text(flat[first[row] : first[row + 1]].tolist())
-        found.append(text)
+        found[row] = text
     return found
+
+
+_NOP = '{"name": "nop"}'
 
 
 def _text(numbers: list[int]) -> str:
     """Return the text of an operation, its keys in the DSL's order."""
     op, transport, share, shares, barrier, blocks, sources, num_items = numbers[:8]
     end = 8 + 4 * num_items
-    if op == Op.NOP:
-        return '{"name": "nop"}'
     fields = [f'"name": "{WORDS[op]}"']
     if op == Op.BARRIER:
         fields.append(f'"barrier_id": {barrier}, "num_threadblocks": {blocks}')
