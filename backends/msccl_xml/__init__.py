@@ -11,19 +11,17 @@ from typing import TYPE_CHECKING
 
 from collc.ir.later import imported_later
 
-from .target import MscclXml
-
 if TYPE_CHECKING:
     from .model import Algorithm
     from .program import Loaded, to_program
     from .reader import read
+    from .target import MscclXml
     from .verify import verify_text
     from .writer import write
 
 __all__ = ["Algorithm", "Loaded", "MscclXml", "read", "to_program", "verify_text", "write"]
 
-# The target's options need none of these.
 __getattr__ = imported_later(__name__, {
-    "Algorithm": "model", "Loaded": "program", "read": "reader", "to_program": "program", "verify_text": "verify",
-    "write": "writer",
+    "Algorithm": "model", "Loaded": "program", "MscclXml": "target", "read": "reader", "to_program": "program",
+    "verify_text": "verify", "write": "writer",
 })  # fmt: skip

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from collc.ir.diagnostic import CollcError, Diagnostic, Excess, Kind, Severity, warning
 from collc.ir.frozen import frozen
 from collc.ir.verify import Check
 
-from .model import Gpu, Step, Threadblock
+if TYPE_CHECKING:
+    from .model import Gpu, Step, Threadblock
 
 __all__ = ["Finding", "as_check", "as_warnings", "place", "refuse"]
 

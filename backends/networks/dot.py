@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .values import require_printable
+from .values import powers, require_printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +46,7 @@ def _nodes(topology: Topology) -> Iterator[str]:
     for node, name in enumerate(topology.names):
         rank = node < topology.num_ranks
         kind, shape = ("rank", "box") if rank else ("switch", "ellipse")
-        yield f"  {node} [{_listed({'label': name, 'kind': kind, 'shape': shape})}];"
+        yield f"  {node} [{_listed({'label': name, 'kind': kind, 'shape': shape, **powers(topology, node)})}];"
 
 
 def _edges(topology: Topology) -> Iterator[str]:

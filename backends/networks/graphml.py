@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
-from .values import refused, require_printable
+from .values import powers, refused, require_printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,10 @@ _HEAD = (
 _KEYS = {
     "d0": ("edge", "bandwidth"), "d1": ("edge", "latency"), "d2": ("node", "name"), "d3": ("node", "kind"),
     "d4": ("graph", "name"), "d5": ("graph", "unit"), "d6": ("graph", "gamma"), "d7": ("graph", "epsilon"),
+    "d8": ("node", "multicast"), "d9": ("node", "reduces"),
 }  # fmt: skip
+
+_POWERS = {"multicast": "d8", "reduces": "d9"}
 
 
 def write(topology: Topology) -> str:
@@ -42,7 +45,7 @@ def write(topology: Topology) -> str:
 
 
 def _keys(topology: Topology) -> Iterator[str]:
-    unused = {name for name in ("gamma", "epsilon") if not getattr(topology, name)}
+    unused = {name for name in ("gamma", "epsilon", "multicast", "reduces") if not getattr(topology, name)}
     for key, (owner, name) in _KEYS.items():
         if name not in unused:
             yield f'  <key id="{key}" for="{owner}" attr.name="{name}" attr.type="string" />'
@@ -62,7 +65,8 @@ def _about(topology: Topology) -> Iterator[str]:
 def _nodes(topology: Topology) -> Iterator[str]:
     for node, name in enumerate(topology.names):
         kind = "rank" if node < topology.num_ranks else "switch"
-        yield f'    <node id="{node}">{_data("d2", name)}{_data("d3", kind)}</node>'
+        more = "".join(_data(_POWERS[power], value) for power, value in powers(topology, node).items())
+        yield f'    <node id="{node}">{_data("d2", name)}{_data("d3", kind)}{more}</node>'
 
 
 def _edges(topology: Topology) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from .values import plain
+from .values import plain, powers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +43,7 @@ def _row(values: dict[str, int | str]) -> str:
 def _nodes(topology: Topology) -> Iterator[str]:
     for node, name in enumerate(topology.names):
         kind = "rank" if node < topology.num_ranks else "switch"
-        yield _row({"name": name, "kind": kind, "id": node})
+        yield _row({"name": name, "kind": kind, **powers(topology, node), "id": node})
 
 
 def _edges(topology: Topology) -> Iterator[str]:

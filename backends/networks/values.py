@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from collc.ir.diagnostic import CollcError, error
 from collc.ir.shown import clipped
 
-__all__ = ["decimal_text", "plain", "refused", "require_printable"]
+if TYPE_CHECKING:
+    from collc.ir.topology import Topology
+
+__all__ = ["decimal_text", "plain", "powers", "refused", "require_printable"]
 
 #: integers up to here are the same number in every program that reads JSON
 _MOST_WHOLE = 2**53
@@ -31,6 +35,11 @@ def plain(value: Fraction) -> int | str:
     """
     whole = value.denominator == 1 and abs(value) < _MOST_WHOLE
     return int(value) if whole else str(value)
+
+
+def powers(topology: Topology, node: int) -> dict[str, str]:
+    """Return what a switch does besides forwarding, as attributes of a node."""
+    return {name: "true" for name in ("multicast", "reduces") if node in getattr(topology, name)}
 
 
 def decimal_text(value: Fraction) -> str | None:

@@ -7,6 +7,7 @@ from functools import singledispatch
 import numpy as np
 
 from collc.ir.arrays import Array, as_column
+from collc.ir.bundles import loading
 from collc.ir.costs.messages import Messages
 from collc.ir.costs.reductions import reduced_share
 from collc.ir.levels import Scheduled
@@ -48,12 +49,12 @@ def _(level: Forest) -> Traffic:
 
 @traffic_of.register
 def _(level: Schedule) -> Traffic:
-    step, route = level.step.astype(np.int64), level.route.astype(np.int64)
-    row_key = step * max(len(level.routes), 1) + route
+    route, routes = loading(level)
+    row_key = level.step.astype(np.int64) * max(len(routes), 1) + route
     key, place = np.unique(row_key, return_inverse=True)
     amount = np.zeros(len(key), dtype=level.amount.dtype)
     np.add.at(amount, place, level.amount)
-    return _from_keys(level, level.routes, key, amount)
+    return _from_keys(level, routes, key, amount)
 
 
 @traffic_of.register

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from collc.ir.arrays import Array
@@ -41,9 +43,21 @@ class ListedRoutes:
         used = np.flatnonzero(per_route)
         first, count = self._extent(used)
         entry, load = ranges(first, count), np.repeat(per_route[used], count)
-        if self.unit > 1:  # otherwise every link of a route carries the whole message
+        if not self._is_whole:
             load = load * self.routes.part[entry]
         return total(self.routes.link[entry], load, self.num_links)
+
+    def used(self, rows: Array) -> Array:
+        """Return which links messages ``rows`` use, also where another message of a bundle loads them."""
+        _, links, _ = self.incidence(rows)
+        used = np.zeros(self.num_links, dtype=bool)
+        used[links] = True
+        return used
+
+    @cached_property
+    def _is_whole(self) -> bool:
+        """Whether every link of a route carries the whole message."""
+        return self.unit == 1 and bool((self.routes.part == 1).all())
 
     def _extent(self, route: Array) -> tuple[Array, Array]:
         first = self.routes.start[route]

@@ -28,7 +28,8 @@ class SplitRoutes:
 
     A route may divide among several sequences of links of equal length. ``hops`` counts the links from end to end,
     ``cables`` those at a switch, and ``latency`` sums their latencies (in whole numbers of :func:`latency_numbers`). If
-    the sequences differ, the largest counts.
+    the sequences differ, the largest counts. With a unit of 1 a share of 0 is a link that the route uses and another
+    loads.
     """
 
     start: Array
@@ -49,12 +50,13 @@ def at_switch(topology: Topology) -> Array:
 
 
 def given_routes(topology: Topology, routes: Routes) -> SplitRoutes:
-    """Return the routes of a schedule: a message goes undivided over its links."""
+    """Return the routes of a schedule: a message goes undivided over its links; links that it shares may not count."""
     start, link = routes.start.astype(np.int64), routes.links.astype(np.int64)
     hops = np.diff(start)
     latency, cables = latency_numbers(topology)[0][topology.link_class], at_switch(topology).astype(np.int64)
     sums = (_sum_over_routes(start, link, column) for column in (cables, latency))
-    return SplitRoutes(start, link, np.broadcast_to(np.int64(1), len(link)), 1, hops, *sums)
+    part = routes.carries.astype(np.int64) if len(routes.carries) else np.broadcast_to(np.int64(1), len(link))
+    return SplitRoutes(start, link, part, 1, hops, *sums)
 
 
 def _sum_over_routes(start: Array, link: Array, value: Array) -> Array:

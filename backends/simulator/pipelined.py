@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from collc.ir.arrays import Array
+from collc.ir.bundles import loading
 from collc.ir.costs.rounds import reduced_parts
 from collc.ir.schedule import Forest
 
@@ -25,13 +26,14 @@ def forest_traffic(forest: Forest, pieces: int | None = None) -> Traffic:
     first = _first_steps(forest)
     last = int(first.max(initial=-1))
     listed = min(count, last + 1)
-    step, route, amount = _messages(forest, first, listed)
+    own, routes = loading(forest)
+    step, route, amount = _messages(forest, first, listed, own, len(routes))
     times = np.ones(last + listed, dtype=np.int64) if last >= 0 else np.zeros(0, dtype=np.int64)
     times[last : last + 1] += count - listed
-    tails, heads = forest.routes.tails(forest.topology), forest.routes.heads(forest.topology)
+    tails, heads = routes.tails(forest.topology), routes.heads(forest.topology)
     return Traffic(
         forest.topology, forest.collective, forest.vector * count, step=step, src=tails[route],
-        dst=heads[route], amount=amount, times=times, route=route, routes=forest.routes, scheduler=forest.scheduler,
+        dst=heads[route], amount=amount, times=times, route=route, routes=routes, scheduler=forest.scheduler,
         reduced=Fraction(reduced_parts(forest, count), forest.vector * count),
     )  # fmt: skip
 
@@ -43,11 +45,14 @@ def _first_steps(forest: Forest) -> Array:
     return np.where(inward, high - forest.depth, high + forest.depth - 1)
 
 
-def _messages(forest: Forest, first: Array, pieces: int) -> tuple[Array, Array, Array]:
-    """Return (step, route, amount) by step: the sum that the pieces of all trees send over a route in a step."""
-    routes = max(len(forest.routes), 1)
+def _messages(forest: Forest, first: Array, pieces: int, route: Array, count: int) -> tuple[Array, Array, Array]:
+    """Return (step, route, amount) by step: the sum that the pieces of all trees send over a route in a step.
+
+    Each row has its ``route``, one of ``count``.
+    """
+    routes = max(count, 1)
     weight = forest.amount[forest.tree]
-    key = ((first[:, None] + np.arange(pieces)) * routes + forest.route.astype(np.int64)[:, None]).ravel()
+    key = ((first[:, None] + np.arange(pieces)) * routes + route.astype(np.int64)[:, None]).ravel()
     message, place = np.unique(key, return_inverse=True)
     amount = np.zeros(len(message), dtype=weight.dtype)
     np.add.at(amount, place, np.repeat(weight, pieces))

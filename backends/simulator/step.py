@@ -156,7 +156,7 @@ class Step:
             # The links that a message with this latency uses; all messages together use all links with a load.
             used = self.link_times
             if len(here) < len(rows):
-                used = used * (self.routed.loads(here, np.ones_like(here)) > 0)
+                used = used * self.routed.used(here)
             busiest = int(used.max())
             if not found or busiest > found[-1][1]:
                 found.append((latency, busiest))

@@ -84,6 +84,11 @@ class TorusRoutes:
                 found[ring, back] = _by_rank(on_ring, stride)
         return found.transpose(2, 0, 1).ravel()
 
+    def used(self, rows: Array) -> Array:
+        """Return which links the messages ``rows`` use."""
+        found: Array = self.loads(rows, np.ones_like(rows)) > 0
+        return found
+
     def _line(self, ring: int, rank: Array) -> tuple[Array, Array]:
         """Return the ring of a dimension that each rank is on, and its place there."""
         size, stride = self.rings[ring]
