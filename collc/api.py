@@ -13,6 +13,7 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from collc.frontends.coll.faults import Fault
 from collc.ir.diagnostic import CollcError, Diagnostic
 from collc.ir.topology import Topology
 from collc.ir.verify import Report
@@ -34,6 +35,8 @@ from .compiling import (
     verify_mode,
 )
 from .driver.checking import mistakes
+from .driver.compilation import make_jobs
+from .driver.replan import FaultCost
 from .driver.result import CollectiveResult, Settings
 from .driver.watching import Cancel, Cancelled, Progress, Watch, watching
 from .files.naming import stem_of
@@ -56,9 +59,10 @@ if TYPE_CHECKING:
     from .tools.finding import Frontier
 
 __all__ = [
-    "Cancel", "Cancelled", "CollcError", "CollectiveResult", "Diagnostic", "ImportedNetwork", "InternalError",
-    "Progress", "Result", "check", "check_source", "compile", "compile_many", "compile_source", "convert", "find",
-    "format", "format_source", "import_topology", "topology", "topology_from_networkx", "verify",
+    "Cancel", "Cancelled", "CollcError", "CollectiveResult", "Diagnostic", "Fault", "FaultCost", "ImportedNetwork",
+    "InternalError", "Progress", "Result", "check", "check_source", "compile", "compile_many", "compile_source",
+    "convert", "find", "format", "format_source", "import_topology", "replan", "topology", "topology_from_networkx",
+    "verify",
 ]  # fmt: skip
 
 
@@ -213,6 +217,55 @@ def convert(
 
     with watching(progress, cancel):
         return shielded("convert", work)
+
+
+# ---- faults
+
+
+def replan(
+    result: Result,
+    faults: Sequence[str | Fault] | str | Fault,
+    *,
+    target: str | Sequence[str] | None = None,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> Result:
+    """Return a result after faults of its network: what no fault touches of its plan stays, the rest is computed again.
+
+    A fault is a :class:`Fault`, or a text as on the command line: ``"without gpu[0, 2] -> ib"`` (a node or links that
+    are gone), ``"slow gpu[3, 1] <-> ib: 12.5 GB/s"`` (or ``: 1/2``, ``: 50 %``). Targets are those of the result,
+    unless ``target`` replaces them. The new schedule is verified as the first one, and as fast as a compilation of the
+    broken network. ``faults`` and ``cost_of_fault`` of the result have the faults and their exact cost.
+
+    Raises CollcError: C0340 to C0344 for faults, C0301 if they cut ranks off, and what compilation raises.
+
+    >>> healthy = compile_source("collective sums = allgather on torus(3, 3); schedule sums using forest;")
+    >>> broken = replan(healthy, ["without 0 <-> 1"])
+    >>> broken.cost_of_fault.healthy, broken.cost_of_fault.optimum == broken.cost_of_fault.reached
+    (Fraction(2, 9), True)
+    """
+
+    def work() -> Result:
+        from .tools.replanning import Replanner, faults_of
+
+        known, names = faults_of(faults), [one.name for one in result]
+        elements = targets_of(target)
+        jobs, _ = make_jobs(result.spec, elements, names) if elements else ([], [])
+        targets = {job.request.name: job.targets for job in jobs}
+        planner = Replanner(result.spec, names, known)
+        done = dict[str, CollectiveResult]()
+        for place, one in enumerate(result):
+            if watch is not None:
+                watch(one.name, place, len(names))
+            own = targets.get(one.name, tuple(target for target, _ in one.emitted))
+            done[one.name] = planner.run(one, own, one.settings, watch)
+        if watch is not None:
+            watch("done", len(names), len(names))
+        warnings = [*result.spec.warnings, *(warning for one in done.values() for warning in one.warnings)]
+        return Result(planner.spec, done, tuple(warnings), known)
+
+    with watching(progress, cancel) as watch:
+        return shielded("replan", work)
 
 
 # ---- checking

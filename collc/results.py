@@ -24,6 +24,9 @@ from .files.naming import name_files
 from .files.texts import Output, check_writable, write_all
 
 if TYPE_CHECKING:
+    from collc.frontends.coll.faults import Fault
+
+    from .driver.replan import FaultCost
     from .driver.simulated import Simulated
 
 __all__ = ["Result"]
@@ -33,8 +36,9 @@ __all__ = ["Result"]
 class Result:
     """The result of a compilation: one :class:`CollectiveResult` per collective, by name.
 
-    ``diagnostics`` are the warnings. ``schedule``, ``program``, ``cost`` and ``simulate()`` are those of an only
-    collective; of several, use ``result[NAME]``. Iteration yields the results of the collectives in order.
+    ``diagnostics`` are the warnings, ``faults`` those for which ``collc.replan`` compiled it. ``schedule``,
+    ``program``, ``cost`` and ``simulate()`` are those of an only collective; of several, use ``result[NAME]``.
+    Iteration yields the results of the collectives in order.
 
     >>> import collc
     >>> text = "collective sums = allreduce on biring(4); collective parts = allgather on biring(4);"
@@ -49,6 +53,7 @@ class Result:
     spec: Spec
     collectives: dict[str, CollectiveResult]
     diagnostics: tuple[Diagnostic, ...] = ()
+    faults: tuple[Fault, ...] = ()
 
     def __iter__(self) -> Iterator[CollectiveResult]:
         return iter(self.collectives.values())
@@ -100,6 +105,11 @@ class Result:
         """Steps, bandwidth time and bounds of the one collective, exact; ``cost.time(size)`` predicts seconds."""
         return self._only("cost").cost
 
+    @property
+    def cost_of_fault(self) -> FaultCost:
+        """The times a byte of the one collective before and after the faults, exact."""
+        return self._only("cost of faults").cost_of_fault
+
     def simulate(
         self,
         size: int | str | Iterable[int | str] | None = None,
@@ -150,7 +160,7 @@ class Result:
     def _only(self, what: str) -> CollectiveResult:
         if len(self) != 1:
             names = ", ".join(self.collectives)
-            call = "simulate()" if what == "simulation" else what
+            call = {"simulation": "simulate()", "cost of faults": "cost_of_fault"}.get(what, what)
             raise error(
                 "C0019",
                 f"there are {len(self)} collectives ({names}), each with its own {what}",

@@ -22,7 +22,7 @@ from .failures import Failures
 from .inputs import load, settings, targets
 from .watcher import Watcher, time_table
 
-__all__ = ["compile", "outputs_object"]
+__all__ = ["compile", "outputs_list", "outputs_object"]
 
 
 @frozen(eq=False)
@@ -301,8 +301,6 @@ def _write(
 
 def outputs_object(files: Sequence[NamedFile], results: Sequence[CollectiveResult]) -> dict[str, object]:
     """Return the object of ``--json``; ``program`` and ``cost`` are of the first of ``collectives``."""
-    from hashlib import sha256
-
     from .auto_report import choice_object
 
     collectives = [
@@ -313,18 +311,25 @@ def outputs_object(files: Sequence[NamedFile], results: Sequence[CollectiveResul
         for r in results
     ]  # fmt: skip
     return {
-        "outputs": [
-            {
-                "path": file.path, "target": file.target, "collective": file.collective,
-                "bytes": len(file.artifact.text.encode()),
-                "sha256": sha256(file.artifact.text.encode()).hexdigest(),
-            }
-            for file in files
-        ],
+        "outputs": outputs_list(files),
         "program": collectives[0]["program"] if collectives else None,
         "cost": collectives[0]["cost"] if collectives else None,
         "collectives": collectives,
     }  # fmt: skip
+
+
+def outputs_list(files: Sequence[NamedFile]) -> list[dict[str, object]]:
+    """Return the JSON objects of files."""
+    from hashlib import sha256
+
+    return [
+        {
+            "path": file.path, "target": file.target, "collective": file.collective,
+            "bytes": len(file.artifact.text.encode()),
+            "sha256": sha256(file.artifact.text.encode()).hexdigest(),
+        }
+        for file in files
+    ]  # fmt: skip
 
 
 def _one_object(result: CollectiveResult) -> dict[str, object]:

@@ -17,7 +17,10 @@ Row = tuple[str, str, str]
 
 #: a denominator of more digits is printed as a decimal
 _LONG = 10**6
-_MET = {"tree-schedules": "met among tree schedules"}
+_MET = {"tree-schedules": "met: no schedules by trees are faster"}
+#: a longer cell is divided
+_MOST = 60
+_MOST_REASON = 66
 
 
 def steps_bound_text(c: Cost) -> str:
@@ -31,17 +34,27 @@ def steps_bound_text(c: Cost) -> str:
 def bandwidth_rows(c: Cost) -> list[Row]:
     """Return the rows on bandwidth time: all bounds, the tightest last, and whether it is met."""
     reached = f"{c.T_B} M/B ({float(c.T_B):.4f})" if c.T_B is not None else _per_byte(c, c.time_per_byte)
-    rows = [("T_B" if c.T_B is not None else "time per byte", reached, f"bound {_bound(c, c.bound)}")]
+    first, *more = _bound_cells(c, c.bound, "bound")
+    rows = [("T_B" if c.T_B is not None else "time per byte", reached, first)]
     if c.tightest is not c.bound:
-        rows.append(("", "", f"bound of trees {_bound(c, c.tightest)}"))
-    return rows
+        more += _bound_cells(c, c.tightest, "bound of trees")
+    return rows + [("", "", cell) for cell in more]
 
 
-def _bound(c: Cost, bound: Bound) -> str:
-    text = _value(c, bound.value)
+def _bound_cells(c: Cost, bound: Bound, name: str) -> list[str]:
+    """Return the text of a bound in one cell. If that is long, what proves the bound is in one or two further cells."""
+    text = f"{name} {_value(c, bound.value)}"
     if bound.above is not None and bound.value < bound.above < c.time_per_byte:
-        return f"{text} to {_value(c, bound.above)}, a bracket around LP (3)"
-    return text + _reason(c, bound) + _met(c, bound) + _ratio(c, bound)
+        return [f"{text} to {_value(c, bound.above)}, a bracket around LP (3)"]
+    reason, met = _reason(c, bound), _met(c, bound) + _ratio(c, bound)
+    whole = text + reason + met
+    return [whole] if len(whole) <= _MOST else [text + met, *_divided(reason.lstrip())]
+
+
+def _divided(reason: str) -> list[str]:
+    """Return a reason in one cell, or a long one in two: the nodes, and the sum."""
+    nodes, colon, crossing = reason.partition(": ")
+    return [reason] if len(reason) <= _MOST_REASON or not colon else [nodes + ":", crossing]
 
 
 def _ratio(c: Cost, bound: Bound) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from collc.ir.collective import UNEVEN
 from collc.ir.costs.cost import Cost, algbw
 
-from ..messages.quantities import show_bandwidth
+from ..messages.quantities import show_bandwidth, show_size
 from ..tables.forms import rational
 
 if TYPE_CHECKING:
@@ -56,12 +56,21 @@ def _per_root(c: Cost) -> str:
 def _choice_rows(c: Cost, report: ForestReport | None) -> list[Row]:
     if report is None or report.one_over_x is None or _part(c, report) == 1:
         return []
-    best = "what equal shards allow" if c.collective == "allreduce" else "the best bandwidth"
-    row = ("", f"{_percent(_part(c, report))} of {best}", f"reached by {report.k} trees a root: k: optimal")
+    equal = c.collective == "allreduce" and not report.uneven
+    best = "what equal shards allow" if equal else "the best bandwidth"
+    trees = f"{report.k} trees {'in all' if report.whole else 'a root'}"
+    row = ("", f"{_percent(_part(c, report))} of {best}", f"reached by {trees}: k: optimal")
     if len(report.tried) == 1:
         return [row]
     tried = ", ".join(f"{k}: {_percent(part)}" for k, part in _best(report.tried))
-    return [row, ("k tried", f"1 to {max(k for k, _ in report.tried)}", tried)]
+    return [row, *_taken_rows(c, report), ("k tried", f"1 to {max(k for k, _ in report.tried)}", tried)]
+
+
+def _taken_rows(c: Cost, report: ForestReport) -> list[Row]:
+    if c.forest is None or report.size is None:
+        return []
+    why = f"the fastest at {show_size(report.size)}: {_percent(_part(c, report))} of the bandwidth"
+    return [("k taken", str(c.forest.k), f"{why}, {c.forest.max_height} high")]
 
 
 def _best(tried: Sequence[tuple[int, Fraction]], most: int = 4) -> list[tuple[int, Fraction]]:
@@ -80,9 +89,10 @@ def _allreduce_rows(c: Cost, report: ForestReport | None) -> list[Row]:
     reach = f"reduce-scatter and allgather reach {_bandwidth(c, found.composed)}"
     if found.reached < found.composed:  # switches that send less than they get, or get less than they send
         reach = f"reduce-scatter and allgather at most {_bandwidth(c, found.composed)}"
+    rows = [("allreduce", f"at most {_bandwidth(c, found.value)} by trees", reach)]
     if found.reached > found.composed:
-        reach += f", roots of different amounts {_bandwidth(c, found.reached)}"
-    return [("allreduce", f"at most {_bandwidth(c, found.value)} by trees", reach)]
+        rows.append(("", "", f"roots of different amounts reach {_bandwidth(c, found.reached)}"))
+    return rows
 
 
 def forest_object(c: Cost, report: ForestReport | None, bandwidth: Fraction | None = None) -> dict[str, object]:

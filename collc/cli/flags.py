@@ -15,6 +15,7 @@ __all__ = [
     "CONVERSION",
     "DEPENDENCIES",
     "ENVIRONMENT",
+    "FAULTS",
     "FIND",
     "GENERAL",
     "IMPORT",
@@ -135,6 +136,20 @@ def _size(text: str, option: str) -> int:
     if not found[0]:
         raise usage_error(f"option `{option}` must be more than 0, found `{text}`", code="C0020")
     return found[0]
+
+
+def _factor(text: str, option: str) -> Fraction:
+    """Return a part of a bandwidth, more than 0 and less than 1."""
+    from fractions import Fraction
+
+    share = text.strip().removesuffix("%").strip()
+    try:
+        value = Fraction(share) / (100 if text.strip().endswith("%") else 1)
+    except (ValueError, ZeroDivisionError):
+        value = Fraction(0)
+    if not 0 < value < 1:
+        raise usage_error(f"option `{option}` needs a part between 0 and 1, found `{text}`", "such as `1/2`")
+    return value
 
 
 def _rate(text: str, option: str) -> Fraction:
@@ -299,6 +314,18 @@ RUN = (
     Opt(("--bandwidth",), "B, the total bandwidth out of one node, for predictions: 100Gbps", "value", "RATE",
         convert=_bandwidth),
     Opt(("--timeout",), "time limit of a run in seconds (300)", "value", "SECONDS", 300, convert=positive),
+)  # fmt: skip
+
+
+FAULTS = (
+    Opt(("--without",), "a node, or links, that are gone: 'gpu[7, 5]', 'gpu[0, 2] -> ib',\n"
+        "'gpu[0, 2] <-> ib' (repeatable)", "list", "PARTS"),
+    Opt(("--slow",), "nodes or links with less bandwidth: 'gpu[3, 1] <-> ib: 12.5 GB/s', or\n"
+        "the part that is left: ': 1/2', ': 50 %' (repeatable)", "list", "PARTS:RATE"),
+    Opt(("--each-fault",), "compile PLAN for each single fault (a dead rank, a dead pair of links)\n"
+        "into the folder DIR, with an index faults.json", "value", "DIR"),
+    Opt(("--slow-factor",), "with --each-fault: also each pair of links with this part of its\n"
+        "bandwidth: 1/2", "value", "FACTOR", convert=_factor),
 )  # fmt: skip
 
 

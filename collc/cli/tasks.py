@@ -8,7 +8,7 @@ __all__ = ["EXAMPLES", "TASKS"]
 TASKS: dict[str, tuple[str, ...]] = {
     "describe a network and its collectives": ("import", "format", "topologies"),
     "decide on a topology and a schedule": ("find", "cost", "simulate", "schedulers", "calibrate"),
-    "compile for a runtime": ("compile", "convert", "targets", "passes", "formats", "cache"),
+    "compile for a runtime": ("compile", "convert", "replan", "targets", "passes", "formats", "cache"),
     "run what was compiled": ("run", "launch", "env"),
     "check files": ("check", "verify", "explain", "schema"),
 }
@@ -30,6 +30,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "verify": ("collc verify pod.coll", "collc verify ring.xml --runtime rccl"),
     "cost": ("collc cost pod.coll --size 1MiB,64MiB", "collc cost pod.coll --json --alpha 5us --bandwidth 200Gbps"),
     "simulate": ("collc simulate pod.coll --size 1MiB --steps", "collc simulate pod.coll --svg curves.svg"),
+    "replan": (
+        "collc replan pod.coll --without '0 <-> 1'",
+        "collc replan pod.coll --slow '0 <-> 1: 1/2' -t msccl-xml -o broken.xml",
+        "collc replan pod.coll --each-fault faults/ -t msccl-xml",
+    ),
     "convert": ("collc convert ring.xml -t 'msccl-xml{runtime=executor}' -o executor.xml",),
     "env": ("collc env rccl/ --runtime rccl", "collc env table.csv"),
     "run": ("collc run sums.coll --compare", "collc run sums.coll --size 64KiB,1MiB --csv=times.csv"),

@@ -73,9 +73,13 @@ def _certificate(whole: Whole, bound: JointCuts | Priced) -> dict[str, object]:
     prices = getattr(bound, "prices", None)
     if prices is not None:
         return {"kind": "joint-prices", **sums, "prices": list(prices)}
+    from collc.ir.graph.node_sets import NodeSets
+
+    names = NodeSets(whole.topology)
     cuts = [
         {
             "collective": whole.names[cut.group], "parts": [list(part) for part in cut.parts],
+            "named": [list(names.named(part)) for part in cut.parts],
             "direction": "into" if cut.inward else "out of", "carries": str(cut.carries), "price": str(cut.price),
         }
         for cut in getattr(bound, "cuts", ())

@@ -10,6 +10,7 @@ from .flags import (
     CONVERSION,
     DEPENDENCIES,
     ENVIRONMENT,
+    FAULTS,
     FIND,
     FORMS,
     GENERAL,
@@ -35,7 +36,6 @@ __all__ = ["ALIKE", "LATER", "VERBS", "overview"]
 #: verbs of collc that this version does not have -> what to do instead
 LATER = {
     "report": "`collc cost FILE` prints costs and bounds, `collc simulate FILE --svg OUT` draws goodput by size",
-    "replan": "change the topology in the `.coll` file (links, bandwidths) and compile it again",
     "train": "`collc launch FILE -- COMMAND` runs an unmodified program with compiled collectives",
     "completion": "`collc --help` lists the verbs, `collc VERB --help` the options of one",
     "lsp": "`collc check FILE` finds mistakes without scheduling; --diagnostics-format=json prints them for editors",
@@ -131,6 +131,12 @@ _TOPOLOGIES_DETAILS = """
 With --as, the argument is an expression such as 'dgx_a100(2)', or a file. The text holds the whole network, or collc
 says what the form lacks. networkx and `collc.topology_from_networkx` read nodelink and graphml back."""
 
+_REPLAN_DETAILS = """
+A fault names nodes and links as the language does: 'gpu[7, 5]', 'gpu[0, 2] -> ib', 'gpu[3, 0..4] <-> ib', 0..4. PLAN is
+a .coll file, or trees that run already, printed by `collc FILE -p forest -t 'ir{level=schedule}'`. Trees that no fault
+touches stay; the others grow again at the optimum of the broken network. Other schedules are compiled again. Without
+-t and without an emit in PLAN, replan only prints what the faults cost."""
+
 _CACHE = Opt(("--cache",), "the folder of the cache (default: that of the user)", "value", "DIR")
 _CACHE_DETAILS = """
 The key of an entry is a hash of all inputs: files, options, and versions of collc, solvers and plugins. The least
@@ -160,6 +166,12 @@ _VERBS = (
     Verb(
         "simulate", "simulate", "Simulate FILE's schedules on the links: time, congestion, a trace, curves.",
         ("FILE",), (("Model", SIMULATION), ("Output", (*FORMS, *PICTURES)), *_COMPILING, *_GENERAL), _SIMULATE_DETAILS,
+    ),
+    Verb(
+        "replan", "replan", "Compile PLAN again after faults of its network, and print what they cost.",
+        ("PLAN",),
+        (("Faults", FAULTS), ("Output", (*OUTPUT[:3], JSON)), ("Prediction", PREDICTION), *_COMPILING, *_GENERAL),
+        _REPLAN_DETAILS,
     ),
     Verb(
         "convert", "convert", "Convert FILE (MSCCL-XML, oneCCL-XML, MSCCL++ plan, printed IR) to another target.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,9 +19,11 @@ from collc.ir.verify.agreement import same_everywhere
 
 if TYPE_CHECKING:
     from collc.ir.costs.certificate import Bound
+    from collc.ir.costs.partitions import Partition
+    from collc.ir.costs.tree_cuts import TreeCuts
     from collc.passes.synthesis.forest.allreduce_program import AllreduceBound
 
-__all__ = ["ScheduleCosts", "bounded"]
+__all__ = ["ScheduleCosts", "bounded", "tree_cuts"]
 
 
 @frozen(eq=False)
@@ -36,7 +39,7 @@ class ScheduleCosts:
         collective = self.schedule.collective
         if collective.members is not None:
             return bounded(self.plain_cost, self._network, None, without_members(collective))
-        found = bounded(self.plain_cost, self.schedule.topology, self.allreduce_bound, collective)
+        found = bounded(self.plain_cost, self.schedule.topology, self.allreduce_bound or self._in_network, collective)
         by_prices = collective.kind == CUSTOM and not collective.reduces
         return _by_prices(found, self.schedule) if by_prices else found
 
@@ -52,9 +55,21 @@ class ScheduleCosts:
             return None
         if self.forest.collective.members is not None:
             return None  # relays may copy and add, switches of the program do neither
+        if self.forest.topology.in_network:
+            return None  # halves of an allreduce may use different links: there is no sum of both to compare with
         from collc.passes.synthesis.forest.allreduce_program import allreduce_program
 
         return allreduce_program(self.forest.topology)
+
+    @cached_property
+    def _in_network(self) -> AllreduceBound | None:
+        """The optimum of trees that branch and meet in switches, if some switch multicasts or reduces."""
+        topology, kind = self.schedule.topology, self.schedule.collective.kind
+        if self.forest is None or not topology.in_network or kind != "allreduce" or self.plain_cost.bound_met:
+            return None
+        from collc.passes.synthesis.forest.allreduce_program import allreduce_program
+
+        return allreduce_program(topology)
 
     @cached_property
     def plain_cost(self) -> Cost:
@@ -80,12 +95,48 @@ def bounded(
     if by_flows:
         return attrs.evolve(cost, bound=_flow_bound(cost, topology, collective))
     if trees is not None:
-        from collc.ir.costs.certificate import Bound, Program
-
-        proof = Program(trees.columns, trees.rows)
-        name = "a linear program over trees"
-        return attrs.evolve(cost, tree_bound=Bound(1 / trees.value, "tree-schedules", name, proof))
+        return _with_trees(cost, topology, trees)
     return cost
+
+
+def _with_trees(cost: Cost, topology: Topology, trees: AllreduceBound) -> Cost:
+    """Return a cost with the bound of allreduces by trees. A partition that proves it bounds all schedules."""
+    from collc.ir.costs.certificate import Bound
+    from collc.ir.costs.readable import named_partition, named_tree_cuts
+
+    value, partition = 1 / trees.value, trees.optimum.partition
+    if cost.bound.value == value:
+        return attrs.evolve(cost, tree_bound=attrs.evolve(cost.bound, kind="tree-schedules"))
+    if partition is not None and partition.ratio == value and _has_all_that_copy(topology, partition):
+        parts = named_partition(topology, partition)
+        least = Bound(value, "all-schedules", parts.text, parts)
+        best = max(cost.bound, least, key=lambda one: one.value)
+        return attrs.evolve(cost, bound=best, tree_bound=attrs.evolve(least, kind="tree-schedules"))
+    found = named_tree_cuts(topology, tree_cuts(topology, trees))
+    assert found.carries == found.bandwidth * value, "the program's certificate adds up"
+    return attrs.evolve(cost, tree_bound=Bound(value, "tree-schedules", found.text, found))
+
+
+def _has_all_that_copy(topology: Topology, partition: Partition) -> bool:
+    """Return whether a partition bounds all schedules: nodes that copy or add are in some part."""
+    inside = {node for part in partition.parts for node in part}
+    return inside.issuperset(topology.multicast) and inside.issuperset(topology.reduces)
+
+
+def tree_cuts(topology: Topology, trees: AllreduceBound) -> TreeCuts:
+    """Return the program's certificate as that of a bound; its rows are added up again."""
+    from collc.ir.costs.tree_cuts import SwitchBalance, TreeCuts, WeightedCut
+
+    rows = trees.optimum.certificate
+    found = TreeCuts(
+        tuple(WeightedCut(one.multiplier, one.nodes, one.inward, one.rooted) for one in rows.cuts),
+        tuple(SwitchBalance(one.multiplier, one.switch, one.inward) for one in rows.balances),
+        tuple(tuple(each.tolist()) for each in rows.maps), rows.mirrored, Fraction(0), Fraction(0),
+        rows.multicast, rows.reduces,
+    )  # fmt: skip
+    sums = found.proved(topology)
+    assert sums is not None, "the program's rows hold"
+    return attrs.evolve(found, carries=sums[0], bandwidth=sums[1])
 
 
 def _by_prices(cost: Cost, schedule: Scheduled) -> Cost:

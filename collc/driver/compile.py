@@ -30,6 +30,17 @@ def compile_collective(
     schedule of the first one's files. ``start`` is an IR that was read; it replaces synthesis. Raises CollcError for
     the user's mistakes, InternalError for collc's.
     """
+    if request.schedule.scheduler == "auto" and start is None and request.problem.topology.in_network:
+        from .switch_choice import SwitchChoice
+
+        return SwitchChoice(request, settings, observer, _with_relays_or_without).compiled(targets, shown)
+    return _with_relays_or_without(request, targets, settings, observer, shown, start)
+
+
+def _with_relays_or_without(
+    request: CollectiveRequest, targets: Sequence[Target], settings: Settings, observer: Observer | None,
+    shown: Sequence[Target] = (), start: Executable | None = None,
+) -> CollectiveResult:  # fmt: skip
     request = with_relays(request)
     alone = None if start is not None else alone_of(request)
     if alone is None:

@@ -11,8 +11,8 @@ from collc.backends.base import Target, Window
 from collc.ir.diagnostic import CollcError
 from collc.ir.levels import Executable, Scheduled
 from collc.ir.program import Program
-from collc.ir.schedule import Schedule
-from collc.ir.spec import CollectiveRequest
+from collc.ir.schedule import Forest, Schedule
+from collc.ir.spec import CollectiveRequest, Problem
 from collc.passes.base import Pass
 
 from .bounding import ScheduleCosts
@@ -84,6 +84,7 @@ def _plans(session: Session, targets: Sequence[Target | None]) -> list[Plan]:
         plan(
             settings.recipe, request.schedule, _narrowed(t, session.window), start=start,
             until=level_of(t, settings.until), uneven=uneven, by_hand=_is_by_hand(session),
+            in_network=_may_share(session),
         )
         for t in targets
     )  # fmt: skip
@@ -95,6 +96,14 @@ def _is_by_hand(session: Session) -> bool:
     first = session.first
     known = first if isinstance(first, Schedule) else session.request.schedule.schedule
     return known is not None and is_by_hand(known.scheduler)
+
+
+def _may_share(session: Session) -> bool:
+    """Return whether the schedule shares links in switches, or may do so once it is made."""
+    first = session.first
+    if isinstance(first, Schedule | Forest):
+        return first.in_network
+    return isinstance(first, Problem) and first.topology.in_network
 
 
 def _narrowed(target: Target | None, window: Window | None) -> Target | None:

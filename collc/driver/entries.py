@@ -80,6 +80,9 @@ COPIES = Entry(
     "replicate", "runs when threadblocks are final: the target has the option `instances`", _several_instances,
     (Option("max-threadblocks", "none"),))  # fmt: skip  # the target's limit is of one instance
 PUT = Entry("one-sided", "the runtime's ranks write into the buffers of their peers", _one_sided)
+SWITCHES = Entry(
+    "switch-operations", "the schedule shares links in switches, which a program of sends and receives cannot do"
+)
 _PLACE = Entry("place-messages", "runs before operations join: where messages land decides which can", _one_sided)
 _COMBINE = Entry("combine-operations", "runs when messages have their places: blocks run few operations", _one_sided)
 _SHAKE = Entry("handshake", "runs when all remote writes and reads are known: it makes ranks wait for them", _one_sided)

@@ -43,6 +43,7 @@ from .entries import (
     SCHEDULED,
     SHAPE,
     SPREAD,
+    SWITCHES,
     UNFUSE,
     Entry,
 )  # fmt: skip
@@ -57,6 +58,16 @@ _LEVEL_WORDS = {
     "Problem": "problem", "Schedule": "schedule", "Forest": "forest", "Program": "program",
     "OneSided": "one-sided program",
 }  # fmt: skip
+
+
+#: passes that number chunks for messages, and those that know what the messages of a program become
+_OF_MESSAGES = ("renumber", "place-messages", "combine-operations")
+
+
+def _is_of_messages(name: str) -> bool:
+    """Return whether a pass is for sends and receives, which an in-network schedule does not become."""
+    cls = pass_class(name)
+    return Program in (*_takes(cls), cls.gives) or name in _OF_MESSAGES
 
 
 def is_by_hand(scheduler: str) -> bool:
@@ -95,16 +106,18 @@ def plan(
     until: type = Program,
     uneven: bool = False,
     by_hand: bool = False,
+    in_network: bool = False,
 ) -> Plan:
     """Return the passes that take an IR of level ``start`` to level ``until`` for ``target``.
 
-    ``uneven`` says that shards differ in size, ``by_hand`` that the user wrote the schedule. If ``until`` is Schedule,
-    the plan has no program passes. Raises C0008 to C0011 for a pipeline that cannot run.
+    ``uneven`` says that shards differ in size, ``by_hand`` that the user wrote the schedule, ``in_network`` that
+    switches may do more than forward. If ``until`` is Schedule, the plan has no program passes. Raises C0008 to
+    C0011 for a pipeline that cannot run.
     """
     _require_known(recipe.disabled)
     limits = target.limits if target else Limits()
     limits = attrs.evolve(limits, equal_chunks=limits.equal_chunks and uneven)
-    planner = _Planner(recipe, request, limits, start)
+    planner = _Planner(recipe, request, limits, start, in_network and depth(until) > depth(Program))
     if recipe.elements is None:
         entries = _entries(recipe.level, request, start, by_hand)
         elements = [
@@ -116,6 +129,8 @@ def plan(
     if request.instances > 1 and until not in (Schedule, Program):
         _insert_instances(elements, request)
     for element, why in elements:
+        if recipe.elements is None and planner.shares and _is_of_messages(element.name):
+            continue
         if not planner.add(element, until, why):
             break
     planner.reach(until)
@@ -152,11 +167,17 @@ def _takes(cls: type[Pass]) -> tuple[type, ...]:
 class _Planner:
     """The passes planned so far, and the level of the IR after them."""
 
-    def __init__(self, recipe: Recipe, request: ScheduleRequest, limits: Limits, start: type):
-        self.recipe, self.request, self.limits = recipe, request, limits
+    def __init__(self, recipe: Recipe, request: ScheduleRequest, limits: Limits, start: type, in_network: bool):
+        self.recipe, self.request, self.limits, self.in_network = recipe, request, limits, in_network
         # All passes take a template as a schedule: those that cannot get it unfolded.
         self.level, self.passes = Schedule if start is SymmetricSchedule else start, list[Pass]()
         self.reasons: list[str] = []
+
+    @property
+    def shares(self) -> bool:
+        """Whether the schedule goes to a one-sided program with links that it shares in switches."""
+        first = self.passes[0] if self.passes else None
+        return self.in_network and (first is None or first.takes is not Problem or first.shares_links)
 
     def add(self, element: Element, until: type, why: str) -> bool:
         """Append a pass and the passes that lead to its level; return False if it lies beyond ``until``."""
@@ -227,12 +248,22 @@ class _Planner:
         if self.level is Schedule and self.level not in takes and Program in takes:
             self.lower()
         if depth(max(takes, key=depth)) > depth(Program) and depth(self.level) <= depth(Program):
+            if self.shares and self.level is not Program:
+                self.bridge((Schedule,))
+                self.cut()
+                self.enter(SWITCHES)
+                return
             self.bridge((Program,))
             self.enter(PUT)
 
     def lower(self) -> None:
+        self.cut()
+        if LOWER.name not in {*self.recipe.disabled, *(p.name for p in self.passes)}:
+            self.enter(LOWER)
+
+    def cut(self) -> None:
         have = {p.name for p in self.passes}
-        for entry in (EQUAL, CUT, LOWER):
+        for entry in (EQUAL, CUT):
             if entry.when(self.limits) and entry.name not in have and entry.name not in self.recipe.disabled:
                 self.enter(entry)
 

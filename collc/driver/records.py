@@ -10,7 +10,7 @@ from functools import cache
 import attrs
 
 from collc.backends.base import Artifact, Hang, Window
-from collc.ir.costs import certificate, partitions
+from collc.ir.costs import certificate, partitions, tree_cuts
 from collc.ir.costs.cost import Cost, ForestCost
 from collc.ir.diagnostic import Diagnostic, Excess, Kind, Severity, Source, Span
 from collc.ir.verify import Check, Report
@@ -27,8 +27,8 @@ def _classes() -> dict[str, type]:
 
     plain = (
         Artifact, Hang, Window, Cost, ForestCost, Diagnostic, Excess, Source, Span, Check, Report, Algorithm, Choice,
-        Interval, Measured, Skipped, Times, certificate.Bound, certificate.Cut, certificate.Prices, certificate.Program,
-        partitions.Partition, Severity, Kind,
+        Interval, Measured, Skipped, Times, certificate.Bound, certificate.Cut, certificate.Prices,
+        partitions.Partition, tree_cuts.SwitchBalance, tree_cuts.TreeCuts, tree_cuts.WeightedCut, Severity, Kind,
     )  # fmt: skip
     return {cls.__name__: cls for cls in plain}
 

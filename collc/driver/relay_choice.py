@@ -21,7 +21,7 @@ from .direct import needs_schedule
 from .relaying import leaves_out
 from .result import CollectiveResult, Observer, Settings
 
-__all__ = ["RelayChoice", "can_gain", "is_faster", "noted", "relays_in"]
+__all__ = ["RelayChoice", "can_gain", "compared", "is_faster", "joined_files", "noted", "relays_in"]
 
 #: compiles a request for some targets
 Compile: TypeAlias = "Callable[[CollectiveRequest, Sequence[Target], Settings, Observer | None], CollectiveResult]"
@@ -55,7 +55,7 @@ class RelayChoice:
         if relayed is None:
             return noted(alone, self.schedule_with_relays(alone), without)
         first, second = (alone, relayed) if deciding[0] in without else (relayed, alone)
-        return noted(_joined(first, second, targets), relayed, without, alone)
+        return noted(joined_files(first, second, targets), relayed, without, alone)
 
     def relayed(self, deciding: Sequence[Target], emits: bool) -> tuple[CollectiveResult | None, list[Target]]:
         """Return the result with relays, of the targets if it ``emits``, and the targets that are better without.
@@ -141,15 +141,17 @@ def noted(
 
 
 def _remark(target: Target, alone: CollectiveResult, relayed: CollectiveResult) -> str:
-    size = _size(alone)
+    return f"{target.title} leaves relays out: {compared(alone, relayed, 'with relays')} (target mpi-c)"
+
+
+def compared(slower: CollectiveResult, faster: CollectiveResult, how: str) -> str:
+    """Return the bandwidths of two results in words, else the ratio of their times; ``how`` tells the faster one's."""
+    size = _size(slower)
     at = "at large sizes" if size is None else f"at {show_size(size)}"
-    figures = f"{float(_time(alone) / _time(relayed)):.4g} times as long as with relays"
-    if alone.plain_cost.unit == "B/s":
-        rates = [show_bandwidth(float((1 if size is None else size) / _time(one))) for one in (alone, relayed)]
-        figures = f"{rates[0]} {at}, with relays {rates[1]}"
-    else:
-        figures = f"takes {figures} {at}"
-    return f"{target.title} leaves relays out: {figures} (target mpi-c)"
+    if slower.plain_cost.unit != "B/s":
+        return f"takes {float(_time(slower) / _time(faster)):.4g} times as long as {how} {at}"
+    rates = [show_bandwidth(float((1 if size is None else size) / _time(one))) for one in (slower, faster)]
+    return f"{rates[0]} {at}, {how} {rates[1]}"
 
 
 def _size(result: CollectiveResult) -> int | None:
@@ -166,7 +168,7 @@ def _per_byte(result: CollectiveResult) -> Fraction:
     return min(one.plain_cost.time_per_byte for one in result.each)
 
 
-def _joined(first: CollectiveResult, second: CollectiveResult, targets: Sequence[Target]) -> CollectiveResult:
+def joined_files(first: CollectiveResult, second: CollectiveResult, targets: Sequence[Target]) -> CollectiveResult:
     """Return the first result, with the files of both in the order of ``targets``."""
     emitted = sorted((*first.emitted, *second.emitted), key=lambda pair: targets.index(pair[0]))
     return attrs.evolve(

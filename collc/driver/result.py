@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from collc.backends.base import Artifact, Target, Window
+    from collc.frontends.coll.faults import Broken, Fault
     from collc.ir.costs.cost import Cost
     from collc.ir.levels import Executable, Scheduled
     from collc.ir.schedule import Forest
@@ -28,9 +29,21 @@ if TYPE_CHECKING:
     from collc.passes.synthesis.forest.allreduce_program import AllreduceBound
 
     from ..selection import Algorithm, Choice, Memory
+    from .replan import FaultCost
     from .simulated import Simulated
 
-__all__ = ["CollectiveResult", "CompiledKey", "Costs", "Deferred", "Emitted", "Kept", "Observer", "Settings", "Timing"]
+__all__ = [
+    "CollectiveResult",
+    "CompiledKey",
+    "Costs",
+    "Deferred",
+    "Emitted",
+    "Kept",
+    "Observer",
+    "Replan",
+    "Settings",
+    "Timing",
+]
 
 #: up to this number of ranks a ``repr`` has the cost, which takes milliseconds
 _COSTED_RANKS = 64
@@ -113,7 +126,7 @@ class CollectiveResult:
 
     ``choice`` lists the candidates of `auto`. For a range of sizes, ``algorithms`` are the results of all algorithms
     that are the fastest at some size; this result has the schedule and program of the first, and the files of all.
-    ``kept`` is what `auto` has measured, if the settings keep it.
+    ``kept`` is what `auto` has measured, if the settings keep it. ``replan`` has the plan before faults, if there were.
 
     A result from a cache has files, reports, warnings, remarks, choice and cost. Other values come from ``again``,
     which compiles the collective when the first of them is used.
@@ -143,6 +156,7 @@ class CollectiveResult:
     remarks: tuple[str, ...] = ()
     selected: tuple[tuple[Target, Executable], ...] = ()
     kept: Kept | None = None
+    replan: Replan | None = None
     again: Deferred[CollectiveResult] | None = None
 
     @property
@@ -204,6 +218,20 @@ class CollectiveResult:
     def plain_cost(self) -> Cost:
         """``cost`` with the bounds that need no linear program."""
         return self._costs.plain_cost
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """The faults for which it was compiled again; none without."""
+        return () if self.replan is None else self.replan.network.faults
+
+    @property
+    def cost_of_fault(self) -> FaultCost:
+        """The times a byte before and after the faults, exact; raises C0019 without faults or without a schedule."""
+        if self.replan is None:
+            raise error("C0019", f"`{self.name}` was compiled without faults", hint="`collc.replan(result, faults)`")
+        from .replan import FaultCost
+
+        return FaultCost.between(self.replan.healthy.plain_cost, self.cost)
 
     @property
     def allreduce_bound(self) -> AllreduceBound | None:
@@ -281,6 +309,28 @@ class CollectiveResult:
         if self.costs is None:
             raise error("C0019", f"`{self.name}` was compiled {self._start}, which has no cost of its own")
         return self.costs
+
+
+@frozen(eq=False)
+class Replan:
+    """The plan before faults, and what stayed of it.
+
+    ``how``: ``kept`` (trees that no fault touches, and new ones), ``unchanged`` (a schedule written by hand, whose
+    links are all left), ``recompiled`` (by the same scheduler) or ``auto`` (by another, for a ``reason``). ``kept`` and
+    ``new`` count trees, of both directions together.
+    """
+
+    healthy: CollectiveResult
+    network: Broken
+    how: Literal["kept", "unchanged", "recompiled", "auto"]
+    kept: int = 0
+    new: int = 0
+    reason: str = ""
+
+    @property
+    def ranks(self) -> tuple[int | None, ...]:
+        """The number now of every rank before; None for a rank that is gone."""
+        return tuple(None if now < 0 else now for now in self.network.rank.tolist())
 
 
 #: an algorithm, the sizes of its calls, and the size that it was planned for

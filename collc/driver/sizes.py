@@ -38,7 +38,7 @@ def at_size(result: CollectiveResult, size: int) -> CollectiveResult:
         return compile_automatic(_with_size(result.kept.request, size), (), result.settings, None, result.kept)
     request = _with_size(result.request, size)
     scheduler, *later = result.plans[0].passes
-    if result.forest is None or later or may_relay(request.problem):
+    if result.forest is None or later or scheduler.chooses_trees or may_relay(request.problem):
         return compile_decided(request, (), result.settings)
     trees = scheduler.resized(request.problem, result.forest)
     assert isinstance(trees, Forest), "a scheduler of forests returns one"

@@ -31,7 +31,7 @@ __all__ = [
     "sniff",
 ]
 
-_PRINTED = ("compile", "check", "verify", "cost", "simulate", "convert", "run", "launch", "topologies")
+_PRINTED = ("compile", "check", "verify", "cost", "simulate", "convert", "run", "launch", "replan", "topologies")
 _PUBLISHED = ("verify", "convert", "run", "simulate")
 
 
@@ -64,7 +64,7 @@ FORMATS: Registry[Format] = Registry("format", ("formats",), {
     "coll": Format(
         "collc.reading.coll", "CollReader", "the language: topologies, collectives, schedules, targets",
         "`.coll`", "a `.coll` file", otherwise=True,
-        verbs=("compile", "check", "verify", "cost", "simulate", "run", "launch", "topologies"),
+        verbs=("compile", "check", "verify", "cost", "simulate", "run", "launch", "replan", "topologies"),
     ),
     "ir": Format(
         "collc.reading.printed", "IrReader", "a printed schedule, forest or program",

@@ -33,6 +33,8 @@ class Algorithm:
 
     >>> Algorithm("swing", (("variant", "latency"),)).name, Algorithm("forest", apart=True).text
     ('swing-latency', 'forest { relays: never }')
+    >>> Algorithm("forest", (("k", 4), ("pieces", 9))).name
+    'forest-k4-9'
     """
 
     scheduler: str
@@ -44,7 +46,8 @@ class Algorithm:
     @property
     def name(self) -> str:
         """Its name in reports and in names of files."""
-        return "-".join([self.scheduler, *(str(value) for _, value in self.options), *["apart"] * self.apart])
+        values = [f"k{value}" if name == "k" else str(value) for name, value in self.options]
+        return "-".join([self.scheduler, *values, *["apart"] * self.apart])
 
     @property
     def text(self) -> str:

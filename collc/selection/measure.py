@@ -70,6 +70,13 @@ class Model:
         latency = latency if auto.alpha is None else attrs.evolve(latency, base=auto.alpha)
         return cls(latency, auto.bandwidth, None if auto.reduction is None else 1 / auto.reduction, auto.launch)
 
+    def least_latency(self, topology: Topology) -> Fraction:
+        """Return seconds that every message takes at least."""
+        if self.latency.base is not None:
+            return self.latency.base
+        latencies = [kind.latency for kind in topology.classes]
+        return min(latencies) if any(latencies) else DEFAULT_ALPHA
+
     def assumed(self, topology: Topology) -> tuple[str, ...]:
         """Return the values that neither the topology nor an option gives."""
         return assumptions(topology, self.latency, self.bandwidth)
@@ -122,19 +129,23 @@ def _scheduled(algorithm: Pass, problem: Problem) -> Scheduled:
 
 @attrs.frozen(eq=False)
 class MeasuredForest:
-    """A forest with its times for any number of pieces; ``relayed``: ranks that are no members are in its trees."""
+    """A forest with its times for any number of pieces; ``relayed``: ranks that are no members are in its trees.
+
+    ``work`` are the steps of work that growing it took.
+    """
 
     forest: Forest
     model: Model
     amount: Loads
     relayed: bool = False
+    work: int = 0
 
     @classmethod
-    def of(cls, forest: Forest, model: Model, lift: Lift | None = None) -> MeasuredForest:
+    def of(cls, forest: Forest, model: Model, lift: Lift | None = None, work: int = 0) -> MeasuredForest:
         """Return a forest with the loads of its trees on the links, of trees in which ranks relay by ``lift``."""
         found = forest if lift is None else lift(forest)
         assert isinstance(found, Forest), "trees stay trees"
-        return cls(found, model, loads(found), lift is not None)
+        return cls(found, model, loads(found), lift is not None, work)
 
     def pieces(self, sizes: Sequence[int]) -> list[int]:
         """Return the best numbers of pieces for these sizes (bytes), each once."""

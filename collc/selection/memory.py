@@ -14,6 +14,7 @@ from ..messages.internal import is_fatal
 if TYPE_CHECKING:
     from collc.ir.spec import Problem
     from collc.passes.base import Pass
+    from collc.passes.synthesis.forest.front import Number
 
     from .measure import MeasuredForest, Result
 
@@ -32,6 +33,8 @@ class Memory:
 
     results: dict[tuple[Pass, int | None], Result | CollcError] = attrs.Factory(dict)
     forests: dict[Pass, MeasuredForest | CollcError] = attrs.Factory(dict)
+    numbers: dict[Pass, tuple[Number, ...]] = attrs.Factory(dict)
+    beyond: dict[Pass, int] = attrs.Factory(dict)  # steps of work that are too few for trees
     _apart: Memory | None = None
 
     @property
@@ -49,6 +52,26 @@ class Memory:
     def forest(self, scheduler: Pass, make: Callable[[], MeasuredForest]) -> MeasuredForest:
         """Return the trees of a scheduler, for any size; raise its error if it does not apply."""
         return _remembered(self.forests, scheduler, make)
+
+    def forest_within(
+        self, scheduler: Pass, most: int, make: Callable[[], MeasuredForest | None]
+    ) -> MeasuredForest | None:
+        """Return the trees of a scheduler, or None if they take more than ``most`` steps of work."""
+        known = self.forests.get(scheduler)
+        if known is None and most > self.beyond.get(scheduler, -1):
+            known = make()
+            if known is None:
+                self.beyond[scheduler] = most
+            else:
+                self.forests[scheduler] = known
+        assert not isinstance(known, CollcError), "further numbers of trees raise nothing that is kept"
+        return known if known is not None and known.work <= most else None
+
+    def numbers_of(self, scheduler: Pass, make: Callable[[], tuple[Number, ...]]) -> tuple[Number, ...]:
+        """Return the numbers of trees that a scheduler may try."""
+        if scheduler not in self.numbers:
+            self.numbers[scheduler] = make()
+        return self.numbers[scheduler]
 
     def forget(self, mistake: CollcError) -> None:
         """Forget a refusal, so that the scheduler runs again."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 import attrs
 
+from collc.ir.costs.cost import unit_seconds
 from collc.ir.costs.pieces import USUAL_SIZE
 from collc.ir.diagnostic import CollcError, Excess, Subject, error
 from collc.ir.effort import EffortSpent, limited
@@ -17,17 +18,20 @@ from collc.ir.progress import progress
 from collc.ir.spec import Problem
 from collc.passes import PASSES
 from collc.passes.applying import require_listed
-from collc.passes.schedulers import usual
+from collc.passes.schedulers import Candidate, usual
+from collc.passes.synthesis.forest.front import Grown, Number, grown, members, numbers, work_limit
+from collc.passes.synthesis.forest.scheduler import ForestScheduler
 from collc.passes.synthesis.groups.applied import MeasuredNetworks, measured_networks, planned_trees
 
 from ..messages.internal import InternalError, is_fatal, memory_error
 from ..registry.classes import scheduler_pass
 from .algorithm import Algorithm, candidate_of, planned_sizes, variants_of
 from .choice import Choice, Interval, Measured, Skipped
+from .floors import around, straight
 from .measure import MeasuredForest, Model, Result
 from .memory import Memory
 from .options import Auto
-from .times import least
+from .times import Times, least
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -42,6 +46,8 @@ T = TypeVar("T")
 
 #: upper end of an unbounded size range
 _UNBOUNDED = 1 << 62
+#: collectives of shards of equal size, all of whose ranks receive
+_EVEN = ("allgather", "reduce-scatter", "allreduce", "alltoall", "broadcast", "reduce")
 #: the operators that expand a schedule
 _OPERATORS = ("line", "degree", "power", "bidirectional", "transpose")
 
@@ -194,9 +200,20 @@ class Selector:
             return None if scheduler == self.usual else ""
         if how.slower and self.optimal_direct:
             return f"{self.optimal_direct} meets the bandwidth bound in as few steps as data over single links can take"
-        if how.most is not None and ranks > how.most and not named and scheduler != self.usual:
-            return f"not tried on {ranks} ranks: more than {how.most} take too long"
-        return None
+        most = how.most_for(kind)
+        if most is not None and ranks > most and not named and scheduler != self.usual:
+            return f"not tried on {ranks} ranks: more than {most} take too long"
+        return "" if not named and self._is_too_slow(how) else None
+
+    def _is_too_slow(self, how: Candidate) -> bool:
+        """Return whether the steps and loads of a scheduler alone take longer than what is measured, at every size."""
+        kind, topology = self.problem.collective.name, self.problem.topology
+        if not (how.straight or how.around) or kind not in _EVEN or not self.measured:
+            return False
+        steps, per_byte = straight(self.problem) if how.straight else around(self.problem)
+        latency = steps * self.model.least_latency(topology)
+        per_byte *= unit_seconds(topology, self.model.bandwidth)
+        return all(latency + size * per_byte >= min(one.times.at(size) for one in self.measured) for size in self.sizes)
 
     def _takes_boxes(self, scheduler: str) -> bool:
         """Return whether a scheduler is tried with its options for boxes: on boxes, or if it alone was asked for."""
@@ -304,11 +321,60 @@ class Selector:
         algorithm_pass = algorithm.scheduler_pass()
         assert isinstance(algorithm_pass, GrowsForest)
         known = self.trees if algorithm_pass.takes_trees else None
-        grow = partial(self._with_effort, algorithm.scheduler, lambda: known or algorithm_pass.grow(self.problem))
-        forest = self.memory.forest(algorithm_pass, lambda: MeasuredForest.of(grow(), self.model, self.lift))
+        grow = partial(Grown.of, lambda: known or algorithm_pass.grow(self.problem))
+        make = partial(self._with_effort, algorithm.scheduler, grow)
+        forest = self.memory.forest(algorithm_pass, lambda: self._forest_of(make()))
+        found = list(self._each_number_of_pieces(algorithm, forest))
+        yield from found
+        if isinstance(algorithm_pass, ForestScheduler) and algorithm_pass.k == "optimal":
+            yield from self._front(algorithm, algorithm_pass, forest.work, [result.times for _, result in found])
+
+    def _forest_of(self, grown: Grown) -> MeasuredForest:
+        return MeasuredForest.of(grown.forest, self.model, self.lift, grown.work)
+
+    def _each_number_of_pieces(
+        self, algorithm: Algorithm, forest: MeasuredForest
+    ) -> Iterator[tuple[Algorithm, Result]]:
+        """Yield a forest with the best number of pieces for each size."""
         for pieces in forest.pieces(self.sizes):
             one = self._in_pieces(algorithm, forest, pieces)
             yield one, self._result(one.scheduler_pass(), partial(forest.measure, pieces))
+
+    def _front(
+        self, algorithm: Algorithm, scheduler: ForestScheduler, work: int, times: Sequence[Times]
+    ) -> Iterator[tuple[Algorithm, Result]]:
+        """Yield forests of further numbers of trees: those that are faster at some size than the optimal one.
+
+        Of two that are equally fast, the one with fewer trees is enough. ``times`` are those of the optimal one, which
+        took ``work``.
+        """
+        if self.problem.topology.num_ranks == 1:
+            return
+        first = {size: min(one.at(size) for one in times) for size in self.sizes}
+        best, found = dict(first), list[tuple[int, list[tuple[Algorithm, Result]]]]()
+
+        def useful(number: Number) -> bool:
+            return any(size * number.per_byte < least for size, least in best.items())
+
+        def grow(k: int, most: int) -> MeasuredForest | None:
+            one = attrs.evolve(scheduler, k=k)
+            make = partial(grown, one, self.problem, most)
+            return self.memory.forest_within(
+                one, most, lambda: None if (has := make()) is None else self._forest_of(has)
+            )
+
+        known = self.memory.numbers_of(scheduler, lambda: numbers(scheduler, self.problem, self.model.bandwidth))
+        for k, forest in members(known, work_limit(self.problem, work), useful, grow):
+            found.append((k, list(self._each_number_of_pieces(algorithm.with_options(k=k), forest))))
+            best = _least(best, [result.times for _, result in found[-1][1]])
+        for _, several in sorted(found, key=lambda pair: pair[0]):
+            own = _least(first, [result.times for _, result in several])
+            yield from (
+                (one, result)
+                for one, result in several
+                if any(result.times.at(size) == own[size] < least for size, least in first.items())
+            )
+            first = own
 
     def _in_pieces(self, algorithm: Algorithm, forest: MeasuredForest, pieces: int) -> Algorithm:
         """Return the scheduler of a forest with a number of pieces, and remember both."""
@@ -388,6 +454,11 @@ class Selector:
     def is_last(self, excluded: Iterable[Algorithm]) -> bool:
         """Return whether only one candidate is left."""
         return len(self.measured) - len(set(excluded)) <= 1
+
+
+def _least(best: Mapping[int, Fraction], times: Sequence[Times]) -> dict[int, Fraction]:
+    """Return the least seconds at each size, of those known and of further times."""
+    return {size: min([least, *(one.at(size) for one in times)]) for size, least in best.items()}
 
 
 def _apart_of(algorithm: Algorithm) -> Algorithm:

@@ -133,6 +133,29 @@ name?: string: the collective's name in the file
 path?: string: the file, of several
 """
 
+_KEPT = """plan: string: what stayed - kept (trees), unchanged, recompiled (same scheduler) or auto (another one)
+reason: string|null: why another scheduler
+trees_kept: integer: trees that are as before, of both directions together
+trees_new: integer: trees that grew again"""
+
+_REPLANNED = f"""
+name: string: the collective's name in the file
+collective: string: what the collective does
+scheduler: string: the scheduler
+ranks: integer: number of ranks that are left
+faults: [fault]: the faults
+{_KEPT}
+{_exact("time_per_byte_healthy", "bandwidth time a byte of M before the faults", "rational")}
+{_exact("time_per_byte_bound", "the least time a byte after them of any schedule that `bound_kind` names", "rational")}
+{_exact("time_per_byte", "time a byte after them, in seconds or in units of a link", "rational")}
+{_exact("times_healthy", "time_per_byte over time_per_byte_healthy", "rational")}
+bound_kind: string: among what the bound is the least
+bound_met: boolean: whether the schedule takes no longer than the bound
+unit: string: unit of bandwidths - B/s or link
+ranks_before: [integer]: the number before the faults of every rank that is left
+points: [fault_point]: a row for every size
+"""
+
 _FAILED = "failed?: [failure]: the collectives that could not be compiled, where there are some"
 
 _LISTED = "{0}: [named]: the {0}"
@@ -154,18 +177,35 @@ networks: string: the networks that it takes""",
     "simulation": _SIMULATION,
     "verified": _VERIFIED,
     "certificate": """
-kind: string: cut, partition or prices
+kind: string: cut, partition, cuts or prices
+text?: string: in words - the sets of nodes, what crosses, and the bandwidth; not of prices
 nodes?: [integer]: nodes on one side of a cut
 parts?: [[integer]]|string: parts of a partition, or that every rank is one
+named?: [string]|[[string]]|string: the names of these nodes, with ranges of indices - both ends belong to them
 direction?: string: the links of a cut or partition - into or out of
 carries?: rational: what the links must carry; over the bandwidth it is the bound
-bandwidth?: rational: bandwidth of the links together
+bandwidth?: rational: bandwidth of the links together, of cuts at their prices
+cuts?: [weighted_cut]: rows of a family of cuts
+balances?: [balance]: rows of switches, which send as much as they get
+automorphisms?: [[integer]]: images of the nodes 0, 1, ..; images of a row share its multiplier
+mirrored?: boolean: whether outward and inward trees may be exchanged and links reversed, which gives more images
+multicast?: [integer]: switches that send more of outward trees than they get
+reduces?: [integer]: switches that get more of inward trees than they send
 prices?: [integer]: a price of every link
 distance?: rational: sum of the distances by these prices, over all pairs of ranks
 capacity?: rational: bandwidth of all links by these prices
-program?: string: digest of a linear program
-columns?: integer: its variables
-rows?: integer: its constraints
+""",
+    "weighted_cut": """
+multiplier: rational: how often the row counts
+trees: string: the trees that cross - outward or inward
+roots: string: where their roots are - inside or outside of the nodes
+nodes: [integer]: nodes on one side
+named: [string]: their names, with ranges of indices
+""",
+    "balance": """
+multiplier: rational: how often what enters the switch counts, less what leaves it
+trees: string: the trees that count - outward or inward
+switch: integer: the switch
 """,
     "at_once": f"""
 collectives: [string]: their names
@@ -201,9 +241,41 @@ cuts: [priced_cut]: the cuts
     "priced_cut": """
 collective: string: the collective, which stands for all that an automorphism maps to it
 parts: [[integer]]: a set of nodes, or the parts of a partition
+named: [[string]]: the names of these nodes, with ranges of indices
 direction: string: the links of the parts - into or out of
 carries: rational: vectors that must cross
 price: rational: the price of a byte
+""",
+    "replanned": _REPLANNED,
+    "fault": """
+kind: string: without (gone) or slow
+where: string: the nodes or links, as the language writes them
+rate: string|null: the bandwidth that is left, or the part of it
+""",
+    "fault_point": f"""
+size_bytes: integer: M, bytes of the whole vector
+time_us_healthy: number: predicted time before the faults, in microseconds
+time_us: number: predicted time after them
+{_exact("times_healthy", "time_us over time_us_healthy", "rational")}
+""",
+    "single_fault": f"""
+collective: string: the collective's name in the file
+kind: string: without (gone) or slow
+where: string: the nodes or links, as the language writes them
+rate: string|null: the part of the bandwidth that is left
+files: [string]: the files in the folder, none if there is no schedule
+reason?: string: why there is none
+plan?: string: what stayed - kept, unchanged, recompiled or auto
+trees_kept?: integer: trees that are as before, of both directions together
+trees_new?: integer: trees that grew again
+{_exact("time_per_byte_healthy?", "bandwidth time a byte of M before the fault", "rational")}
+{_exact("time_per_byte_bound?", "the least time a byte after it of any schedule that `bound_kind` names", "rational")}
+{_exact("time_per_byte?", "time a byte after it, in seconds or in units of a link", "rational")}
+{_exact("times_healthy?", "time_per_byte over time_per_byte_healthy", "rational")}
+bound_kind?: string: among what the bound is the least
+bound_met?: boolean: whether the schedule takes no longer than the bound
+unit?: string: unit of bandwidths - B/s or link
+ranks_before?: [integer]: the number before the fault of every rank that is left, if some are gone
 """,
     "bound": f"""
 bound_kind: string: among what the bound is the least
@@ -479,6 +551,11 @@ collectives: [compiled]: every collective
 pipelines?: [pipeline]: the passes, with --print-pipeline
 {_FAILED}
 """,)),
+    "replan": ("`collc replan --json`; with --each-fault that of the index `faults.json`", (
+        f"{_REPLANNED.strip()}\noutputs: [output]: the files",
+        f"collectives: [replanned]: every collective\noutputs: [output]: the files\n{_FAILED}",
+        "collectives: [string]: the collectives\nfaults: [single_fault]: every single fault of every collective",
+    )),
     "verify": ("`collc verify --json`; of several collectives or files, `ok` is that of all", (f"""
 {_VERIFIED.strip()}
 collectives?: [verified]: every collective of a file with several

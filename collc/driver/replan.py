@@ -1,0 +1,51 @@
+"""What faults cost: exact times a byte before and after them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from collc.ir.frozen import frozen
+
+if TYPE_CHECKING:
+    from collc.ir.costs.cost import Cost
+
+__all__ = ["FaultCost"]
+
+
+@frozen
+class FaultCost:
+    """What faults cost at large sizes: exact times a byte of M, in seconds or in units of a link.
+
+    ``healthy`` is the time before the faults, ``reached`` that of the new schedule, ``optimum`` the least of any
+    schedule of the kind that ``among`` names: ``all-schedules``, ``tree-schedules`` or ``multi-commodity-flow``.
+
+    >>> FaultCost(Fraction(2), Fraction(3), Fraction(3), "tree-schedules").times
+    Fraction(3, 2)
+    """
+
+    healthy: Fraction
+    optimum: Fraction
+    reached: Fraction
+    among: str
+
+    @classmethod
+    def between(cls, healthy: Cost, now: Cost) -> FaultCost:
+        """Return what faults cost, of the costs of the schedules before and after them."""
+        bound = now.tightest
+        return cls(_at_large_sizes(healthy), bound.value, _at_large_sizes(now), bound.kind)
+
+    @property
+    def times(self) -> Fraction:
+        """How many times the healthy time the new one is; 1 if no data move."""
+        return self.reached / self.healthy if self.healthy else Fraction(1)
+
+    @property
+    def is_optimal(self) -> bool:
+        """Whether no schedule of this kind is faster on the broken network."""
+        return self.reached <= self.optimum
+
+
+def _at_large_sizes(cost: Cost) -> Fraction:
+    """Return the time a byte, of trees in many pieces."""
+    return cost.time_per_byte if cost.forest is None else cost.forest.time_per_byte
