@@ -118,7 +118,7 @@ def topology(luck: random.Random) -> str:
 
 def _operated(text: str, family: str, luck: random.Random) -> str:
     """Return an operator of the language on the text of a topology."""
-    match luck.randrange(14):
+    match luck.randrange(15):
         case 0:
             return f"line({text})"
         case 1:
@@ -138,6 +138,8 @@ def _operated(text: str, family: str, luck: random.Random) -> str:
         case 10 | 11:
             return f"degraded({text}, {_parts(family, luck)}, {luck.choice(('1/2', '1/3', '0.9', '1', '7/1000', '0'))})"
         case 12:
+            return f"in_network({text}, {_parts(family, luck)})"
+        case 13:
             count = luck.choice((2, 3, 4, 5, 6, 8, 9, 12, 16))
             return f"relabel({text}, {{{', '.join(map(str, luck.sample(range(count), count)))}}})"
         case _:
