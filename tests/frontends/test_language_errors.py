@@ -55,9 +55,13 @@ def test_every_slip_is_recognized_by_its_row(row: int, monkeypatch: pytest.Monke
 
 
 def test_every_code_of_the_language_has_a_case() -> None:
-    """Codes of files that are no text, and of a search that fails, have theirs in other tests."""
+    """Codes of files that are no text, of a search that fails, and of faults in options have theirs in other tests."""
     shown = "\n".join(path.read_text() for path in ERRORS.glob("*.expect"))
-    assert [code for code in CODES if f"[{code}]" not in shown] == ["C0117", "C0118", "C0119", "C0331"]
+    faults = ["C0340", "C0341", "C0342", "C0343", "C0344"]
+    missing = ["C0117", "C0118", "C0119", "C0331", *faults]
+    assert [code for code in CODES if f"[{code}]" not in shown] == missing
+    replans = "\n".join(path.read_text() for path in (CASES / "replan").glob("*.expect"))
+    assert [code for code in faults if f"[{code}]" not in replans] == []
 
 
 def test_cases_show_the_code_they_are_named_after() -> None:

@@ -39,7 +39,7 @@ def test_out_and_in_again(topology: Topology) -> None:
     graph = topology.to_networkx()
     assert networkx.MultiDiGraph is type(graph)
     again = collc.topology_from_networkx(graph)
-    for attribute in ("num_ranks", "num_switches", "names", "unit"):
+    for attribute in ("num_ranks", "num_switches", "names", "unit", "multicast", "reduces"):
         assert getattr(topology, attribute) == getattr(again, attribute)
     assert again.name == (topology.name or "graph") and links(again) == links(topology)
 

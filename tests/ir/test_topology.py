@@ -105,6 +105,7 @@ def test_with_links_gives_all_links_the_same(topology, bandwidth, latency):
     assert topology.with_links(None, None) == Topology(
         topology.name, topology.num_ranks, topology.src, topology.dst, topology.num_switches,
         *_merged(topology), unit=topology.unit, gamma=topology.gamma, epsilon=topology.epsilon,
+        multicast=topology.multicast, reduces=topology.reduces,
     )  # fmt: skip
 
 

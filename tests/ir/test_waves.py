@@ -10,15 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collc.ir import waves as waving
+from collc.ir.collective import Collective
 from collc.ir.layout import layout
 from collc.ir.machine import execute, partners
-from collc.ir.program import Opcode, Program
+from collc.ir.program import Buffer, Opcode, Program
 from collc.ir.verify import program as verifier
 from collc.ir.verify._columns import computes
 from collc.ir.verify._values import evaluate, postcondition
 from collc.ir.verify.program import verify_form, verify_program
 from collc.passes.analysis.clocks import clocks, without_implied
 from collc.passes.analysis.timing import _times, _wide_times
+from collc.passes.program.coalesce import _depths_by_waves, _depths_one_by_one
 
 PROGRAMS = st.builds(
     random_program, st.integers(0, 10**6), st.integers(2, 4), st.integers(0, 12), tangled=st.booleans()
@@ -51,6 +53,39 @@ def test_waves_complete_where_any_execution_does(program: Program, depth: int, s
     while not (done := run.run_waves()) and run.waits_for_slot():
         run.depth = (run.depth or 0) + 1
     assert (run.depth if done else None) == (None if free.deadlock else free.depth)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 8])
+def test_waves_do_not_grow_with_the_chunks_of_a_message(depth: int) -> None:
+    """Both ends of a message work alternately within a wave, so that its chunks take no waves of their own."""
+
+    def rounds(count: int) -> int:
+        run = _waved(_messages([count, count], [count, count]), depth, 1)
+        assert run.run_waves()
+        return run.rounds
+
+    assert rounds(1000) == rounds(10) <= 6
+
+
+@pytest.mark.parametrize("depth", [1, 2, 8])
+@pytest.mark.parametrize("received", [[3], [3, 30], [40], [20, 20], [41]])
+def test_ends_of_other_sizes_stop_where_any_execution_does(depth: int, received: list[int]) -> None:
+    program = _messages([40], received)
+    run, plain = _waved(program, depth, 1), execute(program, depth, 1)
+    assert run.run_waves() is (plain.deadlock is None)
+    done = np.bincount(plain.instruction, plain.stop - plain.first, program.num_instructions)
+    stuck = np.flatnonzero(run.at < run.end)
+    assert run.executed[stuck].tolist() == done[run.at[stuck]].tolist()
+
+
+def _messages(sent: list[int], received: list[int]) -> Program:
+    """Return a program in which rank 0 sends messages of these sizes, and rank 1 receives messages of those sizes."""
+    blocks, rooms = [(0, 1, -1, 0), (1, -1, 0, 0)], [0, sum(received)]
+    rows = [
+        [(Opcode.SEND, Buffer.INPUT, 0, Buffer.INPUT, 0, count, ()) for count in sent],
+        [(Opcode.RECV, Buffer.INPUT, 0, Buffer.SCRATCH, 0, count, ()) for count in received],
+    ]
+    return Program.build(Collective("broadcast", 2, root=0), sum(sent), rooms, blocks, rows)
 
 
 @given(PROGRAMS)
@@ -106,6 +141,14 @@ def test_times_do_not_depend_on_how_they_are_found(program: Program, depth: int 
     swift = _wide_times(program, run.waves(), 7, 3, depth)
     slow = _times(program, plain.finished, 7, 3, depth)
     assert [column.tolist() for column in swift] == [list(column) for column in slow]
+
+
+@given(PROGRAMS)
+def test_depths_do_not_depend_on_how_they_are_found(program: Program) -> None:
+    run, partner = _waved(program, None, None), partners(program)
+    if run.run_waves():
+        swift = _depths_by_waves(program, partner, run.waves())
+        assert swift.tolist() == _depths_one_by_one(program, partner).tolist()
 
 
 @pytest.mark.slow

@@ -94,6 +94,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
         "degraded(torus(3, 3), {0 <-> 1}, 1/2)", "degraded(dgx_a100(2), {gpu[0, 0] <-> ib}, 1/4)",
         "degraded(mi300x(), {gpu[0, 7]}, 1/2)",
     ),
+    "in_network": ("in_network(dgx_a100(1), {nv[0]})", "in_network(dgx_a100(2), {nv[0], nv[1], ib})"),
     "relabel": ("relabel(torus(2, 3), {5, 3, 1, 0, 2, 4})", "relabel(diamond(), {7, 6, 5, 4, 3, 2, 1, 0})"),
     "clustered": (
         "clustered(complete(3), 3, 1/2)", "clustered(torus(2, 2), 4, 1, 2, 2)", "clustered(diamond(), 2, 1)",

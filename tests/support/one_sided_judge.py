@@ -38,13 +38,23 @@ def judge(program: OneSided, runs: int, seed: int = 0, **options: int) -> str:
 
 
 def run(
-    program: OneSided, chance: random.Random, *, launches: int = 3, threads: int = 2, elements: int = 4, turns: int = 2
-) -> None:
-    """Run launches once, in a random order; raise Wrong."""
-    _Machine(program, chance, launches, threads, elements, turns).run()
+    program: OneSided, chance: random.Random, *, launches: int = 3, threads: int = 2, elements: int = 4, turns: int = 2,
+    width: int = 0,
+) -> None:  # fmt: skip
+    """Run launches once, in a random order; raise Wrong.
+
+    Every loop takes ``turns`` equal turns. With a ``width`` of elements in bytes, its turns are slices of its bytes.
+    """
+    _Machine(program, chance, launches, threads, elements, turns, width).run()
 
 
-def _expanded(program: OneSided, turns: int) -> list[tuple[int, list[tuple[Operation, int, int]]]]:
+def _turns(program: OneSided, elements: int, turns: int, width: int) -> list[int]:
+    """Return the turns of each loop."""
+    loops = zip(program.loop_unit.tolist(), program.loop_chunks.tolist(), strict=True)
+    return [-(-count * elements * width // unit) if width else turns for unit, count in loops]
+
+
+def _expanded(program: OneSided, turns: list[int]) -> list[tuple[int, list[tuple[Operation, int, int]]]]:
     """Return the rank and the operations of each block, with the turn and turns of its loop for each."""
     operations, starts = program.operations(), program.block_start.tolist()
     found = []
@@ -54,7 +64,7 @@ def _expanded(program: OneSided, turns: int) -> list[tuple[int, list[tuple[Opera
             count = 1
             while rows[0].loop >= 0 and count < len(rows) and rows[count].loop == rows[0].loop:
                 count += 1
-            times = turns if rows[0].loop >= 0 else 1
+            times = turns[rows[0].loop] if rows[0].loop >= 0 else 1
             listed += [(row, turn, times) for turn in range(times) for row in rows[:count]]
             rows = rows[count:]
         found.append((rank, listed))
@@ -81,10 +91,10 @@ class _Block:
 
 
 class _Machine:
-    def __init__(self, program, chance, launches, threads, elements, turns):
+    def __init__(self, program, chance, launches, threads, elements, turns, width):
         self.program, self.chance, self.launches = program, chance, launches
-        self.elements, self.turns = elements, turns
-        listed = _expanded(program, turns)
+        self.elements, self.width = elements, width
+        listed = _expanded(program, _turns(program, elements, turns, width))
         most = max([threads, *(len(row[0].links) for _, rows in listed for row in rows)])
         self.blocks = [_Block(k, rank, rows, most) for k, (rank, rows) in enumerate(listed)]
         self.threads = most
@@ -438,6 +448,9 @@ class _Machine:
         """Return the elements of an item that an operation moves, from the item's first chunk on."""
         size = item.count * self.elements
         low, high = size * operation.share // operation.shares, size * (operation.share + 1) // operation.shares
+        if operation.loop >= 0 and self.width:
+            unit = int(self.program.loop_unit[operation.loop]) // self.width
+            return range(unit * turn, min(unit * (turn + 1), size))
         if operation.loop >= 0:
             return range(size * turn // turns, size * (turn + 1) // turns)
         return range(low, high)

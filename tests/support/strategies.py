@@ -48,10 +48,12 @@ def topologies(
     names = None
     if named and draw(st.booleans()):
         names = tuple(draw(st.lists(texts(), min_size=ranks + switches, max_size=ranks + switches)))
+    able = st.sets(st.integers(ranks, ranks + switches - 1)).map(sorted).map(tuple) if switches else st.just(())
     return Topology(
         draw(texts()) if named else "any", ranks, [a for a, _ in ends], [b for _, b in ends], switches,
         link_class=kinds, classes=tuple(classes), unit=draw(st.sampled_from(["link", "B/s"])), node_names=names,
         gamma=draw(st.just(Fraction(0)) | fractions()), epsilon=draw(st.just(Fraction(0)) | fractions()),
+        multicast=draw(st.just(()) | able), reduces=draw(st.just(()) | able),
     )  # fmt: skip
 
 

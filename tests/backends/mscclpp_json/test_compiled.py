@@ -30,7 +30,8 @@ def test_compiled_plans_are_right(net: str, kind: str, options: str) -> None:
     root = ", root: 1" if kind in ROOTED else ""
     text = f"topology t = {net}; collective c = {kind} on t {{ size: 64 KiB{root} }}; schedule c using {NETWORKS[net]};"
     plan = collc.compile_source(text, target=f"mscclpp-json{{{options}}}").artifacts["c"].text
-    report = verify_text(plan, runtime="main" if "main" in options else "0.8", multiprocessors=132)
+    runtime = next((one for one in ("0.8", "main") if one in options), "0.9")
+    report = verify_text(plan, runtime=runtime, multiprocessors=132)
     assert report.ok, report.failed
     assert (report.collective, json.loads(plan)["inplace"]) == (kind, "inplace=true" in options)
     checked = next((check.detail for check in report.checks if check.name == "root"), "tried with root 1")

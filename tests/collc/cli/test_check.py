@@ -26,6 +26,7 @@ Collc = Callable[..., Ran]
 #: wrong files that only a schedule, or the target that is missing, shows to be wrong
 ONLY_SYNTHESIS = {
     "c0808_too_many_transfers": "lowering counts the transfers",
+    "in_network_for_sends": "lowering finds transfers that share links",
     "no_collective": "a file of topologies is right, but there is nothing to compile",
     "no_target": "the command line may name the target",
     "nccl_channels": "the schedule has the number of rings",

@@ -40,6 +40,7 @@ WRITING = {
     ("env", "--config"): ["env", "a.coll", "--config", "%s"],
     ("simulate", "--trace"): ["simulate", "a.coll", "--trace", "%s"],
     ("simulate", "--svg"): ["simulate", "a.coll", "--svg", "%s"],
+    ("replan", "-o"): ["replan", "a.coll", "--without", "0 -> 1", "-t", "ir", "-o", "%s"],
     ("calibrate", "-o"): ["calibrate", "a.coll", "-o", "%s"],
     ("import", "-o"): ["import", "a.coll", "-o", "%s"],
     ("topologies", "-o"): ["topologies", "a.coll", "--as", "dot", "-o", "%s"],

@@ -156,7 +156,7 @@ def test_switches_go_through_schedulers_that_take_them():
 @pytest.mark.parametrize("kind", ["gather { root: 0 }", "scatter { root: 1 }", "alltoall"])
 def test_other_collectives(kind):
     result = made("biring(4)", kind, "auto", None)
-    assert result.choice.intervals[0].algorithm.scheduler in ("exact", "bine", "flow")
+    assert result.choice.intervals[0].algorithm.scheduler in ("exact", "bine", "flow", "general")
     assert all(report.ok for report in result.reports)
 
 
@@ -257,6 +257,7 @@ def test_several_files_need_a_folder_and_names(collc: Collc) -> None:
 def test_sizes_that_a_runtime_cannot_run(collc: Collc) -> None:
     """The first runtime has scratch for 128 MiB: what lies beyond has no file, and a warning says so."""
     text = RANGED.replace("allreduce on t", "alltoall on torus(3, 2)").replace("16 MiB", "1 GiB")
+    text = text.replace("auto {", "auto { without: general,")
     Path("a.coll").write_text(text)
     ran = collc("a.coll", "-t", "msccl-xml{runtime=msccl}", "-o", "out/", "--json")
     assert ran.status == 0 and "C0049" in ran.err

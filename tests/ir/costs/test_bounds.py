@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
-from itertools import product
 from typing import Any
 
 import attrs
@@ -14,55 +13,24 @@ import pytest
 from commands import Ran
 from cut_nets import switched
 from hypothesis import given, settings
+from partitioned import ends, slow_partition
 from sampling import every, examples
 from strategies import connected
 
 import collc as api
-from collc.driver.bounding import bounded
+from collc.driver.bounding import bounded, tree_cuts
 from collc.ir.collective import Collective
 from collc.ir.costs.bounds import bound, steps_bound
 from collc.ir.costs.cost import Cost, cost
 from collc.ir.costs.partitions import Partition, crossing, worst_partition
+from collc.ir.costs.proofs import certificate_holds
+from collc.ir.costs.readable import named_tree_cuts
+from collc.ir.costs.tree_cuts import SwitchBalance, TreeCuts
 from collc.ir.spec import Problem
 from collc.ir.topology import LinkClass, Topology
 from collc.passes.synthesis.breadth_first.bfb import BFB
 from collc.passes.synthesis.forest.allreduce_program import allreduce_program
 from collc.passes.synthesis.forest.scheduler import ForestScheduler
-
-
-def partitions(items: list[int]) -> Iterator[list[list[int]]]:
-    if not items:
-        yield []
-        return
-    first, *rest = items
-    for found in partitions(rest):
-        yield [[first], *found]
-        for i, part in enumerate(found):
-            yield [*found[:i], [first, *part], *found[i + 1 :]]
-
-
-def ends(net: Topology) -> list[tuple[int, int, Fraction]]:
-    return [(int(a), int(b), net.bandwidth(i)) for i, (a, b) in enumerate(zip(net.src, net.dst, strict=True))]
-
-
-def slow_partition(net: Topology) -> Fraction:
-    """The largest 2 (p-1) / bandwidth over all partitions of the ranks, with any switches for each part."""
-    links, switches = ends(net), range(net.num_ranks, net.num_nodes)
-
-    def width(part: list[int], inward: bool) -> Fraction:
-        found = []
-        for chosen in product((False, True), repeat=net.num_switches):
-            inside = {*part, *(w for w, given in zip(switches, chosen, strict=True) if given)}
-            out = [w for a, b, w in links if (a in inside) != (b in inside) and ((b if inward else a) in inside)]
-            found.append(sum(out, Fraction(0)))
-        return min(found)
-
-    best = Fraction(0)
-    for parts in partitions(list(range(net.num_ranks))):
-        for inward in (False, True) if len(parts) > 1 else ():
-            total = sum((width(part, inward) for part in parts), Fraction(0))
-            best = max(best, Fraction(2 * (len(parts) - 1)) / total)
-    return best
 
 
 def proved(net: Topology, found: dict[str, Any]) -> Fraction:
@@ -126,7 +94,7 @@ def test_on_two_way_networks_trees_reach_the_best_partition(seed: int) -> None:
     """Tutte and Nash-Williams: the strength of the network is what the program over trees finds."""
     net = two_way(3 + seed % 6, seed)
     program = allreduce_program(net)
-    assert program is not None and program.exact
+    assert program is not None and program.reached == program.value
     assert bound(net, allreduce(net)).value == worst_partition(net).ratio == 1 / program.value
 
 
@@ -230,17 +198,21 @@ def boxes(slow: int, count: int = 16) -> Topology:
 def test_one_slow_nic(slow: int, least: str) -> None:
     """The optimum over trees in closed form is the bound of the partition into boxes, so it bounds everything."""
     found = bound(boxes(slow), allreduce(boxes(slow)))
-    assert found.value == Fraction(least) and found.name == "partition into 16 parts"
+    bandwidth = f"{int(Fraction(30) / Fraction(least)):,}"
+    assert found.value == Fraction(least)
+    assert found.name == f"box 0 | box 1 | .. | box 15: 30 crossings over {bandwidth} link units"
     assert isinstance(found.certificate, Partition)
     assert [len([node for node in part if node < 128]) for part in found.certificate.parts] == [8] * 16
 
 
 def test_trees_of_equal_shards_do_not_meet_what_they_used_to() -> None:
-    """Two boxes, one NIC slow: a reduce-scatter and an allgather fall short of what other trees reach."""
+    """Two boxes, one NIC slow: one tree of each rank falls short of what trees of other roots reach."""
     net = boxes(5, count=2)
-    found = with_trees(net, ForestScheduler().run(Problem(net, allreduce(net))))
-    assert found.time_per_byte > found.time_per_byte_bound == found.tightest.value
-    assert not found.bound_met and not found.bw_optimal
+    least = bound(net, allreduce(net)).value
+    for scheduler, is_met in ((ForestScheduler(k=1), False), (ForestScheduler(k="optimal"), True)):
+        found = with_trees(net, scheduler.run(Problem(net, allreduce(net))))
+        assert found.time_per_byte_bound == found.tightest.value == least
+        assert (found.time_per_byte == least) == found.bound_met == found.bw_optimal == is_met
 
 
 # ---- what is printed
@@ -263,24 +235,82 @@ def test_text_and_json_say_of_which_schedules_a_bound_is(collc: Callable[..., Ra
 
 def test_a_bound_of_trees_is_told_apart(collc: Callable[..., Ran], tmp_path: Any) -> None:
     """Wherever the program over trees is above all cuts and partitions, the line and JSON say that it is of trees."""
-    made = with_made_up_trees()
+    made = with_optimal_trees()
     assert made.tightest.kind == "tree-schedules" and made.bound_met and not made.bw_optimal
     from collc.cli.cost_bounds import bandwidth_rows, bound_object
 
     rows = bandwidth_rows(made)
-    assert "met" not in rows[0][2] and rows[1][2].endswith("met among tree schedules")
+    texts = [row[2] for row in rows]
+    assert [text for text in texts if "met:" in text] == [text for text in texts if text.startswith("bound of trees ")]
+    assert any(text.endswith("met: no schedules by trees are faster") for text in texts)
     said = bound_object(made)
-    assert said["bound_kind"] == "tree-schedules" and said["certificate"]["kind"] == "prices"
+    assert said["bound_kind"] == "tree-schedules" and said["certificate"]["kind"] == "cuts"
     assert [one["bound_kind"] for one in said["bounds"]] == ["all-schedules", "tree-schedules"]
 
 
-def with_made_up_trees() -> Cost:
-    """A cost whose bound over trees is exactly what it takes."""
-    net = boxes(5, count=2)
+def above_all_partitions() -> Topology:
+    """A ring in one direction of five ranks and a switch, and a link back: partitions prove less than trees need."""
+    around = [(4, 0), (0, 3), (3, 5), (5, 1), (1, 2), (2, 4)]
+    return Topology.from_links("around", 5, [*around, (5, 4), (4, 5)], 1)
+
+
+def with_optimal_trees() -> Cost:
+    """A cost of trees that take exactly as long as the bound of trees."""
+    net = above_all_partitions()
     program = allreduce_program(net)
     found = cost(ForestScheduler().run(Problem(net, allreduce(net))))
     assert program is not None
-    return bounded(found, net, attrs.evolve(program, value=1 / found.time_per_byte))
+    return attrs.evolve(bounded(found, net, program), time_per_byte=1 / program.value)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"carries": Fraction(4)}, {"bandwidth": Fraction(1)}, {"cuts": ()}, {"mirrored": True}, {"balances": None},
+        {"maps": ((1, 0, 2, 3, 4, 5),)}, {"maps": ((0, 0, 0, 0, 0, 0),)},
+    ],
+)  # fmt: skip
+def test_a_family_of_cuts_is_checked(change: dict[str, Any]) -> None:
+    """The rows add up to what they state; with a row left out, or a map that is no automorphism, they do not."""
+    net, least = above_all_partitions(), with_optimal_trees().tightest
+    proof = least.certificate
+    assert isinstance(proof, TreeCuts) and certificate_holds(net, allreduce(net), least)
+    assert least.value == Fraction(3, 2) > bound(net, allreduce(net)).value
+    assert least.name == "1 x out of each of ranks 0, 1, 1 x into each of ranks 2, 3: 3 crossings over 2 link units"
+    if "balances" in change:
+        change = {"balances": (SwitchBalance(Fraction(1), 5, False),)}
+    wrong = attrs.evolve(proof, **change)
+    assert not certificate_holds(net, allreduce(net), attrs.evolve(least, certificate=wrong))
+    claimed = wrong.carries / wrong.bandwidth
+    assert not certificate_holds(net, allreduce(net), attrs.evolve(least, value=claimed, certificate=wrong))
+
+
+def balanced_proof() -> tuple[Topology, TreeCuts]:
+    """A network of two switches, and a proof that needs their balances."""
+    ends = [(1, 2, 3), (2, 0, 3), (0, 3, 2), (3, 4, 3), (4, 1, 1), (2, 0, 3), (0, 3, 3), (3, 1, 2), (2, 1, 4)]
+    net = Topology.from_links("two", 3, [(a, b, LinkClass(Fraction(width))) for a, b, width in ends], 2)
+    program = allreduce_program(net)
+    assert program is not None
+    proof = tree_cuts(net, program)
+    assert proof.carries == proof.bandwidth / program.value
+    return net, proof
+
+
+def test_rows_that_no_trees_obey_prove_nothing() -> None:
+    """A cut without a rank beyond it, a negative multiplier, a balance of a rank, or no balances at all."""
+    net, proof = balanced_proof()
+    assert proof.balances and proof.proved(net) == (proof.carries, proof.bandwidth)
+    first, row = proof.cuts[0], proof.balances[0]
+    nothing = attrs.evolve(first, nodes=(), rooted=False)
+    for change in (
+        {"cuts": (*proof.cuts, nothing)}, {"cuts": (*proof.cuts, attrs.evolve(first, multiplier=Fraction(-1)))},
+        {"balances": (*proof.balances, attrs.evolve(row, switch=0))},
+    ):  # fmt: skip
+        assert attrs.evolve(proof, **change).proved(net) is None
+    sums = attrs.evolve(proof, balances=()).proved(net)
+    assert sums is not None and sums[0] / sums[1] < proof.carries / proof.bandwidth
+    text = named_tree_cuts(net, proof).text
+    assert "balanced at" in text or " cuts with multipliers" in text
 
 
 def test_a_false_certificate_is_seen() -> None:

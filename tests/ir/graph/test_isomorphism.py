@@ -16,7 +16,7 @@ from strategies import regular, star, topologies
 
 from collc.ir.graph.isomorphism import automorphisms, isomorphism, link_map, match, orbits
 from collc.ir.group import Group, Metacyclic, Translations, build_group
-from collc.ir.topology import LinkClass, Topology
+from collc.ir.topology import LinkClass, Topology, renumbered
 
 
 def relabelled(topology: Topology, seed: int, switches: bool = True) -> tuple[Topology, np.ndarray]:
@@ -28,7 +28,8 @@ def relabelled(topology: Topology, seed: int, switches: bool = True) -> tuple[To
     src, dst, kind = (column.astype(np.int64)[order] for column in (topology.src, topology.dst, topology.link_class))
     moved = Topology(
         "moved", ranks, nodes[src], nodes[dst], topology.num_switches, link_class=kind, classes=topology.classes,
-        unit=topology.unit,
+        unit=topology.unit, multicast=renumbered(topology.multicast, nodes),
+        reduces=renumbered(topology.reduces, nodes),
     )  # fmt: skip
     return moved, nodes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from one_sided_programs import ring, ring_of_packets
+from one_sided_programs import SHAPES, ring, ring_of_packets
 
 from collc.backends.mscclpp_json.limits import counted_operations, linked, reached
 from collc.ir.collective import Collective
@@ -16,6 +16,7 @@ from collc.ir.program import Buffer
 from collc.ir.validate import structure
 from collc.ir.verify import verify
 from collc.passes.base import remarks
+from collc.passes.one_sided import waiters
 from collc.passes.one_sided.fit import FitOperations
 
 IN, OUT, SCRATCH = Buffer
@@ -62,6 +63,25 @@ def test_existing_semaphores_keep_their_operations() -> None:
     program = FitOperations(max_operations=20).run(ring(4))
     again = right(FitOperations(max_operations=10).run(program))
     assert len(again.semaphore_rank) == again.num_blocks - 4
+
+
+@pytest.mark.parametrize("most", [8, 11, 16, 23, 40])
+@pytest.mark.parametrize("name", SHAPES)
+def test_pairs_of_blocks_are_numbered_as_one_after_the_other(
+    name: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Programs without flushes may be handled as those with flushes are: the result is the same."""
+    program = ring(8) if name == "ring" else SHAPES[name]()
+    results = []
+    for quick in (True, False):
+        with monkeypatch.context() as within:
+            if not quick:
+                within.setattr(waiters, "_with_own_channels", waiters._with_flushed_channels)
+            try:
+                results.append(FitOperations(max_operations=most).run(program))
+            except CollcError as refused:
+                results.append(str(refused))
+    assert results[0] == results[1]
 
 
 def test_more_blocks_than_run_at_once_are_refused_with_the_numbers() -> None:

@@ -13,6 +13,7 @@ from strategies import connected, schedules
 import collc as api
 from collc.ir.collective import Collective
 from collc.ir.diagnostic import CollcError
+from collc.ir.machine import partners, receivers
 from collc.ir.program import Buffer, Opcode, Program
 from collc.ir.spec import Problem
 from collc.ir.validate import structure
@@ -20,7 +21,7 @@ from collc.ir.verify import verify_program
 from collc.passes.base import remarks
 from collc.passes.lowering.lower import Lower
 from collc.passes.program.coalesce import Coalesce
-from collc.passes.program.coalesce_packing import Group, saves_time
+from collc.passes.program.coalesce_packing import Group, _groups, saves_time, without_gaps
 from collc.passes.program.threadblocks import BalanceThreadblocks
 from collc.passes.schedule.discretize import Discretize
 from collc.passes.synthesis.breadth_first.bfb import BFB
@@ -44,6 +45,20 @@ def assert_right(program, depth=2):
 
 def messages(program):
     return int((program.opcode == Opcode.SEND).sum())
+
+
+@settings(max_examples=examples(30))
+@given(schedules(kinds=EVERY))
+def test_only_messages_that_need_copies_are_left_out_at_once(schedule):
+    """Without a size, messages are packed only if that takes no copies: their places then have no gaps."""
+    program = lowered(schedule)
+    partner, code = partners(program), program.opcode
+    other = np.where(program.receives, partner, receivers(partner))
+    alike = np.concatenate([[False], (code[1:] == code[:-1]) & (program.block[1:] == program.block[:-1])])
+    joined = alike & (code == Opcode.SEND) & (other >= 1) & alike[other] & (np.append(-1, other[:-1]) == other - 1)
+    free = [group for group in _groups(program, joined, other) if group.copies == (0, 0)]
+    kept = _groups(program, without_gaps(program, joined, other), other)
+    assert [group for group in kept if group.copies == (0, 0)] == free
 
 
 @pytest.mark.slow
@@ -85,7 +100,7 @@ def test_an_alltoall_may_change_the_order_of_its_parts(topology, most):
     "line(complete_bipartite(2), 2)", "cayley(metacyclic(8, 4, 3), {5, 17, 20, 30})",
 ])  # fmt: skip
 def test_an_alltoall_of_a_size_is_packed(topology):
-    text = f"topology t = {topology}; collective c = alltoall on t {{ size: 1 MiB }};"
+    text = f"topology t = {topology}; collective c = alltoall on t {{ size: 1 MiB }}; schedule c using flow;"
     made = api.compile_source(text, target="mpi-c", verify="each").collectives["c"]
     assert any("packed in scratch" in remark for remark in made.remarks)
 

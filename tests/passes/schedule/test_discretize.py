@@ -271,3 +271,11 @@ def test_long_messages_count_where_a_target_splits_them():
 def test_exact_numbers_stay_without_a_word():
     made, said = told(Discretize(), bfb(generalized_kautz(3, 20)))
     assert said == [] and made.discrete and time_per_byte(made) == time_per_byte(bfb(generalized_kautz(3, 20)))
+
+
+def test_programs_hold_all_chunks_that_are_executed() -> None:
+    """Many chunks of many shards at many ranks: a program with more than its verifier executes is a failure of ours."""
+    most, why = Discretize().most(Collective("allreduce", 1024))
+    assert most == 2**25 // (1024 * 3 * 1024)
+    assert "in all buffers" in why
+    assert Discretize().most(Collective("allreduce", 16))[0] == 4096

@@ -27,7 +27,7 @@ from collc.ir.verify import verify_program, verify_schedule
 from collc.passes.analysis.hazards import synchronize
 from collc.passes.base import remarks
 from collc.passes.lowering.lower import Lower, instructions
-from collc.passes.program.coalesce import Coalesce, count_messages
+from collc.passes.program.coalesce import Coalesce, count_messages, least_messages
 from collc.passes.schedule import renumber
 from collc.passes.schedule.discretize import Discretize
 from collc.passes.schedule.paths import heavy_path, weight
@@ -97,7 +97,11 @@ def test_messages_are_counted_without_a_program(schedule):
     """Exactly as many as are left after lowering and joining, before and after chunks get new numbers."""
     whole = Discretize().run(schedule)
     for numbered in (whole, Renumber().run(whole)):
-        assert count_messages(*instructions(numbered)) == lowered(numbered)
+        number = count_messages(*instructions(numbered))
+        assert number == lowered(numbered)
+        assert least_messages(instructions(numbered)[0]) <= number
+        intervals = renumber._Intervals.of(numbered)
+        assert intervals is None or renumber._least(numbered, intervals) <= number
 
 
 @pytest.mark.parametrize(("crossing", "messages"), [(False, 1), (True, 2)])
@@ -142,7 +146,11 @@ def test_messages_of_all_schedulers_are_counted(net, scheduler):
         steps = found.to_steps(2) if isinstance(found, Forest) else found
         whole = Discretize().run(steps.unfold() if isinstance(steps, SymmetricSchedule) else steps)
         for numbered in (whole, shuffled(whole)):
-            assert count_messages(*instructions(numbered)) == lowered(numbered)
+            number = count_messages(*instructions(numbered))
+            assert number == lowered(numbered)
+            assert least_messages(instructions(numbered)[0]) <= number
+            intervals = renumber._Intervals.of(numbered)
+            assert intervals is None or renumber._least(numbered, intervals) <= number
 
 
 def shuffled(schedule):

@@ -272,7 +272,9 @@ def test_predictions_are_what_executing_the_steps_takes(topology, size):
     for asked in (1, 10, 1000):
         total = Fraction(0)
         for a, b in zip(schedule.step_start[:-1], schedule.step_start[1:], strict=True):
-            load = link_loads(schedule, schedule.route[a:b], (schedule.hi[a:b].astype(int) - schedule.lo[a:b]))
+            load = link_loads(
+                topology, schedule.routes, schedule.route[a:b], schedule.hi[a:b].astype(int) - schedule.lo[a:b]
+            )
             share = Fraction(asked, topology.num_ranks * schedule.parts)
             busy = [topology.latency(k) + int(n) * share / topology.bandwidth(k) for k, n in enumerate(load) if n]
             total += max(busy)

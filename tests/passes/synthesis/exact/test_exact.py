@@ -75,7 +75,10 @@ def test_a_front_of_two_points() -> None:
     points = pareto(problem(torus(3, 2)))
     assert [(p.steps, p.rounds, p.chunks, p.proved) for p in points] == [(2, 6, 4, True), (3, 5, 4, True)]
     assert [p.time_per_byte for p in points] == [Fraction(1, 4), Fraction(5, 24)]
-    assert [p.reason for p in points] == ["exhaustive search", "bandwidth: links into rank 0"]
+    assert [p.reason for p in points] == [
+        "exhaustive search",
+        "bandwidth: links into rank 0: 5 shards over 4 link units",
+    ]
     assert all(verify_schedule(p.schedule).ok for p in points)
 
 

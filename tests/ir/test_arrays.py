@@ -1,0 +1,39 @@
+"""Sorted orders and members of columns, against numpy's own functions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from collc.ir.arrays import are_among, lexsort
+
+KINDS = ("bool", "uint8", "int8", "uint32", "int64", "uint64", "float64")
+SMALL, LARGE = st.integers(0, 3), st.integers(-(2**62), 2**62)
+
+
+@st.composite
+def keys(draw: st.DrawFn) -> list[np.ndarray]:
+    """Return columns of one length, of all kinds; 64-bit ones may be too wide to be packed."""
+    number, values = draw(st.integers(0, 12)), draw(st.sampled_from([SMALL, LARGE]))
+    kinds = draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=4))
+    drawn = [draw(st.lists(values, min_size=number, max_size=number)) for _ in kinds]
+    return [np.array(column, dtype=np.int64).astype(kind) for column, kind in zip(drawn, kinds, strict=True)]
+
+
+@given(keys())
+def test_an_order_by_columns_is_that_of_numpy(columns: list[np.ndarray]) -> None:
+    assert lexsort(columns).tolist() == np.lexsort(columns).tolist()
+
+
+@pytest.mark.parametrize("most", [2**31, 2**40, 2**62, 2**63 - 1])
+def test_wide_columns_are_not_packed_beyond_64_bits(most: int) -> None:
+    columns = [np.array([most, 0, most, -most]), np.array([-most, most, -most, 0])]
+    assert lexsort(columns).tolist() == np.lexsort(columns).tolist()
+
+
+@given(st.lists(st.integers(-3, 9)), st.lists(st.integers(-3, 9)))
+def test_members_are_those_of_numpy(values: list[int], others: list[int]) -> None:
+    columns = np.array(values, dtype=np.int64), np.array(others, dtype=np.int64)
+    assert are_among(*columns).tolist() == np.isin(*columns).tolist()
