@@ -154,6 +154,11 @@ class Target(ABC):
         return False
 
     @property
+    def shares_links(self) -> bool:
+        """Whether its files can have transfers that share links, because switches copy or add."""
+        return self.level == "one-sided"
+
+    @property
     def scheduler_options(self) -> tuple[Option, ...]:
         """The options of :attr:`scheduler` that follow from those of the target."""
         return ()

@@ -41,6 +41,10 @@ class IrText(Target):
     def takes_relays(self) -> bool:
         return True
 
+    @property
+    def shares_links(self) -> bool:
+        return self.level == "schedule"
+
     def emit(self, ir: Executable) -> Sequence[Artifact]:
         """Return one file, named after the program (a schedule has no name: after its collective)."""
         return [Artifact(_filename(ir), print_ir(ir), self.name)]

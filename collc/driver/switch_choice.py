@@ -64,7 +64,7 @@ class SwitchChoice:
 
 def forwards_only(target: Target) -> bool:
     """Return whether a target needs a schedule in which switches only forward."""
-    return needs_schedule(target) and target.level != "one-sided"
+    return needs_schedule(target) and not target.shares_links
 
 
 def _forwarding(request: CollectiveRequest) -> CollectiveRequest:

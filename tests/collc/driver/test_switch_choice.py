@@ -35,7 +35,7 @@ def test_switches_only_forward(target: str) -> None:
 
 
 def test_switches_take_part() -> None:
-    for emits in ("", "emit c as mscclpp-json;"):
+    for emits in ("", "emit c as mscclpp-json;", "emit c as ir { level: schedule };"):
         found = compiled(emits)
         assert found.schedule is not None and found.schedule.in_network and not gains(found)
 
