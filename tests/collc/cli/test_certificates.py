@@ -78,11 +78,13 @@ def test_a_reader_checks_the_certificate(collective: str, collc: Callable[..., R
     assert len(said["bottleneck_cut"]) <= 110
 
 
-@pytest.mark.parametrize("fault", [
-    {"carries": "7/3"}, {"bandwidth": "1"}, {"direction": "the other"}, {"nodes": "one less"}, {"named": "one less"},
-    {"parts": "one less"},
+ANY_PROOF = ({"carries": "7/3"}, {"bandwidth": "1"}, {"direction": "the other"}, {"named": "one less"})
+
+
+@pytest.mark.parametrize(("collective", "fault"), [
+    *(("allgather", fault) for fault in (*ANY_PROOF, {"nodes": "one less"})),
+    *(("allreduce", fault) for fault in (*ANY_PROOF, {"parts": "one less"})),
 ])  # fmt: skip
-@pytest.mark.parametrize("collective", ["allgather", "allreduce"])
 def test_planted_faults_are_found(
     fault: dict[str, str], collective: str, collc: Callable[..., Ran], tmp_path: Path
 ) -> None:
@@ -90,8 +92,6 @@ def test_planted_faults_are_found(
     said, net = certified(collc, tmp_path, network, collective, schedule), api.topology(network)
     ((key, value),) = fault.items()
     proof = said["certificate"]
-    if key not in proof:
-        pytest.skip("of the other kind of certificate")
     if value == "one less":
         value = proof[key][1:]
     elif value == "the other":
