@@ -80,18 +80,23 @@ def network_of(graph: networkx.Graph, name: str | None = None) -> Network:
     return Network(title, ranks, links, len(nodes) - ranks, _unit(graph), names, gamma, epsilon, multicast, reduces)
 
 
-def truth(value: object) -> bool:
-    """Return an attribute of a file as a truth value: no text for false is true.
+def truth(value: object) -> bool | None:
+    """Return whether a value of an attribute says yes; None if it says neither yes nor no.
 
-    >>> truth("true"), truth(1), truth("False"), truth(None)
-    (True, True, False, False)
+    >>> truth("true"), truth(1), truth("False"), truth(None), truth("maybe")
+    (True, True, False, False, None)
     """
-    return str(value or "").strip().lower() not in ("", "0", "false", "no")
+    word = str(value or "").strip().lower()
+    return True if word in ("1", "1.0", "true", "yes") else False if word in ("", "0", "0.0", "false", "no") else None
 
 
 def _able(graph: networkx.Graph, nodes: list[Hashable], ranks: int, power: str) -> tuple[int, ...]:
     """Return the numbers of the switches that multicast, or that reduce."""
-    found = tuple(number for number, node in enumerate(nodes) if truth(graph.nodes[node].get(power)))
+    answers = [truth(graph.nodes[node].get(power)) for node in nodes]
+    if None in answers:
+        node = nodes[answers.index(None)]
+        raise error("C0303", f"`{power}` of node {node!r} is {graph.nodes[node][power]!r}, needed true or false")
+    found = tuple(number for number, able in enumerate(answers) if able)
     if found and found[0] < ranks:
         hint = 'set `kind` to "switch", or leave it out: ranks copy and add in any case'
         raise error("C0303", f"`{power}` of rank {nodes[found[0]]!r} is set: only a switch has it", hint=hint)

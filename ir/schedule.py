@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .symmetric import SymmetricSchedule
+    from .symmetric_forest import SymmetricForest
 
 __all__ = ["Action", "Forest", "Routes", "Schedule", "about"]
 
@@ -185,7 +186,7 @@ class Schedule(Columnar):
         return attrs.evolve(self, placement=placement, **{c: getattr(self, c)[keep] for c in self.COLUMNS})
 
 
-def about(level: Schedule | SymmetricSchedule | Forest) -> str:
+def about(level: Schedule | SymmetricSchedule | Forest | SymmetricForest) -> str:
     """Return ``KIND on TOPOLOGY, N ranks, SCHEDULER`` of a schedule, for its ``repr``."""
     place = f"{level.collective.name} on {clipped(level.topology.name)}, {counted(level.collective.num_ranks, 'rank')}"
     return f"{place}, {clipped(level.scheduler)}"

@@ -20,7 +20,7 @@ from .arrays import Array, Columnar, Columns, fit
 from .collective import Collective
 from .diagnostic import Excess, error
 from .frozen import frozen
-from .group import Group
+from .group import Group, Translations
 from .schedule import Action, Schedule, about
 from .shown import counted, shown
 from .topology import Topology
@@ -92,6 +92,11 @@ class SymmetricSchedule(Columnar):
         if self.topology.symmetry is None:
             raise ValueError(f"topology {self.topology.name} has no symmetry")
         return self.topology.symmetry
+
+    @property
+    def of_vectors(self) -> bool:
+        """Whether the group is one of vectors, whose products the program of a rank can compute."""
+        return isinstance(self.topology.symmetry, Translations)
 
     @property
     def place(self) -> Array:

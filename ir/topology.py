@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import networkx
 
 __all__ = ["LinkClass", "Origin", "Topology", "Translations", "renumbered"]
+
+_MOST_TABLED = 1 << 12  # nodes up to which the diameter comes from the table of distances
 
 
 @frozen(eq=False)
@@ -228,22 +230,29 @@ class Topology(Columnar):
         Breadth first from all sources at once: the set of sources that reach a node is a bitset.
         """
         n = self.num_nodes
-        reached = np.zeros((n, (n + 63) // 64), dtype=np.uint64)
-        reached[np.arange(n), np.arange(n) // 64] = np.uint64(1) << (np.arange(n) % 64).astype(np.uint64)
         result = np.full((n, n), -1, dtype=np.int16)
         np.fill_diagonal(result, 0)
+        for hops, heads, fresh in self._reached(n):
+            bits = np.unpackbits(fresh.view(np.uint8), axis=1, bitorder="little")[:, :n]
+            result[:, heads] += (hops + 1) * bits.T.astype(np.int16)
+        return result
+
+    def _reached(self, sources: int) -> Iterator[tuple[int, Array, Array]]:
+        """Yield numbers of hops, the nodes with links into them, and for each the bitset of those of the first
+        ``sources`` nodes that are at this distance."""
+        reached = np.zeros((self.num_nodes, (sources + 63) // 64), dtype=np.uint64)
+        own = np.arange(sources)
+        reached[own, own // 64] = np.uint64(1) << (own % 64).astype(np.uint64)
         start, links = self.in_links
         heads = np.flatnonzero(start[1:] > start[:-1])
         tails, first = self.src[links], start[:-1][heads]
-        for hops in range(1, n):
+        for hops in range(1, self.num_nodes):
             arriving = np.bitwise_or.reduceat(reached[tails], first, axis=0) if len(heads) else reached[:0]
             fresh = arriving & ~reached[heads]
             if not fresh.any():
                 break
             reached[heads] |= fresh
-            bits = np.unpackbits(fresh.view(np.uint8), axis=1, bitorder="little")[:, :n]
-            result[:, heads] += (hops + 1) * bits.T.astype(np.int16)
-        return result
+            yield hops, heads, fresh
 
     def hops_from(self, node: int) -> Array:
         """Return the hops from one node to every node (int64; -1 without a route), without the whole matrix."""
@@ -257,12 +266,16 @@ class Topology(Columnar):
     def diameter(self) -> int | None:
         """The most hops between two ranks; None if some rank cannot reach another.
 
-        With a symmetry all ranks have the same distances, so those of rank 0 suffice.
+        With a symmetry all ranks have the same distances, so those of rank 0 suffice. Of a large network no table of
+        distances is made.
         """
         if not self.is_connected:
             return None
         if self.symmetry is not None and self.num_ranks:
             return int(self.hops_from(0).max())
+        if self.num_nodes > _MOST_TABLED:
+            reached = self._reached(self.num_ranks)
+            return max((hops for hops, heads, fresh in reached if fresh[heads < self.num_ranks].any()), default=0)
         return int(self.distances[: self.num_ranks, : self.num_ranks].max(initial=0))
 
     @cached_property

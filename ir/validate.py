@@ -19,10 +19,12 @@ from .program import BLOCK_COLUMNS, INSTRUCTION_COLUMNS, Buffer, Opcode, Program
 from .ragged import owners
 from .schedule import Action, Forest, Schedule
 from .symmetric import SYMMETRIC_KINDS, SymmetricSchedule
+from .symmetric_forest import SymmetricForest
+from .symmetric_program import SymmetricProgram
 from .topology import Topology
 
 if TYPE_CHECKING:
-    from .one_sided.program import OneSided
+    from .levels import Executable
 
 __all__ = ["Flaw", "flaws", "structure"]
 Flaws = Iterator["Flaw"]
@@ -45,7 +47,7 @@ class Flaw:
         return f"{noun} {self.row}: {self.message}" if noun and self.row >= 0 else self.message
 
 
-def structure(level: Topology | Collective | Schedule | SymmetricSchedule | Forest | Program | OneSided) -> list[str]:
+def structure(level: Topology | Collective | Executable) -> list[str]:
     """Return the flaws of an IR, one message each; the list is empty if the IR is well formed.
 
     >>> structure(Topology("pair", 2, src=[0, 1], dst=[1, 2]))
@@ -54,7 +56,7 @@ def structure(level: Topology | Collective | Schedule | SymmetricSchedule | Fore
     return [str(flaw) for flaw in flaws(level)]
 
 
-def flaws(level: Topology | Collective | Schedule | SymmetricSchedule | Forest | Program | OneSided) -> list[Flaw]:
+def flaws(level: Topology | Collective | Executable) -> list[Flaw]:
     """Return the flaws of an IR with their places; checks that depend on a failed one are skipped."""
     for stage in _stages(level):
         if found := list(stage(level)):
@@ -254,6 +256,14 @@ def _template(level: SymmetricSchedule) -> Flaws:
     yield from _rows("transfers", seed.shard != 0, lambda row: f"it moves shard {seed.shard[row]}, not shard 0")
 
 
+def _program_template(level: SymmetricProgram) -> Flaws:
+    """Check that all blocks of the seed are rank 0's, and that every instruction has its flag."""
+    if len(level.joined) != level.seed.num_instructions:
+        yield Flaw(f"{len(level.joined)} flags of messages for {level.seed.num_instructions} instructions")
+    yield from _outside("instructions", level.joined, 2, "joined")
+    yield from _rows("threadblocks", level.seed.block_rank != 0, lambda row: "a template has blocks of rank 0 only")
+
+
 def _trees(forest: Forest) -> Flaws:
     yield from _lengths(forest, "trees", _TREE_COLUMNS)
     if not 1 <= forest.pieces <= _LARGEST // forest.parts:
@@ -268,6 +278,27 @@ def _trees(forest: Forest) -> Flaws:
     yield from _outside("edges", forest.tree, forest.num_trees, "tree")
     yield from _outside("edges", forest.parent, forest.collective.num_ranks, "parent")
     yield from _outside("edges", forest.child, forest.collective.num_ranks, "child")
+
+
+def _moved_trees(level: SymmetricForest) -> Flaws:
+    """Check that the group is one of automorphisms of the network, and the roots of the template one of each orbit."""
+    seed, group, ranks = level.seed, level.group, level.topology.num_ranks
+    if group.topology is not level.topology and group.topology != level.topology:
+        yield Flaw(f"the group is of `{group.topology.name}`, not of `{level.topology.name}`")
+        return
+    if found := [Flaw(f"the group of the template: {text}") for text in group.flaws()]:
+        yield from found
+        return
+    if not level.collective.is_plain or seed.whole:
+        yield Flaw(f"a template is of all ranks and equal shards, not of `{level.collective.name}`")
+    elif level.collective.kind not in SYMMETRIC_KINDS:
+        yield Flaw(f"a template is of {', '.join(SYMMETRIC_KINDS)}, not of `{level.collective.kind}`")
+    if level.num_roots * group.order != ranks:
+        yield Flaw(f"a group of order {group.order} does not move {ranks} ranks to each other freely")
+    elif len(set(group.rank_orbit[: level.num_roots].tolist())) < level.num_roots:
+        yield Flaw(f"ranks 0 to {level.num_roots - 1} are not of different orbits")
+    others = seed.root >= level.num_roots
+    yield from _rows("trees", others, lambda row: f"root {seed.root[row]} is no root of the template")
 
 
 def _edges(forest: Forest) -> Flaws:
@@ -377,5 +408,7 @@ _STAGES: dict[type, tuple[Callable[[Any], Flaws], ...]] = {
     Schedule: (_shared, _routes, _connected_routes, _transfers),
     SymmetricSchedule: (lambda level: iter(flaws(level.seed)), _template),
     Forest: (_shared, _routes, _connected_routes, _trees, _edges),
+    SymmetricForest: (lambda level: iter(flaws(level.seed)), _moved_trees),
     Program: (_tables, _ranges, _instructions),
+    SymmetricProgram: (lambda level: iter(flaws(level.seed)), _program_template),
 }

@@ -18,6 +18,7 @@ from ..quantities import in_bytes
 from ..schedule import Action, Forest, Routes, Schedule
 from ..shown import clipped, counted, shown
 from ..symmetric import SymmetricSchedule
+from ..symmetric_forest import SymmetricForest
 from ..topology import Topology
 from .reductions import reduced_share
 from .rounds import Round, front, loads
@@ -198,7 +199,8 @@ class ForestCost:
     phases count. ``k`` is the number
     of trees per root, counted with multiplicity: the number of equal shares of its data. ``trees`` counts distinct
     trees. ``time_per_byte`` is the limit for many pieces. ``rounds`` are those of all ``pieces``: (how often, (latency,
-    time per byte) of the links that may be the slowest); None if the cost is of other steps.
+    time per byte) of the links that may be the slowest); None if the cost is of other steps. With ``whole``, trees
+    carry shares of the whole vector.
     """
 
     one_over_x: Fraction
@@ -208,10 +210,11 @@ class ForestCost:
     pieces: int
     time_per_byte: Fraction
     rounds: tuple[Round, ...] | None = None
+    whole: bool = False
 
 
 @singledispatch
-def cost(level: Schedule | SymmetricSchedule | Forest, known: Cost | None = None) -> Cost:
+def cost(level: Schedule | SymmetricSchedule | Forest | SymmetricForest, known: Cost | None = None) -> Cost:
     """Return the exact cost of a verified schedule or forest.
 
     ``known`` is the cost of a schedule of the same problem at any size; its bounds are taken.
@@ -262,20 +265,36 @@ def _(level: Forest, known: Cost | None = None) -> Cost:
     """T_L is the height of the trees (of an allreduce, of inward plus outward trees). T_B is that of the link with the
     largest load in all: the limit of the time per byte for many pieces.
     """
-    route, routes = loading(level)
-    load = link_loads(level.topology, routes, route, level.amount[level.tree])
+    return _cost_of_trees(level, _link_loads(level), known)
+
+
+@cost.register
+def _(level: SymmetricForest, known: Cost | None = None) -> Cost:
+    """The loads are those of the template, summed over the orbits of links."""
+    load = level.group.summed(_link_loads(level.seed)[None, :], level.group.link_orbit)[0]
+    return _cost_of_trees(level, load, known)
+
+
+def _link_loads(forest: Forest) -> Array:
+    route, routes = loading(forest)
+    return link_loads(forest.topology, routes, route, forest.amount[forest.tree])
+
+
+def _cost_of_trees(level: Forest | SymmetricForest, load: Array, known: Cost | None) -> Cost:
+    """Return the cost of trees that load the links so."""
+    forest, edges = (level, len(level.tree)) if isinstance(level, Forest) else (level.seed, len(level))
     busiest, whole = _busiest(level.topology, load), level.vector
     per_root = busiest / (level.parts * (whole // level.parts if level.collective.weights else 1))
     steps = loads(level)
     first = steps.rounds(1)
     detail = ForestCost(
-        per_root * (10**9 if level.topology.unit == "B/s" else 1), _trees_per_root(level), level.num_trees,
-        level.height, level.pieces, busiest / whole,
-        scaled(steps.rounds(level.pieces), whole * level.pieces),
+        per_root * (10**9 if level.topology.unit == "B/s" else 1), _trees_per_root(forest), level.num_trees,
+        forest.height, level.pieces, busiest / whole,
+        scaled(steps.rounds(level.pieces), whole * level.pieces), forest.whole,
     )  # fmt: skip
     latency = sum((pairs[0][0] for _, pairs in first if pairs), Fraction(0))
     reduced = Fraction(steps.reduced(level.pieces), whole * level.pieces)
-    found = _cost(level, len(level.tree), sum(level.heights), detail.time_per_byte, latency, reduced, known)
+    found = _cost(level, edges, sum(level.heights), detail.time_per_byte, latency, reduced, known)
     return attrs.evolve(found, forest=detail)
 
 
@@ -290,8 +309,8 @@ def scaled(rounds: Iterable[Round], shares: int) -> tuple[Round, ...]:
 
 
 def _cost(
-    level: Schedule | SymmetricSchedule | Forest, transfers: int, steps: int, per_byte: Fraction, latency: Fraction,
-    reduced: Fraction, known: Cost | None,
+    level: Schedule | SymmetricSchedule | Forest | SymmetricForest, transfers: int, steps: int, per_byte: Fraction,
+    latency: Fraction, reduced: Fraction, known: Cost | None,
 ) -> Cost:  # fmt: skip
     from . import bounds  # with cuts, flows and partitions
 
@@ -316,7 +335,7 @@ def _cost(
     )  # fmt: skip
 
 
-def phases(level: Schedule | SymmetricSchedule | Forest) -> int:
+def phases(level: Schedule | SymmetricSchedule | Forest | SymmetricForest) -> int:
     """Return 2 for an allreduce that computes each sum at one rank before any other has it, otherwise 1.
 
     A sum of N contributions takes N - 1 additions, and a second rank that computes it needs at least one more. So if
@@ -324,7 +343,7 @@ def phases(level: Schedule | SymmetricSchedule | Forest) -> int:
     """
     if level.collective.kind != "allreduce" or level.collective.num_members < 2:
         return 1
-    if isinstance(level, Forest):
+    if isinstance(level, (Forest, SymmetricForest)):
         return 2
     symmetric = isinstance(level, SymmetricSchedule)
     rows = level.seed if isinstance(level, SymmetricSchedule) else level
@@ -333,7 +352,7 @@ def phases(level: Schedule | SymmetricSchedule | Forest) -> int:
     return 2 if int(moved) == (n - 1) * shards * rows.parts else 1
 
 
-def _skips_ranks(level: Schedule | SymmetricSchedule | Forest) -> bool:
+def _skips_ranks(level: Schedule | SymmetricSchedule | Forest | SymmetricForest) -> bool:
     """Return whether a route passes through a rank: bounds on steps hold only if ranks send to neighbours."""
     if isinstance(level, SymmetricSchedule) or level.routes.is_direct:
         return False

@@ -92,7 +92,8 @@ def worst_partition(topology: Topology, effort: int = MOST_EFFORT) -> Partition:
     ranks, of groups joined by the widest links, and of all partitions into unions of those. The network must be
     strongly connected.
     """
-    even = all(topology.ingress(s) == topology.egress(s) for s in range(topology.num_ranks, topology.num_nodes))
+    into, out = (node_bandwidths(topology, ends)[topology.num_ranks :] for ends in (topology.dst, topology.src))
+    even = into == out
     directions = [False] if even else [False, True]  # both are equal if all switches have equal bandwidth in and out
     return max((_worst(topology, inward, effort) for inward in directions), key=lambda found: found.ratio)
 

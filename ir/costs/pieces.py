@@ -10,6 +10,7 @@ from math import isqrt
 import numpy as np
 
 from ..schedule import Forest
+from ..symmetric_forest import SymmetricForest
 from .cost import DEFAULT_ALPHA, time_of_rounds, unit_seconds
 from .rounds import Loads, loads
 
@@ -28,12 +29,13 @@ _LARGE = 8
 
 
 def best_pieces(
-    forest: Forest,
+    forest: Forest | SymmetricForest,
     size: int | None = None,
     alpha: Fraction | None = None,
     bandwidth: Fraction | None = None,
     most: int = MOST_PIECES,
     gamma: Fraction | None = None,
+    amount: Loads | None = None,
 ) -> int:
     """Return the number of pieces (1 to ``most``) with the least predicted time of a well-formed forest.
 
@@ -46,24 +48,26 @@ def best_pieces(
     least at P = sqrt((F - (D - 1) L) / alpha); F is between (D - 1) L, if every step loads the busiest link equally and
     pieces gain nothing, and 2 (D - 1) L, if one step carries all its load: then P = sqrt((D - 1) L / alpha). This and
     numbers all over the range are tried, then all those next to the best of them; the fewest of equals are taken.
+    ``amount`` are the forest's loads, if they are known.
     """
-    return fastest_pieces(forest, size, alpha, bandwidth, most, gamma)[1]
+    return fastest_pieces(forest, size, alpha, bandwidth, most, gamma, amount=amount)[1]
 
 
 def fastest_pieces(
-    forest: Forest,
+    forest: Forest | SymmetricForest,
     size: int | None = None,
     alpha: Fraction | None = None,
     bandwidth: Fraction | None = None,
     most: int = MOST_PIECES,
     gamma: Fraction | None = None,
     among: Sequence[int] | None = None,
+    amount: Loads | None = None,
 ) -> tuple[Fraction, int]:
     """Return the least seconds of the rounds of a forest, and the number of pieces of :func:`best_pieces` for them.
 
-    ``among`` are the numbers to compare, if not all.
+    ``among`` are the numbers to compare, if not all; ``amount`` are the forest's loads, if they are known.
     """
-    amount = loads(forest)
+    amount = amount or loads(forest)
     topology = forest.topology
     vector = forest.collective.size if size is None else size
     share = Fraction(USUAL_SIZE if vector is None else vector, forest.vector)
@@ -90,12 +94,13 @@ def fastest_pieces(
     return time(found), found
 
 
-def pieces_that_fit(forest: Forest) -> int:
+def pieces_that_fit(forest: Forest | SymmetricForest) -> int:
     """Return the most pieces of a forest whose chunks the pass discretize makes by default.
 
     Shares of shards that differ in size have large denominators, and so have a few shares of links that fail: they are
     rounded to chunks. There most shares of a piece keep some chunks.
     """
+    forest = forest if isinstance(forest, Forest) else forest.seed
     few = _trees_of_a_shard(forest) * _CHUNKS_OF_A_SHARE
     if forest.collective.weights is None and forest.parts <= _LARGE * few:
         return max(_MOST_CHUNKS // forest.parts, 1)

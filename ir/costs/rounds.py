@@ -24,6 +24,7 @@ from ..frozen import frozen
 from ..pipelining import first_steps
 from ..ragged import group_starts
 from ..schedule import Forest, Routes
+from ..symmetric_forest import SymmetricForest
 from ..topology import Topology
 
 __all__ = ["Loads", "Round", "front", "loads", "reduced_parts"]
@@ -49,6 +50,14 @@ class Loads:
     def steps(self) -> int:
         """Steps that the first piece takes."""
         return len(self.total) - 1
+
+    @property
+    def busiest(self) -> Fraction:
+        """The parts per unit of bandwidth that the busiest link carries in all steps."""
+        each = self.total[-1]
+        classes = enumerate(self.topology.classes)
+        parts = [(int(each[self.topology.link_class == number].max(initial=0)), kind) for number, kind in classes]
+        return max((most / kind.bandwidth for most, kind in parts if most), default=Fraction(0))
 
     def rounds(self, pieces: int) -> tuple[Round, ...]:
         """Return the rounds of ``pieces`` pieces; a round's parts are of whole shares, to be divided by ``pieces``."""
@@ -101,8 +110,20 @@ def reduced_parts(forest: Forest, pieces: int) -> int:
     return _reduced(np.cumsum(_added(forest, first_steps(forest)), axis=0), pieces)
 
 
-def loads(forest: Forest) -> Loads:
+def loads(forest: Forest | SymmetricForest) -> Loads:
     """Return the loads of every link by each step of the first piece of a well-formed forest."""
+    return _loads(forest) if isinstance(forest, Forest) else _moved(_loads(forest.seed), forest)
+
+
+def _moved(seed: Loads, forest: SymmetricForest) -> Loads:
+    """Return the loads of a template's images together, from those of the template."""
+    group = forest.group
+    used = np.stack([group.summed(one, group.link_orbit) for one in seed.used])
+    total, added = group.summed(seed.total, group.link_orbit), group.summed(seed.added, group.rank_orbit)
+    return Loads(seed.topology, total, seed.latencies, used, added)
+
+
+def _loads(forest: Forest) -> Loads:
     topology, (own, routes) = forest.topology, loading(forest)
     begin, weight = first_steps(forest), forest.amount[forest.tree]
     latencies, kind = _route_latencies(topology, routes)

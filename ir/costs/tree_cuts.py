@@ -15,7 +15,9 @@ from fractions import Fraction
 from typing import Generic, TypeVar
 
 import attrs
+import numpy as np
 
+from ..arrays import Array
 from ..shown import brief_fields
 from ..topology import Topology
 
@@ -104,11 +106,16 @@ class TreeCuts:
     def proved(self, topology: Topology) -> tuple[Fraction, Fraction] | None:
         """Return (carries, bandwidth) as the rows add up to them; None if a row or an automorphism does not hold."""
         width = _widths(topology)
-        if not self._maps_hold(topology, width) or not self._rows_hold(topology):
+        ends = np.array(list(width), dtype=np.int64).reshape(-1, 2)
+        moved = [_moved(ends, g) for g in self.maps if len(g) == topology.num_nodes]
+        if not self._maps_hold(topology, width, moved) or not self._rows_hold(topology):
             return None
         halves = [(a, b, half) for a, b in width for half in (False, True)]
         ranks = _Orbits(range(topology.num_ranks), [(v, g[v]) for g in self.maps for v in range(topology.num_ranks)])
-        pairs = [((a, b, half), (g[a], g[b], half)) for g in self.maps for a, b, half in halves]
+        pairs = [
+            ((a, b, half), (g[a], g[b], half))
+            for g, arcs in zip(self.maps, moved, strict=True) for a, b in arcs for half in (False, True)
+        ]  # fmt: skip
         arcs = _Orbits(halves, pairs + [((a, b, half), (b, a, not half)) for a, b, half in halves if self.mirrored])
         for cut in self.cuts:
             near = cut.roots(topology.num_nodes)
@@ -121,17 +128,22 @@ class TreeCuts:
         carries = min(ranks.mean(rank) for rank in range(topology.num_ranks))
         return carries, sum((price[arc] * width[arc] for arc in width), Fraction(0))
 
-    def _maps_hold(self, topology: Topology, width: dict[Arc, Fraction]) -> bool:
-        """Return whether all maps are automorphisms that keep what switches can do."""
+    def _maps_hold(self, topology: Topology, width: dict[Arc, Fraction], moved: Sequence[Sequence[Arc]]) -> bool:
+        """Return whether all maps are automorphisms that keep what switches can do.
+
+        ``moved`` are the arcs of each map with an end that it moves.
+        """
         if self.mirrored and any(width.get((b, a)) != bandwidth for (a, b), bandwidth in width.items()):
             return False
         if self.mirrored and set(self.multicast) != set(self.reduces):
             return False
         nodes = list(range(topology.num_nodes))
-        for each in self.maps:
+        if len(moved) < len(self.maps):
+            return False
+        for each, arcs in zip(self.maps, moved, strict=True):
             if sorted(each) != nodes or any(image >= topology.num_ranks for image in each[: topology.num_ranks]):
                 return False
-            if any(width.get((each[a], each[b])) != bandwidth for (a, b), bandwidth in width.items()):
+            if any(width.get((each[a], each[b])) != width[a, b] for a, b in arcs):
                 return False
             if any({each[node] for node in able} != set(able) for able in (self.multicast, self.reduces)):
                 return False
@@ -158,6 +170,12 @@ def _widths(topology: Topology) -> dict[Arc, Fraction]:
         if arc[0] != arc[1]:
             found[arc] = found.get(arc, Fraction(0)) + topology.bandwidth(link)
     return found
+
+
+def _moved(arcs: Array, images: Sequence[int]) -> list[Arc]:
+    """Return the arcs (rows of tail and head) with an end that a map moves: it maps the others to themselves."""
+    away = np.array(images, dtype=np.int64) != np.arange(len(images))
+    return [(a, b) for a, b in arcs[away[arcs].any(axis=1)].tolist()]
 
 
 def _crosses(a: int, b: int, near: set[int], inward: bool) -> bool:

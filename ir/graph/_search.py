@@ -223,16 +223,15 @@ def generators(side: Side, translations: list[Array], budget: Budget) -> list[Ar
 
 def components(labels: Array, maps: list[Array]) -> Array:
     """Return the least label that the maps connect with each place; labels are places."""
+    moves = [(moved, places[moved]) for places in maps for moved in [np.flatnonzero(places != np.arange(len(places)))]]
     labels, changed = labels.copy(), True
     while changed:
         before = labels.copy()
-        for places in maps:
-            here, there = labels, labels[places]
+        for origins, images in moves:
+            here, there = labels[origins], labels[images]
             low = np.minimum(here, there)
             np.minimum.at(labels, here, low)
             np.minimum.at(labels, there, low)
-            labels = np.minimum(labels, low)
-            labels[places] = np.minimum(labels[places], low)
             labels = labels[labels]
         changed = bool((labels != before).any())
     return labels

@@ -17,6 +17,7 @@ from ..arrays import Array, distinct
 from ..diagnostic import CollcError, error
 from ..ranges import runs
 from ..topology import Topology
+from .bypass import Bypass
 from .cuts import FlowNetwork
 
 __all__ = ["cut_ratio", "leaving", "list_ranks", "node_bandwidths", "sinks_to_see", "whole_bandwidths", "worst_ratio"]
@@ -39,17 +40,18 @@ def worst_ratio(
     sinks = sinks_to_see(topology, supply) if sinks is None else sinks
     worst = _round_single_ranks(topology, supply, sinks)
     whole, scale = whole_bandwidths(topology)
-    src, dst = topology.src.tolist(), topology.dst.tolist()
+    bypass = Bypass(topology.num_ranks, topology.num_nodes, topology.src.tolist(), topology.dst.tolist())
     network = FlowNetwork(topology.num_nodes)
 
     def load(ratio: Fraction) -> list[int]:
         """Set the capacity of every link to the units that it carries in a time of ``ratio``; return the supplies."""
         time = ratio / scale
-        network.refill(zip(src, dst, (width * time.numerator for width in whole), strict=True))
+        network.refill(bypass.arcs([width * time.numerator for width in whole]))
         return [amount * time.denominator for amount in supply] + [0] * topology.num_switches
 
     def worsen(nodes: tuple[int, ...]) -> list[int]:
         nonlocal worst
+        nodes = bypass.whole(nodes)
         worst = cut_ratio(topology, supply, nodes), nodes
         return load(worst[0])
 

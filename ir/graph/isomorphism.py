@@ -5,7 +5,7 @@ Every map found is checked link by link. Effort is counted, not timed, so that r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 import attrs
@@ -102,16 +102,22 @@ def _kinds(one: Topology, two: Topology) -> tuple[Array, Array, list[tuple[str, 
 # ---- automorphisms
 
 
-def automorphisms(topology: Topology, effort: int = EFFORT) -> list[Array]:
+def automorphisms(topology: Topology, effort: int = EFFORT, fixing: Sequence[int] = ()) -> list[Array]:
     """Return automorphisms, as maps of nodes, that generate all of them, or within ``effort`` as many as were found.
 
-    The identity is left out. Deterministic.
+    They keep the nodes ``fixing``. The identity is left out. Deterministic.
+
+    >>> ring = Topology.from_links("ring", 3, [(0, 1), (1, 2), (2, 0)])
+    >>> len(automorphisms(ring)), automorphisms(ring, fixing=[1])
+    (1, [])
     """
     kinds = _kinds(topology, topology)
     side = Side.of(topology, kinds[0], len(kinds[2]))
+    for place, node in enumerate(fixing):
+        side = attrs.evolve(side, colours=individualize(side.colours, node, place))
     budget = Budget(effort)
     small = side.quotient()
-    found = [small.lift(g, small) for g in generators(small, _translations(topology), budget)]
+    found = [small.lift(g, small) for g in generators(small, [] if fixing else _translations(topology), budget)]
     everyone = np.arange(topology.num_nodes)
     for group in small.members:
         if len(group) > 1:

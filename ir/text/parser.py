@@ -14,8 +14,10 @@ from ..diagnostic import CollcError, Diagnostic, Source
 from ..group import Group, parse_group
 from ..placement import Placement
 from ..program import Program
+from ..ragged import starts
 from ..schedule import Forest, Routes, Schedule
 from ..symmetric import SymmetricSchedule
+from ..symmetric_program import SymmetricProgram
 from ..topology import LinkClass, Topology
 from ..validate import Flaw, flaws
 from .columns import blame, columns, lists, rows
@@ -25,12 +27,15 @@ from .source import Text, shown
 from .words import ACTIONS, DIRECTIONS, ENDS, HEADER, MAX_NODES
 
 if TYPE_CHECKING:
+    from ..levels import Executable
     from ..one_sided.program import OneSided
 
 __all__ = ["parse_ir"]
 
-Level: TypeAlias = "Topology | Collective | Schedule | SymmetricSchedule | Forest | Program | OneSided"
-_BLOCKS = ("topology", "collective", "schedule", "symmetric-schedule", "forest", "program", "one-sided")
+Level: TypeAlias = "Topology | Collective | Executable"
+_BLOCKS = (
+    "topology", "collective", "schedule", "symmetric-schedule", "forest", "program", "symmetric-program", "one-sided",
+)  # fmt: skip
 
 
 def parse_ir(text: str, path: str = "<ir>") -> Level:
@@ -265,6 +270,26 @@ class _Parser:
         self.tables[body.name] = body
         reader.pos = body.end
         return attrs.evolve(read_program(reader.text, body, self.collective, chunks, name, scheduler), placed=placed)
+
+    def _symmetric_program(self, line: Line) -> SymmetricProgram:
+        if self.collective is None:
+            raise line.fail("C0802", "a collective is needed before a program")
+        reader, name = self.reader, line.string()
+        reader.open(line)
+        scheduler, chunks = reader.bare("scheduler"), reader.integer("chunks")
+        group = self._symmetry()
+        messages = columns(reader.text, self._table("messages"))["instructions"].astype(np.int64)
+        body = Table("instructions", (), 0, 0, reader.pos, len(reader.text.text))
+        self.tables[body.name] = body
+        reader.pos = body.end
+        seed = read_program(reader.text, body, self.collective, chunks, name, scheduler)
+        if messages.sum() != seed.num_instructions or (messages < 1).any() or len(seed.scratch) != 1:
+            raise line.fail("C0802", "the messages do not divide the instructions of rank 0")
+        scratch = np.zeros(self.collective.num_ranks, dtype=np.int64)
+        scratch[0] = seed.scratch[0]
+        joined = np.ones(seed.num_instructions, dtype=np.int64)
+        joined[starts(messages)[:-1]] = 0
+        return SymmetricProgram(attrs.evolve(seed, scratch=scratch), group, joined)
 
     def _one_sided(self, line: Line) -> OneSided:
         from .one_sided import read_one_sided

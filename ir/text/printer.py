@@ -14,22 +14,26 @@ from ..collective import Collective
 from ..program import Opcode, Program
 from ..schedule import Forest, Routes, Schedule
 from ..symmetric import SymmetricSchedule
+from ..symmetric_forest import SymmetricForest
+from ..symmetric_program import SymmetricProgram
 from ..topology import Topology
 from .render import render
 from .words import ACTIONS, BUFFERS, DIRECTIONS, ENDS, HEADER, OPCODES, TABLES, quoted, word_or_quoted
 
 if TYPE_CHECKING:
-    from ..one_sided.program import OneSided
+    from ..levels import Executable
 
 __all__ = ["print_ir"]
 
 
-def print_ir(level: Topology | Collective | Schedule | SymmetricSchedule | Forest | Program | OneSided) -> str:
+def print_ir(level: Topology | Collective | Executable) -> str:
     """Return the textual form of an IR level; :func:`parse_ir` reads it back to an equal value.
 
     The text of a schedule or forest includes its topology and collective, that of a program, one-sided or not, its
-    collective.
+    collective. The trees of a template are printed as all trees.
     """
+    if isinstance(level, SymmetricForest):
+        level = level.unfold()
     blocks: list[Iterable[str]] = []
     if isinstance(level, (Schedule, SymmetricSchedule, Forest)):
         blocks.append(_topology(level.topology))
@@ -163,10 +167,26 @@ def _program(program: Program) -> Iterator[str]:
     yield f"  chunks {program.chunks}"
     if program.placed:
         yield "  placed yes"
+    yield from _ranks(program, program.num_ranks)
+    yield "}"
+
+
+def _symmetric_program(program: SymmetricProgram) -> Iterator[str]:
+    yield f"symmetric-program {quoted(program.name)} {{"
+    yield f"  scheduler {word_or_quoted(program.scheduler)}"
+    yield f"  chunks {program.chunks}"
+    yield f"  symmetry {quoted(program.group.expression)}"
+    yield from _integers("messages", (np.diff(program.message_start),))
+    yield from _ranks(program.seed, 1)
+    yield "}"
+
+
+def _ranks(program: Program, ranks: int) -> Iterator[str]:
+    """Yield the lines of the first ranks."""
     first, start = program.rank_blocks.tolist(), program.block_start.tolist()
     send, recv = (_peers(column) for column in (program.send_peer, program.recv_peer))
     channel, instructions = program.channel.tolist(), _instructions(program)
-    for rank, scratch in enumerate(program.scratch.tolist()):
+    for rank, scratch in enumerate(program.scratch[:ranks].tolist()):
         yield f"  rank {rank} scratch {scratch} {{"
         for number, block in enumerate(range(first[rank], first[rank + 1])):
             peers = f"send {send[block]} recv {recv[block]} channel {channel[block]}"
@@ -174,7 +194,6 @@ def _program(program: Program) -> Iterator[str]:
             yield from instructions[start[block] : start[block + 1]]
             yield "    }"
         yield "  }"
-    yield "}"
 
 
 def _peers(column: Array) -> list[str]:
@@ -232,4 +251,5 @@ _BLOCKS: dict[type, Callable[[Any], Iterator[str]]] = {
     SymmetricSchedule: _symmetric,
     Forest: _forest,
     Program: _program,
+    SymmetricProgram: _symmetric_program,
 }

@@ -41,6 +41,7 @@ TABLES = {
     "placement": ("channel", "sender", "receiver", "scratch"),
     "trees": ("root", "weight"),
     "edges": ("tree", "parent", "child", "route"),
+    "messages": ("instructions",),
 }
 
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")

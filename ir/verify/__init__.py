@@ -25,17 +25,23 @@ __getattr__ = imported_later(__name__, {
 
 
 def verify(level: object) -> Report:
-    """Verify a Schedule, SymmetricSchedule, Forest, Program or OneSided program; see the function of each."""
+    """Verify a schedule or forest, as rows or as a template, or a program, one-sided or not."""
     from ..program import Program
     from ..schedule import Forest, Schedule
     from ..symmetric import SymmetricSchedule
+    from ..symmetric_forest import SymmetricForest
+    from ..symmetric_program import SymmetricProgram
     from .forest import verify_forest
     from .program import verify_program
     from .schedule import verify_schedule
 
     if isinstance(level, Program):
         return verify_program(level)
-    if isinstance(level, Forest):
+    if isinstance(level, SymmetricProgram):
+        from .symmetric_program import verify_symmetric_program
+
+        return verify_symmetric_program(level)
+    if isinstance(level, (Forest, SymmetricForest)):
         return verify_forest(level)
     if isinstance(level, (Schedule, SymmetricSchedule)):
         return verify_schedule(level)

@@ -15,6 +15,7 @@ from ..arrays import Array, lexsort
 from ..ragged import first_of_group, group_starts, ranges
 from ..schedule import Action, Forest, Schedule
 from ..symmetric import SymmetricSchedule
+from ..symmetric_forest import SymmetricForest
 from ._atoms import Atoms
 
 __all__ = ["same_everywhere"]
@@ -24,7 +25,7 @@ _ROUNDING = frozenset({"sum", "prod", "avg", "user"})
 _BLOCK_BYTES = 1 << 26  # state of the shards executed together
 
 
-def same_everywhere(level: Schedule | SymmetricSchedule | Forest) -> bool:
+def same_everywhere(level: Schedule | SymmetricSchedule | Forest | SymmetricForest) -> bool:
     """Return whether every rank of a verified allreduce ends with the same bits.
 
     In other collectives one rank finishes a sum. Sums of integers and maxima do not depend on the order. Trees of
@@ -32,7 +33,7 @@ def same_everywhere(level: Schedule | SymmetricSchedule | Forest) -> bool:
     order of parts, then of routes, as lowering does. Forests reduce to a root first.
     """
     exact = "int" in level.collective.dtype or level.collective.op not in _ROUNDING
-    if level.collective.kind != "allreduce" or isinstance(level, Forest) or exact:
+    if level.collective.kind != "allreduce" or isinstance(level, (Forest, SymmetricForest)) or exact:
         return True
     rows, shards = (level.seed, 1) if isinstance(level, SymmetricSchedule) else (level, level.collective.num_shards)
     most = max(1, _BLOCK_BYTES // (8 * level.collective.num_ranks))

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..progress import counting, progress
 from ..schedule import Forest
+from ..symmetric_forest import SymmetricForest
 from ..validate import structure
 from .report import Check, Report
 
@@ -22,7 +23,7 @@ _WORDS = ("outward", "inward")
 _EXECUTED = 2
 
 
-def verify_forest(forest: Forest) -> Report:
+def verify_forest(forest: Forest | SymmetricForest) -> Report:
     """Verify a forest; checks: structure, direction, trees, weights, then those of its steps.
 
     Structure: columns and routes are well formed, and the route of every edge connects its ranks. Direction: trees can
@@ -31,30 +32,48 @@ def verify_forest(forest: Forest) -> Report:
     of the whole vector carry it together: in a rooted collective from or to its root, in an allreduce every part from
     the rank to which it was reduced. The other checks are those of the executed steps, with at most two pieces: pieces
     never share data, and differ only in time.
+
+    Of a template (:class:`SymmetricForest`) only its own roots' trees are checked and executed, after the group:
+    structure has checked that it moves links to links of their class and every rank to another. All other roots' trees
+    are images, and trees of different roots share no data.
     """
     checks: list[Check] = []
     for name, check in counting(_CHECKS, "checks of trees"):
         detail = check(forest)
-        checks.append(Check(name, not detail, detail))
+        checks.append(Check(name, not detail, detail or (_symmetry(forest) if name == "structure" else "")))
         if detail:
             break
     else:
         from .schedule import verify_schedule
 
         progress("steps of trees")
-        steps = forest.to_steps(min(forest.pieces, _EXECUTED))
+        own = _template(forest)
+        steps = own.to_steps(min(forest.pieces, _EXECUTED))
         progress("structure of steps")
-        checks += [check for check in verify_schedule(steps).checks if check.name != "structure"]
+        shards = None if isinstance(forest, Forest) else forest.num_roots
+        checks += [check for check in verify_schedule(steps, shards).checks if check.name != "structure"]
     return Report("forest", forest.collective.name, forest.collective.num_ranks, tuple(checks))
 
 
-def _structure(forest: Forest) -> str:
+def _template(forest: Forest | SymmetricForest) -> Forest:
+    return forest if isinstance(forest, Forest) else forest.seed
+
+
+def _symmetry(forest: Forest | SymmetricForest) -> str:
+    if isinstance(forest, Forest):
+        return ""
+    roots = f"executed {forest.num_roots} of {forest.topology.num_ranks:,} roots"
+    return f"{roots}, all others by {forest.group.shown}, checked"
+
+
+def _structure(forest: Forest | SymmetricForest) -> str:
     problems = structure(forest)
     more = f"; and {len(problems) - 3} more" if len(problems) > 3 else ""
     return "; ".join(problems[:3]) + more
 
 
-def _direction(forest: Forest) -> str:
+def _direction(level: Forest | SymmetricForest) -> str:
+    forest = _template(level)
     kind = forest.collective.kind
     if kind not in _DIRECTIONS:
         return f"trees do not carry {kind}: they carry {', '.join(_DIRECTIONS)}"
@@ -68,7 +87,8 @@ def _direction(forest: Forest) -> str:
     return ""
 
 
-def _trees(forest: Forest) -> str:
+def _trees(level: Forest | SymmetricForest) -> str:
+    forest = _template(level)
     ranks, names = forest.collective.num_ranks, forest.topology.names
     tree, child = forest.tree.astype(np.int64), forest.child
     again = np.flatnonzero(child == forest.root[tree])
@@ -98,7 +118,9 @@ def _trees(forest: Forest) -> str:
     return ""
 
 
-def _weights(forest: Forest) -> str:
+def _weights(level: Forest | SymmetricForest) -> str:
+    forest = _template(level)
+    roots = None if isinstance(level, Forest) else level.num_roots
     names, root = forest.topology.names, forest.collective.root
     if root is not None and (forest.root != root).any():
         stray = int(forest.root[np.argmax(forest.root != root)])
@@ -108,7 +130,7 @@ def _weights(forest: Forest) -> str:
     kind = forest.collective.kind
     for inward in _DIRECTIONS[kind]:
         trees = f"the {_WORDS[inward]} trees" if kind == "allreduce" else "the trees"
-        for at, carried in _carried(forest, inward).items():
+        for at, carried in _carried(forest, inward, roots).items():
             if carried != forest.parts:
                 rank = root if at < 0 else at
                 owner, what = ("", "the vector") if rank is None else (f" of rank {names[rank]}", "its data")
@@ -116,9 +138,12 @@ def _weights(forest: Forest) -> str:
     return _same_roots(forest) if kind == "allreduce" and forest.whole else ""
 
 
-def _carried(forest: Forest, inward: int) -> dict[int, int]:
-    """Return the sum of the weights of a direction's trees by root, or (key -1) for the vector, in 1/parts."""
-    total = {-1: 0} if forest.whole else dict.fromkeys(forest.collective.ranks.tolist(), 0)
+def _carried(forest: Forest, inward: int, roots: int | None = None) -> dict[int, int]:
+    """Return the sum of the weights of a direction's trees by root, or (key -1) for the vector, in 1/parts.
+
+    Of a template only the first ``roots`` ranks are roots.
+    """
+    total = {-1: 0} if forest.whole else dict.fromkeys(forest.collective.ranks[:roots].tolist(), 0)
     keep = forest.inward == inward
     for root, weight in zip(forest.root[keep].tolist(), forest.weight[keep].tolist(), strict=True):
         total[-1 if forest.whole else root] += weight
@@ -137,7 +162,7 @@ def _same_roots(forest: Forest) -> str:
     return ""
 
 
-_CHECKS: tuple[tuple[str, Callable[[Forest], str]], ...] = (
+_CHECKS: tuple[tuple[str, Callable[[Forest | SymmetricForest], str]], ...] = (
     ("structure", _structure),
     ("direction", _direction),
     ("trees", _trees),

@@ -14,6 +14,7 @@ from ..layout import layout, sizes, total
 from ..machine import Execution, execute, partners, primitives, smallest_depth
 from ..program import Opcode, Program
 from ..progress import counting
+from ..symmetric_program import AnyProgram, SymmetricProgram
 from ..waves import completes_in_waves, fingerprint, least_depth, waves
 from ._accesses import accesses, bounds, input_writes, overlaps
 from ._columns import computes
@@ -22,6 +23,7 @@ from ._races import races
 from ._structure import matched, structure, summary
 from ._values import evaluate, postcondition
 from .report import Check, Report
+from .symmetric_program import template_adds_once
 
 __all__ = ["adds_once", "verify_form", "verify_program"]
 
@@ -66,13 +68,15 @@ def verify_form(program: Program) -> Report:
     return Report("program", program.collective.kind, program.num_ranks, tuple(_form(program, ())))
 
 
-def adds_once(program: Program) -> bool:
+def adds_once(program: AnyProgram) -> bool:
     """Return whether a verified program adds every contribution once, so that it is correct for any operation.
 
     Otherwise it is correct only for the operation of its collective, which is idempotent.
     """
     if not program.collective.idempotent:
         return True
+    if isinstance(program, SymmetricProgram):
+        return template_adds_once(program)
     strict = attrs.evolve(program, collective=attrs.evolve(program.collective, op="sum"))
     finished = execute(strict).finished
     return not evaluate(strict, layout(strict, False), finished, partners(strict)).problem

@@ -30,7 +30,7 @@ _BLOCK_BYTES = 1 << 24  # state of the shards executed together
 _MOST_BYTES = 1 << 26  # the same, of a collective that copies
 
 
-def verify_schedule(schedule: Schedule | SymmetricSchedule) -> Report:
+def verify_schedule(schedule: Schedule | SymmetricSchedule, shards: int | None = None) -> Report:
     """Execute a schedule; checks: structure, links, placement (if the schedule has one), causality, single reduction,
     postcondition.
 
@@ -40,7 +40,7 @@ def verify_schedule(schedule: Schedule | SymmetricSchedule) -> Report:
     collectives).
 
     Of a template (:class:`SymmetricSchedule`) only shard 0 is executed: after the symmetry is checked, every other
-    shard's execution is its image.
+    shard's execution is its image. If only the first ``shards`` shards are moved, these are executed.
     """
     names = ("structure", "links", "placement", "causality", "single reduction", "postcondition")
     done: list[Check] = []
@@ -49,7 +49,7 @@ def verify_schedule(schedule: Schedule | SymmetricSchedule) -> Report:
         if isinstance(schedule, Schedule) and schedule.placement is not None:
             done.append(check_placement(schedule, schedule.placement))
         run = _execute_reducing if schedule.collective.reduces else _execute_copying
-        rows, shards = schedule, schedule.collective.num_shards
+        rows, shards = schedule, schedule.collective.num_shards if shards is None else shards
         if isinstance(rows, SymmetricSchedule):
             rows, shards = rows.seed, 1
         done += run(rows, shards)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collc.ir.arrays import are_among, lexsort
+from collc.ir.arrays import are_among, lexsort, numbered
 
 KINDS = ("bool", "uint8", "int8", "uint32", "int64", "uint64", "float64")
 SMALL, LARGE = st.integers(0, 3), st.integers(-(2**62), 2**62)
@@ -37,3 +37,11 @@ def test_wide_columns_are_not_packed_beyond_64_bits(most: int) -> None:
 def test_members_are_those_of_numpy(values: list[int], others: list[int]) -> None:
     columns = np.array(values, dtype=np.int64), np.array(others, dtype=np.int64)
     assert are_among(*columns).tolist() == np.isin(*columns).tolist()
+
+
+@given(st.lists(st.integers(-9, 9) | st.sampled_from([-(2**40), 2**40])))
+def test_distinct_values_and_their_numbers_are_those_of_numpy(values: list[int]) -> None:
+    column = np.array(values, dtype=np.int64)
+    found, number = numbered(column)
+    expected, inverse = np.unique(column, return_inverse=True)
+    assert found.tolist() == expected.tolist() and number.tolist() == inverse.tolist()

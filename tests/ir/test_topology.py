@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from fractions import Fraction
 
+import attrs
 import networkx
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import strategies
 from hypothesis import given
 from hypothesis import strategies as st
 
+import collc
 from collc.ir.arrays import as_column, fit
 from collc.ir.diagnostic import CollcError
 from collc.ir.topology import LinkClass, Topology, Translations
@@ -302,3 +304,13 @@ def test_fit_knows_the_edges():
     ]
     names = ["uint8", "uint16", "uint16", "uint32", "uint32", "int64", "int8", "int16", "int64"]
     assert names == [fit(low, high).__name__ for low, high in edges]
+
+
+@pytest.mark.parametrize(
+    "network", ["dgx_a100(2)", "generalized_kautz(2, 9)", "jellyfish(10, 3)", "subset(torus(4, 4), {0..13})"]
+)
+def test_diameter_of_a_large_network_needs_no_table(network: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = collc.topology(network)
+    before = known.diameter
+    monkeypatch.setattr("collc.ir.topology._MOST_TABLED", 0)
+    assert before is not None and attrs.evolve(known).diameter == before

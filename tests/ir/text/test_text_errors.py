@@ -117,7 +117,10 @@ def test_a_mistake_is_named_where_it_is(old, new, of, code, place, message):
     ("text", "message"),
     [
         ("", "expected `collc-ir 1` as the first line, found the end of the line"),
-        ("collc-ir 1", "schedule, symmetric-schedule, forest, program, one-sided, found the end of the text"),
+        (
+            "collc-ir 1",
+            "program, symmetric-program, one-sided, found the end of the text",
+        ),
         ("collc-ir 1\n\nschedule {\n", "a topology and a collective are needed before"),
         ('collc-ir 1\nprogram "x" {', "a collective is needed before a program"),
         ("collc-ir 1\ncollective allgather ranks 0 op a dtype b", "at least 1 rank"),

@@ -1,0 +1,181 @@
+"""A forest stored as a template and a group: the trees of a few roots determine those of all roots.
+
+The roots of the template are ranks 0 .. m-1, one of every orbit of ranks. Element g of the group
+(:mod:`.symmetries`) moves a tree of root r to a tree of root g*r, over the images of its routes. So a link carries what
+the template's trees put on all links of its orbit, and shards do not interact: executing the template executes all.
+Trees of 10,240 ranks have 10^8 edges; the template of boxes of 8 has 8 * 10^4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import attrs
+import numpy as np
+
+from .arrays import Array, Columnar, Columns, fit
+from .collective import Collective
+from .diagnostic import Excess, error
+from .frozen import frozen
+from .schedule import Forest, Routes, about
+from .shown import counted, shown
+from .symmetric import MOST_ROWS
+from .symmetries import Symmetries
+from .topology import Topology
+
+__all__ = ["SymmetricForest"]
+
+
+@frozen(eq=False)
+class SymmetricForest(Columnar):
+    """The forest whose trees are those of ``seed``, each moved by every element of ``group``.
+
+    ``len`` counts the edges of the whole forest, ``num_trees`` its trees.
+    """
+
+    seed: Forest
+    group: Symmetries
+
+    SCALARS = ("seed",)
+
+    def __repr__(self) -> str:
+        return shown(self, f"{about(self)}, {counted(self.num_trees, 'tree')} of {self.seed.num_trees} in a template")
+
+    def __len__(self) -> int:
+        return len(self.seed.tree) * self.group.order
+
+    @property
+    def topology(self) -> Topology:
+        """The network."""
+        return self.seed.topology
+
+    @property
+    def collective(self) -> Collective:
+        """The collective that all trees together perform."""
+        return self.seed.collective
+
+    @property
+    def parts(self) -> int:
+        """Equal parts of a shard, as in :class:`~collc.ir.schedule.Forest`."""
+        return self.seed.parts
+
+    @property
+    def vector(self) -> int:
+        """M in parts of shards."""
+        return self.seed.vector
+
+    @property
+    def pieces(self) -> int:
+        """Equal pieces that are sent one after another."""
+        return self.seed.pieces
+
+    @property
+    def scheduler(self) -> str:
+        """The name of its scheduler."""
+        return self.seed.scheduler
+
+    @property
+    def routes(self) -> Routes:
+        """The routes of the template."""
+        return self.seed.routes
+
+    @property
+    def in_network(self) -> bool:
+        """Whether edges share links in switches, as in :class:`~collc.ir.schedule.Forest`."""
+        return self.seed.in_network
+
+    @property
+    def num_trees(self) -> int:
+        """Trees of both directions together."""
+        return self.seed.num_trees * self.group.order
+
+    @property
+    def num_roots(self) -> int:
+        """Roots of the template."""
+        return self.topology.num_ranks // max(self.group.order, 1)
+
+    @property
+    def heights(self) -> tuple[int, int]:
+        """The heights of the trees of both directions, as in :class:`~collc.ir.schedule.Forest`."""
+        return self.seed.heights
+
+    def share(self, tree: int) -> Fraction:
+        """Return the share of its shard that a tree of the template carries."""
+        return self.seed.share(tree)
+
+    def revised(self, collective: Collective | None = None, pieces: int | None = None) -> SymmetricForest:
+        """Return the same trees for a collective that differs in its size only, or in this number of pieces."""
+        seed = self.seed if collective is None else attrs.evolve(self.seed, collective=collective)
+        return attrs.evolve(self, seed=seed if pieces is None else attrs.evolve(seed, pieces=pieces))
+
+    def unfold(self, most: int = MOST_ROWS) -> Forest:
+        """Return all trees as rows, by direction and then by element; raise C0808 for more than ``most`` rows."""
+        if len(self) > most:
+            raise error(
+                "C0808",
+                f"this forest of {self.collective.kind} on {self.topology.num_ranks} ranks has {len(self)} edges; at "
+                f"most {most} can be listed",
+                notes=["`collc cost` needs only its template"],
+                hint="use fewer ranks",
+                exit_status=3,
+                excess=Excess("transfers", len(self), most),
+            )
+        seed = self.seed
+        routes, moved = self._routes()
+        directions = list(dict.fromkeys(seed.inward.tolist()))
+        columns: dict[str, list[Array]] = {name: [] for name in seed.COLUMNS}
+        trees = 0
+        for direction in directions:
+            own = np.flatnonzero(seed.inward == direction)
+            number = np.zeros(seed.num_trees, dtype=np.int64)
+            number[own] = np.arange(len(own))
+            rows = np.flatnonzero(seed.inward[seed.tree] == direction)
+            found = self._half(own, rows, number, trees, moved)
+            for name, column in found.items():
+                columns[name].append(column)
+            trees += len(own) * self.group.order
+        joined: Columns = {
+            name: parts[0] if len(parts) == 1 else np.concatenate(parts) for name, parts in columns.items()
+        }
+        return attrs.evolve(seed, routes=routes, **joined)
+
+    def _half(self, own: Array, rows: Array, number: Array, first: int, moved: Array) -> Columns:
+        """Return the columns of the images of the trees ``own``, whose edges are ``rows``, element by element."""
+        seed, group = self.seed, self.group
+        element = np.arange(group.order)
+        ranks, trees = fit(0, self.topology.num_ranks), fit(0, self.num_trees)
+        tree = np.empty((group.order, len(rows)), dtype=trees)
+        ends = {name: np.empty((group.order, len(rows)), dtype=ranks) for name in ("parent", "child")}
+        route = np.empty((group.order, len(rows)), dtype=moved.dtype)
+        for g in element.tolist():  # a row at a time: the group works in 64 bits
+            tree[g] = first + g * len(own) + number[seed.tree[rows]]
+            for name, table in ends.items():
+                table[g] = group.nodes(g, getattr(seed, name)[rows].astype(np.int64))
+            route[g] = moved[g][seed.route[rows]]
+        return {
+            "root": group.nodes(element[:, None], seed.root[own].astype(np.int64)[None, :]).ravel(),
+            "weight": np.tile(seed.weight[own], group.order),
+            "inward": np.tile(seed.inward[own], group.order),
+            "tree": tree.ravel(),
+            "parent": ends["parent"].ravel(),
+            "child": ends["child"].ravel(),
+            "route": route.ravel(),
+        }
+
+    def _routes(self) -> tuple[Routes, Array]:
+        """Return the routes of all trees, and the number of the image of route r under element g, at [g, r]."""
+        seed, group = self.seed, self.group
+        element = np.arange(group.order)[:, None]
+        if seed.routes.is_direct:
+            used = np.arange(len(seed.routes))
+            return seed.routes, group.links(element, used[None, :]).astype(fit(0, len(used)))
+        lengths = seed.routes.lengths
+        padded = np.full((len(lengths), int(lengths.max(initial=0))), -1, dtype=np.int64)
+        filled = np.arange(padded.shape[1])[None, :] < lengths[:, None]
+        padded[filled] = seed.routes.links
+        table = np.full((group.order, *padded.shape), -1, dtype=np.int64)
+        table[:, filled] = group.links(element, padded[filled][None, :])
+        found, number = np.unique(table.reshape(-1, padded.shape[1]), axis=0, return_inverse=True)
+        known: Sequence[Sequence[int]] = [[link for link in row if link >= 0] for row in found.tolist()]
+        return Routes.of(known), number.reshape(group.order, len(lengths)).astype(fit(0, len(known)))

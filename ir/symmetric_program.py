@@ -1,0 +1,195 @@
+"""A program stored as that of one rank and a group: every other rank's program is its image.
+
+Rank 0 is the group's identity. Element g maps rank r to g*r, and shard s to g*s, so rank g executes the instructions of
+rank 0 with its peers and shards multiplied by g. A buffer that holds the whole vector holds shard s at place s, so
+there an offset moves with its shard. A buffer of one shard, and scratch, look alike on all ranks.
+
+The messages of one step of a connection go together: an instruction that is ``joined`` moves its data in the message of
+the instruction before it. So a message is a set of chunks, which lie in other places on every rank.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import attrs
+import numpy as np
+
+from .arrays import Array, Columnar, Columns, as_column, lexsort
+from .collective import Collective
+from .frozen import frozen
+from .group import Group
+from .program import Buffer, Program
+from .ragged import owners, starts
+from .shown import clipped, counted, shown
+
+__all__ = ["AnyProgram", "SymmetricProgram"]
+
+
+@frozen(eq=False)
+class SymmetricProgram(Columnar):
+    """The program of rank 0, ``seed``, and the group that makes it the program of every rank.
+
+    All blocks of the seed are rank 0's; its instructions do not cross shards. ``joined`` (a flag of each instruction)
+    says that an instruction moves its data in the message of the instruction before it, which is of the same block and
+    opcode. Dependencies are those of the first instruction of a message, on first instructions.
+    """
+
+    seed: Program
+    group: Group
+    joined: Array = attrs.field(converter=as_column)
+
+    SCALARS = ("seed", "group")
+    COLUMNS = ("joined",)
+
+    def __repr__(self) -> str:
+        what = f"{counted(self.seed.num_blocks, 'threadblock')}, {counted(len(self.message_start) - 1, 'message')}"
+        ranks = counted(self.num_ranks, "rank")
+        return shown(self, f"{clipped(self.name)}: {self.collective.kind}, {ranks}, {what} of rank 0 in a template")
+
+    @cached_property
+    def found(self) -> dict[Any, Any]:  # Any: each function has its own key and type
+        """Cached results of functions of other modules, by name. No function changes a cached result."""
+        return {}
+
+    @property
+    def collective(self) -> Collective:
+        """The collective of all ranks."""
+        return self.seed.collective
+
+    @property
+    def chunks(self) -> int:
+        """Chunks of a shard."""
+        return self.seed.chunks
+
+    @property
+    def name(self) -> str:
+        """The name of the collective in the file."""
+        return self.seed.name
+
+    @property
+    def scheduler(self) -> str:
+        """The name of the schedule's scheduler."""
+        return self.seed.scheduler
+
+    @property
+    def num_ranks(self) -> int:
+        """Ranks of the collective, as many as the group has elements."""
+        return self.seed.num_ranks
+
+    @property
+    def num_channels(self) -> int:
+        """One more than the largest channel number."""
+        return self.seed.num_channels
+
+    @property
+    def num_blocks(self) -> int:
+        """Threadblocks of all ranks together."""
+        return self.seed.num_blocks * self.num_ranks
+
+    @property
+    def num_instructions(self) -> int:
+        """Messages and copies of all ranks together."""
+        return self.batched.num_instructions * self.num_ranks
+
+    def renamed(self, name: str) -> SymmetricProgram:
+        """Return the program under another name."""
+        return attrs.evolve(self, seed=attrs.evolve(self.seed, name=name))
+
+    def moves(self, buffer: Buffer) -> bool:
+        """Return whether a buffer holds the whole vector, so that its offsets move with their shards."""
+        if buffer == Buffer.SCRATCH:
+            return False
+        shards = np.arange(self.collective.num_shards)
+        slots = self.collective.output_slots if buffer == Buffer.OUTPUT else self.collective.input_slots
+        return bool((slots(0, shards) == shards).all())
+
+    # ---- messages
+
+    @cached_property
+    def message_start(self) -> Array:
+        """The first instruction of each message, and after the last the number of instructions."""
+        return np.append(np.flatnonzero(self.joined == 0), self.seed.num_instructions)
+
+    @cached_property
+    def message(self) -> Array:
+        """The message of each instruction."""
+        return owners(np.diff(self.message_start))
+
+    @cached_property
+    def batched(self) -> Program:
+        """The messages as instructions of one rank that sends to itself, for the machine that executes programs.
+
+        A channel stands for each pair of element and channel: what rank 0 sends to q on it arrives at every rank from
+        its own image of rank 0. All ranks do the same at the same time, so an execution of this program is one of all
+        ranks, and no choice depends on time (:mod:`collc.ir.machine`). ``count`` is the number of chunks of a message.
+        """
+        seed, first = self.seed, self.message_start[:-1]
+        sent, received = self.connections
+        length = np.add.reduceat(seed.count.astype(np.int64), first) if len(first) else first
+        dependent, dependency = self.message[seed.dependent], self.message[seed.deps]
+        order = lexsort([dependent])
+        counts = np.bincount(dependent, minlength=len(first))
+        places = ("src_buffer", "src_offset", "dst_buffer", "dst_offset")
+        columns: Columns = {c: getattr(seed, c)[first] for c in places}
+        return Program(
+            Collective("allreduce", 1), seed.chunks, [0], block_rank=np.zeros(seed.num_blocks, dtype=np.int64),
+            send_peer=np.where(sent >= 0, 0, -1), recv_peer=np.where(received >= 0, 0, -1),
+            channel=np.maximum(np.maximum(sent, received), 0),
+            block_start=np.searchsorted(first, seed.block_start), opcode=seed.opcode[first], count=length,
+            dep_start=starts(counts), deps=dependency[order], **columns,
+        )  # fmt: skip
+
+    @cached_property
+    def connections(self) -> tuple[Array, Array]:
+        """Return numbers of the connections that each block sends into and receives from, as all ranks name them."""
+        seed, n = self.seed, self.num_ranks
+        send, source = seed.send_peer.astype(np.int64), seed.recv_peer.astype(np.int64)
+        channel = seed.channel.astype(np.int64)
+        to = self.group.inverse(np.maximum(source, 0))  # the peer that the sender names
+        keys = [np.where(send >= 0, channel * n + send, -1), np.where(source >= 0, channel * n + to, -1)]
+        named = np.unique(np.concatenate(keys))
+        named = named[named >= 0]
+        sent, received = (np.where(k >= 0, np.searchsorted(named, k), -1) for k in keys)
+        return sent, received
+
+    # ---- all ranks
+
+    def images(self, rank: int) -> Columns:
+        """Return the columns of a rank: its peers, and where its instructions read and write."""
+        seed = self.seed
+        found: Columns = {}
+        for name in ("send_peer", "recv_peer"):
+            peer = getattr(seed, name).astype(np.int64)
+            found[name] = np.where(peer >= 0, self.group.multiply(rank, np.maximum(peer, 0)), -1)
+        for end in ("src", "dst"):
+            offset, buffer = getattr(seed, f"{end}_offset").astype(np.int64), getattr(seed, f"{end}_buffer")
+            shard, inside = offset // seed.chunks, offset % seed.chunks
+            moved = np.isin(buffer, [b for b in (Buffer.INPUT, Buffer.OUTPUT) if self.moves(b)])
+            moved &= seed.reads_src if end == "src" else seed.writes_dst
+            image = self.group.multiply(rank, np.where(moved, shard, 0)) * seed.chunks + inside
+            found[f"{end}_offset"] = np.where(moved, image, offset)
+        return found
+
+    def unfold(self) -> Program:
+        """Return the program of all ranks, with an instruction for each of the seed's, not joined."""
+        seed, n = self.seed, self.num_ranks
+        images = [self.images(rank) for rank in range(n)]
+        columns: Columns = {c: np.concatenate([image[c] for image in images]) for c in images[0]}
+        same = ("channel", "opcode", "src_buffer", "dst_buffer", "count")
+        columns |= {c: np.tile(getattr(seed, c), n) for c in same}
+        size = seed.num_instructions
+        rows = np.arange(n)[:, None] * size
+        last = self.message_start[1:] - 1  # a message is over when its last instruction is
+        return Program(
+            seed.collective, seed.chunks, np.tile(seed.scratch[:1], n),
+            block_rank=np.repeat(np.arange(n), seed.num_blocks),
+            block_start=np.append((rows + seed.block_start[None, :-1].astype(np.int64)).ravel(), n * size),
+            dep_start=starts(np.tile(seed.num_dependencies, n)), deps=(rows + last[self.message[seed.deps]]).ravel(),
+            name=seed.name, scheduler=seed.scheduler, placed=False, **columns,
+        )  # fmt: skip
+
+
+#: programs of all ranks, or of one rank and a group
+AnyProgram: TypeAlias = Program | SymmetricProgram

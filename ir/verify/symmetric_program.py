@@ -1,0 +1,414 @@
+"""Verify a program stored as that of one rank and a group: execute rank 0, of which all other ranks are images.
+
+All ranks do the same at the same time, so what arrives at rank 0 from its peer p is what rank 0 sends to p^-1, moved
+by p: shard s becomes p*s, and the contribution of rank r becomes that of p*r. This holds if multiplication by p^-1
+after p is none, for all peers, ranks and shards, which is checked. No rank's state is left out: the state of rank g is
+that of rank 0, moved by g.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..arrays import Array, distinct, lexsort
+from ..frozen import frozen
+from ..machine import execute, partners, receivers
+from ..program import Buffer, Opcode
+from ..ragged import owners, ranges
+from ..symmetric import SymmetricSchedule
+from ..symmetric_program import SymmetricProgram
+from ..validate import flaws
+from .report import Check, Report
+
+__all__ = ["template_adds_once", "template_strayed", "verify_symmetric_program"]
+
+_OPCODES = (Opcode.SEND, Opcode.RECV, Opcode.COPY, Opcode.RECV_REDUCE_COPY)
+_BLOCK = 1 << 22  # products of the group checked together
+
+
+def verify_symmetric_program(program: SymmetricProgram) -> Report:
+    """Execute rank 0 symbolically and report the result of each check.
+
+    The checks are, in this order: ``structure``, ``symmetry``, ``bounds``, ``out-of-place input is not written``,
+    ``matched``, ``deadlock``, ``races``, ``single reduction``, ``postcondition``. The first that fails ends them.
+    """
+    collective = program.collective
+    return Report("program", collective.kind, collective.num_ranks, tuple(_until_wrong(_checks(program))))
+
+
+def template_adds_once(program: SymmetricProgram) -> bool:
+    """Return whether a verified program adds every contribution once, so that it is correct for any operation."""
+    return not program.collective.idempotent or _Values(program, False).run(strict=True) == ""
+
+
+def template_strayed(program: SymmetricProgram, schedule: SymmetricSchedule) -> str:
+    """Return where a program sends other chunks than the template from which it was lowered; "" if nowhere.
+
+    A program that does not execute is for the verifier; the result is empty.
+    """
+    if next(iter(flaws(program)), None) or _form(program) or _outside(program) or _unmatched(program):
+        return ""
+    execution = execute(program.batched)
+    values = _Values(program, False, execution.finished)
+    if execution.deadlock or values.run(strict=False):
+        return ""
+    group, seed = schedule.symmetry, schedule.seed
+    source = group.inverse(seed.src)
+    count = seed.hi.astype(np.int64) - seed.lo
+    due = _sent_keys(group.multiply(source, seed.dst), source * schedule.parts + seed.lo, count, program)
+    peer, first, length = values.sent_runs()
+    found = _sent_keys(peer, first, length, program)
+    if np.array_equal(found, due):
+        return ""
+    apart = np.setxor1d(found, due)
+    at = int(apart[0]) if len(apart) else int(found[0])
+    chunks = program.num_ranks * program.chunks
+    return f"chunk {at % program.chunks} of shard {at % chunks // program.chunks} from rank 0 to rank {at // chunks}"
+
+
+def _sent_keys(peer: Array, first: Array, count: Array, program: SymmetricProgram) -> Array:
+    """Return a number for every chunk that rank 0 sends to a peer, sorted."""
+    keys: Array = np.sort(np.repeat(peer, count) * (program.num_ranks * program.chunks) + ranges(first, count))
+    return keys
+
+
+def _until_wrong(checks: Iterator[Check]) -> Iterator[Check]:
+    for check in checks:
+        yield check
+        if not check.ok:
+            return
+
+
+def _checks(program: SymmetricProgram) -> Iterator[Check]:
+    seed = program.seed
+    text = f"{seed.num_blocks} threadblocks, {len(program.message_start) - 1} messages and copies of rank 0"
+    yield _check("structure", next((str(flaw) for flaw in flaws(program)), "") or _form(program), text)
+    yield _check("symmetry", _asymmetry(program), _by_symmetry(program))
+    yield _check("bounds", _outside(program), "rank 0's buffers")
+    into_input = np.flatnonzero(seed.writes_dst & (seed.dst_buffer == Buffer.INPUT))
+    wrong = f"{seed.place(int(into_input[0]))} writes to the input" if len(into_input) else ""
+    yield _check("out-of-place input is not written", wrong, "no instruction writes it")
+    yield _check("matched", _unmatched(program), f"{int(program.batched.sends.sum())} messages of each rank")
+    execution = execute(program.batched)
+    stuck = execution.deadlock.describe(program.batched) if execution.deadlock else ""
+    yield _check("deadlock", stuck, f"completes with FIFOs of depth {execution.depth}")
+    yield _check("races", _race(program, execution.finished), "in place and out of place")
+    values = [_Values(program, inplace, execution.finished) for inplace in (False, True)]
+    strict = not program.collective.idempotent
+    wrong = _ordered(program) or values[0].run(strict) or values[1].run(strict)
+    yield _check("single reduction", wrong, "in place and out of place")
+    yield _check("postcondition", values[0].missing() or values[1].missing(), "in place and out of place")
+
+
+def _check(name: str, problem: str, detail: str) -> Check:
+    return Check(name, not problem, problem or detail)
+
+
+def _by_symmetry(program: SymmetricProgram) -> str:
+    group = program.group
+    return (
+        f"executed 1 of {program.num_ranks} ranks, all others by the group {group.shown} of order {group.order}, "
+        f"checked"
+    )
+
+
+def _ordered(program: SymmetricProgram) -> str:
+    c = program.collective
+    return f"`op: {c.op}` needs the order of ranks, which collc cannot verify of a program" if c.ordered else ""
+
+
+# ---- form
+
+
+def _form(program: SymmetricProgram) -> str:
+    """Return what is wrong with the messages and the opcodes of a template; "" if nothing is."""
+    seed = program.seed
+    if not np.isin(seed.opcode, _OPCODES).all():
+        return f"{seed.place(int(np.argmin(np.isin(seed.opcode, _OPCODES))))}: a template has no such instruction"
+    joined = np.flatnonzero(program.joined)
+    alone = (joined == 0) | (seed.block[joined] != seed.block[joined - 1])
+    alone |= seed.opcode[joined] != seed.opcode[joined - 1]
+    if alone.any() or (seed.opcode[joined] == Opcode.COPY).any():
+        row = int(joined[np.argmax(alone)]) if alone.any() else int(joined[0])
+        return f"{seed.place(row)} has no message before it to join"
+    if program.joined[seed.dependent].any() or program.joined[seed.deps].any():
+        return "a dependency is not between the first instructions of messages"
+    if ((seed.send_peer == 0) | (seed.recv_peer == 0)).any():
+        return "a threadblock of rank 0 has its own rank as peer"
+    sent, received = program.connections
+    for keys, what in ((sent, "send into"), (received, "receive from")):
+        used = np.sort(keys[keys >= 0])
+        if (used[1:] == used[:-1]).any():
+            return f"two threadblocks of rank 0 {what} one connection"
+    return ""
+
+
+def _asymmetry(program: SymmetricProgram) -> str:
+    """Return where the group does not move one rank's program to another's; "" if it always does."""
+    group, n = program.group, program.num_ranks
+    c, numbers = program.collective, np.arange(n)
+    if group.order != n or not c.is_plain or c.num_shards != n:
+        return f"the group {group.shown} of order {group.order} moves no {c.name} of {n} ranks"
+    products = group.multiply(0, numbers), group.multiply(numbers, 0)
+    if not all(np.array_equal(product, numbers) for product in products):
+        return f"rank 0 is not the identity of the group {group.shown}"
+    peers = distinct(np.concatenate([program.seed.send_peer, program.seed.recv_peer]).astype(np.int64))
+    for peer in peers[peers >= 0].tolist():
+        back, away = int(group.inverse(peer)), group.multiply(numbers, peer)
+        rows = max(1, _BLOCK // n)
+        for first in range(0, n, rows):
+            ranks = numbers[first : first + rows, None]
+            sent = group.multiply(ranks, numbers[None, :])
+            received = group.multiply(away[first : first + rows, None], group.multiply(back, numbers)[None, :])
+            if not np.array_equal(sent, received):
+                rank, shard = (int(x[0]) for x in np.nonzero(sent != received))
+                return f"shard {shard} of rank {first + rank} is another one at its peer {int(away[first + rank])}"
+    return ""
+
+
+def _outside(program: SymmetricProgram) -> str:
+    """Return which instruction leaves its buffer or, where shards move, its shard."""
+    seed = program.seed
+    sizes = np.array([seed.input_chunks(0), seed.output_chunks(0), int(seed.scratch[0])], dtype=np.int64)
+    moved = np.array([program.moves(buffer) for buffer in Buffer])
+    for end, used in (("src", seed.reads_src), ("dst", seed.writes_dst)):
+        buffer, offset = getattr(seed, f"{end}_buffer")[used], getattr(seed, f"{end}_offset").astype(np.int64)[used]
+        count = seed.count.astype(np.int64)[used]
+        beyond = (offset < 0) | (offset + count > sizes[buffer]) | (count < 1)
+        beyond |= moved[buffer] & (offset // seed.chunks != (offset + count - 1) // seed.chunks)
+        if beyond.any():
+            row = int(np.flatnonzero(used)[np.argmax(beyond)])
+            return f"{seed.place(row)}: {end} is outside its buffer, or crosses shards"
+    return ""
+
+
+def _unmatched(program: SymmetricProgram) -> str:
+    """Return which message has no other end, or one of another length."""
+    batched = program.batched
+    partner = partners(batched)
+    lost = np.flatnonzero(batched.receives & (partner < 0))
+    if not len(lost):
+        lost = np.flatnonzero(batched.sends & (receivers(partner) < 0))
+    if len(lost):
+        return f"{_place(program, int(lost[0]))} has no message at the other end"
+    got = np.flatnonzero(partner >= 0)
+    other = got[batched.count[got] != batched.count[partner[got]]]
+    if len(other):
+        at = int(other[0])
+        return f"{_place(program, at)} receives {batched.count[at]} chunks of {batched.count[partner[at]]}"
+    return ""
+
+
+def _place(program: SymmetricProgram, message: int) -> str:
+    return program.seed.place(int(program.message_start[message]))
+
+
+# ---- races
+
+
+def _race(program: SymmetricProgram, finished: Array) -> str:
+    """Return two messages that access a chunk, one of them a write, and that rank 0's own order leaves unordered.
+
+    Only program order and dependencies count, not messages: these lead to other ranks. In place and out of place
+    differ in which locations are one: in place, more are.
+    """
+    batched = program.batched
+    position = np.empty(batched.num_instructions, dtype=np.int64)
+    position[finished] = np.arange(len(finished))
+    location, message, write = _accesses(program, inplace=True)
+    order = lexsort((write, position[message], location))
+    location, message, write = location[order], message[order], write[order]
+    before = _clocks(program, finished)
+    last_write, reads = -1, list[int]()
+    previous = -1
+    step, block = batched.step, batched.block
+    for here, at, writes in zip(location.tolist(), message.tolist(), write.tolist(), strict=True):
+        if here != previous:
+            last_write, reads, previous = -1, [], here
+        for other in (*((last_write,) if last_write >= 0 else ()), *(reads if writes else ())):
+            if other != at and before[at, block[other]] <= step[other]:
+                return f"{_place(program, at)} and {_place(program, other)} access one chunk in either order"
+        if writes:
+            last_write, reads = at, []
+        else:
+            reads.append(at)
+    return ""
+
+
+def _clocks(program: SymmetricProgram, finished: Array) -> Array:
+    """Return for each message the steps of each block that end before it begins, shape (messages, blocks)."""
+    batched = program.batched
+    clock = np.zeros((batched.num_instructions, batched.num_blocks), dtype=np.int64)
+    block, step, start = batched.block, batched.step, batched.block_start.astype(np.int64)
+    for at in finished.tolist():
+        own = clock[at]
+        here_block = int(block[at])
+        if step[at]:
+            np.maximum(own, clock[at - 1], out=own)
+        for other in batched.dependencies(at):
+            np.maximum(own, clock[other], out=own)
+            own[block[other]] = max(own[block[other]], int(step[other]) + 1)
+        own[here_block] = at - int(start[here_block])
+    return clock
+
+
+def _accesses(program: SymmetricProgram, inplace: bool) -> tuple[Array, Array, Array]:
+    """Return every access to an atom of rank 0: location, message, whether it writes."""
+    atoms = _Atoms.of(program, inplace)
+    found = []
+    for places, rows, writes in ((atoms.src, atoms.src_row, False), (atoms.dst, atoms.dst_row, True)):
+        found.append((places, program.message[rows], np.full(len(places), writes)))
+    location, message, write = (np.concatenate(columns) for columns in zip(*found, strict=True))
+    return location, message, write
+
+
+@frozen(eq=False)
+class _Atoms:
+    """Rank 0's memory in atoms, which every instruction accesses as a whole: ``per_shard`` of them in a shard.
+
+    ``src`` and ``dst`` are the locations that instructions access, ``src_row`` and ``dst_row`` the instructions;
+    ``cuts`` are the ends of the atoms in chunks. ``base`` is the first location of each buffer, ``total`` their number.
+    """
+
+    src: Array
+    src_row: Array
+    dst: Array
+    dst_row: Array
+    cuts: Array
+    base: Array
+    total: int
+
+    @property
+    def per_shard(self) -> int:
+        return len(self.cuts) - 1
+
+    @classmethod
+    def of(cls, program: SymmetricProgram, inplace: bool) -> _Atoms:
+        cuts = _cuts(program)
+        seed, per_shard = program.seed, len(cuts) - 1
+        n = program.num_ranks
+        scratch = -(-int(seed.scratch[0]) // seed.chunks)
+        # in place both begin with the place of shard 0, rank 0's own
+        base = np.array([0, 0, n] if inplace else [0, n, 2 * n]) * per_shard
+        places, used_by = [], []
+        for end, used in (("src", seed.reads_src), ("dst", seed.writes_dst)):
+            rows = np.flatnonzero(used)
+            offset, count = getattr(seed, f"{end}_offset").astype(np.int64)[rows], seed.count.astype(np.int64)[rows]
+            first = _atom(cuts, offset, seed.chunks)
+            widths = _atom(cuts, offset + count, seed.chunks) - first
+            places.append(ranges(first + base[getattr(seed, f"{end}_buffer")[rows]], widths))
+            used_by.append(rows[owners(widths)])
+        return cls(places[0], used_by[0], places[1], used_by[1], cuts, base, int(base[-1]) + scratch * per_shard)
+
+
+def _atom(cuts: Array, chunk: Array, chunks: int) -> Array:
+    """Return the number of the atom that begins at a chunk of a buffer."""
+    return chunk // chunks * (len(cuts) - 1) + np.searchsorted(cuts, chunk % chunks)
+
+
+def _cuts(program: SymmetricProgram) -> Array:
+    """Return the ends of atoms of a shard in chunks: all ends of accesses; all chunks if accesses are not aligned."""
+    seed, chunks = program.seed, program.chunks
+    count = seed.count.astype(np.int64)
+    ends = [np.array([0, chunks])]
+    for end, used in (("src", seed.reads_src), ("dst", seed.writes_dst)):
+        offset = getattr(seed, f"{end}_offset").astype(np.int64)[used]
+        ends += [offset % chunks, (offset + count[used]) % chunks]
+    both = seed.reads_src & seed.writes_dst
+    aligned = (seed.src_offset.astype(np.int64)[both] - seed.dst_offset[both]) % chunks == 0
+    return distinct(np.concatenate(ends)) if aligned.all() else np.arange(chunks + 1)
+
+
+# ---- values
+
+
+class _Values:
+    """The execution of rank 0: which atom of the vector each location holds, and which ranks' contributions to it."""
+
+    def __init__(self, program: SymmetricProgram, inplace: bool, finished: Array | None = None):
+        self.program, self.inplace = program, inplace
+        self.finished = execute(program.batched).finished if finished is None else finished
+        self.atoms = _Atoms.of(program, inplace)
+        self.content = np.full(self.atoms.total, -1, dtype=np.int64)
+        self.reduces = program.collective.reduces
+        self.ranks = np.zeros((self.atoms.total, program.num_ranks if self.reduces else 1), dtype=bool)
+        self._sent: list[tuple[int, Array]] = []
+        self._begin()
+
+    def sent_runs(self) -> tuple[Array, Array, Array]:
+        """Return what :meth:`run` sent, atom by atom: the peer, the first chunk in the vector, and the chunks."""
+        peer = np.concatenate([np.full(len(content), peer) for peer, content in self._sent] or [np.zeros(0, np.int64)])
+        content = np.concatenate([content for _, content in self._sent] or [np.zeros(0, np.int64)])
+        cuts, per_shard = self.atoms.cuts, self.atoms.per_shard
+        atom = content % per_shard
+        return peer, content // per_shard * self.program.chunks + cuts[atom], np.diff(cuts)[atom]
+
+    def _begin(self) -> None:
+        per_shard, c = self.atoms.per_shard, self.program.collective
+        shards = np.arange(c.num_shards)
+        held = shards[c.holds(0, shards)]
+        widths = np.full(len(held), per_shard)
+        place = ranges(c.input_slots(0, held) * per_shard + self.atoms.base[Buffer.INPUT], widths)
+        self.content[place] = ranges(held * per_shard, widths)
+        self.ranks[place, 0] = True
+
+    def run(self, strict: bool) -> str:
+        """Execute all messages; return what is wrong, "" if nothing is. ``strict``: nothing may be added twice."""
+        program, batched = self.program, self.program.batched
+        partner, sent = partners(batched), dict[int, tuple[Array, Array]]()
+        edges = np.append(program.message_start, 0)[:-1]
+        src, dst = (np.searchsorted(rows, edges) for rows in (self.atoms.src_row, self.atoms.dst_row))
+        targets = program.seed.send_peer[batched.block].tolist()
+        opcode, peer = batched.opcode.tolist(), program.seed.recv_peer[batched.block].tolist()
+        for at in self.finished.tolist():
+            read = self.atoms.src[src[at] : src[at + 1]]
+            written = self.atoms.dst[dst[at] : dst[at + 1]]
+            if (self.content[read] < 0).any():
+                return f"{_place(program, at)} reads data that no instruction has written"
+            if opcode[at] in (Opcode.SEND, Opcode.COPY):
+                value = self.content[read], self.ranks[read]
+            else:
+                value = self._moved(*sent.pop(int(partner[at])), int(peer[at]))
+            if opcode[at] == Opcode.SEND:
+                sent[at] = value
+                self._sent.append((targets[at], value[0]))
+                continue
+            if len(value[0]) != len(written):
+                return f"{_place(program, at)}: the two ends cut the message at other places"
+            if opcode[at] == Opcode.RECV_REDUCE_COPY:
+                if not np.array_equal(self.content[read], value[0]):
+                    return f"{_place(program, at)} adds different chunks"
+                if strict and (self.ranks[read] & value[1]).any():
+                    return f"{_place(program, at)} adds a contribution twice"
+                value = value[0], self.ranks[read] | value[1]
+            self.content[written], self.ranks[written] = value
+        return ""
+
+    def _moved(self, content: Array, ranks: Array, peer: int) -> tuple[Array, Array]:
+        """Return what arrives from a peer, as rank 0 names it, from what rank 0 sends to the peer's inverse."""
+        group, per_shard = self.program.group, self.atoms.per_shard
+        moved = group.multiply(peer, content // per_shard) * per_shard + content % per_shard
+        if not self.reduces:
+            return moved, ranks
+        found = np.empty_like(ranks)
+        found[:, group.multiply(peer, np.arange(self.program.num_ranks))] = ranks
+        return moved, found
+
+    def missing(self) -> str:
+        """Return what rank 0 lacks at the end; "" if nothing."""
+        per_shard, c = self.atoms.per_shard, self.program.collective
+        shards = np.arange(c.num_shards)
+        due_shards = shards[c.wants(0, shards)]
+        widths = np.full(len(due_shards), per_shard)
+        place = ranges(c.output_slots(0, due_shards) * per_shard + self.atoms.base[Buffer.OUTPUT], widths)
+        due = ranges(due_shards * per_shard, widths)
+        bad = self.content[place] != due
+        if self.reduces:
+            bad |= ~self.ranks[place].all(axis=1)
+        if not bad.any():
+            return ""
+        at = int(due[np.argmax(bad)])
+        chunk = int(self.atoms.cuts[at % per_shard])
+        return f"rank 0 ends without the result of shard {at // per_shard}, from chunk {chunk} on"
