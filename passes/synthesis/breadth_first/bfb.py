@@ -48,7 +48,7 @@ __all__ = ["BFB"]
 Batch = tuple[int, Array, Array, Array, Array, int]  # step, shard, link, lo, hi, parts
 
 _MOST_PARTS = 2**62
-_MOST_UNFOLDED = 1 << 20  # rows: templates up to this size are unfolded at once
+_MOST_UNFOLDED = 1 << 17  # rows: templates up to this size are unfolded at once
 _ALLGATHERS = ("allgather", "reduce-scatter", "allreduce")
 _BROADCASTS = ("broadcast", "reduce")
 
@@ -104,8 +104,16 @@ class BFB(Pass):
         },
     )
 
+    template: bool | None = attrs.field(
+        default=None,
+        metadata={"help": "on a symmetric network, keep one shard's transfers (default: above 131,072 transfers)"},
+    )
+
     def turned(self, collective: Collective, found: Collective) -> Collective:
         return self._phase(collective)
+
+    def _keeps(self, schedule: SymmetricSchedule) -> bool:
+        return len(schedule) > _MOST_UNFOLDED if self.template is None else self.template
 
     def plans_by_size(self, ir: Problem) -> bool:
         return self.size is None and len({kind.latency for kind in ir.topology.classes}) > 1
@@ -117,7 +125,7 @@ class BFB(Pass):
         self.require(ir)
         topology, collective = ir.topology, self._phase(ir.collective)
         schedule = self._scheduled(topology, collective)
-        if isinstance(schedule, SymmetricSchedule) and len(schedule) <= _MOST_UNFOLDED:
+        if isinstance(schedule, SymmetricSchedule) and not self._keeps(schedule):
             return schedule.unfold()
         return schedule
 

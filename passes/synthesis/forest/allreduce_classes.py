@@ -15,6 +15,7 @@ import numpy as np
 
 from collc.ir.arrays import Array
 from collc.ir.graph.bottleneck import whole_bandwidths
+from collc.ir.graph.bypass import Bypass
 from collc.ir.graph.cuts import FlowNetwork
 from collc.ir.graph.isomorphism import automorphisms
 from collc.ir.topology import Topology
@@ -92,11 +93,14 @@ class Classes:
         into = np.bincount(column[self.arcs[1] == switch], minlength=width)
         return into - np.bincount(column[self.arcs[0] == switch], minlength=width)
 
-    def network(self, held: Sequence[int], inward: bool) -> FlowNetwork:
-        """Return the network in which arcs have the whole numbers of their columns; ``inward`` turns arcs round."""
+    def network(self, held: Sequence[int], inward: bool) -> tuple[FlowNetwork, Bypass]:
+        """Return the network in which arcs have the whole numbers of their columns; ``inward`` turns arcs round.
+
+        Switches between two nodes are left out of it.
+        """
         tails, heads = (self.arcs[::-1] if inward else self.arcs).tolist()
-        width = [held[column] for column in self.column[int(inward)].tolist()]
-        return FlowNetwork(self.num_nodes, zip(tails, heads, width, strict=True))
+        bypass = Bypass(self.num_ranks, self.num_nodes, tails, heads)
+        return FlowNetwork(self.num_nodes, bypass.arcs([held[c] for c in self.column[int(inward)].tolist()])), bypass
 
 
 def classes(topology: Topology, multicast: Collection[int] = (), reduces: Collection[int] = ()) -> Classes:
@@ -112,7 +116,7 @@ def by_maps(topology: Topology, maps: Sequence[Array], mirrored: bool) -> Classe
     n, nodes = topology.num_ranks, topology.num_nodes
     ends, width, scale = _joined(topology)
     code = ends[0] * nodes + ends[1]
-    moved = [_places(code, g[ends[0]] * nodes + g[ends[1]]) for g in maps]
+    moved = [_moved(code, ends, nodes, g) for g in maps]
     back = _reverses(code, ends[1] * nodes + ends[0], width) if mirrored else None
     arcs = len(code)
     twice = [np.concatenate([places, places + arcs]) for places in moved]
@@ -126,12 +130,14 @@ def by_maps(topology: Topology, maps: Sequence[Array], mirrored: bool) -> Classe
 
 def orbits(count: int, maps: Sequence[Array]) -> Array:
     """Return the orbit of 0 .. count-1 under permutations, numbered by their least members."""
+    moves = [(moved, g[moved]) for g in maps for moved in [np.flatnonzero(g != np.arange(count))]]
     label, before = np.arange(count), None
     while before is None or not np.array_equal(before, label):
         before = label.copy()
-        for g in maps:
-            label = np.minimum(label, label[g])
-            label[g] = np.minimum(label[g], label)
+        for origins, images in moves:
+            low = np.minimum(label[origins], label[images])
+            label[origins] = low
+            label[images] = np.minimum(label[images], low)
         label = label[label]
     number: Array = np.unique(label, return_inverse=True)[1].ravel()
     return number
@@ -155,6 +161,15 @@ def _reverses(code: Array, reverse: Array, width: list[int]) -> Array | None:
         return None
     back = _places(code, reverse)
     return back if all(width[i] == width[j] for i, j in enumerate(back.tolist())) else None
+
+
+def _moved(code: Array, ends: Array, nodes: int, g: Array) -> Array:
+    """Return the arc that an automorphism maps every arc to."""
+    found = np.arange(len(code))
+    away = g != np.arange(nodes)
+    some = np.flatnonzero(away[ends[0]] | away[ends[1]])
+    found[some] = _places(code, g[ends[0, some]] * nodes + g[ends[1, some]])
+    return found
 
 
 def _places(code: Array, moved: Array) -> Array:

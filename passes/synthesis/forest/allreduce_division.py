@@ -11,13 +11,14 @@ import attrs
 import numpy as np
 
 from collc.ir.arrays import Array
+from collc.ir.graph.bypass import Bypass
 from collc.ir.graph.cuts import FlowNetwork
 from collc.ir.topology import Topology
 
 from .allreduce_classes import Classes
 from .division import Division
 
-__all__ = ["Shares", "division_holds", "equal_division", "whole_division", "whole_trees"]
+__all__ = ["Shares", "division_holds", "equal_division", "spread", "whole_division", "whole_trees"]
 
 #: multiples of the fewest trees with these roots that are tried before all bandwidths are whole
 _MULTIPLES = 8
@@ -84,7 +85,7 @@ def _at(topology: Topology, found: Classes, shares: Shares, times: Fraction) -> 
     free = [whole[kind] for kind in topology.link_class.tolist()]
     both = []
     for half in (0, 1):
-        part = _spread(topology, found, [held[c] for c in found.column[half].tolist()], free)
+        part = spread(topology, found, [held[c] for c in found.column[half].tolist()], free)
         if part is None:
             return None
         both.append(part)
@@ -94,7 +95,7 @@ def _at(topology: Topology, found: Classes, shares: Shares, times: Fraction) -> 
     )
 
 
-def _spread(topology: Topology, found: Classes, held: Sequence[int], free: list[int]) -> list[int] | None:
+def spread(topology: Topology, found: Classes, held: Sequence[int], free: list[int]) -> list[int] | None:
     """Return the trees of every link, taken from what is free on parallel links in order; None if too few are free."""
     code = found.arcs[0] * topology.num_nodes + found.arcs[1]
     ends = topology.src.astype(np.int64) * topology.num_nodes + topology.dst
@@ -201,5 +202,5 @@ def _passes(topology: Topology, held: Sequence[int], able: frozenset[int], sign:
 
 
 def _spans(nodes: int, tails: Array, heads: Array, held: Sequence[int], roots: Sequence[int]) -> bool:
-    network = FlowNetwork(nodes, zip(tails.tolist(), heads.tolist(), held, strict=True))
+    network = FlowNetwork(nodes, Bypass(len(roots), nodes, tails.tolist(), heads.tolist()).arcs(held))
     return not network.violated([*roots, *[0] * (nodes - len(roots))], range(len(roots)))

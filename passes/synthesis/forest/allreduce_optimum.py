@@ -105,6 +105,7 @@ def allreduce_optimum(
         return None
     able = tuple(sorted(set(multicast))), tuple(sorted(set(reduces)))
     equal = None if any(able) else equal_division(topology)
+    parts = None
     if equal is not None:
         parts = worst_partition(topology, effort=0)
         if equal.value * parts.ratio == 1 and division_holds(topology, equal):
@@ -112,7 +113,7 @@ def allreduce_optimum(
     found = classes(topology, *able)
     if found.num_kinds + found.num_columns > most_columns:
         return None
-    return _Program(topology, found, *able).optimum(equal)
+    return _Program(topology, found, *able).optimum(equal, parts)
 
 
 def partition_certificate(topology: Topology, parts: Partition) -> Certificate:
@@ -169,8 +170,8 @@ class _Program:
         for row in self._first_cuts():
             self._take(row)
 
-    def optimum(self, equal: Division | None) -> AllreduceOptimum:
-        """Return the optimum; ``equal`` is the division of equal shards, if it may be right."""
+    def optimum(self, equal: Division | None, known: Partition | None) -> AllreduceOptimum:
+        """Return the optimum; ``equal`` is the division of equal shards, if it may be right, ``known`` a partition."""
         program = self.primary()
         vertex = self._solved(program)
         assert vertex is not None, "the program starts at 0"
@@ -178,7 +179,7 @@ class _Program:
         value = sum((x * int(n) for x, n in zip(vertex.values, self.classes.count, strict=False)), Fraction(0))
         if equal is None or equal.value * self.classes.scale != value or not division_holds(self.topology, equal):
             equal = whole_division(self.topology, self.classes, self._even(value, vertex), *self.able)
-        parts = self._partition(certificate, 1 / equal.value)
+        parts = self._partition(certificate, known, 1 / equal.value)
         if parts is not None:
             certificate = partition_certificate(self.topology, parts)
         return _proved(self.topology, equal, certificate, parts, size)
@@ -267,10 +268,10 @@ class _Program:
         supply += [0] * (self.classes.num_nodes - len(supply))
         before = len(self.cuts)
         for half in self.classes.halves:
-            network = self.classes.network(held, bool(half))
+            network, bypass = self.classes.network(held, bool(half))
             for cut in network.violated(supply, self.classes.first_ranks(), _CUTS):
                 near = np.zeros(self.classes.num_nodes, dtype=bool)
-                near[list(cut.nodes)] = True
+                near[list(bypass.whole(cut.nodes))] = True
                 self._take(_Row(near, bool(half)))
         fresh = self.cuts[before:]
         self.size = len(program.objective)
@@ -355,17 +356,17 @@ class _Program:
         ]
         return Certificate(tuple(cuts), tuple(balances), found.maps, found.mirrored, *self.able)
 
-    def _partition(self, certificate: Certificate, ratio: Fraction) -> Partition | None:
+    def _partition(self, certificate: Certificate, known: Partition | None, ratio: Fraction) -> Partition | None:
         """Return a partition that proves the optimum: of the certificate's cuts, or of groups; None if none is seen."""
         if any(self.able):
             return None
-        for parts in self._candidates(certificate):
+        for parts in self._candidates(certificate, known):
             if parts.ratio == ratio:
                 return parts
         return None
 
-    def _candidates(self, certificate: Certificate) -> Iterable[Partition]:
-        yield worst_partition(self.topology, effort=0)
+    def _candidates(self, certificate: Certificate, known: Partition | None) -> Iterable[Partition]:
+        yield worst_partition(self.topology, effort=0) if known is None else known
         cuts = certificate.every_cut(16 * self.topology.num_nodes)
         for inward in (False, True):
             parts = sorted({cut.nodes for cut in cuts or () if not cut.rooted and cut.inward == inward})

@@ -1,8 +1,9 @@
 """The trees of an allreduce that is faster than a reduce-scatter and an allgather with equal shards.
 
 Links then divide their bandwidth unevenly between inward and outward trees, and ranks may be roots of different
-amounts. On a cluster of boxes, trees of equal roots are built at once (:mod:`.box_trees`); any other network is divided
-by its linear program (:mod:`.allreduce_optimum`), and what each direction gets is packed like an allgather.
+amounts. On a cluster of boxes, trees of equal roots are built at once (:mod:`.box_trees`), and on one of two tiers with
+the bandwidth that the linear program finds (:mod:`.tier_trees`); any other network is divided by its linear program
+(:mod:`.allreduce_optimum`), and what each direction gets is packed like an allgather.
 """
 
 from __future__ import annotations
@@ -21,11 +22,17 @@ from .box_leaf import cluster_trees
 from .boxes import Cluster, cluster
 from .capacities import link_capacities
 from .division import Division
+from .fixed_division import fixed_division
 from .optimum import fixed
 from .packing import height, pack
+from .rail_trees import rail_allreduce
 from .routes import Routed, routed
+from .tier_trees import FEW, edges_high, low_tiers, lower, tier_trees
+from .tiers import tiers
 
-__all__ = ["AllreduceTrees", "allreduce_trees", "optimal_number", "packed"]
+__all__ = [
+    "AllreduceTrees", "allreduce_trees", "divides_boxes", "on_rails", "optimal_number", "packed", "unequal",
+]  # fmt: skip
 
 _MOST_TRIED = 64  # numbers of trees, or of trees per unit of bandwidth
 
@@ -44,13 +51,18 @@ class AllreduceTrees:
     value: Fraction
 
 
-def allreduce_trees(topology: Topology, k: int | str = "optimal") -> AllreduceTrees | None:
+def allreduce_trees(
+    topology: Topology, k: int | str = "optimal", known: AllreduceOptimum | None = None
+) -> AllreduceTrees | None:
     """Return trees that reach the optimum; None if equal shards and equal halves of links do, or no program is solved.
 
-    ``value`` is the bandwidth that they reach, in the topology's unit. With a number k, every rank of a cluster of
-    boxes is the root of k trees, and links hold whole trees; None if equal halves hold as many at once. ``"fewest"`` is
-    the least k on a cluster that reaches the optimum.
+    ``value`` is the bandwidth that they reach, in the topology's unit. With a number k, links hold whole trees, and
+    every rank is the root of k trees if the ranks of the optimum root equal amounts; None if equal halves hold as many
+    at once. Otherwise k is the number of all trees. ``"fewest"`` is the least k on a cluster that reaches the optimum.
+    ``known`` is the optimum of a network that :func:`unequal` divides.
     """
+    if known is not None and isinstance(k, int):
+        return _numbered(topology, known, k)
     equal = composed(topology)
     boxes = cluster(topology)
     roots = None if boxes is None or topology.reverse_links is None else box_roots(topology, boxes)
@@ -65,8 +77,25 @@ def allreduce_trees(topology: Topology, k: int | str = "optimal") -> AllreduceTr
             if found is not None:
                 return found
     if isinstance(k, int):
-        return None
+        optimum = allreduce_optimum(topology) if roots is None else None
+        return None if optimum is None or optimum.value <= equal else _numbered(topology, optimum, k)
     return _divided(topology, equal)
+
+
+def unequal(topology: Topology) -> AllreduceOptimum | None:
+    """Return the optimum that is faster than equal halves of links, except on a cluster of boxes; None without one."""
+    boxes = cluster(topology)
+    if boxes is not None and topology.reverse_links is not None and box_roots(topology, boxes) is not None:
+        return None
+    found = allreduce_optimum(topology)
+    return None if found is None or found.value <= composed(topology) else found
+
+
+def divides_boxes(topology: Topology) -> bool:
+    """Whether the network is a cluster of boxes whose uneven links hold more than equal halves do."""
+    boxes = cluster(topology)
+    roots = None if boxes is None or topology.reverse_links is None else box_roots(topology, boxes)
+    return roots is not None and roots.value > composed(topology)
 
 
 def optimal_number(topology: Topology, optimum: AllreduceOptimum) -> tuple[int, bool]:
@@ -91,7 +120,55 @@ def _divided(topology: Topology, equal: Fraction) -> AllreduceTrees | None:
         trees = _on_boxes(topology, boxes, k, k * share)
         if trees is not None:
             return trees
-    return packed(topology, found.division)
+    low = on_rails(topology, found.value) or _on_tiers(topology, found.value)
+    if low is not None and topology.num_ranks > FEW:
+        return low
+    trees = packed(topology, found.division)
+    return trees if low is None else min((low, trees), key=_size)
+
+
+def _size(trees: AllreduceTrees) -> tuple[int, int]:
+    """Return the height of the highest tree, and the number of trees."""
+    both = [trees.outward, trees.outward if trees.transposed is None else trees.transposed]
+    return max(map(edges_high, both)), sum(len(one.root) for one in both)
+
+
+def _on_tiers(topology: Topology, value: Fraction) -> AllreduceTrees | None:
+    """Return trees of equal roots on a cluster of two tiers that reach a bandwidth; None if none are found."""
+    found = tiers(topology) if topology.reverse_links is not None else None
+    if found is None:
+        return None
+    share = topology.num_ranks / value
+    k = lcm(*((kind.bandwidth * share).denominator for kind in topology.classes))
+    assert topology.reverse_links is not None, "tiers have two-way links"
+    room, reverse = link_capacities(topology, k * share), topology.reverse_links.tolist()
+    trees = tier_trees(topology, found, room, [k] * topology.num_ranks, reverse)
+    return None if trees is None else AllreduceTrees(k, False, trees, None, value)
+
+
+def on_rails(topology: Topology, value: Fraction) -> AllreduceTrees | None:
+    """Return trees of a cluster on rails that reach a bandwidth; None on other networks, or if they do not fit."""
+    found = rail_allreduce(topology, value)
+    return None if found is None else AllreduceTrees(found.parts, found.whole, found.trees, None, value)
+
+
+def _numbered(topology: Topology, found: AllreduceOptimum, k: int) -> AllreduceTrees | None:
+    """Return the k trees of most bandwidth: of every rank if the optimum's ranks root equal amounts, else in all.
+
+    None if those of every rank have no more bandwidth than with equal halves of links, or the network is too large.
+    """
+    ranks, alike = topology.num_ranks, found.has_equal_roots
+    division = fixed_division(topology, k * ranks if alike else k, found.value, alike)
+    if division is None or (alike and division.value <= k * ranks / _halves(topology, k)):
+        return None
+    return packed(topology, division)
+
+
+def _halves(topology: Topology, k: int) -> Fraction:
+    """Return the trees per unit of bandwidth of k trees of every rank inward, and k outward."""
+    alike = [1] * topology.num_ranks
+    outward = fixed(topology, alike, k).per_unit
+    return outward + (outward if topology.reverse_links is not None else fixed(topology.transpose(), alike, k).per_unit)
 
 
 def _fixed(topology: Topology, boxes: Cluster, roots: BoxRoots, k: int) -> AllreduceTrees | None:
@@ -143,10 +220,11 @@ def _one_way(topology: Topology, held: tuple[int, ...], roots: tuple[int, ...]) 
     from .switches import removals
 
     boxes = cluster(topology)
-    found = None if boxes is None else cluster_trees(topology, boxes, held, roots)
-    if found is not None:
-        return found
+    low = low_tiers(topology, held, roots) if boxes is None else cluster_trees(topology, boxes, held, roots)
+    if low is not None and (boxes is not None or topology.num_ranks > FEW):
+        return low
     choices = removals(flow_network(topology, list(held)), topology.num_ranks, roots, topology.names)
     forests = [(pack(topology.num_ranks, logical.capacity, roots), logical) for logical in choices]
     trees, logical = min(forests, key=lambda one: (height(one[0]), len(one[0])))
-    return routed(sorted(trees, key=lambda tree: tree.root), logical, topology, held)
+    found = routed(sorted(trees, key=lambda tree: tree.root), logical, topology, held)
+    return found if low is None else lower(low, found)

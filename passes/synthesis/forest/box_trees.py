@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
+from typing import Protocol
 
 import numpy as np
 
@@ -25,11 +26,12 @@ from .box_sending import Group, Sending
 from .boxes import Box, Cluster
 from .routes import Routed
 
-__all__ = ["box_trees"]
+__all__ = ["BoxColumns", "Interval", "Mode", "box_trees", "divided"]
 
 Interval = tuple[int, int]
-#: the rank of a box that a tree reaches first, and the rank that sends to the others
-Mode = tuple[int, int]
+#: the rank of a box that a tree reaches first, the rank that sends to the others, and for each rank that the tree
+#: reaches from another box instead: the rank, and the one that sends there
+Mode = tuple[int, ...]
 
 _MOST_CUTS = 4  # trees may be this many times as many as roots, and a few more
 
@@ -47,7 +49,7 @@ def box_trees(
         return None
     cuts = plan.cuts()
     roots = sum(amount > 0 for amount in trees)
-    return None if len(cuts) > _MOST_CUTS * roots + 64 else _Columns(plan, cuts).routed(topology.num_links)
+    return None if len(cuts) > _MOST_CUTS * roots + 64 else BoxColumns(plan, cuts).routed(topology.num_links)
 
 
 class _Plan:
@@ -124,7 +126,7 @@ class _Plan:
         units = self._units(box, own, given, self.preferred[number])
         found = list[tuple[int, Mode]]()
         for v, pieces, through in zip(box.ranks, units, relays, strict=True):
-            for u, part in zip((v, *(u for u, _ in through)), _divided(pieces, [m for _, m in through]), strict=True):
+            for u, part in zip((v, *(u for u, _ in through)), divided(pieces, [m for _, m in through]), strict=True):
                 found += [(low, (v, u)) for low, _ in part]
                 inside.charge(v, u, sum(high - low for low, high in part))
         self.modes.append(sorted(found))
@@ -287,7 +289,7 @@ def _filled(given: list[int], low: list[int], high: list[int], needed: int) -> l
     return given
 
 
-def _divided(pieces: list[Interval], last: Sequence[int]) -> list[list[Interval]]:
+def divided(pieces: list[Interval], last: Sequence[int]) -> list[list[Interval]]:
     """Divide intervals into the first part, and parts of these lengths at the end."""
     lengths = [sum(high - low for low, high in pieces) - sum(last), *last]
     found, queue = list[list[Interval]](), list(reversed(pieces))
@@ -307,10 +309,21 @@ def _divided(pieces: list[Interval], last: Sequence[int]) -> list[list[Interval]
 # ---- columns
 
 
-class _Columns:
+class Planned(Protocol):
+    """What every box does with every unit of the axis, as :class:`BoxColumns` reads it; ``room`` is that of links."""
+
+    boxes: Cluster
+    room: list[int]
+    trees: list[int]
+    start: dict[int, int]
+    senders: dict[int, list[Group]]
+    modes: list[list[tuple[int, Mode]]]
+
+
+class BoxColumns:
     """The trees of a plan as rows: those of the root's box first, then box after box the entry and the others."""
 
-    def __init__(self, plan: _Plan, cuts: list[int]) -> None:
+    def __init__(self, plan: Planned, cuts: list[int]) -> None:
         self.plan, self.boxes = plan, plan.boxes.boxes
         low = np.array(cuts[:-1], dtype=np.int64)
         roots = np.array(sorted(v for v, amount in enumerate(plan.trees) if amount), dtype=np.int64)
@@ -380,14 +393,18 @@ class _Columns:
         kind = np.array([kinds[mode] for _, mode in modes], dtype=np.int64)
         base = len(self.plan.room) + 1
         rows = []
-        for v, relay in kinds:
+        for v, relay, *apart in kinds:
             order = [u for u in (relay, *(u for u in box.ranks if u != relay)) if u != v]
             above = [v if u == relay else relay for u in order]
             links = [(*box.inside[pair], -1)[:2] for pair in zip(above, order, strict=True)]
+            for u, sender in zip(apart[::2], apart[1::2], strict=True):
+                place = order.index(u)
+                above[place] = sender
+                links[place] = self.plan.boxes.up[sender], self.plan.boxes.down[u]
             rows.append((above, order, [a * base + b + 1 for a, b in links]))
         shape = (len(rows), len(box.ranks) - 1)
         tables = [np.array([row[i] for row in rows], dtype=np.int64).reshape(shape) for i in range(3)]
-        first = np.array([[v] for v, _ in kinds], dtype=np.int64)
+        first = np.array([[v] for v, *_ in kinds], dtype=np.int64)
         return kind[np.searchsorted(start, self.low, side="right") - 1], (first, tables[0], tables[1], tables[2])
 
 

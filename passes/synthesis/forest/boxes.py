@@ -7,13 +7,13 @@ this form, and keep it after a fault: a rank that is cut off from its box become
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import attrs
 
 from collc.ir.topology import Topology
 
-__all__ = ["Box", "Cluster", "cluster"]
+__all__ = ["Box", "Cluster", "box_of_part", "cluster"]
 
 
 @attrs.frozen
@@ -60,7 +60,7 @@ def cluster(topology: Topology) -> Cluster | None:
     parts = _parts(out, fabric)
     if len(parts) < 2 or any(head >= topology.num_ranks for head in out[fabric]):
         return None
-    boxes = [_box(part, out, links, fabric, topology.num_ranks) for part in parts]
+    boxes = [box_of_part(part, out, links, (fabric,), topology.num_ranks) for part in parts]
     found = tuple(box for box in boxes if box is not None)
     if len(found) < len(boxes):
         return None
@@ -93,13 +93,18 @@ def _parts(out: Sequence[Sequence[int]], fabric: int) -> list[list[int]]:
     return parts
 
 
-def _box(
-    part: Sequence[int], out: Sequence[Sequence[int]], links: dict[tuple[int, int], int], fabric: int, num_ranks: int
-) -> Box | None:
+def box_of_part(
+    part: Sequence[int], out: Sequence[Sequence[int]], links: dict[tuple[int, int], int], fabrics: Collection[int],
+    num_ranks: int,
+) -> Box | None:  # fmt: skip
+    """Return the box of some nodes; None without ranks, or if a rank reaches another only through a third.
+
+    ``out`` has the heads of every node's links, ``links`` the number of every link.
+    """
     ranks = sorted(node for node in part if node < num_ranks)
     inside = dict[tuple[int, int], tuple[int, ...]]()
     for v in ranks:
-        switches = sorted(node for node in out[v] if node >= num_ranks and node != fabric)
+        switches = sorted(node for node in out[v] if node >= num_ranks and node not in fabrics)
         for u in ranks:
             if (v, u) in links:
                 inside[v, u] = (links[v, u],)

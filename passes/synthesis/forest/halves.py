@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from math import lcm
 from typing import TYPE_CHECKING
 
@@ -19,17 +20,22 @@ from .inputs import require_balanced
 
 # Judging a problem needs no algorithm: functions import those that they run.
 if TYPE_CHECKING:
+    from .allreduce_optimum import AllreduceOptimum
     from .allreduce_trees import AllreduceTrees
     from .optimum import Choice
     from .orbits import OrbitForest
+    from .rail_trees import RailTrees
     from .routes import Routed
 
 __all__ = [
-    "Half", "Mark", "backwards", "divided", "forest_of", "in_shards_of", "joined_halves", "no_trees", "packed_half",
+    "Half", "Mark", "backwards", "divided", "forest_of", "in_shards_of", "joined_halves", "large_on_rails", "no_trees",
+    "packed_half",
     "partner_links", "symmetric", "with_switches", "without_switches",
 ]  # fmt: skip
 #: is called with the name of every phase when it is over
 Mark = Callable[[str], None]
+#: on fewer ranks than these flows pack trees in a second, about
+_FEW_RANKS = 256
 
 
 @attrs.frozen(eq=False)
@@ -63,19 +69,27 @@ def without_switches(half: Half, topology: Topology) -> Half:
     return Half(half.parts, joined(half.trees, topology))
 
 
-def packed_half(topology: Topology, supply: list[int], choice: Choice, mark: Mark) -> Half:
-    """Return the choice's number of trees, ``supply[r]`` times it of rank r, packed by flows or built from boxes."""
+def packed_half(topology: Topology, supply: list[int], choice: Choice, mark: Mark, divides: bool = True) -> Half:
+    """Return the choice's number of trees, ``supply[r]`` times it of rank r, packed by flows or built from boxes.
+
+    If ``divides``, they may be divided further.
+    """
     from .capacities import flow_network, link_capacities
     from .packing import height, pack
     from .routes import routed
     from .switches import removals
+    from .tier_trees import lower
 
     held = link_capacities(topology, choice.per_unit)
     trees = [choice.k * amount for amount in supply]
-    low = _on_boxes(topology, held, trees)
-    if low is not None:
+    low, final = _low(topology, held, trees)
+    if low is not None and final:
         mark("trees")
         return Half(choice.k, low)
+    on_rails = _on_rails(topology, held, trees, divides)
+    if on_rails is not None:
+        mark("trees")
+        return Half(choice.k * on_rails.parts, on_rails.trees)
     try:
         choices = list(removals(flow_network(topology, held), topology.num_ranks, trees, topology.names))
     except CollcError:
@@ -89,25 +103,49 @@ def packed_half(topology: Topology, supply: list[int], choice: Choice, mark: Mar
     mark("trees")
     found = routed(packed, logical, topology, held)
     mark("routes")
-    return Half(choice.k, found)
+    return Half(choice.k, found if low is None else lower(low, found))
 
 
-def _on_boxes(topology: Topology, held: list[int], trees: list[int]) -> Routed | None:
-    """Return the trees of a cluster whose links to the fabric differ; equal ones are spread by :mod:`.stars`."""
+def _low(topology: Topology, held: list[int], trees: list[int]) -> tuple[Routed | None, bool]:
+    """Return the trees of a cluster whose links to the fabric differ, or of one of two tiers, and whether no others are
+    lower.
+
+    Equal links to a fabric are spread by :mod:`.stars`.
+    """
     from .box_leaf import cluster_trees
     from .boxes import cluster
+    from .tier_trees import FEW, low_tiers
 
     boxes = cluster(topology)
-    if boxes is None or boxes.is_even(held):
-        return None
-    return cluster_trees(topology, boxes, held, trees)
+    if boxes is None:
+        return low_tiers(topology, held, trees), topology.num_ranks > FEW
+    return (None if boxes.is_even(held) else cluster_trees(topology, boxes, held, trees)), True
 
 
-def divided(ir: Problem, topology: Topology, k: int | str) -> Forest | None:
-    """Return the forest of an allreduce that is faster than with equal shards and equal halves of links, if any."""
+def _on_rails(topology: Topology, held: list[int], trees: list[int], divides: bool) -> RailTrees | None:
+    """Return the trees of a large cluster on rails; flows find fewer trees on small ones, in little time."""
+    from .rail_trees import rail_trees
+
+    found = rail_trees(topology, held, trees) if topology.num_ranks > _FEW_RANKS else None
+    return found if found is not None and (divides or found.parts == 1) else None
+
+
+def divided(ir: Problem, topology: Topology, k: int | str, known: AllreduceOptimum | None = None) -> Forest | None:
+    """Return the forest of an allreduce that is faster than with equal shards and equal halves of links, if any.
+
+    ``known`` is the optimum of the allreduce program, if it is solved already.
+    """
     from .allreduce_trees import allreduce_trees
 
-    found = allreduce_trees(topology, k)
+    found = allreduce_trees(topology, k, known)
+    return None if found is None else forest_of(ir, found)
+
+
+def large_on_rails(ir: Problem, value: Fraction) -> Forest | None:
+    """Return the forest of an allreduce of this bandwidth on a large cluster on rails; None on other networks."""
+    from .allreduce_trees import on_rails
+
+    found = on_rails(ir.topology, value) if ir.topology.num_ranks > _FEW_RANKS else None
     return None if found is None else forest_of(ir, found)
 
 

@@ -29,7 +29,7 @@ from collc.ir.topology import Topology
 
 from ..breadth_first.balance import assign
 
-__all__ = ["OrbitForest", "orbit_forest"]
+__all__ = ["OrbitForest", "orbit_forest", "orbit_trees"]
 
 _DEEPER = (0, 1, 2, 4, 8, 16, 32)  # labels beyond the diameter, tried in turn
 _ROUNDS = 60  # rounds of relabelling, for each
@@ -61,6 +61,12 @@ def orbit_forest(topology: Topology, trees: int | None = None) -> OrbitForest | 
     ``trees`` is their number per rank (default: the least for which loads can be in proportion). Also returns None if
     loads cannot be in proportion, without a regular symmetry, with switches, or for a single rank.
     """
+    found = orbit_trees(topology, trees)
+    return None if found is None or topology.symmetry is None else _moved(topology, topology.symmetry, found)
+
+
+def orbit_trees(topology: Topology, trees: int | None = None) -> OrbitForest | None:
+    """Return the trees at rank 0 of :func:`orbit_forest`, whose images are all others, or None."""
     view = _view(topology)
     if view is None:
         return None
@@ -74,7 +80,7 @@ def orbit_forest(topology: Topology, trees: int | None = None) -> OrbitForest | 
     if chosen is None:
         return None
     places, labels = chosen
-    return _moved(topology, view, places, labels, load)
+    return _at_rank_0(topology, view, places, labels, load)
 
 
 @attrs.frozen(eq=False)
@@ -204,11 +210,10 @@ def _distribute(masks: list[int], flow: dict[int, dict[int, int]], number: int) 
     return np.array([[0] * number, *distributed], dtype=np.int64)
 
 
-# ---- the same from every rank
+# ---- trees at rank 0, and the same from every rank
 
 
-def _moved(topology: Topology, view: _View, places: Array, labels: Array, load: list[int]) -> OrbitForest:
-    """Return the images of the trees at rank 0 under all group elements, element by element."""
+def _at_rank_0(topology: Topology, view: _View, places: Array, labels: Array, load: list[int]) -> OrbitForest:
     ranks, degree = len(labels), len(view.shares)
     order = np.argsort(labels, kind="stable")[1:]  # rank 0 is first
     columns, weight = np.unique(places[order], axis=1, return_counts=True)
@@ -216,21 +221,36 @@ def _moved(topology: Topology, view: _View, places: Array, labels: Array, load: 
     child = np.tile(order, kinds)
     place = columns.T.ravel()
     parent = np.array(view.tails)[child, place]
-    images = _images(view.group)
-    moved = images[:, parent]
-    link = moved.astype(fit(0, topology.num_links))
-    link *= degree
-    link += place.astype(link.dtype)
     return OrbitForest(
         trees=int(weight.sum()),
-        root=np.repeat(np.arange(ranks), kinds),
-        weight=np.tile(weight, ranks),
-        tree=np.repeat(np.arange(ranks * kinds, dtype=fit(0, ranks * kinds)), ranks - 1),
-        parent=moved.ravel(),
-        child=images[:, child].ravel(),
-        link=link.ravel(),
+        root=np.zeros(kinds, dtype=np.int64),
+        weight=weight,
+        tree=np.repeat(np.arange(kinds, dtype=fit(0, ranks * kinds)), ranks - 1),
+        parent=parent,
+        child=child,
+        link=(parent * degree + place).astype(fit(0, topology.num_links)),
         load=tuple(load),
         height=_height(parent.reshape(kinds, -1), order),
+    )
+
+
+def _moved(topology: Topology, group: Group, own: OrbitForest) -> OrbitForest:
+    """Return the images of the trees at rank 0 under all group elements, element by element."""
+    ranks, kinds = group.order, len(own.weight)
+    degree = topology.num_links // ranks
+    images = _images(group)
+    moved = images[:, own.parent]
+    link = moved.astype(own.link.dtype)
+    link *= degree
+    link += (own.link % degree).astype(link.dtype)
+    return attrs.evolve(
+        own,
+        root=np.repeat(np.arange(ranks), kinds),
+        weight=np.tile(own.weight, ranks),
+        tree=np.repeat(np.arange(ranks * kinds, dtype=fit(0, ranks * kinds)), ranks - 1),
+        parent=moved.ravel(),
+        child=images[:, own.child].ravel(),
+        link=link.ravel(),
     )
 
 

@@ -22,7 +22,7 @@ from .box_division import box_roots
 from .boxes import cluster
 from .capacities import link_capacities
 from .division import Division
-from .halves import Half, backwards, joined_halves, packed_half
+from .halves import Half, backwards, joined_halves, large_on_rails, packed_half
 from .regrowing import Regrown, Standing, grown, regrown, regrown_both_ways, standing
 from .routes import Routed
 
@@ -38,7 +38,7 @@ _EFFORT = 1 << 26
 
 
 def regrown_after(scheduler: ForestScheduler, problem: Problem, before: Kept) -> Replanned | None:
-    """Return what :func:`replanned` does, if need be without the reverse links of those that are gone.
+    """Return what :func:`replanned` does, if need be with reverse links that are gone, or slower, like their partners.
 
     The result is None if no trees reach the optimum then either. Raises what the scheduler raises.
     """
@@ -55,24 +55,40 @@ def regrown_after(scheduler: ForestScheduler, problem: Problem, before: Kept) ->
 
 
 def _both_ways(scheduler: ForestScheduler, problem: Problem, before: Kept, partner: Array) -> Replanned:
-    """Return trees that leave out the reverse of every link that is gone, so that switches forward all that they get.
+    """Return trees that leave out the reverse of every link that is gone, and use that of a slower one as if it were
+    as slow, so that switches forward all that they get.
 
-    They are the best of the network without these links too.
+    They are the best of such a network too.
     """
     spared = (before.link[partner] < 0) & (before.link >= 0)
     used = np.ones(problem.topology.num_links, dtype=bool)
     used[before.link[spared]] = False
     topology, numbers = problem.topology, np.flatnonzero(used)
-    smaller = attrs.evolve(
-        topology, src=topology.src[used], dst=topology.dst[used], link_class=topology.link_class[used]
-    )
+    kinds, slowed = _like_partners(topology, before, partner)
+    smaller = attrs.evolve(topology, src=topology.src[used], dst=topology.dst[used], link_class=kinds[used])
     link = np.where(spared | (before.link < 0), -1, (np.cumsum(used) - 1)[before.link])
-    known = attrs.evolve(before, link=link, touched=before.touched | spared)
+    known = attrs.evolve(before, link=link, touched=before.touched | spared | slowed)
     found = replanned(scheduler, attrs.evolve(problem, topology=smaller), known)
     forest, routes = found.forest, found.forest.routes
     route = numbers[forest.route] if routes.is_direct else forest.route
     routes = Routes.direct(topology.num_links) if routes.is_direct else Routes(routes.start, numbers[routes.links])
     return attrs.evolve(found, forest=attrs.evolve(forest, topology=topology, route=route, routes=routes))
+
+
+def _like_partners(topology: Topology, before: Kept, partner: Array) -> tuple[Array, Array]:
+    """Return the classes of the links that are left, those with a slower reverse link like that one, and which links
+    of before have one; both had one class.
+    """
+    healthy, kinds = before.forest.topology, topology.link_class.astype(np.int64)
+    slower = np.zeros(healthy.num_links, dtype=bool)
+    for link in np.flatnonzero(before.touched & (before.link >= 0)).tolist():
+        other = int(partner[link])
+        alike = healthy.link_class[link] == healthy.link_class[other] and before.link[other] >= 0
+        now = [int(before.link[one]) for one in (link, other)]
+        if alike and topology.bandwidth(now[0]) < topology.bandwidth(now[1]):
+            kinds[now[1]] = topology.link_class[now[0]]
+            slower[other] = True
+    return kinds, slower
 
 
 def replanned(scheduler: ForestScheduler, problem: Problem, before: Kept) -> Replanned:
@@ -129,7 +145,8 @@ def _allreduce(problem: Problem, outward: Standing, inward: Standing) -> tuple[F
     best = allreduce_optimum(topology)
     if best is None or best.value <= equal:
         return None
-    return divided(problem, best.division, outward, inward)
+    fresh = large_on_rails(problem, best.value)
+    return divided(problem, best.division, outward, inward) if fresh is None else (fresh, 0)
 
 
 def divided(problem: Problem, division: Division, outward: Standing, inward: Standing) -> tuple[Forest, int]:
@@ -184,7 +201,7 @@ def _half(scheduler: ForestScheduler, topology: Topology, supply: list[int], sta
     held, trees = link_capacities(topology, choice.per_unit), [choice.k * amount for amount in supply]
     found = _kept_within(topology, held, trees, stays, divides=scheduler.k == "optimal")
     if found is None:
-        return packed_half(topology, supply, choice, _ignore), 0
+        return packed_half(topology, supply, choice, _ignore, scheduler.k == "optimal"), 0
     return Half(choice.k * found.parts, found.trees), found.kept
 
 

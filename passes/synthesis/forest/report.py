@@ -32,7 +32,7 @@ class ForestReport:
 
     ``tried`` are the numbers of trees tried, each with its part of the best bandwidth. ``allreduce`` bounds an
     allreduce whose ranks are roots of different amounts; None for other collectives, and if the program is too large.
-    ``size`` (bytes) is the size at which `k: auto` took the fastest number; None for another k.
+    ``sizes`` (bytes, both included; None: no end) are those at which the number is the fastest; None if it was given.
     """
 
     one_over_x: Fraction | None
@@ -41,7 +41,7 @@ class ForestReport:
     allreduce: AllreduceBound | None
     uneven: bool = False
     whole: bool = False
-    size: int | None = None
+    sizes: tuple[int, int | None] | None = None
 
 
 def report(scheduler: Pass, problem: Problem, bound: AllreduceBound | None) -> ForestReport | None:
@@ -52,7 +52,7 @@ def report(scheduler: Pass, problem: Problem, bound: AllreduceBound | None) -> F
     if not isinstance(scheduler, ForestScheduler):
         return None
     choices, kind = scheduler.choices(problem), problem.collective.kind
-    size = _size_of_choice(scheduler, problem)
+    sizes = _sizes_of_choice(scheduler, problem)
     least: Fraction | None = None
     if kind != "allreduce" or scheduler.via != "reduce":
         least = sum((choice.optimum.one_over_x for choice in choices), Fraction(0))
@@ -62,11 +62,12 @@ def report(scheduler: Pass, problem: Problem, bound: AllreduceBound | None) -> F
     k = max(choice.optimum.k for choice in choices)
     if bound is not None and bound.value > bound.composed and scheduler.divides(problem):
         k, whole = optimal_number(problem.topology, bound.optimum)
-        return ForestReport(problem.topology.num_ranks / bound.value, k, choices[0].tried, bound, True, whole, size)
-    return ForestReport(least, k, choices[0].tried, bound, size=size)
+        return ForestReport(problem.topology.num_ranks / bound.value, k, choices[0].tried, bound, True, whole, sizes)
+    return ForestReport(least, k, choices[0].tried, bound, sizes=sizes)
 
 
-def _size_of_choice(scheduler: ForestScheduler, problem: Problem) -> int | None:
+def _sizes_of_choice(scheduler: ForestScheduler, problem: Problem) -> tuple[int, int] | None:
     if not scheduler.chooses_trees:
         return None
-    return USUAL_SIZE if problem.collective.size is None else problem.collective.size
+    size = USUAL_SIZE if problem.collective.size is None else problem.collective.size
+    return size, size

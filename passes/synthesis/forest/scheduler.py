@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 from math import gcd
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar
 
 import attrs
 import numpy as np
@@ -13,6 +14,7 @@ from collc.ir.collective import Collective
 from collc.ir.diagnostic import Subject, error
 from collc.ir.schedule import Forest
 from collc.ir.spec import Problem
+from collc.ir.symmetric_forest import SymmetricForest
 from collc.ir.topology import Topology
 
 from ...base import Pass
@@ -39,10 +41,13 @@ if TYPE_CHECKING:
     from collc.ir.levels import Scheduled
 
     from ...base import Kept, Replanned
+    from .allreduce_optimum import AllreduceOptimum
     from .optimum import Choice
     from .orbits import OrbitForest
 
 __all__ = ["ForestScheduler"]
+
+Trees = TypeVar("Trees", Forest, SymmetricForest)
 
 _MOST_TREES = 1 << 12
 _MOST_PIECES = 1 << 12
@@ -52,8 +57,9 @@ def _ignore_phase(phase: str) -> None:
     pass
 
 
-def _trees_per_root(forest: Forest) -> int:
+def _trees_per_root(level: Forest | SymmetricForest) -> int:
     """Return the number of trees of equal shares per root; 1 if shards differ in size: then it cannot be reduced."""
+    forest = level if isinstance(level, Forest) else level.seed
     if forest.collective.weights is not None:
         return 1
     return forest.parts // int(np.gcd.reduce([forest.parts, *forest.weight.tolist()]))
@@ -75,6 +81,7 @@ class ForestScheduler(Pass):
     """
 
     name: ClassVar[str] = "forest"
+    by_size: ClassVar[tuple[str, str]] = ("k", "auto")
     summary: ClassVar[str] = "spanning trees of optimal bandwidth, for any network, switches included (ForestColl)"
     takes: ClassVar[type] = Problem
     gives: ClassVar[type] = Forest
@@ -106,24 +113,31 @@ class ForestScheduler(Pass):
         default=False, metadata={"help": "accept nodes whose bandwidth in and bandwidth out differ"}
     )
 
+    division: Literal["free", "equal"] = attrs.field(
+        default="free",
+        metadata={"help": "roots and links of an allreduce: as fast as possible, or `equal` ones in both halves"},
+    )
     in_network: bool = attrs.field(
         default=True, metadata={"help": "use switches that multicast or reduce; without, switches only forward"}
     )
 
-    def run(self, ir: Problem) -> Forest:
+    def run(self, ir: Problem) -> Forest | SymmetricForest:
         if self.k == "auto":
             from .front import fastest
 
             self.require(ir)
             return fastest(self, ir)
-        return self._piped(self.grow(ir))
+        from .template import template
 
-    def _piped(self, forest: Forest) -> Forest:
+        found = template(self, ir)
+        return self._piped(self.grow(ir)) if found is None else self._piped(found)
+
+    def _piped(self, forest: Trees) -> Trees:
         """Return a forest in the number of pieces of the option, else in the best number for its size."""
         from collc.ir.costs.pieces import best_pieces, pieces_that_fit
 
         pieces = best_pieces(forest, most=pieces_that_fit(forest)) if self.pieces is None else self.pieces
-        return attrs.evolve(forest, pieces=pieces)
+        return attrs.evolve(forest, pieces=pieces) if isinstance(forest, Forest) else forest.revised(pieces=pieces)
 
     def plans_by_size(self, ir: Problem) -> bool:
         return self.pieces is None or self.chooses_trees
@@ -136,19 +150,32 @@ class ForestScheduler(Pass):
     def chooses_trees(self) -> bool:
         return self.k == "auto"
 
-    def resized(self, ir: Problem, known: Scheduled) -> Forest:
+    def in_fewer_trees(self, ir: Problem) -> Iterator[ForestScheduler]:
+        if not self.chooses_trees:
+            return
+        from .front import numbers
+
+        optimal = attrs.evolve(self, k="optimal")
+        for number in sorted(numbers(optimal, ir), key=lambda one: (one.per_byte, -one.k)):
+            yield number.of(self)
+
+    def resized(self, ir: Problem, known: Scheduled) -> Forest | SymmetricForest:
+        if isinstance(known, SymmetricForest):
+            return self._piped(known.revised(ir.collective))
         assert isinstance(known, Forest), "this scheduler returns a forest"
         return self._piped(attrs.evolve(known, collective=ir.collective))
 
     @property
     def takes_trees(self) -> bool:
-        return self.k == "optimal" and self.via == "reduce-scatter"
+        return self.k == "optimal" and self.via == "reduce-scatter" and self.division == "free"
 
     def in_pieces(self, pieces: int) -> ForestScheduler:
         return attrs.evolve(self, pieces=pieces)
 
     def regrowing(self, ir: Problem, by_choice: bool) -> ForestScheduler | None:
         if not ir.is_whole or ir.collective.weights is not None or self.via != "reduce-scatter" or self.k == "auto":
+            return None
+        if self.division != "free":
             return None
         if self.k != "optimal" and (by_choice or ir.collective.kind == "allreduce"):
             return None  # other numbers may be better now
@@ -159,17 +186,21 @@ class ForestScheduler(Pass):
 
         return regrown_after(self, ir, before)
 
-    def grow(self, ir: Problem, mark: Mark = _ignore_phase) -> Forest:
-        """Return the forest in one piece; ``mark`` is called with the name of every phase when it is over."""
+    def grow(self, ir: Problem, mark: Mark = _ignore_phase, known: AllreduceOptimum | None = None) -> Forest:
+        """Return the forest in one piece; ``mark`` is called with the name of every phase when it is over.
+
+        ``known`` is the optimum of the allreduce program, if it is solved already.
+        """
         if self.k == "auto":
-            return attrs.evolve(self.run(ir), pieces=1)
+            taken = self.run(ir)
+            return attrs.evolve(taken if isinstance(taken, Forest) else taken.unfold(), pieces=1)
         self.require(ir)
         topology, collective = self._network(ir.topology), ir.collective
         supply, rooted = self._supply(ir)
         halves, partner = [], partner_links(topology)
         if topology.num_ranks == 1:
             return joined_halves(ir, [no_trees()], rooted)
-        if self.divides(ir) and (found := divided(ir, topology, self.k)) is not None:
+        if self.divides(ir) and (found := divided(ir, topology, self.k, known)) is not None:
             mark("trees")
             return found
         if topology.in_network and collective.kind == "allreduce" and self.takes_trees and collective.weights is None:
@@ -209,7 +240,7 @@ class ForestScheduler(Pass):
 
     def divides(self, ir: Problem) -> bool:
         """Whether an allreduce may divide roots and links: with equal shards, where no switch adds or copies."""
-        both = ir.collective.kind == "allreduce" and self.via == "reduce-scatter"
+        both = ir.collective.kind == "allreduce" and self.via == "reduce-scatter" and self.division == "free"
         return both and not ir.collective.weights and not self._network(ir.topology).in_network
 
     def choices(self, ir: Problem) -> tuple[Choice, ...]:
@@ -256,7 +287,7 @@ class ForestScheduler(Pass):
         network, sent = with_switches(topology, supply)
         choice = self._choice(network, sent)
         mark("optimum")
-        half = without_switches(packed_half(network, sent, choice, mark), topology)
+        half = without_switches(packed_half(network, sent, choice, mark, self.k == "optimal"), topology)
         return half if collective.weights is None else in_shards_of(topology, supply, half)
 
     def _choice(self, topology: Topology, supply: list[int]) -> Choice:

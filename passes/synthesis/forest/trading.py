@@ -15,6 +15,8 @@ __all__ = ["MeasuredTree", "Trading"]
 
 Move = tuple[int, int]  # tree, new parent of the moved rank
 
+_NEVER = 1 << 62  # copies of a tree
+
 
 class MeasuredTree:
     """A tree by the parents of its ranks (the root's is -1): ``depth`` of every rank, ``below`` its layers of
@@ -146,26 +148,48 @@ class Trading:
         """
         using, room = self.using(y), self.room[y]
         first = self.parent[number][y]
+        if direct:
+            return self._find_direct(number, y, target, limit, copies)
+        weight, measured, least = self.weight, self._measured, self._least_above(copies)
         reached_by: dict[int, Move] = {target: (number, first)}  # tail -> the tree that moves y here, and from where
-        unseen = [first] if direct else [first, *(z for z in room if z not in (target, first))]
+        unseen = [first, *(z for z in room if z not in (target, first))]
         queue = [target]
         for x in queue:
             if room[x] >= copies:
                 return _moves_back(reached_by, x, first)
             for other in using[x]:
-                if self.weight[other] != copies and not (self.weight[other] > copies and self.may_split):
+                if weight[other] != copies and weight[other] < least:
                     continue
-                tree = self.tree(other)
+                tree = measured.get(other) or self.tree(other)
                 self.effort -= len(unseen)
-                for z in unseen:
-                    if tree.allows(y, z, limit):
-                        reached_by[z] = other, x
-                        if z == first:
-                            return _moves_back(reached_by, z, first)
-                        queue.append(z)
-                if len(reached_by) > 1:
+                depth, deepest = tree.depth, max(limit - tree.below[y] - 1, tree.depth[y] - 1)
+                found = [z for z in unseen if depth[z] <= deepest and not tree.is_below(z, y)]
+                for z in found:
+                    reached_by[z] = other, x
+                    if z == first:
+                        return _moves_back(reached_by, z, first)
+                    queue.append(z)
+                if found:
                     unseen = [z for z in unseen if z not in reached_by]
         return None
+
+    def _find_direct(self, number: int, y: int, target: int, limit: int, copies: int) -> list[Move] | None:
+        """Return the moves of :meth:`find_trade` in which at most one other tree moves, or None."""
+        if self.room[y][target] >= copies:
+            return [(number, target)]
+        weight, measured, least = self.weight, self._measured, self._least_above(copies)
+        first = self.parent[number][y]
+        for other in self.using(y)[target]:
+            if weight[other] == copies or weight[other] >= least:
+                tree = measured.get(other) or self.tree(other)
+                self.effort -= 1
+                if tree.allows(y, first, limit):
+                    return [(number, target), (other, first)]
+        return None
+
+    def _least_above(self, copies: int) -> int:
+        """Return from how many copies on a tree may leave some of them behind."""
+        return copies if self.may_split else _NEVER
 
     @property
     def may_split(self) -> bool:

@@ -17,6 +17,7 @@ import numpy as np
 
 from collc.ir.arrays import Array
 from collc.ir.collective import Collective
+from collc.ir.effort import limited, spend
 from collc.ir.progress import progress
 from collc.ir.topology import Topology
 
@@ -40,13 +41,15 @@ _CLOSE = 1e-4  # between mix and bound: near enough to end
 _DEAREST = (1, 2, 3, 4, 6, 8, 12, 24, 60, 1 << 10, 1 << 16, 1 << 20)  # dearest links of rounded prices
 _SOME = (1, 24, 1 << 20)
 _MOST_ROUNDED = 1 << 20  # squares of targets, times links
+_STEPS = 8  # of work for a link that a search looks at or a tree has, or a number of a linear program
+_NO_LIMIT = 1 << 62
 _DETOUR = 1e-7  # of the mean price: what each link costs more, so that no tree wanders on links without price
 
 
 @attrs.frozen(eq=False)
 class Mix:
     """Trees with their commodity and ``share``; the shares of a commodity add up to 1. ``time`` is in weight per width,
-    ``proof`` the best lower bound of it that prices prove.
+    ``proof`` the best lower bound of it that prices prove. ``work`` are the counted steps that finding it took.
     """
 
     needs: Needs
@@ -55,14 +58,20 @@ class Mix:
     share: Array
     time: float
     proof: Proof
+    work: int = 0
 
 
 def mixed(topology: Topology, collective: Collective) -> Mix:
     """Return the best mix for a collective that does not reduce. Raises C0301 if a target cannot be reached.
 
-    The scheduler and the bound of its cost ask for the same mix, so the last ones are kept.
+    The scheduler and the bound of its cost ask for the same mix, so the last ones are kept. A mix that is kept counts
+    the work that it took: limits of work do not depend on what was asked before.
     """
-    return _mixed(_Network(topology), collective)
+    before = _mixed.cache_info().misses
+    found = _mixed(_Network(topology), collective)
+    if _mixed.cache_info().misses == before:
+        spend(found.work)
+    return found
 
 
 class _Network:
@@ -87,13 +96,14 @@ def _mixed(network: _Network, collective: Collective) -> Mix:
 
 def best_mix(needs: Needs) -> Mix:
     """Return the mix of least time that a counted effort finds, and the best proof."""
-    search = _Search(needs)
-    if not needs.commodities:
-        return search.result()
-    search.weigh()
-    if not search.is_done:
-        search.program()
-    return search.result()
+    with limited(_NO_LIMIT) as effort:
+        search = _Search(needs)
+        if needs.commodities:
+            search.weigh()
+            if not search.is_done:
+                search.program()
+        found = search.result()
+    return attrs.evolve(found, work=effort.spent)
 
 
 class _Search:
@@ -185,6 +195,7 @@ class _Search:
             tree, looked = cheapest_tree(needs, prices, source, targets[0])
             found = [tree]
         self.looked += looked
+        spend(_STEPS * (looked + sum(len(hop) for tree in found for hop in tree)))
         return found
 
     def _loads(self, number: Array, share: Array) -> Array:
@@ -258,6 +269,7 @@ class _Search:
         joined, batches, values = 0, self._batches(), [np.inf]
         for turn in range(_FEW_PROGRAMS if large else _PROGRAMS):
             joined = self._join(master, row, unit, joined)
+            spend(_STEPS * (len(links) + count + sum(len(tree) for _, tree in self.known)))
             value, shares, duals = master.solve()
             numbers = np.flatnonzero(shares > _NEAR)
             trees = list(self.known)

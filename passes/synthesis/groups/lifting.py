@@ -12,6 +12,7 @@ from collc.ir.levels import Scheduled
 from collc.ir.ragged import group_starts
 from collc.ir.schedule import Action, Forest, Schedule
 from collc.ir.symmetric import SymmetricSchedule
+from collc.ir.symmetric_forest import SymmetricForest
 
 from ...schedule.reverse import reverse
 from .hops import Hops, has_relays, within
@@ -31,7 +32,7 @@ def lifted(level: Scheduled, inside: Inside, collective: Collective) -> Schedule
     Raises C0566 if a relay would have to hold two values of one chunk at a time: an allreduce that is no forest can
     need this.
     """
-    if isinstance(level, SymmetricSchedule):
+    if isinstance(level, (SymmetricSchedule, SymmetricForest)):
         level = level.unfold()
     if not has_relays(inside, level.routes):
         return _renamed(level, inside, collective)

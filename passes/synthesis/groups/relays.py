@@ -6,6 +6,7 @@ from collc.ir.arrays import Array, distinct
 from collc.ir.levels import Scheduled
 from collc.ir.schedule import Forest
 from collc.ir.symmetric import SymmetricSchedule
+from collc.ir.symmetric_forest import SymmetricForest
 
 __all__ = ["relays_of"]
 
@@ -17,6 +18,6 @@ def relays_of(level: Scheduled) -> tuple[int, ...]:
 
 
 def _active(level: Scheduled) -> Array:
-    if isinstance(level, SymmetricSchedule):
+    if isinstance(level, (SymmetricSchedule, SymmetricForest)):
         return level.collective.ranks
     return level.parent if isinstance(level, Forest) else level.src

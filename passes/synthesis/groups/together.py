@@ -18,6 +18,7 @@ from collc.ir.levels import Scheduled
 from collc.ir.schedule import Forest, Routes, Schedule
 from collc.ir.spec import Problem
 from collc.ir.symmetric import SymmetricSchedule
+from collc.ir.symmetric_forest import SymmetricForest
 from collc.ir.topology import Topology
 
 from ...base import Pass
@@ -346,7 +347,7 @@ def image_maps(classes: Classes) -> dict[int, tuple[Array, Array]]:
 
 def image(level: Scheduled, problem: Problem, nodes: Array, links: Array) -> Scheduled:
     """Return a schedule's image under an automorphism, which takes its collective to that of ``problem``."""
-    if isinstance(level, SymmetricSchedule):
+    if isinstance(level, (SymmetricSchedule, SymmetricForest)):
         level = level.unfold()
     collective = problem.collective
     routes = Routes(level.routes.start, links[level.routes.links])
@@ -386,7 +387,7 @@ def time_together(levels: Sequence[Scheduled], sizes: Sequence[int | Fraction]) 
 
 
 def _loads(level: Scheduled) -> Array:
-    if isinstance(level, SymmetricSchedule):
+    if isinstance(level, (SymmetricSchedule, SymmetricForest)):
         level = level.unfold()
     if isinstance(level, Forest):
         return link_loads(level.topology, level.routes, level.route, level.amount[level.tree])

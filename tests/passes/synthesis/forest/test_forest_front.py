@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise, product
 
 import attrs
@@ -25,7 +25,7 @@ from collc.ir.spec import CollectiveRequest, Option, Problem, ScheduleRequest
 from collc.ir.topology import Topology
 from collc.ir.verify import verify
 from collc.passes.synthesis.forest import front
-from collc.passes.synthesis.forest.front import MOST, Grown, grown, members, numbers, work_limit
+from collc.passes.synthesis.forest.front import MOST, Grown, Number, grown, members, numbers, work_limit
 from collc.passes.synthesis.forest.scheduler import ForestScheduler
 
 NETS = ("dgx_a100(1)", "torus(3, 2)", "biring(6)", "fat_tree(2)", "generalized_kautz(2, 5)", "mesh(2, 3)")
@@ -45,8 +45,12 @@ def seconds(forest: Forest, size: int) -> Fraction:
 
 @cache
 def every_number(net: str, kind: str) -> tuple[Forest, ...]:
-    """The optimal trees, and 1 to 10."""
-    return tuple(ForestScheduler(k=k, pieces=1).run(problem(net, kind)) for k in ("optimal", *range(1, MOST + 1)))
+    """The optimal trees, and 1 to 10, with links divided freely or into equal halves."""
+    return tuple(
+        ForestScheduler(k=k, pieces=1, division=division).run(problem(net, kind))
+        for k in ("optimal", *range(1, MOST + 1))
+        for division in (("free", "equal") if kind == "allreduce" else ("free",))
+    )
 
 
 @pytest.mark.parametrize(("net", "kind"), [*product(NETS, KINDS), *LARGER])
@@ -115,14 +119,16 @@ def test_work_is_limited() -> None:
     each = {one.k: grown(ForestScheduler(k=one.k), given_, 1 << 40) for one in known}
     works = [found.work for found in each.values() if found is not None]
     for limit in (0, works[0], works[0] + works[1], sum(works[:4]) - 1, sum(works)):
-        tried = [k for k, _ in members(known, limit, lambda _: True, lambda k, most: _within(each[k], most))]
+        grow = partial(_within, each)
+        tried = [one.k for one, _ in members(known, limit, lambda _: True, grow)]
         count = sum(sum(works[: i + 1]) <= limit for i in range(len(works)))
         assert tried == [one.k for one in known][:count]
     assert grown(ForestScheduler(k=4), given_, 10) is None
     assert work_limit(problem("torus(16, 16)"), 0) < work_limit(given_, 0) < work_limit(given_, 100)
 
 
-def _within(found: Grown | None, most: int) -> Grown | None:
+def _within(each: dict[int, Grown | None], number: Number, most: int) -> Grown | None:
+    found = each[number.k]
     return found if found is not None and found.work <= most else None
 
 

@@ -137,9 +137,9 @@ def test_single_faults_of_random_networks(seed: int) -> None:
     whole = random_network(luck)
     kind = KINDS[seed % len(KINDS)]
     if kind in ROOTED:
-        faults = [one for one in single_faults(whole, Fraction(1, 2)) if one.where != "n0"]
+        faults = [one.fault for one in single_faults(whole, Fraction(1, 2)) if one.nodes != (0,)]
     else:
-        faults = list(single_faults(whole, Fraction(1, 2)))
+        faults = [one.fault for one in single_faults(whole, Fraction(1, 2))]
     forest = FOREST.grow(problem(whole, kind))
     for fault in luck.sample(faults, min(4, len(faults))):
         try:
