@@ -143,6 +143,8 @@ class Pass(ABC):
     follows: ClassVar[tuple[str, ...]] = ()
     #: whether the user wrote its schedule: it comes with the request, and its mistakes are the user's
     by_hand: ClassVar[bool] = False
+    #: the option, and its value, with which a scheduler chooses its trees by the size of the collective
+    by_size: ClassVar[tuple[str, str] | None] = None
     #: the numbers that can be reduced if the program does not fit a target
     varies: ClassVar[tuple[Knob, ...]] = ()
     #: whether it may run the scheduler again (:func:`solver`)
@@ -172,6 +174,14 @@ class Pass(ABC):
         """
         return collective
 
+    def of_all_ranks(self) -> Pass:
+        """Return this pass as it runs on an IR that is no template: by default itself.
+
+        A pass with an option for templates returns itself without it, so that targets that take templates share what
+        they have in common with others.
+        """
+        return self
+
     def with_chunks(self, chunks: int) -> Pass | None:
         """Return this scheduler with ``chunks`` chunks per shard; None if it has no such option."""
         return None
@@ -194,6 +204,13 @@ class Pass(ABC):
     def chooses_trees(self) -> bool:
         """Whether this scheduler chooses its trees by the size of the collective; else only their number of pieces."""
         return False
+
+    def in_fewer_trees(self, ir: Problem) -> Iterator[Pass]:
+        """Yield this scheduler with the numbers of trees that it may take where its own choice exceeds a limit.
+
+        The best come first. There are none if it does not choose its number of trees.
+        """
+        yield from ()
 
     def resized(self, ir: Problem, known: Scheduled) -> Executable:
         """Return the schedule of ``ir``; ``known`` is the schedule of the same problem for another size."""

@@ -75,7 +75,8 @@ class Candidate(NamedTuple):
       differ in latency (``size``), or the number of pieces of its pipeline (``pipeline``) or trees (``trees``).
     * ``last``: the collectives for which it is tried if no other candidate has a schedule.
     * ``straight``: shards go straight from their sources to all targets, in one step. ``around``: data visit one rank
-      after the other. It is not tried if these steps and loads alone take longer than another candidate.
+      after the other. It is not tried if these steps and loads alone take longer than another candidate. On up to
+      ``most_sure`` ranks it is tried with ``variants`` if they take less than half as long as all others.
     * ``fewest``, ``slower``: if a scheduler of ``fewest`` steps meets the bandwidth bound, no ``slower`` one is tried.
 
     >>> Candidate(7, collectives=("allreduce",), most=64).planned
@@ -95,6 +96,7 @@ class Candidate(NamedTuple):
     slower: bool = False
     straight: bool = False
     around: bool = False
+    most_sure: int | None = None
     last: tuple[str, ...] = ()
 
     def most_for(self, collective: str) -> int | None:
@@ -184,7 +186,8 @@ SCHEDULERS: Registry[Scheduler] = Registry("scheduler", ("schedulers",), {
         _COPYING, ANY, ("custom",),
         Candidate(
             10, ("custom", "allgather", "broadcast", "alltoall"), most=32, most_varied=64, variants=_AT_ONCE,
-            varied=("allgather", "broadcast"), straight=True, last=(*_POINTED, *_POINTED_V),
+            varied=("allgather", "broadcast"), straight=True, most_sure=128,
+            last=(*_POINTED, *_POINTED_V),
         ),
     ),
     "swing": Scheduler(

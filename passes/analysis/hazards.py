@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from collc.ir.arrays import Array, distinct, distinct_pairs, lexsort
+from collc.ir.arrays import Array, distinct_pairs, lexsort, numbered
 from collc.ir.editing import with_dependencies
 from collc.ir.layout import layout, locations
 from collc.ir.machine import linearization
@@ -124,8 +124,8 @@ def accesses(program: Program, inplace: bool = True) -> tuple[Array, Array, Arra
     low = np.concatenate([src[rows[0]], dst[rows[1]], dst[rows[2]]])
     high = low + program.count[instruction]
     write = np.repeat([False, False, True], [len(r) for r in rows])
-    ends = distinct(np.concatenate([low, high]))
-    first, last = np.searchsorted(ends, low), np.searchsorted(ends, high)
+    ends, number = numbered(np.concatenate([low, high]))
+    first, last = np.split(number, 2)
     widths = last - first
     location = ranges(first, widths)
     return np.repeat(instruction, widths), location, np.repeat(write, widths), ends[location]

@@ -11,6 +11,7 @@ from collc.ir.diagnostic import error, nearest
 from collc.ir.schedule import Forest, Routes, Schedule
 from collc.ir.spec import Problem
 from collc.ir.symmetric import SymmetricSchedule
+from collc.ir.symmetric_forest import SymmetricForest
 from collc.ir.topology import Topology
 
 from .. import PASSES, SCHEDULERS
@@ -179,7 +180,7 @@ def _scheduled(scheduler: Pass | None, topology: Topology) -> Schedule:
     """Return the allgather of a scheduler, as rows."""
     assert scheduler is not None
     result = scheduler.run(Problem(topology, Collective("allgather", topology.num_ranks)))
-    if isinstance(result, SymmetricSchedule):
+    if isinstance(result, (SymmetricSchedule, SymmetricForest)):
         result = result.unfold()
     if isinstance(result, Forest):
         result = result.to_steps()

@@ -15,11 +15,14 @@ from collc.ir.placement import channels
 from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
 from collc.ir.ragged import group_starts, inverse, owners, ranges, starts
 from collc.ir.schedule import Action, Schedule
+from collc.ir.symmetric import SymmetricSchedule
+from collc.ir.symmetric_program import AnyProgram
 
 from ..analysis.hazards import synchronize
 from ..base import Pass
 from .gathering import Ends, gathered, grouped
 from .joining import LOCAL, RECEIVING, SENDING, join_messages
+from .template import lower_template
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -41,6 +44,9 @@ class Lower(Pass):
     With ``join``, messages of one step of a connection become one if they are contiguous at both ends. For that a rank
     may first copy a shard of its own beside shards that it receives (:mod:`.gathering`). The pass `coalesce` joins
     messages of different steps too, which would undo pipelining.
+
+    With ``templates``, the program of a template is that of one rank (:mod:`.template`), if the template's group is one
+    of vectors. Passes on programs of all ranks then do not run.
     """
 
     name: ClassVar[str] = "lower"
@@ -49,9 +55,22 @@ class Lower(Pass):
     gives: ClassVar[type] = Program
     requires: ClassVar[tuple[str, ...]] = ("discrete",)
 
-    join: bool = attrs.field(default=False, metadata={"help": "join contiguous transfers of one step into one message"})
+    takes_templates: ClassVar[bool] = True
 
-    def run(self, ir: Schedule) -> Program:
+    join: bool = attrs.field(default=False, metadata={"help": "join contiguous transfers of one step into one message"})
+    templates: bool = attrs.field(
+        default=False, metadata={"help": "lower the schedule of one shard and a group to the program of one rank"}
+    )
+
+    def of_all_ranks(self) -> Lower:
+        return attrs.evolve(self, templates=False)
+
+    def run(self, ir: Schedule | SymmetricSchedule) -> AnyProgram:
+        if isinstance(ir, SymmetricSchedule):
+            found = lower_template(ir) if self.templates and ir.of_vectors else None
+            if found is not None:
+                return found
+            ir = ir.unfold()
         _require_plain(ir)
         known = None if self.join else ir.found.get(INSTRUCTIONS)
         return synchronize(*(known or instructions(ir, self.join)))

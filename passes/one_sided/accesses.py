@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from collc.ir.arrays import Array, distinct
+from collc.ir.arrays import Array, numbered
 from collc.ir.frozen import frozen
 from collc.ir.one_sided.opcodes import Op
 from collc.ir.one_sided.program import OneSided
@@ -37,8 +37,7 @@ def accesses(program: OneSided, rows: Rows) -> Accesses:
     write = ranges(0, rows.item_count)[item] >= rows.fixed[operation, SOURCES]
     low = bases(program)[rows.items[item, 0], rows.items[item, 1]] + rows.items[item, 2]
     high = low + rows.items[item, 3]
-    ends = distinct(np.concatenate([low, high]))
-    first, last = np.searchsorted(ends, low), np.searchsorted(ends, high)
+    first, last = np.split(numbered(np.concatenate([low, high]))[1], 2)
     entry = np.repeat(np.arange(len(item)), last - first)
     location = ranges(first, last - first)
     order = np.lexsort((write[entry], operation[entry], location))

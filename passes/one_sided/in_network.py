@@ -4,13 +4,15 @@ A cell is an interval of a shard that every transfer moves as a whole or not at 
 transfers (:mod:`collc.ir.bundles`) through a switch that joins its ranks directly, and single transfers. A sum to one
 rank that the rank only passes on to the same ranks is one operation (``glres``): a load that the switch adds, and a
 store that it multicasts. A bundle of copies is a multicast store (``gstore``). Runtimes have no sum by a switch without
-a store: there a rank reads its peers' inputs and adds them itself.
+a store. There a rank reads its peers' inputs and adds them itself, or the switch stores the sum in scratch of the rank
+and of one other, whichever loads the busiest link less.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
 from itertools import pairwise
 from math import gcd
 from typing import ClassVar
@@ -27,9 +29,10 @@ from collc.ir.schedule import Action, Schedule
 
 from ..base import Pass, remark
 from ..ranges import Range
+from .crossings import Crossings
 from .nops import with_nops
 
-__all__ = ["SwitchOperations"]
+__all__ = ["SwitchOperations", "plan_time"]
 
 #: channels of one signal or wait, and sources of one sum besides the rank's own
 _MOST = 7
@@ -55,7 +58,24 @@ class SwitchOperations(Pass):
     inplace: bool = attrs.field(default=False, metadata={"help": "serve calls in place, not out of place"})
 
     def run(self, ir: Schedule) -> OneSided:
-        return with_nops(_Lowering(ir, self.ranks_per_node or ir.topology.num_ranks, self.inplace).program())
+        return with_nops(self._faster(ir).program())
+
+    def _faster(self, ir: Schedule) -> _Lowering:
+        per_node = self.ranks_per_node or ir.topology.num_ranks
+        reads = _Lowering(ir, per_node, self.inplace)
+        if not reads.reads_peers:
+            return reads
+        stores = _Lowering(ir, per_node, self.inplace, stores_sums=True)
+        return stores if stores.crossings.time() < reads.crossings.time() else reads
+
+
+def plan_time(schedule: Schedule) -> Fraction:
+    """Return the time per byte (and unit of bandwidth) of an in-network schedule as a plan of MSCCL++, exact.
+
+    It is that of the link with the largest load in all, as the time of trees in many pieces. Raises C0578 if transfers
+    overlap in part.
+    """
+    return SwitchOperations()._faster(schedule).crossings.time() / schedule.vector
 
 
 @attrs.frozen
@@ -71,7 +91,8 @@ class _Cell:
 class _Event:
     """``ranks`` send a cell to ``end`` in a step, which adds it; or, if it is no sum, ``end`` sends it to them.
 
-    ``switch`` is the switch of a bundle that has all its other ranks; -1: each transfer is on its own.
+    ``switch`` is the switch of a bundle that has all its other ranks; -1: each transfer is on its own. ``routes`` has
+    the links of each rank's transfer.
     """
 
     step: int
@@ -79,18 +100,26 @@ class _Event:
     end: int
     ranks: tuple[int, ...]
     switch: int = -1
+    routes: tuple[tuple[int, ...], ...] = ()
 
 
 class _Lowering:
-    """A discrete schedule, and the operations of every rank by step."""
+    """A discrete schedule, and the operations of every rank by step.
 
-    def __init__(self, schedule: Schedule, per_node: int, inplace: bool):
+    If it ``stores_sums``, a switch adds what one rank needs, and stores it in scratch of the rank and of another, as
+    groups have two ranks at least. Otherwise the rank reads its peers' inputs.
+    """
+
+    def __init__(self, schedule: Schedule, per_node: int, inplace: bool, stores_sums: bool = False):
         self.schedule, self.per_node, self.inplace = schedule, per_node, inplace
+        self.stores_sums, self.reads_peers = stores_sums, False
+        self.crossings = Crossings(schedule.topology)
         c, n = schedule.collective, schedule.topology.num_ranks
         ranks, shards = np.arange(n)[:, None], np.arange(c.num_shards)[None, :]
         self.input, self.output = (slots(ranks, shards).tolist() for slots in (c.input_slots, c.output_slots))
         self.scratch, self.parts = [0] * n, schedule.parts
         self.groups = _groups(schedule)
+        self._require_nodes()
         self.channels: list[Channel] = []
         self.row: dict[tuple[object, ...], int] = {}
         #: (rank, step) -> what the rank executes
@@ -99,30 +128,46 @@ class _Lowering:
         #: (rank, step) -> peers that learn of its stores; (rank, step, peer) -> puts over ports that come
         self.informed = defaultdict[tuple[int, int], set[int]](set)
         self.posted = defaultdict[tuple[int, int], list[int]](list)
+        self.steps = self._follow(_events(schedule, self.groups))
 
-    def program(self) -> OneSided:
-        cells = _events(self.schedule, self.groups)
+    def _follow(self, cells: dict[_Cell, list[_Event]]) -> int:
+        """Add the operations of all cells, and return the number of steps that they have."""
         fused = {cell: event for cell, events in cells.items() if (event := self._fused(events)) is not None}
+        for cell in fused:
+            for event in cells[cell]:
+                self.crossings.shared(event.routes, cell.hi - cell.lo)
         if len(fused) == len(cells):
             for cell, event in self._coarser(dict(_adjacent(fused))).items():
                 self._load_reduce(cell, event, 0)
-            return self._built(0)
-        if any(event.sums and event.switch >= 0 for events in cells.values() for event in events):
-            remark(
-                "switch-operations: ranks read and add what switches could add: the runtime has no sum without a store"
-            )
+            return 0
         for cell, events in cells.items():
             if cell in fused:
                 self._load_reduce(cell, fused[cell], fused[cell].step)
             else:
                 _Values(self, cell).follow(events)
-        return self._built(self.schedule.num_steps)
+        return self.schedule.num_steps
+
+    def program(self) -> OneSided:
+        if self.reads_peers:
+            remark(
+                "switch-operations: ranks read and add what switches could add: the runtime has no sum without a store"
+            )
+        elif self.stores_sums:
+            remark("switch-operations: switches store sums in scratch of two ranks: the runtime has no sum without it")
+        return self._built(self.steps)
 
     def _coarser(self, cells: dict[_Cell, _Event]) -> dict[_Cell, _Event]:
         """Return the cells in the largest chunks that hold them, which become the program's."""
         common = gcd(self.parts, *(end for cell in cells for end in (cell.lo, cell.hi)))
         self.parts //= common
         return {_Cell(cell.shard, cell.lo // common, cell.hi // common): event for cell, event in cells.items()}
+
+    def _require_nodes(self) -> None:
+        for group in self.groups.values():
+            if len({rank // self.per_node for rank in group}) > 1:
+                found = f"`ranks-per-node={self.per_node}` divides ranks {group[0]} to {group[-1]} of a switch"
+                hint = "give a number of ranks that keeps the ranks of a switch together"
+                raise error("C0578", found, hint=hint, about=(Subject.TOPOLOGY,))
 
     # ---- sums and stores by one operation of a switch
 
@@ -139,14 +184,13 @@ class _Lowering:
         return None
 
     def _load_reduce(self, cell: _Cell, event: _Event, step: int) -> None:
-        rank = event.end
-        to = self._behind(rank, event.switch, Buffer.OUTPUT, self._place(self.output, rank, cell), cell)
-        start = self._place(self.input, rank, cell)
+        rank, group, size = event.end, self.groups[event.switch], cell.hi - cell.lo
+        to = self._behind(rank, group, Item(rank, Buffer.OUTPUT, self._place(self.output, rank, cell), size))
+        here = Item(rank, Buffer.INPUT, self._place(self.input, rank, cell), size)
         if event.sums:
-            source = self._behind(rank, event.switch, Buffer.INPUT, start, cell)
+            source = self._behind(rank, group, here)
             self.sent[rank, step].append(Operation(Op.GLRES, Transport.SWITCH, (), (source,), (to,)))
         else:
-            here = Item(rank, Buffer.INPUT, start, cell.hi - cell.lo)
             self.sent[rank, step].append(Operation(Op.GSTORE, Transport.SWITCH, (), (here,), (to,)))
         self.informed[rank, step].update(event.ranks)
 
@@ -155,9 +199,12 @@ class _Lowering:
     def _place(self, slots: list[list[int]], rank: int, cell: _Cell) -> int:
         return slots[rank][cell.shard] * self.parts + cell.lo
 
-    def _behind(self, rank: int, switch: int, buffer: Buffer, offset: int, cell: _Cell) -> Item:
-        channel = Channel(rank, -1, Transport.SWITCH, buffer, self.groups[switch])
-        return Item(rank, buffer, offset, cell.hi - cell.lo, self._channel((rank, switch, buffer), channel))
+    def _behind(self, rank: int, group: tuple[int, ...], item: Item) -> Item:
+        """Return an item as the switch of a group has it. All ranks of the group have a channel: it needs them all."""
+        buffer = Buffer(item.buffer)
+        for each in group:
+            self._channel((each, group, buffer), Channel(each, -1, Transport.SWITCH, buffer, group))
+        return item._replace(channel=self.row[rank, group, buffer])
 
     def _channel(self, key: tuple[object, ...], channel: Channel) -> int:
         if key not in self.row:
@@ -180,10 +227,16 @@ class _Lowering:
             self._channel((*ends, rank), Channel(rank, peer, transport))
         return self.row[(*ends, owner)]
 
-    def room(self, rank: int, cell: _Cell) -> Item:
+    def room(self, ranks: Sequence[int], cell: _Cell) -> int:
+        """Return where new chunks begin in the scratch of ranks, the same place for all."""
+        start = max(self.scratch[rank] for rank in ranks)
+        for rank in ranks:
+            self.scratch[rank] = start + cell.hi - cell.lo
+        return start
+
+    def own_room(self, rank: int, cell: _Cell) -> Item:
         """Return new chunks in a rank's scratch."""
-        self.scratch[rank] += cell.hi - cell.lo
-        return Item(rank, Buffer.SCRATCH, self.scratch[rank] - (cell.hi - cell.lo), cell.hi - cell.lo)
+        return Item(rank, Buffer.SCRATCH, self.room((rank,), cell), cell.hi - cell.lo)
 
     # ---- the whole
 
@@ -256,8 +309,8 @@ def _events(schedule: Schedule, groups: dict[int, tuple[int, ...]]) -> dict[_Cel
     """Return the events of every cell in order; raise C0578 if intervals overlap in part."""
     t = schedule.topology
     able = {False: set(t.multicast), True: set(t.multicast) & set(t.reduces)}
-    links = [schedule.routes.links_of(route) for route in range(len(schedule.routes))]
-    found = defaultdict[_Cell, dict[tuple[int, bool, int, int], list[int]]](dict)
+    links = [tuple(schedule.routes.links_of(route)) for route in range(len(schedule.routes))]
+    found = defaultdict[_Cell, dict[tuple[int, bool, int, int], list[tuple[int, tuple[int, ...]]]]](dict)
     columns = (schedule.step, schedule.action, schedule.shard, schedule.lo, schedule.hi, schedule.src, schedule.dst)
     rows = zip(*(column.tolist() for column in (*columns, schedule.route)), strict=True)
     for step, action, shard, lo, hi, src, dst, route in rows:
@@ -265,15 +318,28 @@ def _events(schedule: Schedule, groups: dict[int, tuple[int, ...]]) -> dict[_Cel
         middle = int(t.dst[links[route][0]]) if len(links[route]) == 2 else -1
         switch = middle if middle in able[sums] else -1
         end, other = (dst, src) if sums else (src, dst)
-        found[_Cell(shard, lo, hi)].setdefault((step, sums, end, switch), []).append(other)
+        found[_Cell(shard, lo, hi)].setdefault((step, sums, end, switch), []).append((other, links[route]))
     _require_apart(found)
     return {
         cell: [
-            _Event(step, sums, end, tuple(sorted(ranks)), _whole(groups.get(switch, ()), end, ranks, switch))
-            for (step, sums, end, switch), ranks in sorted(events.items(), key=_turn)
+            _event(step, sums, end, sorted(sent), switch, groups.get(switch, ()))
+            for (step, sums, end, switch), sent in sorted(events.items(), key=_turn)
         ]
         for cell, events in sorted(found.items(), key=lambda one: (one[0].shard, one[0].lo))
     }
+
+
+def _event(
+    step: int, sums: bool, end: int, sent: Sequence[tuple[int, tuple[int, ...]]], switch: int, group: Sequence[int]
+) -> _Event:  # fmt: skip
+    ranks = tuple(rank for rank, _ in sent)
+    return _Event(step, sums, end, ranks, _whole(group, end, ranks, switch), tuple(route for _, route in sent))
+
+
+def _pair(group: Sequence[int], rank: int) -> tuple[int, ...]:
+    """Return a rank of a group with a second one. All ranks are in one such pair, or three if their number is odd."""
+    first = min(group.index(rank) // 2 * 2, len(group) // 2 * 2 - 2)
+    return tuple(group[first:] if first + 3 == len(group) else group[first : first + 2])
 
 
 def _turn(event: tuple[tuple[int, bool, int, int], object]) -> tuple[int, bool, bool, int, int]:
@@ -332,14 +398,15 @@ class _Values:
         sends = {event.end for event in events if not event.sums and event.switch >= 0}
         stored = set[int]()
         for event in events:
-            if event.sums and event.switch >= 0 and all(self.at[r] == self.first[r] for r in event.ranks):
-                self._pull(event)
+            if event.sums and event.switch >= 0 and all(self.at[r] == self.first[r] for r in (event.end, *event.ranks)):
+                self._sum(event)
             elif event.sums:
                 self._collect(event)
             elif event.switch >= 0:
                 self._multicast(event)
                 stored.update((event.end, *event.ranks))
             else:
+                self.all.crossings.alone(event.routes, self.cell.hi - self.cell.lo)
                 for rank in event.ranks:
                     self._copy(event, rank, rank in sends)
                     stored.update({rank} - sends)
@@ -348,10 +415,31 @@ class _Values:
     def _sum_into(self, rank: int) -> Item:
         """Return where a rank keeps a sum: in scratch, from where it can be sent on and stored in every output."""
         here = self.at[rank]
-        return here if here.buffer == Buffer.SCRATCH else self.all.room(rank, self.cell)
+        return here if here.buffer == Buffer.SCRATCH else self.all.own_room(rank, self.cell)
+
+    def _sum(self, event: _Event) -> None:
+        """Let a rank have the sum of what all ranks of a switch have as inputs."""
+        if self.all.stores_sums:
+            self._store_sum(event)
+        else:
+            self._pull(event)
+
+    def _store_sum(self, event: _Event) -> None:
+        """Let the switch store the sum in scratch. The signal after it makes later steps find the sum there."""
+        pair = _pair(self.all.groups[event.switch], event.end)
+        room, size = self.all.room(pair, self.cell), self.cell.hi - self.cell.lo
+        source = self.all._behind(event.end, self.all.groups[event.switch], self.first[event.end])
+        to = self.all._behind(event.end, pair, Item(event.end, Buffer.SCRATCH, room, size))
+        self.all.sent[event.end, event.step].append(Operation(Op.GLRES, Transport.SWITCH, (), (source,), (to,)))
+        self.all.informed[event.end, event.step].update(set(pair) - {event.end})
+        self.at[event.end] = Item(event.end, Buffer.SCRATCH, room, size)
+        self.all.crossings.shared(event.routes, size)
+        self.all.crossings.stored(event.end, event.switch, pair, size)
 
     def _pull(self, event: _Event) -> None:
         """Let a rank add what its peers' inputs hold."""
+        self.all.reads_peers = True
+        self.all.crossings.alone(event.routes, self.cell.hi - self.cell.lo)
         to = self._sum_into(event.end)
         sources = [self.first[rank] for rank in event.ranks]
         for first in range(0, len(sources), _MOST):
@@ -361,9 +449,10 @@ class _Values:
 
     def _collect(self, event: _Event) -> None:
         """Let ranks put their sums into scratch of one, which adds them in the next step."""
+        self.all.crossings.alone(event.routes, self.cell.hi - self.cell.lo)
         to, slots = self._sum_into(event.end), []
         for rank in event.ranks:
-            slots.append(self.all.room(event.end, self.cell))
+            slots.append(self.all.own_room(event.end, self.cell))
             self._put(rank, self.at[rank], slots[-1], event.step)
         for first in range(0, len(slots), _MOST):
             src = (self.at[event.end], *slots[first : first + _MOST])
@@ -371,8 +460,8 @@ class _Values:
             self.at[event.end] = to
 
     def _multicast(self, event: _Event) -> None:
-        where = self.all._place(self.all.output, event.end, self.cell)
-        to = self.all._behind(event.end, event.switch, Buffer.OUTPUT, where, self.cell)
+        to = self.all._behind(event.end, self.all.groups[event.switch], self._out(event.end))
+        self.all.crossings.shared(event.routes, self.cell.hi - self.cell.lo)
         self.all.sent[event.end, event.step].append(
             Operation(Op.GSTORE, Transport.SWITCH, (), (self.at[event.end],), (to,))
         )
@@ -381,7 +470,7 @@ class _Values:
             self.at[rank] = self._out(rank)
 
     def _copy(self, event: _Event, rank: int, passes_on: bool) -> None:
-        to = self.all.room(rank, self.cell) if passes_on else self._out(rank)
+        to = self.all.own_room(rank, self.cell) if passes_on else self._out(rank)
         self._put(event.end, self.at[event.end], to, event.step)
         self.at[rank] = to
 

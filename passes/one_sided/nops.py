@@ -36,7 +36,7 @@ def with_nops(program: OneSided) -> OneSided:
     """
     old = rows_of(program)
     kept = old.fixed[:, OPCODE] != Op.NOP
-    rows = old.take(np.flatnonzero(kept))
+    rows = old if kept.all() else old.take(np.flatnonzero(kept))
     before = _nops_before(rows, _conflicts(program, rows))
     nops = emit(rows.fixed[before, BLOCK], Op.NOP)
     order = np.argsort(np.append(2 * np.arange(len(rows)) + 1, 2 * before), kind="stable")

@@ -80,7 +80,17 @@ class Discretize(Pass):
         },
     )
 
+    templates: bool = attrs.field(
+        default=False, metadata={"help": "programs of one rank: only the chunks of a shard are limited"}
+    )
+
+    def of_all_ranks(self) -> Discretize:
+        return attrs.evolve(self, templates=False)
+
     def run(self, ir: Schedule | SymmetricSchedule) -> Schedule | SymmetricSchedule:
+        whole = self.templates and isinstance(ir, SymmetricSchedule) and ir.of_vectors
+        if isinstance(ir, SymmetricSchedule) and whole and chunks_needed(ir) <= self._most[0]:
+            return SymmetricSchedule(attrs.evolve(_reduced(ir.seed), discrete=True))
         most, why = self.most(ir.collective)
         if isinstance(ir, SymmetricSchedule):
             seed = _reduced(ir.seed)
@@ -101,6 +111,12 @@ class Discretize(Pass):
         )
         return solved
 
+    @property
+    def _most(self) -> tuple[int, str]:
+        if self.max_chunks is not None:
+            return self.max_chunks, f"`max-chunks` is {self.max_chunks}"
+        return MOST_CHUNKS, f"`max-chunks` is {MOST_CHUNKS} by default"
+
     def within(self, given: Schedule | SymmetricSchedule, limits: Mapping[str, int]) -> Discretize:
         """Return the pass limited to the chunks that a target can number, if the schedule needs more; it then counts
         messages too.
@@ -114,9 +130,7 @@ class Discretize(Pass):
         """Return the most chunks that a shard may have, and the reason."""
         from collc.ir.verify.program import MAX_CHUNKS
 
-        most, why = MOST_CHUNKS, f"`max-chunks` is {MOST_CHUNKS} by default"
-        if self.max_chunks is not None:
-            most, why = self.max_chunks, f"`max-chunks` is {self.max_chunks}"
+        most, why = self._most
         shards = max(collective.input_shards, collective.output_shards)
         held = collective.num_ranks * (collective.input_shards + collective.output_shards + collective.reduces * shards)
         if 1 <= MAX_CHUNKS // held < most:

@@ -21,6 +21,7 @@ from collc.ir.frozen import frozen
 from collc.ir.progress import counting
 from collc.ir.ragged import owners, ranges, starts
 from collc.ir.schedule import Schedule
+from collc.ir.symmetric import SymmetricSchedule
 
 from ..base import Pass, remark
 from ..lowering.lower import INSTRUCTIONS, instructions
@@ -56,8 +57,20 @@ class Renumber(Pass):
     gives: ClassVar[type] = Schedule
     requires: ClassVar[tuple[str, ...]] = ("discrete",)
     for_programs: ClassVar[bool] = True
+    takes_templates: ClassVar[bool] = True
 
-    def run(self, ir: Schedule) -> Schedule:
+    templates: bool = attrs.field(
+        default=False, metadata={"help": "leave the schedule of one shard and a group: its messages are sets"}
+    )
+
+    def of_all_ranks(self) -> Renumber:
+        return attrs.evolve(self, templates=False)
+
+    def run(self, ir: Schedule | SymmetricSchedule) -> Schedule | SymmetricSchedule:
+        if isinstance(ir, SymmetricSchedule):
+            if self.templates and ir.of_vectors:
+                return ir
+            ir = ir.unfold()
         if ir.placement is not None or ir.collective.kind not in FREE or not len(ir) or ir.collective.num_ranks < 2:
             return ir
         intervals = _Intervals.of(ir)

@@ -14,6 +14,7 @@ from collc.ir.levels import Scheduled
 from collc.ir.ragged import ranges
 from collc.ir.schedule import Action, Forest, Routes, Schedule
 from collc.ir.symmetric import SymmetricSchedule
+from collc.ir.symmetric_forest import SymmetricForest
 
 from ..base import Pass
 
@@ -90,7 +91,7 @@ class Reverse(Pass):
     def run(self, ir: Scheduled) -> Scheduled:
         if isinstance(ir, SymmetricSchedule):
             return SymmetricSchedule(self._rows(ir.seed))
-        return self._rows(ir)
+        return self._rows(ir.unfold() if isinstance(ir, SymmetricForest) else ir)
 
     @overload
     def _rows(self, ir: Schedule) -> Schedule: ...

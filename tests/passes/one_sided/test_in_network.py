@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 
 import attrs
 import numpy as np
@@ -12,32 +13,36 @@ from one_sided_judge import judge
 from sampling import every
 
 import collc
+from collc.ir.bundles import loading
 from collc.ir.collective import Collective
 from collc.ir.diagnostic import CollcError
 from collc.ir.one_sided import OneSided, Op
+from collc.ir.one_sided.program import Transport
 from collc.ir.schedule import Schedule
 from collc.ir.spec import Problem
+from collc.ir.topology import Topology
 from collc.ir.verify import verify
 from collc.passes.lowering.lower import Lower
 from collc.passes.one_sided.fit import FitOperations
 from collc.passes.one_sided.handshake import Handshake
-from collc.passes.one_sided.in_network import SwitchOperations
+from collc.passes.one_sided.in_network import SwitchOperations, plan_time
 from collc.passes.one_sided.rows import OPCODE, Rows, program_of, rows_of
 from collc.passes.one_sided.two_sided import two_sided
 from collc.passes.schedule.discretize import Discretize
 from collc.passes.synthesis.forest.scheduler import ForestScheduler
 
+FOURS = "subset(dgx_h100(2, 0, 1), {0..4, 8..12})"
 BOX, TWO, SMALL = "dgx_h100(1, 0, 1)", "dgx_h100(2, 0, 1)", "subset(dgx_h100(2, 0, 1), {0..3, 8..11})"
 
 
-def scheduled(network: str, kind: str, pieces: int = 1) -> Schedule:
-    topology = collc.topology(network)
+def scheduled(network: str | Topology, kind: str, pieces: int = 1) -> Schedule:
+    topology = collc.topology(network) if isinstance(network, str) else network
     root = 1 if kind in ("broadcast", "reduce") else None
     problem = Problem(topology, Collective(kind, topology.num_ranks, root=root))
     return Discretize().run(ForestScheduler(pieces=pieces).run(problem).to_steps())
 
 
-def lowered(network: str, kind: str, pieces: int = 1, per_node: int = 8, **options: bool) -> OneSided:
+def lowered(network: str | Topology, kind: str, pieces: int = 1, per_node: int = 8, **options: bool) -> OneSided:
     program = SwitchOperations(ranks_per_node=per_node, **options).run(scheduled(network, kind, pieces))
     return Handshake().run(program)
 
@@ -81,7 +86,7 @@ def test_blocks_share_operations_of_switches(network: str, shares: int) -> None:
     assert shared.num_blocks == shares * program.num_blocks and verify(shared).ok
 
 
-@pytest.mark.parametrize(("network", "per_node"), [("subset(dgx_h100(1, 0, 1), {0..3})", 8), (SMALL, 8)])
+@pytest.mark.parametrize(("network", "per_node"), [("subset(dgx_h100(1, 0, 1), {0..3})", 8), (SMALL, 8), (FOURS, 4)])
 def test_another_machine_agrees(network: str, per_node: int) -> None:
     assert judge(lowered(network, "allreduce", per_node=per_node), 3) == ""
 
@@ -101,6 +106,82 @@ def test_intervals_that_overlap_in_part() -> None:
     with pytest.raises(CollcError) as failure:
         SwitchOperations().run(mixed)
     assert [one.code for one in failure.value.diagnostics] == ["C0578"]
+
+
+def test_a_switch_joins_ranks_of_one_node() -> None:
+    with pytest.raises(CollcError, match="divides") as failure:
+        SwitchOperations(ranks_per_node=4).run(scheduled(SMALL, "allreduce"))
+    assert [one.code for one in failure.value.diagnostics] == ["C0578"]
+
+
+# ---- sums that a switch stores for one rank
+
+
+@pytest.mark.parametrize(("boxes", "most"), [(2, 400), (3, 300), (4, Fraction(800, 3))])
+def test_a_plan_of_boxes_takes_no_longer_than_the_schedule(boxes: int, most: int | Fraction) -> None:
+    schedule = scheduled(f"dgx_h100({boxes}, 0, 1)", "allreduce")
+    program = SwitchOperations(ranks_per_node=8).run(schedule)
+    assert "glres" in words(program) and "rre" not in words(program)
+    assert plan_time(schedule) == time_per_byte(schedule) == 1 / Fraction(most) / 10**9
+    assert boxes > 2 or verify(Handshake().run(program)).ok
+
+
+def slow(network: str, bandwidth: int = 100 * 10**9) -> Topology:
+    """Return a network whose NVLinks are slower, so that they decide."""
+    topology = collc.topology(network)
+    return attrs.evolve(
+        topology,
+        classes=tuple(attrs.evolve(c, bandwidth=min(c.bandwidth, Fraction(bandwidth))) for c in topology.classes),
+    )
+
+
+@pytest.mark.parametrize("pieces", [1, 2])
+def test_sums_of_slow_boxes_are_stored_by_switches(pieces: int) -> None:
+    program = lowered(slow(FOURS), "allreduce", pieces, per_node=4)
+    assert "glres" in words(program) and verify(program).ok
+    assert judge(program, 2) == ""
+
+
+def test_three_ranks_share_a_store_if_their_number_is_odd() -> None:
+    program = lowered("subset(dgx_h100(2, 0, 1), {0..7, 8..15})", "allreduce", per_node=7)
+    pairs = {one.group for one in program.channels if one.transport == Transport.SWITCH and one.buffer == 2}
+    assert pairs == {(0, 1), (2, 3), (4, 5, 6), (7, 8), (9, 10), (11, 12, 13)}
+    assert verify(program).ok
+
+
+def time_per_byte(schedule: Schedule) -> Fraction:
+    """Return the time of the link with the largest load, where transfers share links."""
+    route, routes = loading(schedule)
+    load = [0] * schedule.topology.num_links
+    for row, (lo, hi) in enumerate(zip(schedule.lo.tolist(), schedule.hi.tolist(), strict=True)):
+        first, last = routes.start[route[row]], routes.start[route[row] + 1]
+        for place in range(first, last):
+            load[int(routes.links[place])] += (hi - lo) * bool(routes.carries is None or routes.carries[place])
+    return max(Fraction(n) / schedule.topology.bandwidth(link) for link, n in enumerate(load)) / schedule.vector
+
+
+@pytest.mark.parametrize("network", [BOX, TWO])
+def test_ranks_read_their_peers_where_that_is_no_slower(network: str) -> None:
+    program, schedule = lowered(network, "reduce-scatter"), scheduled(network, "reduce-scatter")
+    assert "rre" in words(program) and "glres" not in words(program)
+    assert plan_time(schedule) >= time_per_byte(schedule)
+
+
+@pytest.mark.parametrize("network", [BOX, TWO, FOURS])
+@pytest.mark.parametrize("kind", ["allreduce", "broadcast", "allgather"])
+def test_all_ranks_of_a_group_have_its_channel_in_one_order(network: str, kind: str) -> None:
+    program = lowered(network, kind, per_node=4 if network == FOURS else 8)
+    found: dict[int, list[tuple[int, tuple[int, ...]]]] = {rank: [] for rank in range(program.num_ranks)}
+    for channel in program.channels:
+        if channel.transport == Transport.SWITCH:
+            found[channel.rank].append((channel.buffer, channel.group))
+    order = list(dict.fromkeys(one for each in found.values() for one in each))
+    assert order
+    for rank, each in found.items():
+        assert set(each) == {one for one in order if rank in one[1]}
+        for other in range(rank):
+            common = set(each) & set(found[other])
+            assert [one for one in each if one in common] == [one for one in found[other] if one in common]
 
 
 # ---- faults
@@ -164,11 +245,21 @@ def test_faults_are_found(network: str, step: int) -> None:
     assert [] == [name for name, changed in planted if verify(changed).ok]
 
 
+def test_harmful_faults_of_stored_sums_are_found() -> None:
+    program = lowered(slow(FOURS), "allreduce", per_node=4)
+    planted = every(50, list(faults(program)))
+    assert len(planted) > 15
+    missed = [(name, changed) for name, changed in planted if verify(changed).ok]
+    assert len(missed) < len(planted) // 3
+    assert [] == [name for name, changed in missed if judge(changed, 3)]
+
+
 # ---- whole commands
 
 
-def plan(source: str, target: str = "mscclpp-json{ranks-per-node=8}") -> list[str]:
+def plan(source: str, per_node: int = 8) -> list[str]:
     """Return the operations of the plan of a specification, each once."""
+    target = f"mscclpp-json{{ranks-per-node={per_node}}}"
     result = collc.compile_source(source, target=target)
     (text,) = (artifact.text for artifact in result.artifacts.values())
     return sorted(set(re.findall(r'\{"name": "([a-z]+)"', text)))
@@ -178,14 +269,16 @@ def plan(source: str, target: str = "mscclpp-json{ranks-per-node=8}") -> list[st
     ("network", "options", "found"),
     [
         ("dgx_h100(1, 0, 1)", "", ["glres"]),
-        ("dgx_h100(2, 0, 1)", "", ["gstore", "pws", "rre"]),
+        ("dgx_h100(2, 0, 1)", "", ["glres", "gstore", "pws"]),
+        ("subset(dgx_h100(2, 0, 1), {0..3, 8..11})", "", ["gstore", "pws", "rre"]),
         ("dgx_h100(1, 0, 1)", "{ in-network: false }", []),
         ("dgx_h100(1)", "", []),
         ("dgx_h100(2, 0, 1) among {0..4}", "{ relays: never }", ["glres"]),
     ],
 )
 def test_plans(network: str, options: str, found: list[str]) -> None:
-    words_ = plan(f"collective c = allreduce on {network} {{ size: 64 MiB }}; schedule c using forest {options};")
+    source = f"collective c = allreduce on {network} {{ size: 64 MiB }}; schedule c using forest {options};"
+    words_ = plan(source, 3 if "subset" in network else 8)
     assert set(found) <= set(words_) and ("glres" in words_ or "gstore" in words_) == bool(found)
 
 
