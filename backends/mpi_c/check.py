@@ -9,8 +9,8 @@ import attrs
 import numpy as np
 
 from collc.ir.collective import CUSTOM
-from collc.ir.program import Program
-from collc.ir.verify import Check, Report, adds_once, verify_program
+from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
+from collc.ir.verify import Check, Report, adds_once, verify
 
 from ..base import Artifact, Window
 from .compare import differences, shortages
@@ -23,6 +23,7 @@ from .numbers import Numbers
 from .reader import HeaderText, SourceText, described, read_header, read_source, title_of
 from .scratch import is_whole
 from .source import Function, Listing
+from .template_tables import template_differences, template_shortages
 
 __all__ = ["checked", "checked_library"]
 
@@ -94,16 +95,36 @@ def _source_checks(listing: Listing, source: SourceText, groups: list[list[Decod
     yield _check("tables", _other_numbers(listing.numbers, source.numbers), "have the emitted numbers")
 
 
-def _program_checks(one: Decoded, expected: Program, label: str) -> Iterator[Check]:
+def _program_checks(one: Decoded, expected: AnyProgram, label: str) -> Iterator[Check]:
     one = attrs.evolve(one, program=_completed(one.program, expected))
-    report = verify_program(one.program)
+    report = verify(one.program)
     yield from (attrs.evolve(check, name=label + check.name) for check in report.checks)
     if report.ok:
-        yield _check(f"{label}same program", differences(one, expected), f"{one.program.num_instructions} steps")
-        yield _check(f"{label}allowance", shortages(one), "every step has the slots and sends that it needs")
+        yield _check(f"{label}same program", _differences(one, expected), _amount(one.program))
+        yield _check(f"{label}allowance", _shortages(one), "every step has the slots and sends that it needs")
 
 
-def _completed(program: Program, expected: Program) -> Program:
+def _amount(program: AnyProgram) -> str:
+    if isinstance(program, SymmetricProgram):
+        return f"{program.batched.num_instructions} steps of rank 0"
+    return f"{program.num_instructions} steps"
+
+
+def _differences(one: Decoded, expected: AnyProgram) -> Iterator[str]:
+    if isinstance(one.program, SymmetricProgram) and isinstance(expected, SymmetricProgram):
+        return template_differences(one.program, expected)
+    if isinstance(one.program, SymmetricProgram) or isinstance(expected, SymmetricProgram):
+        return iter(["one lists rank 0 only, the other all ranks"])
+    return differences(one, expected)
+
+
+def _shortages(one: Decoded) -> Iterator[str]:
+    if isinstance(one.program, SymmetricProgram):
+        return template_shortages(one.program, one.copied, one.slots, one.slot_chunks, one.sends)
+    return shortages(one)
+
+
+def _completed(program: AnyProgram, expected: AnyProgram) -> AnyProgram:
     """Return a decoded program with the fields of the emitted collective that a C file does not have."""
     found, due = program.collective, expected.collective
     op = due.op if due.idempotent == found.idempotent and not due.ordered else found.op
@@ -112,6 +133,8 @@ def _completed(program: Program, expected: Program) -> Program:
     completed = attrs.evolve(found, op=op, size=due.size, dtype=due.dtype)
     if weights is not None and len(weights) == found.num_shards:
         completed = attrs.evolve(completed, weights=weights)
+    if isinstance(program, SymmetricProgram):
+        return attrs.evolve(program, seed=attrs.evolve(program.seed, collective=completed))
     return attrs.evolve(program, collective=completed)
 
 
@@ -150,7 +173,7 @@ def _twice(function: Function) -> bool:
     return not all(adds_once(program) for _, program in function.parts)
 
 
-def _bytes_of_a_count(window: Window | None, program: Program) -> int:
+def _bytes_of_a_count(window: Window | None, program: AnyProgram) -> int:
     """Return the largest bytes of a count (of a block, for collectives that count blocks) that an algorithm serves."""
     if window is None or window.high is None:
         return 0

@@ -28,7 +28,7 @@ _OVERLAID = frozenset({"allreduce", "allgather", "alltoall", "reduce", "broadcas
 
 def differences(one: Decoded, emitted: Program) -> Iterator[str]:
     """Yield the differences between a correct decoded program and the emitted one; a large one ends the comparison."""
-    found = one.program
+    found = one.plain
     for name in ("name", "num_ranks", "members", "root", "reduces", "pre", "post"):
         if getattr(found.collective, name) != getattr(emitted.collective, name):
             yield f"{name} is {getattr(found.collective, name)}, not {getattr(emitted.collective, name)}"
@@ -115,7 +115,7 @@ def _first(program: Program, rows: Array, what: str) -> Iterator[str]:
 
 def _chunks(one: Decoded) -> Array | str:
     """Return the first chunk of a count that each instruction moves, -1 for a nop; or the fault of the segments."""
-    program = one.program
+    program = one.plain
     found = np.full(program.num_instructions, -1, dtype=np.int64)
     for side in USES:
         rows = np.flatnonzero(program.uses(side))
@@ -154,7 +154,7 @@ def _vector_chunks(program: Program, side: str, rows: Array, offset: Array) -> A
 
 def _held(one: Decoded, rows: Array, cell: Array) -> Array | str:
     """Return the chunk in the first cell of each access to scratch, or the fault of the segments."""
-    program, cut = one.program, span(one.program)
+    program, cut = one.plain, span(one.plain)
     cells = program.scratch.astype(np.int64)
     room = int(cells.max(initial=0)) + 1
     ranks = owners(np.diff(one.first))
@@ -185,7 +185,7 @@ def _other_sizes(program: Program, chunk: Array) -> Iterator[str]:
 
 def _other_scratch(one: Decoded, emitted: Program, owner: Array, inside: Array, chunk: Array) -> Iterator[str]:
     """Yield the faults of the file's layout of scratch: another content, or unused cells."""
-    program, cut = one.program, span(one.program)
+    program, cut = one.plain, span(one.plain)
     in_program, in_file = [], []
     for side in USES:
         rows = np.flatnonzero(program.uses(side, Buffer.SCRATCH))
@@ -210,7 +210,7 @@ def _other_scratch(one: Decoded, emitted: Program, owner: Array, inside: Array, 
 
 def shortages(one: Decoded) -> Iterator[str]:
     """Yield the resources that a step needs beyond those of the engine: slots, their size, and sends."""
-    program, copied = one.program, one.copied
+    program, copied = one.plain, one.copied
     opcode, count = program.opcode, program.count.astype(np.int64)
     sends, receives, adds = program.sends, program.receives, program.receives & program.reads_src & program.writes_dst
     sends_copy = sends & ((copied & (ALWAYS | IN_PLACE) > 0) | (opcode == Opcode.RECV_REDUCE_SEND))
@@ -228,7 +228,7 @@ def shortages(one: Decoded) -> Iterator[str]:
 
 
 def _short(one: Decoded, needs: Array, lacks: Array, what: str) -> Iterator[str]:
-    yield from _first(one.program, np.flatnonzero(needs & lacks[one.program.block]), what)
+    yield from _first(one.plain, np.flatnonzero(needs & lacks[one.plain.block]), what)
 
 
 def _overlaps(program: Program) -> Array:

@@ -10,11 +10,13 @@ from collc.ir.collective import CUSTOM, CUSTOM_REDUCTION, KINDS, UNEVEN, Collect
 from collc.ir.diagnostic import CollcError
 from collc.ir.program import Opcode, Program
 from collc.ir.ragged import owners, starts
+from collc.ir.symmetric_program import AnyProgram
 
 from .cursor import Unreadable
 from .numbers import Numbers
 from .reader import PlanRow, SourceText
 from .scratch import is_whole
+from .template_tables import ALGORITHM_TABLES, PIECE_COLUMNS, in_all_ranks, is_template, template_of
 
 __all__ = ["ALWAYS", "IN_PLACE", "Decoded", "decode"]
 
@@ -26,12 +28,14 @@ _OPCODE, ALWAYS, IN_PLACE = 15, 16, 32
 class Decoded:
     """One algorithm: its program, with scratch counted in cells, and the allowances of the engine.
 
+    Of a symmetric program, ``copied`` has the messages of rank 0 in place of the instructions.
+
     ``copied`` has for each instruction whether it sends a copy (``ALWAYS``, ``IN_PLACE``). The columns of blocks are
     ``slots``, ``slot_chunks`` and ``sends``. ``first``, ``cell`` and ``held`` are the segments of scratch: the first
     segment of each rank, the first cell of each segment, and the chunk in it.
     """
 
-    program: Program
+    program: AnyProgram
     most_bytes: int
     copied: Array
     slots: Array
@@ -40,6 +44,12 @@ class Decoded:
     first: Array
     cell: Array
     held: Array
+
+    @property
+    def plain(self) -> Program:
+        """The program of all ranks; no algorithm that lists rank 0 only has one."""
+        assert isinstance(self.program, Program), "a program of all ranks"
+        return self.program
 
 
 def decode(source: SourceText) -> list[list[Decoded]]:
@@ -70,8 +80,11 @@ def _require_channels(source: SourceText, found: list[list[Decoded]]) -> None:
 
 def _sized(source: SourceText) -> Numbers:
     """Return the tables, empty ones without their placeholder; raise Unreadable for wrong sizes."""
-    ranks = [plan.ranks + plan.relays for plan in source.plans for _ in range(max(plan.algorithms, 0))]
     found = dict(source.numbers)
+    ranks = [plan.ranks + plan.relays for plan in source.plans for _ in range(max(plan.algorithms, 0))]
+    if "algorithm_sizes" in found:
+        _trim(found, dict.fromkeys(ALGORITHM_TABLES, len(ranks)))
+        ranks = [1 if size else number for size, number in zip(found["algorithm_sizes"].tolist(), ranks, strict=True)]
     rows = sum(ranks)
     algorithms = dict.fromkeys(("algorithm_chunks", "algorithm_bytes", "algorithm_row"), len(ranks))
     _trim(found, {**algorithms, "rank_blocks": rows + 1, "rank_scratch": rows, "rank_segments": rows + 1})
@@ -85,6 +98,10 @@ def _sized(source: SourceText) -> Numbers:
     _trim(found, dict.fromkeys((f"step_{name}" for name in steps), _last(found, "block_steps")))
     _trim(found, dict.fromkeys(("wait_block", "wait_step"), _last(found, "block_waits")))
     _trim(found, dict.fromkeys(("segment_cell", "segment_chunk"), _last(found, "rank_segments")))
+    if "algorithm_sizes" in found:
+        _trim(found, {"group_sizes": int(found["algorithm_sizes"].sum()), "step_pieces": _last(found, "block_steps")})
+        _trim(found, {"block_pieces": blocks + 1})
+        _trim(found, dict.fromkeys(PIECE_COLUMNS, _last(found, "block_pieces")))
     return found
 
 
@@ -114,7 +131,8 @@ def _algorithm(numbers: Numbers, plan: PlanRow, number: int) -> Decoded:
     shards = collective.num_shards if is_whole(collective) and not plan.shards else 1
     if cut < 1 or cut % shards:
         raise Unreadable(f"algorithm {number} cuts a count in {cut} chunks, not a multiple of {shards} shards")
-    end = row + plan.ranks + plan.relays
+    turned = is_template(numbers, number)
+    end = row + (1 if turned else plan.ranks + plan.relays)
     ranks, first_blocks = slice(row, end), numbers["rank_blocks"][row : end + 1]
     blocks = slice(int(first_blocks[0]), int(first_blocks[-1]))
     begin = numbers["block_steps"][blocks.start : blocks.stop + 1]
@@ -127,8 +145,10 @@ def _algorithm(numbers: Numbers, plan: PlanRow, number: int) -> Decoded:
     opcode = code & _OPCODE
     if (code != (opcode | code & (ALWAYS | IN_PLACE))).any() or (opcode >= len(Opcode)).any():
         raise Unreadable("`step_code` has an unknown code")
+    scratch = numbers["rank_scratch"][ranks]
+    scratch = in_all_ranks(scratch, plan.ranks) if turned else scratch
     program = Program(
-        collective, cut // shards, numbers["rank_scratch"][ranks], owners(np.diff(first_blocks)),
+        collective, cut // shards, scratch, owners(np.diff(first_blocks)),
         numbers["block_send_peer"][blocks], numbers["block_recv_peer"][blocks], numbers["block_channel"][blocks],
         begin - begin[0], opcode, numbers["step_src_buffer"][steps], numbers["step_src"][steps],
         numbers["step_dst_buffer"][steps], numbers["step_dst"][steps], numbers["step_count"][steps],
@@ -136,8 +156,9 @@ def _algorithm(numbers: Numbers, plan: PlanRow, number: int) -> Decoded:
     )  # fmt: skip
     first = numbers["rank_segments"][row : end + 1]
     segments = slice(int(first[0]), int(first[-1]))
+    whole = template_of(numbers, number, program, blocks, steps) if turned else program
     return Decoded(
-        program, int(numbers["algorithm_bytes"][number]), code & ~_OPCODE,
+        whole, int(numbers["algorithm_bytes"][number]), code & ~_OPCODE,
         numbers["block_slots"][blocks], numbers["block_slot_chunks"][blocks], numbers["block_sends"][blocks],
         first - first[0], numbers["segment_cell"][segments], numbers["segment_chunk"][segments],
     )  # fmt: skip

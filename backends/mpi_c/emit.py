@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 import attrs
 
 from collc.ir.diagnostic import error
+from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
 from collc.ir.verify import Report
 
-from ..base import Artifact, Target, Window
+from ..base import Artifact, Limits, Target, Window
 from .names import REQUEST_FORMS, chosen, forms, identifier, require_stem
 
 if TYPE_CHECKING:
     from collc.ir.collective import Collective
-    from collc.ir.program import Program
 
     from .interpose import Served
     from .source import Function, Listing
 
 __all__ = ["MpiC"]
 
-Parts: TypeAlias = "tuple[tuple[Window | None, Program], ...]"
+Parts: TypeAlias = "tuple[tuple[Window | None, AnyProgram], ...]"
 
 
 @attrs.frozen
@@ -74,10 +74,15 @@ class MpiC(Target):
         """Whether relays may call: not in a library for unmodified programs, whose ranks call for their own data."""
         return not self.interpose
 
-    def emit(self, ir: Program) -> Sequence[Artifact]:
+    @property
+    def limits(self) -> Limits:
+        """No limits; the C file of a symmetric program lists one rank."""
+        return Limits(templates=True)
+
+    def emit(self, ir: AnyProgram) -> Sequence[Artifact]:
         return self._files([((None, ir),)])
 
-    def emit_selected(self, parts: Sequence[tuple[Window, Program]]) -> Sequence[Artifact]:
+    def emit_selected(self, parts: Sequence[tuple[Window, AnyProgram]]) -> Sequence[Artifact]:
         """Return one source and header of several algorithms. The function chooses one by the bytes of the call.
 
         Smaller calls than all windows use the first, larger ones the last. ``NAME_algorithm`` returns the choice.
@@ -100,7 +105,7 @@ class MpiC(Target):
         """Return the files of the library, given the main files of its collectives."""
         return self._files([artifact.part for artifact in mains])
 
-    def check(self, ir: Program, artifacts: Sequence[Artifact]) -> Report:
+    def check(self, ir: AnyProgram, artifacts: Sequence[Artifact]) -> Report:
         """Read source and header, decode the tables, compare all with the program, and execute the decoded programs.
 
         A C file does not have the size of a call, its operation (only whether contributions may count twice), its
@@ -109,7 +114,7 @@ class MpiC(Target):
         """
         return self._checked([((None, ir),)], artifacts)
 
-    def check_selected(self, parts: Sequence[tuple[Window, Program]], artifacts: Sequence[Artifact]) -> Report:
+    def check_selected(self, parts: Sequence[tuple[Window, AnyProgram]], artifacts: Sequence[Artifact]) -> Report:
         return self._checked([tuple(parts)], artifacts)
 
     def check_joined(self, mains: Sequence[Artifact], artifacts: Sequence[Artifact]) -> Report:
@@ -171,7 +176,8 @@ class MpiC(Target):
 
         first = collectives[0][0][1]
         counted = any(is_counted(parts[0][1].collective) for parts in collectives)
-        used = taken(counted, any(map(has_relays, collectives)))
+        grouped = any(isinstance(program, SymmetricProgram) for parts in collectives for _, program in parts)
+        used = taken(counted, any(map(has_relays, collectives)), grouped)
         if self.shared is not None:
             used = used | interposing() if self.interpose else used
             names = _distinct(self.shared, [parts[0][1].name for parts in collectives], used)

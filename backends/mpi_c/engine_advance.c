@@ -2,6 +2,9 @@
 
 static void step_done(struct block *block)
 {
+#if GROUPS
+    block->piece += step_pieces[block->step];
+#endif /* GROUPS */
     block->wait += step_waits[block->step];
     block->step++;
     block->phase = READY;
@@ -26,6 +29,61 @@ static int hand_over(struct engine *engine, struct block *block)
     return error;
 }
 
+#if GROUPS
+/* Copies the pieces of a message into its slot. */
+static int pack_pieces(const struct call *call, struct work *work)
+{
+    struct place src, dst, slot = work->slot;
+    int64_t piece = work->piece, end = piece + work->pieces;
+    int error = MPI_SUCCESS;
+
+    for (; piece < end && error == MPI_SUCCESS; piece++) {
+        int64_t elements = locate_piece(call, work->does, piece, &src, &dst);
+
+        if (elements > 0)
+            error = copy(call, &src, &slot, elements);
+        slot.at = kept_at(call, slot.at, elements);
+    }
+    return error;
+}
+
+/* Whether a piece of a message that has arrived is to be written where a send still reads. */
+static int pieces_being_sent(const struct engine *engine, const struct work *work)
+{
+    struct place src, dst;
+    int64_t piece = work->piece, end = piece + work->pieces;
+
+    for (; piece < end; piece++)
+        if (locate_piece(engine->call, work->does, piece, &src, &dst) > 0 && being_sent(engine, &dst))
+            return 1;
+    return 0;
+}
+
+/* Combines the pieces of a message with what the rank has, and copies them to their places. */
+static int unpack_pieces(const struct call *call, struct work *work)
+{
+    struct place src, dst, slot = work->slot;
+    int64_t piece = work->piece, end = piece + work->pieces;
+    int error = MPI_SUCCESS;
+
+    for (; piece < end && error == MPI_SUCCESS; piece++) {
+        int64_t elements = locate_piece(call, work->does, piece, &src, &dst);
+        int adds = elements > 0 && work->does & READS;
+
+        if (adds && src.at == dst.at) {
+            error = combine(call, slot.at, dst.at, elements);
+        } else {
+            if (adds)
+                error = combine(call, src.at, slot.at, elements);
+            if (error == MPI_SUCCESS && elements > 0)
+                error = copy(call, &slot, &dst, elements);
+        }
+        slot.at = kept_at(call, slot.at, elements);
+    }
+    return error;
+}
+
+#endif /* GROUPS */
 /* Begins the step at hand, if it can begin: 1, otherwise 0. */
 static int begin(struct engine *engine, struct block *block, int *error)
 {
@@ -54,6 +112,10 @@ static int begin(struct engine *engine, struct block *block, int *error)
         *error = copy(call, &work->src, &work->dst, work->elements);
     else if (work->opcode == REDUCE)
         *error = combine(call, work->src.at, work->dst.at, work->elements);
+#if GROUPS
+    else if (work->pieces > 0)
+        *error = pack_pieces(call, work);
+#endif /* GROUPS */
     else if (work->leaves)
         *error = copy(call, &work->src, &work->slot, work->elements);
     if (*error == MPI_SUCCESS)
@@ -67,6 +129,16 @@ static int complete(struct engine *engine, struct block *block, int *error)
     const struct call *call = engine->call;
     struct work *work = &block->work;
 
+#if GROUPS
+    if (work->pieces > 0) {
+        if (pieces_being_sent(engine, work))
+            return 0;
+        *error = unpack_pieces(call, work);
+        if (*error == MPI_SUCCESS)
+            *error = hand_over(engine, block);
+        return 1;
+    }
+#endif /* GROUPS */
     if (work->does & WRITES && work->lands && being_sent(engine, &work->dst))
         return 0;
     if (work->does & READS && !work->lands) { /* it arrived at dst */

@@ -83,6 +83,10 @@ static int64_t most_cells(const struct call *call)
 #endif /* RELAYS */
     int64_t most = 0;
 
+#if GROUPS
+    if (algorithm_sizes[call->algorithm] > 0)
+        end = row + 1;
+#endif /* GROUPS */
     for (; row < end; row++) {
         int64_t cells = rank_scratch[row];
 

@@ -255,6 +255,41 @@ static int segment_of(const struct call *call, int64_t offset)
     return low;
 }
 
+#if GROUPS
+/* Some algorithms list the blocks and steps of rank 0 only. Every other rank does the same, with its peers and
+ * shards multiplied by its number in a group: that of vectors, the last coordinate of which varies fastest, modulo
+ * the sizes of the group. */
+static int64_t product(const struct call *call, int64_t element)
+{
+    int first = algorithm_group[call->algorithm], k = algorithm_sizes[call->algorithm];
+    int64_t rank = call->rank, weight = 1, found = 0;
+
+    while (k-- > 0) {
+        int64_t size = group_sizes[first + k];
+
+        found += (rank / weight % size + element / weight % size) % size * weight;
+        weight *= size;
+    }
+    return found;
+}
+
+/* A peer of this rank, given the one in the tables. */
+static int peer_of(const struct call *call, int peer)
+{
+    return algorithm_sizes[call->algorithm] > 0 && peer >= 0 ? (int)product(call, peer) : peer;
+}
+
+/* A chunk of this rank's buffer, given the one in the tables: buffers of the whole vector hold shards in order. */
+static int64_t chunk_of(const struct call *call, int buffer, int64_t chunk)
+{
+    int64_t chunks = algorithm_shard[call->algorithm];
+
+    if ((algorithm_moves[call->algorithm] >> buffer & 1) == 0)
+        return chunk;
+    return product(call, chunk / chunks) * chunks + chunk % chunks;
+}
+
+#endif /* GROUPS */
 /* Where a run of chunks lies: its first element, and which elements [begin, end) of a buffer it is. */
 struct place {
     char *at;
@@ -276,6 +311,9 @@ static struct place locate(const struct call *call, int buffer, int64_t offset, 
     if (call->plan->shards > 0)
         return locate_block(call, buffer, offset, chunks);
 #endif /* COUNTS */
+#if GROUPS
+    offset = chunk_of(call, buffer, offset);
+#endif /* GROUPS */
     if (buffer == SCRATCH) {
         int segment = segment_of(call, offset);
 

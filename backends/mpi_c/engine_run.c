@@ -173,7 +173,11 @@ static int arrange(struct operation *it, const struct plan *plan, const void *se
         return error;
     }
     call->algorithm = choose(plan, &call->element, count);
+#if GROUPS
+    call->row = algorithm_row[call->algorithm] + (algorithm_sizes[call->algorithm] > 0 ? 0 : call->rank);
+#else /* GROUPS */
     call->row = algorithm_row[call->algorithm] + call->rank;
+#endif /* GROUPS */
     call->chunks = algorithm_chunks[call->algorithm];
     size_up(call);
     lock(&it->context->busy);

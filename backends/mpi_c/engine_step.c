@@ -33,6 +33,10 @@ struct work {
     int opcode, does;
     int64_t elements;
     struct place src, dst, slot;
+#if GROUPS
+    int pieces;    /* of which the message is made, or 0 if it is one run at either end */
+    int64_t piece; /* the first */
+#endif /* GROUPS */
     int lands;  /* the message arrives in a slot, not at dst */
     int leaves; /* the message is sent from a slot, not from src or dst */
 };
@@ -41,6 +45,9 @@ enum phase { READY, RECEIVING, ARRIVED };
 
 struct block {
     int64_t step, end, wait;
+#if GROUPS
+    int64_t piece;
+#endif /* GROUPS */
     enum phase phase;
     struct work work;
     int id;               /* number in the tables */
@@ -68,6 +75,39 @@ struct engine {
     int *landed;
 };
 
+#if GROUPS
+/* Where this rank reads and writes a piece of a message; returns its elements. */
+static int64_t locate_piece(const struct call *call, int does, int64_t piece, struct place *src, struct place *dst)
+{
+    int64_t chunks = piece_count[piece], elements = 0;
+
+    if (does & READS) {
+        *src = locate(call, piece_src_buffer[piece], piece_src[piece], chunks);
+        elements = src->end - src->begin;
+    }
+    if (does & WRITES) {
+        *dst = locate(call, piece_dst_buffer[piece], piece_dst[piece], chunks);
+        elements = dst->end - dst->begin;
+    }
+    return elements;
+}
+
+/* A message of several pieces: they are sent from a slot, side by side, and arrive in one. */
+static void prepare_pieces(const struct call *call, struct block *block)
+{
+    struct work *work = &block->work;
+    struct place src, dst;
+    int64_t piece = block->piece, end = piece + step_pieces[block->step];
+
+    work->pieces = step_pieces[block->step];
+    work->piece = piece;
+    work->leaves = (work->does & SENDS) != 0;
+    work->lands = (work->does & RECEIVES) != 0;
+    for (; piece < end; piece++)
+        work->elements += locate_piece(call, work->does, piece, &src, &dst);
+}
+
+#endif /* GROUPS */
 static void prepare(const struct engine *engine, struct block *block)
 {
     const struct call *call = engine->call;
@@ -78,6 +118,13 @@ static void prepare(const struct engine *engine, struct block *block)
     work->opcode = code & OPCODE;
     work->does = traits[work->opcode];
     work->elements = 0;
+#if GROUPS
+    work->pieces = 0;
+    if (step_pieces[i] > 0) {
+        prepare_pieces(call, block);
+        return;
+    }
+#endif /* GROUPS */
     if (work->does & READS) {
         work->src = locate(call, step_src_buffer[i], step_src[i], chunks);
         work->elements = work->src.end - work->src.begin;
@@ -145,7 +192,11 @@ static int start_message(struct engine *engine, struct block *block, int sends,
     const struct call *call = engine->call;
     struct flight *flight = &engine->flights[engine->in_flight];
     MPI_Request *request = &engine->requests[engine->in_flight];
+#if GROUPS
+    int peer = peer_of(call, sends ? block_send_peer[block->id] : block_recv_peer[block->id]);
+#else /* GROUPS */
     int peer = sends ? block_send_peer[block->id] : block_recv_peer[block->id];
+#endif /* GROUPS */
     int tag = call->tag + block_channel[block->id], error;
 
     error = start(call, place, block->work.elements, sends, peer, tag, request);

@@ -7,11 +7,12 @@ from collections.abc import Iterable
 
 import attrs
 
-__all__ = ["COUNTED", "ENDS", "EVEN", "RELAYED", "Form", "counted_functions", "described_forms", "resolved"]
+__all__ = ["COUNTED", "ENDS", "EVEN", "GROUPED", "RELAYED", "Form", "counted_functions", "described_forms", "resolved"]
 
 #: flags of the lines ``#if FLAG`` .. ``#else /* FLAG */`` .. ``#endif /* FLAG */`` in shipped files: whether the
-#: generated file has functions with counts, functions without, and functions for which some ranks only relay
-COUNTED, EVEN, RELAYED = "COUNTS", "EVEN", "RELAYS"
+#: generated file has functions with counts, functions without, functions for which some ranks only relay, and
+#: algorithms of one rank and a group
+COUNTED, EVEN, RELAYED, GROUPED = "COUNTS", "EVEN", "RELAYS", "GROUPS"
 
 
 @attrs.frozen
@@ -68,7 +69,7 @@ def resolved(text: str, flags: Iterable[str]) -> str:
     'a\\nc\\n'
     """
     chosen = frozenset(flags)
-    for flag in (COUNTED, EVEN, RELAYED):
+    for flag in (COUNTED, EVEN, RELAYED, GROUPED):
         pattern = rf"^#if {flag}\n(.*?)(?:^#else /\* {flag} \*/\n(.*?))?^#endif /\* {flag} \*/\n"
         kept = r"\1" if flag in chosen else r"\2"
         text = re.sub(pattern, kept, text, flags=re.DOTALL | re.MULTILINE)

@@ -10,6 +10,7 @@ import numpy as np
 
 from collc.ir.editing import with_ranks
 from collc.ir.program import Program
+from collc.ir.symmetric_program import AnyProgram
 
 from ..base import Window
 from .source import Function
@@ -17,7 +18,7 @@ from .source import Function
 __all__ = ["Parts", "among_members", "function_of", "has_relays", "ranks_of"]
 
 #: the programs of one collective, each with the calls that it serves
-Parts: TypeAlias = "Sequence[tuple[Window | None, Program]]"
+Parts: TypeAlias = "Sequence[tuple[Window | None, AnyProgram]]"
 
 
 def function_of(name: str, parts: Parts) -> Function:
@@ -33,7 +34,7 @@ def has_relays(parts: Parts) -> bool:
     return ranks is not None and len(ranks) > parts[0][1].collective.num_members
 
 
-def ranks_of(programs: Sequence[Program]) -> tuple[int, ...] | None:
+def ranks_of(programs: Sequence[AnyProgram]) -> tuple[int, ...] | None:
     """Return the ranks of the network that the ranks of the communicator are; None if all take part.
 
     These are the members, then all ranks that forward data in any of the programs, each ascending.
@@ -41,11 +42,11 @@ def ranks_of(programs: Sequence[Program]) -> tuple[int, ...] | None:
     members = programs[0].collective.members
     if members is None:
         return None
-    relays = np.setdiff1d(np.concatenate([program.block_rank for program in programs]), members)
+    relays = np.setdiff1d(np.concatenate([_plain(program).block_rank for program in programs]), members)
     return (*members, *relays.tolist())
 
 
-def among_members(programs: Sequence[Program]) -> list[Program]:
+def among_members(programs: Sequence[AnyProgram]) -> list[AnyProgram]:
     """Return programs of one collective among members, for a communicator of the members and all ranks that relay.
 
     Rank k is the k-th of :func:`ranks_of`. The collective has members only if some ranks relay.
@@ -57,4 +58,9 @@ def among_members(programs: Sequence[Program]) -> list[Program]:
     root = None if collective.root is None else int(collective.places[collective.root])
     members = tuple(range(collective.num_members)) if len(ranks) > collective.num_members else None
     placed = attrs.evolve(collective, num_ranks=len(ranks), root=root, members=members)
-    return [with_ranks(program, ranks, placed) for program in programs]
+    return [with_ranks(_plain(program), ranks, placed) for program in programs]
+
+
+def _plain(program: AnyProgram) -> Program:
+    assert isinstance(program, Program), "a template is of all ranks"
+    return program

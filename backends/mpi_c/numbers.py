@@ -49,6 +49,23 @@ _GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("Segments of scratch: their first cell and the chunk in it.", "", ("segment_cell", "segment_chunk")),
 )  # fmt: skip
 
+#: those of files with algorithms of one rank and a group
+_GROUPED: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (
+        "Groups of algorithms that list rank 0 only: the first of their sizes, and how many; bits of the buffers\n"
+        " * that hold the whole vector; chunks of a shard.",
+        ("algorithm_group", "algorithm_sizes", "algorithm_moves", "algorithm_shard", "group_sizes"),
+    ),
+    (
+        "Pieces of messages: the first of each block; how many of each step (0: it is one run); where from,\n"
+        " * where to, how many chunks.",
+        (
+            "block_pieces", "step_pieces", "piece_src_buffer", "piece_src", "piece_dst_buffer", "piece_dst",
+            "piece_count",
+        ),
+    ),
+)  # fmt: skip
+
 _NUMBER = "(?:0|-?[1-9][0-9]{0,18})"
 _ROWS = rf"(?:   (?: {_NUMBER},)++\n)++"
 #: numpy reads numbers of more than 64 bits as the largest 64-bit number; from here on Python reads them
@@ -70,6 +87,11 @@ def read_tables(cursor: Cursor) -> tuple[int, Numbers]:
             cursor.expect(f"\n/* {title} */\n")
         for name in names:
             found[name] = read_table(cursor, name, kind)
+    if cursor.accept(f"\n/* {_GROUPED[0][0]} */\n"):
+        for number, (title, names) in enumerate(_GROUPED):
+            if number:
+                cursor.expect(f"\n/* {title} */\n")
+            found |= {name: read_table(cursor, name, "") for name in names}
     return int(channels[1]), found
 
 

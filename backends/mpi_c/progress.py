@@ -14,22 +14,30 @@ come first.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
 
 import attrs
 
+from collc.ir.collective import Collective
 from collc.ir.diagnostic import error
 from collc.ir.machine import connections
 from collc.ir.program import Buffer, Opcode, Program
 from collc.ir.progress import progress
 
-__all__ = ["Allowance", "allowance"]
+__all__ = ["Allowance", "allowance", "several_allowance"]
 
 #: sends in flight of a block before it waits; more only if the program does not end otherwise
 _SENDS = 8
 
 #: turns between two reports of progress
 _TURNS = 4096
+
+#: collectives whose input is part of the output in calls in place
+_OVERLAID = frozenset({"allreduce", "allgather", "alltoall", "reduce", "broadcast"})
+
+#: buffer, first chunk and end
+Place: TypeAlias = "tuple[int, int, int]"
 
 _READY, _RECEIVING, _ARRIVED = 0, 1, 2
 
@@ -48,9 +56,23 @@ class Allowance:
 def allowance(program: Program) -> Allowance:
     """Return the resources that the engine must give ``program``; raise C0704 if the program deadlocks in any case."""
     plain = _Execution(program, False, frozenset()).run()
-    if program.collective.kind not in ("allreduce", "allgather", "alltoall", "reduce", "broadcast"):
+    if program.collective.kind not in _OVERLAID:
         return _combine([plain], plain.copied)
     return _combine([plain, _Execution(program, True, frozenset(plain.copied)).run()], plain.copied)
+
+
+def several_allowance(
+    messages: Program, collective: Collective, src: Sequence[Sequence[Place]], dst: Sequence[Sequence[Place]]
+) -> Allowance:
+    """Return the same for the messages of a rank of a symmetric program, each of one or more pieces.
+
+    ``src`` and ``dst`` have for each message the places of its pieces.
+    """
+    plain = _OfPieces(messages, src, dst, False, frozenset()).run()
+    if collective.kind not in _OVERLAID:
+        return _combine([plain], plain.copied)
+    in_place = _OfPieces(messages, src, dst, True, frozenset(plain.copied)).run()
+    return _combine([plain, in_place], plain.copied)
 
 
 def _combine(runs: list[_Execution], copied: set[int]) -> Allowance:
@@ -78,8 +100,7 @@ class _Execution:
         self.sent: list[deque[int]] = [deque() for _ in range(len(links))]
         self.posted: list[deque[int]] = [deque() for _ in range(len(links))]
         self.block = program.block.tolist()
-        self.src = _places(program, in_place, program.src_buffer.tolist(), program.src_offset.tolist())
-        self.dst = _places(program, in_place, program.dst_buffer.tolist(), program.dst_offset.tolist())
+        self._locate(in_place)
         self.done = bytearray(program.num_instructions)
         self.dep_start, self.deps = program.dep_start.tolist(), program.deps.tolist()
         self.waiting: dict[int, list[int]] = {}
@@ -87,6 +108,11 @@ class _Execution:
         self.stalled: list[set[int]] = [set() for _ in range(program.num_ranks)]
         self.in_slot, self.sending = [0] * program.num_blocks, [0] * program.num_blocks
         self._first_allowance()
+
+    def _locate(self, in_place: bool) -> None:
+        program = self.program
+        self.src = _places(program, in_place, program.src_buffer.tolist(), program.src_offset.tolist())
+        self.dst = _places(program, in_place, program.dst_buffer.tolist(), program.dst_offset.tolist())
 
     def _first_allowance(self) -> None:
         blocks = self.program.num_blocks
@@ -109,8 +135,11 @@ class _Execution:
     def _lands_in_slot(self, i: int) -> bool:
         if not self.receives[i]:
             return False
-        adds_in_place = self.reads[i] and self.writes[i] and _overlap(self.src[i], self.dst[i])
+        adds_in_place = self.reads[i] and self.writes[i] and self._overlaps(i)
         return adds_in_place or (self.is_sent[i] and self._leaves_slot(i))
+
+    def _overlaps(self, i: int) -> bool:
+        return _overlap(self.src[i], self.dst[i])
 
     def _takes_slot(self, i: int) -> bool:
         return self._lands_in_slot(i) or (self.is_sent[i] and self._leaves_slot(i))
@@ -231,6 +260,48 @@ class _Execution:
         del self.flying[self.rank[b]][send]
         self.in_slot[b] += 1
         self.slots[b] = max(self.slots[b], self.in_slot[b])
+
+
+class _OfPieces(_Execution):
+    """An execution of messages of pieces: those of several are sent from slots and arrive in slots.
+
+    The place of a message is the list of its pieces' places.
+    """
+
+    def __init__(
+        self, program: Program, src: Sequence[Sequence[Place]], dst: Sequence[Sequence[Place]], in_place: bool,
+        copied: frozenset[int],
+    ):  # fmt: skip
+        self.several = [len(pieces) > 1 for pieces in src]
+        self.pieces = src, dst
+        super().__init__(program, in_place, copied)
+
+    def _locate(self, in_place: bool) -> None:
+        # rank 0's own shard is the first of the vector
+        self.src, self.dst = (  # type: ignore[assignment]  # lists of places
+            [[(int(Buffer.OUTPUT), *p[1:]) if in_place and p[0] == Buffer.INPUT else p for p in one] for one in side]
+            for side in self.pieces
+        )
+
+    def _leaves_slot(self, i: int) -> bool:
+        return self.several[i] or i in self.copied
+
+    def _lands_in_slot(self, i: int) -> bool:
+        return bool(self.receives[i]) and (self.several[i] or super()._lands_in_slot(i))
+
+    def _overlaps(self, i: int) -> bool:
+        return any(_overlap(a, b) for a in self._of(self.src[i]) for b in self._of(self.dst[i]))
+
+    def _sends_reading(self, rank: int, place: Place) -> list[int]:
+        return [
+            s for s, source in self.flying[rank].items()
+            if any(_overlap(a, b) for a in self._of(source) for b in self._of(place))
+        ]  # fmt: skip
+
+    @staticmethod
+    def _of(places: Any) -> Sequence[Place]:  # Any: the base class has one place in place of a list
+        found: Sequence[Place] = places
+        return found
 
 
 def _traits(program: Program) -> list[list[bool]]:

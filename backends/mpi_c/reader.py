@@ -200,9 +200,9 @@ def rest_of_source(cursor: Cursor, prefix: str | None, visibility: str) -> Sourc
         prefix = _ahead(cursor, rf"typedef struct ({_NAME})_operation \*")
     declared = _declared(cursor, prefix)
     relayed = _RELAYS_OF_PLAN in cursor.text
-    flags = flags_of((kind is not None for _, _, kind in declared), relayed)
     cursor.expect("\n")
     channels, numbers = read_tables(cursor)
+    flags = flags_of((kind is not None for _, _, kind in declared), relayed, "algorithm_group" in numbers)
     cursor.expect("\n")
     parts = [part for part in ENGINE if part != ENGINE_COUNTS or COUNTED in flags]
     texts = [resolved(shipped(part), flags).rstrip("\n") + "\n" for part in parts]

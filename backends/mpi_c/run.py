@@ -11,8 +11,8 @@ import attrs
 
 from collc.ir.collective import CUSTOM, CUSTOM_REDUCTION, Collective
 from collc.ir.diagnostic import error, nearest
-from collc.ir.program import Program
 from collc.ir.ragged import starts
+from collc.ir.symmetric_program import AnyProgram
 
 from ..base import Artifact
 from .emit import MpiC
@@ -130,7 +130,7 @@ def _require_known(names: tuple[str, ...], known: tuple[str, ...], what: str) ->
 
 
 def run(
-    programs: Program | Selected | Sequence[Program | Selected],
+    programs: AnyProgram | Selected | Sequence[AnyProgram | Selected],
     *,
     sizes: Iterable[int] | None = None,
     dtypes: Iterable[str] = ("float32",),
@@ -150,7 +150,7 @@ def run(
     ``warmup`` calls of each case are not timed. ``compare`` also times the MPI's own collective, alternating.
     Wrong results are rows that are not ``correct``. Everything that prevents a run is a CollcError (C0701 .. C0709).
     """
-    programs = [programs] if isinstance(programs, (Program, Selected)) else list(programs)
+    programs = [programs] if isinstance(programs, (AnyProgram, Selected)) else list(programs)
     dtypes = tuple(dtypes)
     counts = _default_counts(programs, dtypes) if sizes is None else tuple(sizes)
     cases = Cases(counts, dtypes, tuple(ops), tuple(in_place), repeats, compare, warmup)
@@ -162,19 +162,19 @@ def run(
         return execute(mpi, binary, {name: c for name, (c, _) in collectives.items()}, cases, timeout)
 
 
-def _default_counts(programs: Sequence[Program | Selected], dtypes: Sequence[str]) -> tuple[int, ...]:
+def _default_counts(programs: Sequence[AnyProgram | Selected], dtypes: Sequence[str]) -> tuple[int, ...]:
     """Return counts from 0 to a vector of a million elements; some are odd, some smaller than the number of ranks."""
     most = max((vector_elements(p.collective, 1) for p in programs), default=1)
     edges = [count for p in programs if isinstance(p, Selected) for count in p.edges(dtypes)]
     return tuple(dict.fromkeys((0, 1, 7, 1000, _LARGE // most, *edges)))
 
 
-def _source(program: Program | Selected, function: str | None = None) -> Artifact:
+def _source(program: AnyProgram | Selected, function: str | None = None) -> Artifact:
     target = MpiC(function=function)
-    return target.emit(program)[0] if isinstance(program, Program) else target.emit_selected(program.parts)[0]
+    return target.emit(program)[0] if isinstance(program, AnyProgram) else target.emit_selected(program.parts)[0]
 
 
-def emit_all(programs: Sequence[Program | Selected]) -> dict[str, tuple[Collective, Artifact]]:
+def emit_all(programs: Sequence[AnyProgram | Selected]) -> dict[str, tuple[Collective, Artifact]]:
     """Return the C file of each program by its function's name. The names are distinct."""
     if not programs:
         raise error("C0709", "nothing to run: no program given", exit_status=2)
@@ -201,8 +201,8 @@ def emit_all(programs: Sequence[Program | Selected]) -> dict[str, tuple[Collecti
     return result
 
 
-def _among_members(program: Program | Selected) -> Program | Selected:
-    if isinstance(program, Program):
+def _among_members(program: AnyProgram | Selected) -> AnyProgram | Selected:
+    if isinstance(program, AnyProgram):
         return among_members([program])[0]
     among = among_members([part for _, part in program.parts])
     return Selected(tuple((window, part) for (window, _), part in zip(program.parts, among, strict=True)))

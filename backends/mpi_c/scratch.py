@@ -20,6 +20,7 @@ from collc.ir.editing import cut, shifted
 from collc.ir.machine import execute, partners
 from collc.ir.program import Buffer, Program
 from collc.ir.ragged import first_of_group, group_starts, nth, nth_in_group, owners, starts
+from collc.ir.symmetric_program import AnyProgram
 
 __all__ = ["Segments", "is_counted", "is_whole", "lay_out", "slot_shards", "span", "vector_chunks"]
 
@@ -67,7 +68,7 @@ def vector_chunks(program: Program, side: str, rows: Array, inside: Array | int 
     return found
 
 
-def span(program: Program) -> int:
+def span(program: AnyProgram) -> int:
     """Return the number of chunks in the count of a call; with a count for each shard, in all of them."""
     if is_counted(program.collective):
         return program.collective.num_shards * program.chunks

@@ -8,7 +8,7 @@ from itertools import pairwise
 import attrs
 
 from collc.ir.collective import Collective
-from collc.ir.program import Program
+from collc.ir.symmetric_program import AnyProgram
 
 from ..base import Window
 from .results import DTYPES, vector_elements
@@ -23,7 +23,7 @@ _MOST_BYTES = 1 << 28
 class Selected:
     """Programs with their windows, ascending: the choices of one emitted function."""
 
-    parts: tuple[tuple[Window, Program], ...]
+    parts: tuple[tuple[Window, AnyProgram], ...]
 
     @property
     def collective(self) -> Collective:
@@ -51,7 +51,7 @@ class Selected:
                     found += [last, last + 1]
         return list(dict.fromkeys(found))
 
-    def untried(self) -> list[Program]:
+    def untried(self) -> list[AnyProgram]:
         """Return the programs that the counts of :meth:`edges` do not reach; they need calls of their own."""
         return [
             program

@@ -13,12 +13,12 @@ import numpy as np
 
 from collc.ir.arrays import Array
 from collc.ir.collective import CUSTOM, CUSTOM_REDUCTION, KINDS, UNEVEN, Collective
-from collc.ir.program import Program
 from collc.ir.ragged import starts
+from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
 from collc.ir.verify import adds_once
 
 from ..base import Window
-from .forms import COUNTED, ENDS, EVEN, RELAYED, counted_functions, described_forms, resolved
+from .forms import COUNTED, ENDS, EVEN, GROUPED, RELAYED, counted_functions, described_forms, resolved
 from .names import comment
 from .scratch import is_counted, slot_shards
 from .tables import Plan, column, tables
@@ -67,11 +67,11 @@ class Function:
     """
 
     name: str
-    parts: tuple[tuple[Window | None, Program], ...]
+    parts: tuple[tuple[Window | None, AnyProgram], ...]
     members: tuple[int, ...] | None = None
 
     @property
-    def first(self) -> Program:
+    def first(self) -> AnyProgram:
         """The program for the smallest calls."""
         return self.parts[0][1]
 
@@ -90,6 +90,11 @@ class Function:
         """The number of ranks that only relay, the last of the communicator."""
         collective = self.first.collective
         return collective.num_ranks - collective.num_members
+
+    @property
+    def grouped(self) -> bool:
+        """Whether an algorithm lists one rank, and a group gives the others."""
+        return any(isinstance(program, SymmetricProgram) for _, program in self.parts)
 
     @property
     def is_custom(self) -> bool:
@@ -117,15 +122,15 @@ def template(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def flags_of(counted: Iterable[bool], relayed: bool = False) -> tuple[str, ...]:
-    """Return the flags of a file of functions, given whether each takes counts, and whether any has relays."""
+def flags_of(counted: Iterable[bool], relayed: bool = False, grouped: bool = False) -> tuple[str, ...]:
+    """Return the flags of a file of functions: whether each takes counts, and whether any has relays or a group."""
     found = set(counted)
-    flags = ((COUNTED, True in found), (EVEN, False in found), (RELAYED, relayed))
+    flags = ((COUNTED, True in found), (EVEN, False in found), (RELAYED, relayed), (GROUPED, grouped))
     return tuple(flag for flag, has in flags if has)
 
 
 def _flags(functions: Sequence[Function]) -> tuple[str, ...]:
-    return flags_of((f.counted for f in functions), any(f.relays for f in functions))
+    return flags_of((f.counted for f in functions), any(f.relays for f in functions), any(f.grouped for f in functions))
 
 
 def relayed_words(members: int) -> str:
@@ -140,9 +145,9 @@ def _engine(flags: Sequence[str]) -> list[str]:
 
 
 @cache
-def taken(counted: bool = False, relayed: bool = False) -> frozenset[str]:
+def taken(counted: bool = False, relayed: bool = False, grouped: bool = False) -> frozenset[str]:
     """Return every identifier that a generated file uses; ``counted``: a file with functions with counts; ``relayed``:
-    one with ranks that only relay.
+    one with ranks that only relay; ``grouped``: one with groups.
     """
     with_counts = [*UNEVEN.values(), CUSTOM, CUSTOM_REDUCTION] if counted else []
     kinds = [*KINDS, *with_counts]
@@ -150,7 +155,7 @@ def taken(counted: bool = False, relayed: bool = False) -> frozenset[str]:
     rest = ["requests.c", "entry.c", "algorithm.c"]
     if counted:
         rest += [*(_entry_file(kind.replace("-", "_")) for kind in with_counts), *ENDS]
-    flags = flags_of([False, counted], relayed)
+    flags = flags_of([False, counted], relayed, grouped)
     bound = [resolved(template(name), flags) for name in bindings]
     text = "".join([template("head.c"), *_engine(flags), *bound, *map(template, rest)])
     fixed = "plans int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t"
@@ -189,7 +194,7 @@ def numbers_of(functions: Sequence[Function]) -> dict[str, Array]:
     return tables(_groups(functions))[2]
 
 
-def _groups(functions: Sequence[Function]) -> list[list[tuple[Program, int | None]]]:
+def _groups(functions: Sequence[Function]) -> list[list[tuple[AnyProgram, int | None]]]:
     return [[(program, window.high if window else None) for window, program in f.parts] for f in functions]
 
 

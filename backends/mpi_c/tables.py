@@ -9,13 +9,23 @@ import attrs
 import numpy as np
 
 from collc.ir.arrays import Array, Columns, fit
+from collc.ir.collective import Collective
 from collc.ir.diagnostic import error
 from collc.ir.program import Buffer, Program
 from collc.ir.ragged import starts
+from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
 from collc.ir.verify import adds_once
 
 from .progress import Allowance, allowance
 from .scratch import Segments, is_counted, is_whole, lay_out, span
+from .templates import (
+    GroupTables,
+    algorithm_columns,
+    messages_of,
+    piece_columns,
+    shards_in_scratch,
+    template_allowance,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -47,7 +57,7 @@ class Plan:
     relays: int
 
 
-def tables(groups: Sequence[Sequence[tuple[Program, int | None]]]) -> tuple[str, list[Plan], dict[str, Array]]:
+def tables(groups: Sequence[Sequence[tuple[AnyProgram, int | None]]]) -> tuple[str, list[Plan], dict[str, Array]]:
     """Return the text of the constants and tables, the plans, and the numbers in the tables, of all programs in order.
 
     A group has the programs of one collective, each with the largest whole vector (bytes) that it serves; that of the
@@ -56,18 +66,18 @@ def tables(groups: Sequence[Sequence[tuple[Program, int | None]]]) -> tuple[str,
     prepared = [[_Ready.of(program) for program, _ in group] for group in groups]
     plans, ready = list[Plan](), [one for group in prepared for one in group]
     for group in prepared:
-        c, first = group[0].program.collective, sum(plan.algorithms for plan in plans)
+        c, first = group[0].collective, sum(plan.algorithms for plan in plans)
         root = -1 if c.root is None else c.root
         twice, relays = any(one.twice for one in group), c.num_ranks - c.num_members
         plans.append(Plan(c.num_members, root, c.reduces, twice, first, len(group), relays))
     channels = max(one.program.num_channels for one in ready)
     parts = [f"/* Channels are message tags. */\nenum {{ CHANNELS = {channels} }};\n"]
-    ranks = [one.program.num_ranks for one in ready]
+    rows_of = [one.program.num_ranks for one in ready]
     algorithms: dict[str, list[int]] = {
-        "algorithm_chunks": [_chunks(one.program) for one in ready],
+        "algorithm_chunks": [_chunks(program) for group in groups for program, _ in group],
         "algorithm_bytes": [_most(program, most) for group in groups for program, most in group],
     }
-    rows = starts(ranks)[:-1]
+    rows = starts(rows_of)[:-1]
     whole: dict[str, ArrayLike] = {**algorithms, "algorithm_row": rows}
     numbers = {name: _listed(values) for name, values in whole.items()}
     parts.append("/* Algorithms: chunks of a count, the bytes of a count up to which each is the one to use, and the\n"
@@ -86,20 +96,39 @@ def tables(groups: Sequence[Sequence[tuple[Program, int | None]]]) -> tuple[str,
         joined = _joined([columns(one) for one in ready])
         numbers |= {name: _listed(values) for name, values in joined.items()}
         parts.append(f"/* {title} */\n" + "".join(column(name, values) for name, values in joined.items()))
+    if any(one.group.sizes for one in ready):
+        text, more = _groups(ready)
+        parts.append(text)
+        numbers |= more
     return "\n".join(parts), plans, numbers
 
 
-def _most(program: Program, most: int | None) -> int:
+def _groups(ready: Sequence[_Ready]) -> tuple[str, dict[str, Array]]:
+    """Return the text and the numbers of the tables that only files with groups have."""
+    found: dict[str, Array] = {}
+    parts = []
+    for title, columns in (
+        ("Groups of algorithms that list rank 0 only: the first of their sizes, and how many; bits of the buffers\n"
+         " * that hold the whole vector; chunks of a shard.", algorithm_columns([one.group for one in ready])),
+        ("Pieces of messages: the first of each block; how many of each step (0: it is one run); where from,\n"
+         " * where to, how many chunks.", _joined([one.pieces for one in ready])),
+    ):  # fmt: skip
+        found |= {name: _listed(values) for name, values in columns.items()}
+        parts.append(f"/* {title} */\n" + "".join(column(name, values) for name, values in columns.items()))
+    return "\n".join(parts), found
+
+
+def _most(program: AnyProgram, most: int | None) -> int:
     """Return the bytes of a count, given those of the whole vector."""
     return 0 if most is None else most // (1 if is_whole(program.collective) else program.collective.num_members)
 
 
-def _chunks(program: Program) -> int:
+def _chunks(program: AnyProgram) -> int:
     return program.chunks if is_counted(program.collective) else span(program)
 
 
 #: tables of first rows in another table, with the end of the last
-_BEGINS = frozenset({"rank_blocks", "rank_segments", "block_steps", "block_waits"})
+_BEGINS = frozenset({"rank_blocks", "rank_segments", "block_steps", "block_waits", "block_pieces"})
 
 
 def _joined(tables: Sequence[Columns]) -> dict[str, Array]:
@@ -118,18 +147,31 @@ def _joined(tables: Sequence[Columns]) -> dict[str, Array]:
 
 @attrs.frozen(eq=False)
 class _Ready:
-    """A program with a layout of scratch and the engine's allowances; ``twice``: it adds a contribution twice."""
+    """A program with a layout of scratch and the engine's allowances; ``twice``: it adds a contribution twice.
+
+    Of a symmetric program, ``program`` has the messages of rank 0, and is of one rank.
+    """
 
     program: Program
+    collective: Collective
     segments: Segments
     allowed: Allowance
     twice: bool
+    group: GroupTables
+    pieces: Columns
 
     @classmethod
-    def of(cls, program: Program) -> _Ready:
+    def of(cls, program: AnyProgram) -> _Ready:
+        twice = not adds_once(program)
+        if isinstance(program, SymmetricProgram):
+            group, messages, allowed = GroupTables.of(program), messages_of(program), template_allowance(program)
+            _require_channels(messages)
+            pieces = piece_columns(program)
+            return cls(messages, program.collective, shards_in_scratch(program), allowed, twice, group, pieces)
         _require_supported(program)
         renumbered, segments = lay_out(program)
-        return cls(renumbered, segments, allowance(renumbered), not adds_once(program))
+        found = allowance(renumbered)
+        return cls(renumbered, program.collective, segments, found, twice, GroupTables(), piece_columns(renumbered))
 
 
 def _require_supported(program: Program) -> None:
@@ -141,6 +183,10 @@ def _require_supported(program: Program) -> None:
             f"{program.place(int(bad[0]))} writes to the input",
             notes=["an MPI call must not write its send buffer"],
         )
+    _require_channels(program)
+
+
+def _require_channels(program: Program) -> None:
     if program.num_channels > _MAX_CHANNELS:
         raise error(
             "C0704",

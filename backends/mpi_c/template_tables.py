@@ -1,0 +1,137 @@
+"""Tables of algorithms that list rank 0 only -> symmetric programs. It shares no code with the writer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+import numpy as np
+
+from collc.ir.arrays import Array, Columns
+from collc.ir.group import Translations
+from collc.ir.program import Buffer, Opcode, Program
+from collc.ir.ragged import first_of_group, owners, starts
+from collc.ir.symmetric_program import SymmetricProgram
+
+from .cursor import Unreadable
+from .numbers import Numbers
+
+__all__ = [
+    "ALGORITHM_TABLES", "PIECE_COLUMNS", "in_all_ranks", "is_template", "template_differences", "template_of",
+    "template_shortages",
+]  # fmt: skip
+
+ALGORITHM_TABLES = ("algorithm_group", "algorithm_sizes", "algorithm_moves", "algorithm_shard")
+PIECE_COLUMNS = ("piece_src_buffer", "piece_src", "piece_dst_buffer", "piece_dst", "piece_count")
+
+
+def is_template(numbers: Numbers, number: int) -> bool:
+    """Return whether an algorithm lists rank 0 only."""
+    return "algorithm_sizes" in numbers and int(numbers["algorithm_sizes"][number]) > 0
+
+
+def in_all_ranks(scratch: Array, ranks: int) -> Array:
+    """Return a column of all ranks with the scratch of rank 0; the others' is not listed."""
+    found = np.zeros(ranks, dtype=np.int64)
+    found[0] = scratch[0]
+    return found
+
+
+def template_of(numbers: Numbers, number: int, messages: Program, blocks: slice, steps: slice) -> SymmetricProgram:
+    """Return the symmetric program of an algorithm; ``messages`` has its steps, each as one instruction.
+
+    Raises Unreadable for a group of another order, buffers that do not move as the group says, or wrong pieces.
+    """
+    first, size = int(numbers["algorithm_group"][number]), int(numbers["algorithm_sizes"][number])
+    if first != int(numbers["algorithm_sizes"][:number].sum()):
+        raise Unreadable("`algorithm_group` does not count the sizes of the groups")
+    group = Translations(tuple(numbers["group_sizes"][first : first + size].tolist()))
+    ranks = messages.num_ranks
+    if min(group.shape) < 1 or group.order != ranks:
+        raise Unreadable(f"the group {group.expression} of algorithm {number} does not have {ranks} elements")
+    program = _with_pieces(numbers, messages, group, blocks, steps)
+    moves = sum(1 << buffer for buffer in Buffer if program.moves(buffer))
+    if moves != numbers["algorithm_moves"][number] or messages.chunks != numbers["algorithm_shard"][number]:
+        raise Unreadable(f"`algorithm_moves` or `algorithm_shard` of algorithm {number} is not that of its buffers")
+    return program
+
+
+def _with_pieces(
+    numbers: Numbers, messages: Program, group: Translations, blocks: slice, steps: slice
+) -> SymmetricProgram:
+    pieces = numbers["step_pieces"][steps]
+    if (pieces < 0).any() or (pieces == 1).any():
+        raise Unreadable("`step_pieces` has a message of one piece, which is one run")
+    rows = np.maximum(pieces, 1)
+    begin = starts(pieces)
+    block_first = numbers["block_pieces"][blocks.start : blocks.stop + 1]
+    if (block_first - block_first[0] != begin[messages.block_start]).any():
+        raise Unreadable("`block_pieces` does not count the pieces of the steps")
+    listed = slice(int(block_first[0]), int(block_first[-1]))
+    owner = owners(rows)
+    several = pieces[owner] > 0
+    names = ("src_buffer", "src_offset", "dst_buffer", "dst_offset", "count")
+    columns: Columns = {}
+    for name, table in zip(names, PIECE_COLUMNS, strict=True):
+        column = getattr(messages, name).astype(np.int64)
+        if name != "count" and column[pieces > 0].any():
+            raise Unreadable("a step of several pieces has a place of its own")
+        values = column[owner]
+        values[several] = numbers[table][listed]
+        columns[name] = values
+    total = np.bincount(owner, weights=columns["count"], minlength=len(rows))
+    if (total != messages.count).any():
+        raise Unreadable("`step_count` is not the chunks of the pieces")
+    first = starts(rows)
+    fresh = first_of_group(owner)
+    needs = np.where(fresh, messages.num_dependencies[owner], 0)
+    seed = attrs.evolve(
+        messages, block_start=first[messages.block_start], opcode=messages.opcode[owner], dep_start=starts(needs),
+        deps=first[messages.deps], **columns,
+    )  # fmt: skip
+    return SymmetricProgram(seed, group, ~fresh)
+
+
+def template_differences(found: SymmetricProgram, emitted: SymmetricProgram) -> Iterator[str]:
+    """Yield the columns in which a program that was read differs from the emitted one."""
+    if found.group != emitted.group:
+        yield f"the group is {found.group.expression}, not {emitted.group.expression}"
+    if found.chunks != emitted.chunks:
+        yield f"shards have {found.chunks} chunks, not {emitted.chunks}"
+    for name in ("name", "num_ranks", "root", "reduces"):
+        if getattr(found.collective, name) != getattr(emitted.collective, name):
+            yield f"{name} is {getattr(found.collective, name)}, not {getattr(emitted.collective, name)}"
+    if not np.array_equal(found.joined, emitted.joined):
+        yield "the messages have other pieces"
+    for name in Program.COLUMNS:
+        if not np.array_equal(getattr(found.seed, name), getattr(emitted.seed, name)):
+            yield f"the blocks or instructions of rank 0 differ in {name.replace('_', ' ')}"
+
+
+def template_shortages(
+    program: SymmetricProgram, copied: Array, slots: Array, slot_chunks: Array, sends: Array
+) -> Iterator[str]:
+    """Yield the resources that a message needs beyond those of the engine: slots, their size, and sends.
+
+    Messages of several pieces leave from slots and arrive in slots; so do additions onto what they read.
+    """
+    batched, seed = program.batched, program.seed
+    several = np.diff(program.message_start) > 1
+    first = program.message_start[:-1]
+    # only the bindings of these put the input into the output
+    overlaid = program.collective.kind in ("allreduce", "allgather")
+    inward = (seed.src_buffer == seed.dst_buffer) | (overlaid & (seed.dst_buffer == Buffer.OUTPUT))
+    near = np.abs(seed.src_offset.astype(np.int64) - seed.dst_offset) < seed.count
+    onto = (inward & near & (seed.opcode == Opcode.RECV_REDUCE_COPY))[first]
+    takes = (batched.sends & (several | (copied > 0))) | (batched.receives & (several | onto))
+    block = batched.block
+    for wrong, what in (
+        (takes & (slots < 1)[block], "has no slot for a copy"),
+        (takes & (batched.count > slot_chunks[block]), "needs a larger slot than its block has"),
+        (batched.sends & (sends < 1)[block], "may not send"),
+        ((copied > 0) & ~batched.sends, "is marked to send a copy, but does not send"),
+    ):
+        if wrong.any():
+            yield f"{seed.place(int(first[np.argmax(wrong)]))} {what}"
+    if (slots < 0).any() or (slot_chunks < 0).any() or (sends < 0).any():
+        yield "a block has a negative allowance"

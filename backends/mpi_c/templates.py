@@ -1,0 +1,126 @@
+"""Programs of one rank and a group as C tables: the rank's messages, and the pieces of those that are no single run."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from collc.ir.arrays import Array, Columns
+from collc.ir.diagnostic import error
+from collc.ir.group import Translations
+from collc.ir.program import Buffer, Program
+from collc.ir.ragged import owners, ranges, starts
+from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
+
+from .progress import Allowance, several_allowance
+from .scratch import Segments, is_whole
+
+__all__ = [
+    "GroupTables", "algorithm_columns", "messages_of", "piece_columns", "shards_in_scratch", "template_allowance",
+]  # fmt: skip
+
+#: tables of pieces in files with GROUPS
+_PIECES = (
+    "block_pieces", "step_pieces", "piece_src_buffer", "piece_src", "piece_dst_buffer", "piece_dst", "piece_count",
+)  # fmt: skip
+
+
+@attrs.frozen
+class GroupTables:
+    """The group of one algorithm: sizes of the vectors, bits of the buffers that it moves, chunks of a shard."""
+
+    sizes: tuple[int, ...] = ()
+    moves: int = 0
+    shard: int = 1
+
+    @classmethod
+    def of(cls, program: SymmetricProgram) -> GroupTables:
+        """Return the tables of a program; raise C0704 if its group is none of vectors."""
+        if not isinstance(program.group, Translations):
+            message = f"this program is moved by the group {program.group.shown}, which a C file cannot hold"
+            raise error("C0704", message, hint="write `-p` with `lower` without `templates`")
+        moves = sum(1 << buffer for buffer in Buffer if program.moves(buffer))
+        return cls(program.group.shape, moves, program.chunks)
+
+
+def algorithm_columns(groups: list[GroupTables]) -> Columns:
+    """Return the tables of the groups of all algorithms, in order."""
+    sizes = [size for one in groups for size in one.sizes]
+    return {
+        "algorithm_group": starts([len(one.sizes) for one in groups])[:-1],
+        "algorithm_sizes": [len(one.sizes) for one in groups], "algorithm_moves": [one.moves for one in groups],
+        "algorithm_shard": [one.shard for one in groups], "group_sizes": sizes,
+    }  # fmt: skip
+
+
+def messages_of(program: SymmetricProgram) -> Program:
+    """Return the messages of rank 0 as the instructions of one rank, with the peers of rank 0.
+
+    A message of one piece has its place; one of several has place 0 of the input, for its pieces have theirs.
+    """
+    batched, seed, alone = program.batched, program.seed, _alone(program)
+    columns: Columns = {
+        f"{end}_{what}": np.where(alone, getattr(batched, f"{end}_{what}"), 0)
+        for end in ("src", "dst") for what in ("buffer", "offset")
+    }  # fmt: skip
+    return attrs.evolve(
+        batched,
+        send_peer=seed.send_peer,
+        recv_peer=seed.recv_peer,
+        channel=seed.channel,
+        scratch=seed.scratch[:1],
+        **columns,
+    )
+
+
+def _alone(program: SymmetricProgram) -> Array:
+    alone: Array = np.diff(program.message_start) == 1
+    return alone
+
+
+def piece_columns(program: AnyProgram) -> Columns:
+    """Return the tables of pieces of an algorithm; a program of all ranks has none."""
+    if isinstance(program, Program):
+        zeros = np.zeros(program.num_instructions, dtype=np.int64)
+        none = np.zeros(0, dtype=np.int64)
+        blocks = np.zeros(program.num_blocks + 1, dtype=np.int64)
+        return dict(zip(_PIECES, (blocks, zeros, none, none, none, none, none), strict=True))
+    seed = program.seed
+    pieces = np.where(_alone(program), 0, np.diff(program.message_start))
+    first = program.message_start[:-1]
+    rows = ranges(first[pieces > 0], pieces[pieces > 0])
+    block_pieces = starts(pieces)[program.batched.block_start]
+    columns = (seed.src_buffer, seed.src_offset, seed.dst_buffer, seed.dst_offset, seed.count)
+    return dict(zip(_PIECES, (block_pieces, pieces, *(column[rows] for column in columns)), strict=True))
+
+
+def shards_in_scratch(program: SymmetricProgram) -> Segments:
+    """Return the segments of rank 0's scratch, which has whole shards, one after the other.
+
+    Raises C0704 if chunks of a shard differ in size between ranks, as those of a vector with one count do.
+    """
+    cells, chunks = int(program.seed.scratch[0]), program.chunks
+    if cells and is_whole(program.collective):
+        raise error("C0704", f"a template of `{program.collective.name}` with scratch cannot be a C file")
+    first = np.arange(0, cells, chunks)
+    return Segments(np.array([0, len(first)]), first, np.zeros(len(first), dtype=np.int64), np.array([cells]))
+
+
+def template_allowance(program: SymmetricProgram) -> Allowance:
+    """Return what the engine must give to rank 0's blocks; all ranks are alike, so they need the same.
+
+    A message of several pieces is sent from a slot and arrives in one.
+    """
+    seed, batched = program.seed, program.batched
+    places = {}
+    for end in ("src", "dst"):
+        buffer, first = getattr(seed, f"{end}_buffer").tolist(), getattr(seed, f"{end}_offset").tolist()
+        count = seed.count.tolist()
+        places[end] = list(zip(buffer, first, [a + b for a, b in zip(first, count, strict=True)], strict=True))
+    message = owners(np.diff(program.message_start)).tolist()
+    src: list[list[tuple[int, int, int]]] = [[] for _ in range(batched.num_instructions)]
+    dst: list[list[tuple[int, int, int]]] = [[] for _ in range(batched.num_instructions)]
+    for row, at in enumerate(message):
+        src[at].append(places["src"][row])
+        dst[at].append(places["dst"][row])
+    return several_allowance(batched, program.collective, src, dst)
