@@ -101,6 +101,8 @@ class Limits:
     one_sided: bool = False
     #: whether the ranks of one-sided programs write for calls in place
     inplace: bool = False
+    #: whether files hold the program of one rank of a symmetric network and its group
+    templates: bool = False
     #: parallel instances that the user set
     instances: int | None = None
 

@@ -11,6 +11,7 @@ import attrs
 from collc.ir.diagnostic import CollcError
 from collc.ir.program import Program
 from collc.ir.schedule import Forest
+from collc.ir.symmetric_forest import SymmetricForest
 from collc.ir.text import parse_ir, print_ir
 from collc.ir.verify import Check, Report, verify
 
@@ -54,10 +55,12 @@ class IrText(Target):
 
         The text has all data except the operators that built a topology (``Topology.origin``).
         """
-        kind = "program" if isinstance(ir, Program) else "forest" if isinstance(ir, Forest) else "schedule"
+        trees = isinstance(ir, (Forest, SymmetricForest))
+        kind = "program" if isinstance(ir, Program) else "forest" if trees else "schedule"
         return Report(kind, ir.collective.kind, ir.collective.num_ranks, tuple(self._checks(ir, artifacts)))
 
     def _checks(self, ir: Executable, artifacts: Sequence[Artifact]) -> Iterator[Check]:
+        ir = ir.unfold() if isinstance(ir, SymmetricForest) else ir
         name = _filename(ir)
         if [a.filename for a in artifacts] != [name]:
             yield Check("files", False, f"found {', '.join(a.filename for a in artifacts)}, needed {name}")

@@ -250,6 +250,16 @@ from input or output sends other data if the buffer is a part of a larger alloca
 warning: plans with buffers at the start of an allocation are right.
 
 Remedy: allocate buffers of their own, or let the plan send from scratch.""",
+    "C0694": """\
+channels of switches that ranks do not set up together
+
+The executor sets up the switch channels of a rank one after the other, and waits for all ranks of each. All of them
+need a channel with the same ranks, in the same order, to the same buffer, even if only one uses it.
+
+    rank 0: {"channel_type": "switch", "buffer_type": "i", "rank_groups": [{"size": 4, "ranks": [0, 1]}]}
+    rank 1: no channel of a switch                     # C0694: rank 0 waits forever
+
+Remedy: list the channel at every rank of the group, and channels of several groups in one order.""",
     "C0695": """\
 a name that C programs load
 

@@ -38,7 +38,7 @@ def broken_rules(plan: Plan, runtime: Runtime | None = None, kinds: Kinds | None
     """
     sound = are_sound(plan, kinds or Kinds(plan), runtime)
     ranks = (finding for gpu in plan.gpus for finding in _rank(plan, gpu, runtime, sound))
-    return [*_head(plan), *_numbering(plan), *_chunks(plan), *ranks]
+    return [*_head(plan), *_numbering(plan), *_chunks(plan), *ranks, *_groups(plan)]
 
 
 def _head(plan: Plan) -> _Findings:
@@ -108,7 +108,7 @@ def _rank(plan: Plan, gpu: Gpu, runtime: Runtime | None, sound: bool) -> _Findin
                 yield Finding("references", "C0665", found, fatal=True)
         for group in channel.groups:
             if any(one >= ranks for one in group) or gpu.id not in group or len(set(group)) != len(group):
-                found = f"rank {gpu.id} has a switch channel of the ranks {clipped(', '.join(map(str, group)))}"
+                found = f"rank {gpu.id} has a switch channel of the ranks {_listed(group)}"
                 yield Finding("references", "C0665", f"{found}, needed it and others, each once", fatal=True)
     for number, buffer in enumerate(gpu.buffers):
         if buffer.rank >= ranks:
@@ -116,6 +116,32 @@ def _rank(plan: Plan, gpu: Gpu, runtime: Runtime | None, sound: bool) -> _Findin
             yield Finding("references", "C0665", found, fatal=True)
     for block in gpu.blocks if not sound else ():
         yield from _block(gpu, block, counts, runtime)
+
+
+def _groups(plan: Plan) -> _Findings:
+    """Yield the switch channels that no rank gets: the executor sets up one after the other, with all ranks of each."""
+    rest = {gpu.id: [(group, c.letter) for c in gpu.channels for group in c.groups][::-1] for gpu in plan.gpus}
+    ready = [rank for rank, channels in rest.items() if channels]
+    while ready:
+        channels = rest[ready.pop()]
+        members = [rest.get(one, []) for one in channels[-1][0]] if channels else []
+        if members and all(other and other[-1] == channels[-1] for other in members):
+            ready.extend(channels.pop()[0])
+            for other in members:
+                if other is not channels:
+                    other.pop()
+    for rank, channels in rest.items():
+        if channels:
+            group, letter = channels[-1]
+            absent = next(one for one in group if rest.get(one, [])[-1:] != channels[-1:])
+            found = f"rank {rank} waits for its channel of a switch to buffer `{letter}` of ranks {_listed(group)}"
+            hint = "list a channel of the same ranks and buffer at all of them, in one order"
+            yield Finding("references", "C0694", f"{found}, which rank {absent} does not set up then", hint)
+            return
+
+
+def _listed(ranks: tuple[int, ...]) -> str:
+    return clipped(", ".join(map(str, ranks)))
 
 
 def _channel_counts(gpu: Gpu) -> dict[str, int]:

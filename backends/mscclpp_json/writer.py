@@ -219,12 +219,13 @@ def _texts(program: OneSided, named: _Named) -> list[str]:
     flat[ranges(of_item + 4 * num_items, num_links)] = named.link
     data, bounds = flat.tobytes(), (first * flat.itemsize).tolist()
     known: dict[bytes, str] = {}
+    items = _Items()
     found = [_NOP] * program.num_operations
     for row in np.flatnonzero(program.opcode != Op.NOP).tolist():
         key = data[bounds[row] : bounds[row + 1]]
         text = known.get(key)
         if text is None:
-            text = known[key] = _text(flat[first[row] : first[row + 1]].tolist())
+            text = known[key] = _text(flat[first[row] : first[row + 1]].tolist(), items)
         found[row] = text
     return found
 
@@ -232,7 +233,7 @@ def _texts(program: OneSided, named: _Named) -> list[str]:
 _NOP = '{"name": "nop"}'
 
 
-def _text(numbers: list[int]) -> str:
+def _text(numbers: list[int], known: _Items) -> str:
     """Return the text of an operation, its keys in the DSL's order."""
     op, transport, share, shares, barrier, blocks, sources, num_items = numbers[:8]
     end = 8 + 4 * num_items
@@ -241,7 +242,7 @@ def _text(numbers: list[int]) -> str:
         fields.append(f'"barrier_id": {barrier}, "num_threadblocks": {blocks}')
     elif _SEMAPHORES[op]:
         fields.append(f'"semaphore_ids": {_numbers(numbers[end:])}')
-    items = [_item(*numbers[at : at + 4]) for at in range(8, end, 4)]
+    items = [known[tuple(numbers[at : at + 4])] for at in range(8, end, 4)]
     for key, side in (("src_buff", items[:sources]), ("dst_buff", items[sources:])):
         if side:
             fields.append(f'"{key}": [{", ".join(side)}]')
@@ -254,6 +255,14 @@ def _text(numbers: list[int]) -> str:
     if shares > 1:
         fields.append(f'"tbg_info": {{"tb_id": {share}, "tbg_size": {shares}}}')
     return f"{{{', '.join(fields)}}}"
+
+
+class _Items(dict[tuple[int, ...], str]):
+    """The texts of items by their numbers; most stand in several operations."""
+
+    def __missing__(self, numbers: tuple[int, ...]) -> str:
+        text = self[numbers] = _item(*numbers)
+        return text
 
 
 def _item(where: int, number: int, offset: int, count: int) -> str:

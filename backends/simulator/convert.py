@@ -13,6 +13,7 @@ from collc.ir.costs.reductions import reduced_share
 from collc.ir.levels import Scheduled
 from collc.ir.schedule import Forest, Routes, Schedule
 from collc.ir.symmetric import SymmetricSchedule
+from collc.ir.symmetric_forest import SymmetricForest
 
 from .pipelined import forest_traffic
 from .repeats import repeated
@@ -45,6 +46,11 @@ def _(level: Messages) -> Traffic:
 @traffic_of.register
 def _(level: Forest) -> Traffic:
     return repeated(forest_traffic(level))
+
+
+@traffic_of.register
+def _(level: SymmetricForest) -> Traffic:
+    return repeated(forest_traffic(level.unfold()))
 
 
 @traffic_of.register
