@@ -90,12 +90,13 @@ def _place(text: str) -> str:
 class Broken:
     """A network after faults.
 
-    ``rank`` and ``link`` are the new numbers of the ranks and links before, -1 for what is gone. ``touched`` are the
-    links before that are gone or slower.
+    ``node``, ``rank`` and ``link`` are the new numbers of the nodes, ranks and links before, -1 for what is gone.
+    ``touched`` are the links before that are gone or slower.
     """
 
     topology: Topology
     faults: tuple[Fault, ...]
+    node: Array = attrs.field(repr=False)
     rank: Array = attrs.field(repr=False)
     link: Array = attrs.field(repr=False)
     touched: Array = attrs.field(repr=False)
@@ -152,7 +153,7 @@ def _applied(
     )  # fmt: skip
     if topology.is_connected and not found.is_connected:
         raise _cut_off(found)
-    return Broken(found, faults, place[: topology.num_ranks], link, touched | ~alive)
+    return Broken(found, faults, place, place[: topology.num_ranks], link, touched | ~alive)
 
 
 def _cut_off(topology: Topology) -> CollcError:
@@ -214,7 +215,8 @@ def _slower(topology: Topology, fault: Fault, link: int, rate: Fraction | Quanti
     if 0 < value < healthy:
         return value
     if value <= 0:
-        raise error("C0342", f"found a bandwidth of 0 in `{fault}`", hint=f"a dead link: `--without '{fault.where}'`")
+        what = "a bandwidth of 0" if value == 0 else "a negative bandwidth"
+        raise error("C0342", f"found {what} in `{fault}`", hint=f"a dead link: `--without '{fault.where}'`")
     message = f"`{fault}` makes the link `{_ends(topology, link)}` no slower: it has {_shown(healthy, topology)}"
     raise error("C0342", message, hint="write less bandwidth than the link has, or a part below 1")
 
@@ -240,12 +242,15 @@ def _rate(fault: Fault) -> Fraction | Quantity:
     share = _PERCENT.fullmatch(fault.rate)
     if share is not None:
         return Fraction(share[1]) / 100
-    value, span = _value(fault, fault.rate, "", Scope())
+    hint = "write `12.5 GB/s`, `1/2` or `50 %`"
+    try:
+        value, span = _value(fault, fault.rate, "", Scope())
+    except CollcError as failure:
+        raise CollcError([attrs.evolve(one, hint=hint) for one in failure.diagnostics], failure.exit_status) from None
     if isinstance(value, Quantity) and value.measure == BANDWIDTH:
         return value
     if isinstance(value, int | Fraction) and not isinstance(value, bool):
         return Fraction(value)
-    hint = "write `12.5 GB/s`, `1/2` or `50 %`"
     raise error("C0340", f"found {kind_of(value)}, needed a bandwidth or a part of it", span=span, hint=hint)
 
 

@@ -192,7 +192,8 @@ message says which number would fit.""",
     "C0980": """a kind of node that no network has
 
 In a graph, a node has the kind `rank`, `gpu` or `host` if it holds data, and `switch`, `nic`, `nvswitch`, `cpu`, `pci`
-or `router` if it only passes data on. A node without a kind is a rank.
+or `router` if it only passes data on. A node without a kind is a rank. Only switches have
+`multicast` and `reduces`, which are true or false.
 
     "nodes": [{"id": "leaf1", "kind": "swich"}]
 

@@ -216,7 +216,12 @@ class _Network:
     def _add_powers(self, vertex: Vertex, is_rank: bool, name: str) -> None:
         """Record whether a switch multicasts and reduces."""
         for power, switches in (("multicast", self.draft.multicast), ("reduces", self.draft.reduces)):
-            if not truth(vertex.attributes.get(power)):
+            value = vertex.attributes.get(power)
+            able = truth(value)
+            if able is None:
+                message = f"found {_shown(value)} for `{power}` of a node, needed true or false"
+                self.wrong("C0980", message, vertex.at, power)
+            if not able:
                 continue
             switches.append(name)
             if is_rank:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import networkx
 import pytest
 
 import collc
@@ -107,6 +108,14 @@ def test_files_keep_it(form: str, tmp_path: Path) -> None:
     net, path = declared(), tmp_path / "net.graph"
     path.write_text(write_network(net, form), encoding="utf-8")
     assert named(net) == named(collc.topology(f'import "{path}" as {form}'))
+
+
+@pytest.mark.parametrize("value", ["maybe", 2, [1]])
+def test_graphs_say_yes_or_no(value: object) -> None:
+    graph = networkx.star_graph(2)
+    graph.nodes[0].update(kind="switch", multicast=value)
+    with pytest.raises(CollcError, match="needed true or false"):
+        collc.topology_from_networkx(graph)
 
 
 def test_maps_keep_it() -> None:

@@ -253,6 +253,7 @@ def test_latencies_in_another_unit_are_suspected(format: str) -> None:
         (pair(bw=1, bandwidth=25), "C0982", "1"),
         (pair(lat=1, latency=25), "C0982", "1"),
         (Drawn([("a", {"kind": "swich"}), ("b", {})], [("a", "b", {})]), "C0980", "swich"),
+        (Drawn([("a", {}), ("s", {"kind": "switch", "multicast": "maybe"})], [("a", "s", {})]), "C0980", "maybe"),
         (Drawn([("a", {"kind": "switch"})], []), "C0932", ""),
         (Drawn([], []), "C0932", ""),
         (pair(bw=1)._replace(about={"unit": "GB/s"}), "C0981", "GB/s"),
