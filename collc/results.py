@@ -14,9 +14,9 @@ from collc.backends.base import Artifact
 from collc.ir.costs.cost import Cost
 from collc.ir.diagnostic import Diagnostic, error, nearest
 from collc.ir.levels import Scheduled
-from collc.ir.program import Program
 from collc.ir.shown import clipped, counted, shown
 from collc.ir.spec import Spec
+from collc.ir.symmetric_program import AnyProgram
 from collc.ir.topology import Topology
 
 from .driver.result import CollectiveResult
@@ -93,8 +93,8 @@ class Result:
         return found
 
     @property
-    def program(self) -> Program:
-        """The program of the one collective for its first target."""
+    def program(self) -> AnyProgram:
+        """The program of the one collective for its first target; of a large symmetric network its template."""
         found = self._only("program").program
         if found is None:
             raise error("C0019", "there is no program: the compilation ended with a schedule")

@@ -120,7 +120,11 @@ def _dispatch(arguments: list[str], console: Console) -> int:
         module = import_module(f"collc.cli.{verb.module}")
     name = verb.name.replace("-", "_")
     run_verb = getattr(module, f"{name}_" if iskeyword(name) else name)
-    return int(run_verb(options, console))
+    if not (getattr(options, "time_passes", False) or getattr(options, "profile", None)):
+        return int(run_verb(options, console))
+    from .profile import profiled
+
+    return profiled(verb, options, console, run_verb)
 
 
 @contextlib.contextmanager

@@ -22,7 +22,7 @@ from .console import Console
 from .inputs import settings
 from .table import table
 
-__all__ = ["cache", "kept_or_run"]
+__all__ = ["cache", "kept_or_run", "key_of_inputs"]
 
 _ACTIONS = ("info", "clear")
 
@@ -62,17 +62,22 @@ def kept_or_run(
     store = _store(options.cache[-1], console)
     if store is None:
         return run()
+    key = key_of_inputs(spec, path, options, console)
+    shows = options.json or options.dump_ir or options.print_pipeline or options.time_passes or options.profile
+    results = keeping.kept_or_run(store, key, jobs, settings(options), run, reads=not shows)
+    if any(result.is_kept for result in results):
+        console.say(f"took the files from the cache in {store.folder}")
+    return results
+
+
+def key_of_inputs(spec: Spec, path: str, options: SimpleNamespace, console: Console) -> str | None:
+    """Return the hash of everything that determines the results of a command for a file."""
     name = "<stdin>" if path == STDIN else path
     request = Request(
         options.target, dict(options.D), None, options.I, options.collective, options.O, options.passes,
         options.disable_pass, options.verify, options.node_limit,
     )  # fmt: skip
-    key = keeping.key_of(spec, console.inputs[name], name, [*request.facts, "command"], {})
-    shows = options.json or options.dump_ir or options.print_pipeline or options.time_passes
-    results = keeping.kept_or_run(store, key, jobs, settings(options), run, reads=not shows)
-    if any(result.is_kept for result in results):
-        console.say(f"took the files from the cache in {store.folder}")
-    return results
+    return keeping.key_of(spec, console.inputs[name], name, [*request.facts, "command"], {})
 
 
 def _store(folder: str, console: Console) -> Store | None:

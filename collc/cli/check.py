@@ -12,6 +12,7 @@ from collc.ir.shown import some
 from collc.ir.spec import CollectiveRequest, Spec
 
 from ..driver.checking import mistakes
+from ..driver.spans import span
 from ..files.naming import stem_of
 from ..files.texts import STDIN
 from ..messages.internal import INTERNAL_STATUS
@@ -19,7 +20,7 @@ from ..reading import load
 from ..reading.base import ReadOptions
 from .arguments import usage_error
 from .console import Console
-from .inputs import loading, read
+from .inputs import loading, read, require_own_profile
 
 __all__ = ["check"]
 
@@ -83,10 +84,16 @@ def _paths(given: Sequence[str]) -> Iterator[str]:
 
 def _check(path: str, options: SimpleNamespace, console: Console) -> _Checked:
     """Read a file and judge its collectives; what is infeasible is a mistake of the file, too."""
+    with span(path, "input"):
+        return _judged(path, options, console)
+
+
+def _judged(path: str, options: SimpleNamespace, console: Console) -> _Checked:
     spec = None
     try:
         text, name = read(path, console)
         spec, start = load(text, name, "check", ReadOptions(loading(options)))
+        require_own_profile(options, spec.files)
         wrong = mistakes(spec, stem_of(path)) if start is None else None
     except CollcError as problem:
         wrong = problem

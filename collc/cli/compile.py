@@ -8,18 +8,19 @@ from types import SimpleNamespace
 
 from collc.ir.diagnostic import CollcError, error
 from collc.ir.frozen import frozen
-from collc.ir.program import Program
 from collc.ir.spec import Spec
+from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
 from collc.passes.program.participants import participants
 
 from ..driver.compilation import Job, joined, make_jobs, with_read_files
 from ..driver.result import CollectiveResult
+from ..driver.spans import span
 from ..files.naming import NamedFile, main_paths, name_files, stem_of
 from ..files.texts import STDIN, STDOUT, Output, check_writable, is_direct, is_folder, output_folder, write_all
 from ..registry.elements import element_text
 from .console import Console
 from .failures import Failures
-from .inputs import load, settings, targets
+from .inputs import load, require_own_profile, settings, targets
 from .watcher import Watcher, time_table
 
 __all__ = ["compile", "outputs_list", "outputs_object"]
@@ -45,7 +46,9 @@ def compile(options: SimpleNamespace, console: Console) -> int:
     _require_own_places(inputs)
     used = [path for one in inputs for path in one.spec.files]
     rules = [one.rule for one in inputs if one.rule]
-    check_writable([*(place for one in inputs for place in dict.fromkeys(one.places)), *rules], used, options.o)
+    places = [*(place for one in inputs for place in dict.fromkeys(one.places)), *rules]
+    check_writable(places, used, options.o)
+    require_own_profile(options, used, places)
     failures, watcher = Failures(), Watcher(options, console)
     results = [_results(one, inputs, failures, options, console, watcher) for one in inputs]
     console.warn(warning for each in results for result in each for warning in result.warnings)
@@ -293,7 +296,7 @@ def _write(
     order = [*reversed(outputs)]
     check_writable([output.path for output in outputs], used, options.o)
     console.signals.check()
-    with output_folder(options.o):
+    with span("write files", "output"), output_folder(options.o):
         write_all(order, if_changed=options.write_if_changed)
     for output in outputs:
         console.say(f"wrote {output.path} ({len(output.data)} bytes)")
@@ -357,9 +360,11 @@ def _pipelines(results: Sequence[CollectiveResult]) -> list[dict[str, object]]:
     ]  # fmt: skip
 
 
-def _program_object(program: Program | None, members: tuple[int, ...] | None) -> dict[str, object] | None:
+def _program_object(program: AnyProgram | None, members: tuple[int, ...] | None) -> dict[str, object] | None:
     if program is None:
         return None
+    if isinstance(program, SymmetricProgram):
+        return _template_object(program)
     taking_part = {} if members is None else {"participants": list(participants(program, members))}
     return {
         "ranks": program.num_ranks,
@@ -370,3 +375,13 @@ def _program_object(program: Program | None, members: tuple[int, ...] | None) ->
         "chunks": program.chunks,
         **taking_part,
     }
+
+
+def _template_object(program: SymmetricProgram) -> dict[str, object]:
+    """Return the same numbers of a program of one rank and a group: all ranks are alike."""
+    steps = program.batched.block_start
+    return {
+        "ranks": program.num_ranks, "threadblocks_max": program.seed.num_blocks, "channels": program.num_channels,
+        "steps_max": int((steps[1:].astype(int) - steps[:-1]).max(initial=0)),
+        "instructions": program.num_instructions, "chunks": program.chunks,
+    }  # fmt: skip

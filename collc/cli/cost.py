@@ -11,13 +11,14 @@ from collc.ir.collective import Collective
 from collc.ir.costs.busbw import bus_factor_of
 from collc.ir.costs.cost import Cost, assumptions, predicted_time
 from collc.ir.diagnostic import error
-from collc.ir.program import Program
 from collc.ir.schedule import Schedule
 from collc.ir.spec import Option
+from collc.ir.symmetric_program import AnyProgram
 
 from ..driver.compilation import make_jobs
 from ..driver.result import CollectiveResult
 from ..driver.sizes import algorithm_name, at_size, cost_at_size, is_planned_by_size, num_pieces, own_size
+from ..driver.spans import span
 from ..driver.whole import Whole, wholes
 from ..tables.forms import rational
 from .auto_report import choice_object, choice_text
@@ -26,6 +27,7 @@ from .console import Console
 from .cost_bounds import bandwidth_rows, bound_object, steps_bound_text
 from .cost_counts import counts_object, counts_rows
 from .cost_forest import forest_object, forest_report, forest_rows
+from .cost_plan import plan_object, plan_rows, plan_time_of
 from .failures import Failures
 from .inputs import load, settings
 from .points import Row, legend, overheads_object, point_cells, point_objects, point_table
@@ -55,7 +57,7 @@ def cost(options: SimpleNamespace, console: Console) -> int:
     """Print the cost of every collective's schedule; return the exit status."""
     require_one_form(options, options.files)
     spec, start = load(options, console, "cost")
-    if isinstance(start, Program):
+    if isinstance(start, AnyProgram):
         raise error(
             "C0018",
             f"`{options.files[0]}` holds a program; only schedules have a cost",
@@ -73,7 +75,15 @@ def cost(options: SimpleNamespace, console: Console) -> int:
     results = [r for r in results if r.schedule is not None]
     requested = {job.request.name: job.request.schedule.options for job in jobs if job.request is not None}
     console.progress("cost and bounds")
-    blocks = list(wholes(jobs, results))
+    with span("cost and bounds", "cost"):
+        _show(list(wholes(jobs, results)), results, requested, failures, options, console)
+    return failures.report(console)
+
+
+def _show(
+    blocks: Sequence[Whole], results: Sequence[CollectiveResult], requested: Requested, failures: Failures,
+    options: SimpleNamespace, console: Console,
+) -> None:  # fmt: skip
     show(
         options, console,
         lambda: _baselines(results, failures, options, requested) if options.baselines else _table(results, options),
@@ -83,7 +93,6 @@ def cost(options: SimpleNamespace, console: Console) -> int:
             *(whole_text(block, options.bandwidth) for block in blocks),
         ]),
     )  # fmt: skip
-    return failures.report(console)
 
 
 def _name(result: CollectiveResult) -> str:
@@ -147,6 +156,7 @@ def _one_object(result: CollectiveResult, options: SimpleNamespace) -> dict[str,
         "name": result.name,
         **_object(c, _rows(result, options), options.bandwidth, forest_report(result)),
         **_fluid_object(_fluid(result)),
+        **plan_object(plan_time_of(result)),
         "assumed": _assumed(c, options),
         **overheads_object(c.reduced, *_overheads(c, options)),
         **counts_object(_collective(result)),
@@ -161,7 +171,8 @@ def _whole_text(result: CollectiveResult, options: SimpleNamespace, console: Con
         name = one.name if one.window is None else f"{one.name}, {one.window.label}"
         c, rows = one.cost, _rows(one, options)
         gamma, epsilon = _overheads(c, options)
-        text = _text(name, c, rows, _fluid(one), options.bandwidth, forest_report(one), gamma, _collective(one))
+        report, plan = forest_report(one), plan_time_of(one)
+        text = _text(name, c, rows, _fluid(one), options.bandwidth, report, gamma, _collective(one), plan)
         replanned = is_planned_by_size(one) and {row.size for row in rows} != {own_size(one)}
         texts.append(text + legend(_assumed(c, options), replanned, gamma, epsilon))
     text = "\n".join(texts) + "".join(f"  {remark}\n" for one in result.each for remark in one.remarks)
@@ -264,7 +275,7 @@ def _object(
 def _text(
     name: str, c: Cost, rows: Sequence[Row], fluid: Unchunked | None = None,
     bandwidth: Fraction | None = None, report: ForestReport | None = None, gamma: Fraction | None = None,
-    collective: Collective | None = None,
+    collective: Collective | None = None, plan: Fraction | None = None,
 ) -> str:  # fmt: skip
     degree = f"degree {c.degree}" if c.degree is not None else "no common degree"
     lines = [
@@ -273,6 +284,7 @@ def _text(
         *([("T_C", f"{c.reduced} M gamma ({float(c.reduced):.4f})", _ADDED)] if gamma else []),
         *_fluid_rows(c, fluid),
         *forest_rows(c, report, bandwidth),
+        *plan_rows(c, plan),
         ("chunks", f"{c.parts} a shard", ""),
         ("transfers", str(c.transfers), ""),
         *(counts_rows(c, collective) if collective is not None else []),

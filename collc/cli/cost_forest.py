@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import attrs
+
 from collc.ir.collective import UNEVEN
 from collc.ir.costs.cost import Cost, algbw
 
@@ -29,7 +31,16 @@ def forest_report(result: CollectiveResult) -> ForestReport | None:
         return None
     from collc.passes.synthesis.forest.report import report
 
-    return report(passes[0], result.request.problem, result.allreduce_bound)
+    found = report(passes[0], result.request.problem, result.allreduce_bound)
+    return found if found is None or found.sizes is not None else attrs.evolve(found, sizes=_chosen_sizes(result))
+
+
+def _chosen_sizes(result: CollectiveResult) -> tuple[int, int | None] | None:
+    """Return the sizes for which `auto` chose a schedule (bytes, both ends included); None without `auto`."""
+    if result.window is not None:
+        return result.window.low, result.window.high
+    one = None if result.choice is None else result.choice.intervals[0]
+    return None if one is None else (one.low, one.high)
 
 
 def forest_rows(c: Cost, report: ForestReport | None, bandwidth: Fraction | None) -> list[Row]:
@@ -42,15 +53,19 @@ def forest_rows(c: Cost, report: ForestReport | None, bandwidth: Fraction | None
     return [
         ("1/x", f"{f.one_over_x} {per} ({float(f.one_over_x):.4g})", reached),
         *_choice_rows(c, report),
-        ("trees", f"{_per_root(c)}{f.trees} distinct in all", f"of height {f.max_height} at most"),
+        ("trees", f"{_per_root(c, report)}{f.trees} distinct in all", f"of height {f.max_height} at most"),
         *_allreduce_rows(c, report),
         ("pieces", str(f.pieces), ""),
     ]
 
 
-def _per_root(c: Cost) -> str:
-    """Return the trees of a root; none if shards differ in size, because roots differ in trees then."""
-    return "" if c.forest is None or c.collective in UNEVEN.values() else f"{c.forest.k} a root, "
+def _per_root(c: Cost, report: ForestReport | None) -> str:
+    """Return the trees of a root, or of the vector if roots differ; none if shards differ in size: roots do then."""
+    if c.forest is None or c.collective in UNEVEN.values():
+        return ""
+    if report is not None and report.whole and c.forest.whole:
+        return f"{c.forest.k} of the vector, "
+    return f"{c.forest.k} a root, "
 
 
 def _choice_rows(c: Cost, report: ForestReport | None) -> list[Row]:
@@ -61,16 +76,22 @@ def _choice_rows(c: Cost, report: ForestReport | None) -> list[Row]:
     trees = f"{report.k} trees {'in all' if report.whole else 'a root'}"
     row = ("", f"{_percent(_part(c, report))} of {best}", f"reached by {trees}: k: optimal")
     if len(report.tried) == 1:
-        return [row]
+        return [row, *_taken_rows(c, report)]
     tried = ", ".join(f"{k}: {_percent(part)}" for k, part in _best(report.tried))
     return [row, *_taken_rows(c, report), ("k tried", f"1 to {max(k for k, _ in report.tried)}", tried)]
 
 
 def _taken_rows(c: Cost, report: ForestReport) -> list[Row]:
-    if c.forest is None or report.size is None:
+    if c.forest is None or report.sizes is None:
         return []
-    why = f"the fastest at {show_size(report.size)}: {_percent(_part(c, report))} of the bandwidth"
+    why = f"the fastest {_range(*report.sizes)}: {_percent(_part(c, report))} of the bandwidth"
     return [("k taken", str(c.forest.k), f"{why}, {c.forest.max_height} high")]
+
+
+def _range(low: int, high: int | None) -> str:
+    if low == high:
+        return f"at {show_size(low)}"
+    return f"from {show_size(low)} on" if high is None else f"from {show_size(low)} to {show_size(high)}"
 
 
 def _best(tried: Sequence[tuple[int, Fraction]], most: int = 4) -> list[tuple[int, Fraction]]:
@@ -129,6 +150,8 @@ def _part(c: Cost, report: ForestReport) -> Fraction:
     """Return the part of the best bandwidth that the trees have."""
     if c.forest is None or not c.forest.one_over_x or report.one_over_x is None:
         return Fraction(1)
+    if report.uneven and report.allreduce is not None:
+        return 1 / (report.allreduce.value * c.forest.time_per_byte)
     return min(report.one_over_x * _scale(c) / c.forest.one_over_x, Fraction(1))
 
 

@@ -37,7 +37,9 @@ def plan_text(plan: Replan) -> str:
         return f"{counted(plan.kept, 'tree')} kept, {plan.new} new"
     if plan.how == "unchanged":
         return "unchanged: all its links are left"
-    return "compiled again" if plan.how == "recompiled" else f"compiled again by auto, because of {plan.reason}"
+    if plan.how == "auto":
+        return f"compiled again by auto, because of {plan.reason}"
+    return f"compiled again: {plan.reason}" if plan.reason else "compiled again"
 
 
 def cost_text(cost: FaultCost, unit: str) -> str:

@@ -27,6 +27,7 @@ __all__ = [
     "PASSES",
     "PICTURES",
     "PREDICTION",
+    "PROFILE",
     "RUN",
     "SEARCH",
     "SIMULATION",
@@ -181,6 +182,10 @@ JSON = Opt(("--json",), "print one JSON object on standard output")
 CSV = Opt(("--csv",), "print the table as CSV, or write it into FILE", "joined", "FILE", writes=True)
 MARKDOWN = Opt(("--markdown",), "print the table as Markdown, or write it into FILE", "joined", "FILE", writes=True)
 FORMS = (JSON, CSV, MARKDOWN)
+PROFILE = Opt(
+    ("--profile",), "write what took the time into FILE, as a Chrome trace (Perfetto):\n"
+    "collectives, passes and checks, with memory and rows", "value", "FILE", writes=True,
+)  # fmt: skip
 PASSES = (
     Opt(("-O",), "-O0 only required passes, -O1 also coalesce and prune-dependencies,\n"
         "-O2 also renumber, balance-threadblocks, fuse, reuse-scratch (default),\n"
@@ -194,7 +199,9 @@ PASSES = (
         default="each", choices=("each", "full", "off")),
     Opt(("--dump-ir",), "print the final IR, the IR after PASS, or all, on standard error", "joined", "PASS|all"),
     Opt(("--print-pipeline",), "print the passes that run, on standard error; with -v, also why"),
-    Opt(("--time-passes",), "print the time of every pass and check, on standard error"),
+    Opt(("--time-passes",), "print seconds, memory and rows of every pass and check, on standard\n"
+        "error: the peak of the process, and by how much each step raised it"),
+    PROFILE,
 )  # fmt: skip
 OUTPUT = (
     Opt(("-t", "--target"), "compile every collective to TARGET, 'msccl-xml{runtime=rccl}' (repeatable);\n"
@@ -322,8 +329,8 @@ FAULTS = (
         "'gpu[0, 2] <-> ib' (repeatable)", "list", "PARTS"),
     Opt(("--slow",), "nodes or links with less bandwidth: 'gpu[3, 1] <-> ib: 12.5 GB/s', or\n"
         "the part that is left: ': 1/2', ': 50 %' (repeatable)", "list", "PARTS:RATE"),
-    Opt(("--each-fault",), "compile PLAN for each single fault (a dead rank, a dead pair of links)\n"
-        "into the folder DIR, with an index faults.json", "value", "DIR"),
+    Opt(("--each-fault",), "compile PLAN for each single fault (a dead rank or switch, a dead pair of\n"
+        "links) into the folder DIR, with an index faults.json", "value", "DIR"),
     Opt(("--slow-factor",), "with --each-fault: also each pair of links with this part of its\n"
         "bandwidth: 1/2", "value", "FACTOR", convert=_factor),
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 
 from collc.ir.diagnostic import error
@@ -11,14 +12,17 @@ from collc.ir.spec import Spec
 
 from ..driver.plan import Recipe
 from ..driver.result import Settings
-from ..files.texts import STDIN, read_text
+from ..driver.spans import span
+from ..files.texts import STDIN, check_writable, read_text
 from ..reading import reader_of
 from ..reading.base import ReadOptions
 from ..reading.loading import Loading
 from ..registry.elements import Element, parse_elements
 from .console import Console
 
-__all__ = ["load", "load_text", "loading", "read", "require_ranks", "settings", "targets"]
+__all__ = [
+    "load", "load_text", "loading", "read", "require_own_profile", "require_ranks", "settings", "targets",
+]  # fmt: skip
 
 
 def read(path: str, console: Console) -> tuple[str, str]:
@@ -44,7 +48,19 @@ def load(
     does not itself. Raises C0018 for a format that the verb does not take.
     """
     text, name = read(options.files[0] if path is None else path, console)
-    return load_text(text, name, options, verb)
+    with span(f"read {name}", "input"):
+        spec, start = load_text(text, name, options, verb)
+    require_own_profile(options, spec.files)
+    return spec, start
+
+
+def require_own_profile(options: SimpleNamespace, used: Sequence[str], places: Sequence[str] = ()) -> None:
+    """Raise C0005 or C0021 if the profile would replace a file that was read or another output, and write none then."""
+    path = getattr(options, "profile", None)
+    if path:
+        options.profile = None
+        check_writable([*places, path], used, getattr(options, "o", None))
+        options.profile = path
 
 
 def load_text(text: str, name: str, options: SimpleNamespace, verb: str = "compile") -> tuple[Spec, Executable | None]:

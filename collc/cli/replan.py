@@ -12,9 +12,9 @@ from collc.backends.base import Artifact, Target
 from collc.frontends.coll.faults import Fault
 from collc.ir.costs.cost import DEFAULT_BANDWIDTH, Cost, predicted_time
 from collc.ir.diagnostic import error
-from collc.ir.program import Program
 from collc.ir.schedule import Schedule
 from collc.ir.shown import counted
+from collc.ir.symmetric_program import AnyProgram
 
 from ..driver.compilation import Job, make_jobs
 from ..driver.result import CollectiveResult, Replan, Settings
@@ -40,7 +40,7 @@ def replan(options: SimpleNamespace, console: Console) -> int:
     """Compile a plan again after faults, write its files and print what the faults cost; return the exit status."""
     faults = _faults(options)
     spec, start = load(options, console, "replan")
-    if isinstance(start, Program) or type(start).__name__ == "OneSided":
+    if isinstance(start, AnyProgram) or type(start).__name__ == "OneSided":
         message = f"`{options.files[0]}` holds a program, which has no network"
         raise error(
             "C0018", message, hint="give the `.coll` file, or print the trees: -p forest -t 'ir{level=schedule}'"

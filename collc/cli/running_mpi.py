@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from collc.ir.program import Program
+from collc.ir.symmetric_program import AnyProgram
 
 from ..driver.compilation import make_jobs
 from ..driver.result import CollectiveResult, Settings
+from ..driver.spans import span
 from ..registry.elements import Element
 from .arguments import usage_error
 from .console import Console
@@ -55,16 +56,16 @@ def run_mpi(text: str, name: str, options: SimpleNamespace, console: Console, fa
 
 def _run_all(result: CollectiveResult, mpi: Mpi, options: SimpleNamespace, console: Console) -> list[RunResult]:
     """Run the programs of one collective."""
-    with _place(result, mpi, options) as (inside, model):
+    with span(f"run {result.name}", "run"), _place(result, mpi, options) as (inside, model):
         return [_run(program, _seated(inside, program), model, options, console) for program in _programs(result)]
 
 
-def _seated(mpi: Mpi, program: Program | Selected) -> Mpi:
+def _seated(mpi: Mpi, program: AnyProgram | Selected) -> Mpi:
     """Return the MPI with the ranks of a program's communicator on their nodes of a testbed."""
     from collc.backends.mpi_c.members import ranks_of
     from collc.testbed.mpi import Inside
 
-    programs = [program] if isinstance(program, Program) else [part for _, part in program.parts]
+    programs = [program] if isinstance(program, AnyProgram) else [part for _, part in program.parts]
     ranks = ranks_of(programs)
     if ranks is None or not isinstance(mpi, Inside):
         return mpi
@@ -90,12 +91,12 @@ def _place(result: CollectiveResult, mpi: Mpi, options: SimpleNamespace) -> Iter
 def _settings(options: SimpleNamespace, start: Executable | None) -> Settings:
     """Return the settings of the options; by default a program that was read keeps its arrangement."""
     chosen = settings(options)
-    if isinstance(start, Program) and chosen.recipe.elements is None:
+    if isinstance(start, AnyProgram) and chosen.recipe.elements is None:
         return attrs.evolve(chosen, recipe=attrs.evolve(chosen.recipe, elements=()))
     return chosen
 
 
-def _programs(result: CollectiveResult) -> list[Program | Selected]:
+def _programs(result: CollectiveResult) -> list[AnyProgram | Selected]:
     """Return the programs of a collective: its only one, or the function of several and those it never calls."""
     from collc.backends.mpi_c.selected import Selected
 
@@ -107,7 +108,7 @@ def _programs(result: CollectiveResult) -> list[Program | Selected]:
 
 
 def _run(
-    program: Program | Selected, mpi: Mpi, model: Model | None, options: SimpleNamespace, console: Console
+    program: AnyProgram | Selected, mpi: Mpi, model: Model | None, options: SimpleNamespace, console: Console
 ) -> RunResult:
     """Run one program with the cases of the options, else with the default cases of its collective."""
     from collc.backends.mpi_c.results import DTYPES, OPS

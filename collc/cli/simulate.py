@@ -16,6 +16,7 @@ from collc.ir.program import Program
 from collc.ir.schedule import Schedule
 from collc.ir.shown import counted
 from collc.ir.spec import Problem
+from collc.ir.symmetric_program import SymmetricProgram
 from collc.ir.topology import Topology
 from collc.passes.synthesis.groups.applied import messages_of
 
@@ -80,6 +81,7 @@ def simulate(options: SimpleNamespace, console: Console) -> int:
     network = _network(options)
     console.warn(spec.warnings)
     failures = Failures()
+    start = start.unfold() if isinstance(start, SymmetricProgram) else start
     if isinstance(start, Program):
         sources: dict[str, Source] = {jobs[0].request.name: Read(_program(start, network, options))}
     else:

@@ -25,6 +25,7 @@ from .flags import (
     PASSES,
     PICTURES,
     PREDICTION,
+    PROFILE,
     RUN,
     SEARCH,
     SIMULATION,
@@ -149,7 +150,7 @@ _VERBS = (
     ),
     Verb(
         "check", "check", "Check FILES, or all .coll files of folders, without scheduling anything.",
-        ("FILE...",), (("Output", (JSON, _WATCH)), ("Input", INPUT), *_GENERAL), _CHECK_DETAILS,
+        ("FILE...",), (("Output", (JSON, PROFILE, _WATCH)), ("Input", INPUT), *_GENERAL), _CHECK_DETAILS,
     ),
     Verb(
         "format", "formatting", "Print .coll files in canonical form.",

@@ -10,6 +10,7 @@ from collc.passes import PASSES
 
 from ..driver.plan import Plan
 from ..driver.result import CollectiveResult
+from ..driver.spans import Timing
 from ..registry.elements import pipeline_text
 from .arguments import usage_error
 from .console import Console
@@ -69,12 +70,28 @@ class Watcher:
 
 
 def time_table(results: Sequence[CollectiveResult]) -> str:
-    """Return the table of ``--time-passes``; repeated steps (for several targets) share a row."""
-    spent: dict[tuple[str, str], float] = {}
+    """Return the table of ``--time-passes``; repeated steps (for several targets) share a row.
+
+    Its memory is the peak of the process until the end of the step, and by how much the step raised it.
+    """
+    spent: dict[tuple[str, str], list[Timing]] = {}
     for timing in (timing for result in results for timing in result.timings):
-        key = timing.collective, timing.step
-        spent[key] = spent.get(key, 0.0) + timing.seconds
-    total = sum(spent.values())
-    rows = [(f"{s:.4f}", f"{100 * s / total if total else 0:.1f} %", *key) for key, s in spent.items()]
-    rows.append((f"{total:.4f}", "100.0 %", "", "total"))
-    return table(rows, head=("seconds", "share", "collective", "step"), right=(0, 1))
+        spent.setdefault((timing.collective, timing.step), []).append(timing)
+    every = [timing for timings in spent.values() for timing in timings]
+    total = sum(timing.seconds for timing in every)
+    rows = [(*_cells(timings, total), *key) for key, timings in spent.items()]
+    rows.append((*_cells(every, total)[:4], "", "", "total"))
+    head = ("seconds", "share", "peak MB", "more MB", "rows", "collective", "step")
+    return table(rows, head=head, right=(0, 1, 2, 3, 4))
+
+
+def _cells(timings: Sequence[Timing], total: float) -> tuple[str, ...]:
+    """Return the numbers of a row: sums, but the highest peak and the last number of rows."""
+    seconds = sum(timing.seconds for timing in timings)
+    peaks = [timing.peak for timing in timings if timing.peak is not None]
+    growths = [timing.growth for timing in timings if timing.growth is not None]
+    rows = timings[-1].rows if timings else None
+    return (
+        f"{seconds:.4f}", f"{100 * seconds / total if total else 0:.1f} %", f"{max(peaks) / 1e6:.1f}" if peaks else "-",
+        f"{sum(growths) / 1e6:.1f}" if growths else "-", "" if rows is None else f"{rows:,}",
+    )  # fmt: skip

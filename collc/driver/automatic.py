@@ -6,7 +6,6 @@ exceeds them, notes the reason, and chooses again. It emits the fastest candidat
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,8 @@ from ..registry.classes import pass_class
 from ..registry.options import build
 from .decided import compile_decided, emit_selected
 from .placing import Places
-from .result import CollectiveResult, CompiledKey, Kept, Observer, Settings, Timing
+from .result import CollectiveResult, CompiledKey, Kept, Observer, Settings
+from .spans import Timing, span
 
 if TYPE_CHECKING:
     from ..selection import Algorithm, Choice, Interval, Selector
@@ -52,12 +52,12 @@ def compile_automatic(
     auto = build(Auto, "scheduler `auto`", request.schedule.options, span=request.schedule.span)
     if observer:
         observer.begins(request.name, "auto")
-    begin = time.perf_counter()
     try:
-        selector = Selector(request.problem, auto, request.name, kept.memory)
+        with span("auto", "choice") as spent:
+            selector = Selector(request.problem, auto, request.name, kept.memory)
     except CollcError as mistake:
         raise Places(request).placed(mistake) from mistake.__cause__
-    selection = Timing(request.name, "auto", time.perf_counter() - begin)
+    selection = Timing.of(request.name, spent)
     result = _Attempts(request, targets, settings, observer, selector, kept.compiled).first_that_fits()
     return attrs.evolve(result, timings=(selection, *result.timings), kept=kept if settings.remembers else None)
 

@@ -14,6 +14,7 @@ from collc.ir.frozen import frozen
 from collc.ir.graph.members import inside, without_members
 from collc.ir.levels import Scheduled
 from collc.ir.schedule import Forest
+from collc.ir.symmetric_forest import SymmetricForest
 from collc.ir.topology import Topology
 from collc.ir.verify.agreement import same_everywhere
 
@@ -31,7 +32,7 @@ class ScheduleCosts:
     """The costs of a schedule, and of the forest it came from if there is one, each computed on first use."""
 
     schedule: Scheduled
-    forest: Forest | None = None
+    forest: Forest | SymmetricForest | None = None
 
     @cached_property
     def cost(self) -> Cost:

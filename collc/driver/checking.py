@@ -22,6 +22,7 @@ from .compilation import Job, joined, make_jobs
 from .placing import Places, wrong_by_hand
 from .relaying import judged, with_relays
 from .result import Settings
+from .spans import span
 
 __all__ = ["MOST_EXECUTED", "mistakes"]
 
@@ -45,6 +46,11 @@ def mistakes(spec: Spec, stem: str) -> CollcError | None:
 
 
 def _of_job(job: Job) -> list[CollcError]:
+    with span(job.request.name, "collective"):
+        return _judged_job(job)
+
+
+def _judged_job(job: Job) -> list[CollcError]:
     request, found = job.request, list[CollcError]()
     try:
         _judge_schedule(request)
@@ -106,7 +112,8 @@ def _judge_by_hand(request: CollectiveRequest) -> None:
         raise error("C0014", f"`{request.name}` has no schedule written by hand", span=request.span, hint=hint)
     if isinstance(schedule, Forest) or len(schedule) > MOST_EXECUTED:
         return
-    report = verify(schedule)
+    with span("verify", "check"):
+        report = verify(schedule)
     if not report.ok:
         raise CollcError([wrong_by_hand(request, check) for check in report.failed])
 

@@ -12,6 +12,7 @@ from .decided import compile_decided
 from .direct import needs_schedule
 from .relaying import alone_of, with_relays
 from .result import CollectiveResult, Observer, Settings
+from .spans import span
 
 __all__ = ["compile_collective"]
 
@@ -30,6 +31,14 @@ def compile_collective(
     schedule of the first one's files. ``start`` is an IR that was read; it replaces synthesis. Raises CollcError for
     the user's mistakes, InternalError for collc's.
     """
+    with span(request.name, "collective"):
+        return _compiled_for(request, targets, settings, observer, start, shown)
+
+
+def _compiled_for(
+    request: CollectiveRequest, targets: Sequence[Target], settings: Settings, observer: Observer | None,
+    start: Executable | None, shown: Sequence[Target],
+) -> CollectiveResult:  # fmt: skip
     if request.schedule.scheduler == "auto" and start is None and request.problem.topology.in_network:
         from .switch_choice import SwitchChoice
 

@@ -13,6 +13,7 @@ from collc.ir.levels import Executable, Scheduled
 from collc.ir.program import Program
 from collc.ir.schedule import Forest, Schedule
 from collc.ir.spec import CollectiveRequest, Problem
+from collc.ir.symmetric_program import AnyProgram
 from collc.passes.base import Pass
 
 from .bounding import ScheduleCosts
@@ -127,7 +128,7 @@ def _result(
 ) -> CollectiveResult:
     """Return the result for all targets; ``rest`` leads from the schedule to the program if no target asks for it."""
     session, schedule, forest = maker.session, maker.runner.schedule, maker.runner.forest
-    programs = [ir for _, ir, _ in fitted if isinstance(ir, Program)]
+    programs = [ir for _, ir, _ in fitted if isinstance(ir, AnyProgram)]
     program = None
     if rest is not None and schedule is not None:
         program = Deferred(partial(program_of, Session(session.request, session.settings, start=schedule), rest))
@@ -139,7 +140,16 @@ def _result(
         reports=tuple(session.reports), timings=tuple(session.timings), plans=tuple(chain for chain, _, _ in fitted),
         forest=forest, window=session.window, warnings=tuple(session.warnings),
         remarks=tuple(dict.fromkeys(session.remarks)), selected=_selected(session, targets, fitted),
+        last=_last(session, targets, fitted),
     )  # fmt: skip
+
+
+def _last(
+    session: Session, targets: Sequence[Target | None], fitted: Sequence[Fitted]
+) -> tuple[tuple[Target, Executable], ...]:
+    """Return the IR that the files of every target were written from, if the settings keep it."""
+    pairs = zip(targets, fitted, strict=True) if session.settings.keeps_last else ()
+    return tuple((target, ir) for target, (_, ir, _) in pairs if target is not None)
 
 
 def _selected(

@@ -59,6 +59,6 @@ def _input(request: CollectiveRequest, target: Target, session: Session) -> Prob
     from ..selection.native import tuning_of
 
     try:
-        return session.timed("tuning", lambda: tuning_of(request.problem, request.name, target.request))
+        return session.timed("tuning", lambda: tuning_of(request.problem, request.name, target.request), kind="choice")
     except CollcError as mistake:
         raise session.places.of_target(mistake, target) from None

@@ -15,6 +15,7 @@ from collc.ir.levels import Executable
 from collc.ir.program import Program
 from collc.ir.ranges import runs
 from collc.ir.shown import counted
+from collc.ir.symmetric_program import SymmetricProgram
 from collc.ir.verify import Report
 from collc.passes.program.participants import participants, participating
 
@@ -85,7 +86,7 @@ class Emission:
         session, report = self.session, None
         ir = self.narrowed(target, ir)
         try:
-            files = tuple(session.timed(f"emit {target.name}", write or (lambda: target.emit(ir))))
+            files = tuple(session.timed(f"emit {target.name}", write or (lambda: target.emit(ir)), kind="emission"))
             if session.settings.verify != "off":
                 judge = check or (lambda files: target.check(ir, files))
                 report = session.timed(f"read back {target.name}", lambda: judge(files))
@@ -107,6 +108,8 @@ class Emission:
 
         Raises C0062 if some of them only relay, and the target has no such ranks.
         """
+        if isinstance(ir, SymmetricProgram) and not target.limits.templates:
+            ir = ir.unfold()
         if target.level == "one-sided" and ir is not None:
             return self._of_members(target, ir)
         if not isinstance(ir, Program):

@@ -23,6 +23,7 @@ from ..messages.internal import is_fatal
 from ..registry.elements import element_text
 from .maker import Maker
 from .plan import Plan
+from .resolving import unfolded_for
 from .result import Emitted
 
 __all__ = ["Fitted", "fit"]
@@ -37,12 +38,45 @@ _BISECTIONS = 3
 def fit(maker: Maker, first: Level, chain: Plan, target: Target | None) -> Fitted:
     """Run a plan from ``first`` to the target's files; return the plan that ran, its IR, and the files.
 
-    Raises CollcError; if a limit is exceeded, with a hint at the number that fits, if there is one.
+    A scheduler that chooses its number of trees takes another one if its choice exceeds a limit. Raises CollcError;
+    if a limit is exceeded, with a hint at the number that fits, if there is one.
     """
+    chooses = isinstance(first, Problem) and bool(chain.passes) and chain.passes[0].chooses_trees
+    try:
+        return _fitted(maker, first, chain, target, maker.session.settings.hints and not chooses)
+    except CollcError as mistake:
+        if not chooses or not mistake.is_only(Kind.LIMIT):
+            raise
+        found = _in_fewer_trees(maker, first, chain, target)
+        if found is None:
+            raise
+        return found
+
+
+def _in_fewer_trees(maker: Maker, first: Level, chain: Plan, target: Target | None) -> Fitted | None:
+    """Return the files with the best number of trees that fits; None if none does."""
+    assert isinstance(first, Problem), "a scheduler chooses"
+    for fewer in chain.passes[0].in_fewer_trees(first):
+        try:
+            found = _fitted(maker, first, chain.replaced(0, fewer), target, False)
+        except CollcError as mistake:
+            if is_fatal(mistake):
+                raise
+            continue
+        knob = next(one for one in fewer.varies if not one.free and not one.noted)
+        name, number = target.name if target else "any target", knob.text(getattr(fewer, knob.option))
+        maker.remark(f"{fewer.name}: {number}, because the number it chose exceeds limits of `{name}`")
+        return found
+    return None
+
+
+def _fitted(maker: Maker, first: Level, chain: Plan, target: Target | None, hints: bool) -> Fitted:
+    """Return what :func:`fit` does with the scheduler's own number of trees; ``hints`` at numbers take trials."""
     free = list(_free(chain, maker.session.unset_options))
     begin, limits = free[0].at if free else 0, _limits(target)
     chain, given = _run_within(maker, first, chain, 0, begin, limits)
-    fitting = _Fitting(maker, first, given, begin, limits, target.name if target else "any target")
+    given = unfolded_for(chain.passes[begin], given) if free else given
+    fitting = _Fitting(maker, first, given, begin, limits, target.name if target else "any target", hints)
     chain = fitting.capped(chain, free)
     try:
         return fitting.attempt(maker, given, chain, begin)
@@ -95,6 +129,7 @@ class _Fitting:
     begin: int
     limits: Mapping[str, int]
     target: str
+    hints: bool
 
     # ---- attempts
 
@@ -147,7 +182,7 @@ class _Fitting:
                     if not again.is_only(Kind.LIMIT):
                         raise
                     mistake = again
-        raise _with_hint(mistake, self.hint(chain, free)) from None
+        raise _with_hint(mistake, self.hint(chain, free) if self.hints else None) from None
 
     def taken(self, maker: Maker, chain: Plan, free_number: _FreeNumber) -> int:
         """Return the number that a pass uses; ``maker`` runs the passes that this takes."""

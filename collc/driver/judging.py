@@ -12,11 +12,14 @@ from collc.ir.levels import Scheduled
 from collc.ir.program import Program
 from collc.ir.schedule import Forest, Schedule
 from collc.ir.symmetric import SymmetricSchedule
+from collc.ir.symmetric_forest import SymmetricForest
+from collc.ir.symmetric_program import SymmetricProgram
 from collc.ir.topology import Topology
 from collc.ir.validate import structure
 from collc.ir.verify import Report, verify
 from collc.ir.verify.connections import carried, excess, strayed
 from collc.ir.verify.program import MAX_CHUNKS
+from collc.ir.verify.symmetric_program import template_strayed
 from collc.passes.base import FACTS, Pass
 
 from .requested import other_collective, other_network
@@ -27,13 +30,19 @@ if TYPE_CHECKING:
 __all__ = ["failures", "flaw", "is_right", "wrong"]
 
 
+_TEMPLATES: dict[type, tuple[type, ...]] = {
+    Schedule: (Schedule, SymmetricSchedule), Forest: (Forest, SymmetricForest),
+}  # fmt: skip
+
+
 def flaw(this: Pass, before: Level, after: Executable, network: Topology | None, formed: bool = True) -> str:
     """Return what is wrong with the result of a pass, without executing it; "" if nothing is.
 
     ``network`` is the requested one, None for a program that was read, which has none. Columns are checked only if
     ``formed``.
     """
-    gives: type | tuple[type, ...] = (Schedule, SymmetricSchedule) if this.gives is Schedule else this.gives
+    gives: type | tuple[type, ...] = _TEMPLATES.get(this.gives, this.gives)
+    gives = (Program, SymmetricProgram) if this.gives is Program and isinstance(before, SymmetricSchedule) else gives
     gives = Forest if this.takes_forests and isinstance(before, Forest) else gives
     if not isinstance(after, gives):
         return f"it returned a {type(after).__name__}"
@@ -98,6 +107,9 @@ def _lost(before: Level, after: Executable, this: Pass) -> str:
 
 def _strayed(before: Level, after: Executable) -> str:
     """Return what a program sends that its input does not send."""
+    if isinstance(after, SymmetricProgram) and isinstance(before, SymmetricSchedule):
+        more = template_strayed(after, before)
+        return f"its result sends too much: {more}" if more else ""
     if not isinstance(after, Program):
         return ""
     if isinstance(before, SymmetricSchedule):

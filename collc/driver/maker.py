@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collc.ir.levels import Executable, Level
-from collc.ir.program import Program
+from collc.ir.symmetric_program import AnyProgram
 
 from .culprits import Culprits
 from .emission import Emission
@@ -46,7 +46,7 @@ class Maker:
         return self.emission.finish(chain, ir)
 
 
-def program_of(session: Session, chain: Plan) -> Program | None:
+def program_of(session: Session, chain: Plan) -> AnyProgram | None:
     """Return the verified program that a plan makes of a session's first IR; None if the plan ends before programs."""
     result = Maker(session).run(session.first, chain)
-    return result if isinstance(result, Program) else None
+    return result if isinstance(result, AnyProgram) else None

@@ -18,6 +18,7 @@ from collc.ir.program import Program
 from collc.ir.schedule import Forest, Schedule
 from collc.ir.spec import Option, Problem, ScheduleRequest
 from collc.ir.symmetric import SymmetricSchedule
+from collc.ir.symmetric_program import SymmetricProgram
 from collc.passes import PASSES
 from collc.passes.base import Pass
 
@@ -115,6 +116,7 @@ def plan(
     C0011 for a pipeline that cannot run.
     """
     _require_known(recipe.disabled)
+    start = Program if start is SymmetricProgram else start
     limits = target.limits if target else Limits()
     limits = attrs.evolve(limits, equal_chunks=limits.equal_chunks and uneven)
     planner = _Planner(recipe, request, limits, start, in_network and depth(until) > depth(Program))
@@ -217,6 +219,8 @@ class _Planner:
 
     def append(self, cls: type[Pass], element: Element, why: str) -> None:
         limits = {k: v for k, v in attrs.asdict(self.limits).items() if v is not None}
+        # passes that the user wrote, and those that copy a program, are for programs of all ranks
+        limits["templates"] = self.limits.templates and self.recipe.elements is None and self.request.instances == 1
         options = element.options
         if cls.takes is Problem:
             options = self.with_request(element)

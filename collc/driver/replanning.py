@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import cast
+from typing import Literal, cast
 
 import attrs
 import numpy as np
@@ -16,10 +16,11 @@ from collc.ir.diagnostic import CollcError, Kind, error
 from collc.ir.levels import Scheduled
 from collc.ir.schedule import Forest, Routes, Schedule
 from collc.ir.spec import CollectiveRequest, Option, ScheduleRequest
+from collc.ir.symmetric_forest import SymmetricForest
 from collc.passes import PASSES
 from collc.passes.base import Kept, Pass
 
-from ..registry.classes import pass_class
+from ..registry.classes import pass_class, scheduler_pass
 from .compile import compile_collective
 from .decided import compile_decided
 from .direct import emit_direct, needs_schedule
@@ -27,7 +28,7 @@ from .pipeline import is_by_hand
 from .result import CollectiveResult, Observer, Replan, Settings
 from .sizes import scheduler_of
 
-__all__ = ["replan_collective", "request_after"]
+__all__ = ["is_written_by_hand", "replan_collective", "request_after"]
 
 #: what another scheduler may do better
 _OTHERS = (Kind.INFEASIBLE, Kind.MISTAKE, Kind.MISFIT, Kind.LIMIT)
@@ -48,11 +49,23 @@ def replan_collective(
     if by_hand is not None:
         return _with_steps(healthy, by_hand, net, request, targets, settings, observer)
     scheduler = _forest_scheduler(healthy) if request.problem.is_whole else None
+    reason = ""
     if scheduler is not None and healthy.forest is not None:
-        found = _with_trees(healthy, healthy.forest, scheduler, net, request, targets, settings, observer)
+        quick = attrs.evolve(settings, hints=False)
+        try:
+            found = _with_trees(healthy, healthy.forest, scheduler, net, request, targets, quick, observer)
+        except CollcError as mistake:
+            if not _may_work_otherwise(mistake):
+                raise
+            found, reason = None, f"the trees that stay do not fit: {mistake.diagnostics[0].message}"
         if found is not None:
-            return found
-    return _recompiled(healthy, net, request, targets, settings, observer)
+            return attrs.evolve(found, settings=settings)
+    return _recompiled(healthy, net, request, targets, settings, observer, reason)
+
+
+def _may_work_otherwise(mistake: CollcError) -> bool:
+    """Return whether other trees, or another scheduler, may do better."""
+    return mistake.is_only(*_OTHERS) and mistake.exit_status != 2
 
 
 # ---- the request after faults
@@ -139,11 +152,13 @@ class _Trees(Mapping[Pass, Scheduled]):
 
 
 def _with_trees(
-    healthy: CollectiveResult, forest: Forest, scheduler: Pass, net: Broken, request: CollectiveRequest,
+    healthy: CollectiveResult, forest: Forest | SymmetricForest, scheduler: Pass, net: Broken,
+    request: CollectiveRequest,
     targets: Sequence[Target], settings: Settings, observer: Observer | None,
 ) -> CollectiveResult | None:  # fmt: skip
     """Return the result with the trees that stay; None if the scheduler cannot grow the others, nor all of them."""
-    before = Kept(forest, net.rank, net.link, net.touched)
+    trees = forest if isinstance(forest, Forest) else forest.unfold()
+    before = Kept(trees, net.rank, net.link, net.touched)
     counts: list[tuple[int, int]] = []
     refused: list[Pass] = []
 
@@ -180,23 +195,49 @@ def _options(scheduler: Pass) -> tuple[Option, ...]:
 
 def _recompiled(
     healthy: CollectiveResult, net: Broken, request: CollectiveRequest, targets: Sequence[Target], settings: Settings,
-    observer: Observer | None,
+    observer: Observer | None, reason: str = "",
 ) -> CollectiveResult:  # fmt: skip
-    """Return the result of the same scheduler, or of `auto` if it does not take the broken network."""
-    schedule = request.schedule
+    """Return the result of the same scheduler, by fewer trees if need be, or of `auto` if that does not work.
+
+    ``reason`` says why trees could not stay. If a limit is exceeded in every way, the first one is raised.
+    """
+    wrong: CollcError | None = None
+    attempts = _attempts(healthy, request.schedule)
+    for number, schedule in enumerate(attempts):
+        last = number + 1 == len(attempts)
+        tried = attrs.evolve(request, schedule=schedule)
+        try:
+            found = compile_collective(tried, targets, attrs.evolve(settings, hints=settings.hints and last), observer)
+        except CollcError as mistake:
+            if last or not _may_work_otherwise(mistake):
+                raise (wrong if wrong is not None and wrong.is_only(Kind.LIMIT) else mistake) from None
+            wrong = wrong or mistake
+            continue
+        if wrong is not None:
+            reason = f"{attempts[0].scheduler}: {wrong.diagnostics[0].message}"
+        how: Literal["recompiled", "auto"] = "auto" if schedule.scheduler != attempts[0].scheduler else "recompiled"
+        return attrs.evolve(found, settings=settings, replan=Replan(healthy, net, how, reason=reason))
+    raise AssertionError("there is a way")
+
+
+def _attempts(healthy: CollectiveResult, schedule: ScheduleRequest) -> list[ScheduleRequest]:
+    """Return the schedulers to compile by: that of before, its trees in a number that fits, then `auto`."""
     if schedule.scheduler == "steps" and healthy.schedule is not None:  # a schedule that was read
         schedule = ScheduleRequest(healthy.schedule.scheduler, span=schedule.span)
-    request = attrs.evolve(request, schedule=schedule)
-    try:
-        found = compile_collective(request, targets, settings, observer)
-        return attrs.evolve(found, replan=Replan(healthy, net, "recompiled"))
-    except CollcError as mistake:
-        if schedule.scheduler == "auto" or not mistake.is_only(*_OTHERS) or mistake.exit_status == 2:
-            raise
-        reason = mistake.diagnostics[0].message
-    request = attrs.evolve(request, schedule=ScheduleRequest("auto", span=schedule.span))
-    found = compile_collective(request, targets, settings, observer)
-    return attrs.evolve(found, replan=Replan(healthy, net, "auto", reason=f"{schedule.scheduler}: {reason}"))
+    attempts = [schedule]
+    by_size = None
+    if schedule.scheduler != "auto":
+        by_size = pass_class(scheduler_pass(schedule.scheduler, schedule.span)).by_size
+    if by_size is not None and not any(one.name == by_size[0] for one in schedule.options):
+        attempts.append(attrs.evolve(schedule, options=(*schedule.options, Option(*by_size))))
+    if schedule.scheduler != "auto":
+        attempts.append(ScheduleRequest("auto", span=schedule.span))
+    return attempts
+
+
+def is_written_by_hand(healthy: CollectiveResult) -> bool:
+    """Return whether a user wrote the schedule of a result."""
+    return _by_hand(healthy) is not None
 
 
 def _by_hand(healthy: CollectiveResult) -> Schedule | None:

@@ -8,6 +8,7 @@ from collc.ir.levels import Level
 from collc.ir.schedule import Schedule
 from collc.ir.spec import Problem
 from collc.ir.symmetric import SymmetricSchedule
+from collc.ir.symmetric_forest import SymmetricForest
 from collc.passes.base import Pass, Solver, solving
 from collc.passes.synthesis.groups.applied import scheduled
 
@@ -38,4 +39,6 @@ def solver_of(passes: Sequence[Pass], problem: Problem) -> Solver | None:
 
 def unfolded_for(this: Pass, ir: Level) -> Level:
     """Return an IR as a pass takes it: a template unfolded unless the pass takes templates."""
+    if isinstance(ir, SymmetricForest):
+        return ir.unfold()
     return ir.unfold() if isinstance(ir, SymmetricSchedule) and not this.takes_templates else ir

@@ -12,6 +12,7 @@ from collc.ir.diagnostic import CollcError, Diagnostic, error
 from collc.ir.frozen import frozen
 from collc.ir.program import Program
 from collc.ir.shown import clipped, counted, shown
+from collc.ir.symmetric_program import AnyProgram
 
 from .plan import Plan, Recipe
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collc.ir.levels import Executable, Scheduled
     from collc.ir.schedule import Forest
     from collc.ir.spec import CollectiveRequest
+    from collc.ir.symmetric_forest import SymmetricForest
     from collc.ir.topology import Topology
     from collc.ir.verify import Report
     from collc.passes.synthesis.forest.allreduce_program import AllreduceBound
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from ..selection import Algorithm, Choice, Memory
     from .replan import FaultCost
     from .simulated import Simulated
+    from .spans import Timing
 
 __all__ = [
     "CollectiveResult",
@@ -42,7 +45,6 @@ __all__ = [
     "Observer",
     "Replan",
     "Settings",
-    "Timing",
 ]
 
 #: up to this number of ranks a ``repr`` has the cost, which takes milliseconds
@@ -69,22 +71,17 @@ class Observer(Protocol):
 class Settings:
     """The settings of a compilation, for all its collectives. ``verify`` is ``each``, ``full`` or ``off``.
 
-    ``remembers`` is whether results keep what `auto` has measured, for :func:`.sizes.at_size`.
+    ``remembers`` is whether results keep what `auto` has measured, for :func:`.sizes.at_size`; ``keeps_last`` whether
+    they keep the last IR of every target, for :func:`.relabelling.relabelled_files`. ``hints`` is whether the message
+    of a limit names a number that fits, which takes trials.
     """
 
     recipe: Recipe = attrs.Factory(Recipe)
     verify: str = "each"
     until: type = Program
     remembers: bool = False
-
-
-@frozen
-class Timing:
-    """Seconds that one step took: a pass, a verification, an emission."""
-
-    collective: str
-    step: str
-    seconds: float
+    keeps_last: bool = False
+    hints: bool = True
 
 
 @frozen(eq=False)
@@ -126,7 +123,8 @@ class CollectiveResult:
 
     ``choice`` lists the candidates of `auto`. For a range of sizes, ``algorithms`` are the results of all algorithms
     that are the fastest at some size; this result has the schedule and program of the first, and the files of all.
-    ``kept`` is what `auto` has measured, if the settings keep it. ``replan`` has the plan before faults, if there were.
+    ``kept`` is what `auto` has measured, and ``last`` the last IR of every target, if the settings keep them.
+    ``replan`` has the plan before faults, if there were.
 
     A result from a cache has files, reports, warnings, remarks, choice and cost. Other values come from ``again``,
     which compiles the collective when the first of them is used.
@@ -141,14 +139,14 @@ class CollectiveResult:
     request: CollectiveRequest
     settings: Settings
     _schedule: Scheduled | None
-    _made: Program | None
-    later: Deferred[Program | None] | None = None
+    _made: AnyProgram | None
+    later: Deferred[AnyProgram | None] | None = None
     costs: Costs | None = None
     emitted: tuple[Emitted, ...] = ()
     reports: tuple[Report, ...] = ()
     timings: tuple[Timing, ...] = ()
     _plans: tuple[Plan, ...] = ()
-    _forest: Forest | None = None
+    _forest: Forest | SymmetricForest | None = None
     choice: Choice | None = None
     window: Window | None = None
     _algorithms: tuple[CollectiveResult, ...] = ()
@@ -156,6 +154,7 @@ class CollectiveResult:
     remarks: tuple[str, ...] = ()
     selected: tuple[tuple[Target, Executable], ...] = ()
     kept: Kept | None = None
+    last: tuple[tuple[Target, Executable], ...] = ()
     replan: Replan | None = None
     again: Deferred[CollectiveResult] | None = None
 
@@ -165,7 +164,7 @@ class CollectiveResult:
         return self._schedule if self.again is None else self.again.value.schedule
 
     @property
-    def made(self) -> Program | None:
+    def made(self) -> AnyProgram | None:
         """The first target's program; None without such a target."""
         return self._made if self.again is None else self.again.value.made
 
@@ -175,7 +174,7 @@ class CollectiveResult:
         return self._plans if self.again is None else self.again.value.plans
 
     @property
-    def forest(self) -> Forest | None:
+    def forest(self) -> Forest | SymmetricForest | None:
         """The last forest, in the number of pieces that was sent; None if there was none."""
         return self._forest if self.again is None else self.again.value.forest
 
@@ -200,8 +199,8 @@ class CollectiveResult:
         return tuple(artifact for _, files in self.emitted for artifact in files)
 
     @property
-    def program(self) -> Program | None:
-        """The first target's program; without a target, it is made and verified on first use."""
+    def program(self) -> AnyProgram | None:
+        """The first target's program, of a large symmetric network of one rank; without a target, made on first use."""
         if self.again is not None:
             return self.again.value.program
         return self.made if self.made is not None or self.later is None else self.later.value

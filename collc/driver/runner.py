@@ -9,10 +9,12 @@ from typing import TypeVar
 import attrs
 
 from collc.ir.diagnostic import CollcError, Subject, error
-from collc.ir.levels import Executable, Level, Scheduled, depth
-from collc.ir.program import Program
+from collc.ir.levels import Executable, Level, Scheduled, depth, rows
 from collc.ir.schedule import Forest, Schedule
 from collc.ir.spec import Problem
+from collc.ir.symmetric import SymmetricSchedule
+from collc.ir.symmetric_forest import SymmetricForest
+from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
 from collc.ir.verify import Report, verify
 from collc.passes.base import FACTS, Pass, remark, remarks
 
@@ -23,6 +25,7 @@ from .placing import wrong_by_hand
 from .plan import Plan
 from .resolving import unfolded_for
 from .session import Session
+from .spans import span
 
 __all__ = ["Runner"]
 
@@ -36,8 +39,8 @@ class Runner:
         self.session, self.culprits, self.share = session, culprits, share
         self.known: list[tuple[tuple[Pass, ...], Executable]] = []
         self.schedule: Scheduled | None = None
-        self.forest: Forest | None = None
-        self.program: Program | None = None
+        self.forest: Forest | SymmetricForest | None = None
+        self.program: AnyProgram | None = None
 
     # ---- passes
 
@@ -50,8 +53,13 @@ class Runner:
 
     def run(self, ir: Level, chain: Plan, begin: int = 0, end: int | None = None) -> Level:
         """Return the IR after all passes of a plan, or those from ``begin`` to ``end`` (exclusive)."""
+        prefix = next((passes for passes, found in self.known if found is ir), chain.passes[:begin])
         for count in range(begin, len(chain.passes) if end is None else end):
-            prefix = chain.passes[: count + 1]
+            if isinstance(ir, SymmetricProgram) and chain.target is not None and chain.target.limits.templates:
+                continue  # it has joined messages and few blocks; passes on programs take instructions of all ranks
+            ir = ir.unfold() if isinstance(ir, SymmetricProgram) else ir
+            this = chain.passes[count]
+            prefix = (*prefix, this if isinstance(ir, SymmetricSchedule) else this.of_all_ranks())
             known = next((found for passes, found in self.known if passes == prefix), None)
             if known is None:
                 known = self.step(ir, chain, count)
@@ -62,6 +70,12 @@ class Runner:
 
     def step(self, ir: Level, chain: Plan, count: int) -> Executable:
         """Run one pass and check its result."""
+        with span(chain.passes[count].name, "pass") as whole:
+            after = self._step(ir, chain, count)
+            whole.rows = rows(after)
+        return after
+
+    def _step(self, ir: Level, chain: Plan, count: int) -> Executable:
         this, session = chain.passes[count], self.session
         try:
             _require_facts(this, ir)
@@ -69,11 +83,11 @@ class Runner:
             raise session.places.placed(mistake, this.name) from None
         work = partial(self.apply, chain, count, ir)
         with remarks() as texts:
-            given, after = session.timed(this.name, partial(self.guarded, chain, count, ir, work))
+            given, after = session.timed(this.name, partial(self.guarded, chain, count, ir, work), _rows_after)
         session.remarks += texts
         if isinstance(after, Scheduled):
             self.keep(after, ir, this)
-        elif isinstance(after, Program):
+        elif isinstance(after, AnyProgram):
             self.program = after
         if session.observer:
             session.observer.finished(session.request.name, this.name, after)
@@ -93,10 +107,12 @@ class Runner:
     def keep(self, level: Scheduled, of: Level | None = None, by: Pass | None = None) -> None:
         """Remember the last schedule, and the forest that it came from in the number of pieces that was sent."""
         self.schedule = level
-        if isinstance(level, Forest):
+        if isinstance(level, (Forest, SymmetricForest)):
             self.forest = level
         elif isinstance(of, Forest):
             self.forest = attrs.evolve(of, pieces=_pieces(by, of, level))
+        elif isinstance(of, SymmetricForest):
+            self.forest = of.revised(pieces=_pieces(by, of.seed, level))
 
     def guarded(self, chain: Plan, count: int, ir: Level, work: Callable[[], T]) -> T:
         """Return what ``work`` returns; raise an internal error for any exception but a CollcError."""
@@ -128,7 +144,7 @@ class Runner:
         found = self.checked(chain, count, before, (lambda: self.session.timed("structure", look)) if formed else look)
         if found:
             raise self.culprits.pass_error(chain, count, before, found)
-        last = _ends_level(chain, count)
+        last = _ends_level(chain, count) or isinstance(after, SymmetricProgram)
         if mode == "off" or not (this.by_hand or last or mode == "full"):
             return
         report = self.checked(chain, count, before, lambda: self.report(this.name, after, keep=this.by_hand or last))
@@ -162,6 +178,10 @@ class Runner:
         """Raise C0401 if a schedule written by hand is wrong."""
         if not report.ok:
             raise CollcError([wrong_by_hand(self.session.request, check) for check in report.failed])
+
+
+def _rows_after(levels: tuple[Level, Executable]) -> int:
+    return rows(levels[1])
 
 
 def _pieces(by: Pass | None, of: Forest, level: Scheduled) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -15,6 +14,7 @@ from collc.ir.program import Program
 from collc.ir.progress import progress
 from collc.ir.schedule import Forest, Schedule
 from collc.ir.spec import CollectiveRequest, Problem
+from collc.ir.symmetric_program import SymmetricProgram
 from collc.ir.topology import Topology
 from collc.ir.verify import Report
 from collc.passes.applying import require_listed
@@ -23,7 +23,8 @@ from collc.passes.synthesis.groups.applied import scheduled
 
 from .placing import Places
 from .resolving import solver_of, unfolded_for
-from .result import Observer, Settings, Timing
+from .result import Observer, Settings
+from .spans import Timing, measured, span
 
 __all__ = ["Session"]
 
@@ -70,15 +71,19 @@ class Session:
         given = self.request.schedule.options if self.ready is not None else ()
         return frozenset(option.name.replace("-", "_") for option in given)
 
-    def timed(self, step: str, work: Callable[[], T]) -> T:
-        """Return what a step returns, and note its time."""
+    def timed(
+        self, step: str, work: Callable[[], T], rows: Callable[[T], int] | None = None, kind: str = "check"
+    ) -> T:  # fmt: skip
+        """Return what a step returns, and note its time; ``rows`` returns the size of the IR that a pass leaves."""
         if self.observer:
             self.observer.begins(self.request.name, step)
         else:
             progress(f"trying {step}")
-        start = time.perf_counter()
-        result = work()
-        self.timings.append(Timing(self.request.name, step, time.perf_counter() - start))
+        # The span of a pass, with its checks inside, is the runner's.
+        with span(step, kind) if rows is None else measured(step, "pass") as spent:
+            result = work()
+        spent.rows = None if rows is None else rows(result)
+        self.timings.append(Timing.of(self.request.name, spent))
         return result
 
     @property
@@ -102,6 +107,8 @@ class Session:
         with solving(solver_of(passes[:count], self.request.problem) if this.resolves else None):
             after = scheduled(this, ir) if isinstance(ir, Problem) else this.run(unfolded_for(this, ir))
         # Passes know no names of collectives; files need them.
+        if isinstance(after, SymmetricProgram):
+            return after.renamed(self.request.name)
         if isinstance(after, Program) or type(after).__name__ == "OneSided":
             return attrs.evolve(after, name=self.request.name)  # type: ignore[arg-type]  # both have names
         return after

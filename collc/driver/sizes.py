@@ -13,6 +13,7 @@ import attrs
 from collc.ir.costs.cost import Cost, cost
 from collc.ir.schedule import Forest
 from collc.ir.spec import CollectiveRequest, Problem
+from collc.ir.symmetric_forest import SymmetricForest
 
 from .automatic import compile_automatic
 from .decided import compile_decided
@@ -41,7 +42,7 @@ def at_size(result: CollectiveResult, size: int) -> CollectiveResult:
     if result.forest is None or later or scheduler.chooses_trees or may_relay(request.problem):
         return compile_decided(request, (), result.settings)
     trees = scheduler.resized(request.problem, result.forest)
-    assert isinstance(trees, Forest), "a scheduler of forests returns one"
+    assert isinstance(trees, (Forest, SymmetricForest)), "a scheduler of forests returns one"
     if trees.pieces == result.forest.pieces:
         return result
     settings = attrs.evolve(result.settings, verify="off")  # the trees were executed, and are the same

@@ -12,6 +12,7 @@ from collc.ir.costs.pieces import USUAL_SIZE
 from collc.ir.frozen import frozen
 from collc.ir.graph.members import with_shares
 from collc.ir.symmetric import SymmetricSchedule
+from collc.ir.symmetric_forest import SymmetricForest
 from collc.ir.topology import Topology
 
 from .blocks import Block
@@ -84,6 +85,6 @@ def on_its_part(level: Level, shares: Sequence[Fraction] | None) -> Level:
     """Return a schedule, or its traffic, on the same links with these bandwidths; links with 0 stay unchanged."""
     if shares is None:
         return level
-    if isinstance(level, SymmetricSchedule):
+    if isinstance(level, (SymmetricSchedule, SymmetricForest)):
         level = level.unfold()
     return attrs.evolve(level, topology=with_shares(level.topology, shares))

@@ -546,6 +546,15 @@ written.
     collc.compile("pod.coll", cancel=event)      # and event.set() in another thread
 
 Catch `collc.Cancelled` where the program cancels.""",
+    "C0098": """faults that cannot be compiled
+
+`--each-fault` compiles for every single fault. Some of them leave a plan that a target cannot hold, or that a scheduler
+cannot make. The others have their files.
+
+    collc replan pod.coll --each-fault plans/ -t 'msccl-xml{runtime=rccl}'
+
+`faults.json` has the reason of each. Write the option that the message names, or use another target, and run the
+command again: it keeps the files that are there. A fault that cuts ranks off has no plan, and is no error.""",
     "C0901": """a path that a depfile cannot hold
 
 Paths are escaped for GNU make. Some names cannot be escaped: a line break, a `%` in a target, a name like `a(b)`, which

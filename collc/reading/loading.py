@@ -13,6 +13,7 @@ from collc.ir.frozen import frozen
 from collc.ir.levels import Executable
 from collc.ir.program import Program
 from collc.ir.spec import CollectiveRequest, Problem, ScheduleRequest, Spec
+from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
 from collc.ir.topology import Topology
 
 from ..files.naming import identifier, stem_of
@@ -51,7 +52,7 @@ def with_spec(level: Executable | Topology | Collective, path: str) -> tuple[Spe
         )
     from collc.ir.one_sided.program import OneSided
 
-    if isinstance(level, (Program, OneSided)):
+    if isinstance(level, (Program, SymmetricProgram, OneSided)):
         topology = Topology.from_links("none", level.collective.num_ranks, [])
         name = level.name
     else:
@@ -59,7 +60,7 @@ def with_spec(level: Executable | Topology | Collective, path: str) -> tuple[Spe
     return _spec(name, Problem(topology, level.collective), path), level
 
 
-def program_spec(program: Program | OneSided, path: str) -> Spec:
+def program_spec(program: AnyProgram | OneSided, path: str) -> Spec:
     """Return the specification that a program implements, named after its file: a name in the file may be anything."""
     topology = Topology.from_links("none", program.collective.num_ranks, [])
     return _spec(identifier(stem_of(path)), Problem(topology, program.collective), path)

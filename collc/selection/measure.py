@@ -16,6 +16,7 @@ from collc.ir.levels import Scheduled
 from collc.ir.schedule import Forest, Schedule
 from collc.ir.spec import Problem
 from collc.ir.symmetric import SymmetricSchedule
+from collc.ir.symmetric_forest import SymmetricForest
 from collc.ir.topology import Topology
 
 from .options import Auto
@@ -51,6 +52,8 @@ def with_collective(level: Scheduled, collective: Collective) -> Scheduled:
     """Return the same transfers or trees for a collective that differs in its size only."""
     if isinstance(level, SymmetricSchedule):
         return attrs.evolve(level, seed=attrs.evolve(level.seed, collective=collective))
+    if isinstance(level, SymmetricForest):
+        return level.revised(collective)
     return attrs.evolve(level, collective=collective)
 
 
@@ -152,8 +155,14 @@ class MeasuredForest:
         most = pieces_that_fit(self.forest)
         alpha = self._alpha
         model = self.model
-        found = [best_pieces(self.forest, size, alpha, model.bandwidth, most, model.gamma) for size in sizes]
-        return sorted(set(found))
+        given = (alpha, model.bandwidth, most, model.gamma, self.amount if not self.relayed else None)
+        return sorted({best_pieces(self.forest, size, *given) for size in sizes})
+
+    def least(self, size: int) -> Fraction:
+        """Return seconds that no number of pieces undercuts at a size (bytes)."""
+        topology = self.forest.topology
+        per_byte = self.amount.busiest * unit_seconds(topology, self.model.bandwidth) / self.forest.vector
+        return self.amount.steps * self.model.least_latency(topology) + size * per_byte
 
     def measure(self, pieces: int) -> Result:
         """Return the times with this number of pieces; without a schedule if ranks relay."""

@@ -46,6 +46,8 @@ T = TypeVar("T")
 
 #: upper end of an unbounded size range
 _UNBOUNDED = 1 << 62
+#: how much faster than others a scheduler has to be that takes seconds
+_FAR_FASTER = 2
 #: collectives of shards of equal size, all of whose ranks receive
 _EVEN = ("allgather", "reduce-scatter", "allreduce", "alltoall", "broadcast", "reduce")
 #: the operators that expand a schedule
@@ -151,7 +153,8 @@ class Selector:
             self._try(self.usual)
 
     def _try_last(self) -> None:
-        """Measure the candidates that are for collectives that no other schedules on this network."""
+        """Measure the candidates that are for collectives that no other schedules on this network, without a limit."""
+        self.steps = None
         for scheduler in self.auto.names():
             if self.problem.collective.name in candidate_of(scheduler).last:
                 self._try(scheduler)
@@ -202,18 +205,29 @@ class Selector:
             return f"{self.optimal_direct} meets the bandwidth bound in as few steps as data over single links can take"
         most = how.most_for(kind)
         if most is not None and ranks > most and not named and scheduler != self.usual:
-            return f"not tried on {ranks} ranks: more than {most} take too long"
+            if self._is_too_slow(how):
+                return ""
+            if not self._surely_wins(how):
+                return f"not tried on {ranks} ranks: more than {most} take too long"
         return "" if not named and self._is_too_slow(how) else None
 
-    def _is_too_slow(self, how: Candidate) -> bool:
-        """Return whether the steps and loads of a scheduler alone take longer than what is measured, at every size."""
+    def _surely_wins(self, how: Candidate) -> bool:
+        """Return whether a scheduler is worth long work: if it may take half the time of all others at some size."""
+        varied = how.varied is not None and self.problem.collective.kind in how.varied
+        if how.most_sure is None or self.problem.topology.num_ranks > how.most_sure or not varied:
+            return False
+        return bool(self.measured) and not self._is_too_slow(how, _FAR_FASTER)
+
+    def _is_too_slow(self, how: Candidate, times: int = 1) -> bool:
+        """Return whether ``times`` the least time of a scheduler is longer than what is measured, at all sizes."""
         kind, topology = self.problem.collective.name, self.problem.topology
         if not (how.straight or how.around) or kind not in _EVEN or not self.measured:
             return False
         steps, per_byte = straight(self.problem) if how.straight else around(self.problem)
         latency = steps * self.model.least_latency(topology)
         per_byte *= unit_seconds(topology, self.model.bandwidth)
-        return all(latency + size * per_byte >= min(one.times.at(size) for one in self.measured) for size in self.sizes)
+        best = {size: min(one.times.at(size) for one in self.measured) for size in self.sizes}
+        return all(times * (latency + size * per_byte) >= least for size, least in best.items())
 
     def _takes_boxes(self, scheduler: str) -> bool:
         """Return whether a scheduler is tried with its options for boxes: on boxes, or if it alone was asked for."""
@@ -351,23 +365,27 @@ class Selector:
         if self.problem.topology.num_ranks == 1:
             return
         first = {size: min(one.at(size) for one in times) for size in self.sizes}
-        best, found = dict(first), list[tuple[int, list[tuple[Algorithm, Result]]]]()
+        best, found = dict(first), list[tuple[Number, list[tuple[Algorithm, Result]]]]()
+        latency = self.model.least_latency(self.problem.topology)
 
         def useful(number: Number) -> bool:
-            return any(size * number.per_byte < least for size, least in best.items())
+            return any(number.seconds(size, latency) < least for size, least in best.items())
 
-        def grow(k: int, most: int) -> MeasuredForest | None:
-            one = attrs.evolve(scheduler, k=k)
-            make = partial(grown, one, self.problem, most)
+        def grow(number: Number, most: int) -> MeasuredForest | None:
+            one = number.of(scheduler)
+            make = partial(grown, one, self.problem, most, number.known)
             return self.memory.forest_within(
                 one, most, lambda: None if (has := make()) is None else self._forest_of(has)
             )
 
         known = self.memory.numbers_of(scheduler, lambda: numbers(scheduler, self.problem, self.model.bandwidth))
-        for k, forest in members(known, work_limit(self.problem, work), useful, grow):
-            found.append((k, list(self._each_number_of_pieces(algorithm.with_options(k=k), forest))))
+        for number, forest in members(known, work_limit(self.problem, work), useful, grow):
+            if all(forest.least(size) >= least for size, least in best.items()):
+                continue
+            one = algorithm.with_options(**number.options)
+            found.append((number, list(self._each_number_of_pieces(one, forest))))
             best = _least(best, [result.times for _, result in found[-1][1]])
-        for _, several in sorted(found, key=lambda pair: pair[0]):
+        for _, several in sorted(found, key=lambda pair: (pair[0].division, pair[0].k)):
             own = _least(first, [result.times for _, result in several])
             yield from (
                 (one, result)

@@ -84,6 +84,7 @@ k_tried?: [tried]: numbers of trees that were compared
 points: [point]: a row for every size
 {_exact("T_B_fluid?", "T_B without a limit on parts")}
 {_exact("time_per_byte_fluid?", "time_per_byte without a limit on parts")}
+{_exact("time_per_byte_mscclpp?", "time_per_byte as a plan of MSCCL++, if switches add or copy", "rational")}
 {_exact("T_B_theorem_20?", "the most T_B that Theorem 20 allows for this number of chunks")}
 assumed?: [string]: values that neither the file nor the options give
 remarks?: [string]: what passes did
@@ -265,6 +266,7 @@ where: string: the nodes or links, as the language writes them
 rate: string|null: the part of the bandwidth that is left
 files: [string]: the files in the folder, none if there is no schedule
 reason?: string: why there is none
+representative?: string: the fault whose plan it is, with other numbers - the fault itself if it was compiled
 plan?: string: what stayed - kept, unchanged, recompiled or auto
 trees_kept?: integer: trees that are as before, of both directions together
 trees_new?: integer: trees that grew again
@@ -276,6 +278,8 @@ bound_kind?: string: among what the bound is the least
 bound_met?: boolean: whether the schedule takes no longer than the bound
 unit?: string: unit of bandwidths - B/s or link
 ranks_before?: [integer]: the number before the fault of every rank that is left, if some are gone
+sha256: [string]: the SHA-256 of every file
+input: string: a hash of the input, the options and the versions that the files follow from
 """,
     "bound": f"""
 bound_kind: string: among what the bound is the least
@@ -554,7 +558,8 @@ pipelines?: [pipeline]: the passes, with --print-pipeline
     "replan": ("`collc replan --json`; with --each-fault that of the index `faults.json`", (
         f"{_REPLANNED.strip()}\noutputs: [output]: the files",
         f"collectives: [replanned]: every collective\noutputs: [output]: the files\n{_FAILED}",
-        "collectives: [string]: the collectives\nfaults: [single_fault]: every single fault of every collective",
+        "collectives: [string]: the collectives\ncomplete: boolean: whether the run was at every fault\n"
+        "faults: [single_fault]: every single fault of every collective",
     )),
     "verify": ("`collc verify --json`; of several collectives or files, `ok` is that of all", (f"""
 {_VERIFIED.strip()}

@@ -15,6 +15,7 @@ from collc.ir.topology import Topology
 from ..driver.blocks import blocks_of
 from ..driver.replanning import replan_collective, request_after
 from ..driver.result import CollectiveResult, Observer, Settings
+from ..driver.spans import span
 
 __all__ = ["Replanner", "faults_of"]
 
@@ -61,7 +62,8 @@ class Replanner:
         request = self.spec.collectives[healthy.name]
         block = self.blocks.get(healthy.name)
         divided = request if block is None else block.divided(request)
-        return replan_collective(healthy, divided, self.networks[healthy.name], targets, settings, observer)
+        with span(f"{healthy.name} after faults", "collective"):
+            return replan_collective(healthy, divided, self.networks[healthy.name], targets, settings, observer)
 
 
 def _placed(request: CollectiveRequest, net: Broken) -> CollectiveRequest:

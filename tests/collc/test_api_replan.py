@@ -7,8 +7,16 @@ from fractions import Fraction
 import pytest
 
 import collc
+from collc.driver.compilation import make_jobs
+from collc.driver.result import CollectiveResult, Settings
 from collc.ir.costs.cost import cost as cost_of
+from collc.ir.spec import Problem
 from collc.ir.verify import verify
+from collc.passes.base import Kept, Replanned
+from collc.passes.synthesis.forest import replanning
+from collc.passes.synthesis.forest.scheduler import ForestScheduler
+from collc.registry.elements import parse_elements
+from collc.tools.replanning import Replanner, faults_of
 
 TEXT = "topology net = {}; collective c = {} on net{}; schedule c using {};"
 
@@ -101,3 +109,79 @@ def test_a_switch_that_could_not_forward_all_gets_less(kind: str, fault: str) ->
     assert verify(found.schedule).ok and not cost.is_optimal
     both = collc.replan(compiled("dgx_h100(2)", kind), "without gpu[0, 1] <-> ib").cost_of_fault
     assert cost.reached == both.reached == both.optimum
+
+
+@pytest.mark.parametrize(("kind", "one", "other"), [
+    ("allgather", "gpu[0, 1]", "ib"), ("reduce-scatter", "ib", "gpu[0, 1]"),
+])  # fmt: skip
+def test_a_link_that_is_slower_in_one_direction_costs_no_more_than_in_both(kind: str, one: str, other: str) -> None:
+    found = collc.replan(compiled("dgx_h100(2)", kind), f"slow {one} -> {other}: 1/2")
+    both = collc.replan(compiled("dgx_h100(2)", kind), f"slow {one} <-> {other}: 1/2")
+    assert found.cost_of_fault.reached == both.cost_of_fault.reached and verify(found.schedule).ok
+    assert found["c"].replan is not None and found["c"].replan.how == "kept"
+
+
+#: a switch whose links in and out differ: the reverse of a slower link cannot be like it
+UNLIKE = (
+    "topology n { rank g[4]; switch w; for i in 0..4 { link g[i] -> w : 50 GB/s, 1 us; link w -> g[i] : 50 GB/s, 2 us; "
+    "link g[i] <-> g[(i + 1) mod 4] : 100 GB/s; } } collective c = allgather on n; schedule c using forest;"
+)
+
+
+def test_trees_that_no_way_of_growing_reaches_are_all_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = list[object]()
+    regrown = replanning.regrown_after
+
+    def noted(scheduler: ForestScheduler, problem: Problem, before: Kept) -> Replanned | None:
+        seen.append(regrown(scheduler, problem, before))
+        return None
+
+    monkeypatch.setattr(replanning, "regrown_after", noted)
+    found = collc.replan(collc.compile_source(UNLIKE), "slow g[1] -> w: 1/2")
+    assert seen == [None]  # refused with the network as it is, and with equal partners
+    plan = found["c"].replan
+    assert plan is not None and plan.how == "auto" and "needed as much out as in" in plan.reason
+    assert verify(found.schedule).ok and found["c"].remarks == tuple(dict.fromkeys(found["c"].remarks))
+
+
+def after_fault(kind: str, threadblocks: int, scheduler: str = "forest") -> CollectiveResult:
+    """Return the result after a dead NIC, for a GPU of few threadblocks."""
+    healthy = compiled("dgx_h100(2)", kind, scheduler)
+    elements = parse_elements(f"msccl-xml{{runtime=rccl,threadblocks={threadblocks}}}", "-t")
+    (job,) = make_jobs(healthy.spec, elements)[0]
+    planner = Replanner(healthy.spec, ["c"], faults_of("without gpu[1, 1] <-> ib"))
+    return planner.run(healthy["c"], job.targets, Settings())
+
+
+def test_trees_that_stay_but_do_not_fit_all_grow_again() -> None:
+    kept, new = after_fault("allgather", 16), after_fault("allgather", 12)
+    assert kept.replan is not None and new.replan is not None
+    assert (kept.replan.how, kept.replan.reason) == ("kept", "")
+    assert (new.replan.how, new.replan.kept) == ("recompiled", 0)
+    assert new.replan.reason.startswith("the trees that stay do not fit: ") and "the limit is 12" in new.replan.reason
+    assert new.cost_of_fault.reached == kept.cost_of_fault.reached and new.emitted
+
+
+def test_fewer_trees_where_the_best_ones_do_not_fit() -> None:
+    found = after_fault("allreduce", 12)
+    assert found.replan is not None and found.replan.how == "recompiled"
+    assert found.replan.reason.startswith("forest: ") and found.schedule.scheduler == "forest"
+    assert "forest: 5 trees a rank, because the number it chose exceeds limits of `msccl-xml`" in found.remarks
+
+
+def test_another_scheduler_where_no_trees_fit() -> None:
+    found = after_fault("allgather", 8)
+    assert found.replan is not None and found.replan.how == "auto" and "the limit is 8" in found.replan.reason
+    assert found.emitted
+
+
+def test_nothing_that_fits_says_which_number() -> None:
+    with pytest.raises(collc.CollcError, match=r"needs 8 threadblocks .* the limit is 1") as found:
+        after_fault("allgather", 1)
+    assert found.value.diagnostics[0].code == "C0509"
+
+
+def test_trees_chosen_by_size_fit_a_target() -> None:
+    text = "topology n = without(dgx_h100(2), {gpu[1, 1] <-> ib}); collective c = allgather on n; "
+    spec = collc.compile_source(f"{text}schedule c using forest {{ k: auto }};", target="msccl-xml{threadblocks=12}")
+    assert spec.files and any("trees a rank, because the number it chose" in one for one in spec["c"].remarks)

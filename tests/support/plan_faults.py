@@ -265,6 +265,63 @@ def _loop(plan: Json, luck: random.Random) -> None:
     ops[k]["iter_context"]["num_chunks"] += luck.choice((-1, 1))
 
 
+def _entries(plan: Json) -> list[tuple[Json, Json]]:
+    """Return the channels of switches with their ranks."""
+    return [(gpu, entry) for gpu in plan["gpus"] for entry in gpu["channels"] if entry["channel_type"] == "switch"]
+
+
+def _group(plan: Json, luck: random.Random) -> None:
+    """Let a switch channel lose a rank, have another, or have its ranks in another order, at one rank or at all."""
+    _, chosen = luck.choice(_entries(plan))
+    old = list(chosen["rank_groups"][0]["ranks"])
+    new = list(old)
+    kind = luck.randrange(3)
+    if kind == 0:
+        new.remove(luck.choice(new))
+    elif kind == 1:
+        new[luck.randrange(len(new))] = luck.randrange(len(plan["gpus"]))
+    else:
+        luck.shuffle(new)
+    every = luck.random() < 0.5
+    for _, entry in _entries(plan):
+        if entry is chosen or (every and entry["rank_groups"][0]["ranks"] == old):
+            entry["rank_groups"][0]["ranks"] = list(new)
+
+
+def _bound(plan: Json, luck: random.Random) -> None:
+    """Let a switch channel join another buffer, be of one rank less, or stand at another place."""
+    gpu, chosen = luck.choice(_entries(plan))
+    kind = luck.randrange(4)
+    if kind == 0:
+        chosen["buffer_type"] = luck.choice([one for one in "ios" if one != chosen["buffer_type"]])
+    elif kind == 1:
+        old = (chosen["buffer_type"], chosen["rank_groups"][0]["ranks"])
+        letter = luck.choice([one for one in "ios" if one != chosen["buffer_type"]])
+        for _, entry in _entries(plan):
+            if (entry["buffer_type"], entry["rank_groups"][0]["ranks"]) == old:
+                entry["buffer_type"] = letter
+    elif kind == 2:
+        gpu["channels"].remove(chosen)
+    else:
+        gpu["channels"].insert(luck.randrange(len(gpu["channels"])), gpu["channels"].pop())
+
+
+def _behind(plan: Json, luck: random.Random) -> None:
+    """Let an operation of a switch use another of the block's channels, or read and write at different places."""
+    item = luck.choice(_items(plan, "switch_channel_id"))
+    if luck.random() < 0.5:
+        item["switch_channel_id"] = luck.choice([n for n in range(3) if n != item["switch_channel_id"]])
+    else:
+        item["index"] = max(item["index"] + luck.choice((-1, 1, 2)), 0)
+
+
+def _again(plan: Json, luck: random.Random) -> None:
+    """Let a rank do an operation of a switch twice, or another rank do it too."""
+    ops, k = luck.choice(_ops(plan, "glres", "gstore"))
+    other = luck.choice(_ops(plan, "glres", "gstore")) if luck.random() < 0.5 else (ops, k)
+    other[0].insert(other[1] + 1, copy.deepcopy(ops[k]))
+
+
 def _two(plan: Json, luck: random.Random) -> None:
     for _ in range(2):
         kind = luck.choice(["nop", "slot", "index", "order", "channel", "wait", "signal"])
@@ -285,6 +342,7 @@ _FAULTS: dict[str, Fault] = {
     "buffer": _buffer, "reference": _reference, "semaphore": _semaphore, "wide": _wide, "long": _long, "many": _many,
     "zero": _zero, "chunks": _chunks, "crossed": _crossed, "flush": _flush, "mode": _mode, "identity": _identity,
     "slices": _slices, "barrier": _barrier, "transport": _transport, "loop": _loop, "two": _two,
+    "group": _group, "bound": _bound, "behind": _behind, "again": _again, "stored": _drop("glres", "gstore"),
 }  # fmt: skip
 
 KINDS = tuple(_FAULTS)

@@ -49,7 +49,35 @@ def unloadable(plan: Json) -> str:
         for number, block in enumerate(gpu["threadblocks"]):
             if found := _unloadable_block(gpu, number, block):
                 return f"rank {rank}, block {number}: {found}"
-    return ""
+    return _meeting(plan)
+
+
+def _meeting(plan: Json) -> str:
+    """Return which rank waits for others to bind its switch channel, which they bind one after the other.
+
+    A rank named twice waits for a second binding of its own.
+    """
+    lists = [
+        [
+            (tuple(group["ranks"]), entry["buffer_type"])
+            for entry in gpu["channels"]
+            for group in entry.get("rank_groups", ())
+        ]
+        for gpu in plan["gpus"]
+    ]
+    at, moved = [0] * len(lists), True
+    while moved:
+        moved = False
+        for rank, channels in enumerate(lists):
+            if at[rank] == len(channels):
+                continue
+            ranks = channels[at[rank]][0]
+            once = rank in ranks and len(set(ranks)) == len(ranks)
+            if once and all(lists[one][at[one] : at[one] + 1] == [channels[at[rank]]] for one in ranks):
+                for one in ranks:
+                    at[one] += 1
+                moved = True
+    return "".join(f"rank {rank} waits for a switch" for rank in range(len(lists)) if at[rank] < len(lists[rank]))
 
 
 def _unloadable_block(gpu: Json, number: int, block: Json) -> str:

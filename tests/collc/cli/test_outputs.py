@@ -45,6 +45,10 @@ WRITING = {
     ("import", "-o"): ["import", "a.coll", "-o", "%s"],
     ("topologies", "-o"): ["topologies", "a.coll", "--as", "dot", "-o", "%s"],
     ("find", "--svg"): ["find", "-n", "8", "-d", "3", "--svg", "%s"],
+    **{(verb, "--profile"): [verb, "a.coll", *more, "--profile", "%s"]
+       for verb, *more in (["compile", "-t", "ir", "-o", "a.ir"], ["check"], ["cost"], ["simulate"], ["run"],
+                           ["convert", "-t", "ir"], ["replan", "--without", "0 -> 1"])},
+    ("launch", "--profile"): ["launch", "a.coll", "--profile", "%s", "--", "true"],
     **{(verb, f"--{form}"): [verb, "a.coll", f"--{form}=%s"]
        for verb in ("cost", "simulate", "run", "calibrate") for form in ("csv", "markdown")},
     **{(verb, f"--{form}"): [verb, *words, f"--{form}=%s"]

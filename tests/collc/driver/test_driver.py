@@ -400,6 +400,7 @@ def test_limits_reach_passes_by_name() -> None:
         "equal_chunks",
         "one_sided",
         "inplace",
+        "templates",
         "instances",
     } == names
 

@@ -263,7 +263,7 @@ def test_options_that_show_the_compilation_compile(collc: Callable[..., Ran], tm
     Path("ring.coll").write_text(RING)
     words = ("ring.coll", "-t", "msccl-xml", f"--cache={tmp_path / 'cache'}")
     collc(*words)
-    for option in ("--json", "--time-passes", "--dump-ir=bfb", "--print-pipeline"):
+    for option in ("--json", "--time-passes", "--dump-ir=bfb", "--print-pipeline", "--profile=p.json"):
         plain, again = collc(*words[:-1], option), collc(*words, option)
         assert (plain.out, bool(plain.err)) == (again.out, bool(again.err)), option
 

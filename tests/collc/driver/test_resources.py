@@ -204,10 +204,11 @@ _CLOCKS = re.compile(
 _KNOWN = {
     "collc/compiling.py": "turns exceptions into errors", "collc/files/store.py": "removes what is half written or old",
     "collc/driver/watching.py": "passes on what a callback raises",
-    "collc/driver/automatic.py": "times the choice, for --time-passes",
+    "collc/driver/spans.py": "times spans, for --time-passes and --profile",
+    "collc/processes/memory.py": "reads the memory, for the same", "collc/cli/profile.py": "writes a profile after any",
     "collc/autoload_torch.py": "warns that torch goes without", "collc/driver/blame.py": "finds who is to blame",
     "collc/cli/app.py": "turns exceptions into errors", "collc/cli/crash.py": "writes a reproducer as far as it can",
-    "collc/driver/runner.py": "turns exceptions into errors", "collc/driver/session.py": "times passes",
+    "collc/driver/runner.py": "turns exceptions into errors",
     "collc/driver/emission.py": "turns exceptions into errors",
     "collc/driver/judging.py": "what a check raises is a finding",
     "collc/processes/workers.py": "counts and ends workers",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import product
 
 import pytest
 
@@ -11,9 +12,11 @@ from collc.ir.collective import Collective
 from collc.ir.costs.cost import DEFAULT_ALPHA
 from collc.ir.spec import Problem
 from collc.passes.schedulers import SCHEDULERS
+from collc.passes.synthesis.forest.front import numbers
 from collc.passes.synthesis.forest.scheduler import ForestScheduler
 from collc.registry.classes import pass_class
 from collc.selection import Algorithm, Auto, Memory, Selector
+from collc.selection.algorithm import candidate_of
 from collc.selection.floors import around, straight
 from collc.selection.measure import MeasuredForest, Model
 
@@ -129,6 +132,56 @@ def test_floors_are_floors(net: str, kind: str) -> None:
         for size in (KIB, MIB, 1 << 30):
             least = steps * DEFAULT_ALPHA + size * per_byte * unit_seconds(one.topology)
             assert found.times.at(size) >= least
+
+
+@pytest.mark.parametrize("net", ["dgx_a100(2)", "mesh(2, 3)", "biring(5)", "leaf_spine(2, 3, 2)"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_times_of_trees_are_at_least_their_floor(net: str, kind: str) -> None:
+    """What is not tried in pieces because of its steps and its busiest link could not have won."""
+    one = problem(net, kind)
+    latency = MODEL.least_latency(one.topology)
+    for number in numbers(ForestScheduler(), one):
+        scheduler = number.of(ForestScheduler())
+        forest = MeasuredForest.of(scheduler.grow(one, known=number.known), MODEL)
+        for size in (KIB, MIB, 1 << 30):
+            assert number.seconds(size, latency) <= forest.least(size)
+            for pieces in {1, 2, 7, *forest.pieces([size])}:
+                assert forest.least(size) <= forest.measure(pieces).times.at(size)
+
+
+@pytest.mark.parametrize("net", ["generalized_kautz(2, 5)", "mesh(2, 3)"])
+def test_both_divisions_of_an_allreduce_are_tried(net: str) -> None:
+    """Where ranks root different amounts, a number of trees is that of every root or of all."""
+    known = numbers(ForestScheduler(), problem(net, "allreduce"))
+    assert {one.division for one in known} == {"free", "equal"}
+    assert all((one.known is None) == (one.division == "equal") for one in known)
+    assert {one.division for one in numbers(ForestScheduler(), problem(net))} == {"free"}
+    one, memory = problem(net, "allreduce"), Memory()
+    forests = [
+        MeasuredForest.of(ForestScheduler(k=k, division=division).grow(one), MODEL)  # type: ignore[arg-type]
+        for k, division in product((1, 2, 5, 9, "optimal"), ("free", "equal"))
+    ]
+    for size in (MIB, 64 * MIB):
+        least = min(forest.measure(forest.pieces([size])[0]).times.at(size) for forest in forests)
+        assert Selector(one.sized(size), Auto(), memory=memory).choose({}).at(size) <= least
+
+
+def test_one_step_is_tried_on_many_ranks_where_it_surely_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    how = candidate_of("general")._replace(most_varied=8, most_sure=16)
+    monkeypatch.setattr(
+        "collc.selection.selector.candidate_of", lambda name: how if name == "general" else candidate_of(name)
+    )
+    small, large = (
+        Selector(problem("torus(4, 4)", size=KIB), Auto()),
+        Selector(problem("torus(4, 4)", size=1 << 28), Auto()),
+    )
+    more = Selector(problem("torus(4, 5)", size=KIB), Auto())
+    assert small.choose({}).intervals[0].algorithm.scheduler == "general"
+    assert all(one.algorithm.scheduler != "general" for one in (*large.measured, *more.measured))
+    assert "general" not in [one.name for one in large.skipped]
+    assert ("general", "not tried on 20 ranks: more than 8 take too long") in [
+        (one.name, one.reason) for one in more.skipped
+    ]
 
 
 @pytest.mark.parametrize("net", ["torus(6, 6)", "dgx_a100(5)"])

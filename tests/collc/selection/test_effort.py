@@ -8,7 +8,12 @@ import pytest
 from pcie_clusters import pcie_cluster
 
 from collc.frontends import coll
+from collc.frontends.coll import topology
+from collc.ir.collective import Collective
 from collc.ir.diagnostic import CollcError
+from collc.ir.effort import limited
+from collc.ir.spec import Problem
+from collc.passes.synthesis.general.scheduler import General
 from collc.selection import Auto, Selector
 
 BOXES = "clustered(complete(4), 3, 1/2)"
@@ -72,3 +77,19 @@ def test_what_is_too_large_for_all_others_is_for_general(monkeypatch: pytest.Mon
     found = selector(text, Auto())
     assert {one.algorithm.scheduler for one in found.measured} == {"general"}
     assert "flow" in reasons(found)
+
+
+def test_general_counts_its_work() -> None:
+    """Few steps skip it; a mix that is kept counts as if it were found again."""
+    net = topology("torus(4, 4)")
+    one = Problem(net, Collective("allgather", 16, size=1 << 10))
+    few, many = Selector(one, Auto(effort=5_000), "c"), Selector(one, Auto(effort=5_000_000), "c")
+    assert "steps of work" in next(skipped.reason for skipped in few.skipped if skipped.name == "general-latency")
+    assert any(found.algorithm.scheduler == "general" for found in many.measured)
+    for kind, objective in (("allgather", "latency"), ("alltoall", "time")):
+        spent = []
+        for _ in range(2):
+            with limited(1 << 40) as effort:
+                General(objective=objective).run(Problem(net, Collective(kind, 16)))
+            spent.append(effort.spent)
+        assert spent[0] == spent[1] > 10_000
