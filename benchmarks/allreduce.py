@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import resource
 import subprocess
 import sys
@@ -33,7 +34,10 @@ from collc.passes.synthesis.forest.scheduler import ForestScheduler
 
 @attrs.frozen
 class Row:
-    """A cluster of ``boxes`` with a fault: an expression, in which N is the number of boxes."""
+    """A cluster of ``boxes`` with a fault: an expression, in which N is the number of boxes.
+
+    RAIL are the links of all boxes to rail 1.
+    """
 
     name: str
     expression: str
@@ -42,7 +46,14 @@ class Row:
 
 NIC, PORT = "gpu[3, 1] <-> ib", "gpu[3, 1] <-> nv[3]"
 BOX = ", ".join(f"gpu[3, {gpu}] <-> ib" for gpu in range(8))
+RAILS = "dgx_h100(N, 8)"
+PORTS = ", ".join(f"gpu[3, {gpu}] <-> nv[3]" for gpu in range(8))
+NICS = ", ".join(f"nic[3, {gpu}] <-> ib[{gpu}]" for gpu in range(8))
 FABRIC = "clustered(dgx_h100(1), N, 50 GB/s, 4, 2)"
+
+POD_NIC = "gpu[3, 0, 1] <-> leaf[0]"
+POD_BOX, POD_SWITCH = (", ".join(f"gpu[3, 0, {gpu}] <-> {end}" for gpu in range(8)) for end in ("leaf[0]", "nv[3, 0]"))
+POD_LEAF = ", ".join(f"gpu[{box}, 0, {gpu}] <-> leaf[0]" for box in range(4) for gpu in range(8))
 
 #: half of the boxes are of an older generation, with slower ports and NICs
 MIXED = """
@@ -68,10 +79,28 @@ ROWS = [
     Row("port at half", "degraded(dgx_h100(N), {" + PORT + "}, 1/2)"),
     Row("slow box", "degraded(dgx_h100(N), {" + BOX + "}, 1/2)"),
     Row("two faults", "degraded(without(dgx_h100(N), {gpu[5, 0]}), {" + NIC + "}, 1/2)"),
-    Row("rails, NIC at 25", "degraded(dgx_h100(N, 8), {nic[3, 1] <-> ib[1]}, 1/2)"),
+    Row("rails", RAILS),
+    Row("rails, NIC at 25", "degraded(" + RAILS + ", {nic[3, 1] <-> ib[1]}, 1/2)"),
+    Row("rails, NIC at 5", "degraded(" + RAILS + ", {nic[3, 1] <-> ib[1]}, 1/10)"),
+    Row("rails, dead NIC", "without(" + RAILS + ", {nic[3, 1]})"),
+    Row("rails, dead GPU", "without(" + RAILS + ", {gpu[3, 1]})"),
+    Row("rails, dead port", "without(" + RAILS + ", {" + PORT + "})"),
+    Row("rails, port at half", "degraded(" + RAILS + ", {" + PORT + "}, 1/2)"),
+    Row("rails, port at 45", "degraded(" + RAILS + ", {" + PORT + "}, 1/10)"),
+    Row("rails, NVSwitch at half", "degraded(" + RAILS + ", {" + PORTS + "}, 1/2)"),
+    Row("rails, dead NVSwitch", "without(" + RAILS + ", {nv[3]})"),
+    Row("rails, slow box", "degraded(" + RAILS + ", {" + NICS + "}, 1/2)"),
+    Row("rails, slow rail", "degraded(" + RAILS + ", {RAIL}, 1/2)"),
+    Row("rails, dead rail", "without(" + RAILS + ", {ib[1]})"),
     Row("mixed boxes", "mixed", MIXED),
     Row("2:1 tier", FABRIC),
+    Row("2:1 tier, NIC at 25", "degraded(" + FABRIC + ", {" + POD_NIC + "}, 1/2)"),
+    Row("2:1 tier, dead NIC", "without(" + FABRIC + ", {" + POD_NIC + "})"),
     Row("2:1 tier, dead GPU", "without(" + FABRIC + ", {25})"),
+    Row("2:1 tier, slow box", "degraded(" + FABRIC + ", {" + POD_BOX + "}, 1/2)"),
+    Row("2:1 tier, slow nv", "degraded(" + FABRIC + ", {" + POD_SWITCH + "}, 1/4)"),
+    Row("2:1 tier, slow up", "degraded(" + FABRIC + ", {leaf[0] <-> spine}, 1/2)"),
+    Row("2:1 tier, slow leaf", "degraded(" + FABRIC + ", {leaf[0] <-> spine, " + POD_LEAF + "}, 1/2)"),
     Row("leaf-spine 2:1", "leaf_spine(N, 8, 4, 2)"),
     Row("leaf-spine, dead up", "without(leaf_spine(N, 8, 4, 2), {leaf[3] <-> spine[1]})"),
 ]
@@ -79,7 +108,9 @@ ROWS = [
 
 def topology(row: Row, boxes: int) -> Topology:
     """Return the row's network."""
-    expression = row.expression.replace("N", str(boxes))
+    rail = ", ".join(f"nic[{box}, 1] <-> ib[1]" for box in range(boxes))
+    expression = row.expression.replace("{RAIL}", "{" + rail + "}")
+    expression = re.sub(r"\bN\b", str(boxes), expression)
     if not row.declarations:
         return collc.topology(expression)
     return load(row.name, text=row.declarations.replace("N", str(boxes))).topologies[expression]
@@ -134,7 +165,7 @@ def run(number: int, boxes: int, what: str, limit: float) -> dict | None:  # typ
 def lines(sizes: list[int], only: str, limit: float, with_trees: bool) -> Iterator[str]:
     """Yield the lines of the table."""
     yield (
-        f"{'cluster':>7} {'fault':<20} {'ps/B':>9} {'equal':>7} {'proof':>10} {'unknowns':>8} {'trees':>7} {'s':>6}"
+        f"{'cluster':>7} {'fault':<23} {'ps/B':>9} {'equal':>7} {'proof':>10} {'unknowns':>8} {'trees':>7} {'s':>6}"
         f"   {'reached':>7} {'distinct':>8} {'height':>6} {'s':>7}"
     )
     for boxes in sizes:
@@ -143,7 +174,7 @@ def lines(sizes: list[int], only: str, limit: float, with_trees: bool) -> Iterat
                 continue
             best = run(number, boxes, "optimum", limit)
             packed = run(number, boxes, "trees", limit) if with_trees else None
-            yield f"{boxes:>4}x8  {row.name:<20} {_optimum(best)}   {_trees(packed)}"
+            yield f"{boxes:>4}x8  {row.name:<23} {_optimum(best)}   {_trees(packed)}"
 
 
 def _optimum(found: dict | None) -> str:  # type: ignore[type-arg]

@@ -57,7 +57,8 @@ OPTIONS: dict[str, dict[str, Sequence[object]]] = {
     "expansion": {"base": ("bfb", "ring", "forest")},
     "exact": {"objective": ("latency", "bandwidth")},
     "flow": {"chunks": (None, 1, 2, 4, 8), "thorough": (False, True)},
-    "forest": {"k": (*range(1, 11), "optimal", "fewest", "auto"), "via": ("reduce-scatter", "reduce")},
+    "forest": {"k": (*range(1, 11), "optimal", "fewest", "auto"), "via": ("reduce-scatter", "reduce"),
+               "division": ("free", "equal")},
     "general": {"objective": ("time", "latency", "bandwidth")},
     "swing": {"variant": ("auto", "bandwidth", "latency"), "ports": ("all", 1), "reparent": ("auto", True, False),
               "fold": (True, False), "identical": (True, False)},
@@ -119,7 +120,7 @@ def rows(network: str, kind: str, schedulers: Sequence[str]) -> list[Row]:
 def candidates(ranks: int, kind: str, schedulers: Sequence[str]) -> Iterator[tuple[str, dict[str, object]]]:
     """Yield all schedulers with their options, but for numbers of pieces."""
     fixed: dict[str, Sequence[object]] = {"thorough": (False,)} if ranks > _THOROUGH else {}
-    fixed |= {"via": ("reduce-scatter",)} if kind != "allreduce" else {}
+    fixed |= {"via": ("reduce-scatter",), "division": ("free",)} if kind != "allreduce" else {}
     for scheduler, values in OPTIONS.items():
         if (not schedulers or scheduler in schedulers) and ranks <= _FEW.get(scheduler, ranks):
             values = {name: fixed.get(name, tried) for name, tried in values.items()}

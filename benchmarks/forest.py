@@ -2,11 +2,12 @@
 
     python benchmarks/forest.py [--only TEXT] [--verify] [--k K]
 
-Every row runs in a process of its own, so that memory is its own. Seconds are wall time of the phases: the bottleneck
-cut, links as numbers of trees, switches out, trees, routes through switches; then of the proof (every tree spans,
-every link's load within capacity, congestion equal to the cut). k is the number of trees a rank sends, height the
-longest path in hops between ranks. The reference's figures (1/x* in s/GB or per link unit, k, seconds of all phases,
-height) are those of its Python implementation; - where it was not run or did not end, + where only its search was.
+Large networks with a symmetry have templates, whose seconds are all in `trees`. Every row runs in a process of its own,
+so that memory is its own. Seconds are wall time of the phases: the bottleneck cut, links as numbers of trees, switches
+out, trees, routes through switches; then of the proof (every tree spans, every link's load within capacity, congestion
+equal to the cut). k is the number of trees a rank sends, height the longest path in hops between ranks. The reference's
+figures (1/x* in s/GB or per link unit, k, seconds of all phases, height) are those of its Python implementation; -
+where it was not run or did not end, + where only its search was.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from collc.ir.spec import Problem
 from collc.ir.topology import Topology
 from collc.ir.verify import verify
 from collc.passes.synthesis.forest.scheduler import ForestScheduler
+from collc.passes.synthesis.forest.template import template
 
 
 @attrs.frozen
@@ -75,10 +77,12 @@ ROWS = [
     Row("A100 x 32", "dgx_a100(32)", "31/25", 1),
     Row("A100 x 64", "dgx_a100(64)", "63/25", 1),
     Row("A100 x 128", "dgx_a100(128)", "127/25", 1),
+    Row("A100 x 1280", "dgx_a100(1280)", "1279/25"),
     Row("H100 x 1", "dgx_h100(1)", "7/450", 1, 0.11, 7),
     Row("H100 x 2", "dgx_h100(2)", "3/100", 2, 2.6, 11),
     Row("H100 x 4", "dgx_h100(4)", "31/500", 10, 38.4, 22),
     Row("H100 x 128", "dgx_h100(128)", "127/50", 1),
+    Row("H100 rails", "dgx_h100(128, 8)", "127/50"),
     Row("MI250 x 1", "mi250(1)", "7/150", 3, 0.54, 14),
     Row("MI250 x 2", "mi250(2)", "15/166", 83, 32.6, 20),
     Row("MI250 8+8", "subset(mi250(2), {0..8, 16..24})", "1/13", 13, 1.92, 11),
@@ -124,7 +128,12 @@ def measure(row: Row, k: int | str, verified: bool) -> dict[str, object]:
         last = now
 
     problem = Problem(network, Collective("allgather", network.num_ranks))
-    forest = ForestScheduler(k=k, pieces=1).grow(problem, done)
+    scheduler = ForestScheduler(k=k, pieces=1)
+    forest = template(scheduler, problem)
+    if forest is None:
+        forest = scheduler.grow(problem, done)
+    else:
+        done("trees")
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     last = time.perf_counter()
     found = cost(forest)

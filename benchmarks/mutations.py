@@ -1,7 +1,7 @@
 """Random single faults in right files of a runtime: is every harmful one refused, and no right file?
 
     python benchmarks/mutations.py [--format msccl-xml|mscclpp-json] [--faults 1000] [--seed 1] [--runs 40]
-        [--small] [--more]
+        [--small] [--more] [--switches]
 
 Plants one fault at a time (an offset, a count, a peer, the order of two steps, a wait or flag, a step's type, a
 channel; with ``--more`` also others, and two at once) in files that collc makes of rings, recursive doubling, all
@@ -15,7 +15,8 @@ place in a send.
 
 With ``--format mscclpp-json`` the files are plans of MSCCL++, written by hand and compiled, the faults those of
 tests/support/plan_faults.py, and brute force (tests/support/plan_judge.py) runs the JSON thread by thread over three
-launches. Folders of two plans that one process must not load count as faults too.
+launches. ``--switches`` leaves the plans with operations of switches.
+Folders of two plans that one process must not load count as faults too.
 """
 
 from __future__ import annotations
@@ -107,6 +108,30 @@ _PLANS = (
 _LARGE_PLANS = (("torus(3,2)", "bfb", ("allreduce",)), ("torus(4)", "swing", ("allreduce",)))
 
 
+#: boxes with switches that multicast and reduce; GPUs of each; bandwidth of NVLinks; blocks that share an operation
+_BOXES = (
+    (1, 3, 450, 1, ("allreduce", "allgather", "broadcast", "reduce-scatter")), (1, 3, 450, 2, ("allreduce",)),
+    (2, 3, 450, 1, ("allreduce",)), (2, 4, 50, 1, ("allreduce",)),
+)  # fmt: skip
+
+
+def _switch_cases() -> Iterator[Case]:
+    """Yield plans with operations of switches."""
+    for boxes, each, bandwidth, shares, kinds in _BOXES:
+        fabric = "link gpu[b, g] <-> ib : 50 GB/s;" if boxes > 1 else ""
+        text = (
+            f"topology t {{ rank gpu[{boxes}, {each}]; switch nv[{boxes}] : multicast, reduces; "
+            f"{'switch ib; ' if boxes > 1 else ''}"
+            f"for b in 0..{boxes}, g in 0..{each} {{ link gpu[b, g] <-> nv[b] : {bandwidth} GB/s; {fabric} }} }}\n"
+        )
+        for kind in kinds:
+            root = " { root: 0 }" if kind == "broadcast" else ""
+            source = f"{text}collective c = {kind} on t{root};\nschedule c using forest;\n"
+            result = collc.compile_source(source, target=f"mscclpp-json{{ranks-per-node={each}, shares={shares}}}")
+            plan = json.dumps(json.loads(result.artifacts["c"].text))
+            yield Case(f"forest {kind} on {boxes} boxes of {each}, {shares} shares", "mscclpp", plan)
+
+
 def _plan_cases(small: bool) -> list[Case]:
     """Return all plans that faults are planted in."""
     found = [Case(name, "mscclpp", json.dumps(plan)) for name, plan in right_plans().items()]
@@ -117,7 +142,7 @@ def _plan_cases(small: bool) -> list[Case]:
                 result = collc.compile_source(text, target=f"mscclpp-json{{protocol={proto}}}")
                 plan = json.dumps(json.loads(result.artifacts["c"].text))  # as faults are written
                 found.append(Case(f"{scheduler} {kind} on {topology}, {proto}", "mscclpp", plan))
-    return found
+    return found + list(_switch_cases())
 
 
 def _compiled(table: Sequence[tuple[str, str, tuple[str, ...]]]) -> Iterator[Case]:
@@ -187,8 +212,17 @@ class Outcome:
         return sum(count for (_, f), count in self.fates.items() if f == fate)
 
 
+def placed(of: Format, files: Sequence[Case], kinds: Sequence[str], tries: int = 20) -> list[str]:
+    """Return the kinds of faults that some file has a place for."""
+    lucks = [random.Random(seed) for seed in range(tries)]
+    return [k for k in kinds if any(of.plant(one.text, k, luck) != one.text for luck in lucks for one in files)]
+
+
 def survey(of: Format, files: Sequence[Case], faults: int, seed: int, runs: int, kinds: Sequence[str]) -> Outcome:
-    """Plant ``faults`` faults and judge each twice; the same numbers for the same arguments."""
+    """Plant ``faults`` faults and judge each twice; the same numbers for the same arguments.
+
+    Some file must have a place for each of the ``kinds``.
+    """
     luck, outcome = random.Random(seed), Outcome()
     planted = 0
     while planted < faults:
@@ -236,19 +270,23 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--runs", type=int, default=40)
     parser.add_argument("--small", action="store_true", help="only the small files")
+    parser.add_argument("--switches", action="store_true", help="only plans with operations of switches")
     parser.add_argument("--more", action="store_true", help="faults of declared chunks, of attributes, two at once")
     parser.add_argument("--show", type=Path, help="write the files of missed faults here")
     parser.add_argument("--format", choices=sorted(FORMATS), default="msccl-xml")
     options = parser.parse_args()
     start, of = time.perf_counter(), FORMATS[options.format]
-    files = of.cases(options.small)
+    files = list(_switch_cases()) if options.switches else of.cases(options.small)
     alarms = false_alarms(of, files, 4)
     if options.format == "mscclpp-json":
         alarms += folders(files)
     print(f"{len(files)} right files: {len(alarms)} false alarms")
     for alarm in alarms:
         print(f"  {alarm}")
-    kinds = of.kinds + of.more if options.more else of.kinds
+    every = of.kinds + of.more if options.more else of.kinds
+    kinds = placed(of, files, every)
+    if len(kinds) < len(every):
+        print(f"no file has a place for: {', '.join(kind for kind in every if kind not in kinds)}")
     outcome = survey(of, files, options.faults, options.seed, options.runs, kinds)
     fates = ("caught", "missed", "strict", "harmless")
     print(f"{'fault':<12}" + "".join(f"{fate:>10}" for fate in fates))

@@ -17,7 +17,7 @@ __all__ = ["commands", "drawn"]
 
 #: verbs that run other programs or search for hours, and options that never end, or print seconds
 _LEFT_OUT = ("run", "launch", "find")
-_NOT_HERE = ("--watch", "--time-passes")
+_NOT_HERE = ("--watch", "--time-passes", "--profile")
 #: placeholder of a value -> values in and out of range; no path leads out of the folder
 _VALUES = {
     "SIZES": (
