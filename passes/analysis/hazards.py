@@ -15,7 +15,15 @@ from collc.ir.machine import linearization
 from collc.ir.program import Opcode, Program
 from collc.ir.ragged import first_of_group, inverse, ranges
 
-__all__ = ["accesses", "conflicts", "ordered_by", "sequential_order", "synchronize", "with_all_dependencies"]
+__all__ = [
+    "accesses",
+    "conflicts",
+    "neighbours",
+    "ordered_by",
+    "sequential_order",
+    "synchronize",
+    "with_all_dependencies",
+]
 
 
 def sequential_order(program: Program) -> Array:
@@ -86,6 +94,15 @@ def _idle(program: Program) -> Array:
 def _neighbours(program: Program, order: Array, inplace: bool) -> Array:
     """Return the neighbouring conflicts as rows (later, earlier)."""
     instruction, location, write, _ = accesses(program, inplace)
+    return neighbours(instruction, location, write, order)
+
+
+def neighbours(instruction: Array, location: Array, write: Array, order: Array) -> Array:
+    """Return the neighbouring conflicts of accesses as rows (later, earlier), shape (2, conflicts).
+
+    Access i is that of ``instruction[i]`` to ``location[i]``, and writes if ``write[i]``. ``order`` gives each
+    instruction its position. Neighbours are a write and the accesses back to the write before it.
+    """
     by_time = lexsort((write, order[instruction], location))
     instruction, location, write = instruction[by_time], location[by_time], write[by_time]
     index = np.arange(len(instruction))

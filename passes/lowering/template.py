@@ -17,6 +17,8 @@ from collc.ir.schedule import Action
 from collc.ir.symmetric import SymmetricSchedule
 from collc.ir.symmetric_program import SymmetricProgram
 
+from ..analysis.hazards import neighbours
+
 __all__ = ["lower_template"]
 
 #: kinds of blocks
@@ -187,19 +189,7 @@ def _waits(s: SymmetricSchedule, t: Columns, block: Array, message: Array) -> tu
     time[message] = t["time"]
     order = inverse(lexsort((np.arange(len(time)), time)))
     location, at, write = _accesses(s, t, message)
-    by_time = lexsort((write, order[at], location))
-    location, at, write = location[by_time], at[by_time], write[by_time]
-    index = np.arange(len(at))
-    fresh = first_of_group(location)
-    start = np.maximum.accumulate(np.where(fresh, index, 0)) if len(at) else index
-    last_write = np.maximum.accumulate(np.where(write, index, -1)) if len(at) else index
-    before = np.concatenate([[-1], last_write])[:-1]
-    after_write = np.flatnonzero(before >= start)
-    following = np.append(np.minimum.accumulate(np.where(write, index, len(at))[::-1])[::-1], len(at))[1:]
-    end = np.append(np.flatnonzero(fresh)[1:], len(at))[np.cumsum(fresh) - 1] if len(at) else index
-    read_before = np.flatnonzero(~write & (following < end))
-    later = np.concatenate([at[after_write], at[following[read_before]]])
-    earlier = np.concatenate([at[before[after_write]], at[read_before]])
+    later, earlier = neighbours(at, location, write, order)
     return _latest(later, earlier, _block_of(block, message))
 
 
