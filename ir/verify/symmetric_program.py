@@ -85,7 +85,8 @@ def _checks(program: SymmetricProgram) -> Iterator[Check]:
     seed = program.seed
     text = f"{seed.num_blocks} threadblocks, {len(program.message_start) - 1} messages and copies of rank 0"
     yield _check("structure", next((str(flaw) for flaw in flaws(program)), "") or _form(program), text)
-    yield _check("symmetry", _asymmetry(program), _by_symmetry(program))
+    group = f"the group {program.group.shown} of order {program.group.order}"
+    yield _check("symmetry", _asymmetry(program), f"{group} moves rank 0's program to all ranks")
     yield _check("bounds", _outside(program), "rank 0's buffers")
     into_input = np.flatnonzero(seed.writes_dst & (seed.dst_buffer == Buffer.INPUT))
     wrong = f"{seed.place(int(into_input[0]))} writes to the input" if len(into_input) else ""
@@ -99,19 +100,12 @@ def _checks(program: SymmetricProgram) -> Iterator[Check]:
     strict = not program.collective.idempotent
     wrong = _ordered(program) or values[0].run(strict) or values[1].run(strict)
     yield _check("single reduction", wrong, "in place and out of place")
-    yield _check("postcondition", values[0].missing() or values[1].missing(), "in place and out of place")
+    text = f"executed 1 of {program.num_ranks} ranks, all others by {group}, checked; in place and out of place"
+    yield _check("postcondition", values[0].missing() or values[1].missing(), text)
 
 
 def _check(name: str, problem: str, detail: str) -> Check:
     return Check(name, not problem, problem or detail)
-
-
-def _by_symmetry(program: SymmetricProgram) -> str:
-    group = program.group
-    return (
-        f"executed 1 of {program.num_ranks} ranks, all others by the group {group.shown} of order {group.order}, "
-        f"checked"
-    )
 
 
 def _ordered(program: SymmetricProgram) -> str:
@@ -346,13 +340,17 @@ class _Values:
         return peer, content // per_shard * self.program.chunks + cuts[atom], np.diff(cuts)[atom]
 
     def _begin(self) -> None:
-        per_shard, c = self.atoms.per_shard, self.program.collective
-        shards = np.arange(c.num_shards)
-        held = shards[c.holds(0, shards)]
-        widths = np.full(len(held), per_shard)
-        place = ranges(c.input_slots(0, held) * per_shard + self.atoms.base[Buffer.INPUT], widths)
-        self.content[place] = ranges(held * per_shard, widths)
+        c = self.program.collective
+        held = np.flatnonzero(c.holds(0, np.arange(c.num_shards)))
+        place, content = self._at(Buffer.INPUT, c.input_slots(0, held), held)
+        self.content[place] = content
         self.ranks[place, 0] = True
+
+    def _at(self, buffer: Buffer, slots: Array, shards: Array) -> tuple[Array, Array]:
+        """Return the locations of shards at these slots of a buffer, and the atoms of the vector that belong there."""
+        per_shard = self.atoms.per_shard
+        widths = np.full(len(shards), per_shard)
+        return ranges(slots * per_shard + self.atoms.base[buffer], widths), ranges(shards * per_shard, widths)
 
     def run(self, strict: bool) -> str:
         """Execute all messages; return what is wrong, "" if nothing is. ``strict``: nothing may be added twice."""
@@ -399,11 +397,8 @@ class _Values:
     def missing(self) -> str:
         """Return what rank 0 lacks at the end; "" if nothing."""
         per_shard, c = self.atoms.per_shard, self.program.collective
-        shards = np.arange(c.num_shards)
-        due_shards = shards[c.wants(0, shards)]
-        widths = np.full(len(due_shards), per_shard)
-        place = ranges(c.output_slots(0, due_shards) * per_shard + self.atoms.base[Buffer.OUTPUT], widths)
-        due = ranges(due_shards * per_shard, widths)
+        results = np.flatnonzero(c.wants(0, np.arange(c.num_shards)))
+        place, due = self._at(Buffer.OUTPUT, c.output_slots(0, results), results)
         bad = self.content[place] != due
         if self.reduces:
             bad |= ~self.ranks[place].all(axis=1)

@@ -29,7 +29,7 @@ def test_right_programs_are_right(name: str, kind: str) -> None:
     program = template(network(name), kind)
     report = verify(program)
     assert report.ok
-    text = {check.name: check.detail for check in report.checks}["symmetry"]
+    text = {check.name: check.detail for check in report.checks}["postcondition"]
     n = program.num_ranks
     assert f"executed 1 of {n} ranks" in text
     assert f"of order {n}, checked" in text
@@ -123,3 +123,10 @@ def test_data_added_twice_are_found_unless_the_operation_allows_it() -> None:
     assert len(late)
     buffer[late[0]] = 0  # the rank's own contribution in place of the sum so far
     assert failed(attrs.evolve(program, seed=attrs.evolve(seed, src_buffer=buffer)))
+
+
+def test_a_wrong_program_is_not_said_to_be_executed() -> None:
+    program = template(network("torus(4, 4)"), "allgather")
+    seed = attrs.evolve(program.seed, dep_start=np.zeros(program.seed.num_instructions + 1, dtype=int), deps=[])
+    report = verify(attrs.evolve(program, seed=seed))
+    assert not report.ok and not any("executed" in check.detail for check in report.checks)
