@@ -136,11 +136,12 @@ def _of_every_root(scheduler: ForestScheduler, ir: Problem, bandwidth: Fraction 
     for k in range(1, MOST + 1):
         if any(half[k - 1] is None for half in halves):
             continue
-        per_byte = max(least, share * max(half[k - 1] or 0 for half in halves)) * scale
-        better = best is None or per_byte < best
-        best = per_byte if best is None or better else best
+        # what no allreduce beats is the same for every k: only the half's own time tells numbers apart
+        own = share * max(half[k - 1] or 0 for half in halves)
+        better = best is None or own < best
+        best = own if best is None or better else best
         if k != max(choice.k for choice in choices):
-            found.append(Number(k, per_byte, better, steps))
+            found.append(Number(k, max(least, own) * scale, better, steps))
     return tuple(sorted(found, key=lambda one: (not one.front, one.k if one.front else -one.k)))
 
 

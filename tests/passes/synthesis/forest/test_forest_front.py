@@ -144,3 +144,17 @@ def test_without_the_front_the_number_is_the_optimal_one(monkeypatch: pytest.Mon
 def test_one_rank() -> None:
     alone = ForestScheduler(k="auto").run(problem("complete(1)"))
     assert alone == attrs.evolve(ForestScheduler().run(problem("complete(1)")), pieces=alone.pieces)
+
+
+def test_numbers_of_an_allreduce_are_tried_in_the_order_of_their_halves() -> None:
+    # the bound of all allreduces is the same for every number; work ends before the last ones are tried
+    both = [numbers(ForestScheduler(k="optimal"), problem("mi250(2)", kind)) for kind in ("allgather", "allreduce")]
+    orders = [[(one.k, one.front) for one in found] for found in both]
+    assert orders[0] == orders[1]
+    assert [k for k, front in orders[1] if front] == [1, 2, 3, 5, 7, 9]
+
+
+def test_work_suffices_for_the_numbers_that_are_fast_at_a_size() -> None:
+    size = 32 << 20
+    found = ForestScheduler(k="auto").run(problem("mi250(2)", "allreduce", size))
+    assert seconds(found, size) <= seconds(ForestScheduler(k=3, pieces=1).run(problem("mi250(2)", "allreduce")), size)
