@@ -125,6 +125,8 @@ def numbered(values: Array) -> tuple[Array, Array]:
 
 #: how many times as far apart as there are values they may lie, to be looked up in a table
 _DENSE = 4
+#: the same for a table of one byte a value that only says whether a value is there
+_DENSE_BITS = 32
 
 
 def distinct_pairs(first: Array, second: Array) -> tuple[Array, Array]:
@@ -146,6 +148,12 @@ def are_among(values: Array, others: Array) -> Array:
     """
     if not len(others):
         return np.zeros(len(values), dtype=bool)
+    least, most = int(others.min()), int(others.max())
+    if most - least < _DENSE_BITS * len(others) and values.dtype.kind == "i" and values.dtype.itemsize == 8:
+        present = np.zeros(most - least + 2, dtype=bool)  # the last entry stands for all values outside
+        present[others - least] = True
+        inside = (values >= least) & (values <= most)
+        return present[np.where(inside, values - least, -1)]
     ordered = np.sort(others)
     found: Array = ordered[np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)] == values
     return found
@@ -154,8 +162,8 @@ def are_among(values: Array, others: Array) -> Array:
 def lexsort(keys: Sequence[Array]) -> Array:
     """Return what ``np.lexsort`` does: the order by the last key, then by the key before it, and so on, then by number.
 
-    If all keys are integers whose ranges fit 64 bits together, they are packed into one number with the row's own, and
-    the numbers sorted, which takes a fifth of the time.
+    Integer keys are packed into one number with the row's own, and the numbers sorted, which takes a fifth of the time.
+    If their ranges do not fit 64 bits together, the rows are sorted by the last key after they are by the others.
 
     >>> lexsort([np.array([2, 0, 1]), np.array([3, 3, 1])]).tolist()
     [2, 1, 0]
@@ -165,17 +173,29 @@ def lexsort(keys: Sequence[Array]) -> Array:
         return np.lexsort(keys)
     lows = [int(key.min()) for key in keys]
     spans = [int(key.max()) - low + 1 for key, low in zip(keys, lows, strict=True)]
-    if prod(spans) * number >= 1 << 63:
-        return np.lexsort(keys)
-    packed = np.zeros(number, dtype=np.int64)
-    for key, low, span in zip(reversed(keys), reversed(lows), reversed(spans), strict=True):
-        packed *= span
-        packed += key.astype(np.int64) - low
-    packed *= number
-    packed += np.arange(number)
+    bits = number.bit_length()
+    if prod(spans) << bits >= 1 << 63:
+        return _sorted_by_last(keys)
+    packed = keys[-1].astype(np.int64)
+    packed -= lows[-1]
+    for key, low, span in zip(reversed(keys[:-1]), reversed(lows[:-1]), reversed(spans[:-1]), strict=True):
+        if span > 1:
+            packed *= span
+            packed += key
+            packed -= low
+    packed <<= bits
+    packed |= np.arange(number)
     packed.sort()
-    packed %= number
+    packed &= (1 << bits) - 1
     return packed
+
+
+def _sorted_by_last(keys: Sequence[Array]) -> Array:
+    """Return the order of rows by their keys, each too wide to be packed with all others."""
+    if len(keys) == 1:
+        return np.lexsort(keys)
+    order = lexsort(keys[:-1])
+    return order[lexsort([keys[-1][order]])]
 
 
 def distinct_rows(rows: Array) -> Array:

@@ -179,6 +179,14 @@ class Program(Columnar):
         mask.flags.writeable = False
         return mask
 
+    def renamed(self, name: str) -> Program:
+        """Return the program under another name; what was found of it stays known."""
+        if name == self.name:
+            return self
+        other = attrs.evolve(self, name=name)
+        other.found.update(self.found)
+        return other
+
     def uses(self, end: str, buffer: Buffer | None = None) -> Array:
         """Return which instructions use their location ``end``, ``src`` or ``dst``, in this buffer or (None) in any."""
         used = self.reads_src if end == "src" else self.writes_dst

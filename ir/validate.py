@@ -21,6 +21,7 @@ from .schedule import Action, Forest, Schedule
 from .symmetric import SYMMETRIC_KINDS, SymmetricSchedule
 from .symmetric_forest import SymmetricForest
 from .symmetric_program import SymmetricProgram
+from .symmetries import Symmetries
 from .topology import Topology
 
 if TYPE_CHECKING:
@@ -245,6 +246,9 @@ def _transfers(schedule: Schedule) -> Flaws:
 def _template(level: SymmetricSchedule) -> Flaws:
     """Check that the topology's symmetry, which its own check has accepted, turns the seed into a schedule."""
     seed = level.seed
+    if level.orbits is not None:
+        yield from _moved_shards(level, level.orbits)
+        return
     if level.topology.symmetry is None:
         yield Flaw(f"a template needs a topology with a symmetry, which `{level.topology.name}` does not have")
     if not level.collective.is_plain:
@@ -256,12 +260,24 @@ def _template(level: SymmetricSchedule) -> Flaws:
     yield from _rows("transfers", seed.shard != 0, lambda row: f"it moves shard {seed.shard[row]}, not shard 0")
 
 
+def _moved_shards(level: SymmetricSchedule, group: Symmetries) -> Flaws:
+    """Check that a group of several orbits turns the shards of the first ranks into all."""
+    yield from _moving(level, group)
+    if group.numbered is None:
+        yield Flaw(f"{group.shown} does not move ranks in order")
+    yield from _rows(
+        "transfers", level.seed.shard >= level.width,
+        lambda row: f"it moves shard {level.seed.shard[row]}, not one of 0 to {level.width - 1}",
+    )  # fmt: skip
+
+
 def _program_template(level: SymmetricProgram) -> Flaws:
-    """Check that all blocks of the seed are rank 0's, and that every instruction has its flag."""
+    """Check that all blocks of the seed are its first ranks', and that every instruction has its flag."""
     if len(level.joined) != level.seed.num_instructions:
         yield Flaw(f"{len(level.joined)} flags of messages for {level.seed.num_instructions} instructions")
     yield from _outside("instructions", level.joined, 2, "joined")
-    yield from _rows("threadblocks", level.seed.block_rank != 0, lambda row: "a template has blocks of rank 0 only")
+    beyond = level.seed.block_rank >= level.width
+    yield from _rows("threadblocks", beyond, lambda row: f"a template has blocks of {level.seeds} only")
 
 
 def _trees(forest: Forest) -> Flaws:
@@ -282,23 +298,29 @@ def _trees(forest: Forest) -> Flaws:
 
 def _moved_trees(level: SymmetricForest) -> Flaws:
     """Check that the group is one of automorphisms of the network, and the roots of the template one of each orbit."""
-    seed, group, ranks = level.seed, level.group, level.topology.num_ranks
+    yield from _moving(level, level.group)
+    others = level.seed.root >= level.num_roots
+    yield from _rows("trees", others, lambda row: f"root {level.seed.root[row]} is no root of the template")
+
+
+def _moving(level: SymmetricForest | SymmetricSchedule, group: Symmetries) -> Flaws:
+    """Check that a group is one of automorphisms of the network, and that the first ranks are one of each orbit."""
+    seed, ranks = level.seed, level.topology.num_ranks
+    width = ranks // max(group.order, 1)
     if group.topology is not level.topology and group.topology != level.topology:
         yield Flaw(f"the group is of `{group.topology.name}`, not of `{level.topology.name}`")
         return
     if found := [Flaw(f"the group of the template: {text}") for text in group.flaws()]:
         yield from found
         return
-    if not level.collective.is_plain or seed.whole:
+    if not level.collective.is_plain or getattr(seed, "whole", False):
         yield Flaw(f"a template is of all ranks and equal shards, not of `{level.collective.name}`")
     elif level.collective.kind not in SYMMETRIC_KINDS:
         yield Flaw(f"a template is of {', '.join(SYMMETRIC_KINDS)}, not of `{level.collective.kind}`")
-    if level.num_roots * group.order != ranks:
+    if width * group.order != ranks:
         yield Flaw(f"a group of order {group.order} does not move {ranks} ranks to each other freely")
-    elif len(set(group.rank_orbit[: level.num_roots].tolist())) < level.num_roots:
-        yield Flaw(f"ranks 0 to {level.num_roots - 1} are not of different orbits")
-    others = seed.root >= level.num_roots
-    yield from _rows("trees", others, lambda row: f"root {seed.root[row]} is no root of the template")
+    elif len(set(group.rank_orbit[:width].tolist())) < width:
+        yield Flaw(f"ranks 0 to {width - 1} are not of different orbits")
 
 
 def _edges(forest: Forest) -> Flaws:
@@ -353,13 +375,13 @@ def _instructions(program: Program) -> Flaws:
         yield from _at(program, alone, [f"its threadblock has no {verb} peer"])
     none = (program.count < 1) != (opcode == Opcode.NOP)
     yield from _at(program, none, ["it moves ", program.count, " chunks"])
-    sizes = _buffer_sizes(program)[:, program.rank]
+    sizes, rank = _buffer_sizes(program), program.rank
     for end in ("src", "dst"):
         used = program.uses(end)
         buffer, offset = getattr(program, f"{end}_buffer"), getattr(program, f"{end}_offset").astype(np.int64)
         stray = ~used & ((buffer != 0) | (offset != 0))
         yield from _at(program, stray, [f"its {end} location is not used, but is not 0, 0"])
-        size = sizes[buffer, np.arange(len(buffer))]
+        size = sizes[buffer, rank]
         beyond = used & (offset > size - program.count.astype(np.int64))
         where = [program.count, " chunks from ", offset, f" leave its {end} buffer, which has ", size]
         yield from _at(program, beyond, where)

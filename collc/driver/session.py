@@ -107,10 +107,10 @@ class Session:
         with solving(solver_of(passes[:count], self.request.problem) if this.resolves else None):
             after = scheduled(this, ir) if isinstance(ir, Problem) else this.run(unfolded_for(this, ir))
         # Passes know no names of collectives; files need them.
-        if isinstance(after, SymmetricProgram):
+        if isinstance(after, SymmetricProgram | Program):
             return after.renamed(self.request.name)
-        if isinstance(after, Program) or type(after).__name__ == "OneSided":
-            return attrs.evolve(after, name=self.request.name)  # type: ignore[arg-type]  # both have names
+        if type(after).__name__ == "OneSided":
+            return attrs.evolve(after, name=self.request.name)  # type: ignore[arg-type]  # it has a name
         return after
 
     def again(self, passes: Sequence[Pass], count: int, ir: Level) -> Executable:

@@ -66,7 +66,7 @@ class _Values:
         return cls(np.zeros(size, dtype=np.int64), np.zeros((size, words), dtype=np.uint64))
 
     def __getitem__(self, at: Array) -> _Values:
-        return _Values(self.identity[at], self.ranks[at])
+        return _Values(self.identity.take(at), self.ranks.take(at, axis=0))
 
     def __setitem__(self, at: Array, values: _Values) -> None:
         self.identity[at], self.ranks[at] = values.identity, values.ranks

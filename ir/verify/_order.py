@@ -74,7 +74,7 @@ class Order:
         n, block, name = self.program.num_instructions, self.program.block, self.program.block_id
         dependent, deps, most = self.program.dependent, self.program.deps.astype(np.int64), int(name.max(initial=0)) + 1
         pair = block[dependent] * most + name[block[deps]]  # of dependent block and dependency's block
-        order = np.argsort(pair * n + dependent)
+        order = lexsort([pair * n + dependent])
         latest = np.maximum.accumulate((pair * n + deps)[order]) if len(deps) else deps
         between = block[after] * most + name[block[before]]
         at = np.searchsorted((pair * n + dependent)[order], between * n + after, side="right") - 1

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..arrays import Array, distinct, lexsort
+from ..arrays import Array, lexsort, numbered
 from ..frozen import frozen
 from ..layout import Layout
 from ..program import Program
-from ..ragged import owners, ranges
+from ..ragged import first_of_group, owners, ranges
 from ._accesses import Accesses
 from ._order import BITS, STRONG, WEAK, Order
 from ._structure import MOST, doing
@@ -53,17 +53,17 @@ def _conflicts(program: Program, touched: Accesses, time: Array) -> _Pairs:
     Addresses that are always accessed together count as one. Of several pairs of the same two instructions, the one is
     kept in which the earlier instruction is furthest behind the later one, in chunks.
     """
-    points = distinct(np.concatenate([touched.lo, touched.hi]))
-    low, high = np.searchsorted(points, touched.lo), np.searchsorted(points, touched.hi)
+    low, high = np.split(numbered(np.concatenate([touched.lo, touched.hi]))[1], 2)
     row, location = owners(high - low), ranges(low, high - low)
     when = 2 * time[touched.instruction] + touched.write
     order = lexsort([location * (2 * len(time) + 2) + when[row]])
     row, location = row[order], location[order]
     write, here = touched.write[row], np.arange(len(row))
-    group = np.searchsorted(location, location)
+    first = first_of_group(location)
+    group = np.maximum.accumulate(np.where(first, here, 0))
     last = np.concatenate([[-1], np.maximum.accumulate(np.where(write, here, -1))])[:-1][: len(row)]
     next_ = np.minimum.accumulate(np.where(write, here, len(row))[::-1])[::-1]
-    end = np.searchsorted(location, location, side="right")
+    end = np.append(np.flatnonzero(first), len(row))[np.cumsum(first)]
     has_last, has_next = last >= group, ~write & (next_ < end)
     before = np.concatenate([row[last[has_last]], row[has_next]])
     after = np.concatenate([row[has_last], row[next_[has_next]]])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..arrays import Array, are_among, distinct
+from ..arrays import Array, are_among, numbered
 from ..frozen import frozen
 from ..layout import layout, sizes, total
 from ..machine import execute, partners
@@ -40,7 +40,16 @@ class Carried:
 
 
 def carried(level: Schedule | Program) -> Carried:
-    """Return the total load of each connection of a schedule or program."""
+    """Return the total load of each connection of a schedule or program. That of a program is kept."""
+    if isinstance(level, Schedule):
+        return _carried(level)
+    if "carried" not in level.found:
+        level.found["carried"] = _carried(level)
+    found: Carried = level.found["carried"]
+    return found
+
+
+def _carried(level: Schedule | Program) -> Carried:
     if isinstance(level, Schedule):
         ranks, chunks = level.topology.num_ranks, level.parts
         pair, amount = _pairs(level), level.hi.astype(np.int64) - level.lo
@@ -48,9 +57,9 @@ def carried(level: Schedule | Program) -> Carried:
         ranks, chunks = level.num_ranks, level.chunks
         sends = np.flatnonzero(level.sends)
         pair, amount = _pairs(level)[sends], level.count[sends].astype(np.int64)
-    found = distinct(pair)
+    found, number = numbered(pair)
     total = np.zeros(len(found), dtype=np.int64)
-    np.add.at(total, np.searchsorted(found, pair), amount)
+    np.add.at(total, number, amount)
     return Carried(ranks, chunks, found, total)
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from collc.ir.arrays import Array, distinct_pairs, lexsort
+from collc.ir.arrays import Array, Columns, distinct_pairs, lexsort
 from collc.ir.editing import shifted, take, with_dependencies
+from collc.ir.frozen import frozen
 from collc.ir.machine import linearization
 from collc.ir.program import Program
 from collc.ir.ragged import inverse, nth, owners
 from collc.ir.waves import waves
 
-from .hazards import synchronize
+from .hazards import agree, conflicts, known_conflicts, needed, note_conflicts, synchronize
 
-__all__ = ["completes_merged", "merge_rows", "reblock", "split_counts"]
+__all__ = ["Rearrangement", "completes_merged", "merge_rows", "reblock", "split_counts"]
 
 
 def merge_rows(program: Program, joined: Array) -> Program | None:
@@ -23,7 +24,14 @@ def merge_rows(program: Program, joined: Array) -> Program | None:
     """
     merged = _merged(program, joined)
     finished = linearization(merged)
-    return None if len(finished) < merged.num_instructions else synchronize(merged, inverse(finished))
+    if len(finished) < merged.num_instructions:
+        return None
+    group = _groups(joined)
+    later, earlier = (group[column] for column in known_conflicts(program))
+    order = inverse(finished)
+    if agree(order, later, earlier):
+        note_conflicts(merged, later, earlier)
+    return synchronize(merged, order)
 
 
 def completes_merged(program: Program, joined: Array) -> bool:
@@ -32,7 +40,7 @@ def completes_merged(program: Program, joined: Array) -> bool:
 
 
 def _merged(program: Program, joined: Array) -> Program:
-    group = np.cumsum(~joined) - 1
+    group = _groups(joined)
     heads = np.flatnonzero(~joined)
     count = np.add.reduceat(program.count.astype(np.int64), heads) if len(heads) else program.count
     return with_dependencies(
@@ -40,10 +48,19 @@ def _merged(program: Program, joined: Array) -> Program:
     )
 
 
+def _groups(joined: Array) -> Array:
+    """Return the number of each row after rows that are ``joined`` are merged into the row before."""
+    group: Array = np.cumsum(~joined) - 1
+    return group
+
+
 def split_counts(program: Program, order: Array, most: int) -> tuple[Program, Array]:
-    """Cut instructions of more than ``most`` chunks into several; return the program, without dependencies, and its
-    order.
+    """Cut instructions of more than ``most`` chunks into several; return the program and its order.
+
+    Only a program without such instructions keeps its dependencies.
     """
+    if int(program.count.max(initial=0)) <= most:
+        return program, order
     count = program.count.astype(np.int64)
     number = np.maximum(-(-count // most), 1)
     row, begin = owners(number), nth(number) * most
@@ -51,10 +68,50 @@ def split_counts(program: Program, order: Array, most: int) -> tuple[Program, Ar
     return cut, inverse(lexsort([order[row]]))
 
 
-def reblock(program: Program, order: Array, blocks: dict[str, Array], owner: Array) -> Program:
+def reblock(program: Program, order: Array, blocks: Columns, owner: Array) -> Program:
     """Move every instruction to block ``owner`` of ``blocks`` (columns of the new blocks, sorted by rank).
 
     Within a block, instructions are in ``order``. Returns the program with recomputed dependencies.
     """
-    rows = lexsort((order, owner))
-    return synchronize(take(program, rows, owner[rows], blocks), order[rows])
+    moves = Rearrangement.of(program, order)
+    return moves.moved(blocks, owner, moves.dependencies(owner))
+
+
+@frozen(eq=False)
+class Rearrangement:
+    """A program whose instructions move to other blocks and keep their ``order``, a correct sequential one.
+
+    Their conflicts stay the same, so the dependencies of an arrangement are known before its program is built.
+    ``later`` and ``earlier`` are the places in ``order`` of the instructions of each conflict.
+    """
+
+    program: Program
+    order: Array
+    later: Array
+    earlier: Array
+
+    @classmethod
+    def of(cls, program: Program, order: Array) -> Rearrangement:
+        """Return the program, its order and its conflicts."""
+        later, earlier = conflicts(program, order)
+        return cls(program, order, order[later], order[earlier])
+
+    def dependencies(self, owner: Array) -> tuple[Array, Array]:
+        """Return the pairs (dependent, dependency) of places in the order, if instruction i is in ``owner[i]``."""
+        return needed(owner[inverse(self.order)], self.later, self.earlier)
+
+    def num_dependencies(self, dependencies: tuple[Array, Array]) -> Array:
+        """Return the number of dependencies of each instruction."""
+        number: Array = np.bincount(dependencies[0], minlength=len(self.order))[self.order]
+        return number
+
+    def moved(self, blocks: Columns, owner: Array, dependencies: tuple[Array, Array]) -> Program:
+        """Return the program of these blocks, to which :meth:`dependencies` belong."""
+        rows = lexsort((self.order, owner))
+        row_at = inverse(self.order[rows])  # place in the order -> new row
+        dependent, dependency = (row_at[column] for column in dependencies)
+        by_row = lexsort((dependency, dependent))
+        taken = take(self.program, rows, owner[rows], blocks)
+        result = with_dependencies(taken, dependent[by_row], dependency[by_row])
+        note_conflicts(result, row_at[self.later], row_at[self.earlier])
+        return result

@@ -17,8 +17,12 @@ from collc.ir.ragged import first_of_group, inverse, ranges
 
 __all__ = [
     "accesses",
+    "agree",
     "conflicts",
+    "known_conflicts",
+    "needed",
     "neighbours",
+    "note_conflicts",
     "ordered_by",
     "sequential_order",
     "synchronize",
@@ -38,12 +42,24 @@ def synchronize(program: Program, order: Array) -> Program:
     different blocks, one of them a write, keep that order. Input and output alias as they do in place, so the program
     is correct in place and out of place.
     """
-    return ordered_by(program, *conflicts(program, order))
+    later, earlier = conflicts(program, order)
+    result = ordered_by(program, later, earlier)
+    note_conflicts(result, later, earlier)
+    return result
 
 
 def ordered_by(program: Program, later: Array, earlier: Array) -> Program:
     """Return the program with the dependencies that these conflicts need: :func:`synchronize` with known conflicts."""
-    return with_dependencies(program, *_latest(program, *_between_blocks(program, later, earlier)))
+    return with_dependencies(program, *needed(program.block, later, earlier))
+
+
+def needed(block: Array, later: Array, earlier: Array) -> tuple[Array, Array]:
+    """Return the dependencies (dependent, dependency) that conflicts need, ordered by both.
+
+    ``block[i]`` is the block of instruction i. Instructions of one block have ascending numbers.
+    """
+    between = block[later] != block[earlier]
+    return _latest(block, later[between], earlier[between])
 
 
 def with_all_dependencies(program: Program) -> Program:
@@ -52,26 +68,40 @@ def with_all_dependencies(program: Program) -> Program:
     They remain sufficient if instructions without a conflict change their order within a block.
     """
     later, earlier = conflicts(program, sequential_order(program))
-    return with_dependencies(program, *distinct_pairs(*_between_blocks(program, later, earlier)))
-
-
-def _between_blocks(program: Program, later: Array, earlier: Array) -> tuple[Array, Array]:
-    """Return those of the conflicts (later, earlier) whose instructions are in different blocks."""
     between = program.block[later] != program.block[earlier]
-    return later[between], earlier[between]
+    return with_dependencies(program, *distinct_pairs(later[between], earlier[between]))
 
 
 def conflicts(program: Program, order: Array) -> tuple[Array, Array]:
-    """Return the pairs (later, earlier) of neighbouring conflicting accesses to each location.
+    """Return the pairs (later, earlier) of neighbouring conflicting accesses to each location, each at least once.
 
     Locations are those in place, where most accesses share a location. Copies that move no data in place count out of
-    place. The result for the last ``order`` is cached.
+    place. Known conflicts (:func:`note_conflicts`) are those of every order that agrees with them.
     """
-    known = program.found.get("conflicts")
-    if known is None or known[0] is not order:
-        known = program.found["conflicts"] = order, _conflicts(program, order)
-    found: tuple[Array, Array] = known[1]
-    return found
+    known: tuple[Array, Array] | None = program.found.get("conflicts")
+    if known is None or not agree(order, *known):
+        known = _conflicts(program, order)
+        note_conflicts(program, *known)
+    return known
+
+
+def known_conflicts(program: Program) -> tuple[Array, Array]:
+    """Return the :func:`conflicts` of any correct order: those noted, if there are any."""
+    known: tuple[Array, Array] | None = program.found.get("conflicts")
+    return conflicts(program, sequential_order(program)) if known is None else known
+
+
+def note_conflicts(program: Program, later: Array, earlier: Array) -> None:
+    """Note the conflicts of a program, which another program or order has told."""
+    program.found["conflicts"] = later, earlier
+
+
+def agree(order: Array, later: Array, earlier: Array) -> bool:
+    """Return whether an order has the neighbouring conflicts that another order has.
+
+    Each write of a location stays between the same accesses if no pair changes its order, so pairs stay neighbours.
+    """
+    return bool(((order[later] > order[earlier]) | (later == earlier)).all())
 
 
 def _conflicts(program: Program, order: Array) -> tuple[Array, Array]:
@@ -148,17 +178,16 @@ def accesses(program: Program, inplace: bool = True) -> tuple[Array, Array, Arra
     return np.repeat(instruction, widths), location, np.repeat(write, widths), ends[location]
 
 
-def _latest(program: Program, dependent: Array, dependency: Array) -> tuple[Array, Array]:
+def _latest(block: Array, dependent: Array, dependency: Array) -> tuple[Array, Array]:
     """Keep each instruction's last dependency on each other block, unless an earlier instruction implies it."""
     if not len(dependent):
         return dependent, dependency
-    block = program.block.astype(np.int64)
     own, other = block[dependent], block[dependency]
     order = lexsort((-dependency, dependent, other, own))
     dependent, dependency, own, other = dependent[order], dependency[order], own[order], other[order]
     is_first = np.concatenate([[True], (own[1:] != own[:-1]) | (other[1:] != other[:-1])])
     # Adding a multiple of the number of instructions lets one running maximum serve all pairs of blocks.
-    height = dependency + np.cumsum(is_first) * np.int64(program.num_instructions)
+    height = dependency + np.cumsum(is_first) * np.int64(len(block))
     highest = np.concatenate([[-1], np.maximum.accumulate(height)[:-1]])
     keep = is_first | (height > highest)
     dependent, dependency = dependent[keep], dependency[keep]

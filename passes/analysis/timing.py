@@ -8,6 +8,8 @@ messages. The model ignores the load of links, because all strategies send the s
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from collc.ir.arrays import Array, lexsort
@@ -44,28 +46,30 @@ def duration(
 
 @frozen(eq=False)
 class Times:
-    """When each instruction begins and ends, and its position in the order in which they begin."""
+    """When each instruction begins and ends, and when its turn is: a receive's is when its data have arrived, so that
+    its block may do something else until then.
+    """
 
     begin: Array
     end: Array
-    place: Array
+    due: Array
+
+    def places(self, finished: Array) -> Array:
+        """Return each instruction's position in the order of turns, those of one time as in ``finished``."""
+        return inverse(finished[lexsort([self.due[finished]])])
 
 
-def play(program: Program, alpha: int, unit: int, finished: Array | None = None) -> Times:
+def play(program: Program, alpha: int, unit: int, finished: Callable[[], Array]) -> Times:
     """Return when instructions begin and end if all begin as soon as they can, with FIFOs of unlimited depth.
 
-    ``finished`` is a known order in which they may finish, or None.
+    ``finished`` returns an order in which they may finish.
     """
-    finished = execute(program).finished if finished is None else finished
     found = waves(program)
     if found is not None:
         begin, end = _wide_times(program, found, alpha, unit, None)
     else:
-        begin, end = (np.array(times, dtype=np.int64) for times in _times(program, finished, alpha, unit, None))
-    # A receive is placed when its data have arrived, so that its block may do something else until then.
-    due = np.maximum(begin, end - _durations(program, alpha, unit))
-    place = inverse(finished[lexsort([due[finished]])])
-    return Times(begin, end, place)
+        begin, end = (np.array(times, dtype=np.int64) for times in _times(program, finished(), alpha, unit, None))
+    return Times(begin, end, np.maximum(begin, end - _durations(program, alpha, unit)))
 
 
 def _times(program: Program, finished: Array, alpha: int, unit: int, depth: int | None) -> tuple[list[int], list[int]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array, Columns, distinct, lexsort
+from collc.ir.arrays import Array, Columns, are_among, distinct, lexsort
 from collc.ir.collective import Collective
 from collc.ir.diagnostic import Subject, error
 from collc.ir.frozen import frozen
@@ -45,8 +45,8 @@ class Lower(Pass):
     may first copy a shard of its own beside shards that it receives (:mod:`.gathering`). The pass `coalesce` joins
     messages of different steps too, which would undo pipelining.
 
-    With ``templates``, the program of a template is that of one rank (:mod:`.template`), if the template's group is one
-    of vectors. Passes on programs of all ranks then do not run.
+    With ``templates``, the program of a template is that of one rank (:mod:`.template`). Passes on programs of all
+    ranks then do not run.
     """
 
     name: ClassVar[str] = "lower"
@@ -67,7 +67,7 @@ class Lower(Pass):
 
     def run(self, ir: Schedule | SymmetricSchedule) -> AnyProgram:
         if isinstance(ir, SymmetricSchedule):
-            found = lower_template(ir) if self.templates and ir.of_vectors else None
+            found = lower_template(ir) if self.templates and ir.movable else None
             if found is not None:
                 return found
             ir = ir.unfold()
@@ -249,9 +249,7 @@ def _sent_in_step(s: Schedule, places: _Places, row: Array, interval: Array) -> 
         keys: Array = place * np.int64(s.num_steps + 1) + s.step[row]
         return keys
 
-    sent, arriving = np.append(np.sort(key(s.src[row])), -1), key(s.dst[row])
-    passed_on: Array = sent[np.searchsorted(sent[:-1], arriving)] == arriving
-    return passed_on
+    return are_among(key(s.dst[row]), key(s.src[row]))
 
 
 def _joinable(s: Schedule, places: _Places, moves: _Moves) -> tuple[_Places, _Moves]:
@@ -315,7 +313,14 @@ class _Draft:
             self.columns[name].append(np.broadcast_to(np.asarray(values.get(name, 0), dtype=np.int64), length))
 
     def done(self) -> dict[str, Array]:
-        return {c: np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64) for c, parts in self.columns.items()}
+        """Return the columns, of 32 bits if no sum of a number and all chunks needs more. The draft is then empty."""
+        most = (1 << 31) - 1 - sum(int(part.sum()) for part in self.columns["count"])
+        found = {}
+        for c in self.COLUMNS:
+            column = np.concatenate([np.zeros(0, dtype=np.int64), *self.columns.pop(c)])
+            fits = max(int(column.max(initial=0)), -int(column.min(initial=0))) <= most
+            found[c] = column.astype(np.int32) if fits else column
+        return found
 
 
 @frozen(eq=False)

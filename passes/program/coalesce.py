@@ -14,11 +14,11 @@ from collc.ir.frozen import frozen
 from collc.ir.machine import linearization, partners, receivers
 from collc.ir.program import Opcode, Program
 from collc.ir.progress import progress
-from collc.ir.ragged import group_starts, inverse, stretches
+from collc.ir.ragged import group_starts, inverse, starts, stretches
 from collc.ir.waves import Needed, Waves, waves
 
 from ..analysis.arrange import completes_merged, merge_rows
-from ..analysis.hazards import conflicts, ordered_by, sequential_order, synchronize, with_all_dependencies
+from ..analysis.hazards import conflicts, known_conflicts, ordered_by, synchronize, with_all_dependencies
 from ..base import Pass, remark
 from ..ranges import AT_LEAST_1
 from .coalesce_packing import Group, pack, saves_time, without_gaps
@@ -127,18 +127,24 @@ class Coalesce(Pass):
         """Break runs where their sum exceeds the limit; a send and its receive break at the same place."""
         result = joined.copy()
         total, most = 0, self.max_count or 0
-        sends = ~program.receives
-        for i, count in enumerate(program.count.tolist()):
-            if joined[i] and sends[i]:
-                total += count
-                if total > most:
-                    result[i] = False
-                    if other[i] >= 0:
-                        result[other[i]] = False
-                    total = count
-            elif sends[i]:
+        rows = _in_long_runs(program, joined, most)
+        for i, count, continues in zip(rows.tolist(), program.count[rows].tolist(), joined[rows].tolist(), strict=True):
+            total = total + count if continues else count
+            if continues and total > most:
+                result[i] = False
+                if other[i] >= 0:
+                    result[other[i]] = False
                 total = count
         return result
+
+
+def _in_long_runs(program: Program, joined: Array, most: int) -> Array:
+    """Return the rows without receives in the runs of joined rows that have more than ``most`` chunks together."""
+    rows = np.flatnonzero(~program.receives)
+    heads = np.append(np.flatnonzero(~joined[rows]), len(rows))
+    long = np.diff(starts(program.count[rows])[heads]) > most
+    found: Array = rows[np.repeat(long, np.diff(heads))]
+    return found
 
 
 def _other_ends(program: Program, partner: Array) -> Array:
@@ -151,8 +157,7 @@ def _with_repeats_grouped(program: Program) -> Program:
 
     Every row must continue the row of its kind before it, and no two rows with a conflict may change their order.
     """
-    order = sequential_order(program)
-    later, earlier = conflicts(program, order)
+    later, earlier = known_conflicts(program)
     same_block = program.block[later] == program.block[earlier]
     place = _grouped_places(program, later[same_block], earlier[same_block])
     if place is None:

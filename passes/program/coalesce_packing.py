@@ -109,9 +109,10 @@ def _fill_a_run(program: Program, rows: Array, end: str, start: Array) -> Array:
 
 def _groups(program: Program, joined: Array, other: Array) -> list[Group]:
     """Return the runs of joined sends, with the fewest copies that packing them needs."""
-    found, at = [], _Lists(program)
     sends = joined & (program.opcode == Opcode.SEND)
-    ends = other.tolist()
+    if not sends.any():
+        return []
+    found, at, ends = [], _Lists(program), other.tolist()
     for begin, stop in counting(list(stretches(sends)), "runs of messages"):
         rows, received = list(range(begin - 1, stop)), ends[begin - 1 : stop]
         costs = [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache, cached_property
 from operator import le
 from typing import ClassVar, Literal
 
@@ -18,7 +20,7 @@ from collc.ir.progress import progress
 from collc.ir.ragged import inverse
 
 from ..analysis.arrange import reblock
-from ..analysis.hazards import accesses, conflicts, sequential_order, synchronize
+from ..analysis.hazards import accesses, agree, conflicts, known_conflicts, sequential_order, synchronize
 from ..analysis.timing import Times, duration, play
 from ..base import Pass, remark
 from ..ranges import AT_LEAST_1
@@ -65,11 +67,16 @@ class _Draft:
 
     program: Program
     times: Times
-    place: Array
+    order: Callable[[], Array]
     clashes: tuple[Array, Array]
     relays: tuple[Array, Array]
     prompt: tuple[Array, Array]
     through: tuple[Array, Array]
+
+    @cached_property
+    def place(self) -> Array:
+        """Each instruction's place in the order to keep. Few programs need it, and it takes longest to find."""
+        return self.order()
 
 
 @frozen
@@ -152,8 +159,8 @@ class Fuse(Pass):
         if self.strategy == "apart" or not ir.num_instructions:
             return ir
         program = _with_single_copies(ir) if self.turns and not ir.placed else ir
-        apart = execute(program, self._depth)
-        draft = self._draft(program, execute(program).finished if apart.deadlock else apart.finished)
+        completes = completes_with(program, self._depth)
+        draft = self._draft(program, cache(lambda: execute(program, self._depth if completes else None).finished))
         if ir.placed:
             own = Pairs(np.arange(program.num_blocks), program.channel.astype(np.int64))
             inside = self._build(draft, draft.relays, own)
@@ -161,7 +168,7 @@ class Fuse(Pass):
         if self.strategy != "auto":
             joined = self._build(draft, draft.prompt, self._pairs(draft, draft.prompt, self.strategy))
             return joined.program if joined else ir
-        candidates = {} if apart.deadlock else {"apart": _Joined(ir, (), np.zeros(0, dtype=np.int64))}
+        candidates = {} if not completes else {"apart": _Joined(ir, (), np.zeros(0, dtype=np.int64))}
         candidates |= self._candidates(draft)
         if not candidates:
             return ir
@@ -171,14 +178,18 @@ class Fuse(Pass):
             remark(why_not_fused(program, draft.clashes, draft.relays, draft.through, chosen.fused))
         return chosen.program
 
-    def _draft(self, program: Program, finished: Array) -> _Draft:
+    def _draft(self, program: Program, finished: Callable[[], Array]) -> _Draft:
         times = play(program, _START, self._unit(program), finished)
-        clashes = conflicts(program, times.place)
-        place = _with_results_last(program, times.place, clashes) if self.turns else times.place
+        clashes = _clashes(program, times, finished)
+
+        def order() -> Array:
+            place = times.places(finished())
+            return _with_results_last(program, place, clashes) if self.turns else place
+
         relays = flows(program, clashes)
         prompt = _without_delay(program, times, clashes, relays)
         through = _without_delay(program, times, clashes, relays, through=True) if self.fused else prompt
-        return _Draft(program, times, place, clashes, relays, prompt, through)
+        return _Draft(program, times, order, clashes, relays, prompt, through)
 
     def _candidates(self, draft: _Draft) -> dict[str, _Joined]:
         """Return the programs of the strategies that join blocks, without those that promise no more than others."""
@@ -328,6 +339,16 @@ def _with_single_copies(program: Program) -> Program:
     fresh = alone | (program.step == 0)
     blocks = {c: getattr(program, c)[program.block[fresh]] for c in BLOCK_COLUMNS}
     return reblock(program, sequential_order(program), blocks, np.cumsum(fresh) - 1)
+
+
+def _clashes(program: Program, times: Times, finished: Callable[[], Array]) -> tuple[Array, Array]:
+    """Return the conflicts of the program in the order of turns.
+
+    They are those of another order if that order agrees with the times; if several instructions have their turn at one
+    time, the order of turns itself decides.
+    """
+    known = known_conflicts(program)
+    return known if agree(times.due, *known) else conflicts(program, times.places(finished()))
 
 
 def _with_results_last(program: Program, place: Array, clashes: tuple[Array, Array]) -> Array:

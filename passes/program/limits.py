@@ -9,7 +9,7 @@ from collc.ir.program import Opcode, Program
 
 from .unfuse import UNFUSED_STEPS
 
-__all__ = ["steps"]
+__all__ = ["steps", "steps_of"]
 
 
 #: how many instructions each opcode becomes
@@ -21,9 +21,15 @@ def steps(program: Program, fused: bool = True) -> Array:
 
     Without ``fused`` instructions each counts as the instructions that replace it.
     """
-    each = np.maximum(program.num_dependencies, 1)
+    number = program.num_dependencies
+    return steps_of(program.opcode, number, program.block, program.num_blocks, fused)
+
+
+def steps_of(opcode: Array, num_dependencies: Array, block: Array, num_blocks: int, fused: bool = True) -> Array:
+    """Return the steps of blocks that are no program yet: the columns are those of instructions, in any order."""
+    each = np.maximum(num_dependencies, 1)
     if not fused:
-        each = each + _PARTS[program.opcode] - 1
-    total = np.zeros(program.num_blocks, dtype=np.int64)
-    np.add.at(total, program.block, each)
+        each = each + _PARTS[opcode] - 1
+    total = np.zeros(num_blocks, dtype=np.int64)
+    np.add.at(total, block, each)
     return total

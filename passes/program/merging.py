@@ -148,7 +148,7 @@ class _Simulation:
         waits_for, held_up, begun, done = self.waits_for, self.held_up, self.begun, self.done
         start, after, missing, turn, key = self.start, self.after, self.missing, self.turn, self.key
         paired, finished, heap = self.paired, self.finished, self.heap
-        starved, parked = self.starved, self.parked
+        starved, parked, halves, place = self.starved, self.parked, self.halves, self.place
         turns = 0
         while finished or heap:
             if turns % _TURNS == 0:
@@ -197,10 +197,15 @@ class _Simulation:
                 for b in after[start[x] : start[x + 1]]:
                     if b != released:
                         missing[b] = left = missing[b] - 1
-                        if paired[b]:
-                            self._offer(b)
-                        elif not left:
-                            heappush(heap, key[b])
+                        if not paired[b]:
+                            if not left:
+                                heappush(heap, key[b])
+                        elif not missing[first := b if lead[b] < 0 else lead[b]]:  # as in `_offer`
+                            send = follow[first]
+                            if send >= 0 and missing[send] > 1:
+                                heappush(halves, (place[first], first))
+                            else:
+                                heappush(heap, key[first])
             sender = held_up[i]
             if sender >= 0:
                 pair = lead[sender] if lead[sender] >= 0 else sender

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from collc.ir.arrays import Array, distinct, distinct_pairs
+from collc.ir.arrays import Array, distinct, distinct_pairs, lexsort
 from collc.ir.frozen import frozen
 from collc.ir.machine import Connections, connections
 from collc.ir.program import Opcode, Program
-from collc.ir.ragged import owners, ranges, starts
+from collc.ir.ragged import first_of_group, owners, ranges, starts
 
 from ..analysis.timing import Times
 
@@ -135,16 +135,16 @@ def _join_own(program: Program, links: Connections, classes: _Classes) -> None:
 
 def _weights(program: Program, flow: tuple[Array, Array]) -> list[tuple[int, int, int]]:
     """Return (receiving block, sending block, messages forwarded), most chunks first."""
-    block, count = program.block, program.count
-    total: dict[tuple[int, int], list[int]] = {}
     receives, sends = flow
-    columns = (block[receives], block[sends], count[sends])
-    for a, b, c in zip(*(column.tolist() for column in columns), strict=True):
-        entry = total.setdefault((a, b), [0, 0])
-        entry[0] += c
-        entry[1] += 1
-    chosen = sorted(total.items(), key=lambda item: (-item[1][0], item[0]))
-    return [(a, b, pairs) for (a, b), (_, pairs) in chosen]
+    into, out = program.block[receives], program.block[sends]
+    order = lexsort((out, into))
+    into, out = into[order], out[order]
+    first = np.flatnonzero(first_of_group(into) | first_of_group(out))
+    messages = np.diff(np.append(first, len(order)))
+    chunks = np.diff(starts(program.count[sends[order]])[np.append(first, len(order))])
+    into, out = into[first], out[first]
+    chosen = lexsort((out, into, -chunks))
+    return list(zip(*(column[chosen].tolist() for column in (into, out, messages)), strict=True))
 
 
 def _leftovers(program: Program, free_in: Array, free_out: Array, same: bool) -> list[tuple[int, int]]:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import ClassVar
 
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array, Columns
+from collc.ir.arrays import Array, Columns, lexsort
 from collc.ir.frozen import frozen
 from collc.ir.program import Buffer, Program
+from collc.ir.progress import counting
+from collc.ir.ragged import first_of_group, group_starts, nth_in_group
 
 from ..analysis.clocks import Clocks, clocks
 from ..base import Pass
 
-__all__ = ["ReuseScratch"]
+__all__ = ["ReuseScratch", "first_fits"]
+
+#: entries of a table of lifetimes: ranks are placed at once whose tables are not larger together
+_ENTRIES = 1 << 22
 
 
 @frozen
@@ -36,87 +41,116 @@ class ReuseScratch(Pass):
     def run(self, ir: Program) -> Program:
         if ir.placed or not ir.scratch.any():
             return ir
-        objects = _objects(ir)
-        known = clocks(ir)
-        moved: dict[str, Array] = {c: getattr(ir, c).astype(np.int64) for c in ("src_offset", "dst_offset")}
+        objects = _Objects.of(ir)
+        at = _placed(objects, clocks(ir), ir.num_ranks)
         scratch = np.zeros(ir.num_ranks, dtype=np.int64)
-        for rank, rank_objects in objects.items():
-            placed = _Placed(rank_objects, known)
-            for one in rank_objects:
-                at = placed.first_fit(one.size)
-                scratch[rank] = max(scratch[rank], at + one.size)
-                for column, row in one.places:
-                    moved[column][row] += at - one.start
+        np.maximum.at(scratch, objects.rank, at + objects.size)
         if (scratch >= ir.scratch).all():
             return ir
-        columns: Columns = {"scratch": scratch, **moved}
-        return attrs.evolve(ir, **columns)
+        moved: Columns = {}
+        for is_dst, end in enumerate(("src", "dst")):
+            offset = getattr(ir, f"{end}_offset").astype(np.int64)
+            these = objects.is_dst == is_dst
+            of = objects.object[these]
+            offset[objects.row[these]] += (at - objects.start)[of]
+            moved[f"{end}_offset"] = offset
+        return attrs.evolve(ir, scratch=scratch, **moved)
 
 
 @frozen(eq=False)
-class _Object:
-    """Chunks of one rank's scratch that are accessed together: ``places`` are (column of offsets, instruction)."""
+class _Objects:
+    """Chunks of one rank's scratch that are accessed together, by rank and place: ``rank``, ``start`` and ``size``.
 
-    start: int
-    size: int
-    places: list[tuple[str, int]]
-    rows: list[int]
+    Access i is one of ``object[i]``, by instruction ``row[i]``, at its dst if ``is_dst[i]``, else at its src. Accesses
+    are sorted by object.
+    """
 
+    rank: Array
+    start: Array
+    size: Array
+    object: Array
+    row: Array
+    is_dst: Array
 
-def _objects(program: Program) -> dict[int, list[_Object]]:
-    """Return the objects in each rank's scratch, in the order of first use."""
-    found: dict[int, list[tuple[int, int, str, int]]] = {}
-    rank_of = program.rank.tolist()
-    count = program.count.tolist()
-    for end in ("src", "dst"):
-        offset = getattr(program, f"{end}_offset").tolist()
-        for i in np.flatnonzero(program.uses(end, Buffer.SCRATCH)).tolist():
-            found.setdefault(rank_of[i], []).append((offset[i], offset[i] + count[i], f"{end}_offset", i))
-    return {rank: _unions(accesses) for rank, accesses in sorted(found.items())}
-
-
-def _unions(accesses: list[tuple[int, int, str, int]]) -> list[_Object]:
-    """Return the unions of overlapping accesses."""
-    result: list[_Object] = []
-    start = stop = 0
-    places: list[tuple[str, int]] = []
-
-    def close() -> None:
-        if places:
-            result.append(_Object(start, stop - start, list(places), sorted({row for _, row in places})))
-
-    for lo, hi, column, row in sorted(accesses):
-        if not places or lo >= stop:
-            close()
-            start, stop, places = lo, hi, []
-        stop = max(stop, hi)
-        places.append((column, row))
-    close()
-    return result
+    @classmethod
+    def of(cls, program: Program) -> _Objects:
+        """Return the unions of overlapping accesses."""
+        rows = [np.flatnonzero(program.uses(end, Buffer.SCRATCH)) for end in ("src", "dst")]
+        row, is_dst = np.concatenate(rows), np.repeat([0, 1], [len(of_end) for of_end in rows])
+        low = np.concatenate([program.src_offset[rows[0]], program.dst_offset[rows[1]]]).astype(np.int64)
+        high, rank = low + program.count[row], program.rank[row]
+        order = lexsort((low, rank))
+        row, is_dst, low, high, rank = (column[order] for column in (row, is_dst, low, high, rank))
+        # Adding a multiple of the largest end lets one running maximum serve all ranks.
+        until = np.maximum.accumulate(high + rank * (high.max(initial=0) + 1)) - rank * (high.max(initial=0) + 1)
+        fresh = first_of_group(rank)
+        fresh[1:] |= low[1:] >= until[:-1]
+        begin = np.flatnonzero(fresh)
+        last = np.append(begin[1:], len(row))[: len(begin)] - 1
+        return cls(rank[begin], low[begin], until[last] - low[begin], np.cumsum(fresh) - 1, row, is_dst)
 
 
-class _Placed:
-    """The objects that have a place in a rank's scratch, and when each is used."""
+def _placed(objects: _Objects, known: Clocks, num_ranks: int) -> Array:
+    """Return the new place of each object."""
+    begin = np.flatnonzero(first_of_group(objects.object))
+    # the steps that are finished before every use, and those that use it
+    begins = np.minimum.reduceat(known.known[objects.row], begin, axis=0) if len(begin) else known.known[:0]
+    ends = np.zeros_like(begins)
+    np.maximum.at(ends, (objects.object, known.block_id[objects.row]), known.step[objects.row].astype(ends.dtype) + 1)
+    first = group_starts(objects.rank, num_ranks)
+    number, nth = np.diff(first), nth_in_group(objects.rank)
+    at = np.zeros(len(objects.rank), dtype=np.int64)
+    for low, stop in counting(list(_batches(number, begins.shape[1])), "placing data in scratch"):
+        here = slice(int(first[low]), int(first[stop]))
+        cell = objects.rank[here] - low, nth[here]
+        shape = stop - low, int(number[low:stop].max(initial=0))
+        size = np.zeros(shape, dtype=np.int64)
+        size[cell] = objects.size[here]
+        lives = np.zeros((2, begins.shape[1], *shape), dtype=begins.dtype)
+        lives[0][:, *cell], lives[1][:, *cell] = begins[here].T, ends[here].T
+        at[here] = first_fits(size, *lives)[cell]
+    return at
 
-    def __init__(self, objects: Sequence[_Object], known: Clocks):
-        width = known.known.shape[1]
-        self.begins = np.zeros((len(objects), width), dtype=np.int64)
-        self.ends = np.zeros((len(objects), width), dtype=np.int64)
-        for k, one in enumerate(objects):
-            rows = np.array(one.rows)
-            self.begins[k] = known.known[rows].min(axis=0)  # the steps that are finished before every use
-            np.maximum.at(self.ends[k], known.block_id[rows], known.step[rows] + 1)  # the steps that use it
-        self.places: list[tuple[int, int]] = []
 
-    def first_fit(self, size: int) -> int:
-        """Place the next object as low as possible, beside every object whose lifetime overlaps with its own."""
-        k = len(self.places)
-        after = (self.ends[:k] <= self.begins[k]).all(axis=1)
-        meets = np.flatnonzero(~(after | (self.ends[k] <= self.begins[:k]).all(axis=1)))
-        at = 0
-        for lo, hi in sorted(self.places[i] for i in meets.tolist()):
-            if at + size <= lo:
-                break
-            at = max(at, hi)
-        self.places.append((at, at + size))
-        return at
+def _batches(number: Array, width: int) -> Iterator[tuple[int, int]]:
+    """Yield runs of ranks (first, stop); ``number`` are the objects of each, ``width`` the entries of an object."""
+    low, most = 0, 0
+    for rank, objects in enumerate(number.tolist()):
+        most = max(most, objects)
+        if rank > low and most * (rank + 1 - low) * width > _ENTRIES:
+            yield low, rank
+            low, most = rank, objects
+    yield low, len(number)
+
+
+def first_fits(size: Array, begins: Array, ends: Array) -> Array:
+    """Return the places of objects, of all ranks at a time: shape (ranks, objects), as ``size``.
+
+    Each rank's objects are placed in order, each as low as possible beside all before it whose lifetime overlaps with
+    its own. ``begins[b, r, k]`` steps of block b are finished when object k of rank r is first used, ``ends[b, r, k]``
+    of them use it.
+    """
+    places = np.zeros_like(size)
+    low, high, placed = (np.zeros_like(size) for _ in range(3))  # of the objects so far, by place
+    ranks = np.arange(len(size))
+    for k in range(size.shape[1]):
+        after = (ends[:, :, :k] <= begins[:, :, k, None]).all(axis=0)
+        after |= (ends[:, :, k, None] <= begins[:, :, :k]).all(axis=0)
+        meets = ~np.take_along_axis(after, placed[:, :k], axis=1)
+        free_from = np.zeros((len(size), k + 1), dtype=np.int64)
+        np.maximum.accumulate(np.where(meets, high[:, :k], 0), axis=1, out=free_from[:, 1:])
+        fits = np.ones((len(size), k + 1), dtype=bool)
+        fits[:, :k] = meets & (free_from[:, :k] + size[:, k, None] <= low[:, :k])
+        at = places[:, k] = free_from[ranks, fits.argmax(axis=1)]
+        behind = (low[:, :k] < at[:, None]).sum(axis=1)
+        for column, value in ((low, at), (high, at + size[:, k]), (placed, np.full(len(size), k))):
+            _insert(column, k, behind, value)
+    return places
+
+
+def _insert(column: Array, number: int, place: Array, value: Array) -> None:
+    """Insert a value into each row, before ``place``; the rows have ``number`` values."""
+    later = np.arange(number) >= place[:, None]
+    moved = np.where(later, column[:, :number], column[:, 1 : number + 1])
+    column[:, 1 : number + 1] = moved
+    column[np.arange(len(column)), place] = value

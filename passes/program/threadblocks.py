@@ -7,24 +7,24 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array, lexsort
+from collc.ir.arrays import Array
 from collc.ir.diagnostic import Excess, Subject, error
 from collc.ir.editing import join_blocks
 from collc.ir.frozen import frozen
-from collc.ir.machine import connections, execute
+from collc.ir.machine import execute
 from collc.ir.program import Program
 from collc.ir.progress import progress
-from collc.ir.ragged import inverse, nth_in_group, starts
+from collc.ir.ragged import inverse
 
-from ..analysis.arrange import reblock, split_counts
+from ..analysis.arrange import Rearrangement, reblock, split_counts
 from ..analysis.hazards import sequential_order, synchronize
 from ..base import Pass
 from ..ranges import AT_LEAST_1
-from .limits import steps
+from .limits import steps, steps_of
+from .spreading import Blocks, Layout, free_channels
 
 __all__ = ["BalanceThreadblocks"]
 
-_PER_CHANNEL = 31  # blocks of a rank that may send (or receive) on one channel: the runtimes' 32 less a spare one
 _ROUNDS = 16
 
 
@@ -74,27 +74,28 @@ class BalanceThreadblocks(Pass):
         order = sequential_order(ir)
         if self.max_count is not None:
             ir, order = split_counts(ir, order, self.max_count)
-        layout = _Layout.of(ir, order)
-        num_channels = np.full(len(layout.links), max(self.channels, 1), dtype=np.int64)
+        return self._fit_blocks(self._spread(ir, order))
+
+    def _spread(self, ir: Program, order: Array) -> Program:
+        """Return the program with as many channels as ``max-steps`` needs."""
+        layout, moves = Layout.of(ir, order), Rearrangement.of(ir, order)
+        num_channels = np.full(len(layout.messages), max(self.channels, 1), dtype=np.int64)
         for turn in range(_ROUNDS):
             progress("placing messages, round", turn + 1)
-            program, link_of_block = self._arrange(ir, order, layout, num_channels)
-            over = self._too_long(program)
-            if not over.any():
-                break
-            too_long = np.flatnonzero(over).tolist()
-            num_channels = self._more_channels(program, layout, num_channels, link_of_block, too_long)
-        else:
-            raise self._too_many_steps(program, int(np.flatnonzero(over)[0]))
-        return self._fit_blocks(program)
+            blocks = layout.blocks(num_channels, self._channels(layout, num_channels))
+            dependencies = moves.dependencies(blocks.owner)
+            length = steps_of(ir.opcode, moves.num_dependencies(dependencies), blocks.owner, len(blocks), self.fused)
+            over = np.flatnonzero(self._is_too_long(length))
+            if not len(over):
+                return moves.moved(blocks.columns, blocks.owner, dependencies)
+            num_channels = self._more_channels(layout, num_channels, blocks, length, over.tolist())
+        raise self._too_many_steps(blocks.columns["block_rank"], int(over[0]), length)
 
     def _kept(self, ir: Program) -> Program:
         """Return a program whose author chose the threadblocks; raise C0509 if they exceed a limit."""
         if self.max_count is not None:
             ir = synchronize(*split_counts(ir, sequential_order(ir), self.max_count))
-        over = self._too_long(ir)
-        if over.any():
-            raise self._too_many_steps(ir, int(np.flatnonzero(over)[0]))
+        self._require_short(ir)
         blocks = int(np.diff(ir.rank_blocks).max(initial=0))
         for what, found, most in (
             ("channels", ir.num_channels, self.max_channels), ("threadblocks of a rank", blocks, self.max_threadblocks),
@@ -109,81 +110,45 @@ class BalanceThreadblocks(Pass):
 
     # ---- limits
 
-    def _too_long(self, program: Program) -> Array:
-        if self.max_steps is None:
-            return np.zeros(program.num_blocks, dtype=bool)
-        return steps(program, self.fused) > self.max_steps
+    def _is_too_long(self, length: Array) -> Array:
+        return np.zeros(len(length), dtype=bool) if self.max_steps is None else length > self.max_steps
+
+    def _require_short(self, program: Program) -> None:
+        """Raise C0509 if a block has too many steps."""
+        length = steps(program, self.fused)
+        over = np.flatnonzero(self._is_too_long(length))
+        if len(over):
+            raise self._too_many_steps(program.block_rank, int(over[0]), length)
 
     def _more_channels(
-        self, program: Program, layout: _Layout, num_channels: Array, link_of_block: Array, blocks: list[int]
+        self, layout: Layout, num_channels: Array, blocks: Blocks, length: Array, over: list[int]
     ) -> Array:
         """Return more channels for the connections of blocks that are too long."""
-        number, more = steps(program, self.fused), num_channels.copy()
-        for block in blocks:
-            link = link_of_block[block]
+        more = num_channels.copy()
+        for block in over:
+            link = int(blocks.link[block])
             if link < 0 or num_channels[link] >= layout.messages[link]:
-                raise self._too_many_steps(program, block)
+                raise self._too_many_steps(blocks.columns["block_rank"], block, length)
             # One more channel adds dependencies between blocks, so each round adds at least one.
-            need = -(-int(number[block]) * int(num_channels[link]) // (self.max_steps or 1))
+            need = -(-int(length[block]) * int(num_channels[link]) // (self.max_steps or 1))
             need = min(max(need, int(num_channels[link]) + 1), int(layout.messages[link]))
             more[link] = max(more[link], need)
         return more
 
-    def _too_many_steps(self, program: Program, block: int) -> Exception:
-        number = int(steps(program, self.fused)[block])
+    def _too_many_steps(self, block_rank: Array, block: int, length: Array) -> Exception:
+        number, rank = int(length[block]), int(block_rank[block])
         return error(
             "C0509",
-            f"threadblock {int(program.block_id[block])} of rank {int(program.block_rank[block])} would have {number} "
+            f"threadblock {block - int(np.searchsorted(block_rank, rank))} of rank {rank} would have {number} "
             f"steps; the limit is {self.max_steps}",
             hint="cut shards in fewer chunks (`discretize{max-chunks=N}`), or use a target with larger limits",
             exit_status=3,
             excess=Excess("steps", number, self.max_steps or 0),
         )
 
-    # ---- channels
-
-    def _arrange(self, program: Program, order: Array, layout: _Layout, num_channels: Array) -> tuple[Program, Array]:
-        """Build the blocks for a number of channels per connection; also return each block's connection (-1: none)."""
-        channel = self._assign_channels(program, layout, num_channels)
-        nth_channel = layout.spread(num_channels)
-        rank = program.rank
-        link = layout.link_of
-        number = np.append(channel, 0)[np.where(link >= 0, layout.first_channel(num_channels) + nth_channel, -1)]
-        peer = np.where(layout.is_send, layout.dst_of, layout.src_of)
-        kind = np.where(link < 0, 2, np.where(layout.is_send, 0, 1))
-        key = np.stack([rank, kind, np.where(link < 0, -1, peer), number, link])
-        blocks, owner = np.unique(key, axis=1, return_inverse=True)
-        columns = {
-            "block_rank": blocks[0],
-            "send_peer": np.where(blocks[1] == 0, blocks[2], -1),
-            "recv_peer": np.where(blocks[1] == 1, blocks[2], -1),
-            "channel": blocks[3],
-        }
-        return reblock(program, order, columns, owner.reshape(-1)), blocks[4]
-
-    def _assign_channels(self, program: Program, layout: _Layout, num_channels: Array) -> Array:
-        """Give every connection the lowest channels free at both ends: no channel twice between two ranks, and few
-        blocks per rank and channel.
-        """
-        taken: set[tuple[int, int, int]] = set()
-        sending: dict[tuple[int, int], int] = {}
-        receiving: dict[tuple[int, int], int] = {}
-        channels = np.empty(int(num_channels.sum()), dtype=np.int64)
-        at = 0
-        for (src, dst), count in zip(layout.links, num_channels.tolist(), strict=True):
-            c = 0
-            for _ in range(count):
-                while (
-                    (src, dst, c) in taken
-                    or sending.get((src, c), 0) >= _PER_CHANNEL
-                    or receiving.get((dst, c), 0) >= _PER_CHANNEL
-                ):
-                    c += 1
-                taken.add((src, dst, c))
-                sending[src, c] = sending.get((src, c), 0) + 1
-                receiving[dst, c] = receiving.get((dst, c), 0) + 1
-                channels[at] = c
-                at += 1
+    def _channels(self, layout: Layout, num_channels: Array) -> Array:
+        """Return the channels of all connections, one connection after the other; raise C0509 if they are too many."""
+        channels = free_channels(layout.src, layout.dst, num_channels)
         most = int(channels.max(initial=0)) + 1
         if self.max_channels is not None and most > self.max_channels:
             raise error(
@@ -209,9 +174,7 @@ class BalanceThreadblocks(Pass):
         host = _hosts(program, self.max_threadblocks)
         blocks, owner = join_blocks(program, host)
         shared = reblock(program, order, blocks, owner[program.block])
-        over = self._too_long(shared)
-        if over.any():
-            raise self._too_many_steps(shared, int(np.flatnonzero(over)[0]))
+        self._require_short(shared)
         stuck = execute(shared, fifo_depth=self.fifo_depth, split=1).deadlock
         if stuck:
             raise error(
@@ -274,78 +237,3 @@ def _pair_blocks(
             exit_status=3,
             excess=Excess("threadblocks", most + surplus, most),
         )
-
-
-@frozen(eq=False)
-class _Layout:
-    """The connections of a program, and the connection of each instruction: one row per instruction.
-
-    ``links`` are (src, dst) of each connection; ``link_of`` is the connection of each instruction (-1: local), ``nth``
-    its number among the connection's messages, ``messages`` the number of messages of each connection.
-    """
-
-    links: list[tuple[int, int]]
-    link_of: Array
-    is_send: Array
-    src_of: Array
-    dst_of: Array
-    nth: Array
-    messages: Array
-    count: Array
-
-    @classmethod
-    def of(cls, program: Program, order: Array) -> _Layout:
-        conns = connections(program)
-        is_send = program.sends
-        is_receive = program.receives
-        link_of = np.where(is_send, conns.outward[program.block], np.where(is_receive, conns.inward[program.block], -1))
-        link_of = np.where(link_of < 0, _companions(program, np.where(is_receive, link_of, -1)), link_of)
-        nth = _message_numbers(link_of, is_send, is_send | is_receive, order)
-        messages = np.bincount(link_of[is_send], minlength=len(conns))
-        src_of, dst_of = (np.append(c, -1)[link_of] for c in (conns.src, conns.dst))
-        links = list(zip(conns.src.tolist(), conns.dst.tolist(), strict=True))
-        return cls(links, link_of, is_send, src_of, dst_of, nth, messages, program.count.astype(np.int64))
-
-    def first_channel(self, num_channels: Array) -> Array:
-        """Return for each instruction the number of its connection's first channel."""
-        return np.append(starts(num_channels)[:-1], 0)[self.link_of]
-
-    def spread(self, num_channels: Array) -> Array:
-        """Return which of its connection's channels each instruction uses: the one with the fewest bytes so far."""
-        if (num_channels <= 1).all():
-            return np.zeros(len(self.link_of), dtype=np.int64)
-        chosen: dict[tuple[int, int], int] = {}
-        load = [[0] * n for n in num_channels.tolist()]
-        rows = np.flatnonzero(self.is_send)
-        rows = rows[lexsort((self.nth[rows], self.link_of[rows]))]
-        for i in rows.tolist():
-            link = int(self.link_of[i])
-            least = min(range(len(load[link])), key=load[link].__getitem__)
-            load[link][least] += int(self.count[i])
-            chosen[link, int(self.nth[i])] = least
-        pairs = zip(self.link_of.tolist(), self.nth.tolist(), strict=True)
-        return np.array([chosen.get(pair, 0) for pair in pairs], dtype=np.int64)
-
-
-def _companions(program: Program, link_of: Array) -> Array:
-    """Keep the local instructions of a receiving block with the receive before them, if there is one.
-
-    ``link_of`` is the connection of each receive, and -1 for all other instructions.
-    """
-    index = np.arange(len(link_of))
-    start = program.block_start[program.block].astype(np.int64)
-    known = np.maximum.accumulate(np.where(link_of >= 0, index, -1)) if len(index) else index
-    return np.where(known >= start, link_of[known], -1)
-
-
-def _message_numbers(link_of: Array, is_send: Array, is_message: Array, order: Array) -> Array:
-    """Number the messages of each connection at both ends; companions take the number of their receive."""
-    nth = np.zeros(len(link_of), dtype=np.int64)
-    for side in (is_send, is_message & ~is_send):
-        rows = np.flatnonzero(side)
-        rows = rows[lexsort((order[rows], link_of[rows]))]
-        group = link_of[rows]
-        nth[rows] = nth_in_group(group)
-    index = np.arange(len(link_of))
-    last = np.maximum.accumulate(np.where(is_message & ~is_send, index, 0)) if len(index) else index
-    return np.where((link_of >= 0) & ~is_message, nth[last], nth)

@@ -121,7 +121,7 @@ def _segments_moved(weights: Array, path: Array) -> Array:
         i = 1
         while i < number - length + 2:
             at = np.arange(i, min(i + _rows_at_once(number), number - length + 2))
-            added = _added(w, p, at, at + length - 1)
+            added = _added(w, p, at, at + length - 1 if length > 1 else at)
             around = w[p[at - 1], p[at]] + w[p[at + length - 1], p[at + length]]
             freed = around - w[p[at - 1], p[at + length]]
             idle = (freed == around) & (around == 0) & (length > 1)
@@ -137,9 +137,12 @@ def _segments_moved(weights: Array, path: Array) -> Array:
 def _added(w: Array, p: Array, first: Array, last: Array) -> Array:
     """Return what each segment adds between each place and the next one, then what it adds there in reverse."""
     places = np.arange(len(p) - 1)
-    before, after, ahead, behind = p[:-1], p[1:], p[first, None], p[last, None]
-    forth = w[before, ahead] + w[behind, after]
-    back = w[before, behind] + w[ahead, after]
+    before, after = p[:-1], p[1:]
+    # weights are the same both ways, and rows of a table are read faster than single entries
+    ahead = w[p[first]][:, p]
+    behind = ahead if first is last else w[p[last]][:, p]
+    forth = ahead[:, :-1] + behind[:, 1:]
+    back = behind[:, :-1] + ahead[:, 1:]
     own = (places >= first[:, None] - 1) & (places <= last[:, None])
     old = np.where(own, _NEVER, w[before, after])
     added: Array = np.concatenate([forth - old, back - old], axis=1)

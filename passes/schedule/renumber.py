@@ -11,15 +11,17 @@ instructions. So the best numbering is the heaviest path through all chunks (:mo
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import ClassVar
 
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array, distinct, lexsort
+from collc.ir.arrays import Array, distinct, lexsort, numbered
 from collc.ir.frozen import frozen
 from collc.ir.progress import counting
-from collc.ir.ragged import owners, ranges, starts
+from collc.ir.ragged import first_of_group, owners, ranges, starts
 from collc.ir.schedule import Schedule
 from collc.ir.symmetric import SymmetricSchedule
 
@@ -34,8 +36,9 @@ __all__ = ["FREE", "Renumber"]
 FREE = frozenset({"allreduce", "broadcast", "reduce"})
 #: the most (transfer, interval) pairs; more take too long
 _MOST_INTERVALS = 1 << 23
-#: pairs of chunks in one message that are counting one by one; more are counting by products of matrices
-_MOST_PAIRS = 1 << 20
+#: pairs of chunks are counted by products of matrices if these have fewer entries than this number for each pair
+_DENSE = 256
+_PAIRS_AT_ONCE = 1 << 18
 #: transfers up to which the messages of the lowered programs are counting
 _MOST_COUNTED = 1 << 15
 
@@ -68,7 +71,7 @@ class Renumber(Pass):
 
     def run(self, ir: Schedule | SymmetricSchedule) -> Schedule | SymmetricSchedule:
         if isinstance(ir, SymmetricSchedule):
-            if self.templates and ir.of_vectors:
+            if self.templates and ir.movable:
                 return ir
             ir = ir.unfold()
         if ir.placement is not None or ir.collective.kind not in FREE or not len(ir) or ir.collective.num_ranks < 2:
@@ -116,7 +119,7 @@ class _Intervals:
         row = owners(widths)
         interval = s.shard[row].astype(np.int64) * per_shard + ranges(first, widths)
         route = _same_links(s)[s.route]
-        _, sent = np.unique((s.step.astype(np.int64) * len(s.routes) + route) * 2 + s.action, return_inverse=True)
+        sent = numbered((s.step.astype(np.int64) * len(s.routes) + route) * 2 + s.action)[1]
         found = cls(s.collective.num_shards * per_shard, np.diff(ends), row, interval, sent[row], sent[row])
         pairs = found.sent * np.int64(found.number) + interval
         if len(distinct(pairs)) < len(pairs):
@@ -129,11 +132,10 @@ class _Intervals:
         Data that arrived before are in another buffer than data that a rank had from the start.
         """
         ranks, step = s.collective.num_ranks, s.step[self.row].astype(np.int64)
-        arrived = np.full((ranks, self.number), s.num_steps, dtype=np.int64)
-        np.minimum.at(arrived, (s.dst[self.row], self.interval), step)
-        has_arrived = [arrived[end[self.row], self.interval] < step for end in (s.src, s.dst)]
-        _, message = np.unique(self.sent * 4 + has_arrived[0] * 2 + has_arrived[1], return_inverse=True)
-        return message
+        arrived = np.full(ranks * self.number, s.num_steps, dtype=np.int64)
+        source, target = (end[self.row].astype(np.int64) * self.number + self.interval for end in (s.src, s.dst))
+        arrived[target[::-1]] = step[::-1]  # rows ascend by step: the earliest is written last
+        return numbered(self.sent * 4 + (arrived[source] < step) * 2 + (arrived[target] < step))[1]
 
     def runs(self, order: Array) -> int:
         """Return the number of runs of neighbours in all messages together, with intervals in ``order``."""
@@ -167,25 +169,26 @@ def _order(intervals: _Intervals, message: Array) -> Array | None:
 
 
 def _alike(interval: Array, message: Array, number: int) -> tuple[Array, int]:
-    """Return the kind of each interval, equal for those that the same messages carry, and the number of kinds."""
+    """Return the kind of each interval, equal for those that the same messages carry, and the number of kinds.
+
+    Kinds are numbered in the order of their lists of messages.
+    """
     order = lexsort((message, interval))
-    interval, message = interval[order], message[order]
-    # a name for the messages so far, then with the next one, and so on: exact, one round a message
-    name, degree = np.zeros(number, dtype=np.int64), np.bincount(interval, minlength=number)
-    start = starts(degree)
-    for nth in range(int(degree.max(initial=0))):
-        more = degree > nth
-        next_one = np.full(number, -1, dtype=np.int64)
-        next_one[more] = message[start[:-1][more] + nth]
-        _, name = np.unique(name * np.int64(len(message) + 2) + next_one + 1, return_inverse=True)
-    return name, int(name.max(initial=-1)) + 1
+    listed = message[order].astype(">u8")  # the order of its bytes is that of its numbers
+    start = (starts(np.bincount(interval, minlength=number)) * listed.itemsize).tolist()
+    text = listed.tobytes()
+    carried_by = [text[begin:end] for begin, end in pairwise(start)]
+    names = {one: name for name, one in enumerate(sorted(set(carried_by)))}
+    return np.array([names[one] for one in carried_by], dtype=np.int64), len(names)
 
 
 def _shared(kind: Array, message: Array, kinds: int) -> Array:
     """Return the number of messages that carry both of two kinds, shape (kinds, kinds)."""
-    _, message, sizes = np.unique(message, return_inverse=True, return_counts=True)
-    kind = kind[lexsort([message])]
-    if int((sizes * sizes).sum()) <= _MOST_PAIRS:
+    order = lexsort([message])
+    sizes = np.diff(np.append(np.flatnonzero(first_of_group(message[order])), len(order)))
+    kind = kind[order]
+    # One by one, a pair takes as long as about _DENSE entries of a product of matrices.
+    if int((sizes * sizes).sum()) * _DENSE <= len(sizes) * kinds * kinds:
         return _in_pairs(kind, sizes, kinds)
     message = owners(sizes)
     result = np.zeros((kinds, kinds), dtype=np.float32)  # counts, exact below 2**24
@@ -200,11 +203,31 @@ def _shared(kind: Array, message: Array, kinds: int) -> Array:
 
 def _in_pairs(kind: Array, sizes: Array, kinds: int) -> Array:
     """Count like :func:`_shared`, pair by pair; ``kind`` lists the kinds of each message, ``sizes`` of them."""
-    wide = np.repeat(sizes, sizes)  # of each entry, how many its message has
-    one = owners(wide)
-    other = ranges(np.repeat(starts(sizes)[:-1], sizes), wide)
-    pairs = kind[one] * np.int64(kinds) + kind[other]
-    return np.bincount(pairs, minlength=kinds * kinds).reshape(kinds, kinds)
+    result = np.zeros(kinds * kinds, dtype=np.int64)
+    waiting: list[Array] = []
+    for pairs in _pairs(kind.astype(np.int64), sizes, kinds):
+        waiting.append(pairs)
+        if sum(map(len, waiting)) >= _PAIRS_AT_ONCE:
+            result += np.bincount(np.concatenate(waiting), minlength=len(result))
+            waiting = []
+    if waiting:
+        result += np.bincount(np.concatenate(waiting), minlength=len(result))
+    table = result.reshape(kinds, kinds)
+    table = table + table.T
+    table[np.arange(kinds), np.arange(kinds)] = np.bincount(kind, minlength=kinds)
+    return table
+
+
+def _pairs(kind: Array, sizes: Array, kinds: int) -> Iterator[Array]:
+    """Yield each pair of kinds in each message once, as ``one * kinds + other``, messages of one size at a time."""
+    begin = starts(sizes)[:-1]
+    for size in distinct(sizes[sizes > 1]).tolist():
+        of_size = begin[sizes == size]
+        one, other = np.triu_indices(size, 1)
+        at_once = max(_PAIRS_AT_ONCE // len(one), 1)
+        for low in range(0, len(of_size), at_once):
+            carried = kind[of_size[low : low + at_once, None] + np.arange(size)]
+            yield (carried[:, one] * kinds + carried[:, other]).reshape(-1)
 
 
 def _fewer(given: Schedule, intervals: _Intervals, found: Schedule, before: int, after: int) -> bool:

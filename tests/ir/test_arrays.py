@@ -33,7 +33,15 @@ def test_wide_columns_are_not_packed_beyond_64_bits(most: int) -> None:
     assert lexsort(columns).tolist() == np.lexsort(columns).tolist()
 
 
-@given(st.lists(st.integers(-3, 9)), st.lists(st.integers(-3, 9)))
+@given(st.integers(1, 300), st.integers(2, 5), st.integers(0, 2**32 - 1))
+def test_long_columns_of_any_width_are_ordered_as_by_numpy(number: int, width: int, seed: int) -> None:
+    """Some fit 64 bits together, some two by two, some not."""
+    random = np.random.default_rng(seed)
+    columns = [random.integers(-(2 ** int(bits)), 2 ** int(bits), number) for bits in random.integers(1, 60, width)]
+    assert lexsort(columns).tolist() == np.lexsort(columns).tolist()
+
+
+@given(st.lists(st.integers(-3, 9) | st.just(2**40)), st.lists(st.integers(-3, 9) | st.sampled_from([0, 2**40])))
 def test_members_are_those_of_numpy(values: list[int], others: list[int]) -> None:
     columns = np.array(values, dtype=np.int64), np.array(others, dtype=np.int64)
     assert are_among(*columns).tolist() == np.isin(*columns).tolist()

@@ -206,7 +206,8 @@ def test_exchanges_of_large_messages_do_not_wait_for_each_other():
     assert_right(Fuse(strategy="few").run(program))
     # the bug that is watched for: threadblocks joined in program order deadlock
     blocks = np.flatnonzero(program.send_peer >= 0)
-    order = play(program, 1, 4).place
+    finished = execute(program).finished
+    order = play(program, 1, 4, lambda: finished).places(finished)
     host = np.arange(program.num_blocks)
     host[blocks + 1] = blocks
     alone = np.full(program.num_instructions, -1)

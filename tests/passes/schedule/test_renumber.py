@@ -28,7 +28,7 @@ from collc.passes.analysis.hazards import synchronize
 from collc.passes.base import remarks
 from collc.passes.lowering.lower import Lower, instructions
 from collc.passes.program.coalesce import Coalesce, count_messages, least_messages
-from collc.passes.schedule import renumber
+from collc.passes.schedule import paths, renumber
 from collc.passes.schedule.discretize import Discretize
 from collc.passes.schedule.paths import heavy_path, weight
 from collc.passes.schedule.renumber import FREE, Renumber
@@ -230,11 +230,39 @@ def test_pairs_in_messages_are_counted_alike_one_by_one_and_by_matrices(sets):
     mixed = np.random.default_rng(len(kind)).permutation(len(kind))
     due = [[sum(a in one and b in one for one in sets) for b in range(7)] for a in range(7)]
     found = []
-    for most in (0, 1 << 20):
+    for dense, at_once in ((1 << 20, 1), (0, 1), (0, 1 << 18)):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(renumber, "_MOST_PAIRS", most)
+            patch.setattr(renumber, "_DENSE", dense)
+            patch.setattr(renumber, "_PAIRS_AT_ONCE", at_once)
             found.append(renumber._shared(kind[mixed], 3 * message[mixed], 7).tolist())
-    assert found == [due, due]
+    assert found == [due, due, due]
+
+
+@given(st.lists(st.sets(st.integers(0, 300), max_size=4), min_size=1, max_size=12))
+def test_chunks_of_the_same_messages_are_of_one_kind(sets):
+    """Kinds are numbered as their sorted lists of messages are."""
+    interval = np.array([number for number, one in enumerate(sets) for _ in one], dtype=np.int64)
+    message = np.array([m for one in sets for m in sorted(one, reverse=True)], dtype=np.int64)
+    kind, number = renumber._alike(interval, message, len(sets))
+    listed = [sorted(one) for one in sets]
+    kinds = sorted({tuple(one) for one in listed})
+    assert number == len(kinds) and kind.tolist() == [kinds.index(tuple(one)) for one in listed]
+
+
+@given(st.integers(2, 7), st.integers(1, 3), st.integers(0, 2**32 - 1))
+def test_what_a_segment_adds_elsewhere_is_the_weight_of_its_new_neighbours(number, length, seed):
+    random = np.random.default_rng(seed)
+    weights = random.integers(0, 9, (number, number))
+    w = np.pad(weights + weights.T, (0, 1))
+    p = np.concatenate([[number], random.permutation(number), [number]])
+    first = np.arange(1, max(number - length + 2, 2))
+    last = np.minimum(first + length - 1, number)
+    found = paths._added(w, p, first, first if length == 1 else last)
+    for i, (a, b) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
+        for k in range(number + 1):
+            old = w[p[k], p[k + 1]] if not a - 1 <= k <= b else paths._NEVER
+            assert found[i, k] == w[p[k], p[a]] + w[p[b], p[k + 1]] - old
+            assert found[i, number + 1 + k] == w[p[k], p[b]] + w[p[a], p[k + 1]] - old
 
 
 # ---- heavy paths

@@ -1,0 +1,62 @@
+"""What fusing decides before it builds a program: which blocks forward most, and conflicts in the order of turns."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sampling import examples
+from strategies import schedules
+
+from collc.ir.machine import execute
+from collc.ir.program import Program
+from collc.passes.analysis.hazards import conflicts
+from collc.passes.analysis.timing import play
+from collc.passes.lowering.lower import Lower
+from collc.passes.program.coalesce import Coalesce
+from collc.passes.program.fuse import _clashes
+from collc.passes.program.pairing import _weights
+from collc.passes.schedule.discretize import Discretize
+
+programs = schedules(kinds=("allgather", "reduce-scatter", "allreduce", "broadcast")).map(
+    lambda schedule: Coalesce(pack="never").run(Lower().run(Discretize().run(schedule)))
+)
+
+
+@settings(max_examples=examples(40))
+@given(programs, st.integers(0, 30), st.integers(0, 2**32 - 1))
+def test_blocks_that_forward_most_chunks_come_first(program: Program, number: int, seed: int) -> None:
+    if not program.num_instructions:
+        return
+    receives, sends = np.random.default_rng(seed).integers(0, program.num_instructions, (2, number))
+    total: dict[tuple[int, int], list[int]] = {}
+    for i, j in zip(receives.tolist(), sends.tolist(), strict=True):
+        of_pair = total.setdefault((int(program.block[i]), int(program.block[j])), [0, 0])
+        of_pair[0] += int(program.count[j])
+        of_pair[1] += 1
+    due = sorted((-chunks, a, b, messages) for (a, b), (chunks, messages) in total.items())
+    assert _weights(program, (receives, sends)) == [(a, b, messages) for _, a, b, messages in due]
+
+
+@settings(max_examples=examples(40))
+@given(programs, st.booleans())
+def test_conflicts_in_the_order_of_turns_need_no_order_where_times_decide(program: Program, tied: bool) -> None:
+    """Where all have their turn at one time, the order decides."""
+    if not program.num_instructions:
+        return
+    finished = execute(program).finished
+    times = play(program, 1, 1, lambda: finished)
+    if tied:
+        times.due[:] = 0
+    due = conflicts(_copy(program), times.places(finished))
+    found = _clashes(program, times, lambda: finished)
+    assert _pairs(found) == _pairs(due)
+
+
+def _copy(program: Program) -> Program:
+    """Return the same program, of which nothing is known."""
+    return Program(**{name: getattr(program, name) for name in (*Program.SCALARS, *Program.COLUMNS)})
+
+
+def _pairs(found: tuple[np.ndarray, np.ndarray]) -> set[tuple[int, int]]:
+    return {(a, b) for a, b in zip(*(column.tolist() for column in found), strict=True) if a != b}
