@@ -6,6 +6,9 @@ rank r to the link at place p of g*r. A torus of 10,000 ranks has 10^8 transfers
 
 Shards do not interact, so executing the template on shard 0 executes the whole schedule. Every rank is the image of a
 row's rank under exactly one element. So a link carries what the template sends over all links of its place.
+
+Where a group moves ranks in several orbits (boxes that rotate), the template has the shards of the first ranks, one of
+each orbit, and routes may lead through switches: the steps of a :class:`~collc.ir.symmetric_forest.SymmetricForest`.
 """
 
 from __future__ import annotations
@@ -16,13 +19,14 @@ from itertools import pairwise
 import attrs
 import numpy as np
 
-from .arrays import Array, Columnar, Columns, fit
+from .arrays import Array, Columnar, Columns, fit, lexsort
 from .collective import Collective
 from .diagnostic import Excess, error
 from .frozen import frozen
-from .group import Group, Translations
+from .group import Group
 from .schedule import Action, Schedule, about
 from .shown import counted, shown
+from .symmetries import Symmetries, moved_routes
 from .topology import Topology
 
 __all__ = ["MOST_ROWS", "SYMMETRIC_KINDS", "SymmetricSchedule"]
@@ -40,10 +44,12 @@ _BLOCK = 1 << 18  # rows multiplied together
 class SymmetricSchedule(Columnar):
     """The schedule whose rows are those of ``seed``, each multiplied by every element of the topology's symmetry.
 
-    All rows of the seed move shard 0, over routes of one link. ``len`` counts the rows of the whole schedule.
+    All rows of the seed move shard 0, over routes of one link. With ``orbits``, a group of several orbits replaces the
+    topology's symmetry, and the rows move shards 0 to ``width - 1``. ``len`` counts the rows of the whole schedule.
     """
 
     seed: Schedule
+    orbits: Symmetries | None = None
 
     SCALARS = ("seed",)
 
@@ -88,15 +94,32 @@ class SymmetricSchedule(Columnar):
 
     @property
     def symmetry(self) -> Group:
-        """The group; raises ValueError if the topology has none (then the template is not well formed)."""
+        """The group; raises ValueError if the topology has none (then the template is not well formed).
+
+        With ``orbits``, element g maps rank e*width + i to (g*e)*width + i.
+        """
+        if self.orbits is not None:
+            if self.orbits.numbered is None:
+                raise ValueError(f"{self.orbits.shown} does not move ranks in order")
+            return self.orbits.numbered
         if self.topology.symmetry is None:
             raise ValueError(f"topology {self.topology.name} has no symmetry")
         return self.topology.symmetry
 
     @property
-    def of_vectors(self) -> bool:
-        """Whether the group is one of vectors, whose products the program of a rank can compute."""
-        return isinstance(self.topology.symmetry, Translations)
+    def movable(self) -> bool:
+        """Whether elements of the group move ranks in order, as the program of the first ranks needs."""
+        return self.orbits is None or self.orbits.numbered is not None
+
+    @property
+    def order(self) -> int:
+        """The number of elements of the group."""
+        return self.topology.num_ranks if self.orbits is None else self.orbits.order
+
+    @property
+    def width(self) -> int:
+        """The number of shards that the seed's rows move, one of every orbit."""
+        return max(self.topology.num_ranks // max(self.order, 1), 1)
 
     @property
     def place(self) -> Array:
@@ -104,13 +127,14 @@ class SymmetricSchedule(Columnar):
         return self.seed.route % max(self.topology.num_links // max(self.topology.num_ranks, 1), 1)
 
     def __len__(self) -> int:
-        return len(self.seed) * self.topology.num_ranks
+        return len(self.seed) * self.order
 
     def unfold(self, most: int = MOST_ROWS) -> Schedule:
         """Return the whole schedule as rows; raise C0808 for more than ``most`` rows.
 
         Within a step, rows are sorted by the rank that receives a copy or sends a reduction, then in the seed's order.
-        So the unfolded reverse of a template is the reverse of the unfolded template.
+        So the unfolded reverse of a template is the reverse of the unfolded template. With ``orbits``, rows of a step
+        are sorted by action, reductions first, then by element: as in the steps of all trees.
         """
         if len(self) > most:
             raise error(
@@ -122,6 +146,8 @@ class SymmetricSchedule(Columnar):
                 exit_status=3,
                 excess=Excess("transfers", len(self), most),
             )
+        if self.orbits is not None:
+            return self._moved(self.orbits)
         seed, size = self.seed, len(self)
         columns: Columns = {c: np.empty(size, dtype=getattr(seed, c).dtype) for c in ("step", "action", "lo", "hi")}
         columns["shard"] = np.empty(size, dtype=fit(0, max(self.topology.num_ranks - 1, 0)))
@@ -134,6 +160,18 @@ class SymmetricSchedule(Columnar):
             columns["shard"][here], columns["route"][here] = shard.ravel(), route.ravel()
             at = here.stop
         return attrs.evolve(seed, **columns)
+
+    def _moved(self, group: Symmetries) -> Schedule:
+        """Return the images of all rows under all elements of a group of several orbits."""
+        seed = self.seed
+        routes, image = moved_routes(seed.routes, group)
+        row = np.tile(np.arange(len(seed)), group.order)
+        element = np.repeat(np.arange(group.order), len(seed))
+        order = lexsort((row, element, seed.action[row] != Action.REDUCE, seed.step[row]))
+        row, element = row[order], element[order]
+        columns: Columns = {c: getattr(seed, c)[row] for c in ("step", "action", "lo", "hi")}
+        shard = group.nodes(element, seed.shard.astype(np.int64)[row])
+        return attrs.evolve(seed, shard=shard, route=image[element, seed.route[row]], routes=routes, **columns)
 
     def _blocks(self) -> Iterator[tuple[slice, Array, Array]]:
         """Yield rows of the seed with their shards and routes, shape (ranks, rows), for a range of ranks."""

@@ -8,7 +8,6 @@ Trees of 10,240 ranks have 10^8 edges; the template of boxes of 8 has 8 * 10^4.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 
 import attrs
@@ -21,7 +20,7 @@ from .frozen import frozen
 from .schedule import Forest, Routes, about
 from .shown import counted, shown
 from .symmetric import MOST_ROWS
-from .symmetries import Symmetries
+from .symmetries import Symmetries, moved_routes
 from .topology import Topology
 
 __all__ = ["SymmetricForest"]
@@ -122,7 +121,7 @@ class SymmetricForest(Columnar):
                 excess=Excess("transfers", len(self), most),
             )
         seed = self.seed
-        routes, moved = self._routes()
+        routes, moved = moved_routes(seed.routes, self.group)
         directions = list(dict.fromkeys(seed.inward.tolist()))
         columns: dict[str, list[Array]] = {name: [] for name in seed.COLUMNS}
         trees = 0
@@ -162,20 +161,3 @@ class SymmetricForest(Columnar):
             "child": ends["child"].ravel(),
             "route": route.ravel(),
         }
-
-    def _routes(self) -> tuple[Routes, Array]:
-        """Return the routes of all trees, and the number of the image of route r under element g, at [g, r]."""
-        seed, group = self.seed, self.group
-        element = np.arange(group.order)[:, None]
-        if seed.routes.is_direct:
-            used = np.arange(len(seed.routes))
-            return seed.routes, group.links(element, used[None, :]).astype(fit(0, len(used)))
-        lengths = seed.routes.lengths
-        padded = np.full((len(lengths), int(lengths.max(initial=0))), -1, dtype=np.int64)
-        filled = np.arange(padded.shape[1])[None, :] < lengths[:, None]
-        padded[filled] = seed.routes.links
-        table = np.full((group.order, *padded.shape), -1, dtype=np.int64)
-        table[:, filled] = group.links(element, padded[filled][None, :])
-        found, number = np.unique(table.reshape(-1, padded.shape[1]), axis=0, return_inverse=True)
-        known: Sequence[Sequence[int]] = [[link for link in row if link >= 0] for row in found.tolist()]
-        return Routes.of(known), number.reshape(group.order, len(lengths)).astype(fit(0, len(known)))

@@ -1,8 +1,10 @@
-"""A program stored as that of one rank and a group: every other rank's program is its image.
+"""A program stored as that of the first ranks and a group: every other rank's program is the image of one of them.
 
-Rank 0 is the group's identity. Element g maps rank r to g*r, and shard s to g*s, so rank g executes the instructions of
-rank 0 with its peers and shards multiplied by g. A buffer that holds the whole vector holds shard s at place s, so
-there an offset moves with its shard. A buffer of one shard, and scratch, look alike on all ranks.
+The first ``width`` ranks are one of every orbit. Rank e*width + i is the image of rank i under element e: element g
+maps it to (g*e)*width + i, and shards alike. So it executes the instructions of rank i with its peers and shards moved
+by e. A regular group has one orbit: there ranks are elements, and all are images of rank 0, the identity.
+A buffer that holds the whole vector holds shard s at place s, so there an offset moves with its shard. A buffer of one
+shard, and scratch, look alike on all ranks of an orbit.
 
 The messages of one step of a connection go together: an instruction that is ``joined`` moves its data in the message of
 the instruction before it. So a message is a set of chunks, which lie in other places on every rank.
@@ -29,11 +31,12 @@ __all__ = ["AnyProgram", "SymmetricProgram"]
 
 @frozen(eq=False)
 class SymmetricProgram(Columnar):
-    """The program of rank 0, ``seed``, and the group that makes it the program of every rank.
+    """The program of the first ranks, ``seed``, and the group that makes it the program of every rank.
 
-    All blocks of the seed are rank 0's; its instructions do not cross shards. ``joined`` (a flag of each instruction)
-    says that an instruction moves its data in the message of the instruction before it, which is of the same block and
-    opcode. Dependencies are those of the first instruction of a message, on first instructions.
+    All blocks of the seed are those of its first :attr:`width` ranks; its instructions do not cross shards. ``joined``
+    (a flag of each instruction) says that an instruction moves its data in the message of the instruction before it,
+    which is of the same block and opcode. Dependencies are those of the first instruction of a message, on first
+    instructions.
     """
 
     seed: Program
@@ -46,7 +49,9 @@ class SymmetricProgram(Columnar):
     def __repr__(self) -> str:
         what = f"{counted(self.seed.num_blocks, 'threadblock')}, {counted(len(self.message_start) - 1, 'message')}"
         ranks = counted(self.num_ranks, "rank")
-        return shown(self, f"{clipped(self.name)}: {self.collective.kind}, {ranks}, {what} of rank 0 in a template")
+        return shown(
+            self, f"{clipped(self.name)}: {self.collective.kind}, {ranks}, {what} of {self.seeds} in a template"
+        )
 
     @cached_property
     def found(self) -> dict[Any, Any]:  # Any: each function has its own key and type
@@ -75,8 +80,24 @@ class SymmetricProgram(Columnar):
 
     @property
     def num_ranks(self) -> int:
-        """Ranks of the collective, as many as the group has elements."""
+        """Ranks of the collective, ``width`` times the elements of the group."""
         return self.seed.num_ranks
+
+    @property
+    def width(self) -> int:
+        """The number of ranks in the seed, one of every orbit."""
+        return max(self.num_ranks // max(self.group.order, 1), 1)
+
+    @property
+    def seeds(self) -> str:
+        """The ranks of the seed in words."""
+        return "rank 0" if self.width == 1 else f"ranks 0 to {self.width - 1}"
+
+    def moved(self, element: Array | int, number: Array | int) -> Array:
+        """Return the images of ranks or shards under elements of the group, elementwise (int64)."""
+        number = np.asarray(number, dtype=np.int64)
+        image: Array = self.group.multiply(element, number // self.width) * self.width + number % self.width
+        return image
 
     @property
     def num_channels(self) -> int:
@@ -86,12 +107,12 @@ class SymmetricProgram(Columnar):
     @property
     def num_blocks(self) -> int:
         """Threadblocks of all ranks together."""
-        return self.seed.num_blocks * self.num_ranks
+        return self.seed.num_blocks * self.group.order
 
     @property
     def num_instructions(self) -> int:
         """Messages and copies of all ranks together."""
-        return self.batched.num_instructions * self.num_ranks
+        return self.batched.num_instructions * self.group.order
 
     def renamed(self, name: str) -> SymmetricProgram:
         """Return the program under another name."""
@@ -119,11 +140,12 @@ class SymmetricProgram(Columnar):
 
     @cached_property
     def batched(self) -> Program:
-        """The messages as instructions of one rank that sends to itself, for the machine that executes programs.
+        """The messages as instructions of the seed's ranks, for the machine that executes programs.
 
-        A channel stands for each pair of element and channel: what rank 0 sends to q on it arrives at every rank from
-        its own image of rank 0. All ranks do the same at the same time, so an execution of this program is one of all
-        ranks, and no choice depends on time (:mod:`collc.ir.machine`). ``count`` is the number of chunks of a message.
+        Rank i stands for all images of itself, and may send to itself. A channel stands for each pair of element and
+        channel: what rank i sends on it to the image of rank j under f arrives at rank j from the image of rank i under
+        the inverse of f. All ranks of an orbit do the same at the same time, so an execution of this program is one of
+        all ranks, and no choice depends on time (:mod:`collc.ir.machine`). ``count`` is the chunks of a message.
         """
         seed, first = self.seed, self.message_start[:-1]
         sent, received = self.connections
@@ -133,9 +155,11 @@ class SymmetricProgram(Columnar):
         counts = np.bincount(dependent, minlength=len(first))
         places = ("src_buffer", "src_offset", "dst_buffer", "dst_offset")
         columns: Columns = {c: getattr(seed, c)[first] for c in places}
+        width = self.width
         return Program(
-            Collective("allreduce", 1), seed.chunks, [0], block_rank=np.zeros(seed.num_blocks, dtype=np.int64),
-            send_peer=np.where(sent >= 0, 0, -1), recv_peer=np.where(received >= 0, 0, -1),
+            Collective("allreduce", width), seed.chunks, np.zeros(width, dtype=np.int64), block_rank=seed.block_rank,
+            send_peer=np.where(sent >= 0, seed.send_peer % width, -1),
+            recv_peer=np.where(received >= 0, seed.recv_peer % width, -1),
             channel=np.maximum(np.maximum(sent, received), 0),
             block_start=np.searchsorted(first, seed.block_start), opcode=seed.opcode[first], count=length,
             dep_start=starts(counts), deps=dependency[order], **columns,
@@ -144,11 +168,14 @@ class SymmetricProgram(Columnar):
     @cached_property
     def connections(self) -> tuple[Array, Array]:
         """Return numbers of the connections that each block sends into and receives from, as all ranks name them."""
-        seed, n = self.seed, self.num_ranks
+        seed, n, width = self.seed, self.num_ranks, self.width
         send, source = seed.send_peer.astype(np.int64), seed.recv_peer.astype(np.int64)
-        channel = seed.channel.astype(np.int64)
-        to = self.group.inverse(np.maximum(source, 0))  # the peer that the sender names
-        keys = [np.where(send >= 0, channel * n + send, -1), np.where(source >= 0, channel * n + to, -1)]
+        channel, own = seed.channel.astype(np.int64), seed.block_rank.astype(np.int64)
+        to = self.group.inverse(np.maximum(source, 0) // width) * width + own  # the peer that the sender names
+        keys = [
+            np.where(send >= 0, (channel * width + own) * n + send, -1),
+            np.where(source >= 0, (channel * width + source % width) * n + to, -1),
+        ]
         named = np.unique(np.concatenate(keys))
         named = named[named >= 0]
         sent, received = (np.where(k >= 0, np.searchsorted(named, k), -1) for k in keys)
@@ -156,40 +183,42 @@ class SymmetricProgram(Columnar):
 
     # ---- all ranks
 
-    def images(self, rank: int) -> Columns:
-        """Return the columns of a rank: its peers, and where its instructions read and write."""
+    def images(self, element: int) -> Columns:
+        """Return the columns of the images of the seed's ranks: peers, and where instructions read and write."""
         seed = self.seed
         found: Columns = {}
         for name in ("send_peer", "recv_peer"):
             peer = getattr(seed, name).astype(np.int64)
-            found[name] = np.where(peer >= 0, self.group.multiply(rank, np.maximum(peer, 0)), -1)
+            found[name] = np.where(peer >= 0, self.moved(element, np.maximum(peer, 0)), -1)
         for end in ("src", "dst"):
             offset, buffer = getattr(seed, f"{end}_offset").astype(np.int64), getattr(seed, f"{end}_buffer")
             shard, inside = offset // seed.chunks, offset % seed.chunks
             moved = np.isin(buffer, [b for b in (Buffer.INPUT, Buffer.OUTPUT) if self.moves(b)])
             moved &= seed.reads_src if end == "src" else seed.writes_dst
-            image = self.group.multiply(rank, np.where(moved, shard, 0)) * seed.chunks + inside
+            image = self.moved(element, np.where(moved, shard, 0)) * seed.chunks + inside
             found[f"{end}_offset"] = np.where(moved, image, offset)
         return found
 
     def unfold(self) -> Program:
         """Return the program of all ranks, with an instruction for each of the seed's, not joined."""
-        seed, n = self.seed, self.num_ranks
-        images = [self.images(rank) for rank in range(n)]
+        seed, order = self.seed, self.group.order
+        images = [self.images(element) for element in range(order)]
         columns: Columns = {c: np.concatenate([image[c] for image in images]) for c in images[0]}
         same = ("channel", "opcode", "src_buffer", "dst_buffer", "count")
-        columns |= {c: np.tile(getattr(seed, c), n) for c in same}
+        columns |= {c: np.tile(getattr(seed, c), order) for c in same}
         size = seed.num_instructions
-        rows = np.arange(n)[:, None] * size
+        elements = np.arange(order)[:, None]
+        rows = elements * size
         last = self.message_start[1:] - 1  # a message is over when its last instruction is
         return Program(
-            seed.collective, seed.chunks, np.tile(seed.scratch[:1], n),
-            block_rank=np.repeat(np.arange(n), seed.num_blocks),
-            block_start=np.append((rows + seed.block_start[None, :-1].astype(np.int64)).ravel(), n * size),
-            dep_start=starts(np.tile(seed.num_dependencies, n)), deps=(rows + last[self.message[seed.deps]]).ravel(),
-            name=seed.name, scheduler=seed.scheduler, placed=False, **columns,
+            seed.collective, seed.chunks, np.tile(seed.scratch[: self.width], order),
+            block_rank=(elements * self.width + seed.block_rank[None, :]).ravel(),
+            block_start=np.append((rows + seed.block_start[None, :-1].astype(np.int64)).ravel(), order * size),
+            dep_start=starts(np.tile(seed.num_dependencies, order)),
+            deps=(rows + last[self.message[seed.deps]]).ravel(), name=seed.name, scheduler=seed.scheduler,
+            placed=False, **columns,
         )  # fmt: skip
 
 
-#: programs of all ranks, or of one rank and a group
+#: programs of all ranks, or of the first ranks and a group
 AnyProgram: TypeAlias = Program | SymmetricProgram

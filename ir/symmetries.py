@@ -7,17 +7,19 @@ elements times nodes exists. No element but the identity keeps a rank in place: 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import attrs
 import numpy as np
 
-from .arrays import Array, as_column, lexsort
+from .arrays import Array, as_column, fit, lexsort
+from .group import Group, Translations
 from .ragged import owners, ranges, starts
+from .schedule import Routes
 from .topology import Topology
 
-__all__ = ["Regular", "Rotations", "Symmetries"]
+__all__ = ["Regular", "Rotations", "Symmetries", "moved_routes"]
 
 
 @attrs.frozen(eq=False)
@@ -50,6 +52,14 @@ class Symmetries(ABC):
     @abstractmethod
     def flaws(self) -> Iterator[str]:
         """Yield what is wrong: a generator that is no automorphism, or an element that keeps a rank in place."""
+
+    @property
+    @abstractmethod
+    def numbered(self) -> Group | None:
+        """The group, if element g moves rank e*w + i to (g*e)*w + i, where w ranks of different orbits come first.
+
+        None if ranks have other numbers.
+        """
 
     @property
     @abstractmethod
@@ -102,6 +112,10 @@ class Regular(Symmetries):
     def flaws(self) -> Iterator[str]:
         if self.topology.symmetry is None:  # a symmetry is checked with the topology
             yield f"`{self.topology.name}` has no symmetry"
+
+    @property
+    def numbered(self) -> Group | None:
+        return self.topology.symmetry
 
     @cached_property
     def rank_orbit(self) -> Array:
@@ -191,6 +205,14 @@ class Rotations(Symmetries):
         return _Cycles.of(image)
 
     @property
+    def numbered(self) -> Group | None:
+        ranks = self.topology.num_ranks
+        if not ranks or ranks % self.order:
+            return None
+        turned = (np.arange(ranks) + ranks // self.order) % ranks
+        return Translations((self.order,)) if np.array_equal(self.generator[:ranks], turned) else None
+
+    @property
     def rank_orbit(self) -> Array:
         return np.unique(self._nodes.first[: self.topology.num_ranks], return_inverse=True)[1].reshape(-1)
 
@@ -232,3 +254,20 @@ class _Cycles:
         """Return where points are after the permutation was applied so often, elementwise."""
         found: Array = self.members[self.first[point] + (self.place[point] + times) % self.length[point]]
         return found
+
+
+def moved_routes(routes: Routes, group: Symmetries) -> tuple[Routes, Array]:
+    """Return the images of routes under all elements, and the number of the image of route r under g, at [g, r]."""
+    element = np.arange(group.order)[:, None]
+    if routes.is_direct:
+        used = np.arange(len(routes))
+        return routes, group.links(element, used[None, :]).astype(fit(0, len(used)))
+    lengths = routes.lengths
+    padded = np.full((len(lengths), int(lengths.max(initial=0))), -1, dtype=np.int64)
+    filled = np.arange(padded.shape[1])[None, :] < lengths[:, None]
+    padded[filled] = routes.links
+    table = np.full((group.order, *padded.shape), -1, dtype=np.int64)
+    table[:, filled] = group.links(element, padded[filled][None, :])
+    found, number = np.unique(table.reshape(-1, padded.shape[1]), axis=0, return_inverse=True)
+    known: Sequence[Sequence[int]] = [[link for link in row if link >= 0] for row in found.tolist()]
+    return Routes.of(known), number.reshape(group.order, len(lengths)).astype(fit(0, len(known)))

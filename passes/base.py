@@ -133,7 +133,7 @@ class Pass(ABC):
     pipelined: ClassVar[bool] = False
     #: the most pieces that :meth:`in_pieces` takes; None: no limit
     most_pieces: ClassVar[int | None] = None
-    #: whether it takes a SymmetricSchedule as a Schedule; others receive it unfolded
+    #: whether it takes a SymmetricSchedule as a Schedule, a SymmetricForest as a Forest; others receive them unfolded
     takes_templates: ClassVar[bool] = False
     #: whether it turns a Forest into a Forest, as it does with a Schedule; others receive the forest's steps
     takes_forests: ClassVar[bool] = False

@@ -66,6 +66,8 @@ def _(level: Schedule) -> Traffic:
 @traffic_of.register
 def _(level: SymmetricSchedule) -> Traffic:
     """Every rank's link at a place carries what the template sends over all links of that place."""
+    if level.orbits is not None:
+        return traffic_of(level.unfold())
     seed, links = level.seed, level.topology.num_links
     degree = links // max(level.topology.num_ranks, 1)
     keys, amounts = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]

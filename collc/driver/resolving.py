@@ -38,7 +38,10 @@ def solver_of(passes: Sequence[Pass], problem: Problem) -> Solver | None:
 
 
 def unfolded_for(this: Pass, ir: Level) -> Level:
-    """Return an IR as a pass takes it: a template unfolded unless the pass takes templates."""
+    """Return an IR as a pass takes it: a template unfolded unless the pass takes templates.
+
+    A template of trees goes only to a pass with an option for templates that is set.
+    """
     if isinstance(ir, SymmetricForest):
-        return ir.unfold()
+        return ir if this.takes_templates and this.of_all_ranks() != this else ir.unfold()
     return ir.unfold() if isinstance(ir, SymmetricSchedule) and not this.takes_templates else ir

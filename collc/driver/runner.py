@@ -59,7 +59,7 @@ class Runner:
                 continue  # it has joined messages and few blocks; passes on programs take instructions of all ranks
             ir = ir.unfold() if isinstance(ir, SymmetricProgram) else ir
             this = chain.passes[count]
-            prefix = (*prefix, this if isinstance(ir, SymmetricSchedule) else this.of_all_ranks())
+            prefix = (*prefix, this if isinstance(ir, SymmetricSchedule | SymmetricForest) else this.of_all_ranks())
             known = next((found for passes, found in self.known if passes == prefix), None)
             if known is None:
                 known = self.step(ir, chain, count)

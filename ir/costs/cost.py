@@ -19,6 +19,7 @@ from ..schedule import Action, Forest, Routes, Schedule
 from ..shown import clipped, counted, shown
 from ..symmetric import SymmetricSchedule
 from ..symmetric_forest import SymmetricForest
+from ..symmetries import Symmetries
 from ..topology import Topology
 from .reductions import reduced_share
 from .rounds import Round, front, loads
@@ -233,12 +234,25 @@ def _(level: Schedule, known: Cost | None = None) -> Cost:
 
 @cost.register
 def _(level: SymmetricSchedule, known: Cost | None = None) -> Cost:
-    """Compute the cost from rank 0's links, which carry what the seed moves over links of the same place."""
+    """Compute the cost from rank 0's links, which carry what the seed moves over links of the same place.
+
+    With orbits of ranks, from all links of each orbit of links.
+    """
+    if level.orbits is not None:
+        return _cost_of_orbits(level, level.orbits, known)
     seed, place, slowest = level.seed, level.place, []
     for a, b in level.step_ranges():
         load = np.zeros(level.topology.num_links, dtype=np.int64)
         np.add.at(load, place[a:b], seed.amount[a:b])
         slowest.append(_slowest(seed, load, place[a:b]))
+    return _cost_of_steps(level, len(level), level.num_steps, slowest, known)
+
+
+def _cost_of_orbits(level: SymmetricSchedule, group: Symmetries, known: Cost | None) -> Cost:
+    seed, slowest = level.seed, []
+    for a, b in level.step_ranges():
+        load = link_loads(seed.topology, seed.routes, seed.route[a:b], seed.amount[a:b])
+        slowest.append(_slowest(seed, group.summed(load[None, :], group.link_orbit)[0], seed.route[a:b]))
     return _cost_of_steps(level, len(level), level.num_steps, slowest, known)
 
 
@@ -345,16 +359,18 @@ def phases(level: Schedule | SymmetricSchedule | Forest | SymmetricForest) -> in
         return 1
     if isinstance(level, (Forest, SymmetricForest)):
         return 2
-    symmetric = isinstance(level, SymmetricSchedule)
     rows = level.seed if isinstance(level, SymmetricSchedule) else level
-    shards, n = 1 if symmetric else level.collective.num_shards, level.collective.num_members
+    shards = level.width if isinstance(level, SymmetricSchedule) else level.collective.num_shards
+    n = level.collective.num_members
     moved = (rows.hi.astype(np.int64) - rows.lo)[rows.action == Action.REDUCE].sum()
     return 2 if int(moved) == (n - 1) * shards * rows.parts else 1
 
 
 def _skips_ranks(level: Schedule | SymmetricSchedule | Forest | SymmetricForest) -> bool:
     """Return whether a route passes through a rank: bounds on steps hold only if ranks send to neighbours."""
-    if isinstance(level, SymmetricSchedule) or level.routes.is_direct:
+    if isinstance(level, SymmetricSchedule):
+        level = level.seed
+    if level.routes.is_direct:
         return False
     inner = np.ones(len(level.routes.links), dtype=bool)
     inner[level.routes.start[:-1]] = False

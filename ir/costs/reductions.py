@@ -24,9 +24,9 @@ def reduced_share(level: Schedule | SymmetricSchedule) -> Fraction:
     rows = level.seed if isinstance(level, SymmetricSchedule) else level
     adds = np.flatnonzero(rows.action == Action.REDUCE)
     amount = rows.amount[adds]
-    if isinstance(level, SymmetricSchedule):  # what the template's ranks add, each rank adds of all shards together
-        return Fraction(int(amount.sum()), level.vector)
     heads = rows.routes.heads(rows.topology)[rows.route[adds]]
+    if isinstance(level, SymmetricSchedule):  # what the template's ranks add, each rank of their orbit adds in all
+        return Fraction(sum(largest_sums(rows.step[adds], heads % level.width, amount)), level.vector)
     route, routes = loading(rows)
     amount = routes.loads(routes.start[route[adds].astype(np.int64) + 1].astype(np.int64) - 1, amount)
     return Fraction(sum(largest_sums(rows.step[adds], heads, amount)), level.vector)

@@ -283,10 +283,10 @@ class _Parser:
         self.tables[body.name] = body
         reader.pos = body.end
         seed = read_program(reader.text, body, self.collective, chunks, name, scheduler)
-        if messages.sum() != seed.num_instructions or (messages < 1).any() or len(seed.scratch) != 1:
-            raise line.fail("C0802", "the messages do not divide the instructions of rank 0")
-        scratch = np.zeros(self.collective.num_ranks, dtype=np.int64)
-        scratch[0] = seed.scratch[0]
+        width, scratch = len(seed.scratch), np.zeros(self.collective.num_ranks, dtype=np.int64)
+        if messages.sum() != seed.num_instructions or (messages < 1).any() or width > len(scratch):
+            raise line.fail("C0802", "the messages do not divide the instructions of the first ranks")
+        scratch[:width] = seed.scratch
         joined = np.ones(seed.num_instructions, dtype=np.int64)
         joined[starts(messages)[:-1]] = 0
         return SymmetricProgram(attrs.evolve(seed, scratch=scratch), group, joined)

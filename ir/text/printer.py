@@ -30,9 +30,9 @@ def print_ir(level: Topology | Collective | Executable) -> str:
     """Return the textual form of an IR level; :func:`parse_ir` reads it back to an equal value.
 
     The text of a schedule or forest includes its topology and collective, that of a program, one-sided or not, its
-    collective. The trees of a template are printed as all trees.
+    collective. The trees of a template, and its steps, are printed as those of all roots.
     """
-    if isinstance(level, SymmetricForest):
+    if isinstance(level, SymmetricForest) or (isinstance(level, SymmetricSchedule) and level.orbits is not None):
         level = level.unfold()
     blocks: list[Iterable[str]] = []
     if isinstance(level, (Schedule, SymmetricSchedule, Forest)):
@@ -177,7 +177,7 @@ def _symmetric_program(program: SymmetricProgram) -> Iterator[str]:
     yield f"  chunks {program.chunks}"
     yield f"  symmetry {quoted(program.group.expression)}"
     yield from _integers("messages", (np.diff(program.message_start),))
-    yield from _ranks(program.seed, 1)
+    yield from _ranks(program.seed, program.width)
     yield "}"
 
 

@@ -35,7 +35,10 @@ def same_everywhere(level: Schedule | SymmetricSchedule | Forest | SymmetricFore
     exact = "int" in level.collective.dtype or level.collective.op not in _ROUNDING
     if level.collective.kind != "allreduce" or isinstance(level, (Forest, SymmetricForest)) or exact:
         return True
-    rows, shards = (level.seed, 1) if isinstance(level, SymmetricSchedule) else (level, level.collective.num_shards)
+    if isinstance(level, SymmetricSchedule):
+        rows, shards = level.seed, level.width
+    else:
+        rows, shards = level, level.collective.num_shards
     most = max(1, _BLOCK_BYTES // (8 * level.collective.num_ranks))
     blocks = [
         (low, min(low + max(1, most // atoms.count), end), atoms)

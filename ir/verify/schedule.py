@@ -39,8 +39,8 @@ def verify_schedule(schedule: Schedule | SymmetricSchedule, shards: int | None =
     every rank ends with exactly the collective's result (Definition 4 of the direct-connect paper, for all
     collectives).
 
-    Of a template (:class:`SymmetricSchedule`) only shard 0 is executed: after the symmetry is checked, every other
-    shard's execution is its image. If only the first ``shards`` shards are moved, these are executed.
+    Of a template (:class:`SymmetricSchedule`) only its own shards are executed: after the symmetry is checked,
+    every other shard's execution is an image. If only the first ``shards`` shards are moved, these are executed.
     """
     names = ("structure", "links", "placement", "causality", "single reduction", "postcondition")
     done: list[Check] = []
@@ -49,10 +49,10 @@ def verify_schedule(schedule: Schedule | SymmetricSchedule, shards: int | None =
         if isinstance(schedule, Schedule) and schedule.placement is not None:
             done.append(check_placement(schedule, schedule.placement))
         run = _execute_reducing if schedule.collective.reduces else _execute_copying
-        rows, shards = schedule, schedule.collective.num_shards if shards is None else shards
-        if isinstance(rows, SymmetricSchedule):
-            rows, shards = rows.seed, 1
-        done += run(rows, shards)
+        if isinstance(schedule, SymmetricSchedule):
+            done += run(schedule.seed, schedule.width)
+        else:
+            done += run(schedule, schedule.collective.num_shards if shards is None else shards)
     except Wrong as wrong:
         before = names[: names.index(wrong.check.name)]
         done = [c for c in done if c.name in before] + [wrong.check]
@@ -80,6 +80,8 @@ def _form(level: Schedule | SymmetricSchedule) -> list[Check]:
 def _executed(level: Schedule | SymmetricSchedule) -> str:
     if isinstance(level, Schedule):
         return ""
+    if level.orbits is not None:
+        return f", from the {len(level.seed)} of shards 0 to {level.width - 1} by {level.orbits.shown}"
     return f", from the {len(level.seed)} of shard 0 by the symmetry {level.symmetry.shown}"
 
 

@@ -1,9 +1,9 @@
-"""Verify a program stored as that of one rank and a group: execute rank 0, of which all other ranks are images.
+"""Verify a program stored as that of the first ranks and a group: execute these, of which all others are images.
 
-All ranks do the same at the same time, so what arrives at rank 0 from its peer p is what rank 0 sends to p^-1, moved
-by p: shard s becomes p*s, and the contribution of rank r becomes that of p*r. This holds if multiplication by p^-1
-after p is none, for all peers, ranks and shards, which is checked. No rank's state is left out: the state of rank g is
-that of rank 0, moved by g.
+All ranks of an orbit do the same at the same time, so what arrives from the image of rank i under element p is what
+rank i sends to the receiver's image under p^-1, moved by p: shards and the ranks of contributions become their images.
+This holds if multiplication by p^-1 after p is none, for the elements of all peers and for all elements, which is
+checked. No rank's state is left out: the state of an image is that of the rank, moved.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BLOCK = 1 << 22  # products of the group checked together
 
 
 def verify_symmetric_program(program: SymmetricProgram) -> Report:
-    """Execute rank 0 symbolically and report the result of each check.
+    """Execute the first ranks symbolically and report the result of each check.
 
     The checks are, in this order: ``structure``, ``symmetry``, ``bounds``, ``out-of-place input is not written``,
     ``matched``, ``deadlock``, ``races``, ``single reduction``, ``postcondition``. The first that fails ends them.
@@ -50,27 +50,33 @@ def template_strayed(program: SymmetricProgram, schedule: SymmetricSchedule) -> 
     """
     if next(iter(flaws(program)), None) or _form(program) or _outside(program) or _unmatched(program):
         return ""
+    if program.group != schedule.symmetry:
+        return f"its group is {program.group.shown}, not {schedule.symmetry.shown}"
     execution = execute(program.batched)
     values = _Values(program, False, execution.finished)
     if execution.deadlock or values.run(strict=False):
         return ""
-    group, seed = schedule.symmetry, schedule.seed
-    source = group.inverse(seed.src)
+    seed, width = schedule.seed, program.width
+    source = seed.src.astype(np.int64)
+    home = program.group.inverse(source // width)
     count = seed.hi.astype(np.int64) - seed.lo
-    due = _sent_keys(group.multiply(source, seed.dst), source * schedule.parts + seed.lo, count, program)
-    peer, first, length = values.sent_runs()
-    found = _sent_keys(peer, first, length, program)
+    shard = program.moved(home, seed.shard)
+    due = _sent_keys(source % width, program.moved(home, seed.dst), shard * schedule.parts + seed.lo, count, program)
+    found = _sent_keys(*values.sent_runs(), program)
     if np.array_equal(found, due):
         return ""
     apart = np.setxor1d(found, due)
     at = int(apart[0]) if len(apart) else int(found[0])
     chunks = program.num_ranks * program.chunks
-    return f"chunk {at % program.chunks} of shard {at % chunks // program.chunks} from rank 0 to rank {at // chunks}"
+    rank, peer = divmod(at // chunks, program.num_ranks)
+    which = at % chunks // program.chunks
+    return f"chunk {at % program.chunks} of shard {which} from rank {rank} to rank {peer}"
 
 
-def _sent_keys(peer: Array, first: Array, count: Array, program: SymmetricProgram) -> Array:
-    """Return a number for every chunk that rank 0 sends to a peer, sorted."""
-    keys: Array = np.sort(np.repeat(peer, count) * (program.num_ranks * program.chunks) + ranges(first, count))
+def _sent_keys(rank: Array, peer: Array, first: Array, count: Array, program: SymmetricProgram) -> Array:
+    """Return a number for every chunk that a rank of the seed sends to a peer, sorted."""
+    pair = np.repeat(rank * program.num_ranks + peer, count)
+    keys: Array = np.sort(pair * (program.num_ranks * program.chunks) + ranges(first, count))
     return keys
 
 
@@ -82,16 +88,17 @@ def _until_wrong(checks: Iterator[Check]) -> Iterator[Check]:
 
 
 def _checks(program: SymmetricProgram) -> Iterator[Check]:
-    seed = program.seed
-    text = f"{seed.num_blocks} threadblocks, {len(program.message_start) - 1} messages and copies of rank 0"
+    seed, width = program.seed, program.width
+    text = f"{seed.num_blocks} threadblocks, {len(program.message_start) - 1} messages and copies of {program.seeds}"
     yield _check("structure", next((str(flaw) for flaw in flaws(program)), "") or _form(program), text)
     group = f"the group {program.group.shown} of order {program.group.order}"
-    yield _check("symmetry", _asymmetry(program), f"{group} moves rank 0's program to all ranks")
-    yield _check("bounds", _outside(program), "rank 0's buffers")
+    programs = "rank 0's program" if width == 1 else f"the programs of {program.seeds}"
+    yield _check("symmetry", _asymmetry(program), f"{group} moves {programs} to all ranks")
+    yield _check("bounds", _outside(program), "rank 0's buffers" if width == 1 else f"the buffers of {program.seeds}")
     into_input = np.flatnonzero(seed.writes_dst & (seed.dst_buffer == Buffer.INPUT))
     wrong = f"{seed.place(int(into_input[0]))} writes to the input" if len(into_input) else ""
     yield _check("out-of-place input is not written", wrong, "no instruction writes it")
-    yield _check("matched", _unmatched(program), f"{int(program.batched.sends.sum())} messages of each rank")
+    yield _check("matched", _unmatched(program), _messages(program))
     execution = execute(program.batched)
     stuck = execution.deadlock.describe(program.batched) if execution.deadlock else ""
     yield _check("deadlock", stuck, f"completes with FIFOs of depth {execution.depth}")
@@ -100,8 +107,13 @@ def _checks(program: SymmetricProgram) -> Iterator[Check]:
     strict = not program.collective.idempotent
     wrong = _ordered(program) or values[0].run(strict) or values[1].run(strict)
     yield _check("single reduction", wrong, "in place and out of place")
-    text = f"executed 1 of {program.num_ranks} ranks, all others by {group}, checked; in place and out of place"
+    text = f"executed {width} of {program.num_ranks} ranks, all others by {group}, checked; in place and out of place"
     yield _check("postcondition", values[0].missing() or values[1].missing(), text)
+
+
+def _messages(program: SymmetricProgram) -> str:
+    ranks = "each rank" if program.width == 1 else program.seeds
+    return f"{int(program.batched.sends.sum())} messages of {ranks}"
 
 
 def _check(name: str, problem: str, detail: str) -> Check:
@@ -129,48 +141,50 @@ def _form(program: SymmetricProgram) -> str:
         return f"{seed.place(row)} has no message before it to join"
     if program.joined[seed.dependent].any() or program.joined[seed.deps].any():
         return "a dependency is not between the first instructions of messages"
-    if ((seed.send_peer == 0) | (seed.recv_peer == 0)).any():
-        return "a threadblock of rank 0 has its own rank as peer"
+    if ((seed.send_peer == seed.block_rank) | (seed.recv_peer == seed.block_rank)).any():
+        return f"a threadblock of {program.seeds} has its own rank as peer"
     sent, received = program.connections
     for keys, what in ((sent, "send into"), (received, "receive from")):
         used = np.sort(keys[keys >= 0])
         if (used[1:] == used[:-1]).any():
-            return f"two threadblocks of rank 0 {what} one connection"
+            return f"two threadblocks of {program.seeds} {what} one connection"
     return ""
 
 
 def _asymmetry(program: SymmetricProgram) -> str:
     """Return where the group does not move one rank's program to another's; "" if it always does."""
-    group, n = program.group, program.num_ranks
-    c, numbers = program.collective, np.arange(n)
-    if group.order != n or not c.is_plain or c.num_shards != n:
+    group, n, width = program.group, program.num_ranks, program.width
+    c, numbers = program.collective, np.arange(group.order)
+    if group.order * width != n or not c.is_plain or c.num_shards != n:
         return f"the group {group.shown} of order {group.order} moves no {c.name} of {n} ranks"
     products = group.multiply(0, numbers), group.multiply(numbers, 0)
     if not all(np.array_equal(product, numbers) for product in products):
         return f"rank 0 is not the identity of the group {group.shown}"
-    peers = distinct(np.concatenate([program.seed.send_peer, program.seed.recv_peer]).astype(np.int64))
-    for peer in peers[peers >= 0].tolist():
+    peers = np.concatenate([program.seed.send_peer, program.seed.recv_peer]).astype(np.int64)
+    for peer in distinct(peers[peers >= 0] // width).tolist():
         back, away = int(group.inverse(peer)), group.multiply(numbers, peer)
-        rows = max(1, _BLOCK // n)
-        for first in range(0, n, rows):
+        rows = max(1, _BLOCK // group.order)
+        for first in range(0, group.order, rows):
             ranks = numbers[first : first + rows, None]
             sent = group.multiply(ranks, numbers[None, :])
             received = group.multiply(away[first : first + rows, None], group.multiply(back, numbers)[None, :])
             if not np.array_equal(sent, received):
                 rank, shard = (int(x[0]) for x in np.nonzero(sent != received))
-                return f"shard {shard} of rank {first + rank} is another one at its peer {int(away[first + rank])}"
+                peer = int(away[first + rank]) * width
+                return f"shard {shard * width} of rank {(first + rank) * width} is another one at its peer {peer}"
     return ""
 
 
 def _outside(program: SymmetricProgram) -> str:
     """Return which instruction leaves its buffer or, where shards move, its shard."""
     seed = program.seed
-    sizes = np.array([seed.input_chunks(0), seed.output_chunks(0), int(seed.scratch[0])], dtype=np.int64)
+    scratch = seed.scratch[: program.width].astype(np.int64)
+    sizes = np.stack([scratch * 0 + seed.input_chunks(0), scratch * 0 + seed.output_chunks(0), scratch])
     moved = np.array([program.moves(buffer) for buffer in Buffer])
     for end, used in (("src", seed.reads_src), ("dst", seed.writes_dst)):
         buffer, offset = getattr(seed, f"{end}_buffer")[used], getattr(seed, f"{end}_offset").astype(np.int64)[used]
         count = seed.count.astype(np.int64)[used]
-        beyond = (offset < 0) | (offset + count > sizes[buffer]) | (count < 1)
+        beyond = (offset < 0) | (offset + count > sizes[buffer, seed.rank[used]]) | (count < 1)
         beyond |= moved[buffer] & (offset // seed.chunks != (offset + count - 1) // seed.chunks)
         if beyond.any():
             row = int(np.flatnonzero(used)[np.argmax(beyond)])
@@ -203,7 +217,7 @@ def _place(program: SymmetricProgram, message: int) -> str:
 
 
 def _race(program: SymmetricProgram, finished: Array) -> str:
-    """Return two messages that access a chunk, one of them a write, and that rank 0's own order leaves unordered.
+    """Return two messages that access a chunk, one of them a write, and that their rank's own order leaves unordered.
 
     Only program order and dependencies count, not messages: these lead to other ranks. In place and out of place
     differ in which locations are one: in place, more are.
@@ -217,7 +231,7 @@ def _race(program: SymmetricProgram, finished: Array) -> str:
     before = _clocks(program, finished)
     last_write, reads = -1, list[int]()
     previous = -1
-    step, block = batched.step, batched.block
+    step, block = batched.step, _local(program)
     for here, at, writes in zip(location.tolist(), message.tolist(), write.tolist(), strict=True):
         if here != previous:
             last_write, reads, previous = -1, [], here
@@ -231,11 +245,21 @@ def _race(program: SymmetricProgram, finished: Array) -> str:
     return ""
 
 
+def _local(program: SymmetricProgram) -> Array:
+    """Return for each message the number of its block among those of its rank."""
+    found: Array = program.batched.block_id[program.batched.block]
+    return found
+
+
 def _clocks(program: SymmetricProgram, finished: Array) -> Array:
-    """Return for each message the steps of each block that end before it begins, shape (messages, blocks)."""
+    """Return for each message the steps of each block of its rank that end before it begins.
+
+    The shape is (messages, most blocks of a rank). Dependencies are within ranks.
+    """
     batched = program.batched
-    clock = np.zeros((batched.num_instructions, batched.num_blocks), dtype=np.int64)
-    block, step, start = batched.block, batched.step, batched.block_start.astype(np.int64)
+    block, step, start = _local(program), batched.step, batched.block_start.astype(np.int64)
+    clock = np.zeros((batched.num_instructions, int(block.max(initial=0)) + 1), dtype=np.int64)
+    begin = start[batched.block]
     for at in finished.tolist():
         own = clock[at]
         here_block = int(block[at])
@@ -244,12 +268,12 @@ def _clocks(program: SymmetricProgram, finished: Array) -> Array:
         for other in batched.dependencies(at):
             np.maximum(own, clock[other], out=own)
             own[block[other]] = max(own[block[other]], int(step[other]) + 1)
-        own[here_block] = at - int(start[here_block])
+        own[here_block] = at - int(begin[at])
     return clock
 
 
 def _accesses(program: SymmetricProgram, inplace: bool) -> tuple[Array, Array, Array]:
-    """Return every access to an atom of rank 0: location, message, whether it writes."""
+    """Return every access to an atom of the seed's ranks: location, message, whether it writes."""
     atoms = _Atoms.of(program, inplace)
     found = []
     for places, rows, writes in ((atoms.src, atoms.src_row, False), (atoms.dst, atoms.dst_row, True)):
@@ -260,10 +284,11 @@ def _accesses(program: SymmetricProgram, inplace: bool) -> tuple[Array, Array, A
 
 @frozen(eq=False)
 class _Atoms:
-    """Rank 0's memory in atoms, which every instruction accesses as a whole: ``per_shard`` of them in a shard.
+    """The memory of the seed's ranks in atoms, which instructions access as a whole: ``per_shard`` of them in a shard.
 
     ``src`` and ``dst`` are the locations that instructions access, ``src_row`` and ``dst_row`` the instructions;
-    ``cuts`` are the ends of the atoms in chunks. ``base`` is the first location of each buffer, ``total`` their number.
+    ``cuts`` are the ends of the atoms in chunks. ``base`` is the first location of each buffer, shape (ranks, 3),
+    ``total`` the number of locations.
     """
 
     src: Array
@@ -282,19 +307,21 @@ class _Atoms:
     def of(cls, program: SymmetricProgram, inplace: bool) -> _Atoms:
         cuts = _cuts(program)
         seed, per_shard = program.seed, len(cuts) - 1
-        n = program.num_ranks
-        scratch = -(-int(seed.scratch[0]) // seed.chunks)
-        # in place both begin with the place of shard 0, rank 0's own
-        base = np.array([0, 0, n] if inplace else [0, n, 2 * n]) * per_shard
-        places, used_by = [], []
+        n, own = program.num_ranks, np.arange(program.width)
+        # in place the smaller buffer is the place of the rank's own shard in the larger one
+        places = [own * (inplace and not program.moves(buffer)) for buffer in (Buffer.INPUT, Buffer.OUTPUT)]
+        apart = 0 if inplace else n
+        size = apart + n + -(-int(seed.scratch.max(initial=0)) // seed.chunks)
+        base = (np.stack([places[0], places[1] + apart, own * 0 + apart + n], axis=1) + own[:, None] * size) * per_shard
+        found, used_by = [], []
         for end, used in (("src", seed.reads_src), ("dst", seed.writes_dst)):
             rows = np.flatnonzero(used)
             offset, count = getattr(seed, f"{end}_offset").astype(np.int64)[rows], seed.count.astype(np.int64)[rows]
             first = _atom(cuts, offset, seed.chunks)
             widths = _atom(cuts, offset + count, seed.chunks) - first
-            places.append(ranges(first + base[getattr(seed, f"{end}_buffer")[rows]], widths))
+            found.append(ranges(first + base[seed.rank[rows], getattr(seed, f"{end}_buffer")[rows]], widths))
             used_by.append(rows[owners(widths)])
-        return cls(places[0], used_by[0], places[1], used_by[1], cuts, base, int(base[-1]) + scratch * per_shard)
+        return cls(found[0], used_by[0], found[1], used_by[1], cuts, base, len(own) * size * per_shard)
 
 
 def _atom(cuts: Array, chunk: Array, chunks: int) -> Array:
@@ -319,7 +346,7 @@ def _cuts(program: SymmetricProgram) -> Array:
 
 
 class _Values:
-    """The execution of rank 0: which atom of the vector each location holds, and which ranks' contributions to it."""
+    """The execution of the seed's ranks: the atom of the vector in each location, and the ranks that contributed."""
 
     def __init__(self, program: SymmetricProgram, inplace: bool, finished: Array | None = None):
         self.program, self.inplace = program, inplace
@@ -328,29 +355,33 @@ class _Values:
         self.content = np.full(self.atoms.total, -1, dtype=np.int64)
         self.reduces = program.collective.reduces
         self.ranks = np.zeros((self.atoms.total, program.num_ranks if self.reduces else 1), dtype=bool)
-        self._sent: list[tuple[int, Array]] = []
+        self._sent: list[tuple[int, int, Array]] = []
         self._begin()
 
-    def sent_runs(self) -> tuple[Array, Array, Array]:
-        """Return what :meth:`run` sent, atom by atom: the peer, the first chunk in the vector, and the chunks."""
-        peer = np.concatenate([np.full(len(content), peer) for peer, content in self._sent] or [np.zeros(0, np.int64)])
-        content = np.concatenate([content for _, content in self._sent] or [np.zeros(0, np.int64)])
+    def sent_runs(self) -> tuple[Array, Array, Array, Array]:
+        """Return what :meth:`run` sent, atom by atom: rank, peer, the first chunk in the vector, and the chunks."""
+        none = [np.zeros(0, np.int64)]
+        rank, peer = (
+            np.concatenate([np.full(len(one[2]), one[end]) for one in self._sent] or none) for end in (0, 1)
+        )  # fmt: skip
+        content = np.concatenate([content for *_, content in self._sent] or none)
         cuts, per_shard = self.atoms.cuts, self.atoms.per_shard
         atom = content % per_shard
-        return peer, content // per_shard * self.program.chunks + cuts[atom], np.diff(cuts)[atom]
+        return rank, peer, content // per_shard * self.program.chunks + cuts[atom], np.diff(cuts)[atom]
 
     def _begin(self) -> None:
         c = self.program.collective
-        held = np.flatnonzero(c.holds(0, np.arange(c.num_shards)))
-        place, content = self._at(Buffer.INPUT, c.input_slots(0, held), held)
-        self.content[place] = content
-        self.ranks[place, 0] = True
+        for rank in range(self.program.width):
+            held = np.flatnonzero(c.holds(rank, np.arange(c.num_shards)))
+            place, content = self._at(rank, Buffer.INPUT, c.input_slots(rank, held), held)
+            self.content[place] = content
+            self.ranks[place, rank if self.reduces else 0] = True
 
-    def _at(self, buffer: Buffer, slots: Array, shards: Array) -> tuple[Array, Array]:
-        """Return the locations of shards at these slots of a buffer, and the atoms of the vector that belong there."""
+    def _at(self, rank: int, buffer: Buffer, slots: Array, shards: Array) -> tuple[Array, Array]:
+        """Return the locations of shards at slots of a rank's buffer, and the atoms of the vector that belong there."""
         per_shard = self.atoms.per_shard
         widths = np.full(len(shards), per_shard)
-        return ranges(slots * per_shard + self.atoms.base[buffer], widths), ranges(shards * per_shard, widths)
+        return ranges(slots * per_shard + self.atoms.base[rank, buffer], widths), ranges(shards * per_shard, widths)
 
     def run(self, strict: bool) -> str:
         """Execute all messages; return what is wrong, "" if nothing is. ``strict``: nothing may be added twice."""
@@ -358,7 +389,7 @@ class _Values:
         partner, sent = partners(batched), dict[int, tuple[Array, Array]]()
         edges = np.append(program.message_start, 0)[:-1]
         src, dst = (np.searchsorted(rows, edges) for rows in (self.atoms.src_row, self.atoms.dst_row))
-        targets = program.seed.send_peer[batched.block].tolist()
+        ends = list(zip(batched.rank.tolist(), program.seed.send_peer[batched.block].tolist(), strict=True))
         opcode, peer = batched.opcode.tolist(), program.seed.recv_peer[batched.block].tolist()
         for at in self.finished.tolist():
             read = self.atoms.src[src[at] : src[at + 1]]
@@ -371,7 +402,7 @@ class _Values:
                 value = self._moved(*sent.pop(int(partner[at])), int(peer[at]))
             if opcode[at] == Opcode.SEND:
                 sent[at] = value
-                self._sent.append((targets[at], value[0]))
+                self._sent.append((*ends[at], value[0]))
                 continue
             if len(value[0]) != len(written):
                 return f"{_place(program, at)}: the two ends cut the message at other places"
@@ -385,20 +416,24 @@ class _Values:
         return ""
 
     def _moved(self, content: Array, ranks: Array, peer: int) -> tuple[Array, Array]:
-        """Return what arrives from a peer, as rank 0 names it, from what rank 0 sends to the peer's inverse."""
-        group, per_shard = self.program.group, self.atoms.per_shard
-        moved = group.multiply(peer, content // per_shard) * per_shard + content % per_shard
+        """Return what arrives from a peer, the image under an element, from what the seed's rank sends."""
+        program, per_shard = self.program, self.atoms.per_shard
+        element = peer // program.width
+        moved = program.moved(element, content // per_shard) * per_shard + content % per_shard
         if not self.reduces:
             return moved, ranks
         found = np.empty_like(ranks)
-        found[:, group.multiply(peer, np.arange(self.program.num_ranks))] = ranks
+        found[:, program.moved(element, np.arange(program.num_ranks))] = ranks
         return moved, found
 
     def missing(self) -> str:
-        """Return what rank 0 lacks at the end; "" if nothing."""
+        """Return what a rank of the seed lacks at the end; "" if nothing."""
+        return next(filter(None, map(self._missing, range(self.program.width))), "")
+
+    def _missing(self, rank: int) -> str:
         per_shard, c = self.atoms.per_shard, self.program.collective
-        results = np.flatnonzero(c.wants(0, np.arange(c.num_shards)))
-        place, due = self._at(Buffer.OUTPUT, c.output_slots(0, results), results)
+        results = np.flatnonzero(c.wants(rank, np.arange(c.num_shards)))
+        place, due = self._at(rank, Buffer.OUTPUT, c.output_slots(rank, results), results)
         bad = self.content[place] != due
         if self.reduces:
             bad |= ~self.ranks[place].all(axis=1)
@@ -406,4 +441,4 @@ class _Values:
             return ""
         at = int(due[np.argmax(bad)])
         chunk = int(self.atoms.cuts[at % per_shard])
-        return f"rank 0 ends without the result of shard {at // per_shard}, from chunk {chunk} on"
+        return f"rank {rank} ends without the result of shard {at // per_shard}, from chunk {chunk} on"

@@ -1,7 +1,8 @@
-"""Lower a template: the program of rank 0, of which those of all other ranks are images.
+"""Lower a template: the programs of the first ranks, of which those of all other ranks are images.
 
-Rank 0 is the identity of the group. A row of the template moves shard 0 from u to v. Its image under u^-1 is sent by
-rank 0: shard u^-1, to u^-1 v. Its image under v^-1 is received by rank 0: shard v^-1, from v^-1 u.
+Rank e*width + i is the image of rank i under element e. A row of the template moves a shard from u = (a, i) to
+v = (b, j). Its image under the inverse of a is sent by rank i: to v moved by a^-1. Its image under the inverse of b is
+received by rank j, from u moved by b^-1. In a regular group width is 1: ranks are elements, and rank 0 does both.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collc.ir.arrays import Array, Columns, distinct, distinct_pairs, lexsort
 from collc.ir.frozen import frozen
 from collc.ir.opcodes import READS_SRC, WRITES_DST
 from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
-from collc.ir.ragged import first_of_group, inverse, owners, ranges, starts
+from collc.ir.ragged import first_of_group, inverse, nth, nth_in_group, owners, ranges, starts
 from collc.ir.schedule import Action
 from collc.ir.symmetric import SymmetricSchedule
 from collc.ir.symmetric_program import SymmetricProgram
@@ -28,30 +29,114 @@ _SENDING, _RECEIVING, _LOCAL = 0, 1, 2
 def lower_template(s: SymmetricSchedule) -> SymmetricProgram | None:
     """Return the program of a discrete template; None if a rank sends a chunk in the step in which it arrives there.
 
-    Every link out of rank 0 gets a block that sends, every link into it one that receives; a further block copies. The
-    transfers of one step over one link are one message. Data lie where :class:`Lower` puts them, but scratch is in the
-    order of rank 0's shards.
+    Every connection out of a rank of the template gets a block that sends, every one into it a block that receives; a
+    further block copies. The transfers of one step over one connection are one message. Data lie where :class:`Lower`
+    puts them, but scratch is in the order of the shards as the first ranks name them.
     """
     cuts = distinct(np.concatenate([[0, s.parts], s.seed.lo, s.seed.hi]).astype(np.int64))
-    atoms = _Atoms.of(s, cuts)
+    ends = _links(s) if s.orbits is None else _connections(s)
+    atoms = _Atoms.of(s, cuts, ends)
     if atoms.exchange(len(cuts) * s.topology.num_ranks):
         return None
     table = _instructions(s, cuts, atoms)
-    return _assembled(s, table)
+    return _assembled(s, table, ends)
+
+
+@frozen(eq=False)
+class _Ends:
+    """The connections of the template's rows: ``place`` is the number of that of each row.
+
+    By row, ``sender`` and ``receiver`` are the ranks of the template that send and receive its images; ``sent`` and
+    ``received`` are the shards that they move. By connection, ``to`` is the peer of its sender, ``source`` that of its
+    receiver.
+    """
+
+    place: Array
+    sender: Array
+    receiver: Array
+    sent: Array
+    received: Array
+    to: Array
+    source: Array
+    channel: Array
+
+
+def _links(s: SymmetricSchedule) -> _Ends:
+    """Return the connections of a regular group: the links out of rank 0."""
+    seed, group, rank = s.seed, s.symmetry, np.zeros(len(s.seed), dtype=np.int64)
+    to = s.topology.dst[: s.topology.num_links // s.topology.num_ranks].astype(np.int64)
+    order = lexsort([to])
+    fresh = first_of_group(to[order])
+    first = np.maximum.accumulate(np.where(fresh, np.arange(len(to)), 0))
+    channel = (np.arange(len(to)) - first)[inverse(order)]
+    sent, received = group.inverse(seed.src), group.inverse(seed.dst)
+    return _Ends(s.place.astype(np.int64), rank, rank, sent, received, to, group.inverse(to), channel)
+
+
+def _connections(s: SymmetricSchedule) -> _Ends:
+    """Return the connections of a group with several orbits of ranks: each route has the channel of its image."""
+    seed, group, width = s.seed, s.symmetry, s.width
+    src, dst, shard = (column.astype(np.int64) for column in (seed.src, seed.dst, seed.shard))
+
+    def moved(element: Array, number: Array) -> Array:
+        image: Array = group.multiply(element, number // width) * width + number % width
+        return image
+
+    home, away = group.inverse(src // width), group.inverse(dst // width)
+    to, source = moved(home, dst), moved(away, src)
+    keys = np.stack([src % width, to, _channels(s, home), source])
+    named, place = np.unique(keys, axis=1, return_inverse=True)
+    return _Ends(
+        place.reshape(-1),
+        src % width,
+        dst % width,
+        moved(home, shard),
+        moved(away, shard),
+        named[1],
+        named[3],
+        named[2],
+    )
+
+
+def _channels(s: SymmetricSchedule, home: Array) -> Array:
+    """Return the channel of each row: its route's number among the parallel ones, as its sender's image names them.
+
+    Routes are moved to the senders of the template, and numbered there in the order of their links.
+    """
+    assert s.orbits is not None, "a group of several orbits"
+    routes, topology = s.seed.routes, s.topology
+    pair, row = np.unique(home * len(routes) + s.seed.route, return_inverse=True)
+    element, route = np.divmod(pair, len(routes))
+    count = routes.lengths[route]
+    owner = owners(count)
+    links = np.full((len(pair), int(count.max(initial=1))), -1, dtype=np.int64)
+    own = routes.links[ranges(routes.start[route].astype(np.int64), count)].astype(np.int64)
+    links[owner, nth(count)] = s.orbits.links(element[owner], own)
+    found, which = np.unique(links, axis=0, return_inverse=True)
+    last = np.argmin(np.append(found, found[:, :1] * 0 - 1, axis=1), axis=1) - 1
+    tails, heads = topology.src[found[:, 0]], topology.dst[found[np.arange(len(found)), last]]
+    order = lexsort((heads, tails))
+    number = np.empty(len(found), dtype=np.int64)
+    number[order] = nth_in_group(tails[order].astype(np.int64) * topology.num_nodes + heads[order])
+    channel: Array = number[which.reshape(-1)][row.reshape(-1)]
+    return channel
 
 
 @frozen(eq=False)
 class _Atoms:
     """The atoms of the template's rows, which the ends of all rows cut out of shards: one row for each.
 
-    ``row`` is the row of the template. ``sent`` and ``received`` are the shards that rank 0 sends and receives by it.
-    ``time`` orders the messages that rank 0 receives: by step, then by the place of the link. ``first`` is the time at
-    which data of each shard and atom first arrive on rank 0, shape (shards, atoms); ``never`` if none do.
+    ``row`` is the row of the template; its columns are those of :class:`_Ends`. ``time`` orders the messages that a
+    rank receives: by step, then by the place of the connection. ``first`` is the time at which data of each shard and
+    atom first arrive on a rank of the template, shape (ranks, shards, atoms); ``never`` if none do.
     """
 
     row: Array
     atom: Array
     step: Array
+    place: Array
+    sender: Array
+    receiver: Array
     sent: Array
     received: Array
     time: Array
@@ -59,124 +144,123 @@ class _Atoms:
     never: int
 
     @classmethod
-    def of(cls, s: SymmetricSchedule, cuts: Array) -> _Atoms:
-        seed, group = s.seed, s.symmetry
+    def of(cls, s: SymmetricSchedule, cuts: Array, ends: _Ends) -> _Atoms:
+        seed = s.seed
         begin, end = np.searchsorted(cuts, seed.lo), np.searchsorted(cuts, seed.hi)
         row, atom = owners(end - begin), ranges(begin, end - begin)
         step = seed.step.astype(np.int64)[row]
-        sent, received = group.inverse(seed.src)[row], group.inverse(seed.dst)[row]
-        degree = s.topology.num_links // s.topology.num_ranks
-        time, never = step * degree + s.place[row], s.num_steps * degree
-        first = np.full((s.topology.num_ranks, len(cuts) - 1), never, dtype=np.int64)
-        np.minimum.at(first, (received, atom), time)
-        return cls(row, atom, step, sent, received, time, first, never)
+        place, sender, receiver = ends.place[row], ends.sender[row], ends.receiver[row]
+        sent, received = ends.sent[row], ends.received[row]
+        time, never = step * len(ends.to) + place, s.num_steps * len(ends.to)
+        first = np.full((s.width, s.topology.num_ranks, len(cuts) - 1), never, dtype=np.int64)
+        np.minimum.at(first, (receiver, received, atom), time)
+        return cls(row, atom, step, place, sender, receiver, sent, received, time, first, never)
 
     def exchange(self, places: int) -> bool:
-        """Return whether rank 0 sends an atom in the step in which it arrives; there are at most ``places`` atoms."""
-        atoms = self.first.shape[1]
-        sent, received = ((self.step * places + shard * atoms + self.atom) for shard in (self.sent, self.received))
+        """Return whether a rank sends an atom in the step in which it arrives; there are at most ``places`` atoms."""
+        width, _, atoms = self.first.shape
+        sent, received = (
+            ((self.step * width + rank) * places + shard * atoms + self.atom)
+            for rank, shard in ((self.sender, self.sent), (self.receiver, self.received))
+        )
         return bool(np.isin(sent, received).any())
 
 
 def _instructions(s: SymmetricSchedule, cuts: Array, atoms: _Atoms) -> Columns:
-    """Return the instructions of rank 0 as columns; ``kind`` and ``place`` name their block, ``row`` the transfer."""
+    """Return the instructions as columns; ``rank``, ``kind`` and ``place`` name their block, ``row`` the transfer."""
     buffer, home, start = _homes(s, atoms)
     # no rank sends an atom in the step in which it arrives, so what has arrived before the message has before the step
-    sent_home = atoms.first[atoms.sent, atoms.atom] < atoms.time
-    kept_home = atoms.first[atoms.received, atoms.atom] < atoms.time
+    sent_home = atoms.first[atoms.sender, atoms.sent, atoms.atom] < atoms.time
+    kept_home = atoms.first[atoms.receiver, atoms.received, atoms.atom] < atoms.time
     # rows are cut where the location at either end changes, so that both ends have the same instructions
     flags = np.stack([atoms.row, sent_home, kept_home])
     fresh = np.concatenate([[True], (flags[:, 1:] != flags[:, :-1]).any(axis=0)])[: len(atoms.row)]
     begin = np.flatnonzero(fresh)
     final = np.append(begin[1:], len(fresh)) - 1
     row, lo, hi = atoms.row[begin], cuts[atoms.atom[begin]], cuts[atoms.atom[final] + 1]
-    sent, received = atoms.sent[begin], atoms.received[begin]
+    sent, received = (atoms.sender[begin], atoms.sent[begin]), (atoms.receiver[begin], atoms.received[begin])
     zeros = np.zeros(len(row), dtype=np.int64)
-    common = {"place": s.place.astype(np.int64)[row], "row": row, "lo": lo, "count": hi - lo}
+    common = {"place": atoms.place[begin], "row": row, "lo": lo, "count": hi - lo}
     step = s.seed.step.astype(np.int64)[row]
+    # a rank without a contribution of its own stores what it receives first
+    adds = (s.seed.action == Action.REDUCE)[row] & (kept_home[begin] | (start[received] >= 0))
+    # the two ends cut messages alike: one adds all its data, or none
+    common["arrival"] = np.where(adds, Opcode.RECV_REDUCE_COPY, Opcode.RECV)
     sends = {
-        **common, "kind": zeros + _SENDING, "time": 2 * step, "opcode": zeros + Opcode.SEND,
+        **common, "rank": sent[0], "kind": zeros + _SENDING, "time": 2 * step, "opcode": zeros + Opcode.SEND,
         "src_buffer": np.where(sent_home[begin], buffer[sent], Buffer.INPUT),
         "src_offset": np.where(sent_home[begin], home[sent], start[sent]) + lo, "dst_buffer": zeros,
         "dst_offset": zeros,
     }  # fmt: skip
-    # a rank without a contribution of its own stores what it receives first
-    adds = (s.seed.action == Action.REDUCE)[row] & (kept_home[begin] | (start[received] >= 0))
     src_buffer = np.where(kept_home[begin], buffer[received], Buffer.INPUT)
     src = np.where(kept_home[begin], home[received], start[received]) + lo
     receives = {
-        **common, "kind": zeros + _RECEIVING, "time": 2 * step + 1,
-        "opcode": np.where(adds, Opcode.RECV_REDUCE_COPY, Opcode.RECV),
+        **common, "rank": received[0], "kind": zeros + _RECEIVING, "time": 2 * step + 1,
+        "opcode": common["arrival"],
         "src_buffer": np.where(adds, src_buffer, 0), "src_offset": np.where(adds, src, 0),
         "dst_buffer": buffer[received], "dst_offset": home[received] + lo,
     }  # fmt: skip
     tables = [sends, receives, _copies(s, cuts, atoms, home, start)]
     found = {c: np.concatenate([table[c] for table in tables]) for c in sends}
-    order = lexsort([found[c] for c in ("lo", "row", "opcode", "time", "place", "kind")])
+    order = lexsort([found[c] for c in ("lo", "row", "arrival", "time", "place", "kind", "rank")])
     return {c: values[order] for c, values in found.items()}
 
 
 def _homes(s: SymmetricSchedule, atoms: _Atoms) -> tuple[Array, Array, Array]:
-    """Return where rank 0 keeps each shard that arrives: buffer, first chunk; its first chunk in the input, or -1."""
-    shards = np.arange(s.topology.num_ranks)
-    output, start = s.collective.output_slots(0, shards), s.collective.input_slots(0, shards)
-    passing = (output < 0) & (atoms.first < atoms.never).any(axis=1)
-    home = np.where(output >= 0, output, np.where(passing, np.cumsum(passing) - 1, -1)) * s.parts
+    """Return where each rank keeps each shard that arrives: buffer, first chunk; its first chunk in the input, or -1.
+
+    Shape (ranks of the template, shards).
+    """
+    ranks, shards = np.arange(s.width)[:, None], np.arange(s.topology.num_ranks)[None, :]
+    output, start = s.collective.output_slots(ranks, shards), s.collective.input_slots(ranks, shards)
+    passing = (output < 0) & (atoms.first < atoms.never).any(axis=2)
+    home = np.where(output >= 0, output, np.where(passing, np.cumsum(passing, axis=1) - 1, -1)) * s.parts
     buffer = np.where(output >= 0, Buffer.OUTPUT, Buffer.SCRATCH)
     return buffer, home, np.where(start >= 0, start * s.parts, -1)
 
 
 def _copies(s: SymmetricSchedule, cuts: Array, atoms: _Atoms, home: Array, start: Array) -> Columns:
-    """Return the copies of what rank 0 has from the start, must have in the end, and never receives."""
-    shards = np.arange(s.topology.num_ranks)
-    kept = s.collective.wants(0, shards) & s.collective.holds(0, shards)
-    shard, atom = np.nonzero(kept[:, None] & (atoms.first == atoms.never))
+    """Return the copies of what a rank has from the start, must have in the end, and never receives."""
+    ranks, shards = np.arange(s.width)[:, None], np.arange(s.topology.num_ranks)[None, :]
+    kept = s.collective.wants(ranks, shards) & s.collective.holds(ranks, shards)
+    rank, shard, atom = np.nonzero(kept[:, :, None] & (atoms.first == atoms.never))
     lo, zeros = cuts[atom], np.zeros(len(shard), dtype=np.int64)
     return {
-        "place": zeros, "row": np.arange(len(shard)), "lo": lo, "count": cuts[atom + 1] - lo, "kind": zeros + _LOCAL,
-        "time": zeros + 2 * s.num_steps, "opcode": zeros + Opcode.COPY, "src_buffer": zeros + Buffer.INPUT,
-        "src_offset": start[shard] + lo, "dst_buffer": zeros + Buffer.OUTPUT, "dst_offset": home[shard] + lo,
+        "rank": rank, "place": zeros, "row": np.arange(len(shard)), "lo": lo, "count": cuts[atom + 1] - lo,
+        "kind": zeros + _LOCAL, "time": zeros + 2 * s.num_steps, "arrival": zeros, "opcode": zeros + Opcode.COPY,
+        "src_buffer": zeros + Buffer.INPUT, "src_offset": start[rank, shard] + lo, "dst_buffer": zeros + Buffer.OUTPUT,
+        "dst_offset": home[rank, shard] + lo,
     }  # fmt: skip
 
 
 # ---- blocks and messages
 
 
-def _assembled(s: SymmetricSchedule, t: Columns) -> SymmetricProgram:
+def _assembled(s: SymmetricSchedule, t: Columns, ends: _Ends) -> SymmetricProgram:
     """Return the program of sorted instructions: a block for each kind and place, a message for each time in it."""
-    kind, place = t["kind"], t["place"]
-    fresh_block = first_of_group(kind * (int(place.max(initial=0)) + 1) + place)
+    rank, kind, place = t["rank"], t["kind"], t["place"]
+    fresh_block = first_of_group((rank * (_LOCAL + 1) + kind) * (int(place.max(initial=0)) + 1) + place)
     block = np.cumsum(fresh_block) - 1
-    first = fresh_block | first_of_group(t["time"]) | first_of_group(t["opcode"]) | (kind == _LOCAL)
+    first = fresh_block | first_of_group(t["time"]) | first_of_group(t["arrival"]) | (kind == _LOCAL)
     begin = np.flatnonzero(fresh_block)
-    peer, channel = _link_ends(s)
-    to = peer[place[begin]]
+    used = place[begin]
     message = np.cumsum(first) - 1
     later, earlier = _waits(s, t, block, message)
     counts = np.zeros(len(first), dtype=np.int64)
     opening = np.flatnonzero(first)
     np.add.at(counts, opening[later], 1)
     scratch = np.zeros(s.topology.num_ranks, dtype=np.int64)
-    used = np.concatenate([(t[f"{e}_offset"] + t["count"])[t[f"{e}_buffer"] == Buffer.SCRATCH] for e in ("src", "dst")])
-    scratch[0] = used.max(initial=0)
+    stored = np.where(t["dst_buffer"] == Buffer.SCRATCH, t["dst_offset"] + t["count"], 0)
+    np.maximum.at(scratch, t["rank"], stored)
     seed = Program(
-        s.collective, s.parts, scratch, block_rank=np.zeros(len(begin), dtype=np.int64),
-        send_peer=np.where(kind[begin] == _SENDING, to, -1),
-        recv_peer=np.where(kind[begin] == _RECEIVING, s.symmetry.inverse(to), -1),
-        channel=np.where(kind[begin] == _LOCAL, 0, channel[place[begin]]),
+        s.collective, s.parts, scratch, block_rank=rank[begin],
+        send_peer=np.where(kind[begin] == _SENDING, ends.to[used], -1),
+        recv_peer=np.where(kind[begin] == _RECEIVING, ends.source[used], -1),
+        channel=np.where(kind[begin] == _LOCAL, 0, ends.channel[used]),
         block_start=np.append(begin, len(first)), dep_start=starts(counts), deps=opening[earlier],
         scheduler=s.scheduler, **{c: t[c] for c in INSTRUCTION_COLUMNS},
     )  # fmt: skip
     return SymmetricProgram(seed, s.symmetry, ~first)
-
-
-def _link_ends(s: SymmetricSchedule) -> tuple[Array, Array]:
-    """Return for each place of a link at rank 0 the peer, and the number of the link among those to that peer."""
-    peer = s.topology.dst[: s.topology.num_links // s.topology.num_ranks].astype(np.int64)
-    order = lexsort([peer])
-    fresh = first_of_group(peer[order])
-    first = np.maximum.accumulate(np.where(fresh, np.arange(len(peer)), 0))
-    return peer, (np.arange(len(peer)) - first)[inverse(order)]
 
 
 def _waits(s: SymmetricSchedule, t: Columns, block: Array, message: Array) -> tuple[Array, Array]:
@@ -210,15 +294,26 @@ def _latest(later: Array, earlier: Array, block: Array) -> tuple[Array, Array]:
 
 
 def _accesses(s: SymmetricSchedule, t: Columns, message: Array) -> tuple[Array, Array, Array]:
-    """Return every access to a chunk on rank 0: location, message, whether it writes."""
+    """Return every access to a chunk: location, message, whether it writes."""
     locations, messages, writes = [], [], []
-    # in place the input and the output of rank 0 begin at the same place, that of shard 0
-    base = np.where(np.arange(len(Buffer)) == Buffer.SCRATCH, s.topology.num_ranks * s.parts, 0)
-    opcode = t["opcode"]
+    base, opcode = _bases(s, t), t["opcode"]
     for end, used in (("src", READS_SRC[opcode]), ("dst", WRITES_DST[opcode])):
         rows = np.flatnonzero(used)
-        first = base[t[f"{end}_buffer"][rows].astype(np.int64)] + t[f"{end}_offset"][rows]
+        first = base[t["rank"][rows], t[f"{end}_buffer"][rows].astype(np.int64)] + t[f"{end}_offset"][rows]
         locations.append(ranges(first, t["count"][rows]))
         messages.append(np.repeat(message[rows], t["count"][rows]))
         writes.append(np.full(len(locations[-1]), end == "dst"))
     return np.concatenate(locations), np.concatenate(messages), np.concatenate(writes)
+
+
+def _bases(s: SymmetricSchedule, t: Columns) -> Array:
+    """Return the first location of each buffer, shape (ranks of the template, 3).
+
+    In place the smaller of input and output is the place of the rank's own shard in the larger.
+    """
+    own, shards = np.arange(s.width), s.topology.num_ranks
+    slots = s.collective.input_slots(0, np.arange(shards)), s.collective.output_slots(0, np.arange(shards))
+    places = [own * (int((found >= 0).sum()) < shards) for found in slots]
+    room = shards * s.parts + int(t["dst_offset"].max(initial=0) + t["count"].max(initial=0)) + 1
+    bases: Array = np.stack([places[0], places[1], own * 0 + shards], axis=1) * s.parts + own[:, None] * room
+    return bases

@@ -29,7 +29,11 @@ def compose(first: AnySchedule, second: AnySchedule) -> AnySchedule:
 
     Two templates make a template.
     """
-    if isinstance(first, SymmetricSchedule) and isinstance(second, SymmetricSchedule):
+    if (
+        isinstance(first, SymmetricSchedule)
+        and isinstance(second, SymmetricSchedule)
+        and not (first.orbits or second.orbits)
+    ):
         return SymmetricSchedule(_compose(first.seed, second.seed))
     first, second = (s.unfold() if isinstance(s, SymmetricSchedule) else s for s in (first, second))
     return _compose(first, second)

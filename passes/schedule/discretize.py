@@ -88,14 +88,14 @@ class Discretize(Pass):
         return attrs.evolve(self, templates=False)
 
     def run(self, ir: Schedule | SymmetricSchedule) -> Schedule | SymmetricSchedule:
-        whole = self.templates and isinstance(ir, SymmetricSchedule) and ir.of_vectors
+        whole = self.templates and isinstance(ir, SymmetricSchedule) and ir.movable
         if isinstance(ir, SymmetricSchedule) and whole and chunks_needed(ir) <= self._most[0]:
-            return SymmetricSchedule(attrs.evolve(_reduced(ir.seed), discrete=True))
+            return attrs.evolve(ir, seed=attrs.evolve(_reduced(ir.seed), discrete=True))
         most, why = self.most(ir.collective)
         if isinstance(ir, SymmetricSchedule):
             seed = _reduced(ir.seed)
             if seed.parts <= most:
-                return SymmetricSchedule(attrs.evolve(seed, discrete=True))
+                return attrs.evolve(ir, seed=attrs.evolve(seed, discrete=True))
             ir = ir.unfold()  # rounding differs from shard to shard
         exact = _reduced(ir)
         if exact.parts <= most:

@@ -12,6 +12,8 @@ from collc.ir.arrays import distinct
 from collc.ir.diagnostic import Excess, error
 from collc.ir.pipelining import first_steps
 from collc.ir.schedule import Forest, Schedule
+from collc.ir.symmetric import SymmetricSchedule
+from collc.ir.symmetric_forest import SymmetricForest
 
 from ..base import Pass
 from ..knobs import Knob
@@ -25,17 +27,19 @@ _MOST_TRANSFERS = 1 << 26
 _USUAL_TRANSFERS = 1 << 22
 
 
-def _num_pieces(this: Pipelining, given: Forest, make: Callable[[], object]) -> int:
+def _num_pieces(this: Pipelining, given: Forest | SymmetricForest, make: Callable[[], object]) -> int:
     return given.pieces if this.pieces is None else this.pieces
 
 
-def _most_pieces(forest: Forest, limits: Mapping[str, int]) -> int:
+def _most_pieces(forest: Forest | SymmetricForest, limits: Mapping[str, int]) -> int:
     """Return the largest number of pieces to try, at least 1.
 
     Each piece costs a rank at least one instruction for every route and step of the trees that begins or ends there.
     """
-    most = _USUAL_TRANSFERS // max(len(forest.tree), 1)
+    edges = len(forest) if isinstance(forest, SymmetricForest) else len(forest.tree)
+    most = _USUAL_TRANSFERS // max(edges, 1)
     if "max_steps" in limits and "max_threadblocks" in limits:
+        forest = forest.unfold() if isinstance(forest, SymmetricForest) else forest
         most = min(most, limits["max_steps"] * limits["max_threadblocks"] // max(_messages(forest), 1))
     return max(most, 1)
 
@@ -52,6 +56,9 @@ def _messages(forest: Forest) -> int:
 class Pipelining(Pass):
     """Write out the steps of a forest, piece after piece (:meth:`Forest.to_steps`).
 
+    With ``templates``, the steps of a template are those of its own trees, if the group is one of vectors that
+    moves the first ranks to the next ones, box after box. Other groups' trees are written out.
+
     Raises C0545 for an impossible number of pieces, C0546 for more than 2^26 transfers.
     """
 
@@ -66,12 +73,27 @@ class Pipelining(Pass):
         ),
     )  # fmt: skip
 
+    takes_templates: ClassVar[bool] = True
+
     pieces: int | None = attrs.field(
         default=None,
         metadata={"help": "number of pieces (default: the forest's number)", "range": Range(1, code="C0545")},
     )
 
-    def run(self, ir: Forest) -> Schedule:
+    templates: bool = attrs.field(
+        default=False, metadata={"help": "write out the steps of a template's own trees, which a group moves"}
+    )
+
+    def of_all_ranks(self) -> Pipelining:
+        return attrs.evolve(self, templates=False)
+
+    def run(self, ir: Forest | SymmetricForest) -> Schedule | SymmetricSchedule:
+        if not isinstance(ir, SymmetricForest):
+            return self._steps(ir)
+        found = SymmetricSchedule(self._steps(ir.seed), ir.group) if self.templates else None
+        return found if found is not None and found.movable else self._steps(ir.unfold())
+
+    def _steps(self, ir: Forest) -> Schedule:
         pieces = ir.pieces if self.pieces is None else self.pieces
         most = ((1 << 63) - 1) // ir.parts
         if not 1 <= pieces <= most:

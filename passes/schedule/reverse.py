@@ -90,7 +90,7 @@ class Reverse(Pass):
     def run(self, ir: Forest) -> Forest: ...
     def run(self, ir: Scheduled) -> Scheduled:
         if isinstance(ir, SymmetricSchedule):
-            return SymmetricSchedule(self._rows(ir.seed))
+            return attrs.evolve(ir, seed=self._rows(ir.seed))
         return self._rows(ir.unfold() if isinstance(ir, SymmetricForest) else ir)
 
     @overload

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from strategies import translations
 
 from collc.frontends.coll import topology
+from collc.frontends.coll.families.groups import cayley
 from collc.ir.collective import Collective
+from collc.ir.group import parse_group
 from collc.ir.program import Buffer, Program
 from collc.ir.ragged import nth, owners
 from collc.ir.spec import Problem
@@ -21,7 +23,10 @@ from collc.passes.lowering.template import lower_template
 from collc.passes.schedule.discretize import Discretize
 from collc.passes.synthesis.breadth_first.bfb import BFB
 
-__all__ = ["KINDS", "SHAPES", "cayley_networks", "instructions_of", "network", "template", "template_schedule"]
+__all__ = [
+    "GROUPS", "KINDS", "SHAPES", "cayley_networks", "group_networks", "instructions_of", "network", "template",
+    "template_schedule",
+]  # fmt: skip
 
 KINDS = SYMMETRIC_KINDS
 SHAPES: tuple[tuple[int, ...], ...] = (
@@ -35,8 +40,31 @@ def network(expression: str) -> Topology:
     return topology(expression)
 
 
+#: groups that are none of vectors, and elements that generate them
+GROUPS: tuple[tuple[str, tuple[int, ...]], ...] = (
+    ("dihedral(3)", (1, 2)), ("dihedral(4)", (1, 2)), ("dihedral(7)", (1, 3)), ("dicyclic(2)", (1, 2)),
+    ("dicyclic(3)", (1, 2)), ("symmetric(3)", (1, 2)), ("alternating(4)", (1, 3)),
+    ("metacyclic(7, 3, 2)", (1, 3)), ("metacyclic(8, 2, 3)", (1, 2)), ("metacyclic(6, 2, 1, 1)", (1, 2)),
+    ("semidirect(abelian(2, 2), 3, 0, 1, 1, 1)", (1, 3)), ("direct(dihedral(3), cyclic(2))", (1, 2, 4)),
+)  # fmt: skip
+
+
 @st.composite
-def cayley_networks(draw: st.DrawFn) -> Topology:
+def group_networks(draw: st.DrawFn) -> Topology:
+    """Connected Cayley digraphs of groups that are none of vectors."""
+    name, generators = draw(st.sampled_from(GROUPS))
+    group = parse_group(name)
+    more = draw(st.sets(st.integers(1, group.order - 1), max_size=2))
+    return cayley(group, tuple(sorted({*generators, *more})))
+
+
+def cayley_networks() -> st.SearchStrategy[Topology]:
+    """Connected Cayley digraphs of any groups."""
+    return st.one_of(vector_networks(), group_networks())
+
+
+@st.composite
+def vector_networks(draw: st.DrawFn) -> Topology:
     """Connected Cayley digraphs of groups of vectors, some with parallel links."""
     shape = draw(st.sampled_from(SHAPES))
     units = [tuple(int(i == k) for i in range(len(shape))) for k in range(len(shape))]

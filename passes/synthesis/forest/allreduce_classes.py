@@ -17,6 +17,7 @@ from collc.ir.arrays import Array
 from collc.ir.graph.bottleneck import whole_bandwidths
 from collc.ir.graph.bypass import Bypass
 from collc.ir.graph.cuts import FlowNetwork
+from collc.ir.graph.folding import Folding
 from collc.ir.graph.isomorphism import automorphisms
 from collc.ir.topology import Topology
 
@@ -101,6 +102,11 @@ class Classes:
         tails, heads = (self.arcs[::-1] if inward else self.arcs).tolist()
         bypass = Bypass(self.num_ranks, self.num_nodes, tails, heads)
         return FlowNetwork(self.num_nodes, bypass.arcs([held[c] for c in self.column[int(inward)].tolist()])), bypass
+
+    def folded(self, inward: bool) -> Folding:
+        """Return the network for cuts before the first ranks, its arcs of the kinds of columns; ``inward`` as above."""
+        arcs = self.arcs[::-1] if inward else self.arcs
+        return Folding.of(self.num_ranks, self.node, arcs, self.column[int(inward)], self.first_ranks())
 
 
 def classes(topology: Topology, multicast: Collection[int] = (), reduces: Collection[int] = ()) -> Classes:

@@ -165,6 +165,7 @@ class _Program:
     ) -> None:
         self.topology, self.classes, self.able = topology, found, (multicast, reduces)
         self.kinds, self.columns = found.num_kinds, found.num_kinds + found.num_columns
+        self.folded = [found.folded(bool(half)) for half in found.halves]
         self.cuts: list[_Row] = []
         self._known: set[bytes] = set()
         for row in self._first_cuts():
@@ -268,10 +269,9 @@ class _Program:
         supply += [0] * (self.classes.num_nodes - len(supply))
         before = len(self.cuts)
         for half in self.classes.halves:
-            network, bypass = self.classes.network(held, bool(half))
-            for cut in network.violated(supply, self.classes.first_ranks(), _CUTS):
+            for cut in self.folded[half].violated(supply, held, self.classes.first_ranks(), _CUTS):
                 near = np.zeros(self.classes.num_nodes, dtype=bool)
-                near[list(bypass.whole(cut.nodes))] = True
+                near[list(cut.nodes)] = True
                 self._take(_Row(near, bool(half)))
         fresh = self.cuts[before:]
         self.size = len(program.objective)

@@ -42,7 +42,8 @@ def test_messages_of_a_template_do_not_grow_with_the_ranks() -> None:
 
 
 @pytest.mark.quick
-def test_lower_unfolds_templates_unless_the_target_takes_them() -> None:
-    schedule = template_schedule(network("torus(3, 3)"), "allgather")
+@pytest.mark.parametrize("name", ["torus(3, 3)", "cayley(dihedral(4), {1, 2})"])
+def test_lower_unfolds_templates_unless_the_target_takes_them(name: str) -> None:
+    schedule = template_schedule(network(name), "allgather")
     assert type(Lower().run(schedule)).__name__ == "Program"
     assert type(Lower(templates=True).run(schedule)).__name__ == "SymmetricProgram"
