@@ -106,7 +106,7 @@ def _program_checks(one: Decoded, expected: AnyProgram, label: str) -> Iterator[
 
 def _amount(program: AnyProgram) -> str:
     if isinstance(program, SymmetricProgram):
-        return f"{program.batched.num_instructions} steps of rank 0"
+        return f"{program.batched.num_instructions} steps of {program.seeds}"
     return f"{program.num_instructions} steps"
 
 
@@ -114,7 +114,7 @@ def _differences(one: Decoded, expected: AnyProgram) -> Iterator[str]:
     if isinstance(one.program, SymmetricProgram) and isinstance(expected, SymmetricProgram):
         return template_differences(one.program, expected)
     if isinstance(one.program, SymmetricProgram) or isinstance(expected, SymmetricProgram):
-        return iter(["one lists rank 0 only, the other all ranks"])
+        return iter(["one lists the first ranks only, the other all ranks"])
     return differences(one, expected)
 
 

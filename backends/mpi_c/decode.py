@@ -16,7 +16,15 @@ from .cursor import Unreadable
 from .numbers import Numbers
 from .reader import PlanRow, SourceText
 from .scratch import is_whole
-from .template_tables import ALGORITHM_TABLES, PIECE_COLUMNS, in_all_ranks, is_template, template_of
+from .template_tables import (
+    ALGORITHM_TABLES,
+    PIECE_COLUMNS,
+    in_all_ranks,
+    is_template,
+    listed_ranks,
+    template_of,
+    word_sizes,
+)  # fmt: skip
 
 __all__ = ["ALWAYS", "IN_PLACE", "Decoded", "decode"]
 
@@ -28,7 +36,7 @@ _OPCODE, ALWAYS, IN_PLACE = 15, 16, 32
 class Decoded:
     """One algorithm: its program, with scratch counted in cells, and the allowances of the engine.
 
-    Of a symmetric program, ``copied`` has the messages of rank 0 in place of the instructions.
+    Of a symmetric program, ``copied`` has the messages of the first ranks in place of the instructions.
 
     ``copied`` has for each instruction whether it sends a copy (``ALWAYS``, ``IN_PLACE``). The columns of blocks are
     ``slots``, ``slot_chunks`` and ``sends``. ``first``, ``cell`` and ``held`` are the segments of scratch: the first
@@ -47,7 +55,7 @@ class Decoded:
 
     @property
     def plain(self) -> Program:
-        """The program of all ranks; no algorithm that lists rank 0 only has one."""
+        """The program of all ranks; no algorithm that lists the first ranks only has one."""
         assert isinstance(self.program, Program), "a program of all ranks"
         return self.program
 
@@ -83,8 +91,9 @@ def _sized(source: SourceText) -> Numbers:
     found = dict(source.numbers)
     ranks = [plan.ranks + plan.relays for plan in source.plans for _ in range(max(plan.algorithms, 0))]
     if "algorithm_sizes" in found:
-        _trim(found, dict.fromkeys(ALGORITHM_TABLES, len(ranks)))
-        ranks = [1 if size else number for size, number in zip(found["algorithm_sizes"].tolist(), ranks, strict=True)]
+        widths = ("algorithm_width",) if "algorithm_width" in found else ()
+        _trim(found, dict.fromkeys((*ALGORITHM_TABLES, *widths), len(ranks)))
+        ranks = [listed_ranks(found, number, all_ranks) for number, all_ranks in enumerate(ranks)]
     rows = sum(ranks)
     algorithms = dict.fromkeys(("algorithm_chunks", "algorithm_bytes", "algorithm_row"), len(ranks))
     _trim(found, {**algorithms, "rank_blocks": rows + 1, "rank_scratch": rows, "rank_segments": rows + 1})
@@ -102,6 +111,9 @@ def _sized(source: SourceText) -> Numbers:
         _trim(found, {"group_sizes": int(found["algorithm_sizes"].sum()), "step_pieces": _last(found, "block_steps")})
         _trim(found, {"block_pieces": blocks + 1})
         _trim(found, dict.fromkeys(PIECE_COLUMNS, _last(found, "block_pieces")))
+    if "algorithm_words" in found:
+        _trim(found, dict.fromkeys(("algorithm_words", "algorithm_times"), len(found["algorithm_sizes"])))
+        _trim(found, word_sizes(found))
     return found
 
 
@@ -132,7 +144,7 @@ def _algorithm(numbers: Numbers, plan: PlanRow, number: int) -> Decoded:
     if cut < 1 or cut % shards:
         raise Unreadable(f"algorithm {number} cuts a count in {cut} chunks, not a multiple of {shards} shards")
     turned = is_template(numbers, number)
-    end = row + (1 if turned else plan.ranks + plan.relays)
+    end = row + listed_ranks(numbers, number, plan.ranks + plan.relays)
     ranks, first_blocks = slice(row, end), numbers["rank_blocks"][row : end + 1]
     blocks = slice(int(first_blocks[0]), int(first_blocks[-1]))
     begin = numbers["block_steps"][blocks.start : blocks.stop + 1]

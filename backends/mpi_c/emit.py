@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 import attrs
 
 from collc.ir.diagnostic import error
-from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
+from collc.ir.symmetric_program import AnyProgram
 from collc.ir.verify import Report
 
 from ..base import Artifact, Limits, Target, Window
@@ -172,12 +172,11 @@ class MpiC(Target):
         from .interpose import interposing
         from .members import function_of, has_relays
         from .scratch import is_counted
-        from .source import taken
+        from .source import listed_width, taken
 
         first = collectives[0][0][1]
         counted = any(is_counted(parts[0][1].collective) for parts in collectives)
-        grouped = any(isinstance(program, SymmetricProgram) for parts in collectives for _, program in parts)
-        used = taken(counted, any(map(has_relays, collectives)), grouped)
+        used = taken(counted, any(map(has_relays, collectives)), max(map(listed_width, collectives)))
         if self.shared is not None:
             used = used | interposing() if self.interpose else used
             names = _distinct(self.shared, [parts[0][1].name for parts in collectives], used)

@@ -85,7 +85,11 @@ static int64_t most_cells(const struct call *call)
 
 #if GROUPS
     if (algorithm_sizes[call->algorithm] > 0)
+#if ORBITS
+        end = row + algorithm_width[call->algorithm];
+#else /* ORBITS */
         end = row + 1;
+#endif /* ORBITS */
 #endif /* GROUPS */
     for (; row < end; row++) {
         int64_t cells = rank_scratch[row];

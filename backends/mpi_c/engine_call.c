@@ -256,14 +256,36 @@ static int segment_of(const struct call *call, int64_t offset)
 }
 
 #if GROUPS
+#if WORDS
+/* The product where the group is none of vectors: an element is a generator times another element, and so on until
+ * 0, which is the identity. */
+static int64_t product_of_word(int algorithm, int64_t rank, int64_t element)
+{
+    int64_t order = group_sizes[algorithm_group[algorithm]];
+    int64_t words = algorithm_words[algorithm] - 1, times = algorithm_times[algorithm];
+
+    for (; element > 0; element = word_rest[words + element])
+        rank = generator_times[times + word_generator[words + element] * order + rank];
+    return rank;
+}
+
+#endif /* WORDS */
 /* Some algorithms list the blocks and steps of rank 0 only. Every other rank does the same, with its peers and
  * shards multiplied by its number in a group: that of vectors, the last coordinate of which varies fastest, modulo
  * the sizes of the group. */
 static int64_t product(const struct call *call, int64_t element)
 {
     int first = algorithm_group[call->algorithm], k = algorithm_sizes[call->algorithm];
+#if ORBITS
+    int64_t rank = call->rank / algorithm_width[call->algorithm], weight = 1, found = 0;
+#else /* ORBITS */
     int64_t rank = call->rank, weight = 1, found = 0;
+#endif /* ORBITS */
 
+#if WORDS
+    if (algorithm_words[call->algorithm] > 0)
+        return product_of_word(call->algorithm, rank, element);
+#endif /* WORDS */
     while (k-- > 0) {
         int64_t size = group_sizes[first + k];
 
@@ -273,10 +295,25 @@ static int64_t product(const struct call *call, int64_t element)
     return found;
 }
 
+#if ORBITS
+/* What a rank or shard of the tables is for this rank. The tables list the first ranks, one of every orbit: rank r is
+ * moved by element r / width, and does what rank r % width of the tables does. */
+static int64_t image_of(const struct call *call, int64_t number)
+{
+    int64_t width = algorithm_width[call->algorithm];
+
+    return product(call, number / width) * width + number % width;
+}
+
+#endif /* ORBITS */
 /* A peer of this rank, given the one in the tables. */
 static int peer_of(const struct call *call, int peer)
 {
+#if ORBITS
+    return algorithm_sizes[call->algorithm] > 0 && peer >= 0 ? (int)image_of(call, peer) : peer;
+#else /* ORBITS */
     return algorithm_sizes[call->algorithm] > 0 && peer >= 0 ? (int)product(call, peer) : peer;
+#endif /* ORBITS */
 }
 
 /* A chunk of this rank's buffer, given the one in the tables: buffers of the whole vector hold shards in order. */
@@ -286,7 +323,11 @@ static int64_t chunk_of(const struct call *call, int buffer, int64_t chunk)
 
     if ((algorithm_moves[call->algorithm] >> buffer & 1) == 0)
         return chunk;
+#if ORBITS
+    return image_of(call, chunk / chunks) * chunks + chunk % chunks;
+#else /* ORBITS */
     return product(call, chunk / chunks) * chunks + chunk % chunks;
+#endif /* ORBITS */
 }
 
 #endif /* GROUPS */

@@ -174,7 +174,12 @@ static int arrange(struct operation *it, const struct plan *plan, const void *se
     }
     call->algorithm = choose(plan, &call->element, count);
 #if GROUPS
+#if ORBITS
+    call->row = algorithm_row[call->algorithm]
+        + (algorithm_sizes[call->algorithm] > 0 ? call->rank % algorithm_width[call->algorithm] : call->rank);
+#else /* ORBITS */
     call->row = algorithm_row[call->algorithm] + (algorithm_sizes[call->algorithm] > 0 ? 0 : call->rank);
+#endif /* ORBITS */
 #else /* GROUPS */
     call->row = algorithm_row[call->algorithm] + call->rank;
 #endif /* GROUPS */

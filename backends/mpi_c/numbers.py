@@ -66,6 +66,16 @@ _GROUPED: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
 )  # fmt: skip
 
+#: that of files in which such algorithms list several ranks
+_WIDTHS = ("Ranks that the algorithms of groups list, one of every orbit; 1 is rank 0 only.", "algorithm_width")
+#: those of files with a group that is none of vectors
+_WORDED = (
+    "Groups that are none of vectors: one more than the place of each algorithm's first element (0: a group of\n"
+    " * vectors), and its first product; the generator and the element whose product each element is;\n"
+    " * the products of all elements and each generator.",
+    ("algorithm_words", "algorithm_times", "word_generator", "word_rest", "generator_times"),
+)
+
 _NUMBER = "(?:0|-?[1-9][0-9]{0,18})"
 _ROWS = rf"(?:   (?: {_NUMBER},)++\n)++"
 #: numpy reads numbers of more than 64 bits as the largest 64-bit number; from here on Python reads them
@@ -92,6 +102,10 @@ def read_tables(cursor: Cursor) -> tuple[int, Numbers]:
             if number:
                 cursor.expect(f"\n/* {title} */\n")
             found |= {name: read_table(cursor, name, "") for name in names}
+        if cursor.accept(f"\n/* {_WORDED[0]} */\n"):
+            found |= {name: read_table(cursor, name, "") for name in _WORDED[1]}
+        if cursor.accept(f"\n/* {_WIDTHS[0]} */\n"):
+            found[_WIDTHS[1]] = read_table(cursor, _WIDTHS[1], "")
     return int(channels[1]), found
 
 

@@ -64,14 +64,14 @@ def allowance(program: Program) -> Allowance:
 def several_allowance(
     messages: Program, collective: Collective, src: Sequence[Sequence[Place]], dst: Sequence[Sequence[Place]]
 ) -> Allowance:
-    """Return the same for the messages of a rank of a symmetric program, each of one or more pieces.
+    """Return the same for the messages of the first ranks of a symmetric program, each of one or more pieces.
 
     ``src`` and ``dst`` have for each message the places of its pieces.
     """
-    plain = _OfPieces(messages, src, dst, False, frozenset()).run()
+    plain = _OfPieces(messages, src, dst, False, frozenset(), collective.kind).run()
     if collective.kind not in _OVERLAID:
         return _combine([plain], plain.copied)
-    in_place = _OfPieces(messages, src, dst, True, frozenset(plain.copied)).run()
+    in_place = _OfPieces(messages, src, dst, True, frozenset(plain.copied), collective.kind).run()
     return _combine([plain, in_place], plain.copied)
 
 
@@ -101,6 +101,7 @@ class _Execution:
         self.posted: list[deque[int]] = [deque() for _ in range(len(links))]
         self.block = program.block.tolist()
         self._locate(in_place)
+        self._choose()
         self.done = bytearray(program.num_instructions)
         self.dep_start, self.deps = program.dep_start.tolist(), program.deps.tolist()
         self.waiting: dict[int, list[int]] = {}
@@ -120,7 +121,7 @@ class _Execution:
         for i, b in enumerate(self.block):
             if self.is_sent[i]:
                 self.sends[b] = min(self.sends[b] + 1, _SENDS)
-            if self._takes_slot(i):
+            if self.takes_slot[i]:
                 self._enlarge(i)
                 self.slots[b] = max(self.slots[b], 2 if self.is_sent[i] else 1)
 
@@ -129,24 +130,30 @@ class _Execution:
 
     # ---- the engine's choices for the buffers of a call
 
+    def _choose(self) -> None:
+        """List which instructions send from a slot, receive into one, and take one; copies are noted later."""
+        every = range(self.program.num_instructions)
+        self.leaves_slot = [self._leaves_slot(i) for i in every]
+        self.lands_in_slot = [self.receives[i] and self._lands_in_slot(i) for i in every]
+        sends = zip(self.is_sent, self.leaves_slot, strict=True)
+        from_slot = [sent and leaves for sent, leaves in sends]
+        self.takes_slot = [lands or sent for lands, sent in zip(self.lands_in_slot, from_slot, strict=True)]
+
     def _leaves_slot(self, i: int) -> bool:
         return self.forwards[i] or i in self.copied
 
     def _lands_in_slot(self, i: int) -> bool:
-        if not self.receives[i]:
-            return False
+        """Return where an instruction that receives gets its data."""
         adds_in_place = self.reads[i] and self.writes[i] and self._overlaps(i)
         return adds_in_place or (self.is_sent[i] and self._leaves_slot(i))
 
     def _overlaps(self, i: int) -> bool:
         return _overlap(self.src[i], self.dst[i])
 
-    def _takes_slot(self, i: int) -> bool:
-        return self._lands_in_slot(i) or (self.is_sent[i] and self._leaves_slot(i))
-
     def _sends_reading(self, rank: int, place: tuple[int, int, int]) -> list[int]:
         """Return the sends in flight that read a place."""
-        return [s for s, source in self.flying[rank].items() if _overlap(source, place)]
+        flying, (buffer, first, end) = self.flying[rank], place
+        return [s for s, (b, low, high) in flying.items() if low < end and first < high and b == buffer]
 
     # ---- execution
 
@@ -176,9 +183,9 @@ class _Execution:
         """Return why an instruction cannot begin although its dependencies are done, or ""."""
         if self.is_sent[i] and self.sending[b] == self.sends[b]:
             return "sends"
-        if self.writes[i] and not self._lands_in_slot(i) and self._sends_reading(self.rank[b], self.dst[i]):
+        if self.writes[i] and not self.lands_in_slot[i] and self._sends_reading(self.rank[b], self.dst[i]):
             return "read"
-        return "slots" if self._takes_slot(i) and self.in_slot[b] == self.slots[b] else ""
+        return "slots" if self.takes_slot[i] and self.in_slot[b] == self.slots[b] else ""
 
     def _begin(self, i: int, b: int, woken: list[int]) -> bool:
         for d in self.deps[self.dep_start[i] : self.dep_start[i + 1]]:
@@ -188,7 +195,7 @@ class _Execution:
         if self._obstacle(i, b):
             self.stalled[self.rank[b]].add(b)
             return False
-        self.in_slot[b] += self._takes_slot(i)
+        self.in_slot[b] += self.takes_slot[i]
         if not self.receives[i]:
             self._hand_over(i, b, woken)
             return True
@@ -205,17 +212,17 @@ class _Execution:
         return True
 
     def _is_write_blocked(self, i: int, b: int) -> bool:
-        writes = self.writes[i] and self._lands_in_slot(i)
+        writes = self.writes[i] and self.lands_in_slot[i]
         return writes and bool(self._sends_reading(self.rank[b], self.dst[i]))
 
     def _hand_over(self, i: int, b: int, woken: list[int]) -> None:
-        if self._takes_slot(i) and not (self.is_sent[i] and self._leaves_slot(i)):
+        if self.takes_slot[i] and not (self.is_sent[i] and self.leaves_slot[i]):
             self.in_slot[b] -= 1
         self.phase[b], self.at[b], self.done[i] = _READY, i + 1, 1
         woken += self.waiting.pop(i, [])
         if self.is_sent[i]:
             self.sending[b] += 1
-            if not self._leaves_slot(i):
+            if not self.leaves_slot[i]:
                 self.flying[self.rank[b]][i] = self.dst[i] if self.writes[i] else self.src[i]
             self.sent[self.outward[b]].append(i)
             self._match(self.outward[b], woken)
@@ -226,7 +233,7 @@ class _Execution:
             send, receive = self.sent[link].popleft(), self.posted[link].popleft()
             sender, receiver = self.block[send], self.block[receive]
             self.sending[sender] -= 1
-            self.in_slot[sender] -= self._leaves_slot(send)
+            self.in_slot[sender] -= self.leaves_slot[send]
             self.flying[self.rank[sender]].pop(send, None)
             self.phase[receiver] = _ARRIVED
             woken.append(receiver)
@@ -256,6 +263,8 @@ class _Execution:
     def _copy_instead(self, send: int) -> None:
         b = self.block[send]
         self.copied.add(send)
+        self.leaves_slot[send] = self.takes_slot[send] = True
+        self.lands_in_slot[send] |= self.receives[send]
         self._enlarge(send)
         del self.flying[self.rank[b]][send]
         self.in_slot[b] += 1
@@ -270,24 +279,31 @@ class _OfPieces(_Execution):
 
     def __init__(
         self, program: Program, src: Sequence[Sequence[Place]], dst: Sequence[Sequence[Place]], in_place: bool,
-        copied: frozenset[int],
+        copied: frozenset[int], kind: str,
     ):  # fmt: skip
         self.several = [len(pieces) > 1 for pieces in src]
         self.pieces = src, dst
+        # in calls in place, the input of one shard is the rank's own place in the output
+        own = program.chunks if kind == "allgather" else 0
+        self.shift = (program.rank.astype(int) * own).tolist()
         super().__init__(program, in_place, copied)
 
     def _locate(self, in_place: bool) -> None:
-        # rank 0's own shard is the first of the vector
         self.src, self.dst = (  # type: ignore[assignment]  # lists of places
-            [[(int(Buffer.OUTPUT), *p[1:]) if in_place and p[0] == Buffer.INPUT else p for p in one] for one in side]
+            [[self._in_output(p, at) if in_place and p[0] == Buffer.INPUT else p for p in one]
+             for one, at in zip(side, self.shift, strict=True)]
             for side in self.pieces
-        )
+        )  # fmt: skip
+
+    @staticmethod
+    def _in_output(place: Place, shift: int) -> Place:
+        return int(Buffer.OUTPUT), place[1] + shift, place[2] + shift
 
     def _leaves_slot(self, i: int) -> bool:
         return self.several[i] or i in self.copied
 
     def _lands_in_slot(self, i: int) -> bool:
-        return bool(self.receives[i]) and (self.several[i] or super()._lands_in_slot(i))
+        return self.several[i] or super()._lands_in_slot(i)
 
     def _overlaps(self, i: int) -> bool:
         return any(_overlap(a, b) for a in self._of(self.src[i]) for b in self._of(self.dst[i]))

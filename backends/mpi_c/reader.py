@@ -20,6 +20,7 @@ from .cursor import Cursor, Unreadable
 from .forms import COUNTED, ENDS, RELAYED, counted_functions, described_forms, resolved
 from .numbers import Numbers, read_table, read_tables
 from .source import ENGINE, ENGINE_COUNTS, MEMBERS, flags_of, relayed_words
+from .template_tables import most_listed
 
 __all__ = ["Documented", "Entry", "HeaderText", "PlanRow", "SourceText", "read_header", "read_source"]
 
@@ -202,7 +203,8 @@ def rest_of_source(cursor: Cursor, prefix: str | None, visibility: str) -> Sourc
     relayed = _RELAYS_OF_PLAN in cursor.text
     cursor.expect("\n")
     channels, numbers = read_tables(cursor)
-    flags = flags_of((kind is not None for _, _, kind in declared), relayed, "algorithm_group" in numbers)
+    counted = (kind is not None for _, _, kind in declared)
+    flags = flags_of(counted, relayed, most_listed(numbers), "algorithm_words" in numbers)
     cursor.expect("\n")
     parts = [part for part in ENGINE if part != ENGINE_COUNTS or COUNTED in flags]
     texts = [resolved(shipped(part), flags).rstrip("\n") + "\n" for part in parts]

@@ -18,14 +18,15 @@ from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
 from collc.ir.verify import adds_once
 
 from ..base import Window
-from .forms import COUNTED, ENDS, EVEN, GROUPED, RELAYED, counted_functions, described_forms, resolved
+from .forms import COUNTED, ENDS, EVEN, GROUPED, ORBITS, RELAYED, WORDED, counted_functions, described_forms, resolved
 from .names import comment
 from .scratch import is_counted, slot_shards
 from .tables import Plan, column, tables
+from .words import shape_of
 
 __all__ = [
-    "ENGINE", "ENGINE_COUNTS", "MEMBERS", "Function", "Listing", "flags_of", "header", "identifiers", "numbers_of",
-    "relayed_words", "source", "taken", "template",
+    "ENGINE", "ENGINE_COUNTS", "MEMBERS", "Function", "Listing", "flags_of", "header", "identifiers", "listed_width",
+    "numbers_of", "relayed_words", "source", "taken", "template",
 ]  # fmt: skip
 
 #: the words before the members of a collective
@@ -92,9 +93,15 @@ class Function:
         return collective.num_ranks - collective.num_members
 
     @property
-    def grouped(self) -> bool:
-        """Whether an algorithm lists one rank, and a group gives the others."""
-        return any(isinstance(program, SymmetricProgram) for _, program in self.parts)
+    def width(self) -> int:
+        """The most ranks that an algorithm lists of which a group gives the others; 0 if all algorithms list all."""
+        return listed_width(self.parts)
+
+    @property
+    def worded(self) -> bool:
+        """Whether such a group is none of vectors."""
+        programs = (program for _, program in self.parts if isinstance(program, SymmetricProgram))
+        return any(shape_of(program.group) is None for program in programs)
 
     @property
     def is_custom(self) -> bool:
@@ -105,6 +112,11 @@ class Function:
     def counted(self) -> bool:
         """Whether the function takes a count for each shard."""
         return is_counted(self.first.collective)
+
+
+def listed_width(parts: Iterable[tuple[Window | None, AnyProgram]]) -> int:
+    """Return the most ranks that an algorithm lists of which a group gives the others; 0 if there is no such one."""
+    return max((program.width for _, program in parts if isinstance(program, SymmetricProgram)), default=0)
 
 
 @attrs.frozen(eq=False)
@@ -122,15 +134,23 @@ def template(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def flags_of(counted: Iterable[bool], relayed: bool = False, grouped: bool = False) -> tuple[str, ...]:
-    """Return the flags of a file of functions: whether each takes counts, and whether any has relays or a group."""
+def flags_of(counted: Iterable[bool], relayed: bool = False, width: int = 0, worded: bool = False) -> tuple[str, ...]:
+    """Return the flags of a file of functions: whether each takes counts, and whether any has relays.
+
+    ``width`` is the most ranks that an algorithm with a group lists, 0 if there is none; ``worded`` says whether such
+    a group is none of vectors.
+    """
     found = set(counted)
-    flags = ((COUNTED, True in found), (EVEN, False in found), (RELAYED, relayed), (GROUPED, grouped))
+    flags = (
+        (COUNTED, True in found), (EVEN, False in found), (RELAYED, relayed), (GROUPED, width > 0), (ORBITS, width > 1),
+        (WORDED, worded),
+    )  # fmt: skip
     return tuple(flag for flag, has in flags if has)
 
 
 def _flags(functions: Sequence[Function]) -> tuple[str, ...]:
-    return flags_of((f.counted for f in functions), any(f.relays for f in functions), any(f.grouped for f in functions))
+    width, worded = max(f.width for f in functions), any(f.worded for f in functions)
+    return flags_of((f.counted for f in functions), any(f.relays for f in functions), width, worded)
 
 
 def relayed_words(members: int) -> str:
@@ -145,9 +165,9 @@ def _engine(flags: Sequence[str]) -> list[str]:
 
 
 @cache
-def taken(counted: bool = False, relayed: bool = False, grouped: bool = False) -> frozenset[str]:
+def taken(counted: bool = False, relayed: bool = False, width: int = 0) -> frozenset[str]:
     """Return every identifier that a generated file uses; ``counted``: a file with functions with counts; ``relayed``:
-    one with ranks that only relay; ``grouped``: one with groups.
+    one with ranks that only relay; ``width``: as in :func:`flags_of`, with groups of any kind.
     """
     with_counts = [*UNEVEN.values(), CUSTOM, CUSTOM_REDUCTION] if counted else []
     kinds = [*KINDS, *with_counts]
@@ -155,7 +175,7 @@ def taken(counted: bool = False, relayed: bool = False, grouped: bool = False) -
     rest = ["requests.c", "entry.c", "algorithm.c"]
     if counted:
         rest += [*(_entry_file(kind.replace("-", "_")) for kind in with_counts), *ENDS]
-    flags = flags_of([False, counted], relayed, grouped)
+    flags = flags_of([False, counted], relayed, width, width > 0)
     bound = [resolved(template(name), flags) for name in bindings]
     text = "".join([template("head.c"), *_engine(flags), *bound, *map(template, rest)])
     fixed = "plans int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t"

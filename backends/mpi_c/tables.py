@@ -25,6 +25,7 @@ from .templates import (
     piece_columns,
     shards_in_scratch,
     template_allowance,
+    word_columns,
 )
 
 if TYPE_CHECKING:
@@ -112,9 +113,19 @@ def _groups(ready: Sequence[_Ready]) -> tuple[str, dict[str, Array]]:
          " * that hold the whole vector; chunks of a shard.", algorithm_columns([one.group for one in ready])),
         ("Pieces of messages: the first of each block; how many of each step (0: it is one run); where from,\n"
          " * where to, how many chunks.", _joined([one.pieces for one in ready])),
+        ("Groups that are none of vectors: one more than the place of each algorithm's first element (0: a group of\n"
+         " * vectors), and its first product; the generator and the element whose product each element is;\n"
+         " * the products of all elements and each generator.", word_columns([one.group for one in ready])),
     ):  # fmt: skip
+        if not columns:
+            continue
         found |= {name: _listed(values) for name, values in columns.items()}
         parts.append(f"/* {title} */\n" + "".join(column(name, values) for name, values in columns.items()))
+    widths = [one.group.width for one in ready]
+    if max(widths) > 1:
+        found["algorithm_width"] = _listed(widths)
+        title = "Ranks that the algorithms of groups list, one of every orbit; 1 is rank 0 only."
+        parts.append(f"/* {title} */\n" + column("algorithm_width", widths))
     return "\n".join(parts), found
 
 
@@ -149,7 +160,7 @@ def _joined(tables: Sequence[Columns]) -> dict[str, Array]:
 class _Ready:
     """A program with a layout of scratch and the engine's allowances; ``twice``: it adds a contribution twice.
 
-    Of a symmetric program, ``program`` has the messages of rank 0, and is of one rank.
+    Of a symmetric program, ``program`` has the messages of the first ranks, and is of these.
     """
 
     program: Program

@@ -1,39 +1,66 @@
-"""Tables of algorithms that list rank 0 only -> symmetric programs. It shares no code with the writer."""
+"""Tables of algorithms that list the first ranks only -> symmetric programs. It shares no code with the writer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 
 import attrs
 import numpy as np
 
 from collc.ir.arrays import Array, Columns
-from collc.ir.group import Translations
+from collc.ir.group import Group, Translations
 from collc.ir.program import Buffer, Opcode, Program
 from collc.ir.ragged import first_of_group, owners, starts
 from collc.ir.symmetric_program import SymmetricProgram
 
 from .cursor import Unreadable
 from .numbers import Numbers
+from .word_tables import WordGroup, group_differs, word_group
 
 __all__ = [
-    "ALGORITHM_TABLES", "PIECE_COLUMNS", "in_all_ranks", "is_template", "template_differences", "template_of",
-    "template_shortages",
+    "ALGORITHM_TABLES", "PIECE_COLUMNS", "in_all_ranks", "is_template", "listed_ranks", "most_listed",
+    "template_differences", "template_of", "template_shortages", "word_sizes",
 ]  # fmt: skip
 
 ALGORITHM_TABLES = ("algorithm_group", "algorithm_sizes", "algorithm_moves", "algorithm_shard")
+WORD_COLUMNS = ("word_generator", "word_rest")
 PIECE_COLUMNS = ("piece_src_buffer", "piece_src", "piece_dst_buffer", "piece_dst", "piece_count")
 
 
 def is_template(numbers: Numbers, number: int) -> bool:
-    """Return whether an algorithm lists rank 0 only."""
+    """Return whether an algorithm lists the first ranks only."""
     return "algorithm_sizes" in numbers and int(numbers["algorithm_sizes"][number]) > 0
 
 
+def listed_ranks(numbers: Numbers, number: int, ranks: int) -> int:
+    """Return how many of its ranks an algorithm lists; raise Unreadable for an impossible number."""
+    width = int(numbers["algorithm_width"][number]) if "algorithm_width" in numbers else 1
+    if not is_template(numbers, number):
+        if width != 1:
+            raise Unreadable("`algorithm_width` has a number for an algorithm that lists all ranks")
+        return ranks
+    if not 1 <= width <= ranks:
+        raise Unreadable(f"`algorithm_width` is {width} for {ranks} ranks")
+    return width
+
+
+def most_listed(numbers: Numbers) -> int:
+    """Return the most ranks that an algorithm with a group lists, 0 without groups; raise Unreadable for 1 stated."""
+    if "algorithm_group" not in numbers:
+        return 0
+    if "algorithm_width" not in numbers:
+        return 1
+    width = int(numbers["algorithm_width"].max())
+    if width < 2:
+        raise Unreadable("`algorithm_width` has no number above 1")
+    return width
+
+
 def in_all_ranks(scratch: Array, ranks: int) -> Array:
-    """Return a column of all ranks with the scratch of rank 0; the others' is not listed."""
+    """Return a column of all ranks with the scratch of the first ranks; the others' is not listed."""
     found = np.zeros(ranks, dtype=np.int64)
-    found[0] = scratch[0]
+    found[: len(scratch)] = scratch
     return found
 
 
@@ -45,10 +72,11 @@ def template_of(numbers: Numbers, number: int, messages: Program, blocks: slice,
     first, size = int(numbers["algorithm_group"][number]), int(numbers["algorithm_sizes"][number])
     if first != int(numbers["algorithm_sizes"][:number].sum()):
         raise Unreadable("`algorithm_group` does not count the sizes of the groups")
-    group = Translations(tuple(numbers["group_sizes"][first : first + size].tolist()))
-    ranks = messages.num_ranks
-    if min(group.shape) < 1 or group.order != ranks:
-        raise Unreadable(f"the group {group.expression} of algorithm {number} does not have {ranks} elements")
+    sizes, ranks = tuple(numbers["group_sizes"][first : first + size].tolist()), messages.num_ranks
+    width = listed_ranks(numbers, number, ranks)
+    if min(sizes) < 1 or prod(sizes) * width != ranks:
+        raise Unreadable(f"the group of sizes {sizes} of algorithm {number} does not move {width} of {ranks} ranks")
+    group = _worded(numbers, number, sizes) if has_words(numbers, number) else Translations(sizes)
     program = _with_pieces(numbers, messages, group, blocks, steps)
     moves = sum(1 << buffer for buffer in Buffer if program.moves(buffer))
     if moves != numbers["algorithm_moves"][number] or messages.chunks != numbers["algorithm_shard"][number]:
@@ -56,9 +84,40 @@ def template_of(numbers: Numbers, number: int, messages: Program, blocks: slice,
     return program
 
 
-def _with_pieces(
-    numbers: Numbers, messages: Program, group: Translations, blocks: slice, steps: slice
-) -> SymmetricProgram:
+def has_words(numbers: Numbers, number: int) -> bool:
+    """Return whether the group of an algorithm is none of vectors."""
+    return "algorithm_words" in numbers and int(numbers["algorithm_words"][number]) != 0
+
+
+def word_sizes(numbers: Numbers) -> dict[str, int]:
+    """Return the sizes that the tables of words must have, but for `generator_times`, which ends with its last row.
+
+    Raises Unreadable for words of an algorithm that lists all ranks, and if the first elements do not count them.
+    """
+    sizes, first = numbers["algorithm_sizes"], numbers["algorithm_group"]
+    worded = np.array([has_words(numbers, number) for number in range(len(sizes))])
+    if not worded.any() or (worded & (sizes != 1)).any() or (first != starts(sizes)[:-1]).any():
+        raise Unreadable("an algorithm with words has not one size, or no algorithm has words")
+    orders = np.zeros(len(sizes), dtype=np.int64)
+    orders[worded] = numbers["group_sizes"][first[worded]]
+    if (orders[worded] < 1).any():
+        raise Unreadable("a group with words has no elements")
+    begin = starts(orders)
+    if (numbers["algorithm_words"] != np.where(worded, begin[:-1] + 1, 0)).any():
+        raise Unreadable("`algorithm_words` does not count the elements of the groups")
+    return dict.fromkeys(WORD_COLUMNS, int(begin[-1]))
+
+
+def _worded(numbers: Numbers, number: int, sizes: tuple[int, ...]) -> WordGroup:
+    words, order = int(numbers["algorithm_words"][number]) - 1, sizes[0]
+    ends = np.append(numbers["algorithm_times"], len(numbers["generator_times"]))
+    if ends[0] != 0 or (np.diff(ends) < 0).any():
+        raise Unreadable("`algorithm_times` does not ascend from 0")
+    of, rows = slice(words, words + order), slice(int(ends[number]), int(ends[number + 1]))
+    return word_group(numbers["word_generator"][of], numbers["word_rest"][of], numbers["generator_times"][rows])
+
+
+def _with_pieces(numbers: Numbers, messages: Program, group: Group, blocks: slice, steps: slice) -> SymmetricProgram:
     pieces = numbers["step_pieces"][steps]
     if (pieces < 0).any() or (pieces == 1).any():
         raise Unreadable("`step_pieces` has a message of one piece, which is one run")
@@ -94,8 +153,8 @@ def _with_pieces(
 
 def template_differences(found: SymmetricProgram, emitted: SymmetricProgram) -> Iterator[str]:
     """Yield the columns in which a program that was read differs from the emitted one."""
-    if found.group != emitted.group:
-        yield f"the group is {found.group.expression}, not {emitted.group.expression}"
+    if group_differs(found.group, emitted.group):
+        yield f"the group {found.group.expression} has other products than {emitted.group.expression}"
     if found.chunks != emitted.chunks:
         yield f"shards have {found.chunks} chunks, not {emitted.chunks}"
     for name in ("name", "num_ranks", "root", "reduces"):
@@ -105,7 +164,7 @@ def template_differences(found: SymmetricProgram, emitted: SymmetricProgram) -> 
         yield "the messages have other pieces"
     for name in Program.COLUMNS:
         if not np.array_equal(getattr(found.seed, name), getattr(emitted.seed, name)):
-            yield f"the blocks or instructions of rank 0 differ in {name.replace('_', ' ')}"
+            yield f"the blocks or instructions of {emitted.seeds} differ in {name.replace('_', ' ')}"
 
 
 def template_shortages(

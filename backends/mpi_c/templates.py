@@ -1,4 +1,4 @@
-"""Programs of one rank and a group as C tables: the rank's messages, and the pieces of those that are no single run."""
+"""Programs of the first ranks and a group as C tables: messages, and the pieces of those that are no single run."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import numpy as np
 
 from collc.ir.arrays import Array, Columns
 from collc.ir.diagnostic import error
-from collc.ir.group import Translations
 from collc.ir.program import Buffer, Program
 from collc.ir.ragged import owners, ranges, starts
 from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
 
 from .progress import Allowance, several_allowance
 from .scratch import Segments, is_whole
+from .words import NO_WORDS, Words, shape_of, words_of
 
 __all__ = [
     "GroupTables", "algorithm_columns", "messages_of", "piece_columns", "shards_in_scratch", "template_allowance",
+    "word_columns",
 ]  # fmt: skip
 
 #: tables of pieces in files with GROUPS
@@ -27,20 +28,26 @@ _PIECES = (
 
 @attrs.frozen
 class GroupTables:
-    """The group of one algorithm: sizes of the vectors, bits of the buffers that it moves, chunks of a shard."""
+    """The group of one algorithm: sizes of the vectors, bits of the buffers that it moves, chunks of a shard, and the
+    number of ranks listed.
+
+    A group that is none of vectors has its order as the only size, and ``words``.
+    """
 
     sizes: tuple[int, ...] = ()
     moves: int = 0
     shard: int = 1
+    width: int = 1
+    words: Words = attrs.field(default=NO_WORDS, eq=False)
 
     @classmethod
     def of(cls, program: SymmetricProgram) -> GroupTables:
-        """Return the tables of a program; raise C0704 if its group is none of vectors."""
-        if not isinstance(program.group, Translations):
-            message = f"this program is moved by the group {program.group.shown}, which a C file cannot hold"
-            raise error("C0704", message, hint="write `-p` with `lower` without `templates`")
+        """Return the tables of a program."""
         moves = sum(1 << buffer for buffer in Buffer if program.moves(buffer))
-        return cls(program.group.shape, moves, program.chunks)
+        shape = shape_of(program.group)
+        if shape is not None:
+            return cls(shape, moves, program.chunks, program.width)
+        return cls((program.group.order,), moves, program.chunks, program.width, words_of(program.group))
 
 
 def algorithm_columns(groups: list[GroupTables]) -> Columns:
@@ -53,8 +60,26 @@ def algorithm_columns(groups: list[GroupTables]) -> Columns:
     }  # fmt: skip
 
 
+def word_columns(groups: list[GroupTables]) -> Columns:
+    """Return the tables of the groups that are none of vectors, one after the other; empty if there is none."""
+    words = [one.words for one in groups]
+    if not any(len(one.first) for one in words):
+        return {}
+    elements, times = (starts([len(part) for part in parts])[:-1] for parts in zip(*map(_parts, words), strict=True))
+    worded = np.array([len(one.first) > 0 for one in words])
+    joined = [np.concatenate([getattr(one, name) for one in words]) for name in ("first", "rest", "times")]
+    return {
+        "algorithm_words": np.where(worded, elements + 1, 0), "algorithm_times": times,
+        **dict(zip(("word_generator", "word_rest", "generator_times"), joined, strict=True)),
+    }  # fmt: skip
+
+
+def _parts(words: Words) -> tuple[Array, Array]:
+    return words.first, words.times
+
+
 def messages_of(program: SymmetricProgram) -> Program:
-    """Return the messages of rank 0 as the instructions of one rank, with the peers of rank 0.
+    """Return the messages of the first ranks as instructions, with the peers that these ranks have.
 
     A message of one piece has its place; one of several has place 0 of the input, for its pieces have theirs.
     """
@@ -68,7 +93,7 @@ def messages_of(program: SymmetricProgram) -> Program:
         send_peer=seed.send_peer,
         recv_peer=seed.recv_peer,
         channel=seed.channel,
-        scratch=seed.scratch[:1],
+        scratch=seed.scratch[: program.width],
         **columns,
     )
 
@@ -95,19 +120,20 @@ def piece_columns(program: AnyProgram) -> Columns:
 
 
 def shards_in_scratch(program: SymmetricProgram) -> Segments:
-    """Return the segments of rank 0's scratch, which has whole shards, one after the other.
+    """Return the segments of the first ranks' scratch, which has whole shards, one after the other.
 
     Raises C0704 if chunks of a shard differ in size between ranks, as those of a vector with one count do.
     """
-    cells, chunks = int(program.seed.scratch[0]), program.chunks
-    if cells and is_whole(program.collective):
+    cells, chunks = program.seed.scratch[: program.width].astype(np.int64), program.chunks
+    if cells.any() and is_whole(program.collective):
         raise error("C0704", f"a template of `{program.collective.name}` with scratch cannot be a C file")
-    first = np.arange(0, cells, chunks)
-    return Segments(np.array([0, len(first)]), first, np.zeros(len(first), dtype=np.int64), np.array([cells]))
+    shards = -(-cells // chunks)
+    first = ranges(np.zeros_like(shards), shards) * chunks
+    return Segments(starts(shards), first, np.zeros(len(first), dtype=np.int64), cells)
 
 
 def template_allowance(program: SymmetricProgram) -> Allowance:
-    """Return what the engine must give to rank 0's blocks; all ranks are alike, so they need the same.
+    """Return what the engine must give to the blocks of the first ranks; their images need the same.
 
     A message of several pieces is sent from a slot and arrives in one.
     """
