@@ -131,7 +131,7 @@ def _prepared(target: Target) -> Target:
 
 def _run_mpi(element: Element, cache: Path, options: SimpleNamespace, console: Console) -> int:
     from collc.backends.mpi_c.installed import choose
-    from collc.backends.mpi_c.interpose.report import read_report
+    from collc.backends.mpi_c.interpose.report import gather_report
 
     from ..tools import launching
 
@@ -155,11 +155,12 @@ def _run_mpi(element: Element, cache: Path, options: SimpleNamespace, console: C
         if options.dry_run:
             return _show(launching.preloaded(command, mpi, shared, {}), console)
         status = _run(plan, options, console)
-        report_of_ranks = read_report(report.read_text(encoding="utf-8", errors="replace"))
+        report_of_ranks = gather_report(report)
     if options.stats:
-        console.err(report_of_ranks.table())
+        lost = status != 0 and not report_of_ranks.ranks
+        console.err("collc: calls not reported: ended abnormally\n" if lost else report_of_ranks.table())
     if status == 0 or report_of_ranks.ranks:
-        console.warn(_no_calls_served(report_of_ranks, served))
+        console.warn(_no_calls_served(report_of_ranks, served, command))
     return status
 
 
@@ -194,15 +195,14 @@ def _unequal_sums(results: Sequence[CollectiveResult]) -> list[Diagnostic]:
     return found
 
 
-def _no_calls_served(report: Report, served: Sequence[Served]) -> list[Diagnostic]:
+def _no_calls_served(report: Report, served: Sequence[Served], command: Sequence[str]) -> list[Diagnostic]:
     """Return a warning with the known reasons if the library served no call."""
     from collc.backends.mpi_c.interpose.report import OTHER_SIZE
 
     if not report.ranks:
-        notes = [
-            "no finished process called MPI with the library: the program uses no MPI, links it statically, "
-            "or ran on other hosts that cannot reach the temporary folder of this one"
-        ]
+        from ..tools.silence import reasons
+
+        notes = reasons(report.processes, command, os.environ)
         return [warning("C0082", "the preloaded library reported nothing", notes=notes)]
     if report.refused == report.ranks:
         notes = ["see its message above", "name the MPI of the program: --mpi DIR"]
@@ -212,7 +212,8 @@ def _no_calls_served(report: Report, served: Sequence[Served]) -> list[Diagnosti
     notes = []
     for reason, number in report.reasons():
         seen = f" ({', '.join(map(str, report.sizes))} ranks)" if reason == OTHER_SIZE else ""
-        notes.append(f"{number} calls: {reason}{seen}")
+        functions = ", ".join(f"{calls} {name}" for name, calls in report.functions_left(reason))
+        notes.append(f"{number} calls: {reason}{seen}: {functions}")
     notes += [f"the library serves {one}" for one in served[:8]]
     if not report.reasons():
         notes.insert(0, "the program called no blocking collective that the library knows")

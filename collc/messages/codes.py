@@ -436,18 +436,20 @@ the MPI of the launcher is unknown.
 Install the MPI's development files, or name the MPI with --mpi.""",
     "C0082": """a library that reported nothing (a warning)
 
-Every rank under `collc launch` reports at its end what the library did. No rank did, for one of these reasons: the
-program does not use MPI; it links MPI statically, so that no library can be preloaded; its launcher does not pass on
-the environment; or the ranks ran on other hosts. On other hosts the library may have served calls.
+Every rank under `collc launch` reports at its end what the library did. No rank did. The note gives the reason, as far
+as the processes and the program's file show it: the program uses no MPI; it did not call MPI_Init; it calls MPI by
+PMPI_ names; it or its MPI is linked statically; it is setuid, so the system ignores LD_PRELOAD; or no process loaded
+the library: the launcher does not pass on the environment, or the ranks ran on other hosts. On other hosts the library
+may have served calls.
 
     collc launch sums.coll -- mpiexec -n 4 hostname
 
 With COLLC_STATS=1, rank 0 prints the sums of all ranks itself, on any host.""",
     "C0083": """no call used a compiled schedule (a warning)
 
-The program ran, and the MPI library executed all of its collectives. The notes give the reasons and list the calls that
-the compiled library serves. The most frequent reason is a communicator with another number of ranks than the
-specification.
+The program ran, and the MPI library executed all of its collectives. One note for each reason gives the number of
+calls, in total and by function. Further notes list the calls that the compiled library serves. The most frequent reason
+is a communicator with another number of ranks than the specification.
 
     collc launch sums8.coll -- mpiexec -n 4 ./app
 

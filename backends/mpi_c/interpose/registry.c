@@ -49,9 +49,13 @@ enum { CIP_UNKNOWN, CIP_ON, CIP_OFF };
 struct cip_state {
     struct cip_entry *entries;
     volatile int lock, state;
+    int state_found;
     int key, key_of_end;
     struct cip_double *doubles;
-    long ends[2][CIP_FUNCTIONS][CIP_ENDS];
+    long own[2][CIP_FUNCTIONS][CIP_ENDS];
+    long (*ends)[CIP_FUNCTIONS][CIP_ENDS]; /* these, or those of a file: see counts.c */
+    char path[CIP_PATH];
+    int mapped;
     int other_size; /* of a communicator that was not served */
     int rank, size; /* in MPI_COMM_WORLD */
     int process, reported;
@@ -149,6 +153,8 @@ static int cip_examine(void)
     return CIP_ON;
 }
 
+static void cip_begin_counts(void);
+
 static int cip_is_on(void)
 {
     if (cip_all.state == CIP_UNKNOWN) {
@@ -157,8 +163,10 @@ static int cip_is_on(void)
             cip_all.key = cip_all.key_of_end = MPI_KEYVAL_INVALID;
             cip_all.process = (int)getpid();
             cip_all.rank = -1;
+            cip_all.state_found = cip_examine();
+            cip_begin_counts();
             __sync_synchronize();
-            cip_all.state = cip_examine();
+            cip_all.state = cip_all.state_found;
         }
         cip_unlock();
     }

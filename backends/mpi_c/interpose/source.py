@@ -30,7 +30,7 @@ INTERPOSED = "collc_interpose"
 
 #: the files before the engine and after it, in order
 BEFORE = "symbols.c"
-AFTER = ("registry.c", "private.c", "judge.c", "carry.c", "statistics.c", "wrappers.c")
+AFTER = ("registry.c", "counts.c", "private.c", "judge.c", "carry.c", "statistics.c", "fortran.c", "wrappers.c")
 
 _KINDS = {
     "allgather": "ALLGATHER", "reduce-scatter": "REDUCE_SCATTER", "allreduce": "ALLREDUCE", "broadcast": "BROADCAST",

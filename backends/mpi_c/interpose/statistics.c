@@ -70,6 +70,37 @@ static void cip_tell(void)
         return;
     cip_all.reported = 1;
     cip_report(path);
+    cip_end_counts();
+}
+
+/* Whether an MPI is loaded, also in a scope of its own. */
+static int cip_note_mpi(struct dl_phdr_info *info, size_t size, void *unused)
+{
+    (void)size, (void)unused;
+    return info->dlpi_name != NULL && strstr(info->dlpi_name, "libmpi") != NULL;
+}
+
+/* A process that none of our functions was called in: what it has of MPI. It is ending: dlclose() would begin
+ * that anew. */
+static void cip_tell_why(void)
+{
+    const char *path = getenv("COLLC_LAUNCH_REPORT");
+    int (*initialized)(int *) = NULL;
+    void *found = dlsym(RTLD_DEFAULT, "PMPI_Initialized");
+    char text[CIP_LINE];
+    int begun = 0, file;
+
+    if (path == NULL || path[0] == '\0' || (file = open(path, O_WRONLY | O_APPEND | O_CLOEXEC)) < 0)
+        return;
+    memcpy(&initialized, &found, sizeof initialized);
+    if (initialized != NULL && initialized(&begun) != MPI_SUCCESS)
+        begun = 0;
+    snprintf(text, sizeof text, "process\t%.80s\t%s\n", program_invocation_short_name,
+             initialized != NULL ? (begun ? "past" : "no MPI_Init")
+                                 : dl_iterate_phdr(cip_note_mpi, NULL) ? "no call" : "no MPI");
+    if (write(file, text, strlen(text)) < 0)
+        begun = 0; /* nobody to tell */
+    close(file);
 }
 
 /* All ranks, before MPI ends. */
@@ -102,6 +133,8 @@ static void cip_conclude(void)
 
 __attribute__((destructor)) static void cip_process_ends(void)
 {
-    if (cip_all.state != CIP_UNKNOWN && cip_all.process == (int)getpid())
+    if (cip_all.state == CIP_UNKNOWN)
+        cip_tell_why();
+    else if (cip_all.process == (int)getpid() && !(cip_all.mapped && cip_breaks_off()))
         cip_tell();
 }

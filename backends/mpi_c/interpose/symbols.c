@@ -11,6 +11,7 @@
 #include <link.h>
 #include <sched.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #if defined(OPEN_MPI) && defined(COLLC_OPEN_MPI) && !COLLC_OPEN_MPI

@@ -200,6 +200,22 @@ CIP_SCATTERS(Reduce_scatter_c, MPI_Count, 1)
         return error; \
     }
 
+#define CIP_BEGINS(name, parameters, types, arguments) \
+    CIP_WRAPPER(name, parameters) \
+    { \
+        static int(*next) types; \
+        int error; \
+        if (next == NULL) \
+            next = (int(*) types)cip_behind("PMPI_" #name, 0); \
+        error = next arguments; \
+        cip_is_on(); \
+        return error; \
+    }
+
+CIP_BEGINS(Init, (cip_word a, cip_word b), (cip_word, cip_word), (a, b))
+CIP_BEGINS(Init_thread, (cip_word a, cip_word b, cip_word c, cip_word d), (cip_word, cip_word, cip_word, cip_word),
+           (a, b, c, d))
+
 CIP_FREES(Comm_free)
 CIP_FREES(Comm_disconnect)
 
