@@ -8,12 +8,15 @@ pass has divided them, the file that collc writes has the original chunks again.
 from __future__ import annotations
 
 import attrs
+import numpy as np
 
-from .model import Algorithm, Gpu, Step
+from .model import Algorithm, Gpu
+from .steps import COUNTED, KINDS_OF, TYPE, Steps
 
 __all__ = ["in_larger_chunks"]
 
-_COUNTED = ("i_chunks", "o_chunks", "s_chunks")
+_NOP = KINDS_OF.index("nop")
+_SIZES = ("i_chunks", "o_chunks", "s_chunks")
 
 
 def in_larger_chunks(algorithm: Algorithm, scale: int) -> Algorithm | None:
@@ -23,27 +26,22 @@ def in_larger_chunks(algorithm: Algorithm, scale: int) -> Algorithm | None:
     2
     >>> in_larger_chunks(Algorithm("LL", 1, 6, 1, "allreduce", 1, (Gpu(0, 6, 6, 2, ()),)), 3)
     """
-    steps = [step for gpu in algorithm.gpus for block in gpu.threadblocks for step in block.steps]
-    numbers = {algorithm.nchunksperloop, *(getattr(gpu, name) for gpu in algorithm.gpus for name in _COUNTED)}
-    for step in steps:
-        if step.type != "nop":
-            numbers.update((step.cnt, step.srcoff, step.dstoff))
-    if any(number % scale for number in numbers):
+    numbers = {algorithm.nchunksperloop, *(getattr(gpu, name) for gpu in algorithm.gpus for name in _SIZES)}
+    moved = algorithm.table[algorithm.table[:, TYPE] != _NOP]
+    if any(number % scale for number in numbers) or (moved[:, COUNTED] % scale).any():
         return None
     gpus = tuple(_larger_gpu(gpu, scale) for gpu in algorithm.gpus)
     return attrs.evolve(algorithm, nchunksperloop=algorithm.nchunksperloop // scale, gpus=gpus)
 
 
 def _larger_gpu(gpu: Gpu, scale: int) -> Gpu:
-    blocks = [
-        attrs.evolve(block, steps=tuple(_larger_step(step, scale) for step in block.steps))
-        for block in gpu.threadblocks
-    ]
-    counts = {name: getattr(gpu, name) // scale for name in _COUNTED}
+    blocks = [attrs.evolve(block, steps=_larger_steps(block.steps, scale)) for block in gpu.threadblocks]
+    counts = {name: getattr(gpu, name) // scale for name in _SIZES}
     return attrs.evolve(gpu, threadblocks=tuple(blocks), **counts)
 
 
-def _larger_step(step: Step, scale: int) -> Step:
-    if step.type == "nop":
-        return step
-    return attrs.evolve(step, cnt=step.cnt // scale, srcoff=step.srcoff // scale, dstoff=step.dstoff // scale)
+def _larger_steps(steps: Steps, scale: int) -> Steps:
+    table = steps.table.copy()
+    moves = table[:, TYPE] != _NOP
+    table[np.ix_(moves, COUNTED)] //= scale
+    return Steps(table)

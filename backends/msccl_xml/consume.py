@@ -11,9 +11,15 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .model import Step, Threadblock
+import numpy as np
 
-__all__ = ["Operation", "Wait", "ending_operation", "executed", "operations"]
+from collc.ir.arrays import Array
+from collc.ir.ragged import owners, starts
+
+from .model import Algorithm, Step, Threadblock
+from .steps import DEPID, DEPS, DST, DST_OFFSET, HASDEP, KINDS_OF, NUMBER, SRC, TYPE
+
+__all__ = ["Device", "Operation", "Wait", "device", "ending_operation", "executed", "operations"]
 
 
 class Wait(NamedTuple):
@@ -38,6 +44,72 @@ class Operation(NamedTuple):
     waits: tuple[Wait, ...] = ()
     overtaken: tuple[Wait, ...] = ()
     refused: bool = False
+
+
+class Device(NamedTuple):
+    """The waits of a file that the device executes as it is written, by the rows of the algorithm's table of steps.
+
+    Step ``waiting[k]``, which is no `nop`, waits for step ``ending[k]`` of another threadblock of its rank.
+    """
+
+    waiting: Array
+    ending: Array
+
+
+def device(algorithm: Algorithm) -> Device | None:
+    """Return the waits of an algorithm, computed once; None if the device executes anything but what is written.
+
+    Every step but a `nop` is then one operation with the number of the step, and every wait ends with the step that it
+    names. Ranks, threadblocks and steps are numbered as they stand, and no `re` are merged. Other files need
+    :func:`operations`.
+    """
+    if not algorithm.devices:
+        algorithm.devices.append(_device(algorithm))
+    return algorithm.devices[0]
+
+
+_NOP, _RE = KINDS_OF.index("nop"), KINDS_OF.index("re")
+
+
+def _device(algorithm: Algorithm) -> Device | None:
+    table, start = algorithm.table, algorithm.starts
+    counts = [len(gpu.threadblocks) for gpu in algorithm.gpus]
+    ids = np.array([(gpu.id, block.id) for gpu, block in algorithm.blocks], dtype=np.int64).reshape(-1, 2)
+    first, gpu = starts(counts)[:-1], owners(counts)
+    if (ids[:, 0] != gpu).any() or (ids[:, 1] != np.arange(len(gpu)) - first[gpu]).any():
+        return None
+    block, row = owners(np.diff(start)), np.arange(len(table))
+    nop, ends = table[:, TYPE] == _NOP, start[1:][np.diff(start) > 0] - 1
+    if nop[ends].any() or (table[:, NUMBER] != row - start[block]).any() or _merges(table[~nop], block[~nop]):
+        return None
+    # a `nop` is part of the next operation of its threadblock
+    operation = np.minimum.accumulate(np.where(nop, len(row), row)[::-1])[::-1]
+    wait = np.flatnonzero(table[:, DEPID] >= 0)
+    waits = np.bincount(operation[wait], minlength=len(row))
+    width = np.where(nop, 0, np.maximum(waits, 1))
+    before = starts(width)
+    number = before[1:] - before[start[block]] - 1
+    refused = (waits > 0) & (table[:, DEPID] < 0)
+    if refused.any() or (number != table[:, NUMBER])[~nop].any():
+        return None
+    waiting, other, step = operation[wait], table[wait, DEPID].astype(np.int64), table[wait, DEPS].astype(np.int64)
+    rank = gpu[block[waiting]]
+    if (other >= np.array(counts, dtype=np.int64)[rank]).any():
+        return None
+    target = first[rank] + other
+    if ((step < 0) | (step >= np.diff(start)[target])).any():
+        return None
+    ending, own = start[target] + step, target == block[waiting]
+    if (nop[ending] | (table[ending, HASDEP] == 0) | (own & (ending >= waiting))).any():
+        return None
+    return Device(waiting[~own], ending[~own])
+
+
+def _merges(table: Array, block: Array) -> bool:
+    """Return whether the parsers may merge two `re` of these steps, which are no `nop`."""
+    both = (table[1:, TYPE] == _RE) & (table[:-1, TYPE] == _RE) & (block[1:] == block[:-1])
+    key = (table[1:, (DST, DST_OFFSET, SRC)] == table[:-1, (DST, DST_OFFSET, SRC)]).all(axis=1)
+    return bool((both & key & (table[1:, DEPID] == -1) & (table[:-1, HASDEP] == 0)).any())
 
 
 def executed(block: Threadblock) -> list[Operation]:

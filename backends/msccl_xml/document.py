@@ -6,17 +6,33 @@ This module checks nothing. :mod:`.structure` and :mod:`.limits` check whether a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
+from collc.ir.arrays import Array, lexsort
 from collc.ir.machine import partners, receivers
 from collc.ir.program import Opcode, Program
+from collc.ir.ragged import first_of_group, nth, nth_in_group, owners, starts
 
-from .model import TYPES, Algorithm, Gpu, Step, Threadblock
+from .model import TYPES, Algorithm, Gpu, Steps, Threadblock
+from .steps import (
+    COUNT,
+    DEPID,
+    DEPS,
+    DST,
+    DST_OFFSET,
+    FIELDS,
+    HASDEP,
+    KINDS_OF,
+    NUMBER,
+    SRC,
+    SRC_OFFSET,
+    TYPE,
+)  # fmt: skip
 
 __all__ = ["document"]
 
-_LETTERS = "ios"
 _MAX_RUN = 16
 
 
@@ -27,9 +43,7 @@ def document(program: Program, *, coll: str, proto: str, name: str, nthreads: in
     waited for, or for all but the last of several steps of one threadblock. An instruction with more than one wait gets
     `nop` steps before it. A rank without threadblocks gets an empty one, because it must launch something.
     """
-    waits = _waits(program)
-    flagged = {row for rows in waits for row in rows} | _fences(program, waits)
-    steps = _Steps(program, waits, flagged)
+    steps = _steps(program)
     total = max(program.collective.input_shards, program.collective.output_shards) * program.chunks
     return Algorithm(
         proto=proto,
@@ -47,12 +61,12 @@ def document(program: Program, *, coll: str, proto: str, name: str, nthreads: in
     )
 
 
-def _gpu(program: Program, rank: int, steps: _Steps, total: int) -> Gpu:
+def _gpu(program: Program, rank: int, steps: Sequence[Steps], total: int) -> Gpu:
     first, last = (int(b) for b in program.rank_blocks[rank : rank + 2])
     blocks = [
         Threadblock(
             number, int(program.send_peer[block]), int(program.recv_peer[block]), int(program.channel[block]),
-            steps.of(block),
+            steps[block],
         )
         for number, block in enumerate(range(first, last))
     ]  # fmt: skip
@@ -66,31 +80,48 @@ def _gpu(program: Program, rank: int, steps: _Steps, total: int) -> Gpu:
 # ---- waits
 
 
-def _waits(program: Program) -> list[list[int]]:
-    """Return for each instruction those of other threadblocks that it must wait for: one for each block, by block.
+def _waits(program: Program) -> tuple[Array, Array]:
+    """Return which instruction waits for which of other threadblocks, as pairs by instruction and then by block.
 
     No step can wait for a NOP, and a NOP needs an instruction after it. So the next instruction of its threadblock
     takes over its dependencies, and a dependency on a NOP becomes dependencies on all instructions before it.
     """
+    block = program.block
+    row, dep = _dependencies(program)
+    row, dep = row[block[row] != block[dep]], dep[block[row] != block[dep]]
+    # of one block, only the latest counts, and only if it is later than what the block has waited for before
+    order = lexsort((dep, row, block[dep], block[row]))
+    row, dep = row[order], dep[order]
+    pair = block[row].astype(np.int64) * program.num_blocks + block[dep]
+    last = np.append((row[1:] != row[:-1]) | (pair[1:] != pair[:-1]), True)[: len(row)]
+    row, dep, pair = row[last], dep[last], pair[last]
+    group = np.cumsum(first_of_group(pair)) - 1
+    height = group * np.int64(len(block) + 1) + dep
+    reached = np.maximum.accumulate(height) if len(height) else height
+    later = np.append(True, height[1:] > reached[:-1])[: len(row)]
+    row, dep = row[later], dep[later]
+    order = lexsort((block[dep], row))
+    return row[order], dep[order]
+
+
+def _dependencies(program: Program) -> tuple[Array, Array]:
+    """Return the dependencies as pairs of instructions that are no NOPs."""
+    if not (program.opcode == Opcode.NOP).any():
+        return program.dependent, program.deps.astype(np.int64)
     block, opcode = program.block.tolist(), program.opcode.tolist()
     start, deps = program.dep_start.tolist(), program.deps.tolist()
-    result: list[list[int]] = [[] for _ in opcode]
+    found: list[tuple[int, int]] = []
     pending: set[int] = set()
-    reached: dict[int, int] = {}
     for row, kind in enumerate(opcode):
         if row and block[row] != block[row - 1]:
-            pending, reached = set(), {}
-        for dep in deps[start[row] : start[row + 1]] if start[row] < start[row + 1] else ():
+            pending = set()
+        for dep in deps[start[row] : start[row + 1]]:
             pending.update([dep] if opcode[dep] != Opcode.NOP else _before_nop(dep, block, opcode, start, deps))
-        if kind == Opcode.NOP or not pending:
-            continue
-        latest: dict[int, int] = {}
-        for dep in pending:
-            latest[block[dep]] = max(dep, latest.get(block[dep], -1))
-        result[row] = [latest[b] for b in sorted(latest) if b != block[row] and latest[b] > reached.get(b, -1)]
-        reached.update((block[dep], dep) for dep in result[row])
-        pending = set()
-    return result
+        if kind != Opcode.NOP:
+            found += [(row, dep) for dep in pending]
+            pending = set()
+    pairs = np.array(found, dtype=np.int64).reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1]
 
 
 def _before_nop(nop: int, block: list[int], opcode: list[int], start: list[int], deps: list[int]) -> set[int]:
@@ -109,17 +140,19 @@ def _before_nop(nop: int, block: list[int], opcode: list[int], start: list[int],
     return found
 
 
-def _fences(program: Program, waits: Sequence[Sequence[int]]) -> set[int]:
+def _fences(program: Program, waiting: Array, waited_for: Array) -> list[int]:
     """Return the reductions that need a flag only to keep the parsers from merging them with the next one.
 
     The parsers merge consecutive reductions into one destination and do not compare counts. Merged reductions read all
     sources before they write, and overrun a buffer beyond 16 sources. A flag ends such a run.
     """
+    if not (program.opcode == Opcode.REDUCE).any():
+        return []
     columns = ("opcode", "src_buffer", "src_offset", "dst_buffer", "dst_offset", "count")
     opcode, srcbuf, srcoff, dstbuf, dstoff, count = (getattr(program, c).tolist() for c in columns)
     block = program.block.tolist()
-    waited = {row for rows in waits for row in rows}
-    fences: set[int] = set()
+    waits, waited = set(waiting.tolist()), set(waited_for.tolist())
+    fences: list[int] = []
     length, before = 0, -1
     for row, kind in enumerate(opcode):
         if kind == Opcode.NOP:
@@ -127,11 +160,11 @@ def _fences(program: Program, waits: Sequence[Sequence[int]]) -> set[int]:
         merges = (
             kind == Opcode.REDUCE and before >= 0 and opcode[before] == Opcode.REDUCE and block[row] == block[before]
             and (dstbuf[row], dstoff[row], srcbuf[row]) == (dstbuf[before], dstoff[before], srcbuf[before])
-            and not waits[row] and before not in waited
+            and row not in waits and before not in waited
         )  # fmt: skip
         overlaps = srcbuf[row] == dstbuf[row] and abs(srcoff[row] - dstoff[row]) < count[row]
         if merges and (count[row] != count[before] or overlaps or length >= _MAX_RUN):
-            fences.add(before)
+            fences.append(before)
             merges = False
         length = length + 1 if merges else 1
         before = row
@@ -141,55 +174,41 @@ def _fences(program: Program, waits: Sequence[Sequence[int]]) -> set[int]:
 # ---- steps
 
 
-class _Steps:
-    """Makes the steps of threadblocks; converts the columns of a program to lists once."""
-
-    def __init__(self, program: Program, waits: list[list[int]], flagged: set[int]):
-        self.waits, self.flagged = waits, flagged
-        self.start = program.block_start.tolist()
-        self.block = program.block.tolist()
-        self.number = program.block_id.tolist()
-        self.type = [_NAMES[op] for op in program.opcode.tolist()]
-        self.columns = [*_places(program), program.count.tolist()]
-        self.step = self._numbers()
-
-    def _numbers(self) -> list[int]:
-        """Return the step number of each instruction, with the `nop` steps before it."""
-        result = [0] * len(self.type)
-        for first, end in zip(self.start, self.start[1:], strict=False):
-            number = -1
-            for row in range(first, end):
-                if self.type[row] != "nop":
-                    number += len(self.waits[row]) or 1
-                result[row] = number
-        return result
-
-    def of(self, block: int) -> tuple[Step, ...]:
-        """Return the steps of one threadblock."""
-        steps: list[Step] = []
-        source, source_offset, target, target_offset, count = self.columns
-        for row in range(self.start[block], self.start[block + 1]):
-            if self.type[row] == "nop":
-                continue
-            depid = deps = -1
-            for dep in self.waits[row]:
-                if depid >= 0:
-                    steps.append(Step(len(steps), "nop", "i", -1, "o", -1, 0, depid, deps, 0))
-                depid, deps = self.number[self.block[dep]], self.step[dep]
-            steps.append(
-                Step(
-                    len(steps), self.type[row], source[row], source_offset[row], target[row], target_offset[row],
-                    count[row], depid, deps, int(row in self.flagged),
-                )
-            )  # fmt: skip
-        return tuple(steps)
+def _steps(program: Program) -> list[Steps]:
+    """Return the steps of each threadblock."""
+    waiting, waited_for = _waits(program)
+    real, start = program.opcode != Opcode.NOP, program.block_start.astype(np.int64)
+    waits = np.bincount(waiting, minlength=program.num_instructions)
+    width = np.where(real, np.maximum(waits, 1), 0)  # `nop` steps for all waits but the last
+    end = np.cumsum(width)
+    begin = np.append(0, end)[start]
+    number = end - 1 - begin[program.block]  # the step of each instruction, after its `nop` steps
+    flagged = np.zeros(program.num_instructions, dtype=bool)
+    flagged[waited_for] = True
+    flagged[_fences(program, waiting, waited_for)] = True
+    row = owners(width)
+    folded = nth(width) < width[row] - 1
+    table = np.zeros((len(row), len(FIELDS)), dtype=np.int64)
+    table[:, NUMBER] = np.arange(len(row)) - begin[program.block[row]]
+    table[:, TYPE] = np.where(folded, _NOP, _TYPE_OF[program.opcode[row]])
+    places = (SRC, SRC_OFFSET, DST, DST_OFFSET)
+    for column, values, otherwise in zip(places, _places(program), (0, -1, 1, -1), strict=True):
+        table[:, column] = np.where(folded, otherwise, values[row].astype(np.int64))
+    table[:, COUNT] = np.where(folded, 0, program.count[row])
+    table[:, HASDEP] = ~folded & flagged[row]
+    table[:, DEPID] = table[:, DEPS] = -1
+    at = starts(width)[waiting] + nth_in_group(waiting)
+    table[at, DEPID], table[at, DEPS] = program.block_id[program.block[waited_for]], number[waited_for]
+    return [Steps(table[low:high]) for low, high in pairwise(begin.tolist())]
 
 
-_NAMES = [TYPES[op] for op in Opcode]
+_NOP = KINDS_OF.index("nop")
+#: opcode -> the number of its step type
+_TYPE_OF = np.array([KINDS_OF.index(TYPES[op]) for op in Opcode])
 
 
-def _places(program: Program) -> tuple[list[str], list[int], list[str], list[int]]:
-    """Return letters and offsets of the source and of the destination of each instruction.
+def _places(program: Program) -> tuple[Array, Array, Array, Array]:
+    """Return buffers and offsets of the source and of the destination of each instruction.
 
     If an instruction receives data and does not read any, its source is their place on the sender. If it sends data and
     does not write any, its destination is their place on the receiver.
@@ -201,12 +220,10 @@ def _places(program: Program) -> tuple[list[str], list[int], list[str], list[int
         (np.where(reads, rows, sender), np.where(reads, False, writes[sender]), True),
         (np.where(writes, rows, receiver), np.where(writes, True, writes[receiver]), False),
     )
-    letters: list[list[str]] = []
-    offsets: list[list[int]] = []
+    found: list[Array] = []
     for row, is_target, default in ends:
         alone = row < 0
         row, is_target = np.where(alone, rows, row), np.where(alone, default, is_target)
-        letter = np.where(is_target, program.dst_buffer[row], program.src_buffer[row])
-        letters.append([_LETTERS[b] for b in letter.tolist()])
-        offsets.append(np.where(is_target, program.dst_offset[row], program.src_offset[row]).tolist())
-    return letters[0], offsets[0], letters[1], offsets[1]
+        found.append(np.where(is_target, program.dst_buffer[row], program.src_buffer[row]))
+        found.append(np.where(is_target, program.dst_offset[row], program.src_offset[row]))
+    return found[0], found[1], found[2], found[3]

@@ -7,11 +7,15 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TypedDict
 
+import numpy as np
+
+from collc.ir.arrays import Array
 from collc.ir.diagnostic import Excess, Kind
 
 from .findings import Finding, place
 from .model import KINDS, OPCODES, Algorithm, Gpu, Step, Threadblock
 from .profiles import Profile
+from .steps import COUNT, DEPID, DST_OFFSET, KINDS_OF, NUMBER, SRC_OFFSET, TYPE
 from .windows import UNBOUNDED, size_limit, size_unit, smallest_call, stated_limit, tile_limit
 
 __all__ = ["check_limits", "check_residency", "runtime_check"]
@@ -215,6 +219,8 @@ def _threadblocks(finding: _MakeFinding, algorithm: Algorithm, profile: Profile,
 
 
 def _steps(finding: _MakeFinding, algorithm: Algorithm, profile: Profile) -> _Findings:
+    if algorithm.proto not in profile.unordered_sends and _all_fit(algorithm.table, profile):
+        return
     for gpu in algorithm.gpus:
         for block in gpu.threadblocks:
             last = max((step.s for step in block.steps), default=-1)
@@ -224,6 +230,18 @@ def _steps(finding: _MakeFinding, algorithm: Algorithm, profile: Profile) -> _Fi
             yield from _step_limits(finding, gpu, block, profile)
             if algorithm.proto in profile.unordered_sends:
                 yield from _overtaken_sends(finding, algorithm, gpu, block, profile)
+
+
+def _all_fit(table: Array, profile: Profile) -> bool:
+    """Return whether no step of a table exceeds a limit of its own; :func:`_step_limits` says which does."""
+    known = np.array([name in profile.ops for name in KINDS_OF])
+    limits = (
+        (NUMBER, profile.max_steps - 1), (COUNT, profile.max_count), (DEPID, profile.max_dependency_id),
+        (SRC_OFFSET, profile.max_offset), (DST_OFFSET, profile.max_offset),
+    )  # fmt: skip
+    return bool(known[table[:, TYPE]].all()) and all(
+        int(table[:, column].max(initial=-1)) <= most for column, most in limits
+    )
 
 
 def _step_limits(finding: _MakeFinding, gpu: Gpu, block: Threadblock, profile: Profile) -> _Findings:

@@ -10,23 +10,21 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import attrs
+import numpy as np
+
+from collc.ir.arrays import Array
+from collc.ir.program import Opcode
+from collc.ir.ragged import starts
+
+from .steps import FIELDS, OPCODES, Step, Steps, as_steps
 
 if TYPE_CHECKING:
     from collc.ir.collective import Collective
 
-    from .consume import Operation
+    from .consume import Device, Operation
     from .program import Loaded
 
-__all__ = ["KINDS", "MESSAGE_TYPES", "OPCODES", "TYPES", "Algorithm", "Gpu", "Step", "Threadblock"]
-
-from collc.ir.program import Opcode
-
-#: step type -> opcode
-OPCODES: dict[str, Opcode] = {
-    "nop": Opcode.NOP, "s": Opcode.SEND, "r": Opcode.RECV, "cpy": Opcode.COPY, "re": Opcode.REDUCE,
-    "rcs": Opcode.RECV_COPY_SEND, "rrc": Opcode.RECV_REDUCE_COPY, "rrs": Opcode.RECV_REDUCE_SEND,
-    "rrcs": Opcode.RECV_REDUCE_COPY_SEND,
-}  # fmt: skip
+__all__ = ["KINDS", "MESSAGE_TYPES", "OPCODES", "TYPES", "Algorithm", "Gpu", "Step", "Steps", "Threadblock"]
 
 #: opcode -> step type
 TYPES: dict[Opcode, str] = {opcode: name for name, opcode in OPCODES.items()}
@@ -43,23 +41,6 @@ KINDS: dict[str, str] = {
 
 
 @attrs.frozen
-class Step:
-    """One ``<step>``. ``depid`` and ``deps`` are -1 if it has no dependency; ``line`` is 0 if it comes from no text."""
-
-    s: int
-    type: str
-    srcbuf: str
-    srcoff: int
-    dstbuf: str
-    dstoff: int
-    cnt: int
-    depid: int = -1
-    deps: int = -1
-    hasdep: int = 0
-    line: int = attrs.field(default=0, eq=False)
-
-
-@attrs.frozen
 class Threadblock:
     """One ``<tb>``: its peers (-1 for none), its channel and its steps in document order."""
 
@@ -67,7 +48,7 @@ class Threadblock:
     send: int
     recv: int
     chan: int
-    steps: tuple[Step, ...]
+    steps: Steps = attrs.field(converter=as_steps)
     line: int = attrs.field(default=0, eq=False)
 
     @cached_property
@@ -115,7 +96,28 @@ class Algorithm:
         """The programs of this algorithm, by kind, number of ranks and root of the collective."""
         return {}
 
+    @cached_property
+    def blocks(self) -> tuple[tuple[Gpu, Threadblock], ...]:
+        """All threadblocks with their ranks, in document order."""
+        return tuple((gpu, block) for gpu in self.gpus for block in gpu.threadblocks)
+
+    @cached_property
+    def table(self) -> Array:
+        """The steps of all threadblocks, in document order, with the columns of :class:`.steps.Steps`."""
+        tables = [block.steps.table for _, block in self.blocks if len(block.steps)]
+        return np.concatenate(tables) if tables else np.zeros((0, len(FIELDS)), dtype=np.int64)
+
+    @cached_property
+    def starts(self) -> Array:
+        """The first step of each threadblock, and after the last the number of steps."""
+        return starts([len(block.steps) for _, block in self.blocks])
+
+    @cached_property
+    def devices(self) -> list[Device | None]:
+        """What the device runs; :func:`.consume.device` keeps it here."""
+        return []
+
     @property
     def num_steps(self) -> int:
         """Steps of all threadblocks of all ranks."""
-        return sum(len(tb.steps) for gpu in self.gpus for tb in gpu.threadblocks)
+        return len(self.table)

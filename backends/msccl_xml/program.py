@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import lcm
 
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Columns
+from collc.ir.arrays import Array, Columns, distinct_pairs
 from collc.ir.collective import CUSTOM, ROOTED, Collective
 from collc.ir.diagnostic import error, nearest
 from collc.ir.frozen import frozen
 from collc.ir.opcodes import USES
 from collc.ir.program import BLOCK_COLUMNS, Buffer, Opcode, Program
+from collc.ir.ragged import group_starts, starts
 
-from .consume import Operation, ending_operation, executed
-from .model import KINDS, OPCODES, Algorithm, Gpu, Threadblock
+from .consume import Operation, device, ending_operation, executed
+from .model import KINDS, Algorithm, Gpu, Threadblock
+from .steps import BUFFERS, COUNT, DST, DST_OFFSET, SRC, SRC_OFFSET, opcode_of
 
 __all__ = ["Loaded", "collective_of", "to_program"]
 
-_BUFFERS = {"i": Buffer.INPUT, "o": Buffer.OUTPUT, "s": Buffer.SCRATCH}
+_BUFFER_OF = {"i": Buffer.INPUT, "o": Buffer.OUTPUT, "s": Buffer.SCRATCH}
+_BUFFERS = np.array([_BUFFER_OF[letter] for letter in BUFFERS], dtype=np.int64)
 
 
 @frozen
@@ -81,38 +85,29 @@ def _load(algorithm: Algorithm, collective: Collective) -> Loaded:
     chunks = algorithm.nchunksperloop * scale // shards
     gpus = [(gpu, sorted(gpu.threadblocks, key=_id)) for gpu in sorted(algorithm.gpus, key=_id)]
     blocks = [(gpu.id, block.send, block.recv, block.chan) for gpu, in_order in gpus for block in in_order]
-    steps = [step for _, in_order in gpus for block in in_order for step in block.steps]
-    count = [step.cnt for step in steps]
-    dependencies: dict[int, list[int]] = {}
-    output_only: list[tuple[int, int]] = []
-    first, starts = 0, [0]
-    for gpu, in_order in gpus:
-        start = {}
-        for block in in_order:
-            start[block.id] = first
-            first += len(block.steps)
-            starts.append(first)
-        _consume(gpu, start, count, dependencies)
-        if collective.kind == "broadcast" and gpu.id != collective.root and _in_place_only(algorithm):
-            output_only.append((starts[-1 - len(in_order)], first))
-    opcode = np.array([OPCODES[step.type] for step in steps], dtype=np.int64)
-    columns: Columns = {"opcode": opcode, "count": np.array(count, dtype=np.int64) * scale}
-    columns["count"][opcode == Opcode.NOP] = 0
-    for side, table in USES.items():
-        used = table[opcode]
-        buffer = np.array([_BUFFERS[getattr(step, f"{side}buf")] for step in steps], dtype=np.int64)
-        for low, high in output_only:
-            buffer[low:high][buffer[low:high] == Buffer.INPUT] = Buffer.OUTPUT
-        offset = np.array([getattr(step, f"{side}off") for step in steps], dtype=np.int64) * scale
-        columns[f"{side}_buffer"], columns[f"{side}_offset"] = np.where(used, buffer, 0), np.where(used, offset, 0)
-    dep_start = np.zeros(len(steps) + 1, dtype=np.int64)
-    for row, found in dependencies.items():
-        dep_start[row + 1] = len(found)
+    found = device(algorithm)
+    if found is None:
+        tables = [block.steps.table for _, in_order in gpus for block in in_order]
+        table = np.concatenate(tables).astype(np.int64) if tables else algorithm.table
+        start = starts([len(one) for one in tables])
+        count, dependent, dependency = _consumed(gpus, table, start)
+    else:
+        table, start = algorithm.table, algorithm.starts
+        count = table[:, COUNT].astype(np.int64)
+        dependent, dependency = distinct_pairs(found.waiting, found.ending)
+    opcode = opcode_of(table)
+    columns: Columns = {"opcode": opcode, "count": np.where(opcode == Opcode.NOP, 0, count * scale)}
+    moved = _input_is_output(algorithm, collective, gpus, start)
+    for (side, used_by), (buffer, offset) in zip(USES.items(), ((SRC, SRC_OFFSET), (DST, DST_OFFSET)), strict=True):
+        used, where = used_by[opcode], _BUFFERS[table[:, buffer]]
+        where = np.where(moved & (where == Buffer.INPUT), Buffer.OUTPUT, where)
+        columns[f"{side}_buffer"] = np.where(used, where, 0)
+        columns[f"{side}_offset"] = np.where(used, table[:, offset].astype(np.int64) * scale, 0)
     program = Program(
         collective, chunks, [gpu.s_chunks * scale for gpu, _ in gpus],
-        **{name: [row[i] for row in blocks] for i, name in enumerate(BLOCK_COLUMNS)}, block_start=starts, **columns,
-        dep_start=np.cumsum(dep_start), deps=[dep for row in sorted(dependencies) for dep in dependencies[row]],
-        name=algorithm.name or "collective", scheduler="msccl-xml", placed=False,
+        **{name: [row[i] for row in blocks] for i, name in enumerate(BLOCK_COLUMNS)}, block_start=start, **columns,
+        dep_start=group_starts(dependent, len(table)), deps=dependency, name=algorithm.name or "collective",
+        scheduler="msccl-xml", placed=False,
     )  # fmt: skip
     return Loaded(program, scale)
 
@@ -123,6 +118,35 @@ def _id(element: Gpu | Threadblock) -> int:
 
 def _in_place_only(algorithm: Algorithm) -> bool:
     return bool(algorithm.inplace) and not algorithm.outofplace
+
+
+def _input_is_output(
+    algorithm: Algorithm, collective: Collective, gpus: Sequence[tuple[Gpu, list[Threadblock]]], start: Array
+) -> Array:
+    """Return the steps for which `i` is the output: those of ranks without an input, in files for calls in place."""
+    found = np.zeros(int(start[-1]), dtype=bool)
+    if collective.kind != "broadcast" or not _in_place_only(algorithm):
+        return found
+    at = 0
+    for gpu, in_order in gpus:
+        found[start[at] : start[at + len(in_order)]] = gpu.id != collective.root
+        at += len(in_order)
+    return found
+
+
+def _consumed(gpus: Sequence[tuple[Gpu, list[Threadblock]]], table: Array, start: Array) -> tuple[Array, Array, Array]:
+    """Return the counts of steps, and their dependencies as pairs in order, as the device executes them."""
+    count = table[:, COUNT].tolist()
+    dependencies: dict[int, list[int]] = {}
+    at = 0
+    for gpu, in_order in gpus:
+        first = {block.id: int(start[at + k]) for k, block in enumerate(in_order)}
+        _consume(gpu, first, count, dependencies)
+        at += len(in_order)
+    pairs = np.array([(row, dep) for row in sorted(dependencies) for dep in dependencies[row]], dtype=np.int64).reshape(
+        -1, 2
+    )
+    return np.array(count, dtype=np.int64), pairs[:, 0], pairs[:, 1]
 
 
 def _consume(gpu: Gpu, start: dict[int, int], count: list[int], dependencies: dict[int, list[int]]) -> None:

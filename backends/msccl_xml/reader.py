@@ -13,14 +13,18 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import attrs
+import numpy as np
 
+from collc.ir.arrays import Array
 from collc.ir.diagnostic import CollcError, Diagnostic, Severity, Source, Span, error, nearest
 from collc.ir.progress import counting
 
 from . import markup
-from .model import OPCODES, Algorithm, Gpu, Step, Threadblock
+from .model import OPCODES, Algorithm, Gpu, Step, Steps, Threadblock
+from .steps import BUFFERS, DST, FIELDS, KINDS_OF, LINE, SRC, TYPE, as_steps
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from typing import TypeAlias
 
     from lxml.etree import _Element
@@ -34,10 +38,80 @@ MAX_TEXT = 256 << 20
 
 _MAX_MISTAKES = 20
 _MAX_REMARKS = 8
-_PLACES = ("i", "o", "s")
 _STEP_INTEGERS = ("s", "srcoff", "dstoff", "cnt", "depid", "deps", "hasdep")
 _PROLOG = re.compile(r"\s*(?:<!--.*?-->|<\?.*?\?>)", re.DOTALL)
 _NUMBER = re.compile(r"[ \t\n\r]*([+-]?)(0[xX][0-9a-fA-F]+|[0-9]+)")
+
+
+# ---- steps that stand one to a line
+
+
+#: columns that are no whole numbers in the text -> what turns them into some
+_NUMBERS: dict[int, Callable[[str], int]] = {
+    TYPE: {name: number for number, name in enumerate(KINDS_OF)}.__getitem__,
+    SRC: BUFFERS.index,
+    DST: BUFFERS.index,
+}
+#: stands for the steps of a threadblock in the text that lxml gets
+_RUN = "collc-steps"
+#: begins end the lines of steps, as :mod:`.writer` writes them
+_FIRST, _AFTER = "\n      <step ", "\n    <"
+_LINE = re.compile(
+    r'^      <step s="(\d{1,9})" type="([a-z]{1,4})" srcbuf="([ios])" srcoff="(-?\d{1,9})" dstbuf="([ios])" '
+    r'dstoff="(-?\d{1,9})" cnt="(\d{1,9})" depid="(-?\d{1,9})" deps="(-?\d{1,9})" hasdep="(\d{1,9})"/>\n',
+    re.MULTILINE,
+)
+#: numbers that `strtol` reads in another base
+_OCTAL = re.compile(r'="-?0\d')
+
+
+def _by_lines(source: Source) -> Algorithm | None:
+    """Return the algorithm of a text whose steps stand one to a line; None if anything about it is unusual.
+
+    The lines of each threadblock's steps become one table, without an element for each. The rest is read as any other
+    text, with a short element in place of the steps.
+    """
+    text = source.text
+    if len(text) > MAX_TEXT or _RUN in text or _FIRST not in text:
+        return None
+    tables: list[Array] = []
+    rest, done, line = [], 0, 1
+    while (at := text.find(_FIRST, done)) >= 0:
+        end = text.find(_AFTER, at + 1)
+        if end < 0:
+            return None
+        body = text[at + 1 : end + 1]
+        line += text.count("\n", done, at + 1)
+        table = _table(body, line)
+        if table is None:
+            return None
+        rest += [text[done : at + 1], f'<{_RUN} n="{len(tables)}"/>\n']
+        tables.append(table)
+        done, line = end + 1, line + len(table)
+    rest.append(text[done:])
+    reader = _LineReader(Source(source.path, "".join(rest)), tables)
+    try:
+        found = reader.algorithm(_parse(reader.source))
+    except CollcError:
+        return None
+    usual = reader.used == len(tables) and not reader.remarked
+    return found if usual and not any(_RUN in comment for comment in found.comments) else None
+
+
+def _table(body: str, line: int) -> Array | None:
+    """Return the steps of some lines, the first of which has this number; None if one is in another form."""
+    rows = _LINE.findall(body)
+    if len(rows) != body.count("\n") or _OCTAL.search(body):
+        return None
+    table = np.empty((len(rows), len(FIELDS)), dtype=np.int32)
+    for number, column in enumerate(zip(*rows, strict=True)):
+        values = _NUMBERS.get(number, int)
+        try:
+            table[:, number] = np.fromiter(map(values, column), dtype=np.int32, count=len(rows))
+        except KeyError:  # a step type that is none
+            return None
+    table[:, LINE] = np.arange(line, line + len(rows))
+    return table
 
 
 class _Plain(dict[str | None, int | None]):
@@ -67,7 +141,7 @@ def read(text: str, path: str = "<xml>") -> Algorithm:
     2
     """
     source = Source(path, text)
-    return _Reader(source).algorithm(_parse(source))
+    return _by_lines(source) or _Reader(source).algorithm(_parse(source))
 
 
 def _parse(source: Source) -> _Node:
@@ -173,13 +247,22 @@ class _Reader:
 
     def gpu(self, element: _Node) -> Gpu:
         number, i, o, s = (self.integer(element, name) for name in ("id", "i_chunks", "o_chunks", "s_chunks"))
+        line = self.line(element)
         blocks = tuple(self.threadblock(child) for child in self.children(element, "tb"))
-        return Gpu(number, i, o, s, blocks, element.sourceline or 0)
+        return Gpu(number, i, o, s, blocks, line)
 
     def threadblock(self, element: _Node) -> Threadblock:
         number, send, recv, chan = (self.integer(element, name) for name in ("id", "send", "recv", "chan"))
-        steps = tuple(self.step(child) for child in self.children(element, "step"))
-        return Threadblock(number, send, recv, chan, steps, element.sourceline or 0)
+        line = self.line(element)
+        return Threadblock(number, send, recv, chan, self.steps(element), line)
+
+    def line(self, element: _Node) -> int:
+        """Return the line of an element whose children have not been read."""
+        return element.sourceline or 0
+
+    def steps(self, element: _Node) -> Steps:
+        """Return the steps of a threadblock."""
+        return as_steps([self.step(child) for child in self.children(element, "step")])
 
     def step(self, element: _Node) -> Step:
         """Return a step; most steps take a fast path."""
@@ -187,13 +270,13 @@ class _Reader:
         numbers = [number for name in _STEP_INTEGERS if (number := _plain(get(name))) is not None]
         kind, srcbuf, dstbuf = get("type"), get("srcbuf"), get("dstbuf")
         plain = len(numbers) == len(_STEP_INTEGERS)
-        if plain and kind in OPCODES and srcbuf in _PLACES and dstbuf in _PLACES:
+        if plain and kind in OPCODES and srcbuf in BUFFERS and dstbuf in BUFFERS:
             s, srcoff, dstoff, cnt, depid, deps, hasdep = numbers
             where = str(srcbuf), srcoff, str(dstbuf), dstoff
             return Step(s, str(kind), *where, cnt, depid, deps, hasdep, element.sourceline or 0)
         s, srcoff, dstoff, cnt, depid, deps, hasdep = [self.integer(element, name) for name in _STEP_INTEGERS]
         kind = self.word(element, "type", tuple(OPCODES))
-        srcbuf, dstbuf = (self.word(element, name, _PLACES) for name in ("srcbuf", "dstbuf"))
+        srcbuf, dstbuf = (self.word(element, name, BUFFERS) for name in ("srcbuf", "dstbuf"))
         return Step(s, kind, srcbuf, srcoff, dstbuf, dstoff, cnt, depid, deps, hasdep, element.sourceline or 0)
 
     def children(self, element: _Node, tag: str) -> list[_Node]:
@@ -252,6 +335,26 @@ class _Reader:
         self.mistakes.append(Diagnostic("C0603", message, Severity.ERROR, span, (), hint))
         if len(self.mistakes) >= _MAX_MISTAKES:
             raise CollcError(self.mistakes)
+
+
+class _LineReader(_Reader):
+    """Reads a text in which elements stand for the steps of threadblocks; ``used`` counts them."""
+
+    def __init__(self, source: Source, tables: Sequence[Array]):
+        super().__init__(source)
+        self.tables, self.used, self.left_out = tables, 0, 0
+
+    def line(self, element: _Node) -> int:
+        return super().line(element) + self.left_out
+
+    def steps(self, element: _Node) -> Steps:
+        (child,) = element if len(element) == 1 else (None,)
+        if child is not None and child.tag == _RUN and child.get("n") == str(self.used):
+            table = self.tables[self.used]
+            self.used += 1
+            self.left_out += len(table) - 1
+            return Steps(table)
+        return super().steps(element)
 
 
 def _comments(root: _Node) -> list[str]:

@@ -9,9 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from .consume import Operation, ending_operation, executed
+import numpy as np
+
+from collc.ir.arrays import Array
+from collc.ir.ragged import owners
+
+from .consume import Operation, device, ending_operation, executed
 from .findings import Finding, place
 from .model import OPCODES, Algorithm, Gpu, Step, Threadblock
+from .steps import COUNT, DST, DST_OFFSET, HASDEP, KINDS_OF, NUMBER, SRC, SRC_OFFSET, TYPE
 
 __all__ = ["STRUCTURE_CHECKS", "check_structure"]
 
@@ -131,18 +137,36 @@ def _connection(message: str, *, fatal: bool = True) -> Finding:
 
 
 def _steps(algorithm: Algorithm) -> Iterator[Finding]:
-    for gpu in algorithm.gpus:
+    for row in _wrong_steps(algorithm).tolist():
+        number = int(np.searchsorted(algorithm.starts, row, side="right")) - 1
+        gpu, block = algorithm.blocks[number]
+        step = block.steps[row - int(algorithm.starts[number])]
         chunks = {"i": gpu.i_chunks, "o": gpu.o_chunks, "s": gpu.s_chunks}
-        for block in gpu.threadblocks:
-            for step in block.steps:
-                if problem := _step_problem(block, step):
-                    yield Finding("steps", "C0611", f"{place(gpu, block, step)}: {problem}", fatal=True)
-                for problem, fatal in _bounds_problems(chunks, step):
-                    yield Finding("bounds", "C0613", f"{place(gpu, block, step)}: {problem}", fatal=fatal)
+        if problem := _step_problem(block, step):
+            yield Finding("steps", "C0611", f"{place(gpu, block, step)}: {problem}", fatal=True)
+        for problem, fatal in _bounds_problems(chunks, step):
+            yield Finding("bounds", "C0613", f"{place(gpu, block, step)}: {problem}", fatal=fatal)
 
 
 #: step type -> whether it sends, receives, reads its source, writes its destination
 _USES = {name: (op.sends, op.receives, op.reads_src, op.writes_dst) for name, op in OPCODES.items()}
+_SENDS, _RECEIVES, _READS, _WRITES = np.array(list(_USES.values())).T
+
+
+def _wrong_steps(algorithm: Algorithm) -> Array:
+    """Return the steps with a problem, as rows of the table; the functions below say which."""
+    table, block = algorithm.table, owners(np.diff(algorithm.starts))
+    kind, count = table[:, TYPE], table[:, COUNT].astype(np.int64)
+    listed = [(one.send, one.recv, gpu.i_chunks, gpu.o_chunks, gpu.s_chunks) for gpu, one in algorithm.blocks]
+    of_block = np.array(listed, dtype=np.int64).reshape(-1, 5)[block]
+    wrong = (_SENDS[kind] & (of_block[:, 0] < 0)) | (_RECEIVES[kind] & (of_block[:, 1] < 0))
+    wrong |= (count < 1) | (table[:, HASDEP] < 0) | (table[:, HASDEP] > 1)
+    wrong = (wrong & (kind != KINDS_OF.index("nop"))) | (table[:, NUMBER] < 0)
+    rows = np.arange(len(table))
+    for used, buffer, offset in ((_READS, SRC, SRC_OFFSET), (_WRITES, DST, DST_OFFSET)):
+        held = of_block[rows, 2 + table[:, buffer]]
+        wrong |= used[kind] & ((table[:, offset] < 0) | (table[:, offset] + count > held))
+    return np.flatnonzero(wrong)
 
 
 def _step_problem(block: Threadblock, step: Step) -> str:
@@ -183,6 +207,8 @@ def _bounds_problems(chunks: dict[str, int], step: Step) -> Iterator[tuple[str, 
 
 
 def _runs_and_waits(algorithm: Algorithm) -> Iterator[Finding]:
+    if device(algorithm) is not None:  # every wait ends with the step that it names, and nothing is merged
+        return
     for gpu in algorithm.gpus:
         operations = {block.id: executed(block) for block in gpu.threadblocks}
         flagged = {number: [op for op in ops if op.flagged] for number, ops in operations.items()}

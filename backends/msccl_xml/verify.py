@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import attrs
+import numpy as np
 
 from collc.ir.collective import CUSTOM, Collective
 from collc.ir.diagnostic import error, nearest
+from collc.ir.opcodes import WRITES_DST
 from collc.ir.verify import Check, Report
 
 from .execution import data_checks
 from .fifos import fifo_check
 from .findings import Finding, as_check, as_warnings
 from .limits import check_limits, check_residency, runtime_check
-from .model import OPCODES, Algorithm
+from .model import Algorithm
 from .profiles import MAX_SPLIT, PROFILES, Profile
 from .program import collective_of, to_program
 from .reader import read
+from .steps import COUNT, opcode_of
 from .structure import STRUCTURE_CHECKS, check_structure
 from .tokens import check_tokens
 from .windows import smallest_call
@@ -194,8 +197,9 @@ def _unwritten(algorithm: Algorithm, collective: Collective) -> str:
         return ""
     each = {"allreduce": chunks, "reduce-scatter": chunks // ranks}.get(kind, chunks - chunks // ranks)
     needed = {"broadcast": chunks * (ranks - 1), "reduce": chunks}.get(kind, each * ranks)
-    steps = (step for gpu in algorithm.gpus for block in gpu.threadblocks for step in block.steps)
-    written = sum(min(step.cnt, MAX_SPLIT) for step in steps if OPCODES[step.type].writes_dst)
+    writes = WRITES_DST[opcode_of(algorithm.table)]
+    counts = algorithm.table[writes, COUNT].astype(np.int64)
+    written = int(np.minimum(counts, MAX_SPLIT).sum())
     if written >= needed:
         return ""
     return f"not tried: the steps write at most {written} chunks, but the outputs need {needed}"

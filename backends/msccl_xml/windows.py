@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import lcm
 
+import numpy as np
+
 from .model import KINDS, MESSAGE_TYPES, Algorithm
 from .profiles import MAX_SPLIT, Profile
+from .steps import COUNT, KINDS_OF, TYPE
 
 __all__ = [
     "UNBOUNDED",
@@ -117,10 +120,5 @@ def behaviours(counts: Iterable[int], low: int, high: int) -> list[int]:
 
 def message_counts(algorithm: Algorithm) -> set[int]:
     """Return the counts of all steps that send or receive."""
-    return {
-        step.cnt
-        for gpu in algorithm.gpus
-        for block in gpu.threadblocks
-        for step in block.steps
-        if step.type in MESSAGE_TYPES
-    }
+    uses = np.array([name in MESSAGE_TYPES for name in KINDS_OF])
+    return set(np.unique(algorithm.table[uses[algorithm.table[:, TYPE]], COUNT]).tolist())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .model import Algorithm, Gpu, Threadblock
+from .steps import BUFFERS, KINDS_OF, LINE
 
 __all__ = ["write"]
 
@@ -19,9 +20,9 @@ _WRITTEN = (
 )
 
 _STEP = (
-    '      <step s="{}" type="{}" srcbuf="{}" srcoff="{}" dstbuf="{}" dstoff="{}" cnt="{}" depid="{}" deps="{}" '
-    'hasdep="{}"/>'
-).format
+    '      <step s="%d" type="%s" srcbuf="%s" srcoff="%d" dstbuf="%s" dstoff="%d" cnt="%d" depid="%d" deps="%d" '
+    'hasdep="%d"/>'
+)
 
 
 def write(algorithm: Algorithm) -> str:
@@ -44,8 +45,8 @@ def _gpu(gpu: Gpu) -> list[str]:
 def _threadblock(block: Threadblock) -> list[str]:
     ends = {"id": block.id, "send": block.send, "recv": block.recv, "chan": block.chan}
     steps = [
-        _STEP(s.s, s.type, s.srcbuf, s.srcoff, s.dstbuf, s.dstoff, s.cnt, s.depid, s.deps, s.hasdep)
-        for s in block.steps
+        _STEP % (s, KINDS_OF[kind], BUFFERS[src], srcoff, BUFFERS[dst], dstoff, cnt, depid, deps, hasdep)
+        for s, kind, src, srcoff, dst, dstoff, cnt, depid, deps, hasdep in block.steps.table[:, :LINE].tolist()
     ]
     return _element(2, "tb", ends, steps)
 

@@ -1,0 +1,121 @@
+"""The steps of a threadblock as columns: files of hundreds of ranks have hundreds of thousands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, overload
+
+import attrs
+import numpy as np
+
+from collc.ir.arrays import Array
+from collc.ir.program import Opcode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = [
+    "BUFFERS", "COUNT", "COUNTED", "DEPID", "DEPS", "DST", "DST_OFFSET", "FIELDS", "HASDEP", "KINDS_OF", "LINE",
+    "NUMBER", "OPCODES", "SRC", "SRC_OFFSET", "TYPE", "Step", "Steps",
+    "as_steps", "opcode_of",
+]  # fmt: skip
+
+#: step type -> opcode
+OPCODES: dict[str, Opcode] = {
+    "nop": Opcode.NOP, "s": Opcode.SEND, "r": Opcode.RECV, "cpy": Opcode.COPY, "re": Opcode.REDUCE,
+    "rcs": Opcode.RECV_COPY_SEND, "rrc": Opcode.RECV_REDUCE_COPY, "rrs": Opcode.RECV_REDUCE_SEND,
+    "rrcs": Opcode.RECV_REDUCE_COPY_SEND,
+}  # fmt: skip
+
+#: the letters of the buffers, by their numbers in columns
+BUFFERS = ("i", "o", "s")
+#: the step types, by their numbers in columns
+KINDS_OF = tuple(OPCODES)
+#: the columns of a table of steps: the attributes in the file's order, then the line
+FIELDS = ("s", "type", "srcbuf", "srcoff", "dstbuf", "dstoff", "cnt", "depid", "deps", "hasdep", "line")
+NUMBER, TYPE, SRC, SRC_OFFSET, DST, DST_OFFSET, COUNT, DEPID, DEPS, HASDEP, LINE = range(len(FIELDS))
+#: the columns that count chunks
+COUNTED = (SRC_OFFSET, DST_OFFSET, COUNT)
+
+_OPCODES = np.array(list(OPCODES.values()), dtype=np.int64)
+_TYPE_OF = {name: number for number, name in enumerate(KINDS_OF)}
+_BUFFER_OF = {letter: number for number, letter in enumerate(BUFFERS)}
+
+
+@attrs.frozen
+class Step:
+    """One ``<step>``. ``depid`` and ``deps`` are -1 if it has no dependency; ``line`` is 0 if it comes from no text."""
+
+    s: int
+    type: str
+    srcbuf: str
+    srcoff: int
+    dstbuf: str
+    dstoff: int
+    cnt: int
+    depid: int = -1
+    deps: int = -1
+    hasdep: int = 0
+    line: int = attrs.field(default=0, eq=False)
+
+
+class Steps(Sequence[Step]):
+    """The steps of one threadblock in document order. An entry is made when it is asked for.
+
+    ``table`` has shape (steps, 11): a column for each of ``FIELDS``, with the numbers of types and buffers. Two are
+    equal if all but the lines are.
+    """
+
+    __slots__ = ("table",)
+
+    def __init__(self, table: Array):
+        self.table = table
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    @overload
+    def __getitem__(self, at: int) -> Step: ...
+    @overload
+    def __getitem__(self, at: slice) -> Steps: ...
+    def __getitem__(self, at: int | slice) -> Step | Steps:
+        return Steps(self.table[at]) if isinstance(at, slice) else _step(self.table[at].tolist())
+
+    def __iter__(self) -> Iterator[Step]:
+        return map(_step, self.table.tolist())
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Steps):
+            return np.array_equal(self.table[:, :LINE], other.table[:, :LINE])
+        return isinstance(other, tuple) and tuple(self) == other
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+def opcode_of(table: Array) -> Array:
+    """Return the opcode of each step of a table."""
+    found: Array = _OPCODES[table[:, TYPE]]
+    return found
+
+
+def as_steps(steps: Iterable[Step] | Steps) -> Steps:
+    """Return steps as columns."""
+    if isinstance(steps, Steps):
+        return steps
+    rows = [
+        (
+            one.s, _TYPE_OF[one.type], _BUFFER_OF[one.srcbuf], one.srcoff, _BUFFER_OF[one.dstbuf], one.dstoff,
+            one.cnt, one.depid, one.deps, one.hasdep, one.line,
+        )
+        for one in steps
+    ]  # fmt: skip
+    return Steps(np.array(rows, dtype=np.int64).reshape(-1, len(FIELDS)))
+
+
+def _step(row: Sequence[int]) -> Step:
+    s, kind, src, srcoff, dst, dstoff, *rest = row
+    return Step(s, KINDS_OF[kind], BUFFERS[src], srcoff, BUFFERS[dst], dstoff, *rest)
