@@ -13,6 +13,7 @@ from collc.ir.json_places import json_place, place_at
 from collc.ir.shown import clipped
 
 from .model import BUFFERS, LOOP, OPS, OPTIONAL, TRANSPORTS, Block, Channel, Gpu, Plan, PlanItem, PlanOp, RemoteBuffer
+from .moves import Moves
 
 __all__ = ["MAX_TEXT", "is_plan", "read"]
 
@@ -158,7 +159,8 @@ def _by_lines(text: str) -> Plan | None:
     """Return the plan of a text in which many lines are equal operations; None if anything about it is unusual.
 
     No token of JSON stands on two lines. So a line that is an object can be replaced by a mark, a string that the text
-    does not have, and each distinct object is parsed once. An object with a name twice has fewer names than colons.
+    does not have, and each distinct object is parsed once. Operations on data in the writer's form need no parser of
+    JSON. Of the others, an object with a name twice has fewer names than colons.
     """
     if len(text) > MAX_TEXT or "\\" in text or _MARK in text:
         return None
@@ -167,17 +169,20 @@ def _by_lines(text: str) -> Plan | None:
     short = {line: _shortened(line, marks) for line in dict.fromkeys(lines)}
     if len(lines) < _MANY * len(marks):
         return None
+    moves = Moves()
+    known = {mark: op for line, mark in marks.items() if (op := moves.read(line)) is not None}
+    others = [line for line, mark in marks.items() if mark not in known]
     try:
-        parsed = json.loads("[" + f',"{_MARK}",'.join(marks) + "]")
+        parsed = json.loads("[" + f',"{_MARK}",'.join(others) + "]")
         short_text = "\n".join(map(short.__getitem__, lines))
         root = _loaded(short_text)
-        if len(parsed) != 2 * len(marks) - 1 or any(one != _MARK for one in parsed[1::2]):
+        if len(parsed) != max(2 * len(others) - 1, 0) or any(one != _MARK for one in parsed[1::2]):
             return None
-        found = _Reading(dict(zip(marks.values(), parsed[::2], strict=True)))
+        found = _Reading(dict(zip((marks[line] for line in others), parsed[::2], strict=True)), known)
         plan = found.plan(_object(root))
         usual = not found.mistakes and not found.unknown and found.names <= OPS.keys()
         usual = usual and found.marked.used == short_text.count(_MARK)
-        return plan if usual and sum(map(_names, parsed[::2])) == sum(line.count(":") for line in marks) else None
+        return plan if usual and sum(map(_names, parsed[::2])) == sum(line.count(":") for line in others) else None
     except (ValueError, TypeError, RecursionError, _Refused, _Wrong):
         return None
 
@@ -185,8 +190,8 @@ def _by_lines(text: str) -> Plan | None:
 class _Marked(dict[str, PlanOp]):
     """The operations that marks stand for, read when they are first found; ``used`` counts how often they are found."""
 
-    def __init__(self, read_one: Callable[[_Json], PlanOp], values: Mapping[str, _Json]):
-        super().__init__()
+    def __init__(self, read_one: Callable[[_Json], PlanOp], values: Mapping[str, _Json], known: Mapping[str, PlanOp]):
+        super().__init__(known)
         self.read_one, self.values_of, self.used = read_one, values, 0
 
     def __missing__(self, mark: str) -> PlanOp:
@@ -284,8 +289,8 @@ class _Wrong(Exception):
 class _Reading:
     """Reads the values of one plan; what is wrong becomes a mistake with its path, the rest is read on."""
 
-    def __init__(self, marked: Mapping[str, _Json] | None = None) -> None:
-        self.marked = _Marked(self._marked_op, marked or {})
+    def __init__(self, marked: Mapping[str, _Json] | None = None, known: Mapping[str, PlanOp] | None = None) -> None:
+        self.marked = _Marked(self._marked_op, marked or {}, known or {})
         self.mistakes: list[tuple[str, _Path]] = []
         self.unknown: dict[str, str] = {}
         self.items: dict[tuple[object, ...], PlanItem] = {}

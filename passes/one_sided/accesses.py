@@ -40,6 +40,6 @@ def accesses(program: OneSided, rows: Rows) -> Accesses:
     first, last = np.split(numbered(np.concatenate([low, high]))[1], 2)
     entry = np.repeat(np.arange(len(item)), last - first)
     location = ranges(first, last - first)
-    order = np.lexsort((write[entry], operation[entry], location))
+    order = np.argsort(location, kind="stable")  # items are listed by operation, those that it reads first
     entry = entry[order]
     return Accesses(location[order], operation[entry], item[entry], write[entry])

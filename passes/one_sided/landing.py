@@ -12,6 +12,7 @@ from collc.ir.program import Buffer
 from collc.ir.ragged import first_of_group, ranges, starts
 
 from .accesses import accesses
+from .order import Clocks
 from .rows import OPCODE, Rows
 
 __all__ = ["Slots", "landed", "slots_of"]
@@ -61,7 +62,7 @@ def slots_of(rows: Rows, rank: Array) -> Slots:
     return Slots(operation[put[alone]], put[alone], starts(counts), local[kept][by])
 
 
-def landed(program: OneSided, rows: Rows, slots: Slots, clock: Array, moment: Array) -> tuple[Rows, Array, Array]:
+def landed(program: OneSided, rows: Rows, slots: Slots, clock: Clocks, moment: Array) -> tuple[Rows, Array, Array]:
     """Return the operations of which messages land in their final place, where they may.
 
     Also return which messages do, and the copies that are no longer needed. ``clock`` is what has happened before each
@@ -71,7 +72,7 @@ def landed(program: OneSided, rows: Rows, slots: Slots, clock: Array, moment: Ar
     message, copy = _copied(rows, operation, slots)
     done = np.zeros(len(slots.put), dtype=bool)
     if len(message):
-        fits = _fits(program, _moved(rows, slots, message, copy), clock[message], copy, moment)
+        fits = _fits(program, _moved(rows, slots, message, copy), clock, message, copy, moment)
         message, copy = message[fits], copy[fits]
         rows = _moved(rows, slots, message, copy)
         done[message] = True
@@ -102,7 +103,7 @@ def _moved(rows: Rows, slots: Slots, message: Array, copy: Array) -> Rows:
     return Rows(rows.fixed, rows.link_count, rows.links, rows.item_count, items)
 
 
-def _fits(program: OneSided, moved: Rows, clock: Array, copy: Array, moment: Array) -> Array:
+def _fits(program: OneSided, moved: Rows, clock: Clocks, landing: Array, copy: Array, moment: Array) -> Array:
     """Return which messages can land: all accesses to their places that come before the copy precede the writer."""
     found = accesses(program, moved)
     message = np.full(len(moved), -1, dtype=np.int64)
@@ -118,5 +119,5 @@ def _fits(program: OneSided, moved: Rows, clock: Array, copy: Array, moment: Arr
     earlier = (moment[other] < moment[own]) | ((moment[other] == moment[own]) & (other < own))
     of, other = message[own[earlier]], other[earlier]
     fits = np.ones(len(copy), dtype=bool)
-    fits[of[clock[of, program.block[other]] <= other]] = False
+    fits[of[~clock.know(landing[of], other)]] = False
     return fits

@@ -98,13 +98,10 @@ def _conflicts(program: OneSided, rows: Rows) -> Array:
     Packets count only as the threads of their operations: if all accesses to some chunks are of operations on packets,
     and of the same chunks, then each thread accesses its own elements.
     """
-    found = accesses(program, rows)
-    block = rows.fixed[found.operation, BLOCK]
-    by = np.lexsort((found.write, found.operation, block, found.location))
-    operation, item, write = found.operation[by], found.item[by], found.write[by]
-    group = found.location[by] * np.int64(program.num_blocks) + block[by]
-    exempt = _elementwise(rows, operation, group, *_span(program, rows, item))
-    return _latest(len(rows), operation, group, write, exempt)
+    found = accesses(program, rows)  # of one location by operation, and so by block
+    group = found.location * np.int64(program.num_blocks) + rows.fixed[found.operation, BLOCK]
+    exempt = _elementwise(rows, found.operation, group, *_span(program, rows, found.item))
+    return _latest(len(rows), found.operation, group, found.write, exempt)
 
 
 def _span(program: OneSided, rows: Rows, item: Array) -> tuple[Array, Array]:

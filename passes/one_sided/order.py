@@ -17,7 +17,7 @@ from collc.ir.ragged import first_of_group, ranges
 
 from .rows import OPCODE, SOURCES, Rows, packet_items, rows_of
 
-__all__ = ["Order", "clocks", "last_clocks", "moments", "order_of", "renumbered"]
+__all__ = ["Clocks", "Order", "clocks", "last_clocks", "moments", "order_of", "renumbered"]
 
 _ACQUIRES = table(Op.SEM_ACQUIRE)
 _RELEASES = table(Op.SEM_RELEASE)
@@ -178,49 +178,74 @@ def moments(program: OneSided, order: Order) -> Array:
     return np.maximum(found - program.block * np.int64(len(order.sequence) + 1), -1)
 
 
-def clocks(program: OneSided, order: Order, operations: Array) -> Array:
-    """Return what has happened before each of some ascending operations: shape (operations, blocks).
+@frozen(eq=False)
+class Clocks:
+    """What has happened before each of some operations.
 
-    All operations of block b that are below entry b have happened.
+    ``value[node[k], b]`` is the last operation of block b that has happened before operation k by the events of its
+    block, counted from the first of block b; -1 if none has.
     """
-    return _clocks(program, order, operations)[0]
+
+    program: OneSided
+    operation: Array
+    node: Array
+    value: Array
+
+    def know(self, which: Array, other: Array) -> Array:
+        """Return whether operations ``other`` have happened before the ``which``-th ones; the arrays broadcast."""
+        block, of = self.program.block[other], self.operation[which]
+        found: Array = self.value[self.node[which], block] > other - self.program.block_start[block]
+        return np.where(block == self.program.block[of], other < of, found)
+
+
+def clocks(program: OneSided, order: Order, operations: Array) -> Clocks:
+    """Return what has happened before each of some operations."""
+    known = _Knowledge.of(program, order)
+    return Clocks(program, operations, known.place[_node(program, known.waiting, operations, "left")], known.value)
 
 
 def last_clocks(program: OneSided, order: Order) -> Array:
-    """Return what each block knows to have happened at its end: shape (blocks, blocks), as :func:`clocks` does."""
-    return _clocks(program, order, np.zeros(0, dtype=np.int64))[1]
+    """Return what each block knows to have happened at its end: shape (blocks, blocks).
 
-
-def _clocks(program: OneSided, order: Order, operations: Array) -> tuple[Array, Array]:
-    """Return what has happened before operations, and at the ends of blocks, by the events after which they come.
-
-    Numbers of operations count from the first of their block, of which those before it have happened.
+    All operations of block b that are below entry b have happened.
     """
-    blocks, block, start = program.num_blocks, program.block, program.block_start.astype(np.int64)
-    waiting = distinct(order.later)
-    level = levels(start, order.later, order.earlier)
-    assert level is not None, "the order of a program has no circle"
-    # the nodes are the starts of blocks, then the operations that wait
-    reached = np.concatenate([np.full(blocks, -1, dtype=np.int64), level[waiting]])
-    own = np.searchsorted(waiting, order.later) + blocks
-    after = np.arange(len(waiting)) + blocks
-    later = np.concatenate([after, own])
-    previous = np.where(first_of_group(block[waiting]), block[waiting], after - 1)
-    earlier = np.concatenate([previous, _node(program, waiting, order.earlier, "right")])
-    place = arranged(reached, later)
-    other = block[order.earlier]
-    longest = int(np.diff(start).max(initial=0))
-    value = np.full((len(reached), blocks), -1, dtype=fit(-1, longest))
-    number = order.earlier - start[other]
-    spread(np.sort(reached), place[later], place[earlier], place[own], other, number, value)
-    kind = fit(-1, program.num_operations)
-    found = value[place[_node(program, waiting, operations, "left")]].astype(kind) + start[:-1].astype(kind)
-    found[np.arange(len(operations)), block[operations]] = operations
-    ends = value[place[_node(program, waiting, start[1:] - 1, "right", np.arange(blocks))]].astype(kind)
-    ends += start[:-1].astype(kind)
+    known, start = _Knowledge.of(program, order), program.block_start.astype(np.int64)
+    last = _node(program, known.waiting, start[1:] - 1, "right", np.arange(program.num_blocks))
+    ends = known.value[known.place[last]].astype(fit(-1, program.num_operations))
+    ends += start[:-1].astype(ends.dtype)
     telling = distinct(order.earlier)
-    ends[block[telling], block[telling]] = telling
-    return found, ends
+    ends[program.block[telling], program.block[telling]] = telling
+    return ends
+
+
+@frozen(eq=False)
+class _Knowledge:
+    """What the starts of blocks and then the operations that wait, ``waiting``, know: rows ``place`` of ``value``.
+
+    A row has an entry for each block, as in :class:`Clocks`.
+    """
+
+    waiting: Array
+    place: Array
+    value: Array
+
+    @classmethod
+    def of(cls, program: OneSided, order: Order) -> _Knowledge:
+        blocks, block, start = program.num_blocks, program.block, program.block_start.astype(np.int64)
+        waiting = distinct(order.later)
+        level = levels(start, order.later, order.earlier)
+        assert level is not None, "the order of a program has no circle"
+        reached = np.concatenate([np.full(blocks, -1, dtype=np.int64), level[waiting]])
+        own = np.searchsorted(waiting, order.later) + blocks
+        after = np.arange(len(waiting)) + blocks
+        later = np.concatenate([after, own])
+        previous = np.where(first_of_group(block[waiting]), block[waiting], after - 1)
+        earlier = np.concatenate([previous, _node(program, waiting, order.earlier, "right")])
+        place = arranged(reached, later)
+        other = block[order.earlier]
+        value = np.full((len(reached), blocks), -1, dtype=fit(-1, int(np.diff(start).max(initial=0))))
+        spread(np.sort(reached), place[later], place[earlier], place[own], other, order.earlier - start[other], value)
+        return cls(waiting, place, value)
 
 
 def _node(

@@ -8,7 +8,6 @@ import numpy as np
 
 from collc.ir.frozen import frozen
 from collc.ir.one_sided.program import OneSided
-from collc.ir.ragged import inverse
 
 from ..base import Pass
 from .landing import landed, slots_of
@@ -54,8 +53,7 @@ def _placed(program: OneSided, order: Order) -> OneSided:
     slots, moment = slots_of(rows, program.rank), moments(program, order)
     if len(slots.put) * program.num_blocks > _MOST:
         return program
-    sent = np.argsort(slots.writer, kind="stable")
-    clock = clocks(program, order, slots.writer[sent])[inverse(sent)]
+    clock = clocks(program, order, slots.writer)
     rows, done, copies = landed(program, rows, slots, clock, moment)
     kept = np.ones(len(rows), dtype=bool)
     kept[copies] = False

@@ -53,7 +53,9 @@ class Rows:
         link_count, item_count = self.link_count[order], self.item_count[order]
         links = ranges(starts(self.link_count)[order], link_count)
         items = ranges(starts(self.item_count)[order], item_count)
-        return Rows(self.fixed[order], link_count, self.links[links], item_count, self.items[items])
+        return Rows(
+            self.fixed.take(order, axis=0), link_count, self.links[links], item_count, self.items.take(items, axis=0)
+        )
 
     def by_block(self, keys: Array) -> Rows:
         """Return the operations sorted by block, then by ``keys``, then as they are."""

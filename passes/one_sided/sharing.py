@@ -13,13 +13,14 @@ from collc.ir.program import Buffer
 from collc.ir.ragged import group_starts, ranges, starts
 
 from .landing import Slots
+from .order import Clocks
 from .rows import Rows
 
 __all__ = ["shared_slots"]
 
 
 def shared_slots(
-    program: OneSided, rows: Rows, slots: Slots, messages: Array, clock: Array, moment: Array
+    program: OneSided, rows: Rows, slots: Slots, messages: Array, clock: Clocks, moment: Array
 ) -> tuple[Rows, int]:
     """Return the operations of which these messages share scratch, and the scratch that they need.
 
@@ -29,7 +30,7 @@ def shared_slots(
 
 
 def _free(
-    program: OneSided, rows: Rows, slots: Slots, listed: Array, clock: Array, moment: Array
+    program: OneSided, rows: Rows, slots: Slots, listed: Array, clock: Clocks, moment: Array
 ) -> list[tuple[Array, Array]]:
     """Return for each rank its messages, as they are sent, and which can lie where which others have been.
 
@@ -43,7 +44,7 @@ def _free(
         messages = messages[np.lexsort((messages, moment[messages]))]
         counts = np.diff(slots.start)[messages]
         reader = operation[slots.readers[ranges(slots.start[messages], counts)]]
-        over = clock[messages][:, program.block[reader]] > reader
+        over = clock.know(messages[:, None], reader)
         read = np.flatnonzero(counts)
         free = np.zeros((len(messages), len(messages)), dtype=bool)
         if len(read):

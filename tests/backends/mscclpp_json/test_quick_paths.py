@@ -129,6 +129,18 @@ def test_operations_of_other_forms(change: str, monkeypatch: pytest.MonkeyPatch)
         ('"gpus": [', '"gpus": [\n{"name": "nop"},\n'),
         ('"semaphores": []', '"semaphores": [\n{"name": "nop"}\n]'),
         ('"gpus"', '"name": "x", "gpus"'),
+        ('"index": 0', '"index": 00'),
+        ('"index": 0', '"index": -1'),
+        ('"index": 0', '"index": true'),
+        ('"index": 0', '"index": 99999999999'),
+        ('"size": 1}', '"size": 1, "more": 2}'),
+        ('"size": 1}', '"size": 1, "size": 2}'),
+        ('"size": 1}', '"size": 1}, {}'),
+        ('"type": "i"', '"type": "x"'),
+        ('"type": "i"', '"type": "i", "buffer_id": 0'),
+        ('"memory"}', '"nvlink"}'),
+        ('"name": "put"', '"name": "putt"'),
+        ('"src_buff": [', '"src_buff": [[], '),
     ],
 )
 def test_unusual_lines(old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:
