@@ -88,8 +88,10 @@ _CASES = (
     Case("hypercube-10", _text("hypercube(10)", "allreduce", "bfb"), "mpi-c", ("huge",)),
     Case("torus-32x32", _text("torus(32, 32)", "allreduce", "bfb"), "mpi-c", ("huge",)),
     Case("torus-50x50", _text("torus(50, 50)", "allreduce", "bfb"), "mpi-c", ("huge",)),
+    Case("metacyclic-500", _text("cayley(metacyclic(500, 2, -1), {1, 2, 998, 90, 910})", "allreduce", "bfb"), "mpi-c",
+         ("huge",)),
     Case("dgx-a100-128", _text("dgx_a100(128)", "allgather", "forest"), "mpi-c", ("huge",)),
-)
+)  # fmt: skip
 
 #: ranks -> the arguments of the networks whose growth is measured
 _GROWTH = {16: ("4, 4", 4, 2), 64: ("8, 8", 6, 8), 256: ("16, 16", 8, 32), 1024: ("32, 32", 10, 128)}
