@@ -54,7 +54,7 @@ _NUMBERS: dict[int, Callable[[str], int]] = {
 }
 #: stands for the steps of a threadblock in the text that lxml gets
 _RUN = "collc-steps"
-#: begins end the lines of steps, as :mod:`.writer` writes them
+#: how the first line of steps begins, and the line after the last, as :mod:`.writer` writes them
 _FIRST, _AFTER = "\n      <step ", "\n    <"
 _LINE = re.compile(
     r'^      <step s="(\d{1,9})" type="([a-z]{1,4})" srcbuf="([ios])" srcoff="(-?\d{1,9})" dstbuf="([ios])" '

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BUFFERS", "COUNT", "COUNTED", "DEPID", "DEPS", "DST", "DST_OFFSET", "FIELDS", "HASDEP", "KINDS_OF", "LINE",
-    "NUMBER", "OPCODES", "SRC", "SRC_OFFSET", "TYPE", "Step", "Steps",
-    "as_steps", "opcode_of",
+    "NUMBER", "OPCODES", "SRC", "SRC_OFFSET", "TYPE", "Step", "Steps", "as_steps", "opcode_of",
 ]  # fmt: skip
 
 #: step type -> opcode
