@@ -9,7 +9,7 @@ from hashlib import sha256
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array, Columns
+from collc.ir.arrays import Array, Columns, distinct, lexsort
 from collc.ir.one_sided.opcodes import ADDS, WORDS, Op, table
 from collc.ir.one_sided.program import NO_CHANNEL, OneSided, Transport
 from collc.ir.program import Buffer
@@ -26,7 +26,7 @@ _SEMAPHORES = table(Op.SEM_ACQUIRE, Op.SEM_RELEASE)
 
 def arranged(program: OneSided) -> OneSided:
     """Return the program as a plan holds it: channels of a rank by transport, and equal chunk counts on all ranks."""
-    order = np.lexsort((program.channel_transport, program.channel_rank))
+    order = lexsort((program.channel_transport, program.channel_rank))
     if (order != np.arange(len(order))).any():
         program = _with_channels(program, order)
     counts: Columns = {
@@ -158,11 +158,11 @@ class _Named:
         self.link[semaphore] = links[semaphore] - first[self.rank[program.link_operation[semaphore]]]
         user = np.concatenate([of, program.link_operation[counted]])
         transport = np.concatenate([np.full(len(of), int(Transport.SWITCH)), program.transport[user[len(of) :]]])
-        order = np.argsort(user, kind="stable")  # an operation names its items, then its channels
+        order = lexsort([user])  # an operation names its items, then its channels
         row = np.concatenate([channel, links[counted]])
         kind = program.channel_rank.astype(np.int64) * len(NAMES) + program.channel_transport
         place = np.empty(len(kind), dtype=np.int64)
-        by_kind = np.argsort(kind, kind="stable")
+        by_kind = lexsort([kind])
         place[by_kind] = nth_in_group(kind[by_kind])
         lists = self._lists(user, transport)
         found, listed = by_appearance(lists[order], place[row[order]])
@@ -217,20 +217,23 @@ def _texts(program: OneSided, named: _Named) -> list[str]:
     flat[first[:-1, None] + np.arange(head.shape[1])] = head
     flat[ranges(of_item, 4 * num_items)] = named.item.ravel()
     flat[ranges(of_item + 4 * num_items, num_links)] = named.link
-    data, bounds = flat.tobytes(), (first * flat.itemsize).tolist()
-    known: dict[bytes, str] = {}
-    items = _Items()
-    found = [_NOP] * program.num_operations
-    for row in np.flatnonzero(program.opcode != Op.NOP).tolist():
-        key = data[bounds[row] : bounds[row + 1]]
-        text = known.get(key)
-        if text is None:
-            text = known[key] = _text(flat[first[row] : first[row + 1]].tolist(), items)
-        found[row] = text
-    return found
+    like, items = _likes(flat, first).tolist(), _Items()
+    known = {row: _text(flat[first[row] : first[row + 1]].tolist(), items) for row in dict.fromkeys(like)}
+    return [known[row] for row in like]
 
 
-_NOP = '{"name": "nop"}'
+def _likes(flat: Array, first: Array) -> Array:
+    """Return for each list ``flat[first[i]:first[i + 1]]`` the first that equals it."""
+    size = np.diff(first)
+    like = np.empty(len(size), dtype=np.int64)
+    for width in distinct(size).tolist():
+        rows = np.flatnonzero(size == width)
+        table = flat[first[rows, None] + np.arange(width)]
+        order = lexsort(list(table.T))
+        fresh = np.ones(len(rows), dtype=bool)
+        fresh[1:] = (table[order][1:] != table[order][:-1]).any(axis=1)
+        like[rows[order]] = rows[order[fresh]][np.cumsum(fresh) - 1]
+    return like
 
 
 def _text(numbers: list[int], known: _Items) -> str:

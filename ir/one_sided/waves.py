@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, lexsort
 from ..ragged import first_of_group, group_starts, inverse, nth_in_group, ranges
 
 __all__ = ["arranged", "levels", "spread"]
@@ -52,7 +52,7 @@ def levels(start: Array, later: Array, earlier: Array, weight: Array | None = No
 
 def _begins(number: int, source: Array, target: Array, weight: Array) -> Array | None:
     """Return the longest path to each of some nodes; None if there is a circle."""
-    order = np.argsort(source, kind="stable")
+    order = lexsort([source])
     target, weight = target[order], weight[order]
     first = group_starts(source[order], number)
     waiting = np.bincount(target, minlength=number)
@@ -78,7 +78,7 @@ def arranged(level: Array, later: Array) -> Array:
     ``later`` are the nodes that learn, once for each node that they learn from.
     """
     degree = np.bincount(later, minlength=len(level))
-    return inverse(np.lexsort((-degree, level)))
+    return inverse(lexsort((-degree, level)))
 
 
 def spread(level: Array, later: Array, earlier: Array, node: Array, column: Array, number: Array, value: Array) -> None:
@@ -87,14 +87,14 @@ def spread(level: Array, later: Array, earlier: Array, node: Array, column: Arra
     Nodes stand in their places (:func:`arranged`), with levels from -1 on. Node ``later[k]`` learns from node
     ``earlier[k]``, of a lower level, and node ``node[k]`` learns that ``column[k]`` is ``number[k]`` at least.
     """
-    order = np.argsort(later, kind="stable")
+    order = lexsort([later])
     later, earlier = later[order], earlier[order]
     nth = nth_in_group(later)
-    order = np.lexsort((nth, level[later]))
+    order = lexsort((nth, level[later]))
     later, earlier, nth = later[order], earlier[order], nth[order]
     height = level[later]
     runs = np.append(np.flatnonzero(first_of_group(height) | first_of_group(nth)), len(later))
-    order = np.argsort(node, kind="stable")
+    order = lexsort([node])
     place = (node * np.int64(value.shape[1]) + column)[order]
     number, known = number[order].astype(value.dtype), level[node[order]]
     flat, done = value.reshape(-1), int(np.searchsorted(known, -1, side="right"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from collc.ir.arrays import Array, numbered
+from collc.ir.arrays import Array, lexsort, numbered
 from collc.ir.frozen import frozen
 from collc.ir.one_sided.opcodes import Op
 from collc.ir.one_sided.program import OneSided
@@ -40,6 +40,6 @@ def accesses(program: OneSided, rows: Rows) -> Accesses:
     first, last = np.split(numbered(np.concatenate([low, high]))[1], 2)
     entry = np.repeat(np.arange(len(item)), last - first)
     location = ranges(first, last - first)
-    order = np.argsort(location, kind="stable")  # items are listed by operation, those that it reads first
+    order = lexsort([location])  # items are listed by operation, those that it reads first
     entry = entry[order]
     return Accesses(location[order], operation[entry], item[entry], write[entry])

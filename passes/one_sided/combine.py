@@ -8,7 +8,7 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array
+from collc.ir.arrays import Array, lexsort
 from collc.ir.frozen import frozen
 from collc.ir.one_sided.opcodes import SIGNALS, WAITS, Op, table
 from collc.ir.one_sided.program import OneSided, Transport
@@ -17,9 +17,9 @@ from collc.ir.ragged import first_of_group
 
 from ..base import Pass
 from ..ranges import Range
-from .merging import Limits, forwarded, merged
+from .merging import Limits, forwarded, joined_links, merged
 from .nops import with_nops
-from .order import Order, moments, order_of
+from .order import Order, levels_of, moments, order_of
 from .pulling import pulled
 from .rows import BLOCK, OPCODE, Rows, joined, program_of, rows_of
 from .scratch import trimmed, without_unread
@@ -114,26 +114,23 @@ class _Work:
         self.rows = rows.take(kept)
         self.moment, self.depth, self.rank = moment[kept], depth[kept], program.rank[kept]
 
-    def steps(self, rows: Array) -> list[Step]:
-        """Return new objects for some operations."""
-        return steps_of(self.rows.take(rows), self.moment[rows].tolist(), self.depth[rows].tolist())
-
     def apart(self) -> OneSided:
         """Return the program with operations joined in each block; most stretches have nothing to join."""
-        stretch = _stretches(self.rows, self.depth)
-        busy = np.flatnonzero(_joinable(self.rows, stretch)[stretch])
+        rows, kept = joined_links(self.rows, _stretches(self.rows, self.depth), self.limits.links)
+        depth, moment = self.depth[kept], self.moment[kept]
+        stretch = _stretches(rows, depth)
+        busy = np.flatnonzero(_joinable(rows, stretch)[stretch])
         if not len(busy):
-            return program_of(self.program, self.rows)
-        steps = self.steps(busy)
+            return program_of(self.program, rows)
+        steps = steps_of(rows.take(busy), moment[busy].tolist(), depth[busy].tolist())
         ends = np.append(np.flatnonzero(first_of_group(stretch[busy])), len(busy)).tolist()
         parts = [merged(steps[low:high], self.limits) for low, high in pairwise(ends)]
-        keys = [np.repeat(stretch[busy[low]], len(part)) for low, part in zip(ends, parts, strict=False)]
-        idle = np.ones(len(self.rows), dtype=bool)
+        idle = np.ones(len(rows), dtype=bool)
         idle[busy] = False
         new = to_rows([one for part in parts for one in part])
-        both = joined([self.rows.take(np.flatnonzero(idle)), new])
-        key = np.concatenate([stretch[idle], *keys])
-        return program_of(self.program, without_unread(self.program, both.take(np.argsort(key, kind="stable"))))
+        both = joined([rows.take(np.flatnonzero(idle)), new])
+        key = np.concatenate([stretch[idle], np.repeat(stretch[busy[ends[:-1]]], list(map(len, parts)))])
+        return program_of(self.program, without_unread(self.program, both.take(lexsort([key]))))
 
     def together(self, ranks: Array) -> OneSided:
         """Return the program in which the first block of each of these ranks has the operations of all."""
@@ -142,7 +139,8 @@ class _Work:
         rows = np.flatnonzero(chosen[self.rank])
         first = self.program.rank_blocks
         found: list[Step] = []
-        steps, ends = self.steps(rows), np.searchsorted(self.rank[rows], [ranks, ranks + 1]).T.tolist()
+        steps = steps_of(self.rows.take(rows), self.moment[rows].tolist(), self.depth[rows].tolist())
+        ends = np.searchsorted(self.rank[rows], [ranks, ranks + 1]).T.tolist()
         for rank, (low, high) in zip(ranks.tolist(), ends, strict=True):
             for one in merged(forwarded(_by_depth(steps[low:high]), self.limits.whole), self.limits):
                 one.fixed = [int(first[rank]), *one.fixed[1:]]
@@ -161,7 +159,7 @@ class _Work:
         entry = np.flatnonzero(_COUNTS[opcode])
         key = (rows.links[entry] * 2 + (opcode[entry] == Op.WAIT)) * np.int64(self.depth.max(initial=0) + 1)
         key += self.depth[operation[entry]]
-        order = np.argsort(key, kind="stable")
+        order = lexsort([key])
         twice = entry[order][1:][key[order][1:] == key[order][:-1]]
         fits = np.diff(self.program.rank_blocks) > 1
         fits[self.rank[operation[twice]]] = False
@@ -236,8 +234,7 @@ def _chain(program: OneSided) -> int:
     order = order_of(program)
     if order is None:
         return 0
-    found = levels(program.block_start.astype(np.int64), order.later, order.earlier)
-    return 0 if found is None else int(found.max(initial=-1)) + 1
+    return int(levels_of(program, order).max(initial=-1)) + 1
 
 
 def _tidy(program: OneSided) -> OneSided:

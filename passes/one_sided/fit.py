@@ -9,7 +9,7 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array, Columns, distinct_rows
+from collc.ir.arrays import Array, Columns, distinct_rows, lexsort
 from collc.ir.diagnostic import Excess, error
 from collc.ir.frozen import frozen
 from collc.ir.one_sided.opcodes import Op, table
@@ -297,7 +297,7 @@ def _rows(ir: OneSided, cuts: dict[int, tuple[bool, bool]]) -> tuple[list[int], 
 def _with_semaphores(ir: OneSided, source: Array, ranks: Array) -> Columns:
     """Return the columns of semaphores and links, with a new semaphore of its rank for each cut."""
     every = np.concatenate([ir.semaphore_rank.astype(np.int64), ranks.astype(np.int64)])
-    order = np.argsort(every, kind="stable")
+    order = lexsort([every])
     place = inverse(order)
     values = np.concatenate([ir.semaphore_value.astype(np.int64), np.zeros(len(ranks), dtype=np.int64)])
     old = _SEMAPHORES[ir.opcode[ir.link_operation]]

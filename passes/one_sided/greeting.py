@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array
+from collc.ir.arrays import Array, lexsort
 from collc.ir.one_sided.opcodes import SIGNALS, WAITS, Op
 from collc.ir.one_sided.program import OneSided, Transport
 from collc.ir.ragged import inverse, starts
@@ -143,7 +143,7 @@ def _with_channels(greetings: Greetings, rows: Rows) -> OneSided:
     program, rank = greetings.program, np.array(greetings.rank, dtype=np.int64)
     if len(rank) == len(program.channel_rank):
         return program_of(program, rows)
-    order = np.argsort(rank, kind="stable")
+    order = lexsort([rank])
     place = inverse(order)
     number = len(rank) - len(program.channel_rank)
     groups = starts(np.append(np.diff(program.group_start.astype(np.int64)), np.zeros(number, dtype=np.int64))[order])

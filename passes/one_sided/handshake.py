@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
 from typing import ClassVar
 
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array, distinct_pairs
+from collc.ir.arrays import Array, distinct_pairs, lexsort
 from collc.ir.frozen import frozen
 from collc.ir.one_sided.opcodes import PACKET_READS, PACKET_WRITES, Op, table
 from collc.ir.one_sided.program import OneSided
-from collc.ir.ragged import first_of_group, group_starts, owners, ranges
+from collc.ir.ragged import first_of_group, owners, ranges
 
 from ..base import Pass
 from ..ranges import Range
 from .greeting import Greetings
 from .nops import with_nops
-from .order import Order, last_clocks, order_of
+from .order import Order, last_clocks, order_of, sequence_of
 from .rows import packet_items, rows_of
 from .shares import shared_among
 
@@ -127,7 +125,7 @@ def _first_needs(program: OneSided, operation: Array, peer: Array) -> tuple[Arra
     """Return the first operation of each block with each peer, in order; later ones need nothing more."""
     operation, peer = distinct_pairs(operation, peer)
     key = program.block[operation] * np.int64(program.num_ranks) + peer
-    by = np.argsort(key, kind="stable")
+    by = lexsort([key])
     first = np.sort(by[first_of_group(key[by])])
     return operation[first], peer[first]
 
@@ -139,7 +137,7 @@ class _Known:
     """
 
     def __init__(self, program: OneSided, needs: list[tuple[int, int]]):
-        self.block, self.rank = program.block, program.block_rank.tolist()
+        self.program, self.block, self.rank = program, program.block, program.block_rank.tolist()
         self.joins = np.cumsum(_JOINS[program.opcode]).tolist()
         self.forwards = (PACKET_WRITES & PACKET_READS)[program.opcode].tolist()
         self.state = [1 << rank for rank in self.rank]
@@ -153,9 +151,10 @@ class _Known:
         """Let knowledge travel with every signal, release and packet, until all needs are met or to the end."""
         joins, learned, state, needs = self.joins, self.learned, self.state, self.needs
         block, since = self.block.tolist(), [0] * len(learned)
-        sent, waits = self._waits(order)
-        left = sum(map(bool, needs))
-        for row in order.sequence:
+        sent = np.full(len(self.forwards), -1, dtype=np.int64)
+        sent[order.earlier] = 0  # other operations have no news for others
+        rows, known, left = sequence_of(self.program, order), sent.tolist(), sum(map(bool, needs))
+        for row, before in zip(rows.tolist(), order.waits(rows), strict=True):
             if not (left or whole):
                 break
             one = block[row]
@@ -165,22 +164,16 @@ class _Known:
             if needs[one] and needs[one][-1][0] <= row:
                 self.meet(one, row)
                 left -= not needs[one]
-            news = 0
-            for before in waits[row]:
-                news |= sent[before]
+            if type(before) is int:
+                news = known[before]
+            else:
+                news = 0
+                for other in before:  # type: ignore[union-attr]
+                    news |= known[other]
             learned[one] |= news
-            if sent[row] >= 0:
-                sent[row] = state[one] | news if self.forwards[row] else state[one]
+            if known[row] >= 0:
+                known[row] = state[one] | news if self.forwards[row] else state[one]
         self.finish()
-
-    def _waits(self, order: Order) -> tuple[list[int], list[Sequence[int]]]:
-        """Return 0 for each operation that tells others what it knows (-1 for others), and what operations wait for."""
-        number = len(self.forwards)
-        sent = np.full(number, -1, dtype=np.int64)
-        sent[order.earlier] = 0
-        first = group_starts(order.later, number).tolist()
-        earlier = order.earlier.tolist()
-        return sent.tolist(), [earlier[low:high] if high > low else () for low, high in pairwise(first)]
 
     def finish(self) -> None:
         """Meet the needs that are left."""

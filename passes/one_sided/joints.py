@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from collc.ir.arrays import Array
+from collc.ir.arrays import Array, lexsort
 from collc.ir.frozen import frozen
 from collc.ir.program import Program
 from collc.ir.ragged import first_of_group
@@ -35,7 +35,7 @@ def joints(program: Program) -> Joints:
     between = own != other
     dependent, dependency, own, other = (column[between] for column in (dependent, dependency, own, other))
     pair = own * np.int64(program.num_blocks) + other
-    order = np.lexsort((-dependency, dependent, pair))
+    order = lexsort((-dependency, dependent, pair))
     dependent, dependency, pair = dependent[order], dependency[order], pair[order]
     kept = _ascending(pair, dependency, program.num_instructions)
     dependent, dependency, pair = dependent[kept], dependency[kept], pair[kept]

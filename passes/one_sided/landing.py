@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from collc.ir.arrays import Array
+from collc.ir.arrays import Array, lexsort
 from collc.ir.frozen import frozen
 from collc.ir.one_sided.opcodes import Op
 from collc.ir.one_sided.program import OneSided
@@ -42,7 +42,7 @@ def slots_of(rows: Rows, rank: Array) -> Slots:
     width = np.int64(rows.items[:, 2:4].sum(axis=1).max(initial=0) + 1)
     low = rows.items[item, 0] * width + rows.items[item, 2]
     remote = rows.items[item, 0] != rank[operation[item]]
-    put = item[remote][np.argsort(low[remote], kind="stable")]
+    put = item[remote][lexsort([low[remote]])]
     begin = rows.items[put, 0] * width + rows.items[put, 2]
     end = begin + rows.items[put, 3]
     alone = np.append(True, begin[1:] >= end[:-1])[: len(put)] & np.append(begin[1:] >= end[:-1], True)[: len(put)]
@@ -57,7 +57,7 @@ def slots_of(rows: Rows, rank: Array) -> Slots:
     place = np.cumsum(alone) - 1
     kept = hit[inside & alone[first[hit]]]
     message = place[first[kept]]
-    by = np.argsort(message, kind="stable")
+    by = lexsort([message])
     counts = np.bincount(message, minlength=int(alone.sum()))
     return Slots(operation[put[alone]], put[alone], starts(counts), local[kept][by])
 

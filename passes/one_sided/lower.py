@@ -9,7 +9,7 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array, Columns
+from collc.ir.arrays import Array, Columns, lexsort
 from collc.ir.frozen import frozen
 from collc.ir.layout import layout, locations
 from collc.ir.machine import partners, receivers
@@ -230,7 +230,7 @@ class _Lowering:
         self._local()
         self._joints(known)
         (self._packed if self.packets else self._signalled)()
-        rows = joined(self.parts).take(np.argsort(np.concatenate(self.keys), kind="stable"))
+        rows = joined(self.parts).take(lexsort([np.concatenate(self.keys)]))
         into, out = _sizes(program)
         sizes = {
             name: np.full(program.num_ranks, size)
@@ -254,7 +254,7 @@ def _sizes(program: Program) -> tuple[int, int]:
 def _consecutive(rank: Array, count: Array, ranks: int) -> tuple[Array, Array]:
     """Return the offset of each row's chunks on its rank, one row after the other, and the chunks of each rank."""
     total = np.bincount(rank, count, ranks).astype(np.int64)
-    order = np.argsort(rank, kind="stable")
+    order = lexsort([rank])
     offset = np.empty(len(rank), dtype=np.int64)
     offset[order] = starts(count[order])[:-1] - starts(total)[rank[order]]
     return offset, total

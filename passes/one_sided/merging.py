@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from collc.ir.frozen import frozen
-from collc.ir.one_sided.opcodes import Op
-from collc.ir.one_sided.program import Transport
+import attrs
+import numpy as np
 
+from collc.ir.arrays import Array, lexsort
+from collc.ir.frozen import frozen
+from collc.ir.one_sided.opcodes import Op, table
+from collc.ir.one_sided.program import Transport
+from collc.ir.ragged import first_of_group
+
+from .rows import OPCODE, TRANSPORT, Rows
 from .steps import Piece, Step
 
-__all__ = ["Limits", "forwarded", "merged"]
+__all__ = ["Limits", "forwarded", "joined_links", "merged"]
 
 _SUMS = {Op.RE: Op.RES, Op.RES: Op.RES, Op.REPKT: Op.RESPKT, Op.RESPKT: Op.RESPKT}
 _PUTS = {Op.RE: Op.PUT, Op.RES: Op.PUT, Op.REPKT: Op.PPKT, Op.RESPKT: Op.PPKT}
 _JOINED = (Op.WAIT, Op.SIGNAL, Op.SEM_ACQUIRE, Op.SEM_RELEASE)
+_JOINS = table(*_JOINED)
 _READS_PACKETS = (Op.UPKT, Op.RPPKT, Op.REPKT, Op.RESPKT, Op.RECPKT, Op.RECSPKT)
 
 
@@ -43,6 +50,30 @@ def merged(steps: Sequence[Step], limits: Limits) -> list[Step]:
         else:
             found += _joined_data(stretch, limits)
     return found
+
+
+def joined_links(rows: Rows, stretch: Array, most: int) -> tuple[Rows, Array]:
+    """Return the operations with neighbours joined as :func:`merged` joins those that synchronize.
+
+    They are of one stretch, kind and transport. All operations of a run become one if their channels are distinct, and
+    at most ``most``; other runs are left to :func:`merged`. Also return which operation each was, the first of its run.
+    """
+    opcode = rows.fixed[:, OPCODE]
+    alike = first_of_group(stretch) | first_of_group(opcode) | first_of_group(rows.fixed[:, TRANSPORT])
+    run = np.cumsum(alike | ~_JOINS[opcode]) - 1
+    first = np.flatnonzero(first_of_group(run))
+    links = np.bincount(run, weights=rows.link_count, minlength=len(first)).astype(np.int64)
+    of = np.repeat(run, rows.link_count)
+    order = lexsort((rows.links, of))
+    again = (of[order][1:] == of[order][:-1]) & (rows.links[order][1:] == rows.links[order][:-1])
+    joins = (np.bincount(run, minlength=len(first)) > 1) & (links <= most)
+    joins[of[order][1:][again]] = False
+    kept = ~joins[run]
+    kept[first] = True
+    rest = np.flatnonzero(kept)
+    count = np.where(joins[run[rest]], links[run[rest]], rows.link_count[rest])
+    ordered = np.where(joins[of], rows.links[order], rows.links)
+    return attrs.evolve(rows.take(rest), link_count=count, links=ordered), rest
 
 
 def _stretches(steps: Sequence[Step]) -> Iterator[list[Step]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from collc.ir.arrays import Array
+from collc.ir.arrays import Array, lexsort
 from collc.ir.one_sided.opcodes import FLAGS, Op, table
 from collc.ir.one_sided.program import OneSided
 from collc.ir.ragged import first_of_group, inverse, ranges
@@ -39,7 +39,7 @@ def with_nops(program: OneSided) -> OneSided:
     rows = old if kept.all() else old.take(np.flatnonzero(kept))
     before = _nops_before(rows, _conflicts(program, rows))
     nops = emit(rows.fixed[before, BLOCK], Op.NOP)
-    order = np.argsort(np.append(2 * np.arange(len(rows)) + 1, 2 * before), kind="stable")
+    order = lexsort([np.append(2 * np.arange(len(rows)) + 1, 2 * before)])
     place = inverse(order)[: len(rows)]
     result = program_of(program, joined([rows, nops]).take(order))
     return renumbered(result, program, place[np.maximum(np.cumsum(kept) - 1, 0)] if len(rows) else place)
@@ -52,16 +52,28 @@ def _nops_before(rows: Rows, conflict: Array) -> Array:
     need = np.maximum(need, np.where(_SENDS[opcode], _last(rows, (_WORKS & ~_SENDS)[opcode]), -1))
     need = np.maximum(need, np.where(_FOLLOWS[opcode], _last(rows, _LEARNS[opcode]), -1))
     need = np.maximum(need, _other_threads(rows))
-    found, nop = [], -1  # each operation needs a join of threads after operation ``need``
     joins = _JOINS[opcode]
-    need[joins] = len(rows)  # a join is a nop itself
-    some = np.flatnonzero(need >= 0)
-    for row, last in zip(some.tolist(), need[some].tolist(), strict=True):
-        if last >= nop:
-            nop = row
-            found.append(row)
-    nops = np.array(found, dtype=np.int64)
+    need = np.where(joins, np.arange(len(rows)), need)  # a join is a nop itself
+    nops = _fewest(need, rows.fixed[:, BLOCK])
     return nops[~joins[nops]]
+
+
+def _fewest(need: Array, block: Array) -> Array:
+    """Return the fewest operations such that each with ``need[k] >= 0`` is one, or has one after that before it.
+
+    One after the other, the first operation without a nop since the operation that it needs gets one. An operation that
+    needs no later one than some operation before it needs nothing more.
+    """
+    latest = np.maximum.accumulate(np.append(-1, need))
+    some = np.flatnonzero(need > latest[:-1])
+    following = np.searchsorted(need[some], some)  # the first that needs this one, or a later one
+    chosen = np.zeros(len(some) + 1, dtype=bool)
+    at = np.flatnonzero(first_of_group(block[some]))
+    while len(at):  # one after the other in all blocks
+        chosen[at] = True
+        at = following[at[following[at] < len(some)]]
+        at = at[~chosen[at]]
+    return some[chosen[:-1]]
 
 
 def _other_threads(rows: Rows) -> Array:
@@ -75,7 +87,7 @@ def _other_threads(rows: Rows) -> Array:
     semaphore = np.isin(opcode, (Op.SEM_ACQUIRE, Op.SEM_RELEASE))
     key = ((rows.links * 3 + kind) * 2 + semaphore) * np.int64(rows.fixed[:, BLOCK].max(initial=0) + 1)
     key += rows.fixed[operation, BLOCK]
-    by = np.lexsort((operation, key))
+    by = lexsort((operation, key))
     again = np.flatnonzero((key[by][1:] == key[by][:-1]) & (thread[by][1:] != thread[by][:-1]))
     found = np.full(len(rows), -1, dtype=np.int64)
     np.maximum.at(found, operation[by][again + 1], operation[by][again])

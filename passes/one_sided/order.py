@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from collc.ir.arrays import Array, distinct, fit
+from collc.ir.arrays import Array, distinct, fit, lexsort
 from collc.ir.frozen import frozen
 from collc.ir.one_sided.opcodes import SIGNALS, WAITS, Op, table
 from collc.ir.one_sided.program import OneSided
@@ -17,7 +17,7 @@ from collc.ir.ragged import first_of_group, ranges
 
 from .rows import OPCODE, SOURCES, Rows, packet_items, rows_of
 
-__all__ = ["Clocks", "Order", "clocks", "last_clocks", "moments", "order_of", "renumbered"]
+__all__ = ["Clocks", "Order", "clocks", "last_clocks", "levels_of", "moments", "order_of", "renumbered", "sequence_of"]
 
 _ACQUIRES = table(Op.SEM_ACQUIRE)
 _RELEASES = table(Op.SEM_RELEASE)
@@ -25,14 +25,17 @@ _RELEASES = table(Op.SEM_RELEASE)
 
 @frozen(eq=False)
 class Order:
-    """Operation ``later[k]`` waits for ``earlier[k]``; sorted by ``later``.
-
-    ``sequence`` are the operations that wait or that others wait for, in an order that respects all waits.
-    """
+    """Operation ``later[k]`` waits for ``earlier[k]``; sorted by ``later``."""
 
     later: Array
     earlier: Array
-    sequence: tuple[int, ...]
+
+    def waits(self, operations: Array) -> list[int | list[int]]:
+        """Return what each of these operations waits for: one operation, or a list of any number."""
+        before, many = self.earlier.tolist(), np.bincount(self.later, minlength=int(operations.max(initial=-1)) + 1)
+        first = np.searchsorted(self.later, operations)
+        pairs = zip(first.tolist(), many[operations].tolist(), strict=True)
+        return [before[low] if number == 1 else before[low : low + number] for low, number in pairs]
 
 
 def order_of(program: OneSided) -> Order | None:
@@ -54,10 +57,19 @@ def renumbered(result: OneSided, program: OneSided, place: Array) -> OneSided:
     """
     known: Order | None = program.found.get("order")
     if known is not None:
-        by = np.lexsort((place[known.earlier], place[known.later]))
-        sequence = tuple(place[np.array(known.sequence, dtype=np.int64)].tolist())
-        result.found["order"] = Order(place[known.later][by], place[known.earlier][by], sequence)
+        by = lexsort((place[known.earlier], place[known.later]))
+        result.found["order"] = Order(place[known.later][by], place[known.earlier][by])
+        if "sequence" in program.found:
+            result.found["sequence"] = place[program.found["sequence"]]
     return result
+
+
+def levels_of(program: OneSided, order: Order) -> Array:
+    """Return for each operation how many come before it on the longest path."""
+    if "levels" not in program.found:
+        program.found["levels"] = levels(program.block_start.astype(np.int64), order.later, order.earlier)
+    found: Array = program.found["levels"]
+    return found
 
 
 def _order_of(program: OneSided) -> Order | None:
@@ -68,10 +80,13 @@ def _order_of(program: OneSided) -> Order | None:
     if any(pair is None for pair in pairs):
         return None
     later, earlier = np.concatenate([pair for pair in pairs if pair is not None], axis=1)
-    by = np.lexsort((earlier, later))
+    by = lexsort((earlier, later))
     later, earlier = later[by], earlier[by]
-    sequence = _sequence(program, later, earlier)
-    return None if sequence is None else Order(later, earlier, tuple(sequence))
+    level = levels(program.block_start.astype(np.int64), later, earlier)
+    if level is None:
+        return None
+    program.found["levels"] = level
+    return Order(later, earlier)
 
 
 def _of_channels(program: OneSided, rows: Rows) -> Array | None:
@@ -93,7 +108,7 @@ def _nth(program: OneSided, ended: Array, waits: Array, ending: Array, signals: 
     """Return the pairs (wait, signal) of operations: the k-th wait on a link ends by its k-th signal."""
     if len(ended) != len(ending):
         return None
-    first, second = np.argsort(ended, kind="stable"), np.argsort(ending, kind="stable")
+    first, second = lexsort([ended]), lexsort([ending])
     link, operation = ended[first], program.link_operation[waits[first]]
     other, signal = ending[second], program.link_operation[signals[second]]
     if (link != other).any() or not (_one_block(program, link, operation) and _one_block(program, other, signal)):
@@ -113,7 +128,7 @@ def _of_packets(rows: Rows) -> Array | None:
     operation = np.repeat(np.arange(len(rows)), rows.item_count)[item]
     written = ranges(0, rows.item_count)[item] >= rows.fixed[operation, SOURCES]
     place = rows.items[item, 0] * np.int64(rows.items[:, 2:4].sum(axis=1).max(initial=0) + 1) + rows.items[item, 2]
-    order = np.argsort(place[written], kind="stable")
+    order = lexsort([place[written]])
     low, count, writer = place[written][order], rows.items[item, 3][written][order], operation[written][order]
     if (low[1:] < (low + count)[:-1]).any() or (rows.items[item, 1] != Buffer.SCRATCH).any():
         return None  # a slot has two writers
@@ -126,23 +141,25 @@ def _of_packets(rows: Rows) -> Array | None:
     return np.stack([np.repeat(operation[~written], number), writer[ranges(first, number)]])
 
 
-def _sequence(program: OneSided, later: Array, earlier: Array) -> list[int] | None:
-    """Return the operations with an edge in an order that respects all; None if they cannot all happen."""
+def sequence_of(program: OneSided, order: Order) -> Array:
+    """Return the operations that wait or that others wait for, in an order that respects all waits."""
+    if "sequence" not in program.found:
+        program.found["sequence"] = _sequence(program, order)
+    found: Array = program.found["sequence"]
+    return found
+
+
+def _sequence(program: OneSided, order: Order) -> Array:
     events = np.zeros(program.num_operations, dtype=bool)
-    events[later] = events[earlier] = True
+    events[order.later] = events[order.earlier] = True
     rows = np.flatnonzero(events)
-    block = program.block[rows]
-    ends = np.append(np.flatnonzero(first_of_group(block)), len(rows)).tolist()
-    before = earlier.tolist()
-    first, last = (np.searchsorted(later, rows, side=side).tolist() for side in ("left", "right"))
-    waits = [before[low] if high == low + 1 else before[low:high] for low, high in zip(first, last, strict=True)]
-    return _run(rows.tolist(), ends, waits, bytearray(program.num_operations))
+    ends = np.append(np.flatnonzero(first_of_group(program.block[rows])), len(rows)).tolist()
+    found = _run(rows.tolist(), ends, order.waits(rows), bytearray(program.num_operations))
+    return np.array(found, dtype=np.int64)
 
 
-def _run(
-    rows: Sequence[int], ends: Sequence[int], waits: Sequence[int | list[int]], done: bytearray
-) -> list[int] | None:
-    """Return rows in an order that respects all waits, of one row or several; None if there is none."""
+def _run(rows: Sequence[int], ends: Sequence[int], waits: Sequence[int | list[int]], done: bytearray) -> list[int]:
+    """Return rows in an order that respects all waits, of one row or several; there is one."""
     found: list[int] = []
     asleep: dict[int, list[int]] = {}
     at = list(ends[:-1])
@@ -165,17 +182,18 @@ def _run(
                 ready += asleep.pop(row)
         found += rows[begin:end]
         at[one] = end
-    return found if len(found) == len(rows) else None
+    return found
 
 
 def moments(program: OneSided, order: Order) -> Array:
     """Return for each operation a number that grows along happens-before, except within a block between events."""
     moment = np.full(program.num_operations, -1, dtype=np.int64)
-    moment[np.array(order.sequence, dtype=np.int64)] = np.arange(len(order.sequence))
+    row = sequence_of(program, order)
+    moment[row] = np.arange(len(row))
     # within a block, moments of events grow, so the largest so far is that of the last event
-    height = moment + program.block * np.int64(len(order.sequence) + 1)
+    height = moment + program.block * np.int64(len(row) + 1)
     found: Array = np.maximum.accumulate(np.where(moment >= 0, height, -1)) if len(height) else height
-    return np.maximum(found - program.block * np.int64(len(order.sequence) + 1), -1)
+    return np.maximum(found - program.block * np.int64(len(row) + 1), -1)
 
 
 @frozen(eq=False)
@@ -233,8 +251,7 @@ class _Knowledge:
     def of(cls, program: OneSided, order: Order) -> _Knowledge:
         blocks, block, start = program.num_blocks, program.block, program.block_start.astype(np.int64)
         waiting = distinct(order.later)
-        level = levels(start, order.later, order.earlier)
-        assert level is not None, "the order of a program has no circle"
+        level = levels_of(program, order)
         reached = np.concatenate([np.full(blocks, -1, dtype=np.int64), level[waiting]])
         own = np.searchsorted(waiting, order.later) + blocks
         after = np.arange(len(waiting)) + blocks

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array, Columns
+from collc.ir.arrays import Array, Columns, lexsort
 from collc.ir.frozen import frozen
 from collc.ir.one_sided.opcodes import PACKET_READS, PACKET_WRITES, Op, table
 from collc.ir.one_sided.program import NO_CHANNEL, OneSided, Transport
@@ -59,22 +59,40 @@ class Rows:
 
     def by_block(self, keys: Array) -> Rows:
         """Return the operations sorted by block, then by ``keys``, then as they are."""
-        return self.take(np.lexsort((keys, self.fixed[:, BLOCK])))
+        return self.take(lexsort((keys, self.fixed[:, BLOCK])))
 
 
 def rows_of(program: OneSided) -> Rows:
-    """Return the operations of a program as rows."""
-    fixed = np.stack(
-        [program.block, *(getattr(program, name).astype(np.int64) for name in FIXED[1:])], axis=1
-    )  # fmt: skip
-    items = np.stack([getattr(program, name).astype(np.int64) for name in ITEMS], axis=1)
+    """Return the operations of a program as rows, read-only: they are kept with the program."""
+    if "rows" not in program.found:
+        _keep(program, _rows_of(program))
+    found: Rows = program.found["rows"]
+    return found
+
+
+def _keep(program: OneSided, rows: Rows) -> None:
+    for column in (rows.fixed, rows.link_count, rows.links, rows.item_count, rows.items):
+        column.flags.writeable = False
+    program.found["rows"] = rows
+
+
+def _rows_of(program: OneSided) -> Rows:
+    fixed = np.empty((program.num_operations, len(FIXED)), dtype=np.int64)
+    fixed[:, BLOCK] = program.block
+    for k, name in enumerate(FIXED[1:], start=1):
+        fixed[:, k] = getattr(program, name)
+    items = np.empty((len(program.item_rank), len(ITEMS)), dtype=np.int64)
+    for k, name in enumerate(ITEMS):
+        items[:, k] = getattr(program, name)
     links, items_of = (np.diff(column.astype(np.int64)) for column in (program.link_start, program.item_start))
     return Rows(fixed, links, program.links.astype(np.int64), items_of, items)
 
 
 def program_of(program: OneSided, rows: Rows, **changed: Any) -> OneSided:  # Any: fields of OneSided, each of its type
     """Return the program with these operations instead of its own; ``rows`` ascend by block."""
-    return attrs.evolve(program, **columns_of(rows, len(changed.get("block_rank", program.block_rank))), **changed)
+    result = attrs.evolve(program, **columns_of(rows, len(changed.get("block_rank", program.block_rank))), **changed)
+    _keep(result, rows)
+    return result
 
 
 def columns_of(rows: Rows, num_blocks: int) -> Columns:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array
+from collc.ir.arrays import Array, lexsort
 from collc.ir.one_sided.program import OneSided
 from collc.ir.program import Buffer
 from collc.ir.ragged import group_starts, ranges, starts
@@ -41,7 +41,7 @@ def _free(
     found = []
     for one in range(program.num_ranks):
         messages = listed[rank[listed] == one]
-        messages = messages[np.lexsort((messages, moment[messages]))]
+        messages = messages[lexsort((messages, moment[messages]))]
         counts = np.diff(slots.start)[messages]
         reader = operation[slots.readers[ranges(slots.start[messages], counts)]]
         over = clock.know(messages[:, None], reader)
@@ -78,13 +78,28 @@ def _first_fit(size: Array, free: Array) -> Array:
         return starts(size)[:-1]
     later, earlier = np.nonzero(np.tril(~free, -1))
     first, others = group_starts(later, len(size)).tolist(), earlier.tolist()
-    ends: list[tuple[int, int]] = []
-    for k, count in enumerate(size.tolist()):
-        at = 0
-        for low, high in sorted([ends[x] for x in others[first[k] : first[k + 1]]]):
-            if at + count <= low:
-                break
-            if high > at:
-                at = high
-        ends.append((at, at + count))
-    return np.array([low for low, _ in ends], dtype=np.int64)
+    unit = int(np.gcd.reduce(size))
+    lies: list[int] = []  # message -> the units that it takes, as bits
+    found = []
+    for k, count in enumerate((size // unit).tolist()):
+        taken = 0
+        for x in others[first[k] : first[k + 1]]:
+            taken |= lies[x]
+        at = _first_run(~taken, count)
+        lies.append(((1 << count) - 1) << at)
+        found.append(at * unit)
+    return np.array(found, dtype=np.int64)
+
+
+def _first_run(bits: int, count: int) -> int:
+    """Return the lowest place from which on ``count`` bits are set.
+
+    >>> _first_run(~0b1101, 1), _first_run(~0b1101, 2)
+    (1, 4)
+    """
+    length = 1
+    while length < count:
+        more = min(length, count - length)
+        bits &= bits >> more
+        length += more
+    return (bits & -bits).bit_length() - 1

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array, distinct
+from collc.ir.arrays import Array, distinct, lexsort
 from collc.ir.one_sided.opcodes import SIGNALS, WAITS, Op, table
 from collc.ir.one_sided.program import NO_CHANNEL, OneSided, Transport
 from collc.ir.ragged import by_appearance, first_of_group, inverse, starts
@@ -86,7 +86,7 @@ def _with_own_semaphores(ir: OneSided, origin: Array) -> OneSided:
     links[places] = np.where(number > 0, len(most) + starts(most)[semaphore] + number - 1, semaphore)
     ranks = np.concatenate([ir.semaphore_rank.astype(np.int64), np.repeat(ir.semaphore_rank, most)])
     values = np.concatenate([ir.semaphore_value.astype(np.int64), np.zeros(int(most.sum()), dtype=np.int64)])
-    order = np.argsort(ranks, kind="stable")
+    order = lexsort([ranks])
     links[places] = inverse(order)[links[places]]
     return attrs.evolve(ir, links=links, semaphore_rank=ranks[order], semaphore_value=values[order])
 
@@ -99,7 +99,7 @@ def _numbers(ir: OneSided, group: Array, places: Array, takes: Array, origin: Ar
     """
     number, count = np.zeros(len(places), dtype=np.int64), int(group.max(initial=-1)) + 1
     block = ir.block[ir.link_operation[places]]
-    sides = [side[np.argsort(group[side], kind="stable")] for side in (np.flatnonzero(takes), np.flatnonzero(~takes))]
+    sides = [side[lexsort([group[side]])] for side in (np.flatnonzero(takes), np.flatnonzero(~takes))]
     lengths = [np.bincount(group[side], minlength=count) for side in sides]
     several = _differ(group, block, sides, count)
     known = several & ~_differ(group, origin[block], sides, count) & (lengths[0] == lengths[1])
@@ -196,7 +196,7 @@ def _with_copies(ir: OneSided, links: Array, copied: Array) -> OneSided:
     """Return the program with copies of channels, which ``links`` name by numbers behind all others."""
     owner = ir.channel_rank.astype(np.int64)
     source = np.concatenate([np.arange(len(owner)), copied])
-    order = np.argsort(owner[source], kind="stable")
+    order = lexsort([owner[source]])
     row = np.append(inverse(order), NO_CHANNEL)
     own = ~_SEMAPHORES[ir.opcode[ir.link_operation]]
     links[own] = row[links[own]]

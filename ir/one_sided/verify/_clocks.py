@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...arrays import Array, distinct
+from ...arrays import Array, distinct, lexsort
 from ...frozen import frozen
 from ...ragged import first_of_group, group_starts, owners, ranges, starts
 from ..opcodes import PACKET_WRITES, Op
@@ -122,7 +122,7 @@ class Clocks:
         uses = self.messages.uses
         threads, events = np.int64(int(uses.thread.max(initial=0)) + 1), np.int64(len(self.seen.row) + 1)
         key = (self._row * threads + self._thread) * events + self._event
-        order = np.argsort(key, kind="stable")
+        order = lexsort([key])
         event = uses.event[telling]
         begin = (self.known[event] * threads + uses.thread[telling]) * events
         low, high = (np.searchsorted(key[order], one) for one in (begin, begin + event))
@@ -141,7 +141,7 @@ class Clocks:
             rows.append(np.tile(row[group], len(group)))
             nodes.append(np.repeat(node[group], len(group)))
         self._to_row, self._to_node = np.concatenate(rows), np.concatenate(nodes)
-        order = np.argsort(self._to_row, kind="stable")
+        order = lexsort([self._to_row])
         self._to_row, self._to_node = self._to_row[order], self._to_node[order]
         self._first_to = group_starts(self._to_row, int(self.base[-1]))
 
@@ -194,7 +194,7 @@ class Clocks:
         self.levels = np.sort(self.levels)
         self.node, self.last = place[self.node], place[self.last]
         self._place = place
-        by = np.argsort(place[later], kind="stable")
+        by = lexsort([place[later]])
         self._later, self._earlier = place[later[by]], place[earlier[by]]
         self._sets = [(place[node], agent, value) for node, agent, value in self._sets]
         self._weak = [(place[node], place[other]) for node, other in self._weak]
@@ -212,7 +212,7 @@ class Clocks:
         packets = PACKET_WRITES[op]
         packets[self._readers] = True
         events = np.flatnonzero(packets)
-        events = events[np.argsort(self.level[events], kind="stable")]
+        events = events[lexsort([self.level[events]])]
         nodes = len(self.levels)
         self.knower = self.node[self.known]
         self.knower[events] = np.arange(nodes, nodes + len(events))
@@ -231,9 +231,9 @@ class Clocks:
         writers = self.knower[writer[ranges(self.slots.start[:-1][entry], count[entry])]]
         pairs = [(self._later, self._earlier), *self._weak, (np.repeat(self._place[to], count[entry]), writers)]
         later, earlier = (np.concatenate(column) for column in zip(*pairs, strict=True))
-        by = np.argsort(later, kind="stable")
+        by = lexsort([later])
         later, earlier = later[by], earlier[by]
-        by = np.argsort(self.knower[reader], kind="stable")
+        by = lexsort([self.knower[reader]])
         needed = writer[ranges(self.slots.start[:-1][by], count[by])]
         accesses = _Accesses(self.knower[reader[by]], count[by], self.knower[needed])
         levels = distinct(np.concatenate([self.levels[later], self.level[events]]))

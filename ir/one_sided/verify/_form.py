@@ -7,7 +7,7 @@ from itertools import islice
 
 import numpy as np
 
-from ...arrays import Array
+from ...arrays import Array, lexsort
 from ...program import Buffer
 from ...ragged import nth, owners
 from ..opcodes import FLAGS, SWITCHES, Op, table
@@ -329,7 +329,7 @@ def threads(program: OneSided, row: Array, block: Array, phase: Array) -> list[s
     idle = POSTS[program.opcode[row]] & (program.transport[row] != Transport.PORT)
     kind = np.where(idle, 0, _DIRECTION[program.opcode[row]])[event]
     key = np.stack([kind, link, block[event], phase[event]])
-    order = np.lexsort((thread, *key[::-1]))
+    order = lexsort((thread, *key[::-1]))
     same = (key[:, order[1:]] == key[:, order[:-1]]).all(axis=0) & (kind[order[1:]] > 0)
     wrong = np.flatnonzero(same & (thread[order[1:]] != thread[order[:-1]]))
     return [
@@ -356,7 +356,7 @@ def _channels(program: OneSided) -> Iterator[str]:
 
 
 def _two_waiters(program: OneSided, link: Array, block: Array, of: Array) -> Iterator[str]:
-    order = np.argsort(link, kind="stable")
+    order = lexsort([link])
     again = (link[order][1:] == link[order][:-1]) & (block[order][1:] != block[order][:-1])
     for k in np.flatnonzero(again).tolist():
         one, other = int(of[order[k]]), int(of[order[k + 1]])

@@ -11,7 +11,7 @@ from copy import copy
 import attrs
 import numpy as np
 
-from ...arrays import Array
+from ...arrays import Array, lexsort
 from ...frozen import frozen
 from ...ragged import first_of_group, nth, owners, ranges, starts
 from ..opcodes import PUBLISHES, SIGNALS, WAITS, Op, table
@@ -106,7 +106,7 @@ class Messages:
     def _by_block(self, some: Array, blocks: int) -> tuple[Array, Array, Array]:
         """Return uses sorted by where and block, where each such group is, and its first use and the end of all."""
         key = self.uses.where[some] * np.int64(blocks) + self.block[some]
-        order = some[np.argsort(key, kind="stable")]
+        order = some[lexsort([key])]
         fresh = np.flatnonzero(first_of_group(self.uses.where[order]) | first_of_group(self.block[order]))
         return order, self.uses.where[order[fresh]], np.append(fresh, len(order))
 

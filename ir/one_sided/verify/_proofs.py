@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
-from ...arrays import Array
+from ...arrays import Array, lexsort
 from ..opcodes import Op, table
 from ..program import OneSided
 from ._events import Events
@@ -38,7 +36,7 @@ class Proofs:
         self.op = program.opcode[seen.row].tolist()
         readers = seen.event[slots.reader]
         self.readers = readers.tolist()
-        self.order = np.argsort(level[readers], kind="stable").tolist()
+        self.order = lexsort([level[readers]]).tolist()
         self.bit: dict[Key, int] = {}
         self.ports: dict[tuple[int, int], int] = {}
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...arrays import Array, distinct
+from ...arrays import Array, distinct, lexsort
 from ...frozen import frozen
 from ...program import Buffer
 from ...ragged import owners, ranges
@@ -198,7 +198,7 @@ def _neighbours(touched: _Accesses, both: Array, launch: Array, level: Array) ->
     low, high = np.searchsorted(points, touched.lo[both]), np.searchsorted(points, touched.hi[both])
     row, location = owners(high - low), ranges(low, high - low)
     when = (launch * (int(level.max(initial=0)) + 1) + level[touched.event[both]]) * 2 + touched.write[both]
-    order = np.lexsort((both[row], when[row], location))
+    order = lexsort((both[row], when[row], location))
     row, location = row[order], location[order]
     write, here = touched.write[both[row]], np.arange(len(row))
     group = np.searchsorted(location, location)

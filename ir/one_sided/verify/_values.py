@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...arrays import Array
+from ...arrays import Array, lexsort
 from ...collective import Collective
 from ...frozen import frozen
 from ...program import Buffer
@@ -92,7 +92,7 @@ def evaluate(program: OneSided, seen: Events, memory: Memory, level: Array) -> t
     slot, write = seen.slot.tolist(), seen.write.tolist()
     op, adds = program.opcode[seen.row].tolist(), ADDS.tolist()
     acts = np.flatnonzero(np.diff(seen.first) > 0)
-    for event in acts[np.argsort(level[acts], kind="stable")].tolist():
+    for event in acts[lexsort([level[acts]])].tolist():
         a, b = first[event], first[event + 1]
         cut = a
         while cut < b and not write[cut]:
