@@ -43,9 +43,29 @@ _MARGIN = 8
 _BY_HAND = 4
 #: by hand, fewer steps may take 1/_STEPS more time
 _STEPS = 32
+#: joined blocks that take this many times as long as all apart do not pay, nor do more of them
+_HOPELESS = 2
 #: relays are worth another program if more than 1/_GAIN of the instructions can be fused in addition
 _GAIN = 32
 _ROUNDS = 4
+
+
+@frozen
+class _Measures:
+    """A program's time, its most threadblocks of a rank, most steps of a threadblock, steps of all, and channels."""
+
+    threadblocks: int
+    time: int
+    longest: int
+    steps: int
+    channels: int
+
+    @property
+    def by_threadblocks(self) -> tuple[int, int, int, int]:
+        return self.threadblocks, self.time, self.longest, self.steps
+
+    def is_no_worse(self, other: _Measures) -> bool:
+        return self.channels <= other.channels and all(map(le, self.by_threadblocks, other.by_threadblocks))
 
 
 @frozen(eq=False)
@@ -55,6 +75,7 @@ class _Joined:
     program: Program
     members: tuple[list[int], ...]
     fused: Array
+    measures: Callable[[], _Measures]
 
 
 @frozen(eq=False)
@@ -80,24 +101,6 @@ class _Draft:
 
 
 @frozen
-class _Measures:
-    """A program's time, its most threadblocks of a rank, most steps of a threadblock, steps of all, and channels."""
-
-    threadblocks: int
-    time: int
-    longest: int
-    steps: int
-    channels: int
-
-    @property
-    def by_threadblocks(self) -> tuple[int, int, int, int]:
-        return self.threadblocks, self.time, self.longest, self.steps
-
-    def is_no_worse(self, other: _Measures) -> bool:
-        return self.channels <= other.channels and all(map(le, self.by_threadblocks, other.by_threadblocks))
-
-
-@frozen
 class Fuse(Pass):
     """Let one threadblock receive and send, and fuse a receive with the send that forwards its data.
 
@@ -107,8 +110,9 @@ class Fuse(Pass):
     * ``apart``: none.
     * ``flow``: a receiving block and the sending block that forwards its data, those that forward most first.
     * ``few``: also all remaining blocks, with the same peer if possible.
-    * ``auto`` builds all three and takes the fastest by the model of :mod:`..analysis.timing`, or one with fewer
-      threadblocks if it takes at most an eighth more time: threadblocks take GPU cores from computation.
+    * ``auto`` builds these and takes the fastest by the model of :mod:`..analysis.timing`, or one with fewer
+      threadblocks if it takes at most an eighth more time: threadblocks take GPU cores from computation. ``few`` is
+      left out where ``flow`` takes over twice the time of ``apart``.
 
     If the author of the schedule chose the threadblocks, none are joined, and messages are fused within them.
 
@@ -162,14 +166,14 @@ class Fuse(Pass):
         completes = completes_with(program, self._depth)
         draft = self._draft(program, cache(lambda: execute(program, self._depth if completes else None).finished))
         if ir.placed:
-            own = Pairs(np.arange(program.num_blocks), program.channel.astype(np.int64))
+            own = Pairs(np.arange(program.num_blocks), lambda: program.channel.astype(np.int64))
             inside = self._build(draft, draft.relays, own)
             return inside.program if inside else ir
         if self.strategy != "auto":
             joined = self._build(draft, draft.prompt, self._pairs(draft, draft.prompt, self.strategy))
             return joined.program if joined else ir
-        candidates = {} if not completes else {"apart": _Joined(ir, (), np.zeros(0, dtype=np.int64))}
-        candidates |= self._candidates(draft)
+        apart = self._with_measures(ir, (), np.zeros(0, dtype=np.int64)) if completes else None
+        candidates = ({} if apart is None else {"apart": apart}) | self._candidates(draft, apart)
         if not candidates:
             return ir
         name = self._best(candidates)
@@ -191,8 +195,12 @@ class Fuse(Pass):
         through = _without_delay(program, times, clashes, relays, through=True) if self.fused else prompt
         return _Draft(program, times, order, clashes, relays, prompt, through)
 
-    def _candidates(self, draft: _Draft) -> dict[str, _Joined]:
-        """Return the programs of the strategies that join blocks, without those that promise no more than others."""
+    def _candidates(self, draft: _Draft, apart: _Joined | None) -> dict[str, _Joined]:
+        """Return the programs of the strategies that join blocks, without those that promise no more than others.
+
+        Each strategy joins all that the one before it does. If one takes far more time than the program whose blocks
+        are ``apart``, those after it are not tried.
+        """
         found, before = {}, np.arange(draft.program.num_blocks)
         for strategy in STRATEGIES[1:]:
             pairs = self._pairs(draft, draft.prompt, strategy)
@@ -202,6 +210,8 @@ class Fuse(Pass):
             joined = self._build(draft, draft.prompt, pairs)
             if joined is not None:
                 found[strategy] = joined
+                if apart is not None and joined.measures().time > _HOPELESS * apart.measures().time:
+                    return found
         if self.turns and self.fused and ((draft.program.send_peer < 0) & (draft.program.recv_peer < 0)).any():
             joined = self._build(draft, draft.prompt, self._pairs(draft, draft.prompt, _COPIES_APART))
             found |= {} if joined is None else {_COPIES_APART: joined}
@@ -225,12 +235,12 @@ class Fuse(Pass):
 
     def _is_better(self, one: _Joined, other: _Joined) -> bool:
         """Return whether a program is better than another in something, and worse in nothing."""
-        before, after = self._measures(other), self._measures(one)
+        before, after = other.measures(), one.measures()
         return after != before and after.is_no_worse(before)
 
     def _best(self, candidates: dict[str, _Joined]) -> str:
         """Return the name of the fastest program, or of one with fewer threadblocks that is hardly slower."""
-        found = {name: self._measures(one) for name, one in candidates.items()}
+        found = {name: one.measures() for name, one in candidates.items()}
         names, measured = list(found), list(found.values())
         # Without fused instructions, the steps are known only after `unfuse`.
         known = slice(None if self.fused else 2)
@@ -243,16 +253,19 @@ class Fuse(Pass):
         remark(f"fuse: strategy {chosen} of: {listed}")
         return chosen
 
-    def _measures(self, joined: _Joined) -> _Measures:
-        program, length = joined.program, steps(joined.program, self.fused)
+    def _with_measures(self, program: Program, members: tuple[list[int], ...], fused: Array) -> _Joined:
+        return _Joined(program, members, fused, cache(lambda: self._measures(program)))
+
+    def _measures(self, program: Program) -> _Measures:
+        length = steps(program, self.fused)
         blocks = int(np.diff(program.rank_blocks).max(initial=0))
         return _Measures(
-            blocks, self._time(joined), int(length.max(initial=0)), int(length.sum()), program.num_channels
+            blocks, self._time(program), int(length.max(initial=0)), int(length.sum()), program.num_channels
         )
 
-    def _time(self, joined: _Joined) -> int:
+    def _time(self, program: Program) -> int:
         """Return how long the runtime takes, with fused instructions only if it has them."""
-        program, unit = joined.program, self._unit(joined.program)
+        unit = self._unit(program)
         if not self.fused:
             plain = Unfuse().run(program)
             return duration(plain, _START, unit, self._depth if completes_with(plain, self._depth) else None) or 0
@@ -291,7 +304,7 @@ class Fuse(Pass):
 
     def _shortest(self, programs: list[_Joined]) -> _Joined:
         """Return the program with fewest threadblocks, then steps, of those that are at most 1/_STEPS slower."""
-        found = [self._measures(one) for one in programs]
+        found = [one.measures() for one in programs]
         key = {k: (found[k].threadblocks, found[k].steps, found[k].time) for k in _hardly_slower(found, _STEPS)}
         return programs[min(key, key=key.__getitem__)]
 
@@ -310,7 +323,8 @@ class Fuse(Pass):
                 deadlock = execute(program, self._depth, split).deadlock
             wrong = [b for b in self._wrongly_joined(program, deadlock) if len(members[b]) > 1]
             if not wrong:
-                return None if deadlock else _Joined(program, tuple(members), np.flatnonzero(merged.follow >= 0))
+                fused = np.flatnonzero(merged.follow >= 0)
+                return None if deadlock else self._with_measures(program, tuple(members), fused)
             host = pairs.host.copy()
             for b in wrong:
                 host[members[b]] = members[b]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache
 
 import numpy as np
 
@@ -39,10 +40,18 @@ def flows(program: Program, clashes: tuple[Array, Array]) -> tuple[Array, Array]
 
 @frozen(eq=False)
 class Pairs:
-    """``host[b]`` is the block that block b joins (b: none); ``channel[b]`` is the channel of block b."""
+    """``host[b]`` is the block that block b joins (b: none); ``channel[b]`` is the channel of block b.
+
+    ``find_channel`` returns these channels. Most candidates do not need them.
+    """
 
     host: Array
-    channel: Array
+    find_channel: Callable[[], Array]
+
+    @property
+    def channel(self) -> Array:
+        """The channel of each block."""
+        return self.find_channel()
 
 
 class _Classes:
@@ -111,7 +120,7 @@ def pair_blocks(
                 join(a, b, 0)
     if copies:
         _place_local(program, host, size, most, times is not None)
-    return Pairs(host, _colour(program, links, classes))
+    return Pairs(host, cache(lambda: _colour(program, links, classes)))
 
 
 def flow_channels(program: Program, flow: tuple[Array, Array]) -> Array:
