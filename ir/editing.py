@@ -15,7 +15,7 @@ import numpy as np
 
 from .arrays import Array, Columns, are_among, distinct_pairs, lexsort
 from .machine import partners
-from .program import BLOCK_COLUMNS, INSTRUCTION_COLUMNS, Program
+from .program import BLOCK_COLUMNS, INSTRUCTION_COLUMNS, Opcode, Program
 from .ragged import group_starts, inverse, owners, ranges, starts
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ __all__ = [
     "with_dependencies",
     "with_ranks",
     "without_empty_blocks",
+    "without_idle_nops",
 ]
 
 
@@ -54,6 +55,31 @@ def take(
         program, block_start=group_starts(owner, number), dep_start=np.zeros(len(rows) + 1, dtype=np.int64), deps=[],
         **{**(blocks or {}), **taken, **changed},
     )  # fmt: skip
+
+
+def without_idle_nops(program: Program) -> Program:
+    """Return the program without nops that have no dependencies and on which no instruction depends.
+
+    They change neither the results of a program nor whether it completes.
+    """
+    if "without idle nops" not in program.found:
+        program.found["without idle nops"] = _without_idle_nops(program)
+    found: Program | None = program.found["without idle nops"]
+    return program if found is None else found
+
+
+def _without_idle_nops(program: Program) -> Program | None:
+    """Return the program without idle nops; None if it has none."""
+    nop = program.opcode == Opcode.NOP
+    if not nop.any():
+        return None
+    is_dependency = np.zeros(program.num_instructions, dtype=bool)
+    is_dependency[program.deps] = True
+    kept = ~nop | is_dependency | (program.num_dependencies > 0)
+    if kept.all():
+        return None
+    place = np.cumsum(kept) - 1
+    return with_dependencies(take(program, np.flatnonzero(kept)), place[program.dependent], place[program.deps])
 
 
 def shifted(program: Program, rows: Array, by: Array) -> Columns:

@@ -24,7 +24,10 @@ from .program import Program
 from .progress import progress
 from .ragged import inverse, ranges, starts
 
-__all__ = ["Needed", "Waves", "all_waves", "completes_in_waves", "fingerprint", "least_depth", "waves", "waves_within"]
+__all__ = [
+    "Needed", "Waves", "all_waves", "completes_in_waves", "fingerprint", "least_depth", "some_waves", "waves",
+    "waves_within",
+]  # fmt: skip
 
 #: waves are faster from this many threadblocks on, and this many active ones in an average wave, after PATIENCE waves
 MIN_BLOCKS, MIN_WIDTH, PATIENCE = 64, 16, 32
@@ -111,16 +114,33 @@ def waves_within(program: Program, depth: int | None) -> Waves | None:
     """Return the waves of a program with FIFOs of ``depth`` messages (None: unbounded), as :func:`waves` does."""
     if depth is None or program.num_blocks < MIN_BLOCKS:
         return waves(program)
-    run = _Run(program, depth, None)
-    return run.waves() if run.run_waves() else None
+    if ("waves", depth) not in program.found:
+        run = _Run(program, depth, None)
+        program.found["waves", depth] = run.waves() if run.run_waves() else None
+    found: Waves | None = program.found["waves", depth]
+    return found
+
+
+def some_waves(program: Program) -> Waves | None:
+    """Return the waves of a program with FIFOs of any depth: those that were executed before, if there are any."""
+    found: Waves | None = program.found.get("waves")
+    return waves(program) if found is None else found
 
 
 def completes_in_waves(program: Program, depth: int, split: int | None) -> bool | None:
     """Return whether a program completes with FIFOs of ``depth`` primitives; None if it is too narrow."""
     if program.num_blocks < MIN_BLOCKS:
         return None
-    enough = program.found.get(("depth", split))
-    return True if enough is not None and enough <= depth else _Run(program, depth, split).run_waves()
+    enough = _enough(program, split)
+    if enough is not None and enough <= depth:
+        return True
+    run = _Run(program, depth, split)
+    found = run.run_waves()
+    if found:
+        _remember(program, split, depth)
+        if split is None:
+            program.found["waves", depth] = program.found["waves"] = run.waves()
+    return found
 
 
 def least_depth(program: Program, split: int | None) -> int | None:
@@ -135,13 +155,43 @@ def least_depth(program: Program, split: int | None) -> int | None:
         run.depth = (run.depth or 0) + 1
     if not found:
         return None
-    program.found["depth", split] = run.depth
+    _remember(program, split, run.depth or 0)
+    if split is None:
+        program.found["waves"] = run.waves()
     return run.depth
+
+
+#: depths with which programs complete, by the digest of their control and by split
+_depths: OrderedDict[tuple[bytes, int | None], int] = OrderedDict()
+_DEPTHS = 64
+
+
+def _enough(program: Program, split: int | None) -> int | None:
+    """Return a depth with which a program is known to complete, also if it was found of an equal program; or None."""
+    return program.found.get(("depth", split)) or _depths.get((_control(program), split))
+
+
+def _remember(program: Program, split: int | None, depth: int) -> None:
+    """Remember that a program completes with FIFOs of a depth."""
+    program.found["depth", split] = _depths[_control(program), split] = depth
+    while len(_depths) > _DEPTHS:
+        _depths.popitem(last=False)
+
+
+def _control(program: Program) -> bytes:
+    """Return a digest of all that decides whether a program completes."""
+    if "control" not in program.found:
+        program.found["control"] = _digest(program, (*_CONTROL, "count"))
+    found: bytes = program.found["control"]
+    return found
 
 
 def fingerprint(program: Program) -> bytes:
     """Return a digest of all columns and of the collective, without names."""
-    return _digest(program, Program.COLUMNS, f"{program.collective!r} {program.chunks}")
+    if "fingerprint" not in program.found:
+        program.found["fingerprint"] = _digest(program, Program.COLUMNS, f"{program.collective!r} {program.chunks}")
+    found: bytes = program.found["fingerprint"]
+    return found
 
 
 def _digest(program: Program, columns: Sequence[str], more: str = "") -> bytes:
@@ -209,47 +259,49 @@ class _Run:
 
     def _plain_wave(self, block: Array) -> tuple[Array, Array]:
         """Execute one wave as :meth:`_wave` does, if every instruction is one primitive."""
-        i = self.at[block]
+        # `take` and `compress` are faster than indices where columns are short
+        i = self.at.take(block)
         ready = self._ready(i)
-        source, sink = self.source[i], self.sink[i]
-        moves = ready & (self.sent[source] > self.taken[source])
+        source, sink = self.source.take(i), self.sink.take(i)
+        moves = ready & (self.sent.take(source) > self.taken.take(source))
         if self.depth is not None:
-            moves &= self.taken[sink] + self.depth > self.sent[sink]
-        worked, i = block[moves], i[moves]
-        self.taken[source[moves]] += 1  # every connection has one block at each end
-        self.sent[sink[moves]] += 1
+            moves &= self.taken.take(sink) + self.depth > self.sent.take(sink)
+        worked, i = block.compress(moves), i.compress(moves)
+        self.taken[source.compress(moves)] += 1  # every connection has one block at each end
+        self.sent[sink.compress(moves)] += 1
         self.taken[-2] = self.sent[-1] = 0
         self.finished[i] = True
         self.at[worked] += 1
         self.done_in.append(i)
         self.completed += len(i)
-        return worked, block[~ready]
+        return worked, block.compress(~ready)
 
     def _wave(self, block: Array) -> tuple[Array, Array]:
         """Execute one wave; return the blocks that moved data or finished, and those that wait for a dependency."""
-        i = self.at[block]
+        i = self.at.take(block)
         ready = self._ready(i)
-        waiting_blocks = block[~ready]
-        block, i = block[ready], i[ready]
-        left = self.size[i] - self.executed[block]
+        waiting_blocks = block.compress(~ready)
+        block, i = block.compress(ready), i.compress(ready)
+        left = self.size.take(i) - self.executed.take(block)
         count = left.copy()
         # methods, not functions of numpy: waves are many and short
-        gets, puts = self.receives[i].nonzero()[0], self.sends[i].nonzero()[0]
-        source, sink = self.links.inward[block[gets]], self.links.outward[block[puts]]
-        count[gets] = np.minimum(count[gets], self.sent[source] - self.taken[source])
+        gets, puts = self.receives.take(i).nonzero()[0], self.sends.take(i).nonzero()[0]
+        source, sink = self.links.inward.take(block.take(gets)), self.links.outward.take(block.take(puts))
+        count[gets] = np.minimum(count.take(gets), self.sent.take(source) - self.taken.take(source))
         if self.depth is not None:
-            count[puts] = np.minimum(count[puts], self.taken[sink] + self.depth - self.sent[sink])
+            count[puts] = np.minimum(count.take(puts), self.taken.take(sink) + self.depth - self.sent.take(sink))
             if self.streams and self.depth:
                 self._meet(block, i, left, count, puts)
-        self.taken[source] += count[gets]  # every connection has one block at each end
-        self.sent[sink] += count[puts]
+        self.taken[source] += count.take(gets)  # every connection has one block at each end
+        self.sent[sink] += count.take(puts)
         whole = count == left
-        self.finished[i[whole]] = True
-        self.at[block[whole]] += 1
-        self.executed[block] = np.where(whole, 0, self.executed[block] + count)
-        self.done_in.append(i[whole])
-        self.completed += len(self.done_in[-1])
-        return block[count > 0], waiting_blocks
+        done = i.compress(whole)
+        self.finished[done] = True
+        self.at[block.compress(whole)] += 1
+        self.executed[block] = np.where(whole, 0, self.executed.take(block) + count)
+        self.done_in.append(done)
+        self.completed += len(done)
+        return block.compress(count > 0), waiting_blocks
 
     def _meet(self, block: Array, i: Array, left: Array, count: Array, puts: Array) -> None:
         """Let sends that lack slots go on while the receives at the other end, in this wave too, take what they send.
@@ -271,31 +323,30 @@ class _Run:
 
     def _ready(self, i: Array) -> Array:
         """Return which instructions have no unfinished dependency."""
-        k, end = self.wait_at[i], self.wait_end[i]
+        k, end = self.wait_at.take(i), self.wait_end.take(i)
         some = (k < end).nonzero()[0]
         if not len(some):
             return np.ones(len(i), dtype=bool)
         rest = some
         while len(rest):
-            rest = rest[self.finished[self.deps[k[rest]]]]
+            rest = rest.compress(self.finished.take(self.deps.take(k.take(rest))))
             k[rest] += 1
-            rest = rest[k[rest] < end[rest]]
-        self.wait_at[i[some]] = k[some]
+            rest = rest.compress(k.take(rest) < end.take(rest))
+        self.wait_at[i.take(some)] = k.take(some)
         return k >= end
 
     def _next(self, worked: Array, waiting: Array) -> tuple[Array, Array]:
         """Return the blocks that may continue now, and those that still wait for a dependency."""
         flag = np.zeros(len(self.at) + 1, dtype=bool)
-        flag[worked] = flag[self.after[worked]] = True
+        flag[worked] = flag[self.after.take(worked)] = True
         if self.depth is not None:
-            flag[self.before[worked]] = True
-        i = self.at[waiting]
-        freed = self.finished[self.deps[self.wait_at[i]]]
-        flag[waiting[freed]] = True
-        waiting = waiting[~freed]
+            flag[self.before.take(worked)] = True
+        freed = self.finished.take(self.deps.take(self.wait_at.take(self.at.take(waiting))))
+        flag[waiting.compress(freed)] = True
+        waiting = waiting.compress(~freed)
         flag[waiting] = False  # woken by a message, they still wait
         active = flag[:-1].nonzero()[0]
-        return active[self.at[active] < self.end[active]], waiting
+        return active.compress(self.at.take(active) < self.end.take(active)), waiting
 
 
 def _other_end(link: Array, block: Array) -> Array:

@@ -6,11 +6,10 @@ This module checks nothing. :mod:`.structure` and :mod:`.limits` check whether a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 
-from collc.ir.arrays import Array, lexsort
+from collc.ir.arrays import Array, fit, lexsort
 from collc.ir.machine import partners, receivers
 from collc.ir.program import Opcode, Program
 from collc.ir.ragged import first_of_group, nth, nth_in_group, owners, starts
@@ -29,6 +28,7 @@ from .steps import (
     SRC,
     SRC_OFFSET,
     TYPE,
+    divided,
 )  # fmt: skip
 
 __all__ = ["document"]
@@ -188,7 +188,9 @@ def _steps(program: Program) -> list[Steps]:
     flagged[_fences(program, waiting, waited_for)] = True
     row = owners(width)
     folded = nth(width) < width[row] - 1
-    table = np.zeros((len(row), len(FIELDS)), dtype=np.int64)
+    columns = (program.src_offset, program.dst_offset, program.count)
+    kind = fit(-1, max(len(row), *(int(column.max(initial=0)) for column in columns)))
+    table = np.zeros((len(row), len(FIELDS)), dtype=np.promote_types(kind, np.int32), order="F")
     table[:, NUMBER] = np.arange(len(row)) - begin[program.block[row]]
     table[:, TYPE] = np.where(folded, _NOP, _TYPE_OF[program.opcode[row]])
     places = (SRC, SRC_OFFSET, DST, DST_OFFSET)
@@ -199,7 +201,7 @@ def _steps(program: Program) -> list[Steps]:
     table[:, DEPID] = table[:, DEPS] = -1
     at = starts(width)[waiting] + nth_in_group(waiting)
     table[at, DEPID], table[at, DEPS] = program.block_id[program.block[waited_for]], number[waited_for]
-    return [Steps(table[low:high]) for low, high in pairwise(begin.tolist())]
+    return divided(table, begin)
 
 
 _NOP = KINDS_OF.index("nop")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from collc.ir.editing import without_idle_nops
 from collc.ir.machine import execute, smallest_depth, smallest_split
 from collc.ir.verify import Check
 
@@ -42,7 +43,8 @@ def safe_split(loaded: Loaded, algorithm: Algorithm, most: int = MAX_SPLIT) -> i
     None if it completes with none of them. The program must have matched messages.
     """
     tried = behaviours(message_counts(algorithm), 1, most)
-    found = smallest_split(loaded.program, PROTOCOLS[algorithm.proto].fifo_depth, [a * loaded.scale for a in tried])
+    program = without_idle_nops(loaded.program)
+    found = smallest_split(program, PROTOCOLS[algorithm.proto].fifo_depth, [a * loaded.scale for a in tried])
     return None if found is None else found // loaded.scale
 
 

@@ -16,7 +16,7 @@ from collc.ir.arrays import Array
 from collc.ir.program import Opcode
 from collc.ir.ragged import starts
 
-from .steps import FIELDS, OPCODES, Step, Steps, as_steps
+from .steps import LINE, OPCODES, Step, Steps, as_steps, joined
 
 if TYPE_CHECKING:
     from collc.ir.collective import Collective
@@ -90,6 +90,34 @@ class Algorithm:
         default=(), eq=False
     )  # values that the runtimes read differently from their text
     line: int = attrs.field(default=0, eq=False)
+    #: the text without the lines of steps that were read by lines; "" if none were
+    skeleton: str = attrs.field(default="", eq=False, repr=False)
+
+    def equals(self, other: Algorithm) -> bool:
+        """Return what ``self == other`` does, with all steps compared at once."""
+        return attrs.evolve(self, gpus=()) == attrs.evolve(other, gpus=()) and self.has_gpus_of(other)
+
+    def has_gpus_of(self, other: Algorithm) -> bool:
+        """Return whether both have equal ranks, with equal threadblocks and steps."""
+        return (
+            self._heads == other._heads
+            and np.array_equal(self.starts, other.starts)
+            and np.array_equal(self.table[:, :LINE], other.table[:, :LINE])
+        )
+
+    @cached_property
+    def _heads(self) -> list[tuple[int, int, int, int, list[tuple[int, int, int, int]]]]:
+        """The numbers of each rank and of its threadblocks."""
+        return [
+            (
+                gpu.id,
+                gpu.i_chunks,
+                gpu.o_chunks,
+                gpu.s_chunks,
+                [(b.id, b.send, b.recv, b.chan) for b in gpu.threadblocks],
+            )
+            for gpu in self.gpus
+        ]
 
     @cached_property
     def loaded(self) -> dict[Collective, Loaded]:
@@ -104,8 +132,7 @@ class Algorithm:
     @cached_property
     def table(self) -> Array:
         """The steps of all threadblocks, in document order, with the columns of :class:`.steps.Steps`."""
-        tables = [block.steps.table for _, block in self.blocks if len(block.steps)]
-        return np.concatenate(tables) if tables else np.zeros((0, len(FIELDS)), dtype=np.int64)
+        return joined([block.steps for _, block in self.blocks])
 
     @cached_property
     def starts(self) -> Array:

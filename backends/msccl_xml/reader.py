@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array
 from collc.ir.diagnostic import CollcError, Diagnostic, Severity, Source, Span, error, nearest
 from collc.ir.progress import counting
+from collc.ir.ragged import nth, starts
 
 from . import markup
 from .model import OPCODES, Algorithm, Gpu, Step, Steps, Threadblock
-from .steps import BUFFERS, DST, FIELDS, KINDS_OF, LINE, SRC, TYPE, as_steps
+from .step_lines import read_lines
+from .steps import BUFFERS, LINE, as_steps, divided
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import TypeAlias
 
     from lxml.etree import _Element
@@ -46,23 +47,10 @@ _NUMBER = re.compile(r"[ \t\n\r]*([+-]?)(0[xX][0-9a-fA-F]+|[0-9]+)")
 # ---- steps that stand one to a line
 
 
-#: columns that are no whole numbers in the text -> what turns them into some
-_NUMBERS: dict[int, Callable[[str], int]] = {
-    TYPE: {name: number for number, name in enumerate(KINDS_OF)}.__getitem__,
-    SRC: BUFFERS.index,
-    DST: BUFFERS.index,
-}
 #: stands for the steps of a threadblock in the text that lxml gets
 _RUN = "collc-steps"
 #: how the first line of steps begins, and the line after the last, as :mod:`.writer` writes them
 _FIRST, _AFTER = "\n      <step ", "\n    <"
-_LINE = re.compile(
-    r'^      <step s="(\d{1,9})" type="([a-z]{1,4})" srcbuf="([ios])" srcoff="(-?\d{1,9})" dstbuf="([ios])" '
-    r'dstoff="(-?\d{1,9})" cnt="(\d{1,9})" depid="(-?\d{1,9})" deps="(-?\d{1,9})" hasdep="(\d{1,9})"/>\n',
-    re.MULTILINE,
-)
-#: numbers that `strtol` reads in another base
-_OCTAL = re.compile(r'="-?0\d')
 
 
 def _by_lines(source: Source) -> Algorithm | None:
@@ -74,44 +62,31 @@ def _by_lines(source: Source) -> Algorithm | None:
     text = source.text
     if len(text) > MAX_TEXT or _RUN in text or _FIRST not in text:
         return None
-    tables: list[Array] = []
-    rest, done, line = [], 0, 1
+    bodies, rest, lines, sizes = list[str](), list[str](), list[int](), list[int]()
+    done, line = 0, 1
     while (at := text.find(_FIRST, done)) >= 0:
         end = text.find(_AFTER, at + 1)
         if end < 0:
             return None
-        body = text[at + 1 : end + 1]
-        line += text.count("\n", done, at + 1)
-        table = _table(body, line)
-        if table is None:
-            return None
-        rest += [text[done : at + 1], f'<{_RUN} n="{len(tables)}"/>\n']
-        tables.append(table)
-        done, line = end + 1, line + len(table)
+        rest += [text[done : at + 1], f'<{_RUN} n="{len(bodies)}"/>\n']
+        bodies.append(text[at + 1 : end + 1])
+        lines.append(line + rest[-2].count("\n"))
+        sizes.append(bodies[-1].count("\n"))
+        done, line = end + 1, lines[-1] + sizes[-1]
     rest.append(text[done:])
-    reader = _LineReader(Source(source.path, "".join(rest)), tables)
+    table = read_lines(bodies, sum(sizes))
+    if table is None:
+        return None
+    table[:, LINE] = np.repeat(np.array(lines, dtype=np.int32), sizes) + nth(sizes)
+    reader = _LineReader(Source(source.path, "".join(rest)), divided(table, starts(sizes)))
     try:
         found = reader.algorithm(_parse(reader.source))
     except CollcError:
         return None
-    usual = reader.used == len(tables) and not reader.remarked
-    return found if usual and not any(_RUN in comment for comment in found.comments) else None
-
-
-def _table(body: str, line: int) -> Array | None:
-    """Return the steps of some lines, the first of which has this number; None if one is in another form."""
-    rows = _LINE.findall(body)
-    if len(rows) != body.count("\n") or _OCTAL.search(body):
+    usual = reader.used == len(bodies) and not reader.remarked
+    if not usual or any(_RUN in comment for comment in found.comments):
         return None
-    table = np.empty((len(rows), len(FIELDS)), dtype=np.int32)
-    for number, column in enumerate(zip(*rows, strict=True)):
-        values = _NUMBERS.get(number, int)
-        try:
-            table[:, number] = np.fromiter(map(values, column), dtype=np.int32, count=len(rows))
-        except KeyError:  # a step type that is none
-            return None
-    table[:, LINE] = np.arange(line, line + len(rows))
-    return table
+    return attrs.evolve(found, skeleton=reader.source.text)
 
 
 class _Plain(dict[str | None, int | None]):
@@ -246,13 +221,13 @@ class _Reader:
         return result
 
     def gpu(self, element: _Node) -> Gpu:
-        number, i, o, s = (self.integer(element, name) for name in ("id", "i_chunks", "o_chunks", "s_chunks"))
+        number, i, o, s = self.integers(element, ("id", "i_chunks", "o_chunks", "s_chunks"))
         line = self.line(element)
         blocks = tuple(self.threadblock(child) for child in self.children(element, "tb"))
         return Gpu(number, i, o, s, blocks, line)
 
     def threadblock(self, element: _Node) -> Threadblock:
-        number, send, recv, chan = (self.integer(element, name) for name in ("id", "send", "recv", "chan"))
+        number, send, recv, chan = self.integers(element, ("id", "send", "recv", "chan"))
         line = self.line(element)
         return Threadblock(number, send, recv, chan, self.steps(element), line)
 
@@ -290,6 +265,12 @@ class _Reader:
         return found
 
     # ---- attributes
+
+    def integers(self, element: _Node, names: tuple[str, ...]) -> list[int]:
+        """Return several numbers of an element; most are written plainly."""
+        get = element.get
+        plain = [number for name in names if (number := _plain(get(name))) is not None]
+        return plain if len(plain) == len(names) else [self.integer(element, name) for name in names]
 
     def integer(self, element: _Node, name: str, bits: int = 32) -> int:
         """Return a whole number as the runtimes read it. If it is missing or too large, note a mistake and return 0."""
@@ -340,9 +321,9 @@ class _Reader:
 class _LineReader(_Reader):
     """Reads a text in which elements stand for the steps of threadblocks; ``used`` counts them."""
 
-    def __init__(self, source: Source, tables: Sequence[Array]):
+    def __init__(self, source: Source, of_blocks: Sequence[Steps]):
         super().__init__(source)
-        self.tables, self.used, self.left_out = tables, 0, 0
+        self.of_blocks, self.used, self.left_out = of_blocks, 0, 0
 
     def line(self, element: _Node) -> int:
         return super().line(element) + self.left_out
@@ -350,10 +331,10 @@ class _LineReader(_Reader):
     def steps(self, element: _Node) -> Steps:
         (child,) = element if len(element) == 1 else (None,)
         if child is not None and child.tag == _RUN and child.get("n") == str(self.used):
-            table = self.tables[self.used]
+            steps = self.of_blocks[self.used]
             self.used += 1
-            self.left_out += len(table) - 1
-            return Steps(table)
+            self.left_out += len(steps) - 1
+            return steps
         return super().steps(element)
 
 

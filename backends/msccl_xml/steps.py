@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, overload
 
 import attrs
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BUFFERS", "COUNT", "COUNTED", "DEPID", "DEPS", "DST", "DST_OFFSET", "FIELDS", "HASDEP", "KINDS_OF", "LINE",
-    "NUMBER", "OPCODES", "SRC", "SRC_OFFSET", "TYPE", "Step", "Steps", "as_steps", "opcode_of",
+    "NUMBER", "OPCODES", "SRC", "SRC_OFFSET", "TYPE", "Step", "Steps", "as_steps", "divided", "joined", "opcode_of",
 ]  # fmt: skip
 
 #: step type -> opcode
@@ -62,13 +63,14 @@ class Steps(Sequence[Step]):
     """The steps of one threadblock in document order. An entry is made when it is asked for.
 
     ``table`` has shape (steps, 11): a column for each of ``FIELDS``, with the numbers of types and buffers. Two are
-    equal if all but the lines are.
+    equal if all but the lines are. If the table is a part of one of several threadblocks, ``whole`` is that one, and
+    ``first`` the row of it with which this one begins.
     """
 
-    __slots__ = ("table",)
+    __slots__ = ("first", "table", "whole")
 
-    def __init__(self, table: Array):
-        self.table = table
+    def __init__(self, table: Array, whole: Array | None = None, first: int = 0):
+        self.table, self.whole, self.first = table, whole, first
 
     def __len__(self) -> int:
         return len(self.table)
@@ -93,6 +95,30 @@ class Steps(Sequence[Step]):
 
     def __repr__(self) -> str:
         return repr(tuple(self))
+
+
+def divided(table: Array, start: Array) -> list[Steps]:
+    """Return the steps of threadblocks whose tables stand one after the other; ``start`` is where each begins."""
+    return [Steps(table[low:high], table, low) for low, high in pairwise(start.tolist())]
+
+
+def joined(blocks: Sequence[Steps]) -> Array:
+    """Return one table of the steps of several threadblocks, without a copy if it is there. :func:`divided` backwards.
+
+    >>> table = np.arange(33).reshape(3, 11)
+    >>> joined(divided(table, np.array([0, 2, 3]))) is table
+    True
+    """
+    whole, at = blocks[0].whole if blocks else None, 0
+    for steps in blocks:
+        if steps.whole is not whole or steps.first != at:
+            whole = None
+            break
+        at += len(steps.table)
+    if whole is not None and at == len(whole):
+        return whole
+    tables = [steps.table for steps in blocks if len(steps)]
+    return np.concatenate(tables) if tables else np.zeros((0, len(FIELDS)), dtype=np.int64)
 
 
 def opcode_of(table: Array) -> Array:

@@ -32,22 +32,30 @@ STRUCTURE_CHECKS: dict[str, str] = {
 }
 
 
-#: the last form without findings: the read-back of a written file has the same form, once
-_last_valid: list[tuple[int, int, int, tuple[Gpu, ...]]] = []
+#: the last algorithm without findings: the read-back of a written file has the same form, once
+_last_valid: list[Algorithm] = []
 
 
 def check_structure(algorithm: Algorithm) -> list[Finding]:
     """Return the violations of the common rules. With a ``fatal`` finding there is no program to execute."""
-    form = (algorithm.nchannels, algorithm.nchunksperloop, algorithm.ngpus, algorithm.gpus)
-    if _last_valid and _last_valid.pop() == form:
+    if _last_valid and _has_form_of(algorithm, _last_valid.pop()):
         return []
     found = list(_numbering(algorithm))
     if any(finding.fatal for finding in found):  # the checks below could not name a place
         return found
     found += [*_connections(algorithm), *_ends(algorithm), *_steps(algorithm), *_runs_and_waits(algorithm)]
     if not found:
-        _last_valid.append(form)
+        _last_valid.append(algorithm)
     return found
+
+
+def _has_form_of(algorithm: Algorithm, other: Algorithm) -> bool:
+    """Return whether the rules find the same of two algorithms."""
+    counts = [(one.nchannels, one.nchunksperloop, one.ngpus) for one in (algorithm, other)]
+    if counts[0] != counts[1] or not algorithm.has_gpus_of(other):
+        return False
+    algorithm.devices[:] = other.devices  # the same steps are executed in the same way
+    return True
 
 
 def _numbering(algorithm: Algorithm) -> Iterator[Finding]:

@@ -256,7 +256,7 @@ class MscclXml(Target):
             yield Check("same program", not other, other or "equal instructions; dependencies have the same effect")
         expected, expected_text = self._expected(ir, artifacts[0])
         wrong = first_difference(text, expected_text) if text != expected_text else ""
-        if not wrong and found != expected:
+        if not wrong and not found.equals(expected):
             wrong = "the reader finds another algorithm"
         yield Check("as written", not wrong, wrong or "byte for byte the emitted text")
 

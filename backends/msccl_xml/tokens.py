@@ -32,8 +32,8 @@ _OPEN = re.compile(r"<([^ =>/\n\r\t!?][^ =>/\n\r\t]*)")
 _ATTRIBUTE = re.compile(r' ([^ =>/\n\r\t]*)(?:="([^"]*)"(?=[ />])|(?=[ />]))')
 #: most tags: short names and values, and few of them; they need no further checks
 _PLAIN = re.compile(r'<[a-z]{1,9}(?: [A-Za-z_]{1,32}="[^"&]{0,63}"){0,15}+ ?(/?)>')
-#: such tags that close themselves, one after the other
-_SINGLES = re.compile(r'(?:<[a-z]{1,9}(?: [A-Za-z_]{1,32}="[^"&]{0,63}"){0,15}+ ?/>[ \n\r]*+)++')
+#: such tags and closing ones, one after the other; values have none of the characters that mark tags
+_RUN = re.compile(r'(?:<(?:[a-z-]{1,16}(?: [A-Za-z_]{1,32}="[^"&<>/]{0,63}"){0,15}+ ?/?|/[a-z-]{1,16})>[ \n\r]*+)++')
 _PAIR = re.compile(r' [^ =>/\n\r]*="[^"]*"')
 _SINGLE_QUOTED = re.compile(r" [^ =>/\n\r]*='")
 _END = re.compile(r"/?[^ =>/\n\r]*>")
@@ -82,8 +82,9 @@ def check_tokens(text: str) -> list[Finding]:
     position, depth = 0, 0
     while True:
         position = _match(_GAP, text, position).end()
-        if singles := _SINGLES.match(text, position):
-            position = singles.end()
+        if run := _RUN.match(text, position):
+            depth += _opened(run[0])
+            position = run.end()
         if position == len(text):
             return [] if depth == 0 else [_stop(text, position, f"{depth} elements are not closed")]
         if text.startswith("<!--", position):
@@ -96,6 +97,11 @@ def check_tokens(text: str) -> list[Finding]:
         if problem:
             return [_stop(text, end, problem)]
         position = end
+
+
+def _opened(run: str) -> int:
+    """Return how many more elements a run of plain tags opens than it closes."""
+    return run.count("<") - 2 * run.count("</") - run.count("/>")
 
 
 def _match(pattern: re.Pattern[str], text: str, position: int) -> re.Match[str]:

@@ -81,7 +81,7 @@ def verify_read(
 ) -> Report:
     """Return the report on a text and the algorithm read from it, as :func:`verify_text` does."""
     first = collective_of(algorithm, collective) if algorithm.ngpus > 0 else None
-    findings = [*check_tokens(text), *check_structure(algorithm)]
+    findings = [*_stops(algorithm, text), *check_structure(algorithm)]
     accepting, runtimes = _runtimes(algorithm, profiles)
     checks = [as_check("tokens", findings, "the runtimes' tokeniser accepts it")]
     if algorithm.remarks:
@@ -103,6 +103,14 @@ def verify_read(
     # A mild finding may be the cause of the failure.
     strict = as_check(_DEPENDENCIES, [attrs.evolve(finding, mild=False) for finding in findings], "")
     return Report("msccl-xml", kind, algorithm.ngpus, _replace(checks, _sized(strict, algorithm)))
+
+
+def _stops(algorithm: Algorithm, text: str) -> list[Finding]:
+    """Return where the tokeniser stops.
+
+    It takes every line of a step that :mod:`.step_lines` takes. So the text without them decides whether it stops.
+    """
+    return check_tokens(text) if not algorithm.skeleton or check_tokens(algorithm.skeleton) else []
 
 
 def _replace(checks: Sequence[Check], other: Check) -> tuple[Check, ...]:

@@ -12,6 +12,8 @@ from math import lcm
 
 import numpy as np
 
+from collc.ir.arrays import distinct
+
 from .model import KINDS, MESSAGE_TYPES, Algorithm
 from .profiles import MAX_SPLIT, Profile
 from .steps import COUNT, KINDS_OF, TYPE
@@ -121,4 +123,4 @@ def behaviours(counts: Iterable[int], low: int, high: int) -> list[int]:
 def message_counts(algorithm: Algorithm) -> set[int]:
     """Return the counts of all steps that send or receive."""
     uses = np.array([name in MESSAGE_TYPES for name in KINDS_OF])
-    return set(np.unique(algorithm.table[uses[algorithm.table[:, TYPE]], COUNT]).tolist())
+    return set(distinct(algorithm.table[uses[algorithm.table[:, TYPE]], COUNT]).tolist())

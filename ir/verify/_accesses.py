@@ -8,9 +8,10 @@ from ..arrays import Array, lexsort
 from ..frozen import frozen
 from ..layout import Layout, locations
 from ..program import Buffer, Opcode, Program
+from ..ragged import ranges
 from ._structure import MOST, doing
 
-__all__ = ["Accesses", "accesses", "bounds", "input_writes", "overlaps"]
+__all__ = ["Accesses", "accesses", "bounds", "input_writes", "overlaps", "reads_input_first"]
 
 
 @frozen(eq=False)
@@ -82,3 +83,25 @@ def overlaps(program: Program, where: Layout) -> list[str]:
         f"{where.name(program, int(dst[i]))}, {program.count[i]} chunks that overlap"
         for i in np.flatnonzero(clash)[:MOST].tolist()
     ]
+
+
+def reads_input_first(program: Program, where: Layout, time: Array) -> bool:
+    """Return whether no instruction reads a chunk of an input after the output at the same address is written.
+
+    ``time`` is the place of each instruction in an order. An instruction reads before it writes.
+    """
+    addresses = locations(program, where)
+    writes = np.flatnonzero(program.uses("dst", Buffer.OUTPUT))
+    writes = writes[lexsort([-time[writes]])]
+    count = program.count.astype(np.int64)
+    first = np.full(where.total, len(time), dtype=np.int64)
+    # the last of several values for one address stays: the earliest time
+    first[ranges(addresses[1][writes], count[writes])] = np.repeat(time[writes], count[writes])
+    for reads, address, buffer in (
+        (program.reads_src, addresses[0], program.src_buffer),
+        (program.reads_dst, addresses[1], program.dst_buffer),
+    ):
+        rows = np.flatnonzero(reads & (buffer == Buffer.INPUT))
+        if (first[ranges(address[rows], count[rows])] < np.repeat(time[rows], count[rows])).any():
+            return False
+    return True

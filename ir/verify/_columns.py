@@ -15,7 +15,7 @@ from ..program import Buffer, Opcode, Program
 from ..ragged import nth, owners, starts
 from ..waves import Waves
 
-__all__ = ["computes", "identities"]
+__all__ = ["by_opcode", "computes", "identities", "places"]
 
 _WORD = 64
 
@@ -28,7 +28,7 @@ def computes(program: Program, where: Layout, order: Waves, partner: Array) -> b
     if not program.collective.reduces and program.reduces.any():
         return False
     memory = _Memory(program, where, partner)
-    rows, start = _by_opcode(program, order)
+    rows, start = by_opcode(program, order)
     return all(memory.do(rows[a:b]) for a, b in zip(start[:-1].tolist(), start[1:].tolist(), strict=True)) and (
         memory.holds_promise(program, where)
     )
@@ -39,12 +39,12 @@ def identities(program: Program, where: Layout, order: Waves, partner: Array) ->
     is wrong.
     """
     memory = _Memory(program, where, partner, contributors=False)
-    rows, start = _by_opcode(program, order)
+    rows, start = by_opcode(program, order)
     right = all(memory.do(rows[a:b]) for a, b in zip(start[:-1].tolist(), start[1:].tolist(), strict=True))
     return memory.sent.identity if right else None
 
 
-def _by_opcode(program: Program, order: Waves) -> tuple[Array, Array]:
+def by_opcode(program: Program, order: Waves) -> tuple[Array, Array]:
     """Return the instructions wave by wave, those of a wave by opcode, and where runs of one wave and opcode start."""
     wave = owners(np.diff(order.start))
     key = wave * len(Opcode) + program.opcode[order.instruction]
@@ -87,7 +87,7 @@ class _Memory:
         self.come = np.where(partner >= 0, self.out[partner], -1)
         self.sent = _Values.empty(int(sizes.sum()), words)
         self.values = _Values.empty(where.total, words)
-        at, identity, rank = _places(program, where, output=False)
+        at, identity, rank = places(program, where, output=False)
         self.values.identity[at] = identity
         if words:
             self.values.ranks[at, rank // _WORD] = np.uint64(1) << (rank % _WORD).astype(np.uint64)
@@ -125,7 +125,7 @@ class _Memory:
         for rank in program.collective.ranks.tolist():
             if len(everyone):
                 everyone[rank // _WORD] |= np.uint64(1 << rank % _WORD)
-        at, identity, _ = _places(program, where, output=True)
+        at, identity, _ = places(program, where, output=True)
         if not np.array_equal(self.values.identity[at], identity):
             return False
         promised = everyone
@@ -145,7 +145,7 @@ def _promised(program: Program, identity: Array, words: int) -> Array:
     return found
 
 
-def _places(program: Program, where: Layout, output: bool) -> tuple[Array, Array, Array]:
+def places(program: Program, where: Layout, output: bool) -> tuple[Array, Array, Array]:
     """Return the addresses of all ranks' inputs (or outputs), the identity of what is there first (or last), and the
     rank.
     """

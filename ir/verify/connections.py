@@ -11,9 +11,9 @@ import numpy as np
 
 from ..arrays import Array, are_among, numbered
 from ..frozen import frozen
-from ..layout import layout, sizes, total
+from ..layout import layout, locations, sizes, total
 from ..machine import execute, partners
-from ..program import Program
+from ..program import Opcode, Program
 from ..ragged import owners, ranges
 from ..schedule import Schedule
 from ..waves import waves
@@ -128,6 +128,9 @@ def _identities(program: Program) -> Array | None:
     partner = partners(program)
     if matched(program, partner) or bounds(program, sizes(program)):
         return None
+    fixed = _fixed_identities(program, partner)
+    if fixed is not None:
+        return fixed
     where, found_waves = layout(program, False), waves(program)
     if found_waves is not None:
         return _columns.identities(program, where, found_waves, partner)
@@ -136,6 +139,40 @@ def _identities(program: Program) -> Array | None:
         return None
     found = _values.identities(program, where, execution.finished, partner)
     return None if found is None else np.array(found, dtype=np.int64)
+
+
+def _fixed_identities(program: Program, partner: Array) -> Array | None:
+    """Return the chunks that are sent (from 1) if every location only ever holds one chunk; None if that is not known.
+
+    Each location of input and output is to hold the chunk of its place. If every instruction takes the chunks of its
+    operands and leaves them where they belong, whatever the order, then so it is.
+    """
+    where, count = layout(program, False), program.count.astype(np.int64)
+    holds = np.zeros(where.total + 1, dtype=np.int64)
+    for output in (False, True):
+        at, identity, _ = _columns.places(program, where, output)
+        holds[at] = identity
+    run = np.cumsum(holds[1:] != holds[:-1] + 1)  # of consecutive chunks
+    run = np.append(0, run)
+    sides = [(program.reads_src, 0), (program.reads_dst | program.writes_dst, 1)]
+    addresses = locations(program, where)
+    found = np.zeros(program.num_instructions, dtype=np.int64)
+    for used, side in sides:
+        rows = np.flatnonzero(used)
+        at = addresses[side][rows]
+        first = holds[at]
+        if not first.all() or (run[at] != run[at + count[rows] - 1]).any():
+            return None
+        if ((found[rows] != 0) & (found[rows] != first)).any():
+            return None
+        found[rows] = first
+    if (found == 0)[program.opcode != Opcode.NOP].any():
+        return None
+    taken = np.flatnonzero(partner >= 0)
+    sends = np.flatnonzero(program.sends)
+    if (found[taken] != found[partner[taken]]).any():
+        return None
+    return ranges(found[sends], count[sends])
 
 
 def _difference(sent: Array, scheduled: Array, program: Program) -> str:

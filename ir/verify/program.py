@@ -6,18 +6,18 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 
 import attrs
-import numpy as np
 
 from ..arrays import Array
-from ..editing import take, with_dependencies
+from ..editing import without_idle_nops
 from ..layout import layout, sizes, total
 from ..machine import Execution, execute, partners, primitives, smallest_depth
-from ..program import Opcode, Program
+from ..program import Program
 from ..progress import counting
 from ..symmetric_program import AnyProgram, SymmetricProgram
-from ..waves import completes_in_waves, fingerprint, least_depth, waves
-from ._accesses import accesses, bounds, input_writes, overlaps
+from ..waves import Waves, completes_in_waves, fingerprint, least_depth, some_waves
+from ._accesses import accesses, bounds, input_writes, overlaps, reads_input_first
 from ._columns import computes
+from ._counted import adds_up
 from ._order import Order
 from ._races import races
 from ._structure import matched, structure, summary
@@ -101,6 +101,19 @@ def _checks(program: Program, modes: Sequence[bool], fifo_depth: int | None, spl
 
 
 def _form(program: Program, modes: Sequence[bool]) -> Iterator[Check]:
+    """Yield the checks without execution, up to the first that fails; those of a good form are kept."""
+    if ("form", *modes) in program.found:
+        yield from program.found["form", *modes]
+        return
+    checks = []
+    for check in _formed(program, modes):
+        checks.append(check)
+        yield check
+    if all(check.ok for check in checks):
+        program.found["form", *modes] = tuple(checks)
+
+
+def _formed(program: Program, modes: Sequence[bool]) -> Iterator[Check]:
     problems = structure(program)
     yield _check("structure", problems, f"{program.num_blocks} threadblocks, {program.num_instructions} instructions")
     if problems:
@@ -171,20 +184,10 @@ def _places(modes: Sequence[bool]) -> str:
 
 def _completes(program: Program, fifo_depth: int | None, split: int | None) -> int | None:
     """Return the depth with which a wide program completes, the least if none is given; None if unknown."""
+    program = without_idle_nops(program)
     if fifo_depth is None:
         return least_depth(program, split)
     return fifo_depth if completes_in_waves(program, fifo_depth, split) else None
-
-
-def _without_idle_nops(program: Program) -> Program:
-    """Return the program without nops that have no dependencies and on which no instruction depends."""
-    is_dependency = np.zeros(program.num_instructions, dtype=bool)
-    is_dependency[program.deps] = True
-    kept = (program.opcode != Opcode.NOP) | is_dependency | (program.num_dependencies > 0)
-    if kept.all():
-        return program
-    place = np.cumsum(kept) - 1
-    return with_dependencies(take(program, np.flatnonzero(kept)), place[program.dependent], place[program.deps])
 
 
 def _is_known_correct(program: Program, modes: Sequence[bool]) -> bool:
@@ -194,22 +197,50 @@ def _is_known_correct(program: Program, modes: Sequence[bool]) -> bool:
     """
     if program.collective.ordered:
         return False
-    program = _without_idle_nops(program)
+    program = without_idle_nops(program)
     name = fingerprint(program)
     left = [inplace for inplace in modes if (name, inplace) not in _right]
-    found = waves(program) if left else None
+    found = some_waves(program) if left else None
     if left and found is None:
         return False
-    if found is not None:
-        partner = partners(program)
-        order = Order(program, found.instruction, partner, found.start)
-        for inplace in left:
-            where = layout(program, inplace)
-            if overlaps(program, where) or races(program, where, accesses(program, where), order):
-                return False
-            if not computes(program, where, found, partner):
-                return False
-            _right[name, inplace] = None
+    if found is not None and not _are_right(program, left, found):
+        return False
+    _right.update(dict.fromkeys((name, inplace) for inplace in left))
     while len(_right) > _REMEMBERED:
         _right.popitem(last=False)
     return True
+
+
+def _are_right(program: Program, modes: Sequence[bool], found: Waves) -> bool:
+    """Return whether a wide program is correct in some modes; in both, one execution may show it."""
+    partner = partners(program)
+    order = Order(program, found.instruction, partner, found.start)
+    if len(modes) > 1 and _is_right_in_both(program, found, order):
+        return True
+    for inplace in modes:
+        where = layout(program, inplace)
+        if overlaps(program, where) or races(program, where, accesses(program, where), order):
+            return False
+        if not (adds_up(program, where, found, partner) or computes(program, where, found, partner)):
+            return False
+    return True
+
+
+def _is_right_in_both(program: Program, found: Waves, order: Order) -> bool:
+    """Return whether a program is correct in place and out of place; False also if one execution does not show it.
+
+    All accesses that meet out of place meet in place too, so a program without races in place has none out of place.
+    Its input is not written. If in place every read of an input comes before the first write of the output there, it
+    reads the input, as out of place. A correct program out of place reads no output that is not written. So all reads
+    of the two executions give the same.
+    """
+    where = layout(program, inplace=True)
+    touched = accesses(program, where)
+    if (touched.write.sum() != program.writes_dst.sum()) or input_writes(program):  # copies onto themselves
+        return False
+    if overlaps(program, where) or not reads_input_first(program, where, order.time):
+        return False
+    if races(program, where, touched, order):
+        return False
+    apart = layout(program, inplace=False)
+    return adds_up(program, apart, found, order.partner) or computes(program, apart, found, order.partner)

@@ -22,6 +22,7 @@ from ..validate import flaws
 from ._atoms import Atoms, Wrong, row_text
 from ._evidence import Missing, arrivals, contribution, lacking_contributions, overwritten, reducer, supplier
 from ._placement import check_placement
+from ._sums import MOST, Sums
 from .report import Check, Report, Row
 
 __all__ = ["verify_schedule"]
@@ -250,6 +251,10 @@ def _execute_block(s: Schedule, atoms: Atoms, rows: Array, shards: Array, words:
     State: value of (rank, shard, atom) as ``words`` words of contributions.
     """
     c = s.collective
+    cuts = np.flatnonzero(np.diff(s.step[rows].astype(np.int64))) + 1
+    steps = np.split(rows, cuts) if len(rows) else []
+    if _adds_up(s, atoms, steps, shards):
+        return True
     value = np.zeros((c.num_ranks, len(shards), atoms.count, words), dtype=np.uint64)
     ranks = np.arange(c.num_ranks)
     own = np.zeros((c.num_ranks, words), dtype=np.uint64)
@@ -261,23 +266,62 @@ def _execute_block(s: Schedule, atoms: Atoms, rows: Array, shards: Array, words:
         there = c.holds(ranks[:, None], shards[None, :])
         value[:] = np.where(there[:, :, None, None], own[:, None, None, :], np.uint64(0))
     flat = value.reshape(-1, words)
-    cuts = np.flatnonzero(np.diff(s.step[rows].astype(np.int64))) + 1
     once = True
-    for step_rows in np.split(rows, cuts) if len(rows) else ():
+    for step_rows in steps:
         once &= _execute_step(s, atoms, step_rows, flat, int(shards[0]), len(shards))
     _everything_combined(s, atoms, value, shards)
     return once
 
 
-def _execute_step(s: Schedule, atoms: Atoms, rows: Array, flat: Array, first_shard: int, shards: int) -> bool:
-    """Execute the rows of a step; return whether no contribution was added twice, which only some operations allow."""
+def _adds_up(s: Schedule, atoms: Atoms, steps: Sequence[Array], shards: Array) -> bool:
+    """Return whether counting shows that the rows of some shards are right, if no partial sum is part of two others.
+
+    See :mod:`._sums`, which does the same for programs. False also if the schedule may be right all the same.
+    """
+    c = s.collective
+    size = c.num_ranks * len(shards) * atoms.count
+    if c.contributors is not None or c.idempotent or len(c.ranks) != c.num_ranks:
+        return False
+    adds = [rows[s.action[rows] == Action.REDUCE] for rows in steps]
+    more = sum(int((atoms.last[rows].astype(np.int64) - atoms.first[rows]).sum()) for rows in adds)
+    if size + more >= MOST:
+        return False
+    sums, holds = Sums(size, more), np.arange(1, size + 1, dtype=np.int32)
+    for rows in steps:
+        row, origin, target = _moves(s, atoms, rows, int(shards[0]), len(shards))
+        order = lexsort([target])
+        sent, target, reducing = holds[origin[order]], target[order], s.action[row[order]] == Action.REDUCE
+        fresh = first_of_group(target)
+        if not (reducing | (fresh & np.append(fresh[1:], True))).all():  # copies that meet others
+            return False
+        holds[target[~reducing]] = sent[~reducing]
+        sent, target, fresh = sent[reducing], target[reducing], fresh[reducing]
+        start = np.flatnonzero(fresh)
+        if len(start):
+            before = holds[target[start]]
+            if not sums.take(np.concatenate([before, sent])):
+                return False
+            count = sums.count[before] + np.add.reduceat(sums.count[sent], start)
+            holds[target[start]] = sums.add(count)
+    required = c.wants(np.arange(c.num_ranks)[:, None], shards[None, :])
+    count = sums.count[holds].reshape(c.num_ranks, len(shards), atoms.count)
+    return not (required[:, :, None] & (count != c.num_ranks)).any()
+
+
+def _moves(s: Schedule, atoms: Atoms, rows: Array, first_shard: int, shards: int) -> tuple[Array, Array, Array]:
+    """Return for each atom that rows move: its row, and its places at both ends, numbered by rank, shard and atom."""
     widths = atoms.last[rows].astype(np.int64) - atoms.first[rows]
     row = np.repeat(rows, widths)
+    place = (s.shard[row].astype(np.int64) - first_shard) * atoms.count + ranges(atoms.first[rows], widths)
+    origin, target = (end[row].astype(np.int64) * (shards * atoms.count) + place for end in (s.src, s.dst))
+    return row, origin, target
+
+
+def _execute_step(s: Schedule, atoms: Atoms, rows: Array, flat: Array, first_shard: int, shards: int) -> bool:
+    """Execute the rows of a step; return whether no contribution was added twice, which only some operations allow."""
+    row, origin, target = _moves(s, atoms, rows, first_shard, shards)
     if not len(row):
         return True
-    place = (s.shard[row].astype(np.int64) - first_shard) * atoms.count + ranges(atoms.first[rows], widths)
-    origin = s.src[row].astype(np.int64) * (shards * atoms.count) + place
-    target = s.dst[row].astype(np.int64) * (shards * atoms.count) + place
     sent = flat[origin]
     if s.collective.contributors is not None:
         _require_data(s, row, sent)

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from collc.ir.arrays import Array, distinct_pairs
+from collc.ir.arrays import Array, distinct_pairs, fit
 from collc.ir.editing import with_dependencies
 from collc.ir.frozen import frozen
 from collc.ir.program import Program
 from collc.ir.ragged import owners, ranges, starts
-from collc.ir.waves import Waves, all_waves
+from collc.ir.waves import Waves, all_waves, some_waves
 
 __all__ = ["Clocks", "clocks", "without_implied"]
 
@@ -49,7 +49,9 @@ def _clocks_of(program: Program, order: Waves, begin: int, end: int) -> Clocks:
     """Return the clocks of instructions ``begin`` to ``end`` (exclusive), all those of some ranks."""
     here = slice(begin, end)
     name, step = program.block_id[program.block[here]], program.step[here]
-    known = np.zeros((end - begin, int(name.max(initial=0)) + 1), dtype=np.int32)
+    kind = fit(-1, int(step.max(initial=0)) + 1)  # the fewer bytes, the faster
+    step = step.astype(kind)
+    known = np.zeros((end - begin, int(name.max(initial=0)) + 1), dtype=kind)
     start = program.dep_start[begin : end + 1].astype(np.int64)
     deps = program.deps[start[0] : start[-1]].astype(np.int64) - begin
     start -= start[0]
@@ -74,7 +76,7 @@ def _clocks_of(program: Program, order: Waves, begin: int, end: int) -> Clocks:
 
 def without_implied(program: Program) -> Program:
     """Return the program without the dependencies that others imply: the transitive reduction, which is unique."""
-    order = all_waves(program)
+    order = some_waves(program) or all_waves(program)
     dependent, dep = distinct_pairs(program.dependent, program.deps)
     kept = [
         _are_needed(_clocks_of(program, order, begin, end), dependent[low:high] - begin, dep[low:high] - begin)

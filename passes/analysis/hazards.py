@@ -182,14 +182,35 @@ def _latest(block: Array, dependent: Array, dependency: Array) -> tuple[Array, A
     """Keep each instruction's last dependency on each other block, unless an earlier instruction implies it."""
     if not len(dependent):
         return dependent, dependency
-    own, other = block[dependent], block[dependency]
-    order = lexsort((-dependency, dependent, other, own))
-    dependent, dependency, own, other = dependent[order], dependency[order], own[order], other[order]
-    is_first = np.concatenate([[True], (own[1:] != own[:-1]) | (other[1:] != other[:-1])])
+    bits, of_block = int(max(dependent.max(), dependency.max())).bit_length(), int(block.max()).bit_length()
+    pair = block[dependent].astype(np.int64) << of_block
+    pair |= block[dependency]
+    if 2 * (bits + of_block) < _WORD:
+        pair, dependent, dependency = _sorted_pairs(pair, dependent, dependency, bits)
+    else:
+        order = lexsort((-dependency, dependent, pair))
+        pair, dependent, dependency = pair[order], dependent[order], dependency[order]
+    is_first = first_of_group(pair)
     # Adding a multiple of the number of instructions lets one running maximum serve all pairs of blocks.
     height = dependency + np.cumsum(is_first) * np.int64(len(block))
     highest = np.concatenate([[-1], np.maximum.accumulate(height)[:-1]])
     keep = is_first | (height > highest)
-    dependent, dependency = dependent[keep], dependency[keep]
-    order = lexsort((dependency, dependent))
-    return dependent[order], dependency[order]
+    return distinct_pairs(dependent[keep], dependency[keep])
+
+
+#: bits of a number that holds a pair of blocks and a pair of instructions
+_WORD = 63
+
+
+def _sorted_pairs(pair: Array, dependent: Array, dependency: Array, bits: int) -> tuple[Array, Array, Array]:
+    """Return the columns by pair of blocks, then by dependent, then by descending dependency.
+
+    Numbers of instructions have at most ``bits`` bits.
+    """
+    most = (1 << bits) - 1
+    key = pair << bits
+    key |= dependent
+    key <<= bits
+    key |= most - dependency
+    key.sort()
+    return key >> (2 * bits), (key >> bits) & most, most - (key & most)

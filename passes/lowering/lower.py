@@ -13,7 +13,7 @@ from collc.ir.diagnostic import Subject, error
 from collc.ir.frozen import frozen
 from collc.ir.placement import channels
 from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
-from collc.ir.ragged import group_starts, inverse, owners, ranges, starts
+from collc.ir.ragged import first_of_group, group_starts, inverse, owners, ranges, starts
 from collc.ir.schedule import Action, Schedule
 from collc.ir.symmetric import SymmetricSchedule
 from collc.ir.symmetric_program import AnyProgram
@@ -230,8 +230,10 @@ def _cut(s: Schedule, places: _Places) -> _Moves:
     sent_home = places.arrived[src, shard, interval] < step_first
     kept_home = places.arrived[dst, shard, interval] < row
     busy = _sent_in_step(s, places, row, interval)
-    flags = np.stack([row, sent_home, kept_home, busy])
-    change = np.flatnonzero((flags[:, 1:] != flags[:, :-1]).any(axis=0)) + 1
+    flags = first_of_group(row)
+    for flag in (sent_home, kept_home, busy):
+        flags |= first_of_group(flag)
+    change = np.flatnonzero(flags[1:]) + 1
     begin = np.concatenate([[0], change]).astype(np.int64) if len(row) else np.zeros(0, dtype=np.int64)
     final = np.concatenate([change - 1, [len(row) - 1]]).astype(np.int64) if len(row) else begin
     return _Moves(
@@ -442,8 +444,9 @@ def _assemble(s: Schedule, places: _Places, draft: _Draft, join: bool) -> tuple[
     phase = np.select([t["opcode"] == Opcode.COPY, t["opcode"] == Opcode.REDUCE], [1, 2], 0) if join else sequence * 0
     t["phase"] = np.where(t["kind"] == RECEIVING, phase, 0)
     owner = _owners(t)
-    order = lexsort((sequence, t["rank_order"], t["phase"], t["time"], *owner[::-1]))
-    t, owner = {c: values[order] for c, values in t.items()}, owner[:, order]
+    # instructions that are equal in all of these keep their order, that of the sequence
+    order = lexsort((t["rank_order"], t["phase"], t["time"], *owner[::-1]))
+    t, owner = {c: values.take(order) for c, values in t.items()}, owner.take(order, axis=1)
     sequence = sequence[order]
     if join and len(order):
         t["row"] = np.arange(len(order))

@@ -13,7 +13,7 @@ __all__ = ["MOST_NODES", "heavy_path", "weight"]
 MOST_NODES = 2048
 #: pairs of places to examine in all rounds of improvement
 _WORK = 1 << 28
-#: pairs of places to examine at once
+#: pairs of places, or of nodes, to examine at once
 _BATCH = 1 << 14
 #: more than any weight
 _NEVER = 1 << 62
@@ -51,8 +51,9 @@ def _joined(weights: Array) -> Array:
     number = len(weights)
     low, high = np.triu_indices(number, 1)
     value = weights[low, high]
-    order = lexsort([-value])
-    order = order[value[order] > 0]
+    some = np.flatnonzero(value > 0)
+    order = some[lexsort([-value[some]])]
+    low, high = low[order], high[order]
     owner = list(range(number))
 
     def root(node: int) -> int:
@@ -62,11 +63,16 @@ def _joined(weights: Array) -> Array:
         return node
 
     near: list[list[int]] = [[] for _ in range(number)]
-    for a, b in zip(low[order].tolist(), high[order].tolist(), strict=True):
-        if len(near[a]) < 2 and len(near[b]) < 2 and (ra := root(a)) != (rb := root(b)):
-            owner[rb] = ra
-            near[a].append(b)
-            near[b].append(a)
+    free = np.ones(number, dtype=bool)  # the nodes that are not inside a path
+    for begin in range(0, len(order), _BATCH):
+        batch = slice(begin, begin + _BATCH)
+        left = np.flatnonzero(free[low[batch]] & free[high[batch]]) + begin
+        for a, b in zip(low[left].tolist(), high[left].tolist(), strict=True):
+            if len(near[a]) < 2 and len(near[b]) < 2 and (ra := root(a)) != (rb := root(b)):
+                owner[rb] = ra
+                near[a].append(b)
+                near[b].append(a)
+                free[a], free[b] = len(near[a]) < 2, len(near[b]) < 2
     return _walk(near)
 
 

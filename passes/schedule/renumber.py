@@ -79,7 +79,7 @@ class Renumber(Pass):
         intervals = _Intervals.of(ir)
         if intervals is None:
             return ir
-        order = _order(intervals, intervals.messages(ir))
+        order = _order(intervals, intervals.message)
         if order is None:
             return ir
         before, after = intervals.runs(np.arange(intervals.number)), intervals.runs(order)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
@@ -15,6 +16,7 @@ from collc.ir.layout import layout, locations
 from collc.ir.program import Opcode, Program
 from collc.ir.spec import Problem
 from collc.ir.verify import verify_program
+from collc.passes.analysis import hazards
 from collc.passes.analysis.arrange import Rearrangement, merge_rows, reblock
 from collc.passes.analysis.hazards import (
     conflicts,
@@ -148,3 +150,7 @@ def test_the_last_dependency_on_each_block_is_kept_unless_an_earlier_row_implies
             due.add((a, b))
     dependent, dependency = needed(block, later, earlier)
     assert list(zip(dependent.tolist(), dependency.tolist(), strict=True)) == sorted(due)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hazards, "_WORD", 0)  # as if the numbers of a pair did not fit one word
+        slow = needed(block, later, earlier)
+    assert (slow[0].tolist(), slow[1].tolist()) == (dependent.tolist(), dependency.tolist())

@@ -279,6 +279,10 @@ def test_a_path_through_few_nodes_is_no_worse_than_given_and_near_the_best(numbe
     best = max(weight(weights, np.array(p)) for p in permutations(range(number)))
     assert weight(weights, start) <= weight(weights, path) <= best
     assert 2 * weight(weights, path) >= best
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paths, "_BATCH", 1)
+        one_by_one = paths._joined(weights)
+    assert paths._joined(weights).tolist() == one_by_one.tolist()
 
 
 @given(st.recursive(st.just(None), lambda inner: st.lists(inner, min_size=2, max_size=3), max_leaves=14))
