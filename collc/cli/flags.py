@@ -399,6 +399,8 @@ LAUNCH = (
         "the launcher's)", "value", "NAME|DIR"),
     Opt(("--replace",), "torchrun: the backend that collc replaces (gloo)", "value", "NAME", "gloo"),
     Opt(("--cache",), "keep libraries in DIR (default: XDG_CACHE_HOME/collc)", "value", "DIR"),
+    Opt(("--strict",), "refuse a specification of which a collective cannot be compiled\n"
+        "(default: leave its calls to the MPI, NCCL or gloo)"),
     Opt(("--stats",), "print the number of served calls at the end"),
     Opt(("--timeout",), "time limit of the command in seconds (default: none)", "value", "SECONDS", convert=positive),
     Opt(("-n", "--dry-run"), "print the command and its environment without running it"),

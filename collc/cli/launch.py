@@ -16,7 +16,8 @@ import attrs
 
 from collc.ir.diagnostic import CollcError, Diagnostic, error, warning
 
-from ..driver.compilation import make_jobs, run_jobs
+from ..driver.compilation import Failure, joined, make_jobs, try_jobs
+from ..driver.leaving import without_impossible
 from ..driver.result import CollectiveResult
 from ..reading import load
 from ..reading.base import ReadOptions
@@ -88,9 +89,15 @@ def _plans_in(elements: Sequence[Element]) -> bool:
 # ---- compiling
 
 
-def _compile(element: Element, options: SimpleNamespace, console: Console) -> list[CollectiveResult]:
-    """Compile the collectives of every file, with every value of --each."""
-    results = []
+def _compile(
+    element: Element, options: SimpleNamespace, console: Console, library: str
+) -> tuple[list[CollectiveResult], list[Diagnostic]]:
+    """Compile the collectives of every file, with every value of --each.
+
+    Returns the results, and a warning for each collective that cannot be compiled: its calls are left to ``library``,
+    which the command uses. --strict refuses it.
+    """
+    outcomes: list[CollectiveResult | Failure] = []
     for path in options.files:
         text, name = read(path, console)
         for chosen in _choices(options):
@@ -101,11 +108,14 @@ def _compile(element: Element, options: SimpleNamespace, console: Console) -> li
             jobs = [attrs.evolve(job, targets=tuple(map(_prepared, job.targets))) for job in jobs]
             watcher = Watcher(options, console)
             console.progress(f"compiling {name}")
-            results += run_jobs(jobs, settings(options), observer=watcher)
+            outcomes += try_jobs(jobs, settings(options), observer=watcher)
             watcher.ends()
     console.clear_progress()
-    console.warn(found for result in results for found in result.warnings)
-    return results
+    if options.strict and (wrong := [one.mistake for one in outcomes if isinstance(one, Failure)]):
+        raise joined(wrong)
+    results, left = without_impossible(outcomes, library)
+    console.warn([*left, *(found for result in results for found in result.warnings)])
+    return results, left
 
 
 def _choices(options: SimpleNamespace) -> Iterator[dict[str, str]]:
@@ -137,7 +147,7 @@ def _run_mpi(element: Element, cache: Path, options: SimpleNamespace, console: C
 
     command = list(options.command)
     mpi = choose(options.mpi) if options.mpi else launching.mpi_of(command[0], os.environ)
-    results = _compile(element, options, console)
+    results, _ = _compile(element, options, console, "the MPI")
     served = _served(results)
     console.warn(_unequal_sums(results))
     console.say(f"MPI: {mpi}, {mpi.folder}")
@@ -232,10 +242,13 @@ def _run_torch(options: SimpleNamespace, console: Console) -> int:
             "C0088", "a PyTorch program takes one specification, with one value for every parameter",
             hint="compile several sizes from one file, with one collective for each", exit_status=2,
         )  # fmt: skip
-    _compile(Element("ir"), options, console)  # shows mistakes once, not on every rank
+    # Mistakes show once, not on every rank.
+    results, left = _compile(Element("ir"), options, console, options.replace)
     variables = {"COLLC_SPEC": os.path.abspath(options.files[0])}
     if options.D:
         variables["COLLC_DEFINES"] = json.dumps(dict(options.D))
+    if left:
+        variables["COLLC_COLLECTIVES"] = json.dumps([result.name for result in results])
     if options.replace:
         variables["COLLC_TORCH_REPLACE"] = options.replace
     if options.stats:
@@ -252,7 +265,7 @@ def _run_msccl(element: Element, cache: Path, options: SimpleNamespace, console:
     from ..files.naming import name_files
     from ..tools import launching
 
-    results = _compile(element, options, console)
+    results, _ = _compile(element, options, console, "NCCL")
     emitted = [(r.name, target, artifacts) for r in results for target, artifacts in r.emitted]
     runtime = emitted[0][1].reader or "" if emitted else ""
     files = [(file.path, file.artifact.text) for file in name_files(emitted, "", "/")]

@@ -497,6 +497,15 @@ several.
     collc launch a.coll b.coll -- torchrun --nproc-per-node 4 train.py
 
 Write the collectives into one file, or include one file in another.""",
+    "C0089": """a collective that is left to the MPI, NCCL or gloo (a warning)
+
+`collc launch` compiles every collective of a specification. For this one the scheduler has no schedule, or the target
+cannot say its program; the message gives the reason. The program runs, and the library that collc replaces executes the
+calls of this collective.
+
+    collc launch pod.coll --strict -- mpiexec -n 5 ./app
+
+Name another scheduler, or remove the collective. With --strict, collc refuses such a specification.""",
     "C0090": """no specification for torch
 
 The backend `collc` of torch.distributed runs the schedules of a specification. It has none.

@@ -49,7 +49,7 @@ def compiled(settings: Settings) -> list[Printed]:
     """Compile a specification and return its programs, printed; raises CollcError."""
     import collc
 
-    result = collc.compile(settings.spec, target="ir", params=dict(settings.defines))
+    result = collc.compile(settings.spec, target="ir", params=dict(settings.defines), collective=settings.collectives)
     found: list[Printed] = []
     for name, one in result.collectives.items():
         for each in one.each:

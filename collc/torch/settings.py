@@ -11,12 +11,14 @@ import attrs
 
 from collc.ir.diagnostic import error
 
-__all__ = ["DEFINES", "REPLACE", "SPEC", "STATS", "Settings", "configure", "settings"]
+__all__ = ["COLLECTIVES", "DEFINES", "REPLACE", "SPEC", "STATS", "Settings", "configure", "settings"]
 
 #: a `.coll` file, or a printed schedule or program
 SPEC = "COLLC_SPEC"
 #: its parameters, a JSON object
 DEFINES = "COLLC_DEFINES"
+#: the names of the collectives to serve, a JSON list; all without it
+COLLECTIVES = "COLLC_COLLECTIVES"
 #: 1: print the served calls at the end
 STATS = "COLLC_STATS"
 #: the backend that collc replaces in programs
@@ -27,10 +29,11 @@ Param = int | Fraction | str | bool | tuple[int, ...]
 
 @attrs.frozen
 class Settings:
-    """A specification: its file, and values for its parameters."""
+    """A specification: its file, values for its parameters, and the collectives to serve (none named: all)."""
 
     spec: str
     defines: tuple[tuple[str, Param], ...] = ()
+    collectives: tuple[str, ...] = ()
 
 
 _configured: Settings | None = None
@@ -58,7 +61,21 @@ def settings() -> Settings:
             notes=[f'found neither collc.torch.configure("cluster.coll") nor {SPEC} in the environment'],
             hint=f"set {SPEC} to a `.coll` file, or start with `collc launch cluster.coll -- torchrun ..`",
         )
-    return Settings(os.path.abspath(spec), _from_environment())
+    return Settings(os.path.abspath(spec), _from_environment(), _chosen())
+
+
+_NAMES = f"""{COLLECTIVES}='["sums", "parts"]'"""
+
+
+def _chosen() -> tuple[str, ...]:
+    text = os.environ.get(COLLECTIVES) or "[]"
+    try:
+        found = json.loads(text)
+    except ValueError as problem:
+        raise error("C0091", f"{COLLECTIVES} is not JSON: {problem}", hint=_NAMES) from None
+    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+        raise error("C0091", f"{COLLECTIVES} is not a JSON list of names: `{text}`", hint=_NAMES)
+    return tuple(found)
 
 
 def _from_environment() -> tuple[tuple[str, Param], ...]:

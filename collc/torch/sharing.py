@@ -137,4 +137,4 @@ def _digest(own: Settings | None) -> str:
             text = file.read()
     except OSError:
         return _UNREAD
-    return hashlib.sha256(text + b"\0" + repr(own.defines).encode()).hexdigest()
+    return hashlib.sha256(text + b"\0" + repr((own.defines, own.collectives)).encode()).hexdigest()

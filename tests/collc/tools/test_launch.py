@@ -202,6 +202,55 @@ def test_two_collectives_for_the_same_calls(collc: Collc, spec: Path) -> None:
     assert twice.status == 1 and "C0730" in twice.err
 
 
+LEFT = SPEC + "collective swap = alltoall on net;\nschedule swap using swing;\n"
+
+
+def test_what_cannot_be_scheduled_is_left_to_the_mpi(program: Path, spec: Path, mpich: Mpi, cache: Path) -> None:
+    spec.write_text(LEFT)
+    ran = launch(mpich, cache, spec, "--stats", "--", "mpiexec", "-n", 4, program, 20, 3)
+    assert ran.returncode == 0 and "wrong 0" in ran.stdout, ran.stderr
+    assert ran.stderr.count("[C0089]") == 1
+    assert "warning: `swap` is left to the MPI: swing cannot schedule `alltoall` [C0591] [C0089]" in ran.stderr
+    assert re.search(r"MPI_Allreduce(_c)?: [1-9]\d* served", ran.stderr)
+    assert not re.search(r"MPI_Alltoall(_c)?: [1-9]\d* served", ran.stderr)
+
+
+def test_strict_refuses_what_cannot_be_scheduled(collc: Collc, spec: Path) -> None:
+    spec.write_text(LEFT)
+    for more in ("--strict", "-Werror"):
+        refused = collc("launch", str(spec), more, "-n", "--", "true")
+        assert (
+            refused.status in (1, 3) and "swing cannot schedule `alltoall` [C0591]" in refused.err and not refused.out
+        )
+
+
+MORE = LEFT + "collective more = allreduce on biring(8);\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "status"),
+    [
+        ("topology net = biring(4);\ncollective swap = alltoall on net;\nschedule swap using swing;\n", "C0591", 3),
+        (MORE + "schedule more using bfb { pahse: 7 };\n", "C0009", 3),
+        (MORE + "schedule more using swimg;\n", "C0124", 1),
+        (LEFT + "collective again = allreduce on net;\n", "C0730", 1),
+    ],
+    ids=["nothing is left to serve", "an unknown option", "an unknown scheduler", "two for the same calls"],
+)
+def test_mistakes_are_not_left_to_the_mpi(text: str, code: str, status: int, collc: Collc, spec: Path) -> None:
+    spec.write_text(text)
+    refused = collc("launch", str(spec), "-n", "--", "true")
+    assert refused.status == status and f"[{code}]" in refused.err, refused.err
+
+
+def test_torchrun_gets_the_collectives_that_can_be_scheduled(collc: Collc, spec: Path) -> None:
+    spec.write_text(LEFT)
+    shown = collc("launch", str(spec), "-n", "--", "torchrun", "train.py")
+    assert "`swap` is left to gloo" in shown.err
+    given = dict(word.split("=", 1) for word in shlex.split(shown.out)[1:-2])
+    assert json.loads(given["COLLC_COLLECTIVES"]) == ["sums", "parts"]
+
+
 def test_sums_that_differ_are_said(collc: Collc, spec: Path, mpich: Mpi, cache: Path) -> None:
     spec.write_text(
         "collective sums = allreduce on torus(16);\nschedule sums using swing { variant: latency, identical: false };\n"

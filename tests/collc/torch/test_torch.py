@@ -169,7 +169,7 @@ def test_importing_collc_or_its_settings_loads_no_torch() -> None:
 
 def test_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("COLLC_SPEC", "COLLC_DEFINES"):
+    for name in ("COLLC_SPEC", "COLLC_DEFINES", "COLLC_COLLECTIVES"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(CollcError, match="C0090"):
         settings()
@@ -179,6 +179,13 @@ def test_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert settings().defines == (("a", "x"), ("b", (2, 3)))
     for wrong in ("{", "[]", '{"a": null}', '{"a": 1.5}', '{"a": ["x"]}'):
         monkeypatch.setenv("COLLC_DEFINES", wrong)
+        with pytest.raises(CollcError, match="C0091"):
+            settings()
+    monkeypatch.setenv("COLLC_DEFINES", "")
+    monkeypatch.setenv("COLLC_COLLECTIVES", '["sums"]')
+    assert settings().collectives == ("sums",)
+    for wrong in ("{", "{}", "[1]"):
+        monkeypatch.setenv("COLLC_COLLECTIVES", wrong)
         with pytest.raises(CollcError, match="C0091"):
             settings()
     configure("b.coll", {"n": 3})
