@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 import attrs
 
-from collc.ir.diagnostic import CollcError, error
+from collc.ir.diagnostic import CollcError, Diagnostic, error
 from collc.ir.registry import consulting
 from collc.ir.topology import Topology
 
-from .driver.compilation import make_jobs, run_jobs, with_read_files
+from .driver.compilation import make_jobs, run_jobs, try_jobs, with_read_files
+from .driver.leaving import without_impossible
 from .driver.pipeline import LEVELS
 from .driver.plan import Recipe
 from .driver.result import CollectiveResult, Settings
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Item", "Level", "Options", "Param", "Path", "Request", "Verify", "compiled", "each", "loading_of",
-    "recipe_of", "shielded", "targets_of", "text_of", "verify_mode",
+    "possible", "recipe_of", "shielded", "targets_of", "text_of", "verify_mode",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -144,6 +145,19 @@ def compiled(text: str, path: str, request: Request, watch: Watch | None) -> Res
     result = Result(spec, {result.name: result for result in results}, tuple(found))
     _log(result)
     return result
+
+
+def possible(path: str, request: Request, library: str) -> tuple[Result, list[Diagnostic]]:
+    """Compile a file as :func:`compiled` does, and leave to ``library`` what cannot be scheduled or written.
+
+    Also returns a warning for each such collective. ``request`` names no cache.
+    """
+    text = read_text(path)
+    spec, start = load(text, path, "compile", ReadOptions(request.loading))
+    jobs, warnings = make_jobs(spec, targets_of(request.target), request.only, start)
+    results, left = without_impossible(try_jobs(jobs, request.settings, executor=request.executor), library)
+    found = [*spec.warnings, *warnings, *(warning for result in results for warning in result.warnings)]
+    return Result(spec, {result.name: result for result in results}, tuple(found)), left
 
 
 def _store(cache: bool | Path) -> Store | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import attrs
@@ -46,10 +47,16 @@ Printed = tuple[str, int | None, str]
 
 
 def compiled(settings: Settings) -> list[Printed]:
-    """Compile a specification and return its programs, printed; raises CollcError."""
-    import collc
+    """Compile a specification and return its programs, printed; raises CollcError.
 
-    result = collc.compile(settings.spec, target="ir", params=dict(settings.defines), collective=settings.collectives)
+    A collective that cannot be scheduled is left out, with a Python warning: gloo executes its calls.
+    """
+    from ..compiling import Request, possible, shielded
+
+    request = Request("ir", dict(settings.defines), collective=settings.collectives)
+    result, left = shielded("compile", lambda: possible(settings.spec, request, "gloo"))
+    for reason in left:
+        warnings.warn(f"collc: {reason.message} [{reason.code}]", RuntimeWarning, stacklevel=2)
     found: list[Printed] = []
     for name, one in result.collectives.items():
         for each in one.each:

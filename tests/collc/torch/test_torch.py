@@ -19,6 +19,7 @@ from torch_runs import Torch, torch
 
 from collc.ir.diagnostic import CollcError
 from collc.torch import configure
+from collc.torch.catalog import compiled
 from collc.torch.settings import Settings, settings
 
 __all__ = ["torch"]
@@ -193,3 +194,17 @@ def test_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         assert settings() == Settings(str(tmp_path / "b.coll"), (("n", 3),))
     finally:
         configure(None)
+
+
+def test_what_cannot_be_scheduled_is_left_to_gloo(tmp_path: Path) -> None:
+    spec, impossible = tmp_path / "a.coll", "collective swap = alltoall on net;\nschedule swap using swing;\n"
+    spec.write_text(f"topology net = biring(4);\n{impossible}collective sums = allreduce on net;\n")
+    with pytest.warns(RuntimeWarning, match=r"`swap` is left to gloo: swing cannot schedule `alltoall` \[C0591\]"):
+        rows = compiled(Settings(str(spec)))
+    assert [name for name, *_ in rows] == ["sums"]
+    spec.write_text(f"topology net = biring(4);\n{impossible}")
+    with pytest.raises(CollcError, match="C0591"):
+        compiled(Settings(str(spec)))
+    spec.write_text("collective swap = alltoall on nett;\n")
+    with pytest.raises(CollcError, match="nett"):
+        compiled(Settings(str(spec)))
