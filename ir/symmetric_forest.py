@@ -1,14 +1,16 @@
 """A forest stored as a template and a group: the trees of a few roots determine those of all roots.
 
-The roots of the template are ranks 0 .. m-1, one of every orbit of ranks. Element g of the group
-(:mod:`.symmetries`) moves a tree of root r to a tree of root g*r, over the images of its routes. So a link carries what
-the template's trees put on all links of its orbit, and shards do not interact: executing the template executes all.
+The roots of the template are the least ranks of all orbits. Element g of the group (:mod:`.symmetries`) moves a tree
+of root r to a tree of root g*r, over the images of its routes. So a link carries what the template's trees put on all
+links of its orbit, and shards do not interact: executing the template executes all. Ranks that the group keeps in place
+(those of boxes that are not like the others) have all their trees in the template, and nothing moves these.
 Trees of 10,240 ranks have 10^8 edges; the template of boxes of 8 has 8 * 10^4.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cached_property
 
 import attrs
 import numpy as np
@@ -28,7 +30,7 @@ __all__ = ["SymmetricForest"]
 
 @frozen(eq=False)
 class SymmetricForest(Columnar):
-    """The forest whose trees are those of ``seed``, each moved by every element of ``group``.
+    """The forest whose trees are those of ``seed``, each moved by every element of ``group`` unless its root stays.
 
     ``len`` counts the edges of the whole forest, ``num_trees`` its trees.
     """
@@ -42,7 +44,7 @@ class SymmetricForest(Columnar):
         return shown(self, f"{about(self)}, {counted(self.num_trees, 'tree')} of {self.seed.num_trees} in a template")
 
     def __len__(self) -> int:
-        return len(self.seed.tree) * self.group.order
+        return self._all(~self.stays[self.seed.tree])
 
     @property
     def topology(self) -> Topology:
@@ -61,8 +63,19 @@ class SymmetricForest(Columnar):
 
     @property
     def vector(self) -> int:
-        """M in parts of shards."""
+        """M in the unit of the trees' weights."""
         return self.seed.vector
+
+    @property
+    def whole(self) -> bool:
+        """Whether weights are shares of the vector, as in :class:`~collc.ir.schedule.Forest`."""
+        return self.seed.whole
+
+    def carried(self, inward: int) -> int:
+        """Return the sum of the weights of all trees of a direction."""
+        own = self.seed.inward == inward
+        weight = np.where(self.stays, 1, self.group.order) * self.seed.weight.astype(np.int64)
+        return int(weight[own].sum())
 
     @property
     def pieces(self) -> int:
@@ -87,12 +100,22 @@ class SymmetricForest(Columnar):
     @property
     def num_trees(self) -> int:
         """Trees of both directions together."""
-        return self.seed.num_trees * self.group.order
+        return self._all(~self.stays)
+
+    def _all(self, moves: Array) -> int:
+        moved = int(np.count_nonzero(moves))
+        return moved * self.group.order + len(moves) - moved
+
+    @cached_property
+    def stays(self) -> Array:
+        """Whether the root of each tree of the template stays."""
+        stays: Array = self.group.stays[self.seed.root]
+        return stays
 
     @property
-    def num_roots(self) -> int:
+    def roots(self) -> Array:
         """Roots of the template."""
-        return self.topology.num_ranks // max(self.group.order, 1)
+        return self.group.roots
 
     @property
     def heights(self) -> tuple[int, int]:
@@ -126,36 +149,36 @@ class SymmetricForest(Columnar):
         columns: dict[str, list[Array]] = {name: [] for name in seed.COLUMNS}
         trees = 0
         for direction in directions:
-            own = np.flatnonzero(seed.inward == direction)
-            number = np.zeros(seed.num_trees, dtype=np.int64)
-            number[own] = np.arange(len(own))
-            rows = np.flatnonzero(seed.inward[seed.tree] == direction)
-            found = self._half(own, rows, number, trees, moved)
-            for name, column in found.items():
-                columns[name].append(column)
-            trees += len(own) * self.group.order
+            for stays in (False, True):
+                chosen = (seed.inward == direction) & (self.stays == stays)
+                own, rows = np.flatnonzero(chosen), np.flatnonzero(chosen[seed.tree])
+                number = np.zeros(seed.num_trees, dtype=np.int64)
+                number[own] = np.arange(len(own))
+                elements = np.arange(1 if stays else self.group.order)
+                for name, column in self._images(elements, own, rows, trees + number, moved).items():
+                    columns[name].append(column)
+                trees += len(own) * len(elements)
         joined: Columns = {
             name: parts[0] if len(parts) == 1 else np.concatenate(parts) for name, parts in columns.items()
         }
         return attrs.evolve(seed, routes=routes, **joined)
 
-    def _half(self, own: Array, rows: Array, number: Array, first: int, moved: Array) -> Columns:
+    def _images(self, element: Array, own: Array, rows: Array, number: Array, moved: Array) -> Columns:
         """Return the columns of the images of the trees ``own``, whose edges are ``rows``, element by element."""
-        seed, group = self.seed, self.group
-        element = np.arange(group.order)
+        seed, group, order = self.seed, self.group, len(element)
         ranks, trees = fit(0, self.topology.num_ranks), fit(0, self.num_trees)
-        tree = np.empty((group.order, len(rows)), dtype=trees)
-        ends = {name: np.empty((group.order, len(rows)), dtype=ranks) for name in ("parent", "child")}
-        route = np.empty((group.order, len(rows)), dtype=moved.dtype)
+        tree = np.empty((order, len(rows)), dtype=trees)
+        ends = {name: np.empty((order, len(rows)), dtype=ranks) for name in ("parent", "child")}
+        route = np.empty((order, len(rows)), dtype=moved.dtype)
         for g in element.tolist():  # a row at a time: the group works in 64 bits
-            tree[g] = first + g * len(own) + number[seed.tree[rows]]
+            tree[g] = g * len(own) + number[seed.tree[rows]]
             for name, table in ends.items():
                 table[g] = group.nodes(g, getattr(seed, name)[rows].astype(np.int64))
             route[g] = moved[g][seed.route[rows]]
         return {
             "root": group.nodes(element[:, None], seed.root[own].astype(np.int64)[None, :]).ravel(),
-            "weight": np.tile(seed.weight[own], group.order),
-            "inward": np.tile(seed.inward[own], group.order),
+            "weight": np.tile(seed.weight[own], order),
+            "inward": np.tile(seed.inward[own], order),
             "tree": tree.ravel(),
             "parent": ends["parent"].ravel(),
             "child": ends["child"].ravel(),

@@ -1,7 +1,8 @@
 """Symmetries of a network, ranks, switches and links together: what a template of trees is moved by.
 
 A group of automorphisms moves nodes and links. Images are computed when needed, by arithmetic, so that no table of
-elements times nodes exists. No element but the identity keeps a rank in place: the group acts freely on ranks.
+elements times nodes exists. No element but the identity keeps a rank in place, except ranks that all elements keep:
+those of boxes that are not like the others.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from .arrays import Array, as_column, fit, lexsort
 from .group import Group, Translations
 from .ragged import owners, ranges, starts
 from .schedule import Routes
+from .shown import counted
 from .topology import Topology
 
 __all__ = ["Regular", "Rotations", "Symmetries", "moved_routes"]
@@ -70,6 +72,16 @@ class Symmetries(ABC):
     @abstractmethod
     def link_orbit(self) -> Array:
         """The number of the orbit of each link."""
+
+    @property
+    @abstractmethod
+    def stays(self) -> Array:
+        """Whether each rank is kept in place by all elements, though others move."""
+
+    @property
+    def roots(self) -> Array:
+        """The least rank of every orbit, ascending."""
+        return np.sort(np.unique(self.rank_orbit, return_index=True)[1])
 
     def summed(self, loads: Array, orbit: Array) -> Array:
         """Return the sums of loads (rows of one value a rank or link) over the images under all elements.
@@ -125,24 +137,29 @@ class Regular(Symmetries):
     def link_orbit(self) -> Array:
         return np.arange(self.topology.num_links) % max(self.degree, 1)
 
+    @property
+    def stays(self) -> Array:
+        return np.zeros(self.topology.num_ranks, dtype=bool)
+
 
 @attrs.frozen(eq=False)
 class Rotations(Symmetries):
     """The powers of one permutation of nodes: ``generator[v]`` is where node v goes.
 
-    All ranks lie on cycles of one length, the order; switches on cycles of that length, or of a divisor of it. Parallel
-    links of one class go to each other in order.
+    All ranks lie on cycles of one length, the order, or stay; switches on cycles of that length, or of a divisor of it.
+    Parallel links of one class go to each other in order.
     """
 
     generator: Array = attrs.field(converter=as_column)
 
     @property
     def order(self) -> int:
-        return int(self._nodes.length[0]) if self.topology.num_ranks else 1
+        return int(self._nodes.length[: self.topology.num_ranks].max(initial=1))
 
     @property
     def shown(self) -> str:
-        return f"a rotation of order {self.order}"
+        kept = int(np.count_nonzero(self.stays))
+        return f"a rotation of order {self.order}" + (f" that keeps {counted(kept, 'rank')}" if kept else "")
 
     def nodes(self, element: Array | int, node: Array | int) -> Array:
         return self._nodes.moved(element, node)
@@ -166,7 +183,8 @@ class Rotations(Symmetries):
             yield f"the generator maps no link to {ends[0]} -> {ends[1]} with its class"
             return
         length = self._nodes.length
-        if (length[: topology.num_ranks] != self.order).any() or (self.order % length).any():
+        wrong = (length[: topology.num_ranks] != self.order) & ~self.stays
+        if wrong.any() or (self.order % length).any():
             yield f"a power of the generator below {self.order} keeps a rank in place, and moves another"
             return
         for kind in ("multicast", "reduces"):
@@ -211,6 +229,11 @@ class Rotations(Symmetries):
             return None
         turned = (np.arange(ranks) + ranks // self.order) % ranks
         return Translations((self.order,)) if np.array_equal(self.generator[:ranks], turned) else None
+
+    @property
+    def stays(self) -> Array:
+        stays: Array = (self._nodes.length[: self.topology.num_ranks] == 1) & (self.order > 1)
+        return stays
 
     @property
     def rank_orbit(self) -> Array:

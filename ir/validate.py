@@ -262,7 +262,7 @@ def _template(level: SymmetricSchedule) -> Flaws:
 
 def _moved_shards(level: SymmetricSchedule, group: Symmetries) -> Flaws:
     """Check that a group of several orbits turns the shards of the first ranks into all."""
-    yield from _moving(level, group)
+    yield from list(_moving(level, group)) or _boxes_first(group)
     if group.numbered is None:
         yield Flaw(f"{group.shown} does not move ranks in order")
     yield from _rows(
@@ -298,26 +298,33 @@ def _trees(forest: Forest) -> Flaws:
 
 def _moved_trees(level: SymmetricForest) -> Flaws:
     """Check that the group is one of automorphisms of the network, and the roots of the template one of each orbit."""
-    yield from _moving(level, level.group)
-    others = level.seed.root >= level.num_roots
+    found = list(_moving(level, level.group))
+    if found:
+        yield from found
+        return
+    others = ~np.isin(level.seed.root, level.roots)
     yield from _rows("trees", others, lambda row: f"root {level.seed.root[row]} is no root of the template")
 
 
 def _moving(level: SymmetricForest | SymmetricSchedule, group: Symmetries) -> Flaws:
-    """Check that a group is one of automorphisms of the network, and that the first ranks are one of each orbit."""
-    seed, ranks = level.seed, level.topology.num_ranks
-    width = ranks // max(group.order, 1)
+    """Check that a group is one of automorphisms of the network, and can move a template of this collective."""
     if group.topology is not level.topology and group.topology != level.topology:
         yield Flaw(f"the group is of `{group.topology.name}`, not of `{level.topology.name}`")
         return
     if found := [Flaw(f"the group of the template: {text}") for text in group.flaws()]:
         yield from found
         return
-    if not level.collective.is_plain or getattr(seed, "whole", False):
+    if not level.collective.is_plain:
         yield Flaw(f"a template is of all ranks and equal shards, not of `{level.collective.name}`")
     elif level.collective.kind not in SYMMETRIC_KINDS:
         yield Flaw(f"a template is of {', '.join(SYMMETRIC_KINDS)}, not of `{level.collective.kind}`")
-    if width * group.order != ranks:
+
+
+def _boxes_first(group: Symmetries) -> Flaws:
+    """Check that a group moves all ranks, and that the first ranks are one of each orbit."""
+    ranks = group.topology.num_ranks
+    width = ranks // max(group.order, 1)
+    if width * group.order != ranks or group.stays.any():
         yield Flaw(f"a group of order {group.order} does not move {ranks} ranks to each other freely")
     elif len(set(group.rank_orbit[:width].tolist())) < width:
         yield Flaw(f"ranks 0 to {width - 1} are not of different orbits")

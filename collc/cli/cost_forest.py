@@ -63,7 +63,7 @@ def _per_root(c: Cost, report: ForestReport | None) -> str:
     """Return the trees of a root, or of the vector if roots differ; none if shards differ in size: roots do then."""
     if c.forest is None or c.collective in UNEVEN.values():
         return ""
-    if report is not None and report.whole and c.forest.whole:
+    if report is not None and c.forest.whole and (report.whole or report.allreduce is not None):
         return f"{c.forest.k} of the vector, "
     return f"{c.forest.k} a root, "
 

@@ -285,13 +285,17 @@ def _(level: Forest, known: Cost | None = None) -> Cost:
 @cost.register
 def _(level: SymmetricForest, known: Cost | None = None) -> Cost:
     """The loads are those of the template, summed over the orbits of links."""
-    load = level.group.summed(_link_loads(level.seed)[None, :], level.group.link_orbit)[0]
+    stays = level.stays[level.seed.tree]
+    load = level.group.summed(_link_loads(level.seed, ~stays)[None, :], level.group.link_orbit)[0]
+    if stays.any():
+        load = load + _link_loads(level.seed, stays)
     return _cost_of_trees(level, load, known)
 
 
-def _link_loads(forest: Forest) -> Array:
+def _link_loads(forest: Forest, among: Array | slice = slice(None)) -> Array:
+    """Return what the edges in a mask, by default all, put on every link."""
     route, routes = loading(forest)
-    return link_loads(forest.topology, routes, route, forest.amount[forest.tree])
+    return link_loads(forest.topology, routes, route[among], forest.amount[forest.tree[among]])
 
 
 def _cost_of_trees(level: Forest | SymmetricForest, load: Array, known: Cost | None) -> Cost:

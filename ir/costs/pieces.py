@@ -100,18 +100,18 @@ def pieces_that_fit(forest: Forest | SymmetricForest) -> int:
     Shares of shards that differ in size have large denominators, and so have a few shares of links that fail: they are
     rounded to chunks. There most shares of a piece keep some chunks.
     """
-    forest = forest if isinstance(forest, Forest) else forest.seed
     few = _trees_of_a_shard(forest) * _CHUNKS_OF_A_SHARE
     if forest.collective.weights is None and forest.parts <= _LARGE * few:
         return max(_MOST_CHUNKS // forest.parts, 1)
     return max(_MOST_CHUNKS // min(forest.parts, few), 1)
 
 
-def _trees_of_a_shard(forest: Forest) -> int:
+def _trees_of_a_shard(forest: Forest | SymmetricForest) -> int:
     """Return the most trees that carry a shard; of the whole vector, the trees that carry a shard on average."""
     if forest.whole and forest.collective.kind == "allreduce":
         return forest.num_trees // forest.collective.num_ranks + 1
-    return int(np.bincount(forest.root).max(initial=1))
+    root = forest.root if isinstance(forest, Forest) else forest.seed.root
+    return int(np.bincount(root).max(initial=1))
 
 
 def _ladder(most: int) -> list[int]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from fractions import Fraction
 from math import lcm
 
+import attrs
 import numpy as np
 
 from ..arrays import Array, distinct
@@ -25,6 +26,7 @@ from ..pipelining import first_steps
 from ..ragged import group_starts
 from ..schedule import Forest, Routes
 from ..symmetric_forest import SymmetricForest
+from ..symmetries import Symmetries
 from ..topology import Topology
 
 __all__ = ["Loads", "Round", "front", "loads", "reduced_parts"]
@@ -112,18 +114,26 @@ def reduced_parts(forest: Forest, pieces: int) -> int:
 
 def loads(forest: Forest | SymmetricForest) -> Loads:
     """Return the loads of every link by each step of the first piece of a well-formed forest."""
-    return _loads(forest) if isinstance(forest, Forest) else _moved(_loads(forest.seed), forest)
+    if isinstance(forest, Forest):
+        return _loads(forest)
+    if not forest.stays.any():
+        return _moved(_loads(forest.seed), forest.group)
+    stays = forest.stays[forest.seed.tree]
+    moved, kept = _moved(_loads(forest.seed, ~stays), forest.group), _loads(forest.seed, stays)
+    return attrs.evolve(
+        moved, total=moved.total + kept.total, used=moved.used + kept.used, added=moved.added + kept.added
+    )
 
 
-def _moved(seed: Loads, forest: SymmetricForest) -> Loads:
+def _moved(seed: Loads, group: Symmetries) -> Loads:
     """Return the loads of a template's images together, from those of the template."""
-    group = forest.group
     used = np.stack([group.summed(one, group.link_orbit) for one in seed.used])
     total, added = group.summed(seed.total, group.link_orbit), group.summed(seed.added, group.rank_orbit)
     return Loads(seed.topology, total, seed.latencies, used, added)
 
 
-def _loads(forest: Forest) -> Loads:
+def _loads(forest: Forest, among: Array | None = None) -> Loads:
+    """Return the loads of the edges in a mask, by default all."""
     topology, (own, routes) = forest.topology, loading(forest)
     begin, weight = first_steps(forest), forest.amount[forest.tree]
     latencies, kind = _route_latencies(topology, routes)
@@ -131,6 +141,7 @@ def _loads(forest: Forest) -> Loads:
     total = np.zeros((steps + 1, topology.num_links), dtype=weight.dtype)
     used = np.zeros((len(latencies), steps + 1, topology.num_links), dtype=np.int32)
     order = np.argsort(begin, kind="stable")
+    order = order if among is None else order[among[order]]
     start = group_starts(begin[order], steps)
     for step in range(steps):
         rows = order[start[step] : start[step + 1]]
@@ -145,14 +156,18 @@ def _loads(forest: Forest) -> Loads:
         for which, crossed in enumerate(links):
             used[which, step + 1, crossed] = 1
     return Loads(
-        topology, np.cumsum(total, axis=0), latencies, np.cumsum(used, axis=1), np.cumsum(_added(forest, begin), axis=0)
+        topology,
+        np.cumsum(total, axis=0),
+        latencies,
+        np.cumsum(used, axis=1),
+        np.cumsum(_added(forest, begin, among), axis=0),
     )
 
 
-def _added(forest: Forest, begin: Array) -> Array:
-    """Return the parts that every rank adds in the step before each of 0 .. steps."""
+def _added(forest: Forest, begin: Array, among: Array | None = None) -> Array:
+    """Return the parts that every rank adds in the step before each of 0 .. steps, by the edges in a mask or all."""
     added = np.zeros((int(begin.max(initial=-1)) + 2, forest.topology.num_ranks), dtype=forest.amount.dtype)
-    inward = np.flatnonzero(forest.inward[forest.tree])
+    inward = np.flatnonzero(forest.inward[forest.tree] if among is None else among & (forest.inward[forest.tree] == 1))
     heads = forest.routes.heads(forest.topology)[forest.route[inward]]
     route, routes = loading(forest)
     arriving = routes.loads(routes.start[route[inward] + 1] - 1, forest.amount[forest.tree[inward]])

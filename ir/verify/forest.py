@@ -5,8 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable
 
+import attrs
 import numpy as np
 
+from ..arrays import Array
 from ..progress import counting, progress
 from ..schedule import Forest
 from ..symmetric_forest import SymmetricForest
@@ -34,8 +36,9 @@ def verify_forest(forest: Forest | SymmetricForest) -> Report:
     never share data, and differ only in time.
 
     Of a template (:class:`SymmetricForest`) only its own roots' trees are checked and executed, after the group:
-    structure has checked that it moves links to links of their class and every rank to another. All other roots' trees
-    are images, and trees of different roots share no data.
+    structure has checked that it moves links to links of their class, and every rank to another or none. All other
+    roots' trees are images, and trees of different roots share no data. If they carry the whole vector, the trees of
+    every root are executed as if they carried a shard, in the same shares.
     """
     checks: list[Check] = []
     for name, check in counting(_CHECKS, "checks of trees"):
@@ -47,10 +50,9 @@ def verify_forest(forest: Forest | SymmetricForest) -> Report:
         from .schedule import verify_schedule
 
         progress("steps of trees")
-        own = _template(forest)
+        own, shards = _executed(forest)
         steps = own.to_steps(min(forest.pieces, _EXECUTED))
         progress("structure of steps")
-        shards = None if isinstance(forest, Forest) else forest.num_roots
         checks += [check for check in verify_schedule(steps, shards).checks if check.name != "structure"]
     return Report("forest", forest.collective.name, forest.collective.num_ranks, tuple(checks))
 
@@ -59,11 +61,36 @@ def _template(forest: Forest | SymmetricForest) -> Forest:
     return forest if isinstance(forest, Forest) else forest.seed
 
 
+def _executed(level: Forest | SymmetricForest) -> tuple[Forest, Array | None]:
+    """Return the trees to execute, and the shards that they carry, if not all."""
+    if isinstance(level, Forest):
+        return level, None
+    seed = level.seed
+    if not level.whole:
+        return seed, level.roots
+    # the last tree of a root and direction carries what the others leave of a shard
+    weight = seed.weight.astype(np.int64)
+    owner = seed.root.astype(np.int64) * 2 + seed.inward
+    order = np.argsort(owner, kind="stable")
+    last = order[np.append(np.diff(owner[order]) != 0, True)]
+    carried = np.zeros(2 * seed.collective.num_ranks, dtype=np.int64)
+    np.add.at(carried, owner, weight)
+    parts = int(carried.max(initial=1))
+    weight[last] += parts - carried[owner[last]]
+    return attrs.evolve(seed, weight=weight, parts=parts, whole=False), np.unique(seed.root)
+
+
 def _symmetry(forest: Forest | SymmetricForest) -> str:
     if isinstance(forest, Forest):
         return ""
-    roots = f"executed {forest.num_roots} of {forest.topology.num_ranks:,} roots"
+    roots = f"executed {len(np.unique(forest.seed.root))} of {_num_roots(forest):,} roots"
     return f"{roots}, all others by {forest.group.shown}, checked"
+
+
+def _num_roots(forest: SymmetricForest) -> int:
+    roots = np.unique(forest.seed.root)
+    stays = int(np.count_nonzero(forest.group.stays[roots]))
+    return (len(roots) - stays) * forest.group.order + stays
 
 
 def _structure(forest: Forest | SymmetricForest) -> str:
@@ -120,7 +147,7 @@ def _trees(level: Forest | SymmetricForest) -> str:
 
 def _weights(level: Forest | SymmetricForest) -> str:
     forest = _template(level)
-    roots = None if isinstance(level, Forest) else level.num_roots
+    roots = None if isinstance(level, Forest) else level.roots
     names, root = forest.topology.names, forest.collective.root
     if root is not None and (forest.root != root).any():
         stray = int(forest.root[np.argmax(forest.root != root)])
@@ -130,30 +157,46 @@ def _weights(level: Forest | SymmetricForest) -> str:
     kind = forest.collective.kind
     for inward in _DIRECTIONS[kind]:
         trees = f"the {_WORDS[inward]} trees" if kind == "allreduce" else "the trees"
-        for at, carried in _carried(forest, inward, roots).items():
+        if isinstance(level, SymmetricForest) and level.whole:
+            sums = {-1: level.carried(inward)}
+        else:
+            sums = _carried(forest, inward, roots)
+        for at, carried in sums.items():
             if carried != forest.parts:
                 rank = root if at < 0 else at
                 owner, what = ("", "the vector") if rank is None else (f" of rank {names[rank]}", "its data")
                 return f"{trees}{owner} carry {carried}/{forest.parts} of {what}"
-    return _same_roots(forest) if kind == "allreduce" and forest.whole else ""
+    if kind != "allreduce" or not forest.whole:
+        return ""
+    if isinstance(level, Forest):
+        return _same_roots(level)
+    return _same_roots(forest, level.stays) or _same_roots(forest, ~level.stays)
 
 
-def _carried(forest: Forest, inward: int, roots: int | None = None) -> dict[int, int]:
+def _carried(forest: Forest, inward: int, roots: Array | None = None) -> dict[int, int]:
     """Return the sum of the weights of a direction's trees by root, or (key -1) for the vector, in 1/parts.
 
-    Of a template only the first ``roots`` ranks are roots.
+    Of a template only some ranks are ``roots``.
     """
-    total = {-1: 0} if forest.whole else dict.fromkeys(forest.collective.ranks[:roots].tolist(), 0)
+    total = (
+        {-1: 0} if forest.whole else dict.fromkeys((forest.collective.ranks if roots is None else roots).tolist(), 0)
+    )
     keep = forest.inward == inward
     for root, weight in zip(forest.root[keep].tolist(), forest.weight[keep].tolist(), strict=True):
         total[-1 if forest.whole else root] += weight
     return total
 
 
-def _same_roots(forest: Forest) -> str:
-    """Check that every part of the vector is broadcast from the rank to which it is reduced."""
+def _same_roots(forest: Forest, among: Array | None = None) -> str:
+    """Check that every part of the vector is broadcast from the rank to which it is reduced, by trees in a mask or all.
+
+    The trees of a template that move, and those that stay, each carry a part of the vector in both directions.
+    """
+    chosen = np.ones(forest.num_trees, dtype=bool) if among is None else among
     stacks = [(forest.root[keep].tolist(), np.cumsum(forest.weight[keep].astype(object)).tolist())
-              for keep in (forest.inward == 1, forest.inward == 0)]  # fmt: skip
+              for keep in (chosen & (forest.inward == 1), chosen & (forest.inward == 0))]  # fmt: skip
+    if stacks[0][1][-1:] != stacks[1][1][-1:]:
+        return "inward and outward trees that a group moves carry different parts of the vector"
     for end in sorted({*stacks[0][1], *stacks[1][1]}):
         up, down = (roots[bisect_left(ends, end)] for roots, ends in stacks)
         if up != down:

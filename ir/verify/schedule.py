@@ -31,7 +31,7 @@ _BLOCK_BYTES = 1 << 24  # state of the shards executed together
 _MOST_BYTES = 1 << 26  # the same, of a collective that copies
 
 
-def verify_schedule(schedule: Schedule | SymmetricSchedule, shards: int | None = None) -> Report:
+def verify_schedule(schedule: Schedule | SymmetricSchedule, shards: Array | None = None) -> Report:
     """Execute a schedule; checks: structure, links, placement (if the schedule has one), causality, single reduction,
     postcondition.
 
@@ -41,7 +41,7 @@ def verify_schedule(schedule: Schedule | SymmetricSchedule, shards: int | None =
     collectives).
 
     Of a template (:class:`SymmetricSchedule`) only its own shards are executed: after the symmetry is checked,
-    every other shard's execution is an image. If only the first ``shards`` shards are moved, these are executed.
+    every other shard's execution is an image. If only some ``shards``, ascending, are moved, these are executed.
     """
     names = ("structure", "links", "placement", "causality", "single reduction", "postcondition")
     done: list[Check] = []
@@ -51,13 +51,23 @@ def verify_schedule(schedule: Schedule | SymmetricSchedule, shards: int | None =
             done.append(check_placement(schedule, schedule.placement))
         run = _execute_reducing if schedule.collective.reduces else _execute_copying
         if isinstance(schedule, SymmetricSchedule):
-            done += run(schedule.seed, schedule.width)
+            done += run(schedule.seed, [range(schedule.width)])
         else:
-            done += run(schedule, schedule.collective.num_shards if shards is None else shards)
+            done += run(schedule, [range(schedule.collective.num_shards)] if shards is None else _runs(shards))
     except Wrong as wrong:
         before = names[: names.index(wrong.check.name)]
         done = [c for c in done if c.name in before] + [wrong.check]
     return Report("schedule", schedule.collective.name, schedule.collective.num_ranks, tuple(done))
+
+
+def _runs(numbers: Array) -> list[range]:
+    """Return the runs of consecutive numbers among ascending ones.
+
+    >>> _runs(np.array([0, 1, 2, 7, 8]))
+    [range(0, 3), range(7, 9)]
+    """
+    parts = np.split(numbers, np.flatnonzero(np.diff(numbers) != 1) + 1)
+    return [range(int(part[0]), int(part[-1]) + 1) for part in parts if len(part)]
 
 
 # ---- structure
@@ -89,8 +99,8 @@ def _executed(level: Schedule | SymmetricSchedule) -> str:
 # ---- collectives that copy
 
 
-def _execute_copying(s: Schedule, shards: int) -> list[Check]:
-    """Execute the first ``shards`` shards of a collective that copies; all rows move one of them."""
+def _execute_copying(s: Schedule, shards: Sequence[range]) -> list[Check]:
+    """Execute runs of shards of a collective that copies; all rows move one of these shards."""
     reducing = np.flatnonzero(s.action != Action.COPY)
     if len(reducing):
         row, kind = int(reducing[0]), s.collective.name
@@ -98,12 +108,13 @@ def _execute_copying(s: Schedule, shards: int) -> list[Check]:
         raise Wrong("single reduction", f"{row_text(s, row)}, but {kind} does not reduce", notes, (Row(row),), hint)
     c, atoms = s.collective, Atoms.of(s)
     words = (atoms.count + 63) // 64
-    block = max(1, min(shards, _MOST_BYTES // (c.num_ranks * words * 8)))
+    block = max(1, _MOST_BYTES // (c.num_ranks * words * 8))
+    blocks = [run[at : at + block] for run in shards for at in range(0, len(run), block)]
     repeated = 0
-    for number, rows in enumerate(_rows_by_block(s, range(0, shards, block))):
-        if block < shards:
-            progress("executing shards", number * block, shards)
-        repeated += _execute_copies(s, atoms, rows, number * block, min(block, shards - number * block))
+    for one, rows in zip(blocks, _rows_by_block(s, [one.start for one in blocks]), strict=True):
+        if len(blocks) > 1:
+            progress("executing shards", one.start, shards[-1].stop)
+        repeated += _execute_copies(s, atoms, rows, one.start, len(one))
     return [
         Check("causality", True, "every rank has the data that it sends"),
         Check("single reduction", True, f"no reductions; {repeated} transfers repeat data that the receiver has"),
@@ -202,8 +213,8 @@ def _first_part(s: Schedule, atoms: Atoms, lacking: Sequence[int]) -> str:
 # ---- collectives that reduce
 
 
-def _execute_reducing(s: Schedule, shards: int) -> list[Check]:
-    """Execute the first ``shards`` shards of a collective that reduces; all rows move one of them.
+def _execute_reducing(s: Schedule, shards: Sequence[range]) -> list[Check]:
+    """Execute runs of shards of a collective that reduces; all rows move one of these shards.
 
     It executes a block of shards at a time, or a window of the atoms of one shard.
     """
@@ -212,16 +223,18 @@ def _execute_reducing(s: Schedule, shards: int) -> list[Check]:
         raise Wrong("single reduction", f"`op: {c.op}` needs the order of ranks, which collc cannot verify")
     words = (c.num_ranks + 63) // 64
     most = max(1, _BLOCK_BYTES // max(c.num_ranks * words * 8, 1))
+    end_of_all = shards[-1].stop if shards else 0
     blocks = [
-        (first, min(first + max(1, most // atoms.count), end), atoms)
-        for start, end, atoms in Atoms.by_shard(s, shards, most // 16)
-        for first in range(start, end, max(1, most // atoms.count))
+        (first, min(first + max(1, most // atoms.count), end, run.stop), atoms)
+        for start, end, atoms in Atoms.by_shard(s, end_of_all, most // 16)
+        for run in shards
+        for first in range(max(start, run.start), min(end, run.stop), max(1, most // atoms.count))
     ]
     rows_of = _rows_by_block(s, [first for first, _, _ in blocks])
     adds_once = True
     for rows, (first, end, atoms) in zip(rows_of, blocks, strict=True):
         for window in atoms.windows(most if end == first + 1 else atoms.count):
-            progress("executing shards", first, shards)
+            progress("executing shards", first, end_of_all)
             adds_once &= _execute_block(s, window, rows, np.arange(first, end), words)
     return [
         Check("causality", True, "every rank has the data that it sends"),

@@ -123,9 +123,13 @@ def test_permutation_that_keeps_a_rank_is_caught() -> None:
         (nodes, "the trees of rank gpu[1, 0] carry 0/1 of its data"),
         (nodes * 0, "the generator is no permutation of the nodes"),
         (np.roll(nodes, 1), "the generator moves a rank to a switch"),
-        (two, "a power of the generator below 2 keeps a rank in place, and moves another"),
+        (two, "the trees of rank gpu[2, 0] carry 0/1 of its data"),
     ):
         assert said in wrong(attrs.evolve(level, group=Rotations(level.topology, generator)))
+    level = forest("dgx_a100(5)")
+    mixed = np.array([*range(8, 16), *range(8), *range(24, 40), *range(16, 24), 41, 40, 43, 44, 42, 45])
+    said = "a power of the generator below 3 keeps a rank in place, and moves another"
+    assert said in wrong(attrs.evolve(level, group=Rotations(level.topology, mixed)))
 
 
 def test_root_outside_of_the_template_is_caught() -> None:

@@ -27,7 +27,7 @@ from .halves import Half, packed_half
 from .optimum import choose
 from .routes import Routed
 
-__all__ = ["Alike", "box_seed", "boxes_alike"]
+__all__ = ["Alike", "box_seed", "box_trees", "boxes_alike", "loads_of", "parts_without", "to_fabric"]
 
 _MOST_OF_A_BOX = 8  # trees a rank in a box, besides the number that its optimum needs
 
@@ -67,7 +67,7 @@ def boxes_alike(topology: Topology) -> Alike | None:
 
 
 def _boxes(topology: Topology, fabric: Sequence[int]) -> Alike | None:
-    parts = _parts(topology, fabric)
+    parts = parts_without(topology, fabric)
     ranks = [[node for node in part if node < topology.num_ranks] for part in parts]
     if len(parts) < 2 or len({(len(part), len(own)) for part, own in zip(parts, ranks, strict=True)}) > 1:
         return None
@@ -80,14 +80,14 @@ def _boxes(topology: Topology, fabric: Sequence[int]) -> Alike | None:
     rotation = Rotations(topology, generator)
     if any(True for _ in rotation.flaws()):
         return None
-    up = [_to_fabric(topology, nodes[0], fabric, rank, True) for rank in range(size)]
-    down = [_to_fabric(topology, nodes[0], fabric, rank, False) for rank in range(size)]
+    up = [to_fabric(topology, nodes[0], fabric, rank, True) for rank in range(size)]
+    down = [to_fabric(topology, nodes[0], fabric, rank, False) for rank in range(size)]
     if any(not set(above) & set(below) for above, below in zip(up, down, strict=True)):
         return None
     return Alike(topology, nodes, size, rotation, tuple(up), tuple(down))
 
 
-def _parts(topology: Topology, fabric: Sequence[int]) -> list[list[int]]:
+def parts_without(topology: Topology, fabric: Sequence[int]) -> list[list[int]]:
     """Return the nodes of each part that the network falls into without its fabric, by their least nodes."""
     around: list[list[int]] = [[] for _ in range(topology.num_nodes)]
     for tail, head in zip(topology.src.tolist(), topology.dst.tolist(), strict=True):
@@ -106,7 +106,7 @@ def _parts(topology: Topology, fabric: Sequence[int]) -> list[list[int]]:
     return parts
 
 
-def _to_fabric(
+def to_fabric(
     topology: Topology, box: Array, fabric: Sequence[int], rank: int, upward: bool
 ) -> dict[int, tuple[int, ...]]:
     """Return the shortest route between a rank and each switch of the fabric, through switches of the box."""
@@ -131,7 +131,7 @@ def _to_fabric(
 # ---- trees of a box
 
 
-def _box_trees(alike: Alike, most: Fraction) -> Half | None:
+def box_trees(alike: Alike, most: Fraction) -> Half | None:
     """Return trees of a box alone, as low as possible, that take at most ``most`` of time per shard; None without."""
     box, links = _box(alike)
     if alike.num_ranks == 1:
@@ -170,13 +170,14 @@ def _box(alike: Alike) -> tuple[Topology, Array]:
     return box, links
 
 
-def _loads(topology: Topology, trees: Routed) -> Array:
-    return link_loads(topology, trees.routes, trees.route, trees.weight.astype(np.int64)[trees.tree])
+def loads_of(topology: Topology, trees: Routed, among: Array | slice = slice(None)) -> Array:
+    """Return how many trees every link carries, counting the edges in a mask, by default all."""
+    return link_loads(topology, trees.routes, trees.route[among], trees.weight.astype(np.int64)[trees.tree[among]])
 
 
 def _time(topology: Topology, half: Half) -> Fraction:
     """Return the time of the slowest link, per shard."""
-    loads = _loads(topology, half.trees).tolist()
+    loads = loads_of(topology, half.trees).tolist()
     return max(
         (Fraction(load, half.parts) / topology.bandwidth(link) for link, load in enumerate(loads)), default=Fraction(0)
     )
@@ -208,13 +209,13 @@ def box_seed(topology: Topology) -> tuple[Half, Rotations] | None:
     if alike is None:
         return None
     least = _cut(alike)
-    inside = _box_trees(alike, least / alike.count)
+    inside = box_trees(alike, least / alike.count)
     if inside is None:
         return None
     rails = max(len(set(up) & set(down)) for up, down in zip(alike.up, alike.down, strict=True))
     for k in range(1, rails * _MOST_OF_A_BOX + 1):
         half = Half(k, _seed(alike, inside, k))
-        loads = alike.rotation.summed(_loads(topology, half.trees)[None, :], alike.rotation.link_orbit)[0]
+        loads = alike.rotation.summed(loads_of(topology, half.trees)[None, :], alike.rotation.link_orbit)[0]
         if _within(topology, loads, least * k):
             return half, alike.rotation
     return None
