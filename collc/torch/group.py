@@ -6,6 +6,7 @@ different choices would wait for each other.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -17,15 +18,18 @@ import torch.distributed as dist
 from torch._C import _distributed_c10d as c10d
 
 from .catalog import Entry
-from .operations import operation
+from .operations import Operation, operation
 from .plan import Planner
-from .running import Combine, Wire
+from .running import Wire
+from .tensors import apart, flat_of, flat_result, flattened, is_plain, padded, split_for, spread, write
 from .work import CollcWork, Worker
 
 __all__ = ["CollcGroup"]
 
 #: largest whole vector (bytes) with one packed message per peer and level; larger calls send several, which overlap
 PACKED = 1 << 18
+#: blocks of unequal sizes are padded to the largest if all together grow no more than this
+_MOST_PADDING = 4
 
 
 #: Any: one of torch's classes of options, of which each kind of call has its own
@@ -39,7 +43,7 @@ class _Served:
     """A served call: a collective of the specification, and its operation or None."""
 
     entry: Entry
-    combine: Combine | None
+    operation: Operation | None
 
 
 class CollcGroup(dist.ProcessGroup):
@@ -73,15 +77,15 @@ class CollcGroup(dist.ProcessGroup):
     def _find(self, kind: str, tensors: Sequence[torch.Tensor], opts: Options, rooted: bool = False) -> _Served | None:
         """Return the collective for a call on these tensors, or None."""
         first = tensors[0]
-        if not all(_is_plain(t) and t.dtype == first.dtype for t in tensors):
+        if not all(is_plain(t) and t.dtype == first.dtype for t in tensors):
             return None
         op = operation(opts.reduceOp, first.dtype) if hasattr(opts, "reduceOp") else None
         if op is None and hasattr(opts, "reduceOp"):
             return None
         root = int(opts.rootRank) if rooted else None
         for entry in self._entries:
-            if entry.kind == kind and entry.root == root and (entry.once or (op is not None and op[1])):
-                return _Served(entry, op[0] if op else None)
+            if entry.kind == kind and entry.root == root and (entry.once or (op is not None and op.idempotent)):
+                return _Served(entry, op)
         return None
 
     # ---- execution
@@ -96,14 +100,20 @@ class CollcGroup(dist.ProcessGroup):
         if key not in self._planners:
             self._planners[key] = Planner(served.entry.algorithms[which].layout, self.rank())
         plan = self._planners[key].plan(elements, size <= PACKED)
+        op = served.operation
         with torch.inference_mode():
-            self._wire.play(served.entry.name, plan, given, result, served.combine, timeout)
+            if op is not None and op.factor is not None:
+                given = given.mul_(op.factor) if given.data_ptr() == result.data_ptr() else given * op.factor
+            self._wire.play(served.entry.name, plan, given, result, None if op is None else op.combine, timeout)
+            if op is not None and op.mean and served.entry.root in (None, self.rank()):
+                result.div_(self.size())
 
     def _serve(self, kind: str, opts: Options, work: Callable[[timedelta], list[torch.Tensor]]) -> CollcWork:
         self.served[kind] += 1
         limit = self._limit(opts)
         now = not getattr(opts, "asyncOp", True)
-        return self._worker.submit(CollcWork(lambda: work(limit)), now)
+        where = self._wire.where if self._wire is not None else None
+        return self._worker.submit(CollcWork(lambda: work(limit), where), now)
 
     def _limit(self, opts: Options) -> timedelta:
         given: timedelta | None = getattr(opts, "timeout", None)
@@ -137,9 +147,9 @@ class CollcGroup(dist.ProcessGroup):
         def work(limit: timedelta) -> list[torch.Tensor]:
             if len(tensors) == 1:
                 return self._on_one(served, tensors[0], limit)
-            flat = _flattened(tensors)
+            flat = flattened(tensors)
             self._on_one(served, flat, limit)
-            _spread(flat, tensors)
+            spread(flat, tensors)
             return list(tensors)
 
         return self._serve("allreduce", opts, work)
@@ -164,11 +174,11 @@ class CollcGroup(dist.ProcessGroup):
         return self._serve("reduce", opts, lambda limit: self._on_one(served, tensors[0], limit))
 
     def _on_one(self, served: _Served, tensor: torch.Tensor, limit: timedelta) -> list[torch.Tensor]:
-        flat = _flat(tensor)
+        flat = flat_of(tensor)
         count = flat.numel()
         self._play(served, flat, flat, count, count * flat.element_size(), limit)
         if flat.data_ptr() != tensor.data_ptr():
-            _write(tensor, flat)
+            write(tensor, flat)
         return [tensor]
 
     # ---- one block per rank
@@ -208,10 +218,10 @@ class CollcGroup(dist.ProcessGroup):
         self, served: _Served, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], limit: timedelta
     ) -> list[torch.Tensor]:
         for output, input in zip(outputs, inputs, strict=True):
-            result = _flat_result(output)
-            self._blocks(served, _apart(_flat(input), result), result, limit)
+            result = flat_result(output)
+            self._blocks(served, apart(flat_of(input), result), result, limit)
             if result.data_ptr() != output.data_ptr():
-                _write(output, result)
+                write(output, result)
         return list(outputs)
 
     def allgather(
@@ -223,26 +233,34 @@ class CollcGroup(dist.ProcessGroup):
     ) -> dist.Work:
         if isinstance(inputs, torch.Tensor):
             outputs, inputs = [outputs], [inputs]
-        opts = _options(c10d.AllgatherOptions, opts, timeout)
-        fits = len(inputs) == 1 and len(outputs) == 1 and self._are_equal(outputs[0], inputs[0])
-        served = self._find("allgather", [*inputs, *outputs[0]], opts) if fits else None
-        if served is None:
-            return self._delegate("allgather", ["allgather"], outputs, inputs, opts)
-
-        def work(limit: timedelta) -> list[torch.Tensor]:
-            flat = _flat(inputs[0])
-            result = flat.new_empty(flat.numel() * self.size())
-            self._blocks(served, flat, result, limit)
-            _spread(result, outputs[0])
-            return list(outputs[0])
-
-        return self._serve("allgather", opts, work)
+        return self._allgather_lists("allgather", outputs, inputs, _options(c10d.AllgatherOptions, opts, timeout))
 
     def allgather_coalesced(
         self, outputs: Sequence[Sequence[torch.Tensor]], inputs: Sequence[torch.Tensor], opts: Options = None
     ) -> dist.Work:
         opts = _options(c10d.AllgatherOptions, opts)
-        return self._delegate("allgather", ["allgather_coalesced"], outputs, inputs, opts)
+        return self._allgather_lists("allgather_coalesced", outputs, inputs, opts)
+
+    def _allgather_lists(
+        self, name: str, outputs: Sequence[Sequence[torch.Tensor]], inputs: Sequence[torch.Tensor], opts: Options
+    ) -> dist.Work:
+        """Gather each input into a list of tensors, one a rank; these may differ in size."""
+        pairs = list(zip(outputs, inputs, strict=False))
+        fits = len(outputs) == len(inputs) > 0 and all(self._are_of_ranks(out, one) for out, one in pairs)
+        served = self._find("allgather", [*inputs, *itertools.chain(*outputs)], opts) if fits else None
+        if served is None:
+            return self._delegate("allgather", [name], outputs, inputs, opts)
+
+        def work(limit: timedelta) -> list[torch.Tensor]:
+            for out, one in pairs:
+                wide = max(t.numel() for t in out)
+                given = padded([one], wide)
+                result = given.new_empty(wide * self.size())
+                self._blocks(served, given, result, limit)
+                spread(result, out, wide)
+            return [t for out in outputs for t in out]
+
+        return self._serve("allgather", opts, work)
 
     def reduce_scatter_single(self, output: torch.Tensor, input: torch.Tensor, opts: Options = None) -> dist.Work:
         opts = _options(c10d.ReduceScatterOptions, opts)
@@ -277,13 +295,20 @@ class CollcGroup(dist.ProcessGroup):
         if isinstance(outputs, torch.Tensor):
             outputs, inputs = [outputs], [inputs]
         opts = _options(c10d.ReduceScatterOptions, opts, timeout)
-        fits = len(inputs) == 1 and len(outputs) == 1 and self._are_equal(inputs[0], outputs[0])
+        fits = len(inputs) == 1 and len(outputs) == 1 and self._are_of_ranks(inputs[0], outputs[0])
         served = self._find("reduce-scatter", [*outputs, *inputs[0]], opts) if fits else None
         if served is None:
             return self._delegate("reduce-scatter", ["reduce_scatter"], outputs, inputs, opts)
 
         def work(limit: timedelta) -> list[torch.Tensor]:
-            return self._gathered(served, outputs, [_flattened(inputs[0])], limit)
+            wide = max(t.numel() for t in inputs[0])
+            if self._are_equal(inputs[0], outputs[0]):
+                return self._gathered(served, outputs, [flattened(inputs[0])], limit)
+            given = padded(inputs[0], wide)
+            result = given.new_empty(wide)
+            self._blocks(served, given, result, limit)
+            spread(result, outputs)
+            return list(outputs)
 
         return self._serve("reduce-scatter", opts, work)
 
@@ -301,10 +326,12 @@ class CollcGroup(dist.ProcessGroup):
         even = output.numel() == input.numel() and input.dim() > 0 and input.size(0) % self.size() == 0
         served = self._find("alltoall", [input, output], opts)
         if served is not None and any(splits):
+            parts = split_for(output, splits[0], self.size()), split_for(input, splits[1], self.size())
             # Splits that are even on this rank may be uneven on others.
-            wide = input.size(0) // self.size() if even else -1
-            even = even and all(size == wide for sizes in splits for size in sizes)
-            even = self._agree(input.numel() if even else -1)
+            wide = self._widest(*parts)
+            if wide is not None:
+                return self._serve("alltoall", opts, lambda limit: self._exchanged(served, *parts, wide, limit, output))
+            even = False
         if served is None or not even:
             names = ["all_to_all_single", "alltoall_base"]
             return self._delegate("alltoall", names, output, input, *splits, opts)
@@ -317,29 +344,38 @@ class CollcGroup(dist.ProcessGroup):
     ) -> dist.Work:
         opts = _options(c10d.AllToAllOptions, opts)
         served = self._find("alltoall", [*inputs, *outputs], opts) if inputs and outputs else None
-        if served is not None:
-            even = self._are_equal(inputs, outputs[0]) and self._are_equal(outputs, inputs[0])
-            served = served if self._agree(inputs[0].numel() if even else -1) else None
-        if served is None:
+        wide = self._widest(outputs, inputs) if served is not None else None
+        if served is None or wide is None:
             return self._delegate("alltoall", ["alltoall"], outputs, inputs, opts)
+        return self._serve("alltoall", opts, lambda limit: self._exchanged(served, outputs, inputs, wide, limit))
 
-        def work(limit: timedelta) -> list[torch.Tensor]:
-            given = _flattened(inputs)
-            result = torch.empty_like(given)
-            self._blocks(served, given, result, limit)
-            _spread(result, outputs)
-            return list(outputs)
+    def _exchanged(
+        self, served: _Served, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], wide: int,
+        limit: timedelta, of: torch.Tensor | None = None,
+    ) -> list[torch.Tensor]:  # fmt: skip
+        """Exchange blocks of at most ``wide`` elements; ``outputs`` are parts ``of`` a tensor, if it is given."""
+        given = padded(inputs, wide)
+        result = torch.empty_like(given)
+        self._blocks(served, given, result, limit)
+        spread(result, outputs, wide)
+        return list(outputs) if of is None else [of]
 
-        return self._serve("alltoall", opts, work)
+    def _widest(self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]) -> int | None:
+        """Return the most elements of a block of any rank; None if ranks disagree, or if padding is most of it.
 
-    def _agree(self, value: int) -> bool:
-        """Return whether all ranks pass the same number, at least 0; gloo compares them."""
-        pair = torch.tensor([value, -value])
-        opts = c10d.AllreduceOptions()
-        opts.reduceOp = dist.ReduceOp.MIN
-        self._inner.allreduce([pair], opts).wait()
-        low, high = pair.tolist()
-        return bool(low == -high and low >= 0)
+        All ranks tell their blocks to all, in a small allreduce of gloo.
+        """
+        n, rank = self.size(), self.rank()
+        sizes = torch.zeros((2, n, n), dtype=torch.int64)
+        right = len(outputs) == len(inputs) == n
+        for row, tensors in enumerate((outputs, inputs)):
+            sizes[row, rank] = torch.tensor([t.numel() for t in tensors]) if right else -1
+        self._inner.allreduce([sizes], c10d.AllreduceOptions()).wait()
+        received, sent = sizes
+        if bool((sent < 0).any()) or not torch.equal(received.T, sent):
+            return None
+        wide = int(sent.max())
+        return wide if wide * n * n <= _MOST_PADDING * int(sent.sum()) or not wide else None
 
     # ---- between one rank and all
 
@@ -353,11 +389,11 @@ class CollcGroup(dist.ProcessGroup):
             return self._delegate("gather", ["gather"], outputs, inputs, opts)
 
         def work(limit: timedelta) -> list[torch.Tensor]:
-            flat = _flat(inputs[0])
+            flat = flat_of(inputs[0])
             result = flat.new_empty(flat.numel() * self.size() if at_root else 0)
             self._blocks(served, flat, result, limit)
             if at_root:
-                _spread(result, outputs[0])
+                spread(result, outputs[0])
             return list(outputs[0]) if at_root else []
 
         return self._serve("gather", opts, work)
@@ -372,16 +408,23 @@ class CollcGroup(dist.ProcessGroup):
             return self._delegate("scatter", ["scatter"], outputs, inputs, opts)
 
         def work(limit: timedelta) -> list[torch.Tensor]:
-            result = _flat_result(outputs[0])
-            given = _flattened(inputs[0]) if at_root else result.new_empty(0)
+            result = flat_result(outputs[0])
+            given = flattened(inputs[0]) if at_root else result.new_empty(0)
             self._blocks(served, given, result, limit)
             if result.data_ptr() != outputs[0].data_ptr():
-                _write(outputs[0], result)
+                write(outputs[0], result)
             return list(outputs)
 
         return self._serve("scatter", opts, work)
 
     # ---- other calls
+
+    def _start_coalescing(self, device: torch.device) -> None:
+        """Begin a group of calls: they are independent anyway."""
+
+    def _end_coalescing(self, device: torch.device) -> dist.Work:
+        """Return a handle that is done when all calls so far are."""
+        return self._worker.submit(CollcWork(list), False)
 
     def barrier(self, opts: Options = None, timeout: timedelta | None = None) -> dist.Work:
         """Wait until all earlier calls have ended on all ranks.
@@ -410,14 +453,13 @@ class CollcGroup(dist.ProcessGroup):
         pairs = zip(larger, smaller, strict=False)
         return len(larger) == len(smaller) and all(a.numel() == b.numel() * self.size() for a, b in pairs)
 
+    def _are_of_ranks(self, tensors: Sequence[torch.Tensor], own: torch.Tensor) -> bool:
+        """Return whether there is one tensor per rank, and this rank's has as many elements as ``own``."""
+        return len(tensors) == self.size() and bool(tensors[self.rank()].numel() == own.numel())
+
     def _are_equal(self, tensors: Sequence[torch.Tensor], one: torch.Tensor) -> bool:
         """Return whether there is one tensor per rank, each with as many elements as ``one``."""
         return len(tensors) == self.size() and all(t.numel() == one.numel() for t in tensors)
-
-
-def _is_plain(tensor: torch.Tensor) -> bool:
-    """Return whether a tensor is dense, not quantized, and in memory of the CPU."""
-    return tensor.device.type == "cpu" and tensor.layout == torch.strided and not tensor.is_quantized
 
 
 def _listed(tensors: Tensors) -> list[torch.Tensor]:
@@ -434,39 +476,3 @@ def _options(kind: Options, given: Options, timeout: timedelta | None = None) ->
     if timeout is not None:
         options.timeout = timeout
     return options
-
-
-def _flat(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a flat tensor of the elements, without a copy if the tensor is contiguous."""
-    tensor = tensor.detach()
-    return (tensor if tensor.is_contiguous() else tensor.contiguous()).view(-1)
-
-
-def _flat_result(tensor: torch.Tensor) -> torch.Tensor:
-    """Return flat memory for a result: the tensor's own if it is contiguous."""
-    tensor = tensor.detach()
-    return tensor.view(-1) if tensor.is_contiguous() else tensor.new_empty(tensor.numel())
-
-
-def _flattened(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
-    return torch.cat([t.detach().reshape(-1) for t in tensors])
-
-
-def _write(tensor: torch.Tensor, flat: torch.Tensor) -> None:
-    with torch.inference_mode():
-        tensor.detach().copy_(flat.view(tensor.shape))
-
-
-def _spread(flat: torch.Tensor, tensors: Sequence[torch.Tensor]) -> None:
-    at = 0
-    for tensor in tensors:
-        _write(tensor, flat[at : at + tensor.numel()])
-        at += tensor.numel()
-
-
-def _apart(given: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
-    """Return an input, or a copy if it overlaps the result."""
-    width = given.element_size()
-    low, high = given.data_ptr(), given.data_ptr() + given.numel() * width
-    first, end = result.data_ptr(), result.data_ptr() + result.numel() * width
-    return given.clone() if low < end and first < high else given

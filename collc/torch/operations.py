@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import attrs
 import torch
 import torch.distributed as dist
 
@@ -15,12 +16,11 @@ _FLOATS = frozenset({torch.float32, torch.float64, torch.float16, torch.bfloat16
 _INTEGERS = frozenset({torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8})
 _TRUTH = frozenset({torch.bool})
 
-Operation = tuple[Combine, bool]
-
 _Op = dist.ReduceOp
 #: operation, torch's function, element types, whether it is idempotent
 _OPERATIONS: tuple[tuple[dist.ReduceOp, Callable[..., torch.Tensor], frozenset[torch.dtype], bool], ...] = (
     (_Op.SUM, torch.add, _FLOATS | _INTEGERS, False),
+    (_Op.AVG, torch.add, _FLOATS, False),
     (_Op.PRODUCT, torch.mul, _FLOATS | _INTEGERS, False),
     (_Op.MIN, torch.minimum, _FLOATS | _INTEGERS | _TRUTH, True),
     (_Op.MAX, torch.maximum, _FLOATS | _INTEGERS | _TRUTH, True),
@@ -30,12 +30,34 @@ _OPERATIONS: tuple[tuple[dist.ReduceOp, Callable[..., torch.Tensor], frozenset[t
 )
 
 
+@attrs.frozen(eq=False)
+class Operation:
+    """How values of ranks become one: ``combine`` adds two; an ``idempotent`` operation may add a value twice.
+
+    Before, every rank multiplies its values by ``factor``, if there is one; at the end a ``mean`` is divided by the
+    number of ranks.
+    """
+
+    combine: Combine
+    idempotent: bool
+    factor: float | torch.Tensor | None = None
+    mean: bool = False
+
+
 def operation(op: dist.ReduceOp, dtype: torch.dtype) -> Operation | None:
-    """Return the function that combines two tensors into a third, and whether it is idempotent; None: not served."""
+    """Return the operation on elements of a type; None: not served."""
+    if op == _Op.PREMUL_SUM:
+        return Operation(_into(torch.add), False, factor=_factor(op)) if dtype in _FLOATS else None
     for known, function, dtypes, idempotent in _OPERATIONS:
         if op == known:  # torch's operations compare with ==, but are not found by `in`
-            return (_into(function), idempotent) if dtype in dtypes else None
+            return Operation(_into(function), idempotent, mean=known == _Op.AVG) if dtype in dtypes else None
     return None
+
+
+def _factor(op: dist.ReduceOp) -> float | torch.Tensor:
+    """Return the factor of a PREMUL_SUM: torch gives it away only where it saves the operation."""
+    _, factor = op.__getstate__()
+    return factor if isinstance(factor, torch.Tensor) else float(factor)
 
 
 def _into(function: Callable[..., torch.Tensor]) -> Combine:

@@ -42,6 +42,7 @@ class Wire:
         self.calls = 0
         self.memory = torch.empty(0, dtype=torch.uint8)
         self.broken: Exception | None = None
+        self.awaits: tuple[str, int, int] | None = None
         self.kept: list[object] = []
 
     def play(
@@ -70,6 +71,7 @@ class Wire:
                         begin = transport.recv if kind == _POST else transport.send
                         works[message] = begin([view], peer, base + number % _MESSAGES)
                     else:
+                        self.awaits = what, kind, peer
                         left = max(deadline - time.monotonic(), 0.001)
                         works.pop(message).wait(timedelta(seconds=left))
                 except RuntimeError as problem:
@@ -82,6 +84,14 @@ class Wire:
                 else:
                     assert combine is not None
                     combine(one, other, to)
+        self.awaits = None
+
+    def where(self) -> str:
+        """Return what this rank waits for now; empty if for nothing."""
+        if self.awaits is None:
+            return ""
+        what, kind, peer = self.awaits
+        return f"{what} waits on rank {self.rank} of {self.size} for a message {_direction(kind)} rank {peer}"
 
     def _memory(self, plan: Plan, like: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return scratch and the messages' own memory, of a tensor's type; calls share it."""
@@ -96,14 +106,17 @@ class Wire:
     def _break(self, what: str, kind: int, peer: int, problem: Exception, timeout: timedelta) -> Exception:
         """Return the error for this and all later calls: ranks may disagree about the order of messages."""
         lines = str(problem).strip().splitlines()
-        direction = "from" if kind in (_POST, _AWAIT) else "to"
         timed_out = "timed out" in str(problem).lower()
         waited = f" within {timeout.total_seconds():g} s" if timed_out else ""
         found = error(
             "C0095",
-            f"{what} failed on rank {self.rank} of {self.size}: no message {direction} rank {peer}{waited}",
+            f"{what} failed on rank {self.rank} of {self.size}: no message {_direction(kind)} rank {peer}{waited}",
             notes=[f"gloo says: {lines[0] if lines else type(problem).__name__}"],
             hint=f"check whether rank {peer} ended, failed, or made another call",
         )
         self.broken = dist.DistBackendError("\n".join([str(found), *details(found.diagnostics[0])]))
         return self.broken
+
+
+def _direction(kind: int) -> str:
+    return "from" if kind in (_POST, _AWAIT) else "to"

@@ -16,11 +16,14 @@ _FOREVER = timedelta(0)
 
 
 class CollcWork(dist.Work):
-    """The handle of a call for torch. Its future holds the tensors that ``work`` returns."""
+    """The handle of a call for torch. Its future holds the tensors that ``work`` returns.
 
-    def __init__(self, work: Callable[[], list[torch.Tensor]]):
+    ``where`` says what the group waits for.
+    """
+
+    def __init__(self, work: Callable[[], list[torch.Tensor]], where: Callable[[], str] | None = None):
         super().__init__()
-        self._work = work
+        self._work, self._where = work, where
         self._future: torch.futures.Future[list[torch.Tensor]] = torch.futures.Future()
         self._done = threading.Event()
         self._problem: Exception | None = None
@@ -43,7 +46,8 @@ class CollcWork(dist.Work):
         """Wait until it is done, for at most ``timeout`` (0: the time limit of the call itself)."""
         seconds = timeout.total_seconds()
         if not self._done.wait(seconds if seconds > 0 else None):
-            raise dist.DistBackendError(f"collc: not done after {seconds} s")
+            where = self._where() if self._where is not None else ""
+            raise dist.DistBackendError(f"collc: not done after {seconds:g} s{where and ': '}{where}")
         if self._problem is not None:
             raise self._problem
         return True

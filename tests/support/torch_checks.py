@@ -242,10 +242,105 @@ def check_coalesced(gloo: Any) -> None:
             dist.reduce_scatter_tensor(y, x)
     for x, y in zip(inputs, back, strict=True):
         same(y, x * RANKS, "coalesced allgather and reduce-scatter")
+    x = torch.ones(3)
+    with dist._coalescing_manager(device=torch.device("cpu"), async_ops=True) as works:
+        dist.all_reduce(x)
+    works.wait()
+    same(x, torch.full((3,), float(RANKS)), "coalesced with a device")
+
+
+def check_averages(gloo: Any) -> None:
+    """Means as gloo's, bit by bit: the sums are exact. Factors, which gloo does not have."""
+    for dtype, shape in itertools.product(FLOATS, SHAPES[:4]):
+
+        def call(group: Any, dtype: Any = dtype, shape: Any = shape) -> list[torch.Tensor]:
+            x = filled(shape, dtype, 60)
+            dist.all_reduce(x, op=ReduceOp.AVG, group=group)
+            parts = [filled(shape, dtype, 61 + r) for r in range(RANKS)]
+            y = torch.empty_like(parts[0])
+            dist.reduce_scatter(y, parts, op=ReduceOp.AVG, group=group)
+            return [x, y]
+
+        both(gloo, call, f"mean {dtype} {shape}")
+    x, whole = filled((17,), torch.float64, 62), filled((RANKS * 3,), torch.float64, 63)
+    given, total, own = x.clone(), x.clone(), torch.empty(3, dtype=torch.float64)
+    dist.all_reduce(total, group=gloo)
+    dist.reduce(given, 1, op=ReduceOp.AVG)
+    if dist.get_rank() == 1:
+        same(given, total / RANKS, "mean at one rank")
+    kept = whole.clone()
+    dist.reduce_scatter_tensor(own, whole, op=dist._make_nccl_premul_sum(0.25))
+    same(whole, kept, "the input of a reduce-scatter with a factor")
+    expected = torch.empty_like(own)
+    dist.reduce_scatter_tensor(expected, whole, group=gloo)
+    same(own, expected / 4, "reduce-scatter with a factor")
+    for factor in (0.5, torch.tensor([0.5], dtype=torch.float64)):
+        y = x.clone()
+        dist.all_reduce(y, op=dist._make_nccl_premul_sum(factor))
+        same(y, total / 2, f"allreduce with the factor {factor}")
+
+
+def check_uneven(gloo: Any) -> None:
+    """Blocks of different sizes: served, and as gloo's where gloo has the call."""
+    rank, world = dist.get_rank(), dist.group.WORLD
+    before = dict(world.served)
+    sizes = [3, 0, 5, 2]
+    outputs = [torch.empty(n) for n in sizes]
+    dist.all_gather(outputs, torch.full((sizes[rank],), float(rank)))
+    for r, found in enumerate(outputs):
+        same(found, torch.full((sizes[r],), float(r)), "allgather of different sizes")
+    lists = [[torch.empty(n) for n in sizes], [torch.empty(4) for _ in sizes]]
+    dist.all_gather_coalesced(lists, [torch.full((sizes[rank],), 1.0), torch.full((4,), float(rank))])
+    assert [t.tolist() for t in lists[1]] == [[float(r)] * 4 for r in range(RANKS)]
+    assert [t.tolist() for t in lists[0]] == [[1.0] * n for n in sizes]
+
+    def scatter(group: Any) -> list[torch.Tensor]:
+        own = torch.empty(sizes[rank])
+        dist.reduce_scatter(own, [filled((n,), torch.float32, 70 + r) for r, n in enumerate(sizes)], group=group)
+        return [own]
+
+    def exchange(group: Any) -> list[torch.Tensor]:
+        sent = [(rank + 2 * r) % 4 for r in range(RANKS)]
+        received = [(r + 2 * rank) % 4 for r in range(RANKS)]
+        x = filled((sum(sent), 3), torch.float32, 80)
+        y = x.new_empty((sum(received), 3))
+        dist.all_to_all_single(y, x, received, sent, group=group)
+        if group is None:  # gloo takes no such lists
+            z = [x.new_empty((n, 3)) for n in received]
+            dist.all_to_all(z, list(x.split(sent)))
+            same(torch.cat(z), y, "alltoall of a list and with splits")
+        return [y]
+
+    both(gloo, scatter, "reduce-scatter of different sizes")
+    both(gloo, exchange, "alltoall of different sizes")
+    counted = {kind: world.served[kind] - before.get(kind, 0) for kind in ("allgather", "reduce-scatter", "alltoall")}
+    assert counted == {"allgather": 2, "reduce-scatter": 1, "alltoall": 2}, counted
+    # one block of many elements, and padding would be almost all
+    sent, received = ([1000 * (rank == a and r == b) for r in range(RANKS)] for a, b in ((0, 1), (1, 0)))
+    y = torch.empty(sum(received))
+    dist.all_to_all_single(y, torch.ones(sum(sent)), received, sent)
+    assert y.tolist() == [1.0] * sum(received)
+    assert world.served["alltoall"] == before.get("alltoall", 0) + 2
+
+
+def check_timeouts(gloo: Any) -> None:
+    """A handle whose wait ends before the call names the rank that has not come."""
+    if dist.get_rank() == 2:
+        time.sleep(3)
+    x = torch.ones(8)
+    work = dist.all_reduce(x, async_op=True)
+    try:
+        work.wait(timedelta(seconds=1))
+    except dist.DistBackendError as problem:
+        found = str(problem)
+        assert dist.get_rank() != 2 and "not done after 1 s: grads waits on rank" in found, found
+        assert "message from rank" in found, found
+    work.wait()
+    same(x, torch.full((8,), float(RANKS)), "an allreduce after its wait ended")
 
 
 def check_delegated(gloo: Any) -> None:
-    """What no schedule is for: other sizes, unequal splits, types and operations, messages, objects, barriers."""
+    """What no schedule is for: other sizes, types and operations, messages, objects, barriers."""
     rank = dist.get_rank()
     x = torch.full((2,), float(rank))
     if rank % 2:

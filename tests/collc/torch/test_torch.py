@@ -76,6 +76,32 @@ def test_every_collective_and_training_as_under_gloo(torch: Torch, tmp_path: Pat
     assert found and int(found[1]) == sum(served.values()) and int(found[2]) == served["allreduce"]
 
 
+#: roots of which ZeroRedundancyOptimizer broadcasts; the scatter of tensors is from rank 0
+ROOTS = """
+collective more1 = broadcast on square { root: 1 };  schedule more1 using bfb;
+collective more2 = broadcast on square { root: 2 };  schedule more2 using bfb;
+collective more3 = broadcast on square { root: 3 };  schedule more3 using bfb;
+"""
+
+
+def test_nothing_of_training_is_delegated_that_has_a_schedule(torch: Torch, tmp_path: Path) -> None:
+    """DDP, ZeRO, FSDP2 and tensor parallelism give the parameters of one process, and need no collective of gloo."""
+    text = FOUR.replace("scatter on square { root: 1 }", "scatter on square { root: 0 }") + ROOTS
+    (tmp_path / "four.coll").write_text(text)
+    path = os.pathsep.join([str(torch.folder), installed(tmp_path)])
+    status, written = torch.torchrun(
+        4, [str(HELPERS / "torch_training.py")], COLLC_SPEC=str(tmp_path / "four.coll"), COLLC_DEFINES='{"side": 2}',
+        PYTHONPATH=path,
+    )  # fmt: skip
+    assert status == 0, written
+    ways = {name: json.loads(counts) for name, counts in re.findall(r"^way (\w+) (.*)$", written, re.MULTILINE)}
+    assert [*ways] == ["ddp", "zero", "fsdp2", "tensor_parallel", "pipeline"], written
+    for name in ("ddp", "zero", "fsdp2", "tensor_parallel"):
+        assert ways[name]["delegated"] == {}, name
+    assert set(ways["pipeline"]["delegated"]) == {"send", "recv"}
+    assert ways["zero"]["served"]["broadcast"] >= 24 and ways["fsdp2"]["served"]["reduce-scatter"] >= 12
+
+
 @pytest.fixture(scope="module")
 def trouble(torch: Torch, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[int, str]]]:
     """What each rank of each scenario ended with and wrote."""
