@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
+from collc.ir.diagnostic import Kind, error
 from collc.ir.frozen import frozen
 from collc.ir.shown import clipped, counted, shown
 from collc.ir.verify import Report
@@ -20,6 +21,7 @@ from collc.ir.verify import Report
 if TYPE_CHECKING:
     from collc.ir.collective import Collective
     from collc.ir.diagnostic import Excess
+    from collc.ir.roots import Roots
     from collc.ir.spec import Option
     from collc.ir.tuning import TuningRequest
 
@@ -228,6 +230,17 @@ class Target(ABC):
     def join(self, mains: Sequence[Artifact]) -> Sequence[Artifact]:
         """Return the files of several collectives, given the main file of each; for targets that share."""
         raise NotImplementedError
+
+    def for_roots(self, roots: Roots, planned: int) -> Target:
+        """Return the target for a collective with several roots, and the plan of one of them.
+
+        By default it raises C0064: a file is for one root.
+        """
+        raise error(
+            "C0064", f"{self.title} holds one root, but `{roots.name}` has {counted(len(roots.listed), 'root')}",
+            hint=f"write `root: {planned}` and a collective for each other root, or use the target `mpi-c`",
+            kind=Kind.MISFIT,
+        )  # fmt: skip
 
     @abstractmethod
     def check(self, ir: Any, artifacts: Sequence[Artifact]) -> Report:  # Any: as for ``emit``

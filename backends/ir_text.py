@@ -19,6 +19,7 @@ from .base import Artifact, Target, first_difference
 
 if TYPE_CHECKING:
     from collc.ir.levels import Executable
+    from collc.ir.roots import Roots
 
 __all__ = ["IrText"]
 
@@ -45,6 +46,10 @@ class IrText(Target):
     @property
     def shares_links(self) -> bool:
         return self.level == "schedule"
+
+    def for_roots(self, roots: Roots, planned: int) -> IrText:
+        """Return the target itself: of several roots the text holds the plan of one."""
+        return self
 
     def emit(self, ir: Executable) -> Sequence[Artifact]:
         """Return one file, named after the program (a schedule has no name: after its collective)."""

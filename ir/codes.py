@@ -25,7 +25,9 @@ a root. The other collectives have none.
 
     collective weights = broadcast on pod;                 # which rank has them?
 
-Write `broadcast on pod { root: 0 }`, or leave `root` out of the others.""",
+Write `broadcast on pod { root: 0 }`, or leave `root` out of the others. `root: all` and `root: {0, 4}` give several
+roots to broadcast, reduce, gather and scatter: at least one, each once. Collectives with weights, with `among` and in
+`together` have one root.""",
     "C0204": """a root that is not a rank
 
 Ranks are numbered from 0, in the order of their declaration in the topology. The root must be one of them.

@@ -11,6 +11,7 @@ from .arrays import Array
 from .collective import Collective
 from .diagnostic import Diagnostic, Source, Span
 from .frozen import frozen
+from .roots import Roots
 from .schedule import Forest, Schedule
 from .shown import clipped, counted, shown
 from .topology import Topology
@@ -139,7 +140,8 @@ class CollectiveRequest:
     """One ``collective`` declaration with its schedule (default ``auto``) and its emits.
 
     ``kind_span`` is the place of the collective's kind, ``topology_span`` that of the network's declaration.
-    ``options`` are those of the collective as they were written.
+    ``options`` are those of the collective as they were written. With ``roots``, the collective was declared with
+    several: its plan is moved to the others of its orbit.
     """
 
     name: str
@@ -151,6 +153,7 @@ class CollectiveRequest:
     kind_span: Span | None = None
     topology_span: Span | None = None
     options: tuple[Option, ...] = ()
+    roots: Roots | None = None
 
 
 @frozen

@@ -9,7 +9,11 @@ static int bind_broadcast(struct call *call, const void *send, void *recv)
     if (unusable(call, recv))
         return MPI_ERR_BUFFER;
     call->base[OUTPUT] = recv;
+#if ROOTS
+    if (call->rank != call->root)
+#else /* ROOTS */
     if (call->rank != call->plan->root)
+#endif /* ROOTS */
         return MPI_SUCCESS;
     call->in_place = send == MPI_IN_PLACE || send == NULL || send == recv;
     call->base[INPUT] = call->in_place ? recv : (char *)send;

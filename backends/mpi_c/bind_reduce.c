@@ -6,7 +6,11 @@ static int bind_reduce(struct call *call, const void *send, void *recv)
     if (only_relays(call))
         return MPI_SUCCESS;
 #endif /* RELAYS */
+#if ROOTS
+    if (call->rank != call->root) {
+#else /* ROOTS */
     if (call->rank != call->plan->root) {
+#endif /* ROOTS */
         call->base[INPUT] = (char *)send;
         return unusable(call, send) ? MPI_ERR_BUFFER : MPI_SUCCESS;
     }

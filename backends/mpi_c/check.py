@@ -21,6 +21,7 @@ from .interpose.reader import LibraryText, ServedCall, read_library, served_line
 from .names import comment
 from .numbers import Numbers
 from .reader import HeaderText, SourceText, described, read_header, read_source, title_of
+from .rooted import NONE, read_roots, root_differences, shown_roots
 from .scratch import is_whole
 from .source import Function, Listing
 from .template_tables import template_differences, template_shortages
@@ -75,10 +76,11 @@ def _library_checks(listing: Listing, served: Sequence[Served], artifacts: Seque
 
 def _other_calls(library: LibraryText, served: Sequence[Served]) -> Iterator[str]:
     expected = []
-    for one in served:
+    for number, one in enumerate(served):
         (kind, ranks, root), function = one.calls, one.function
         name, at = comment(function.first.name), -1 if root is None else root
-        expected.append(ServedCall(kind, ranks, at, int(_twice(function)), *one.sizes, name, function.name))
+        expected.append(ServedCall(kind, ranks, at, int(_twice(function)), *one.sizes, name, function.name,
+                                   number if function.rooted else None, one.at))  # fmt: skip
     yield from _differ("served calls", list(library.served), expected)
     yield from _differ("first comment", library.lines, served_lines(expected))
 
@@ -92,6 +94,9 @@ def _source_checks(listing: Listing, source: SourceText, groups: list[list[Decod
         return
     for number, (one, program) in enumerate(zip(_flat(groups), _flat(expected), strict=True)):
         yield from _program_checks(one, program, f"algorithm {number}: " if len(_flat(groups)) > 1 else "")
+    if any(function.rooted for function in listing.functions):
+        roots = _other_roots(listing, source)
+        yield _check("roots", roots, "moves lead from each root with a plan to the others that the function serves")
     yield _check("tables", _other_numbers(listing.numbers, source.numbers), "have the emitted numbers")
 
 
@@ -158,13 +163,16 @@ def _other_names(listing: Listing, source: SourceText, groups: list[list[Decoded
     yield from _differ("prefix", source.prefix, listing.prefix)
     if source.title is not None:
         yield from _title(source.title, functions)
-    found = [(entry.name, entry.has_algorithm, entry.plan) for entry in source.entries]
-    yield from _differ("functions", found, [(f.name, bool(f.windows), n) for n, f in enumerate(functions)])
+    found = [(entry.name, entry.has_algorithm, entry.plan, entry.orbits) for entry in source.entries]
+    yield from _differ("functions", found, [
+        (f.name, f.tells_algorithm, n, f.rooted.orbits if f.rooted else 0)
+        for n, f in enumerate(functions) if f.is_head
+    ])  # fmt: skip
     yield from _differ("bindings", list(source.kinds), list(dict.fromkeys(plan.kind for plan in source.plans)))
     twice = [plan.twice for plan in source.plans]
     yield from _differ("contributions that count twice", twice, [int(_twice(function)) for function in functions])
     labels = [comment(w.algorithm if w else "") for f in functions for w, _ in f.parts]
-    yield from _differ("algorithms", list(source.labels), labels if any(f.windows for f in functions) else [])
+    yield from _differ("algorithms", list(source.labels), labels if any(f.tells_algorithm for f in functions) else [])
     sizes = [_bytes_of_a_count(window, program) for f in functions for window, program in f.parts]
     yield from _differ("sizes of algorithms", [one.most_bytes for one in _flat(groups)], sizes)
 
@@ -185,12 +193,34 @@ def _differ(what: str, found: object, expected: object) -> Iterator[str]:
         yield f"{what}: found {found}, needed {expected}"
 
 
+def _other_roots(listing: Listing, source: SourceText) -> Iterator[str]:
+    """Yield what is wrong with the roots of the functions that take one: the moves, and whom they serve."""
+    plans = [(plan.ranks, plan.root, plan.roots) for plan in source.plans]
+    due = {n: f.rooted for n, f in enumerate(listing.functions) if f.rooted is not None and f.rooted.is_head}
+    orbits = {entry.plan: entry.orbits for entry in source.entries if entry.orbits}
+    if {n: one.orbits for n, one in due.items()} != orbits:
+        yield f"functions that take the root have plans {orbits}"
+        return
+    within = {n + k for n, count in orbits.items() for k in range(count)}
+    if wrong := [n for n, plan in enumerate(plans) if (plan[2] == NONE) == (n in within)]:
+        yield f"plan {wrong[0]} has roots of no function, or no roots although its function takes one"
+        return
+    try:
+        found = read_roots(source.numbers, plans, orbits)
+    except Unreadable as problem:
+        yield str(problem)
+        return
+    for n, roots in found.items():
+        yield from root_differences(roots, due[n].roots)
+
+
 def _title(title: str, functions: Sequence[Function]) -> Iterator[str]:
     """Yield differences between the title of a file and its functions."""
-    if len(functions) == 1:
-        yield from _other_description(title, functions[0])
+    heads = [function for function in functions if function.is_head]
+    if len(heads) == 1:
+        yield from _other_description(title, heads[0])
     else:
-        yield from _differ("title", title, title_of([function.name for function in functions]))
+        yield from _differ("title", title, title_of([function.name for function in heads]))
 
 
 def _other_description(text: str, function: Function) -> Iterator[str]:
@@ -199,9 +229,13 @@ def _other_description(text: str, function: Function) -> Iterator[str]:
     expected = {
         "kind": collective.name, "root": None if collective.root is None else str(collective.root),
         "ranks": str(collective.num_ranks), "among": str(among) if among > 1 else None,
-        "relays": str(function.relays) if function.relays else None,
+        "relays": str(function.relays) if function.relays else None, "roots": None, "plans": None,
         "scheduler": scheduler if scheduler and among == 1 else None,
     }  # fmt: skip
+    if function.rooted is not None:
+        expected |= {"root": None, "roots": shown_roots(function.rooted.roots.listed)}
+        if function.rooted.orbits > 1:
+            expected |= {"plans": str(function.rooted.orbits), "among": None, "scheduler": None}
     yield from _differ(f"description of `{function.name}`", described(text), expected)
 
 
@@ -220,7 +254,7 @@ def _other_numbers(expected: Numbers, found: Numbers) -> Iterator[str]:
 
 def _other_header(listing: Listing, header: HeaderText) -> Iterator[str]:
     """Yield differences between a header and the functions."""
-    functions = listing.functions
+    functions = [function for function in listing.functions if function.is_head]
     yield from _differ("prefix", header.prefix, listing.prefix)
     yield from _title(header.title, functions)
     names = [name for name, _ in header.contents]
@@ -235,8 +269,10 @@ def _other_header(listing: Listing, header: HeaderText) -> Iterator[str]:
         yield from _differ(f"ranks with data of `{function.name}`", found.without_relays, ranks)
         yield from _differ(f"buffers of `{function.name}`", found.kind, function.kind)
         yield from _differ(f"operations of `{function.name}`", found.op, _operations(function))
-        yield from _differ(f"algorithms of `{function.name}`", list(found.algorithms), _sizes(function.windows))
-        yield from _differ(f"`{function.name}_algorithm`", found.has_algorithm, bool(function.windows))
+        sizes = _sizes(function.windows) if function.tells_algorithm else []
+        yield from _differ(f"algorithms of `{function.name}`", list(found.algorithms), sizes)
+        yield from _differ(f"`{function.name}_algorithm`", found.has_algorithm, function.tells_algorithm)
+        yield from _differ(f"root of `{function.name}`", found.rooted, function.rooted is not None)
 
 
 def _operations(function: Function) -> str | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 import attrs
 
 from collc.ir.diagnostic import error
+from collc.ir.roots import Roots
 from collc.ir.symmetric_program import AnyProgram
 from collc.ir.verify import Report
 
@@ -23,6 +24,14 @@ if TYPE_CHECKING:
 __all__ = ["MpiC"]
 
 Parts: TypeAlias = "tuple[tuple[Window | None, AnyProgram], ...]"
+
+
+@attrs.frozen(eq=False)
+class _Orbit:
+    """The programs of one collective; with ``roots``, they are for one orbit of its roots."""
+
+    parts: Parts
+    roots: Roots | None = None
 
 
 @attrs.frozen
@@ -53,6 +62,9 @@ class MpiC(Target):
     max_bytes: int | None = attrs.field(
         default=None, metadata={"help": "interpose: the largest vector served, in bytes"}
     )
+    #: the roots of the collective, if it has several, and the name of the files that their plans share
+    _roots: Roots | None = attrs.field(default=None, eq=False, repr=False)
+    _family: str | None = attrs.field(default=None, repr=False)
 
     def __attrs_post_init__(self) -> None:
         self._interposes()
@@ -80,20 +92,28 @@ class MpiC(Target):
         return Limits(templates=True)
 
     def emit(self, ir: AnyProgram) -> Sequence[Artifact]:
-        return self._files([((None, ir),)])
+        return self._files([self._orbit(((None, ir),))])
 
     def emit_selected(self, parts: Sequence[tuple[Window, AnyProgram]]) -> Sequence[Artifact]:
         """Return one source and header of several algorithms. The function chooses one by the bytes of the call.
 
         Smaller calls than all windows use the first, larger ones the last. ``NAME_algorithm`` returns the choice.
         """
-        return self._files([tuple(parts)])
+        return self._files([self._orbit(tuple(parts))])
+
+    def for_roots(self, roots: Roots, planned: int) -> MpiC:
+        """Return the target whose function takes the root; plans of several orbits share its files."""
+        alone = self.shared is not None or len(roots.planned) == 1
+        return attrs.evolve(self, roots=roots, family=None if alone else roots.name)
+
+    def _orbit(self, parts: Parts) -> _Orbit:
+        return _Orbit(parts, self._roots)
 
     @property
     def shared(self) -> str | None:
         """Return the stem of the source that all collectives share; None if there is none."""
         if not self._interposes() and self.library is None:
-            return None
+            return None if self._family is None else self._family_name(self._family)
         from .interpose import INTERPOSED, interposing
         from .source import taken
 
@@ -112,10 +132,10 @@ class MpiC(Target):
         element type, or the program's own scratch: it lays out scratch anew, one cell for each chunk. Everything else
         is the program's. All text except names and numbers must be the shipped text.
         """
-        return self._checked([((None, ir),)], artifacts)
+        return self._checked([self._orbit(((None, ir),))], artifacts)
 
     def check_selected(self, parts: Sequence[tuple[Window, AnyProgram]], artifacts: Sequence[Artifact]) -> Report:
-        return self._checked([tuple(parts)], artifacts)
+        return self._checked([self._orbit(tuple(parts))], artifacts)
 
     def check_joined(self, mains: Sequence[Artifact], artifacts: Sequence[Artifact]) -> Report:
         return self._checked([artifact.part for artifact in mains], artifacts)
@@ -139,7 +159,14 @@ class MpiC(Target):
 
     # ---- the files
 
-    def _files(self, collectives: Sequence[Parts]) -> Sequence[Artifact]:
+    def _family_name(self, family: str) -> str:
+        """Return the name of the function that takes the root, and of its files."""
+        from .source import taken
+
+        used = taken(rooted=True)
+        return chosen(self.function, used) if self.function else identifier(family, used)
+
+    def _files(self, collectives: Sequence[_Orbit]) -> Sequence[Artifact]:
         from .interpose import listed
         from .source import header, source
 
@@ -153,7 +180,7 @@ class MpiC(Target):
             Artifact(f"{prefix}.h", header(prefix, functions), "mpi-c"),
         ]
 
-    def _checked(self, collectives: Sequence[Parts], artifacts: Sequence[Artifact]) -> Report:
+    def _checked(self, collectives: Sequence[_Orbit], artifacts: Sequence[Artifact]) -> Report:
         from .check import checked, checked_library
 
         prefix, functions = self._named(collectives)
@@ -167,22 +194,32 @@ class MpiC(Target):
 
         return [Served(function, self.min_bytes, self.max_bytes) for function in functions]
 
-    def _named(self, collectives: Sequence[Parts]) -> tuple[str, list[Function]]:
+    def _named(self, collectives: Sequence[_Orbit]) -> tuple[str, list[Function]]:
         """Return the prefix of names, and the functions of some collectives."""
         from .interpose import interposing
         from .members import function_of, has_relays
+        from .rooted import in_file
         from .scratch import is_counted
         from .source import listed_width, taken
 
-        first = collectives[0][0][1]
-        counted = any(is_counted(parts[0][1].collective) for parts in collectives)
-        used = taken(counted, any(map(has_relays, collectives)), max(map(listed_width, collectives)))
-        if self.shared is not None:
-            used = used | interposing() if self.interpose else used
-            names = _distinct(self.shared, [parts[0][1].name for parts in collectives], used)
-            return self.shared, [function_of(name, parts) for name, parts in zip(names, collectives, strict=True)]
-        name = chosen(self.function, used) if self.function else identifier(first.name, used)
-        return name, [function_of(name, collectives[0])]
+        every = [one.parts for one in collectives]
+        firsts = [parts[0][1] for parts in every]
+        counted, relayed = any(is_counted(one.collective) for one in firsts), any(map(has_relays, every))
+        rooted = in_file([(one.roots, of.collective.root) for one, of in zip(collectives, firsts, strict=True)])
+        used = taken(counted, relayed, max(map(listed_width, every)), any(rooted))
+        named = [of.name if one.roots is None else one.roots.name for one, of in zip(collectives, firsts, strict=True)]
+        prefix = self.shared
+        if prefix is None or (self.library is None and not self.interpose):
+            name = chosen(self.function, used) if self.function else identifier(named[0], used)
+            return name, [function_of(name, parts, of) for parts, of in zip(every, rooted, strict=True)]
+        used = used | interposing() if self.interpose else used
+        heads = [name for name, of in zip(named, rooted, strict=True) if of is None or of.is_head]
+        names = iter(_distinct(prefix, heads, used))
+        name, found = "", []
+        for parts, of in zip(every, rooted, strict=True):
+            name = next(names) if of is None or of.is_head else name
+            found.append(function_of(name, parts, of))
+        return prefix, found
 
     def _interposes(self) -> bool:
         """Return whether the target makes a library for LD_PRELOAD; raise C0731 for options that do not fit."""

@@ -49,6 +49,30 @@ static int restock(struct context *context)
     return 1;
 }
 
+#if ROOTS
+/* What the layout of a call takes, the most for any part that this rank may have: calls of all roots share memory. */
+static size_t measured(struct operation *it)
+{
+    struct call *call = &it->call;
+    struct arena arena = {NULL, 0};
+    int row = call->row, part;
+    size_t most = 0;
+
+    if (call->plan->roots < 0) {
+        lay_out(it, &arena);
+        return arena.used;
+    }
+    for (part = 0; part < call->plan->ranks; part++) {
+        arena.used = 0;
+        call->row = row - call->part + part;
+        lay_out(it, &arena);
+        most = arena.used > most ? arena.used : most;
+    }
+    call->row = row;
+    return most;
+}
+
+#endif /* ROOTS */
 /* Bytes of working memory for calls up to those that a grant is for; SIZE_MAX for more than can be counted. */
 static size_t room(struct operation *it, const struct grant *grant)
 {
@@ -57,20 +81,32 @@ static size_t room(struct operation *it, const struct grant *grant)
 #else /* COUNTS */
     struct grant own = {it->call.span, it->call.single};
 #endif /* COUNTS */
+#if ROOTS
+    size_t used;
+#else /* ROOTS */
     struct arena arena = {NULL, 0};
+#endif /* ROOTS */
 
     it->call.span = grant->span;
     it->call.single = grant->single;
 #if COUNTS
     it->call.whole = grant->whole;
 #endif /* COUNTS */
+#if ROOTS
+    used = measured(it);
+#else /* ROOTS */
     lay_out(it, &arena);
+#endif /* ROOTS */
     it->call.span = own.span;
     it->call.single = own.single;
 #if COUNTS
     it->call.whole = own.whole;
 #endif /* COUNTS */
+#if ROOTS
+    return used;
+#else /* ROOTS */
     return arena.used;
+#endif /* ROOTS */
 }
 
 /* Cells of working memory that the ranks of an algorithm need, the most of any. */
@@ -98,6 +134,9 @@ static int64_t most_cells(const struct call *call)
             cells += (int64_t)block_slots[id] * block_slot_chunks[id];
         most = cells > most ? cells : most;
     }
+#if ROOTS
+    most += call->shuffles ? call->chunks * call->plan->ranks : 0;
+#endif /* ROOTS */
     return most + (call->aside ? call->chunks : 0);
 }
 

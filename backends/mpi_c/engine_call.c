@@ -62,6 +62,9 @@ struct plan {
 #if RELAYS
     int relays; /* ranks of the communicator after `ranks`: they have no data, and forward those of others */
 #endif /* RELAYS */
+#if ROOTS
+    int roots, moves, images; /* the first of its roots, moves and images of ranks; roots is -1 where it has one root */
+#endif /* ROOTS */
     int (*bind)(struct call *call, const void *send, void *recv);
 #if COUNTS
     int shards; /* 0: all of one size */
@@ -81,6 +84,12 @@ struct call {
     MPI_Comm comm;
     int tag; /* the first of this call's message tags */
     int rank;
+#if ROOTS
+    int root, part; /* the root of this call (-1: none), and the rank of the plan whose part this rank takes */
+    int shuffles;   /* whether a call of this collective may need, at the root, ... */
+    int shuffled;   /* ... its blocks (of OUTPUT, or of INPUT) in the order of the plan's ranks; -1: this one does not */
+    char *ordered;  /* where they are in the order of ranks */
+#endif /* ROOTS */
     int algorithm;
     int row;        /* of the tables of ranks: the rank's in the algorithm that carries out the call */
     int64_t chunks; /* in which that algorithm cuts the count */
@@ -109,6 +118,49 @@ struct call {
 #endif /* COUNTS */
 };
 
+#if ROOTS
+/* The plan of one root serves others: an automorphism of the network takes its root there, and every rank does what
+ * the rank that it is the image of does in the plan. It is made of moves, one after the other. */
+static int part_of(const struct plan *plan, int root, int rank)
+{
+    const int first = plan->roots;
+
+    if (first < 0)
+        return rank;
+    for (; root_from[first + root] != root; root = root_from[first + root]) {
+        int move = move_back[plan->moves + root_move[first + root]];
+
+        rank = move_image[plan->images + move * plan->ranks + rank];
+    }
+    return rank;
+}
+
+/* The rank that takes the part of one of the plan's. */
+static int taker_of(const struct plan *plan, int root, int part)
+{
+    int from = plan->roots < 0 ? root : root_from[plan->roots + root];
+
+    if (from == root)
+        return part;
+    return move_image[plan->images + root_move[plan->roots + root] * plan->ranks + taker_of(plan, from, part)];
+}
+
+/* The plan that serves a root, among those of one function; NULL where there is none. */
+static const struct plan *plan_of(const struct plan *plan, int orbits, int root)
+{
+    int k, first = plan->roots, planned = root;
+
+    if (root < 0 || root >= plan->ranks || !root_served[first + root])
+        return NULL;
+    while (root_from[first + planned] != planned)
+        planned = root_from[first + planned];
+    for (k = 0; k < orbits; k++)
+        if (plan[k].root == planned)
+            return &plan[k];
+    return NULL;
+}
+
+#endif /* ROOTS */
 #if RELAYS
 /* Whether this rank only forwards data. Its buffers are ignored. */
 static int only_relays(const struct call *call)

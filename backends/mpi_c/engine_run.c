@@ -39,9 +39,16 @@ static void lay_out(struct operation *it, struct arena *arena)
     struct call *call = &it->call;
     struct engine *engine = &it->engine;
     int first = rank_blocks[call->row], blocks = rank_blocks[call->row + 1] - first;
+#if ROOTS
+    int measures = arena->base == NULL && call->plan->roots >= 0; /* for calls of any root */
+    int here = call->aside && (measures || call->root < 0 || call->root == call->rank);
+    int requests = 0, k;
+    char *aside, *shuffled;
+#else /* ROOTS */
     int here = call->aside && (call->plan->root < 0 || call->plan->root == call->rank);
     int requests = 0, k;
     char *aside;
+#endif /* ROOTS */
 
     engine->num_blocks = blocks;
     engine->blocks = carve(arena, (size_t)blocks * sizeof *engine->blocks);
@@ -62,6 +69,9 @@ static void lay_out(struct operation *it, struct arena *arena)
     call->base[SCRATCH] = carve_cells(arena, call, rank_scratch[call->row]);
 #endif /* COUNTS */
     aside = carve_cells(arena, call, here ? call->chunks : 0);
+#if ROOTS
+    shuffled = carve_cells(arena, call, here && call->shuffles ? call->chunks * call->plan->ranks : 0);
+#endif /* ROOTS */
     for (k = 0; k < blocks; k++) {
         int id = first + k;
         int64_t chunks = (int64_t)block_slots[id] * block_slot_chunks[id];
@@ -77,6 +87,13 @@ static void lay_out(struct operation *it, struct arena *arena)
     if (arena->base == NULL)
         return;
     call->packed[SCRATCH] = call->compact;
+#if ROOTS
+    if (call->shuffled >= 0) {
+        call->ordered = call->base[call->shuffled];
+        call->base[call->shuffled] = shuffled;
+        call->packed[call->shuffled] = call->compact;
+    }
+#endif /* ROOTS */
     if (call->copy_input) {
         it->source = call->base[INPUT];
         call->base[INPUT] = aside;
@@ -147,11 +164,19 @@ static int check(const struct plan *plan, int64_t count, MPI_Datatype type, MPI_
 
 #if EVEN
 /* Says what is to be done; nothing is sent. */
+#if ROOTS
+static int arrange(struct operation *it, const struct plan *plan, int root, const void *send, void *recv,
+                   int64_t count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+{
+    struct call *call = &it->call;
+    int error = plan == NULL ? MPI_ERR_ROOT : check(plan, count, type, op, comm);
+#else /* ROOTS */
 static int arrange(struct operation *it, const struct plan *plan, const void *send, void *recv,
                    int64_t count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
 {
     struct call *call = &it->call;
     int error = check(plan, count, type, op, comm);
+#endif /* ROOTS */
 
     memset(it, 0, sizeof *it);
     if (error == MPI_SUCCESS)
@@ -164,6 +189,12 @@ static int arrange(struct operation *it, const struct plan *plan, const void *se
     if (!countable(call))
         return MPI_ERR_NO_MEM;
     error = MPI_Comm_rank(comm, &call->rank);
+#if ROOTS
+    call->root = root;
+    call->shuffled = -1;
+    if (error == MPI_SUCCESS)
+        call->part = part_of(plan, root, call->rank);
+#endif /* ROOTS */
     if (error == MPI_SUCCESS)
         error = plan->bind(call, send, recv);
     if (error == MPI_SUCCESS)
@@ -183,6 +214,9 @@ static int arrange(struct operation *it, const struct plan *plan, const void *se
 #else /* GROUPS */
     call->row = algorithm_row[call->algorithm] + call->rank;
 #endif /* GROUPS */
+#if ROOTS
+    call->row += call->part - call->rank;
+#endif /* ROOTS */
     call->chunks = algorithm_chunks[call->algorithm];
     size_up(call);
     lock(&it->context->busy);

@@ -199,6 +199,9 @@ static int start_message(struct engine *engine, struct block *block, int sends,
 #endif /* GROUPS */
     int tag = call->tag + block_channel[block->id], error;
 
+#if ROOTS
+    peer = taker_of(call->plan, call->root, peer);
+#endif /* ROOTS */
     error = start(call, place, block->work.elements, sends, peer, tag, request);
     if (error != MPI_SUCCESS)
         return error;

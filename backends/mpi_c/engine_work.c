@@ -46,6 +46,24 @@ static struct place at(char *address, int packed)
     return place;
 }
 
+#if ROOTS
+/* Copies the blocks of a root's buffer to the order of the plan's ranks, or back. */
+static int shuffle(const struct call *call, int back)
+{
+    int packed = call->packed[call->shuffled], part, error = MPI_SUCCESS;
+    char *own = call->base[call->shuffled];
+
+    for (part = 0; part < call->plan->ranks && error == MPI_SUCCESS; part++) {
+        int64_t here = taker_of(call->plan, call->root, part) * call->count;
+        struct place theirs = at(element_at(call, call->ordered, here), 0);
+        struct place ours = at((packed ? kept_at : element_at)(call, own, part * call->count), packed);
+
+        error = back ? copy(call, &ours, &theirs, call->count) : copy(call, &theirs, &ours, call->count);
+    }
+    return error;
+}
+
+#endif /* ROOTS */
 static int set_out(struct operation *it)
 {
     struct engine *engine = &it->engine;
@@ -76,6 +94,10 @@ static int set_out(struct operation *it)
     if (it->call.plan->shards > 0)
         return pack_blocks(&it->call);
 #endif /* COUNTS */
+#if ROOTS
+    if (it->call.shuffled == INPUT)
+        return shuffle(&it->call, 0);
+#endif /* ROOTS */
     if (!it->call.copy_input)
         return MPI_SUCCESS;
     from = at(it->source, 0);
@@ -109,6 +131,10 @@ static int proceed(struct context *context, struct operation *it, int *moved)
         return 0;
     if (error == MPI_SUCCESS && it->call.keep_output && it->call.deliver != NULL)
         error = deliver(&it->call);
+#if ROOTS
+    if (error == MPI_SUCCESS && it->call.shuffled == OUTPUT)
+        error = shuffle(&it->call, 1);
+#endif /* ROOTS */
 #if COUNTS
     if (error == MPI_SUCCESS && it->call.plan->shards > 0)
         error = unpack_blocks(&it->call);
@@ -256,11 +282,19 @@ static int await(struct operation *it)
 
 #if EVEN
 /* The blocking form. */
+#if ROOTS
+static int perform(const struct plan *plan, int root, const void *send, void *recv, int64_t count,
+                   MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+{
+    struct operation it;
+    int error = arrange(&it, plan, root, send, recv, count, type, op, comm);
+#else /* ROOTS */
 static int perform(const struct plan *plan, const void *send, void *recv, int64_t count,
                    MPI_Datatype type, MPI_Op op, MPI_Comm comm)
 {
     struct operation it;
     int error = arrange(&it, plan, send, recv, count, type, op, comm);
+#endif /* ROOTS */
 
     if (error != MPI_SUCCESS || it.context == NULL)
         return error;
@@ -411,12 +445,21 @@ static int request_counts(struct operation **request, int persistent, const stru
 #endif /* COUNTS */
 #if EVEN
 /* The other forms: makes a request, and begins it where it is not a persistent one. */
+#if ROOTS
+static int make_request(struct operation **request, int persistent, const struct plan *plan, int root,
+                        const void *send, void *recv, int64_t count, MPI_Datatype type, MPI_Op op,
+                        MPI_Comm comm)
+{
+    struct operation it;
+    int error = arrange(&it, plan, root, send, recv, count, type, op, comm);
+#else /* ROOTS */
 static int make_request(struct operation **request, int persistent, const struct plan *plan,
                         const void *send, void *recv, int64_t count, MPI_Datatype type, MPI_Op op,
                         MPI_Comm comm)
 {
     struct operation it;
     int error = arrange(&it, plan, send, recv, count, type, op, comm);
+#endif /* ROOTS */
 
     *request = NULL;
     if (error != MPI_SUCCESS)

@@ -13,6 +13,7 @@ from collc.ir.program import Program
 from collc.ir.symmetric_program import AnyProgram
 
 from ..base import Window
+from .rooted import Rooted
 from .source import Function
 
 __all__ = ["Parts", "among_members", "function_of", "has_relays", "ranks_of"]
@@ -21,11 +22,14 @@ __all__ = ["Parts", "among_members", "function_of", "has_relays", "ranks_of"]
 Parts: TypeAlias = "Sequence[tuple[Window | None, AnyProgram]]"
 
 
-def function_of(name: str, parts: Parts) -> Function:
-    """Return the C function of a collective's programs, for a communicator of the ranks that take part."""
+def function_of(name: str, parts: Parts, rooted: Rooted | None = None) -> Function:
+    """Return the C function of a collective's programs, for a communicator of the ranks that take part.
+
+    With ``rooted``, the function takes the root, and the programs are for one orbit.
+    """
     programs = [program for _, program in parts]
     among = among_members(programs)
-    return Function(name, tuple(zip([window for window, _ in parts], among, strict=True)), ranks_of(programs))
+    return Function(name, tuple(zip([window for window, _ in parts], among, strict=True)), ranks_of(programs), rooted)
 
 
 def has_relays(parts: Parts) -> bool:

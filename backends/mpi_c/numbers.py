@@ -7,6 +7,8 @@ import numpy as np
 from collc.ir.arrays import Array, fit
 
 from .cursor import Cursor
+from .rooted import TABLES as ROOT_TABLES
+from .rooted import TITLE as ROOTS
 
 __all__ = ["Numbers", "read_table", "read_tables"]
 #: tables by name, as 64-bit integers
@@ -106,6 +108,8 @@ def read_tables(cursor: Cursor) -> tuple[int, Numbers]:
             found |= {name: read_table(cursor, name, "") for name in _WORDED[1]}
         if cursor.accept(f"\n/* {_WIDTHS[0]} */\n"):
             found[_WIDTHS[1]] = read_table(cursor, _WIDTHS[1], "")
+    if cursor.accept(f"\n/* {ROOTS} */\n"):
+        found |= {name: read_table(cursor, name, "") for name in ROOT_TABLES}
     return int(channels[1]), found
 
 

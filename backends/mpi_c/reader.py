@@ -19,7 +19,8 @@ from collc.ir.arrays import Array
 from .cursor import Cursor, Unreadable
 from .forms import COUNTED, ENDS, RELAYED, counted_functions, described_forms, resolved
 from .numbers import Numbers, read_table, read_tables
-from .source import ENGINE, ENGINE_COUNTS, MEMBERS, flags_of, relayed_words
+from .rooted import NONE
+from .source import ENGINE, ENGINE_COUNTS, MEMBERS, ROOT_WORDS, flags_of, relayed_words
 from .template_tables import most_listed
 
 __all__ = ["Documented", "Entry", "HeaderText", "PlanRow", "SourceText", "read_header", "read_source"]
@@ -37,7 +38,8 @@ class PlanRow:
     """A row of the table ``plans``: the data of a collective, without its algorithms. ``shards`` is 0 if none.
 
     The communicator has ``ranks`` members, then ``relays``. ``listed`` has the shards of a custom collective: those of
-    each rank's input and output begin at ``begins``.
+    each rank's input and output begin at ``begins``. ``roots`` has the first row of its roots, its first move and the
+    first image.
     """
 
     ranks: int
@@ -51,15 +53,20 @@ class PlanRow:
     begins: Array | None = attrs.field(default=None, eq=False)
     listed: Array | None = attrs.field(default=None, eq=False)
     relays: int = 0
+    roots: tuple[int, int, int] = NONE
 
 
 @attrs.frozen
 class Entry:
-    """The functions of one collective: their name, whether one returns the algorithm, and the plan that they run."""
+    """The functions of one collective: their name, whether one returns the algorithm, and the plan that they run.
+
+    Functions that take the root run one of ``orbits`` plans from that one on; others have 0.
+    """
 
     name: str
     has_algorithm: bool
     plan: int
+    orbits: int = 0
 
 
 @attrs.frozen(eq=False)
@@ -85,7 +92,8 @@ class SourceText:
 class Documented:
     """The description of one collective in a header. ``op`` is None and ``algorithms`` is empty if they are absent.
 
-    ``without_relays`` is the number of ranks that do not only relay, if the header says that others do.
+    ``without_relays`` is the number of ranks that do not only relay, if the header says that others do. ``rooted``: the
+    functions take the root.
     """
 
     name: str
@@ -96,6 +104,7 @@ class Documented:
     has_algorithm: bool
     members: tuple[int, ...] | None = None
     without_relays: int | None = None
+    rooted: bool = False
 
 
 @attrs.frozen
@@ -154,18 +163,18 @@ def _counted_kinds() -> dict[str, str]:
     return {kind: _counted_entry(kind) for kind in kinds}
 
 
-def declarations(name: str, prefix: str, has_algorithm: bool, kind: str | None = None) -> str:
+def declarations(name: str, prefix: str, has_algorithm: bool, kind: str | None = None, rooted: bool = False) -> str:
     """Return the declarations of a collective's functions in the shipped files, each on two lines.
 
-    With counts, ``kind`` is the collective's, and the lines are those of the functions.
+    With counts, ``kind`` is the collective's, and the lines are those of the functions. ``rooted``: they take the root.
     """
     lines = []
     if kind is not None:
         lines = [f"{text};" for text in _heads(_counted_kinds()[kind])]
         lines = [text.replace("NAME", name).replace("PREFIX", prefix) for text in lines]
     for signature in [
-        *(_signatures(shipped("entry.c")) if kind is None else ()),
-        *(_signatures(shipped("algorithm.c")) if has_algorithm else ()),
+        *(_signatures(shipped("rooted_entry.c" if rooted else "entry.c")) if kind is None else ()),
+        *(_signatures(shipped("rooted_algorithm.c" if rooted else "algorithm.c")) if has_algorithm else ()),
     ]:
         text = signature.replace("NAME", name).replace("PREFIX", prefix)
         lines.append(text.replace("op, ", "op,\n" + " " * (text.index("(") + 1)) + ";")
@@ -203,8 +212,8 @@ def rest_of_source(cursor: Cursor, prefix: str | None, visibility: str) -> Sourc
     relayed = _RELAYS_OF_PLAN in cursor.text
     cursor.expect("\n")
     channels, numbers = read_tables(cursor)
-    counted = (kind is not None for _, _, kind in declared)
-    flags = flags_of(counted, relayed, most_listed(numbers), "algorithm_words" in numbers)
+    counted, rooted = (one.kind is not None for one in declared), any(one.rooted for one in declared)
+    flags = flags_of(counted, relayed, most_listed(numbers), "algorithm_words" in numbers, rooted)
     cursor.expect("\n")
     parts = [part for part in ENGINE if part != ENGINE_COUNTS or COUNTED in flags]
     texts = [resolved(shipped(part), flags).rstrip("\n") + "\n" for part in parts]
@@ -212,22 +221,34 @@ def rest_of_source(cursor: Cursor, prefix: str | None, visibility: str) -> Sourc
     kinds = []
     while found := _binding(cursor, flags):
         kinds.append(found)
-    plans, labels = _plans(cursor, COUNTED in flags, relayed)
+    plans, labels = _plans(cursor, COUNTED in flags, relayed, rooted)
     expect_same(cursor, shipped("requests.c").replace("PREFIX", prefix))
-    entries = tuple(_entry(cursor, prefix, *one) for one in declared)
+    entries = tuple(_entry(cursor, prefix, one, flags) for one in declared)
     return SourceText(
         prefix, None, entries, channels, numbers, tuple(kinds), plans, labels, digest("\n".join(texts))[:12]
     )
 
 
-def _declared(cursor: Cursor, prefix: str) -> list[tuple[str, bool, str | None]]:
-    """Return the declared collectives: name, whether a function returns the algorithm, the kind if it has counts."""
+@attrs.frozen
+class _Declared:
+    """A declared collective: its name, whether a function returns the algorithm, its kind if it has counts, and whether
+    its functions take the root.
+    """
+
+    name: str
+    has_algorithm: bool
+    kind: str | None = None
+    rooted: bool = False
+
+
+def _declared(cursor: Cursor, prefix: str) -> list[_Declared]:
+    """Return the declared collectives."""
     cursor.expect(request_declarations(prefix) + "\n")
     found = []
     while not cursor.accept("#if defined(__GNUC__)\n#pragma GCC visibility pop\n#endif\n"):
         cursor.expect("\n")
         name = _ahead(cursor, rf"int ({_NAME})\(")
-        found.append((name, *_declares(cursor, name, prefix)))
+        found.append(_declares(cursor, name, prefix))
         cursor.expect("\n")
     return found
 
@@ -240,18 +261,19 @@ def _ahead(cursor: Cursor, pattern: str) -> str:
     return name
 
 
-def _declares(cursor: Cursor, name: str, prefix: str) -> tuple[bool, str | None]:
-    """Skip the declarations of a collective; return whether a function returns its algorithm, and its kind if that has
-    counts.
-    """
+def _declares(cursor: Cursor, name: str, prefix: str) -> _Declared:
+    """Skip the declarations of a collective, and return it."""
     for kind in _counted_kinds():
         for has_algorithm in (True, False):
             if cursor.accept(declarations(name, prefix, has_algorithm, kind)):
-                return has_algorithm, kind
+                return _Declared(name, has_algorithm, kind)
+    for has_algorithm in (True, False):
+        if cursor.accept(declarations(name, prefix, has_algorithm, rooted=True)):
+            return _Declared(name, has_algorithm, rooted=True)
     has_algorithm = cursor.accept(declarations(name, prefix, True))
     if not has_algorithm:
         cursor.expect(declarations(name, prefix, False))
-    return has_algorithm, None
+    return _Declared(name, has_algorithm)
 
 
 @cache
@@ -269,7 +291,7 @@ def _binding(cursor: Cursor, flags: Sequence[str]) -> str | None:
     return None
 
 
-def _plans(cursor: Cursor, counted: bool, relayed: bool) -> tuple[tuple[PlanRow, ...], tuple[str, ...]]:
+def _plans(cursor: Cursor, counted: bool, relayed: bool, rooted: bool) -> tuple[tuple[PlanRow, ...], tuple[str, ...]]:
     lists: dict[int, tuple[Array, Array]] = {}
     while found := _optional(cursor, r"(?=static const int32_t begins_([0-9]{1,9})\[)"):
         number = int(found[1])
@@ -285,12 +307,15 @@ def _plans(cursor: Cursor, counted: bool, relayed: bool) -> tuple[tuple[PlanRow,
         with_counts = rf"(?:bind_(\w+), 0, NULL|NULL, ({_INTEGER}), bind_(\w+)), {tables}"
         binding = with_counts if counted else r"bind_(\w+)()()"
         relays = rf"({_INTEGER}), " if relayed else "()"
-        found = cursor.match(rf"    {{{', '.join([f'({_INTEGER})'] * 6)}, {relays}{binding}}},\n", "a row of `plans`")
+        roots = rf"({_INTEGER}), ({_INTEGER}), ({_INTEGER}), " if rooted else "()()()"
+        row = rf"    {{{', '.join([f'({_INTEGER})'] * 6)}, {relays}{roots}{binding}}},\n"
+        found = cursor.match(row, "a row of `plans`")
         ranks, root, reduces, twice, algorithm, algorithms = map(int, found.groups()[:6])
-        kind, shards = found[8] or found[10], int(found[9] or 0)
+        kind, shards = found[11] or found[13], int(found[12] or 0)
+        moved = (int(found[8]), int(found[9]), int(found[10])) if rooted else NONE
         begins, listed = lists.pop(number, (None, None))
         plan = PlanRow(ranks, root, reduces, twice, algorithm, algorithms, kind, shards, begins, listed)
-        rows.append(attrs.evolve(plan, relays=int(found[7] or 0)))
+        rows.append(attrs.evolve(plan, relays=int(found[7] or 0), roots=moved))
     if relayed != any(row.relays for row in rows):
         raise cursor.fail("a plan with ranks that relay")
     if lists:
@@ -302,13 +327,15 @@ def _plans(cursor: Cursor, counted: bool, relayed: bool) -> tuple[tuple[PlanRow,
     return tuple(rows), tuple(labels)
 
 
-def _entry(cursor: Cursor, prefix: str, name: str, has_algorithm: bool, kind: str | None) -> Entry:
-    template = shipped("entry.c") if kind is None else _counted_kinds()[kind]
-    template += "\n" + shipped("algorithm.c") if has_algorithm else ""
-    template = template.replace("NAME", name).replace("PREFIX", prefix)
+def _entry(cursor: Cursor, prefix: str, one: _Declared, flags: Sequence[str]) -> Entry:
+    begin = "rooted_" if one.rooted else ""
+    template = resolved(shipped(f"{begin}entry.c"), flags) if one.kind is None else _counted_kinds()[one.kind]
+    template += "\n" + shipped(f"{begin}algorithm.c") if one.has_algorithm else ""
+    template = template.replace("NAME", one.name).replace("PREFIX", prefix)
     cursor.expect("\n")
-    found = cursor.fill(template, {"NUMBER": _INTEGER}, f"the functions of `{name}`")
-    return Entry(name, has_algorithm, int(found["NUMBER"]))
+    holes = {"NUMBER": _INTEGER, "AMONG": _INTEGER} if one.rooted else {"NUMBER": _INTEGER}
+    found = cursor.fill(template, holes, f"the functions of `{one.name}`")
+    return Entry(one.name, one.has_algorithm, int(found["NUMBER"]), int(found["AMONG"]) if one.rooted else 0)
 
 
 # ---- the header
@@ -360,6 +387,7 @@ def _documented(cursor: Cursor, prefix: str) -> Documented:
     members = _members(cursor)
     without_relays = _without_relays(cursor)
     kind = _described_buffers(cursor)
+    rooted = cursor.accept(f" *\n * {ROOT_WORDS}\n")
     op, algorithms, has_algorithm = None, list[str](), False
     if found := _optional(cursor, rf" \*\n \* op: ({_PHRASE})\.\n"):
         op = found[1]
@@ -372,8 +400,8 @@ def _documented(cursor: Cursor, prefix: str) -> Documented:
     cursor.expect(" *\n" + "".join(f" *   {name}{form}: {text}\n" for form, text in forms))
     if has_algorithm:
         cursor.expect(f" *   {name}_algorithm: the one of a call, or NULL where the arguments make no sense\n")
-    cursor.expect(" */\n" + declarations(name, prefix, has_algorithm, counted) + "\n")
-    return Documented(name, head[2], kind, op, tuple(algorithms), has_algorithm, members, without_relays)
+    cursor.expect(" */\n" + declarations(name, prefix, has_algorithm, counted, rooted) + "\n")
+    return Documented(name, head[2], kind, op, tuple(algorithms), has_algorithm, members, without_relays, rooted)
 
 
 def _members(cursor: Cursor) -> tuple[int, ...] | None:
@@ -415,9 +443,11 @@ def _described_buffers(cursor: Cursor) -> str:
 
 
 _DESCRIPTION = re.compile(
-    rf"(?P<kind>[a-z-]+)(?: at rank (?P<root>[0-9]+))? for communicators of (?P<ranks>[0-9]+) ranks"
+    rf"(?P<kind>[a-z-]+)(?: at rank (?P<root>[0-9]+)| at (?P<roots>ranks [0-9., ]*[0-9]|[0-9]+ ranks))?"
+    rf" for communicators of (?P<ranks>[0-9]+) ranks"
     rf"(?:, (?P<relays>[0-9]+) of which only relay)?"
-    rf"(?:, by one of (?P<among>[0-9]+) algorithms|, scheduled by (?P<scheduler>{_PHRASE}))?"
+    rf"(?:, by plans of (?P<plans>[0-9]+) roots|, by one of (?P<among>[0-9]+) algorithms"
+    rf"|, scheduled by (?P<scheduler>{_PHRASE}))?"
 )
 
 

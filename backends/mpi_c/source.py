@@ -18,19 +18,34 @@ from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
 from collc.ir.verify import adds_once
 
 from ..base import Window
-from .forms import COUNTED, ENDS, EVEN, GROUPED, ORBITS, RELAYED, WORDED, counted_functions, described_forms, resolved
+from .forms import (
+    COUNTED,
+    ENDS,
+    EVEN,
+    GROUPED,
+    ORBITS,
+    RELAYED,
+    ROOTED,
+    WORDED,
+    counted_functions,
+    described_forms,
+    resolved,
+)
 from .names import comment
+from .rooted import TABLES, Rooted, offsets, shown_roots
 from .scratch import is_counted, slot_shards
 from .tables import Plan, column, tables
 from .words import shape_of
 
 __all__ = [
-    "ENGINE", "ENGINE_COUNTS", "MEMBERS", "Function", "Listing", "flags_of", "header", "identifiers", "listed_width",
-    "numbers_of", "relayed_words", "source", "taken", "template",
+    "ENGINE", "ENGINE_COUNTS", "MEMBERS", "ROOT_WORDS", "Function", "Listing", "flags_of", "header", "identifiers",
+    "listed_width", "numbers_of", "relayed_words", "source", "taken", "template",
 ]  # fmt: skip
 
 #: the words before the members of a collective
 MEMBERS = "The ranks of the communicator are these ranks of the network, in this order:"
+#: the words on the root of a function that takes it
+ROOT_WORDS = "root: one of these ranks, the same on all ranks, else MPI_ERR_ROOT."
 _WIDTH = 100
 
 #: the part of the engine that only files with functions with counts have
@@ -64,17 +79,28 @@ class Function:
     """One C function: a collective, with its algorithms in ascending order of their sizes.
 
     ``members`` are the ranks of the network that the communicator's ranks are, those that relay last; None if these are
-    all.
+    all. With ``rooted``, the C function takes the root, and this is its plan for one orbit of roots.
     """
 
     name: str
     parts: tuple[tuple[Window | None, AnyProgram], ...]
     members: tuple[int, ...] | None = None
+    rooted: Rooted | None = None
+
+    @property
+    def is_head(self) -> bool:
+        """Whether the C function is declared with this plan: all are but further orbits of roots."""
+        return self.rooted is None or self.rooted.is_head
 
     @property
     def first(self) -> AnyProgram:
         """The program for the smallest calls."""
         return self.parts[0][1]
+
+    @property
+    def tells_algorithm(self) -> bool:
+        """Whether a C function returns the algorithm of a call: if there are several, and one orbit of roots."""
+        return bool(self.windows) and (self.rooted is None or self.rooted.orbits == 1)
 
     @property
     def windows(self) -> list[Window]:
@@ -134,8 +160,10 @@ def template(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def flags_of(counted: Iterable[bool], relayed: bool = False, width: int = 0, worded: bool = False) -> tuple[str, ...]:
-    """Return the flags of a file of functions: whether each takes counts, and whether any has relays.
+def flags_of(
+    counted: Iterable[bool], relayed: bool = False, width: int = 0, worded: bool = False, rooted: bool = False
+) -> tuple[str, ...]:
+    """Return the flags of a file of functions: whether each takes counts, and whether any has relays or takes the root.
 
     ``width`` is the most ranks that an algorithm with a group lists, 0 if there is none; ``worded`` says whether such
     a group is none of vectors.
@@ -143,14 +171,15 @@ def flags_of(counted: Iterable[bool], relayed: bool = False, width: int = 0, wor
     found = set(counted)
     flags = (
         (COUNTED, True in found), (EVEN, False in found), (RELAYED, relayed), (GROUPED, width > 0), (ORBITS, width > 1),
-        (WORDED, worded),
+        (WORDED, worded), (ROOTED, rooted),
     )  # fmt: skip
     return tuple(flag for flag, has in flags if has)
 
 
 def _flags(functions: Sequence[Function]) -> tuple[str, ...]:
     width, worded = max(f.width for f in functions), any(f.worded for f in functions)
-    return flags_of((f.counted for f in functions), any(f.relays for f in functions), width, worded)
+    rooted = any(f.rooted for f in functions)
+    return flags_of((f.counted for f in functions), any(f.relays for f in functions), width, worded, rooted)
 
 
 def relayed_words(members: int) -> str:
@@ -165,19 +194,21 @@ def _engine(flags: Sequence[str]) -> list[str]:
 
 
 @cache
-def taken(counted: bool = False, relayed: bool = False, width: int = 0) -> frozenset[str]:
+def taken(counted: bool = False, relayed: bool = False, width: int = 0, rooted: bool = False) -> frozenset[str]:
     """Return every identifier that a generated file uses; ``counted``: a file with functions with counts; ``relayed``:
-    one with ranks that only relay; ``width``: as in :func:`flags_of`, with groups of any kind.
+    one with ranks that only relay; ``width``: as in :func:`flags_of`, with groups of any kind; ``rooted``: one with a
+    function that takes the root.
     """
     with_counts = [*UNEVEN.values(), CUSTOM, CUSTOM_REDUCTION] if counted else []
     kinds = [*KINDS, *with_counts]
     bindings = [_binding_file(kind.replace("-", "_")) for kind in kinds]
-    rest = ["requests.c", "entry.c", "algorithm.c"]
+    rest = ["requests.c", "entry.c", "algorithm.c", *(("rooted_entry.c", "rooted_algorithm.c") if rooted else ())]
     if counted:
         rest += [*(_entry_file(kind.replace("-", "_")) for kind in with_counts), *ENDS]
-    flags = flags_of([False, counted], relayed, width, width > 0)
+    flags = flags_of([False, counted], relayed, width, width > 0, rooted)
     bound = [resolved(template(name), flags) for name in bindings]
-    text = "".join([template("head.c"), *_engine(flags), *bound, *map(template, rest)])
+    text = "".join([template("head.c"), *_engine(flags), *bound, *(resolved(template(name), flags) for name in rest)])
+    text += " ".join(TABLES) if rooted else ""
     fixed = "plans int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t"
     return identifiers(text) | frozenset(fixed.split()) - {"NAME", "PREFIX"}
 
@@ -195,15 +226,16 @@ def source(prefix: str, functions: Sequence[Function]) -> tuple[str, Listing]:
 
     The names of the functions for requests begin with ``prefix``.
     """
-    data, plans, numbers = tables(_groups(functions))
+    data, plans, numbers = tables(_groups(functions), [f.rooted for f in functions])
     kinds, flags = dict.fromkeys(f.kind for f in functions), _flags(functions)
     head = template("head.c").replace("@NAME@", prefix).replace("@WHAT@", _title(functions))
-    declared = "\n\n".join([_REQUESTS.format(prefix=prefix), *(_prototypes(prefix, f) for f in functions)])
+    declared = "\n\n".join([_REQUESTS.format(prefix=prefix), *(_prototypes(prefix, f) for f in _heads(functions))])
     body = [
         f"{_VISIBLE}\n{declared}\n{_VISIBLE_END}\n", data, *_engine(flags),
         "/* ---- The buffers of a call ---------------------------------------------------------------------- */\n",
         *(resolved(template(_binding_file(kind)), flags) for kind in kinds), _plans(functions, plans),
-        template("requests.c").replace("PREFIX", prefix), *(_entry(prefix, f, n) for n, f in enumerate(functions)),
+        template("requests.c").replace("PREFIX", prefix),
+        *(_entry(prefix, f, n, flags) for n, f in enumerate(functions) if f.is_head),
     ]  # fmt: skip
     text = "\n".join([head, *(part.rstrip("\n") + "\n" for part in body)])
     return text, Listing(prefix, tuple(functions), numbers)
@@ -211,7 +243,12 @@ def source(prefix: str, functions: Sequence[Function]) -> tuple[str, Listing]:
 
 def numbers_of(functions: Sequence[Function]) -> dict[str, Array]:
     """Return the tables of the C file of some functions."""
-    return tables(_groups(functions))[2]
+    return tables(_groups(functions), [f.rooted for f in functions])[2]
+
+
+def _heads(functions: Sequence[Function]) -> list[Function]:
+    """Return the plans with which C functions are declared."""
+    return [function for function in functions if function.is_head]
 
 
 def _groups(functions: Sequence[Function]) -> list[list[tuple[AnyProgram, int | None]]]:
@@ -232,15 +269,17 @@ def _entry_file(kind: str) -> str:
 
 def _plans(functions: Sequence[Function], plans: Sequence[Plan]) -> str:
     flags = _flags(functions)
+    roots = offsets(f.rooted for f in functions)
     rows = [
         f"    {{{p.ranks}, {p.root}, {int(p.reduces)}, {int(p.twice)}, {p.algorithm}, {p.algorithms}, "
         f"{f'{p.relays}, ' if RELAYED in flags else ''}"
+        f"{', '.join(map(str, roots[n])) + ', ' if ROOTED in flags else ''}"
         f"{_bindings(f, n) if COUNTED in flags else f'bind_{f.kind}'}}},"
         for n, (f, p) in enumerate(zip(functions, plans, strict=True))
     ]
     lists = [_listed_shards(f.first.collective, n) for n, f in enumerate(functions) if f.is_custom]
     text = "\n".join([*lists, "static const struct plan plans[] = {", *rows, "};"])
-    if any(f.windows for f in functions):
+    if any(f.tells_algorithm for f in functions):
         labels = [f'    "{comment(window.algorithm if window else "")}",' for f in functions for window, _ in f.parts]
         text += "\n\n" + "\n".join(["static const char *const algorithm_names[] = {", *labels, "};"])
     return text
@@ -262,30 +301,35 @@ def _listed_shards(collective: Collective, number: int) -> str:
     )
 
 
-def _forms_text(function: Function) -> str:
+def _forms_text(function: Function, flags: Sequence[str]) -> str:
     if function.counted:
         return counted_functions(template(_entry_file(function.kind)), {end: template(end) for end in ENDS})
-    return template("entry.c")
+    return template("rooted_entry.c") if function.rooted else resolved(template("entry.c"), flags)
 
 
-def _entry(prefix: str, function: Function, number: int) -> str:
-    text = _forms_text(function) + ("\n" + template("algorithm.c") if function.windows else "")
-    words = {"NAME": function.name, "PREFIX": prefix, "NUMBER": str(number)}
+def _entry(prefix: str, function: Function, number: int, flags: Sequence[str]) -> str:
+    algorithm = template("rooted_algorithm.c" if function.rooted else "algorithm.c")
+    text = _forms_text(function, flags) + ("\n" + algorithm if function.tells_algorithm else "")
+    orbits = function.rooted.orbits if function.rooted else 0
+    words = {"NAME": function.name, "PREFIX": prefix, "NUMBER": str(number), "AMONG": str(orbits)}
     # In one pass: a name may contain one of these words.
-    return re.sub("NAME|PREFIX|NUMBER", lambda found: words[found[0]], text)
+    return re.sub("NAME|PREFIX|NUMBER|AMONG" if function.rooted else "NAME|PREFIX|NUMBER",
+                  lambda found: words[found[0]], text)  # fmt: skip
 
 
 def _prototypes(prefix: str, function: Function) -> str:
     lines = []
     if function.counted:
-        found = re.findall(r"^int NAME[^)]*\)(?=\n\{)", _forms_text(function), re.MULTILINE)
+        found = re.findall(r"^int NAME[^)]*\)(?=\n\{)", _forms_text(function, ()), re.MULTILINE)
         lines = [f"{text};".replace("NAME", function.name).replace("PREFIX", prefix) for text in found]
     for suffix, count, more in () if function.counted else _FORMS:
         begin = f"int {function.name}{suffix}("
         line = f"{begin}const void *send, void *recv, {count}, MPI_Datatype type, MPI_Op op,"
-        lines += [line, f"{' ' * len(begin)}MPI_Comm comm{more.format(prefix=prefix)});"]
-    if function.windows:
-        lines.append(f"const char *{function.name}_algorithm(MPI_Count count, MPI_Datatype type);")
+        root = "int root, " if function.rooted else ""
+        lines += [line, f"{' ' * len(begin)}{root}MPI_Comm comm{more.format(prefix=prefix)});"]
+    if function.tells_algorithm:
+        root = ", int root" if function.rooted else ""
+        lines.append(f"const char *{function.name}_algorithm(MPI_Count count, MPI_Datatype type{root});")
     return "\n".join(lines)
 
 
@@ -296,21 +340,27 @@ def header(prefix: str, functions: Sequence[Function]) -> str:
     """Return the header of some functions."""
     text = resolved(template("header.h"), _flags(functions))
     text = text.replace("@GUARD@", f"COLLC_{prefix.upper()}_H").replace("@WHAT@", _title(functions))
-    contents = " *\n" + "".join(f" *   {f.name}: {_describe(f)}\n" for f in functions)
-    contents = contents if len(functions) > 1 else ""
+    heads = _heads(functions)
+    contents = " *\n" + "".join(f" *   {f.name}: {_describe(f)}\n" for f in heads)
+    contents = contents if len(heads) > 1 else ""
     text = text.replace("@REQUESTS@", _REQUESTS.format(prefix=prefix)).replace("@CONTENTS@", contents)
-    text = text.replace("@FUNCTIONS@", "\n".join(_documented(prefix, f) + "\n" for f in functions))
+    text = text.replace("@FUNCTIONS@", "\n".join(_documented(prefix, f) + "\n" for f in heads))
     return text.replace("@AT_ONCE@", "eight").replace("@PREFIX@", prefix).replace("@NAME@", prefix)
 
 
 def _title(functions: Sequence[Function]) -> str:
-    return _describe(functions[0]) if len(functions) == 1 else f"{len(functions)} collectives"
+    heads = _heads(functions)
+    return _describe(heads[0]) if len(heads) == 1 else f"{len(heads)} collectives"
 
 
 def _describe(function: Function) -> str:
     program, among = function.first, len(function.parts)
     c = program.collective
     at = f" at rank {c.root}" if c.root is not None else ""
+    if function.rooted is not None:
+        at = f" at {shown_roots(function.rooted.roots.listed)}"
+        if function.rooted.orbits > 1:
+            return f"{c.name}{at} for communicators of {c.num_ranks} ranks, by plans of {function.rooted.orbits} roots"
     author = f", scheduled by {comment(program.scheduler)}" if program.scheduler else ""
     author = author if among == 1 else f", by one of {among} algorithms"
     relays = f", {function.relays} of which only relay" if function.relays else ""
@@ -327,13 +377,15 @@ def _documented(prefix: str, function: Function) -> str:
     if function.relays:
         lines += ["", relayed_words(function.first.collective.num_members)]
     lines += ["", *_buffers(function)]
+    if function.rooted is not None:
+        lines += ["", ROOT_WORDS]
     if function.first.collective.reduces:
         need = "any commutative operation" if once else "MPI_MIN, MPI_MAX, MPI_BAND, MPI_BOR, MPI_LAND or MPI_LOR"
         lines += ["", f"op: {need}."]
-    if function.windows:
+    if function.tells_algorithm:
         lines += ["", *_algorithms(function.windows)]
     lines += [""] + [f"  {function.name}{suffix}: {form}" for suffix, form in described_forms(function.counted)]
-    if function.windows:
+    if function.tells_algorithm:
         lines.append(f"  {function.name}_algorithm: the one of a call, or NULL where the arguments make no sense")
     text = "".join(f" * {line}".rstrip() + "\n" for line in lines)
     return f"/*{text[2:]} */\n{_prototypes(prefix, function)}"

@@ -17,6 +17,8 @@ from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
 from collc.ir.verify import adds_once
 
 from .progress import Allowance, allowance
+from .rooted import TITLE as ROOTS_TITLE
+from .rooted import Rooted, root_columns
 from .scratch import Segments, is_counted, is_whole, lay_out, span
 from .templates import (
     GroupTables,
@@ -58,11 +60,14 @@ class Plan:
     relays: int
 
 
-def tables(groups: Sequence[Sequence[tuple[AnyProgram, int | None]]]) -> tuple[str, list[Plan], dict[str, Array]]:
+def tables(
+    groups: Sequence[Sequence[tuple[AnyProgram, int | None]]], roots: Sequence[Rooted | None] = ()
+) -> tuple[str, list[Plan], dict[str, Array]]:
     """Return the text of the constants and tables, the plans, and the numbers in the tables, of all programs in order.
 
     A group has the programs of one collective, each with the largest whole vector (bytes) that it serves; that of the
-    last is ignored. Raises C0704 if the engine cannot run a program.
+    last is ignored. ``roots`` are those of the functions that take the root. Raises C0704 if the engine cannot run a
+    program.
     """
     prepared = [[_Ready.of(program) for program, _ in group] for group in groups]
     plans, ready = list[Plan](), [one for group in prepared for one in group]
@@ -101,6 +106,9 @@ def tables(groups: Sequence[Sequence[tuple[AnyProgram, int | None]]]) -> tuple[s
         text, more = _groups(ready)
         parts.append(text)
         numbers |= more
+    if moves := root_columns(roots):
+        numbers |= {name: _listed(values) for name, values in moves.items()}
+        parts.append(f"/* {ROOTS_TITLE} */\n" + "".join(column(name, values) for name, values in moves.items()))
     return "\n".join(parts), plans, numbers
 
 

@@ -31,6 +31,7 @@ from .cost_plan import plan_object, plan_rows, plan_time_of
 from .failures import Failures
 from .inputs import load, settings
 from .points import Row, legend, overheads_object, point_cells, point_objects, point_table
+from .roots import Orbits, orbit_object, orbits_object, orbits_of, orbits_text
 from .table import table
 from .tabular import require_one_form, show, together
 from .together import whole_object, whole_text
@@ -91,6 +92,7 @@ def _show(
         lambda: "\n".join([
             *failures.each(results, _name, lambda r: _whole_text(r, options, console, requested)),
             *(whole_text(block, options.bandwidth) for block in blocks),
+            *map(orbits_text, _orbits(results, options)),
         ]),
     )  # fmt: skip
 
@@ -105,7 +107,22 @@ def _document(
 ) -> Mapping[str, object]:  # fmt: skip
     objects = failures.each(results, _name, lambda r: _whole_object(r, options, requested))
     more = {"together": [whole_object(block, options.bandwidth) for block in blocks]} if blocks else {}
+    if orbits := _orbits(results, options):
+        more["roots"] = list(map(orbits_object, orbits))
     return together(objects, failures.objects(), **more)
+
+
+def _orbits(results: Sequence[CollectiveResult], options: SimpleNamespace) -> list[Orbits]:
+    """Return the collectives with several roots, with the times of the algorithm that serves each size."""
+    found = []
+    for result in (one for one in results if one.request.roots is not None):
+        times = dict[int, Fraction]()
+        for one in result.each:
+            low, high = (0, None) if one.window is None else (one.window.low, one.window.high)
+            sizes = [size for size in _sizes(one, options) if low <= size and (high is None or size <= high)]
+            times |= {size: _row(one, size, options).time for size in sizes}
+        found.append((result.request, times))
+    return orbits_of(found)
 
 
 def _table(results: Sequence[CollectiveResult], options: SimpleNamespace) -> Table:
@@ -160,6 +177,7 @@ def _one_object(result: CollectiveResult, options: SimpleNamespace) -> dict[str,
         "assumed": _assumed(c, options),
         **overheads_object(c.reduced, *_overheads(c, options)),
         **counts_object(_collective(result)),
+        **orbit_object(result.request),
         **({"remarks": list(result.remarks)} if result.remarks else {}),
         **({"algorithm": result.window.algorithm, "label": result.window.label} if result.window else {}),
     }

@@ -179,14 +179,18 @@ def _served(results: Sequence[CollectiveResult]) -> list[Served]:
     from collc.backends.mpi_c import MpiC
     from collc.backends.mpi_c.interpose import Served, require_distinct
     from collc.backends.mpi_c.members import function_of
+    from collc.backends.mpi_c.rooted import in_file
 
-    found = []
-    for number, result in enumerate(results):
-        parts = [(one.window, one.program) for one in result.each if one.program is not None]
+    programs = [
+        (result, parts) for result in results
+        if (parts := [(one.window, one.program) for one in result.each if one.program is not None])
+    ]  # fmt: skip
+    rooted = in_file([(result.request.roots, result.request.problem.collective.root) for result, _ in programs])
+    found, name = [], ""
+    for number, ((result, parts), roots) in enumerate(zip(programs, rooted, strict=True)):
         target = next((t for t, _ in result.emitted if isinstance(t, MpiC)), MpiC())
-        if parts:
-            function = function_of(f"served_{number}", parts)
-            found.append(Served(function, target.min_bytes, target.max_bytes))
+        name = f"served_{number}" if roots is None or roots.is_head else name
+        found.append(Served(function_of(name, parts, roots), target.min_bytes, target.max_bytes))
     require_distinct(found)
     return found
 

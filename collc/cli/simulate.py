@@ -31,6 +31,7 @@ from .failures import Failures
 from .inputs import load, settings
 from .planned import Compiled, Listed, Planned, Read, Sent, Source
 from .points import legend, overheads_object, point_cells, point_objects, point_table
+from .roots import Orbits, orbits_object, orbits_of, orbits_text
 from .table import table
 from .tabular import require_one_form, show, together
 from .together import simulated_object, simulated_text
@@ -92,11 +93,15 @@ def simulate(options: SimpleNamespace, console: Console) -> int:
         sources, str, lambda name: _Entry(name, _planned(name, sources[name], network, options))
     )  # fmt: skip
     blocks = _blocks(jobs, entries)
+    requests = {job.request.name: job.request for job in jobs}
+    orbits = orbits_of(  # several algorithms of one collective have names of their own, and are compared by `cost`
+        (requests[e.name], {row.size: row.time for row in e.planned.rows}) for e in entries if e.name in requests
+    )
     if not failures:
         _write_pictures(entries, options, console)
     show(
-        options, console, lambda: _table(entries), lambda: _document(entries, options, failures, blocks),
-        lambda: _text(entries, options, blocks) if entries else "",
+        options, console, lambda: _table(entries), lambda: _document(entries, options, failures, blocks, orbits),
+        lambda: "\n".join([_text(entries, options, blocks), *map(orbits_text, orbits)]) if entries else "",
     )  # fmt: skip
     return failures.report(console)
 
@@ -318,7 +323,11 @@ def _trace(entry: _Entry, options: SimpleNamespace) -> str:
 
 
 def _document(
-    entries: Sequence[_Entry], options: SimpleNamespace, failures: Failures, blocks: _Blocks
+    entries: Sequence[_Entry],
+    options: SimpleNamespace,
+    failures: Failures,
+    blocks: _Blocks,
+    orbits: Sequence[Orbits],
 ) -> Mapping[str, object]:
     """Return the object of ``--json``."""
     objects = [_object(entry, options) for entry in entries]
@@ -327,6 +336,8 @@ def _document(
         for change in _crossovers(entries)
     ]
     more = {"together": [simulated_object(*block) for block in blocks]} if blocks else {}
+    if orbits:
+        more["roots"] = list(map(orbits_object, orbits))
     return together(objects, failures.objects(), crossovers=changes, **more)
 
 

@@ -76,7 +76,8 @@ def make_jobs(
     for request in requests:
         elements = _elements(request, targets)
         try:
-            jobs.append(Job(request, tuple(_target(element) for element in elements), start, blocks.get(request.name)))
+            found = tuple(_for_roots(_target(element), request, element) for element in elements)
+            jobs.append(Job(request, found, start, blocks.get(request.name)))
         except CollcError as mistake:
             wrong.append(mistake)
     if wrong:
@@ -151,6 +152,19 @@ def _without(emit: EmitRequest, given: set[str]) -> list[Option]:
 def _target(element: Element) -> Target:
     cls = target_class(element.name, element.span)
     return build(cls, f"target `{element.name}`", element.options, span=element.span)
+
+
+def _for_roots(target: Target, request: CollectiveRequest, element: Element) -> Target:
+    """Return the target for the roots of a collective that has several; raise C0064 if its files are for one root."""
+    from .direct import needs_schedule
+
+    if request.roots is None or not needs_schedule(target):
+        return target
+    try:
+        return target.for_roots(request.roots, request.roots.planned[0])
+    except CollcError as mistake:
+        span = element.span or request.span
+        raise CollcError([attrs.evolve(one, span=one.span or span) for one in mistake.diagnostics]) from None
 
 
 def run_jobs(

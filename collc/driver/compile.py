@@ -32,7 +32,12 @@ def compile_collective(
     the user's mistakes, InternalError for collc's.
     """
     with span(request.name, "collective"):
-        return _compiled_for(request, targets, settings, observer, start, shown)
+        found = _compiled_for(request, targets, settings, observer, start, shown)
+        if request.roots is None:
+            return found
+        from .rooted import with_moves_checked
+
+        return with_moves_checked(found, request, settings)
 
 
 def _compiled_for(

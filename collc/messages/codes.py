@@ -337,6 +337,16 @@ link only if its kind says so.
 
 Put collectives of other networks, and collectives with conditions of their own, into other blocks or outside.
 """,
+    "C0064": """a target whose files are for one root
+
+`root: all` and `root: {0, 4}` give a collective several roots. A function of `mpi-c` takes the root as an argument. The
+files of other targets have the steps of one root.
+
+    collective weights = broadcast on pod { root: all };
+    emit weights as msccl-xml;
+
+Write one root, `root: 0`, and declare a collective for each other root that the program uses; or use `mpi-c`.
+""",
     "C0070": """an internal error
 
 The compiler failed. No input should cause this. Exit status 70.

@@ -39,6 +39,7 @@ def _exact(name: str, help: str, kinds: str = "rational|null") -> str:
 
 _COST = f"""
 name?: string: the collective's name in the file
+roots?: orbit: of a collective with several roots, those that this plan serves
 ranks: integer: number of ranks
 members?: integer: number of ranks that take part, if not all do
 degree: integer|null: links out of every rank, if all have the same number
@@ -484,6 +485,23 @@ time_us: number: its time, in microseconds
 ratio: number|null: its time over collc's
 """,
     "skipped_baseline": "baseline: string: the baseline\nreason: string: why it does not apply",
+    "orbit": """
+of?: string: the name of the collective in the file
+planned: integer: the root that has a plan
+served: [integer]: the roots to which the plan is moved, that one included
+""",
+    "extremes": """
+size_bytes: integer: M, bytes of the whole vector
+best: integer: the planned root with the least time
+best_time_us: number: its time, in microseconds
+worst: integer: the planned root with the most time
+worst_time_us: number: its time, in microseconds
+""",
+    "orbits": """
+name: string: the name of the collective in the file
+orbits: [orbit]: the roots that have a plan, and those that it serves
+points: [extremes]: the best and the worst root at each size
+""",
     "find_point": """
 size_bytes: integer: M, bytes of the whole vector
 time_us: number|null: predicted time, in microseconds
@@ -501,13 +519,15 @@ DOCUMENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "cost": ("`collc cost --json`: one collective, or all in `collectives`", (
         _COST,
         "collectives: [cost]: every collective that can be scheduled\n"
-        f"together?: [whole]: the collectives of each block that run at the same time\n{_FAILED}",
+        "together?: [whole]: the collectives of each block that run at the same time\n"
+        f"roots?: [orbits]: the collectives with several roots\n{_FAILED}",
     )),
     "simulate": ("`collc simulate --json`: one collective, or all in `collectives`", (
         _SIMULATION,
         "collectives: [simulation]: every collective that can be simulated\n"
         "crossovers: [crossover]: where the fastest changes\n"
-        f"together?: [at_once]: the collectives of each block that run at the same time\n{_FAILED}",
+        "together?: [at_once]: the collectives of each block that run at the same time\n"
+        f"roots?: [orbits]: the collectives with several roots\n{_FAILED}",
     )),
     "find": ("`collc find --json`", ("""
 n: integer: number of nodes

@@ -59,6 +59,7 @@ class CollectiveReader:
         self.node, self.topology, self.scope, self.compiler, self.own = node, topology, scope, compiler, own
         self.table, self.counts, self.damaged = table, counts, damaged
         self.members: tuple[int, ...] | None = None
+        self.roots: tuple[int, ...] | None = None  # if there are several, or a list of one
         self.mistakes: list[Diagnostic] = []  # in options
 
     @property
@@ -305,7 +306,10 @@ class CollectiveReader:
 
     def _root(self, value: ast.Expr | ast.Word) -> int:
         topology, inner = self.topology, self._inner()
-        self._require_one_root(value, inner)
+        from .roots import is_several
+
+        if not isinstance(value, ast.Word) and is_several(value, inner):
+            return self._several_roots(value, inner)
         root = self._evaluated(value, inner, NODE)
         if isinstance(root, str) and topology.node_names:
             root = inner.node_named(root, value.span)
@@ -324,15 +328,20 @@ class CollectiveReader:
             raise error("C0215", f"found root {rank}, which is not a member", span=value.span, hint=hint)
         return rank
 
-    def _require_one_root(self, value: ast.Expr | ast.Word, scope: Scope) -> None:
-        """Raise C0203 for several roots, with the collective that has as many."""
-        is_all = isinstance(value, ast.Name) and value.name == "all" and scope.find("all") is None
-        if not is_all and not isinstance(value, ast.SetOf | ast.Comprehension):
-            return
-        every = {"broadcast": "allgather", "gather": "allgather", "reduce": "allreduce", "scatter": "alltoall"}
-        kind = every[EVEN.get(self.kind, self.kind)] if self.kind in ROOTED_KINDS else "allgather"
-        hint = f"`{kind}` has every rank as a root" if is_all else f"`{CUSTOM}` has any shards on any ranks"
-        raise error("C0203", "found several roots, needed one rank", span=value.span, hint=hint)
+    def _several_roots(self, value: ast.Expr, scope: Scope) -> int:
+        """Keep the roots of a list, or all ranks, and return the first; raise C0203 if the kind has one root."""
+        from .roots import roots
+
+        one = None
+        if self.node.members is not None:
+            one = "beside `among`", "declare one collective for each root"
+        elif self.kind in EVEN and self.kind in ROOTED_KINDS:
+            one = f"in `{self.kind}`", f"shards of one size may have several: write `{EVEN[self.kind]}`"
+        if one is not None:
+            message = f"found several roots, needed one rank {one[0]}"
+            raise error("C0203", message, span=value.span, hint=one[1])
+        self.roots = roots(value, self.topology, scope, self.compiler)
+        return self.roots[0]
 
     def _op(self, value: ast.Expr | ast.Word) -> str:
         return self._word(value, OPERATIONS, "operation")

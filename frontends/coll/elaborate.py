@@ -13,6 +13,7 @@ import attrs
 from collc.ir.diagnostic import CollcError, Diagnostic, Related, Source, Span, error, nearest
 from collc.ir.group import Group
 from collc.ir.node_names import printed
+from collc.ir.roots import Roots
 from collc.ir.schedule import Schedule
 from collc.ir.spec import CollectiveRequest, EmitRequest, Option, Places, Problem, ScheduleRequest, Spec
 from collc.ir.topology import Topology
@@ -67,6 +68,7 @@ class _Requested:
     schedule: ScheduleRequest | None = None
     scheduled: Span | None = None
     emits: list[EmitRequest] = attrs.field(factory=list)
+    roots: Roots | None = None
 
 
 def _is_on(one: _Requested, topology: str) -> bool:
@@ -182,7 +184,7 @@ class Elaborator:
         node = requested.node
         return CollectiveRequest(
             name, topology, requested.problem, schedule, tuple(requested.emits), node.span,
-            node.kind.span, self._declared(node.topology), _as_written(node.options),
+            node.kind.span, self._declared(node.topology), _as_written(node.options), requested.roots,
         )  # fmt: skip
 
     def _declared(self, topology: ast.Expr) -> Span | None:
@@ -452,7 +454,8 @@ class Elaborator:
         self.later.pop(family, None)
         name = printed(family, self._indices(node, scope))
         other = name if name in self.collectives else next(iter(self.families.get(family, ())), "")
-        if name in self.collectives or (other and bool(node.indices) != bool(self.collectives[other].node.indices)):
+        as_one = other and bool(node.indices) != bool(self.collectives[other].node.indices)
+        if name in self.collectives or self._has_roots(other, name) or as_one:
             first = self.collectives[other].node.name.span
             related = earlier(first) if first != node.name.span else ()
             message, hint = f"collective `{name}` is declared twice", "rename one of them"
@@ -472,6 +475,28 @@ class Elaborator:
         )  # fmt: skip
         requested.problem = Problem(topology, reader.read())
         self.topologies.setdefault(topology.name, topology)
+        if reader.roots is not None:
+            self._several_roots(name, requested, reader.roots, scope)
+
+    def _has_roots(self, other: str, name: str) -> bool:
+        """Return whether a declared collective is one orbit of the roots of ``name``."""
+        roots = self.collectives[other].roots if other else None
+        return roots is not None and roots.name == name
+
+    def _several_roots(self, name: str, first: _Requested, listed: tuple[int, ...], scope: Scope) -> None:
+        """Declare a collective of several roots as one for each orbit. Raises C0203 in a ``together`` block."""
+        from .roots import for_orbits, not_together
+
+        assert first.problem is not None
+        if scope is not self.scope:
+            first.problem = None
+            raise not_together(first.node)
+        family = self.families[first.node.name.text]
+        del self.collectives[name]
+        family.remove(name)
+        for orbit, problem, roots in for_orbits(name, first.problem, listed):
+            self.collectives[orbit] = _Requested(first.node, problem, roots=roots)
+            family.append(orbit)
 
     def _require_kind(self, kind: ast.Word) -> None:
         """Raise C0130 for a kind that is declared later, C0201 for one that is not declared."""

@@ -29,6 +29,7 @@ from collc.backends.nccl_tuner import NcclTuner
 from collc.backends.oneccl_xml import OneCclXml
 from collc.ir.collective import KINDS, Collective
 from collc.ir.diagnostic import CollcError
+from collc.ir.graph.rooted import roots_of
 from collc.ir.program import Program
 from collc.ir.spec import Problem
 from collc.ir.tuning import LARGEST, TunedRange, Tuning
@@ -243,6 +244,10 @@ def _mpi_c() -> Iterator[Case]:
         if target.library:
             made += [target.emit(relayed("gather", 3))[0], target.emit(counted(ring("reduce-scatter", 3)))[0]]
         yield _joined("library" if target.library else "interposed", target, made)
+    roots = roots_of("news", compiler.topology("mesh(3)"), range(3))
+    plans = [compiled("mesh(3)", f"broadcast on t {{ root: {root} }}", "bine") for root in roots.planned]
+    for target in (MpiC().for_roots(roots, 0), MpiC(interpose=True).for_roots(roots, 0)):
+        yield _joined("interposed roots" if target.interpose else "roots", target, [target.emit(p)[0] for p in plans])
 
 
 def _joined(name: str, target: MpiC, made: list[Artifact]) -> Case:

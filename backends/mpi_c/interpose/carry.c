@@ -7,7 +7,7 @@ static int cip_reduce(const struct cip_call *call, const struct cip_entry *entry
     /* The same buffer twice: MPI forbids it, and who does it means it in place. */
     if (send == call->recv && (call->kind != CIP_REDUCE || rank == call->root))
         send = MPI_IN_PLACE;
-    return entry->call(send, call->recv, call->send_count, call->send_type, call->op, comm);
+    return entry->call(send, call->recv, call->send_count, call->send_type, call->op, call->root, comm);
 }
 
 /* How a type was made, -1 where that is not known; and of a contiguous or duplicated type what it is made of. */
@@ -199,7 +199,8 @@ static int cip_move(const struct cip_call *call, const struct cip_entry *entry, 
         error = entry->call(call->kind == CIP_BROADCAST             ? NULL
                             : work.sends && work.in == NULL ? MPI_IN_PLACE
                                                             : work.in,
-                            work.stays ? MPI_IN_PLACE : work.out, block, MPI_BYTE, MPI_OP_NULL, with->comm);
+                            work.stays ? MPI_IN_PLACE : work.out, block, MPI_BYTE, MPI_OP_NULL, call->root,
+                            with->comm);
     if (error == MPI_SUCCESS && work.packs_out && !(call->kind == CIP_BROADCAST && rank == call->root))
         error = cip_pack(call->recv, work.recv_blocks * call->recv_count, call->recv_type, work.out, 1, with->comm);
     free(own);

@@ -174,7 +174,8 @@ static enum cip_end cip_choose(const struct cip_call *call, int ranks, int64_t v
             continue;
         if (entry->ranks != ranks)
             here = CIP_OTHER_SIZE;
-        else if (cip_rooted(call) && entry->root != call->root)
+        else if (cip_rooted(call) &&
+                 (entry->serves == NULL ? entry->root != call->root : !entry->serves(call->root)))
             here = CIP_OTHER_ROOT;
         else if (entry->twice && cip_reduces(call) && !cip_repeatable(call->op))
             here = CIP_OTHER_OP;

@@ -9,7 +9,7 @@ import attrs
 
 from ..cursor import Cursor, Unreadable
 from ..reader import SourceText, expect_same, rest_of_source, shipped
-from .source import AFTER, BEFORE
+from .source import AFTER, BEFORE, call_text, serves_text
 
 __all__ = ["LibraryText", "ServedCall", "read_library", "served_lines"]
 
@@ -24,7 +24,10 @@ _INCLUDE = "#include <mpi.h>\n"
 
 @attrs.frozen
 class ServedCall:
-    """An entry of the library's table: the calls that it serves, and its function. Without ``high``, no upper limit."""
+    """An entry of the library's table: the calls that it serves, and its function. Without ``high``, no upper limit.
+
+    ``serves`` is the number of the plan that is moved to several roots; ``at`` the roots in words.
+    """
 
     kind: str
     ranks: int
@@ -34,6 +37,8 @@ class ServedCall:
     high: int | None
     name: str
     function: str
+    serves: int | None = None
+    at: str = attrs.field(default="", eq=False)
 
 
 @attrs.frozen(eq=False)
@@ -114,8 +119,11 @@ def _body(cursor: Cursor, lines: tuple[str, ...]) -> LibraryText:
     expect_same(cursor, "\n".join([*map(_shipped, AFTER[:-1]), ""]))
     before, middle, after = re.split("@CALLS@|@ENTRIES@", _shipped("entry.c"))
     cursor.expect(before)
-    for number, entry in enumerate(source.entries):
-        cursor.expect("\n" * (number > 0) + _call(entry.name))
+    calls = []
+    for entry in source.entries:
+        calls.append(call_text(entry.name, entry.orbits > 0))
+        calls += [serves_text(entry.plan + k) for k in range(entry.orbits)]
+    cursor.expect("\n".join(calls))
     cursor.expect(middle)
     served = []
     while not cursor.text.startswith(after.lstrip("\n"), cursor.at):
@@ -126,31 +134,23 @@ def _body(cursor: Cursor, lines: tuple[str, ...]) -> LibraryText:
     return LibraryText(lines, source, tuple(served))
 
 
-def _call(name: str) -> str:
-    return f"""\
-static int cip_{name}(const void *send, void *recv, int64_t count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
-{{
-    return cip_outcome({name}_c(send, recv, (MPI_Count)count, type, op, comm), comm);
-}}
-"""
-
-
 def _served(cursor: Cursor) -> ServedCall:
     found = cursor.match(
         rf"    {{CIP_([A-Z_]+), ({_INTEGER}), ({_INTEGER}), ({_INTEGER}), ({_INTEGER}), ({_INTEGER}|INT64_MAX), "
-        rf'"({_PHRASE})", cip_({_NAME}), INT64_MAX, cip_bind, NULL}},\n',
+        rf'"({_PHRASE})", cip_({_NAME}), (?:NULL|cip_serves_({_INTEGER})), INT64_MAX, cip_bind, NULL}},\n',
         "a served call",
     )
-    kind, ranks, root, twice, low, high, name, function = found.groups()
+    kind, ranks, root, twice, low, high, name, function, serves = found.groups()
     sizes = int(low), None if high == "INT64_MAX" else int(high)
-    return ServedCall(kind.lower().replace("_", "-"), int(ranks), int(root), int(twice), *sizes, name, function)
+    return ServedCall(kind.lower().replace("_", "-"), int(ranks), int(root), int(twice), *sizes, name, function,
+                      None if serves is None else int(serves))  # fmt: skip
 
 
 def served_lines(served: Sequence[ServedCall]) -> tuple[str, ...]:
     """Return the lines of the first comment for the served calls."""
     lines = []
     for one in served:
-        at = "" if one.root == -1 else f" at rank {one.root}"
+        at = one.at or ("" if one.root == -1 else f" at rank {one.root}")
         sizes = f"{one.low} bytes or more" if one.low else "any size"
         sizes = sizes if one.high is None else f"{one.low} to {one.high} bytes"
         lines.append(f"{one.name}: {one.kind}{at} of {one.ranks} ranks, {sizes}")

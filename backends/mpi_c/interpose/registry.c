@@ -30,7 +30,8 @@ struct cip_entry {
     int kind, ranks, root, twice;
     int64_t low, high; /* bytes of the whole vector */
     const char *name;
-    int (*call)(const void *, void *, int64_t, MPI_Datatype, MPI_Op, MPI_Comm);
+    int (*call)(const void *, void *, int64_t, MPI_Datatype, MPI_Op, int root, MPI_Comm);
+    int (*serves)(int root);     /* whether the algorithm is moved to a root; NULL: it serves one root, or needs none */
     int64_t most;                /* elements of a count */
     const char *(*bind)(void);   /* finds the MPI's functions; returns the name of one that is missing */
     struct cip_entry *next;

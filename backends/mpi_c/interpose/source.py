@@ -18,11 +18,12 @@ from collc.ir.diagnostic import CollcError, Diagnostic, error
 from collc.ir.verify import adds_once
 
 from ..names import comment
+from ..rooted import shown_roots
 from ..source import Function, Listing, identifiers, source
 
 __all__ = [
-    "AFTER", "BEFORE", "INTERPOSED", "Served", "interposed", "interposing", "listed", "require_distinct",
-    "require_range",
+    "AFTER", "BEFORE", "INTERPOSED", "Served", "call_text", "interposed", "interposing", "listed",
+    "require_distinct", "require_range", "serves_text",
 ]  # fmt: skip
 
 #: the default name of the library
@@ -72,10 +73,23 @@ class Served:
         collective = self.function.first.collective
         return collective.kind, collective.num_ranks, collective.root
 
+    @property
+    def roots(self) -> tuple[int | None, ...]:
+        """The roots of the served calls; None alone if the collective has none."""
+        root, rooted = self.calls[2], self.function.rooted
+        return (root,) if root is None or rooted is None else rooted.roots.orbit(root)
+
+    @property
+    def at(self) -> str:
+        """The roots in words, after a blank; empty if the collective has none."""
+        roots = [root for root in self.roots if root is not None]
+        if self.function.rooted is not None:
+            return f" at {shown_roots(roots)}"
+        return f" at rank {roots[0]}" if roots else ""
+
     def __str__(self) -> str:
-        kind, ranks, root = self.calls
-        at = "" if root is None else f" at rank {root}"
-        return f"{kind}{at} of {ranks} ranks, {_range(*self.sizes)}"
+        kind, ranks, _ = self.calls
+        return f"{kind}{self.at} of {ranks} ranks, {_range(*self.sizes)}"
 
 
 def _range(low: int, high: int | None) -> str:
@@ -94,7 +108,7 @@ def require_distinct(served: Iterable[Served]) -> None:
             hint="leave one out (--collective NAME), or give both ranges of sizes: `min-bytes`, `max-bytes` of mpi-c",
         )
         for a, b in combinations(served, 2)
-        if a.calls == b.calls and _overlap(a.sizes, b.sizes)
+        if a.calls[:2] == b.calls[:2] and not set(a.roots).isdisjoint(b.roots) and _overlap(a.sizes, b.sizes)
     ]
     if wrong:
         raise CollcError(wrong)
@@ -132,8 +146,8 @@ def listed(name: str, served: Sequence[Served]) -> tuple[str, Listing]:
     head, includes, engine = text.partition("#include <mpi.h>\n")
     head = _title(head, served)
     body = "\n".join([engine, *(template(part) for part in AFTER[:-1]), template("entry.c"), template(AFTER[-1])])
-    body = body.replace("@CALLS@", "\n".join(_call(one) for one in served))
-    body = body.replace("@ENTRIES@", "\n".join(_entry(one) for one in served))
+    body = body.replace("@CALLS@", "\n".join(_call(one, number) for number, one in enumerate(served)))
+    body = body.replace("@ENTRIES@", "\n".join(_entry(one, number) for number, one in enumerate(served)))
     called = sorted(set(_CALLED.findall(body)))
     body = _CALLED.sub(r"cip_\1", body)
     return "\n".join([_HEAD + head + includes, template(BEFORE), _pointers(called), body]), listing
@@ -182,21 +196,40 @@ def _pointers(called: Sequence[str]) -> str:
     return "\n".join([note, *declared, "\nstatic const char *cip_bind(void)\n{", *found, "    return NULL;\n}", ""])
 
 
-def _call(one: Served) -> str:
-    name = one.function.name
+def _call(one: Served, number: int) -> str:
+    rooted = one.function.rooted is not None
+    text = call_text(one.function.name, rooted) if one.function.is_head else ""
+    return text + ("\n" * bool(text) + serves_text(number) if rooted else "")
+
+
+def call_text(name: str, rooted: bool) -> str:
+    """Return the function that carries out the calls of one algorithm, or of all orbits of roots."""
+    ignored, root = ("", "root, ") if rooted else ("    (void)root;\n", "")
     return f"""\
-static int cip_{name}(const void *send, void *recv, int64_t count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+static int cip_{name}(const void *send, void *recv, int64_t count, MPI_Datatype type, MPI_Op op, int root,
+                      MPI_Comm comm)
 {{
-    return cip_outcome({name}_c(send, recv, (MPI_Count)count, type, op, comm), comm);
+{ignored}    return cip_outcome({name}_c(send, recv, (MPI_Count)count, type, op, {root}comm), comm);
 }}
 """
 
 
-def _entry(one: Served) -> str:
+def serves_text(number: int) -> str:
+    """Return the function that says whether a plan is moved to a root."""
+    return f"""\
+static int cip_serves_{number}(int root)
+{{
+    return plan_of(&plans[{number}], 1, root) != NULL;
+}}
+"""
+
+
+def _entry(one: Served, number: int) -> str:
     (kind, ranks, root), (low, high) = one.calls, one.sizes
     twice = int(not all(adds_once(program) for _, program in one.function.parts))
     return (
         f"    {{CIP_{_KINDS[kind]}, {ranks}, {-1 if root is None else root}, {twice}, {low}, "
         f'{"INT64_MAX" if high is None else high}, "{comment(one.function.first.name)}", '
-        f"cip_{one.function.name}, INT64_MAX, cip_bind, NULL}},"
+        f"cip_{one.function.name}, {'NULL' if one.function.rooted is None else f'cip_serves_{number}'}, "
+        f"INT64_MAX, cip_bind, NULL}},"
     )
