@@ -13,6 +13,7 @@ from collc.ir.diagnostic import CollcError, Diagnostic, error, nearest
 
 from ..files.texts import STDIN, Output, check_writable, write_all
 from .console import Console
+from .env_choice import print_choice
 from .inputs import read
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class _Found:
 
 def env(options: SimpleNamespace, console: Console) -> int:
     """Print the environment in which a runtime loads the files; return the exit status."""
-    for print_other in (_stock, _plans):
+    for print_other in (print_choice, _stock, _plans):
         if (status := print_other(options, console)) is not None:
             return status
     from collc.backends.msccl_xml.loading import as_shell, config_text, environment

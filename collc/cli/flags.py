@@ -238,6 +238,13 @@ ENVIRONMENT = (
     ),
     Opt(("--config",), "write the list of files that msccl reads into FILE", "value", "FILE", writes=True),
     Opt(("--plugin",), "the library of NCCL's tuner plugin (libnccl-tuner-example.so)", "value", "FILE"),
+    Opt(
+        ("--library",),
+        "for a .coll file: choose among the algorithms of openmpi, ucc or nccl",
+        "value",
+        choices=("openmpi", "ucc", "nccl"),
+    ),
+    Opt(("--rules",), "write the rules that openmpi reads into FILE", "value", "FILE", writes=True),
 )
 GENERAL = (
     Opt(("--diagnostics-format",), "format of errors and warnings on standard error", "value",
@@ -399,6 +406,8 @@ LAUNCH = (
         "the launcher's)", "value", "NAME|DIR"),
     Opt(("--replace",), "torchrun: the backend that collc replaces (gloo)", "value", "NAME", "gloo"),
     Opt(("--cache",), "keep libraries in DIR (default: XDG_CACHE_HOME/collc)", "value", "DIR"),
+    Opt(("--library-dir",), "MPI: put the library into DIR, where every host must have it;\n"
+        "with -n, only build it", "value", "DIR"),
     Opt(("--strict",), "refuse a specification of which a collective cannot be compiled\n"
         "(default: leave its calls to the MPI, NCCL or gloo)"),
     Opt(("--stats",), "print the number of served calls at the end"),

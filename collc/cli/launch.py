@@ -52,6 +52,8 @@ def launch(options: SimpleNamespace, console: Console) -> int:
         raise usage_error(f"`{options.command[0]}` is not a command")
     element = _element(options)
     kind = kind_of(options.command) if element is None else _KINDS[element.name]
+    if options.library_dir and kind != "mpi":
+        raise usage_error("--library-dir is for MPI programs, which preload a library")
     with cache_folder(options.cache, os.environ) as cache:
         if kind == "torch":
             return _run_torch(options, console)
@@ -144,6 +146,7 @@ def _run_mpi(element: Element, cache: Path, options: SimpleNamespace, console: C
     from collc.backends.mpi_c.interpose.report import gather_report
 
     from ..tools import launching
+    from ..tools.shipping import place_library
 
     command = list(options.command)
     mpi = choose(options.mpi) if options.mpi else launching.mpi_of(command[0], os.environ)
@@ -155,7 +158,9 @@ def _run_mpi(element: Element, cache: Path, options: SimpleNamespace, console: C
         console.say(f"serves {one}")
     name = launching.library_name(options.files)
     console.progress(f"building {name}")
-    shared = launching.library(served, mpi, cache, name, dry=options.dry_run)
+    shared = launching.library(served, mpi, cache, name, dry=options.dry_run and not options.library_dir)
+    if options.library_dir:
+        shared = place_library(shared, options.library_dir)
     console.clear_progress()
     console.say(f"library: {shared}")
     with tempfile.TemporaryDirectory(prefix="collc-launch-") as folder:

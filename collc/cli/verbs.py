@@ -108,7 +108,9 @@ With --nccl-tests, FILES are logs, with NCCL_ALGO in them. The target `nccl-tune
 _ENV_DETAILS = """
 `eval "$(collc env out/ --runtime rccl)"` sets them in a shell. It is an error if the runtime would refuse a file, or if
 two files are for the same call. FILES may be for stock NCCL: graph files, a topology file, a tuner table. collc then
-also prints how to undo it. For plans of MSCCL++ it prints the Python lines that register them."""
+also prints how to undo it. For plans of MSCCL++ it prints the Python lines that register them.
+
+For a .coll file, --library chooses among the algorithms that a library has built in, by the cost model."""
 
 _IMPORT_DETAILS = """
 Formats are recognized by content: `collc formats` lists them. A file with no network of its own, such as the output of
@@ -184,7 +186,7 @@ _VERBS = (
     ),
     Verb(
         "env", "env", "Print the environment that makes a runtime load FILES or folders, and how to prove it.",
-        ("FILE...",), (("Output", ENVIRONMENT), *_GENERAL), _ENV_DETAILS,
+        ("FILE...",), (("Output", ENVIRONMENT), ("Input", (*INPUT, CHOICE)), *_GENERAL), _ENV_DETAILS,
     ),
     Verb(
         "run", "running", "Compile FILE, build it, run it over MPI or oneCCL, check every element, time it.",

@@ -22,6 +22,7 @@ ROOMS = (
     "collc.backends.nccl_tuner.codes",
     "collc.backends.nccl_graph.codes",
     "collc.backends.mscclpp_environment.codes",
+    "collc.backends.builtin_rules.codes",
 )
 
 

@@ -30,7 +30,7 @@ from .options import Auto
 from .selector import GrowsForest, reason_of
 from .times import Times, least
 
-__all__ = ["native_times", "tuning_of"]
+__all__ = ["fastest_ranges", "native_times", "tuning_of"]
 
 #: numbers of pieces that are compared: powers of two, as `--pieces best` of `collc simulate` compares
 _PIECES = tuple(2**k for k in range(13))
@@ -54,7 +54,7 @@ def tuning_of(problem: Problem, name: str, request: TuningRequest) -> Tuning:
     if len(names) == 1:
         raise _no_choice(collective, nodes, names[0])
     pairs = [((algorithm, request.protocol), times) for algorithm, times in timed]
-    return Tuning(name, collective, nodes, _ranges(pairs), _notes(problem, model, names))
+    return Tuning(name, collective, nodes, fastest_ranges(pairs), _notes(problem, model, names))
 
 
 def _nodes(topology: Topology) -> int:
@@ -81,7 +81,7 @@ def _notes(problem: Problem, model: Model, names: Sequence[str]) -> tuple[str, .
     return (compared, *(f"assumed: {one}" for one in model.assumed(problem.topology)))
 
 
-def _ranges(timed: Sequence[tuple[tuple[str, str], Times]]) -> tuple[TunedRange, ...]:
+def fastest_ranges(timed: Sequence[tuple[tuple[str, str], Times]]) -> tuple[TunedRange, ...]:
     """Return the fastest algorithm and protocol for every size."""
     found = list[TunedRange]()
     changes = least([times for _, times in timed], 0, LARGEST)
@@ -183,7 +183,7 @@ def _measured(problem: Problem, name: str, request: TuningRequest) -> Tuning:
         hint = f"write `nodes={min(nodes)}`, or another of them"
         raise error("C0773", f"`{path}` has times for several numbers of machines", hint=hint, option="measured")
     pairs = [((one.algorithm, one.protocol), one.times) for one in fitting]
-    return Tuning(name, collective, nodes.pop(), _ranges(pairs), tuple(_notes_of(fitting)))
+    return Tuning(name, collective, nodes.pop(), fastest_ranges(pairs), tuple(_notes_of(fitting)))
 
 
 def _notes_of(rows: Sequence[FittedTime]) -> Iterator[str]:

@@ -43,6 +43,7 @@ __all__ = [
     "REPORT",
     "Plan",
     "cache_folder",
+    "folder_flaw",
     "keep_files",
     "kind_of",
     "library",
@@ -186,7 +187,7 @@ def cache_folder(named: str | None, environ: Mapping[str, str]) -> Iterator[Path
     """
     home = environ.get("XDG_CACHE_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".cache")
     folder = Path(named) if named is not None else Path(home) / "collc"
-    flaw = _flaw(folder.absolute())
+    flaw = folder_flaw(folder.absolute())
     if flaw is None:
         yield folder.absolute()
         return
@@ -196,8 +197,8 @@ def cache_folder(named: str | None, environ: Mapping[str, str]) -> Iterator[Path
         yield Path(temporary)
 
 
-def _flaw(folder: Path) -> str | None:
-    """Return why a folder cannot be the cache, or None; create it if it is missing."""
+def folder_flaw(folder: Path) -> str | None:
+    """Return why programs must not load files of a folder, or None; create it if it is missing."""
     if re.search(r"[\s:]", str(folder)):
         return "LD_PRELOAD separates names by spaces and colons"
     try:

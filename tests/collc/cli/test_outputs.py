@@ -38,6 +38,7 @@ WRITING = {
     ("compile", "-MF"): ["a.coll", "-t", "ir", "-MD", "-MF", "%s"],
     ("convert", "-o"): ["convert", "a.coll", "-t", "ir", "-o", "%s"],
     ("env", "--config"): ["env", "a.coll", "--config", "%s"],
+    ("env", "--rules"): ["env", "a.coll", "--library", "openmpi", "--rules", "%s"],
     ("simulate", "--trace"): ["simulate", "a.coll", "--trace", "%s"],
     ("simulate", "--svg"): ["simulate", "a.coll", "--svg", "%s"],
     ("replan", "-o"): ["replan", "a.coll", "--without", "0 -> 1", "-t", "ir", "-o", "%s"],

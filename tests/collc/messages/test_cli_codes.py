@@ -25,6 +25,7 @@ RANGES = {
     "collc.backends.mscclpp_json.codes": ("C066", "C067", "C068", "C069"),
     "collc.backends.mscclpp_environment.codes": ("C069",),
     "collc.backends.mpi_c.codes": ("C07",),
+    "collc.backends.builtin_rules.codes": ("C074",),
     "collc.backends.oneccl_xml.codes": ("C075", "C076"),
     "collc.backends.networks.codes": ("C078",),
     "collc.backends.nccl_topo.codes": ("C079",),
