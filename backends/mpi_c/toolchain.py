@@ -15,9 +15,12 @@ from collc.ir.diagnostic import CollcError, error
 
 from ..processes import run
 
-__all__ = ["Mpi", "compile_c", "find"]
+__all__ = ["NAMES", "Mpi", "compile_c", "find", "folders_of"]
 
 INTEL, MPICH, OPEN_MPI, UNKNOWN = "Intel MPI", "MPICH", "Open MPI", "MPI"
+
+#: names of `--mpi` -> vendor that the launcher reports
+NAMES = {"mpich": MPICH, "openmpi": OPEN_MPI, "impi": INTEL}
 
 #: the output of `mpiexec --version`, with the version as a group
 _VENDORS = (
@@ -94,7 +97,7 @@ def find(prefix: str | os.PathLike[str] | None = None, environ: Mapping[str, str
     """
     environ = os.environ if environ is None else environ
     half: list[str] = []
-    for folder in _folders(prefix, environ):
+    for folder in folders_of(prefix, environ):
         found = [name for name in ("mpicc", "mpiexec") if _is_program(folder / name)]
         if len(found) == 2:
             return _identify(folder, environ)
@@ -102,7 +105,8 @@ def find(prefix: str | os.PathLike[str] | None = None, environ: Mapping[str, str
     raise _not_found(prefix, half)
 
 
-def _folders(prefix: str | os.PathLike[str] | None, environ: Mapping[str, str]) -> Iterator[Path]:
+def folders_of(prefix: str | os.PathLike[str] | None, environ: Mapping[str, str]) -> Iterator[Path]:
+    """Yield the folders in which :func:`find` looks for an MPI, in order."""
     if prefix is not None:
         here = Path(prefix).expanduser().absolute()
         yield from (here / "bin", here, here.parent) if here.name == "mpicc" else (here / "bin", here)

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from keyword import iskeyword
 
@@ -16,11 +16,11 @@ from collc.ir.registry import consulting
 from .arguments import check_outputs, expand_response_files, help_text, parse, usage_error
 from .console import Console
 from .signals import Terminated
+from .threads import without_threads
 from .verbs import ALIKE, LATER, VERBS, overview
 
 __all__ = ["run"]
 
-_THREADS = "OPENBLAS_NUM_THREADS"
 _BROKEN_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
 
 
@@ -116,7 +116,7 @@ def _dispatch(arguments: list[str], console: Console) -> int:
         console.out(help_text(verb))
         return 0
     check_outputs(verb, options)
-    with _without_threads():
+    with without_threads():
         module = import_module(f"collc.cli.{verb.module}")
     name = verb.name.replace("-", "_")
     run_verb = getattr(module, f"{name}_" if iskeyword(name) else name)
@@ -125,22 +125,6 @@ def _dispatch(arguments: list[str], console: Console) -> int:
     from .profile import profiled
 
     return profiled(verb, options, console, run_verb)
-
-
-@contextlib.contextmanager
-def _without_threads() -> Iterator[None]:
-    """Let numpy's OpenBLAS start no threads if it is loaded now: collc multiplies no large matrices.
-
-    What is started later, such as programs that `collc launch` runs, sees the variable as it was.
-    """
-    if _THREADS in os.environ:
-        yield
-        return
-    os.environ[_THREADS] = "1"
-    try:
-        yield
-    finally:
-        os.environ.pop(_THREADS, None)
 
 
 def _help(rest: list[str], console: Console) -> int:

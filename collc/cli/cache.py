@@ -1,4 +1,4 @@
-"""``collc cache``, and the option ``--cache`` of ``collc compile``."""
+"""The option ``--cache`` of ``collc compile``."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 
-from collc.ir.diagnostic import CollcError, nearest, warning
-from collc.ir.shown import counted
+from collc.ir.diagnostic import CollcError, warning
 from collc.ir.spec import Spec
 
 from ..compiling import Request
@@ -16,39 +15,10 @@ from ..driver.compilation import Job
 from ..driver.result import CollectiveResult
 from ..files.store import Store, default_folder, opened
 from ..files.texts import STDIN
-from ..messages.quantities import show_size_about
-from .arguments import usage_error
 from .console import Console
 from .inputs import settings
-from .table import table
 
-__all__ = ["cache", "kept_or_run", "key_of_inputs"]
-
-_ACTIONS = ("info", "clear")
-
-
-def cache(options: SimpleNamespace, console: Console) -> int:
-    """Print what the cache holds, or clear it; return the exit status."""
-    action = options.files[0] if options.files else "info"
-    if action not in _ACTIONS:
-        raise usage_error(f"`collc cache` takes info or clear, found `{action}`", nearest(action, _ACTIONS))
-    store = Store(os.path.abspath(options.cache) if options.cache else default_folder(os.environ))
-    found = store.clear() if action == "clear" else store.contents()
-    if options.json:
-        console.json({"folder": store.folder, "entries": found.entries, "bytes": found.size, "most_bytes": store.most})
-    else:
-        console.out(_text(store, action, found.entries, found.size))
-    return 0
-
-
-def _text(store: Store, action: str, entries: int, size: int) -> str:
-    if action == "clear":
-        return f"removed {counted(entries, 'entry')}, {show_size_about(size)}\n"
-    rows = [
-        ("folder", store.folder), ("entries", str(entries)), ("size", show_size_about(size)),
-        ("limit", show_size_about(store.most)),
-    ]  # fmt: skip
-    return table(rows)
+__all__ = ["kept_or_run", "key_of_inputs"]
 
 
 def kept_or_run(

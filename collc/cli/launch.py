@@ -1,12 +1,10 @@
-"""``collc launch``: run an unmodified program on compiled collectives."""
+"""What ``collc launch`` compiles for a command, if the cache does not have it (:mod:`.relaunch`)."""
 
 from __future__ import annotations
 
 import itertools
 import json
 import os
-import shlex
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,12 +14,15 @@ import attrs
 
 from collc.ir.diagnostic import CollcError, Diagnostic, error, warning
 
-from ..driver.compilation import Failure, joined, make_jobs, try_jobs
+from ..driver.compilation import Failure, joined, make_jobs, try_jobs, with_read_files
 from ..driver.leaving import without_impossible
 from ..driver.result import CollectiveResult
+from ..files.derived import Origins
+from ..files.surroundings import plugins
 from ..reading import load
 from ..reading.base import ReadOptions
 from ..registry.elements import Element, parse_elements
+from ..tools.prepared import Prepared
 from .arguments import usage_error
 from .console import Console
 from .inputs import loading, read, settings
@@ -30,37 +31,54 @@ from .watcher import Watcher
 if TYPE_CHECKING:
     from collc.backends.base import Target
     from collc.backends.mpi_c.interpose import Served
-    from collc.backends.mpi_c.interpose.report import Report
     from collc.ir.levels import Executable
     from collc.ir.spec import Spec
 
-    from ..tools.launching import Plan
-
-__all__ = ["launch"]
+__all__ = ["prepare"]
 
 #: target of -t -> kind of program
 _KINDS = {"mpi-c": "mpi", "msccl-xml": "msccl"}
 
 
-def launch(options: SimpleNamespace, console: Console) -> int:
-    """Compile, build, set the environment, run the command; return its exit status."""
-    from ..tools.launching import cache_folder, kind_of
+def prepare(options: SimpleNamespace, console: Console, cache: Path) -> tuple[Prepared, Origins]:
+    """Compile for a command; return what it needs, and the files that this came from. Warnings go to the console."""
+    from ..tools.launching import kind_of
 
-    if not options.command:
-        raise usage_error("`collc launch` needs a command after `--`", "collc launch FILE.coll -- mpiexec -n 4 ./app")
-    if os.path.basename(options.command[0]) == "":
-        raise usage_error(f"`{options.command[0]}` is not a command")
     element = _element(options)
     kind = kind_of(options.command) if element is None else _KINDS[element.name]
     if options.library_dir and kind != "mpi":
         raise usage_error("--library-dir is for MPI programs, which preload a library")
-    with cache_folder(options.cache, os.environ) as cache:
-        if kind == "torch":
-            return _run_torch(options, console)
-        if kind == "msccl":
-            assert element is not None
-            return _run_msccl(element, cache, options, console)
-        return _run_mpi(element or Element("mpi-c"), cache, options, console)
+    course = _Course()
+    if kind == "torch":
+        prepared = _for_torch(options, console, course)
+    elif kind == "msccl":
+        assert element is not None
+        prepared = _for_msccl(element, cache, options, console, course)
+    else:
+        prepared = _for_mpi(element or Element("mpi-c"), cache, options, console, course)
+    origins = Origins(dict(course.texts), tuple(course.absent), plugins())
+    return attrs.evolve(prepared, warnings=tuple(course.warnings)), origins
+
+
+@attrs.define
+class _Course:
+    """The files that were read on the way, with their texts, and the warnings, in the groups that were printed."""
+
+    texts: dict[str, str] = attrs.Factory(dict)
+    absent: list[str] = attrs.Factory(list)
+    warnings: list[tuple[Diagnostic, ...]] = attrs.Factory(list)
+
+    def warn(self, console: Console, warnings: Sequence[Diagnostic]) -> None:
+        if warnings:
+            self.warnings.append(tuple(warnings))
+            console.warn(warnings)
+
+    def reads(self, name: str, text: str, spec: Spec) -> None:
+        """Keep the texts of a specification; a file without a text is one that changed."""
+        self.texts.update(dict.fromkeys(spec.files[1:], ""))
+        self.texts.update({source.path: source.text for source in spec.sources})
+        self.texts[name] = text
+        self.absent += spec.absent
 
 
 def _element(options: SimpleNamespace) -> Element | None:
@@ -92,7 +110,7 @@ def _plans_in(elements: Sequence[Element]) -> bool:
 
 
 def _compile(
-    element: Element, options: SimpleNamespace, console: Console, library: str
+    element: Element, options: SimpleNamespace, console: Console, library: str, course: _Course
 ) -> tuple[list[CollectiveResult], list[Diagnostic]]:
     """Compile the collectives of every file, with every value of --each.
 
@@ -106,7 +124,8 @@ def _compile(
             spec, start = _loaded(text, name, options, chosen)
             only = [one for one in options.collective if len(options.files) == 1 or one in spec.collectives]
             jobs, _ = make_jobs(spec, (element,), only, start)
-            console.warn(spec.warnings)
+            course.reads(name, text, with_read_files(spec, jobs))
+            course.warn(console, spec.warnings)
             jobs = [attrs.evolve(job, targets=tuple(map(_prepared, job.targets))) for job in jobs]
             watcher = Watcher(options, console)
             console.progress(f"compiling {name}")
@@ -116,7 +135,7 @@ def _compile(
     if options.strict and (wrong := [one.mistake for one in outcomes if isinstance(one, Failure)]):
         raise joined(wrong)
     results, left = without_impossible(outcomes, library)
-    console.warn([*left, *(found for result in results for found in result.warnings)])
+    course.warn(console, [*left, *(found for result in results for found in result.warnings)])
     return results, left
 
 
@@ -141,42 +160,27 @@ def _prepared(target: Target) -> Target:
 # ---- MPI
 
 
-def _run_mpi(element: Element, cache: Path, options: SimpleNamespace, console: Console) -> int:
+def _for_mpi(
+    element: Element, cache: Path, options: SimpleNamespace, console: Console, course: _Course
+) -> Prepared:  # fmt: skip
     from collc.backends.mpi_c.installed import choose
-    from collc.backends.mpi_c.interpose.report import gather_report
 
     from ..tools import launching
     from ..tools.shipping import place_library
 
-    command = list(options.command)
-    mpi = choose(options.mpi) if options.mpi else launching.mpi_of(command[0], os.environ)
-    results, _ = _compile(element, options, console, "the MPI")
+    mpi = choose(options.mpi) if options.mpi else launching.mpi_of(options.command[0], os.environ)
+    results, _ = _compile(element, options, console, "the MPI", course)
     served = _served(results)
-    console.warn(_unequal_sums(results))
-    console.say(f"MPI: {mpi}, {mpi.folder}")
-    for one in served:
-        console.say(f"serves {one}")
+    course.warn(console, _unequal_sums(results))
     name = launching.library_name(options.files)
     console.progress(f"building {name}")
     shared = launching.library(served, mpi, cache, name, dry=options.dry_run and not options.library_dir)
     if options.library_dir:
         shared = place_library(shared, options.library_dir)
     console.clear_progress()
-    console.say(f"library: {shared}")
-    with tempfile.TemporaryDirectory(prefix="collc-launch-") as folder:
-        report = Path(folder) / "report"
-        report.touch(mode=0o600)
-        plan = launching.preloaded(command, mpi, shared, {launching.REPORT: str(report)})
-        if options.dry_run:
-            return _show(launching.preloaded(command, mpi, shared, {}), console)
-        status = _run(plan, options, console)
-        report_of_ranks = gather_report(report)
-    if options.stats:
-        lost = status != 0 and not report_of_ranks.ranks
-        console.err("collc: calls not reported: ended abnormally\n" if lost else report_of_ranks.table())
-    if status == 0 or report_of_ranks.ranks:
-        console.warn(_no_calls_served(report_of_ranks, served, command))
-    return status
+    texts = tuple(map(str, served))
+    details = (f"MPI: {mpi}, {mpi.folder}", *(f"serves {one}" for one in texts), f"library: {shared}")
+    return Prepared("mpi", (), str(shared), mpi, texts, details, outputs=(str(shared),))
 
 
 def _served(results: Sequence[CollectiveResult]) -> list[Served]:
@@ -214,45 +218,17 @@ def _unequal_sums(results: Sequence[CollectiveResult]) -> list[Diagnostic]:
     return found
 
 
-def _no_calls_served(report: Report, served: Sequence[Served], command: Sequence[str]) -> list[Diagnostic]:
-    """Return a warning with the known reasons if the library served no call."""
-    from collc.backends.mpi_c.interpose.report import OTHER_SIZE
-
-    if not report.ranks:
-        from ..tools.silence import reasons
-
-        notes = reasons(report.processes, command, os.environ)
-        return [warning("C0082", "the preloaded library reported nothing", notes=notes)]
-    if report.refused == report.ranks:
-        notes = ["see its message above", "name the MPI of the program: --mpi DIR"]
-        return [warning("C0087", "the library refused the program's MPI", notes=notes)]
-    if report.served:
-        return []
-    notes = []
-    for reason, number in report.reasons():
-        seen = f" ({', '.join(map(str, report.sizes))} ranks)" if reason == OTHER_SIZE else ""
-        functions = ", ".join(f"{calls} {name}" for name, calls in report.functions_left(reason))
-        notes.append(f"{number} calls: {reason}{seen}: {functions}")
-    notes += [f"the library serves {one}" for one in served[:8]]
-    if not report.reasons():
-        notes.insert(0, "the program called no blocking collective that the library knows")
-    message = "no collective call used a compiled schedule; the MPI library executed all of them"
-    return [warning("C0083", message, notes=notes)]
-
-
 # ---- PyTorch, MSCCL
 
 
-def _run_torch(options: SimpleNamespace, console: Console) -> int:
-    from ..tools import launching
-
+def _for_torch(options: SimpleNamespace, console: Console, course: _Course) -> Prepared:
     if len(options.files) != 1 or options.each:
         raise error(
             "C0088", "a PyTorch program takes one specification, with one value for every parameter",
             hint="compile several sizes from one file, with one collective for each", exit_status=2,
         )  # fmt: skip
     # Mistakes show once, not on every rank.
-    results, left = _compile(Element("ir"), options, console, options.replace)
+    results, left = _compile(Element("ir"), options, console, options.replace, course)
     variables = {"COLLC_SPEC": os.path.abspath(options.files[0])}
     if options.D:
         variables["COLLC_DEFINES"] = json.dumps(dict(options.D))
@@ -260,13 +236,12 @@ def _run_torch(options: SimpleNamespace, console: Console) -> int:
         variables["COLLC_COLLECTIVES"] = json.dumps([result.name for result in results])
     if options.replace:
         variables["COLLC_TORCH_REPLACE"] = options.replace
-    if options.stats:
-        variables["COLLC_STATS"] = "1"
-    plan = launching.Plan(tuple(options.command), tuple(variables.items()))
-    return _show(plan, console) if options.dry_run else _run(plan, options, console)
+    return Prepared("torch", tuple(variables.items()))
 
 
-def _run_msccl(element: Element, cache: Path, options: SimpleNamespace, console: Console) -> int:
+def _for_msccl(
+    element: Element, cache: Path, options: SimpleNamespace, console: Console, course: _Course
+) -> Prepared:  # fmt: skip
     from collc.backends.msccl_xml.bundle import Member, check_together
     from collc.backends.msccl_xml.loading import environment
     from collc.backends.msccl_xml.reader import read as read_algorithm
@@ -274,7 +249,7 @@ def _run_msccl(element: Element, cache: Path, options: SimpleNamespace, console:
     from ..files.naming import name_files
     from ..tools import launching
 
-    results, _ = _compile(element, options, console, "NCCL")
+    results, _ = _compile(element, options, console, "NCCL", course)
     emitted = [(r.name, target, artifacts) for r in results for target, artifacts in r.emitted]
     runtime = emitted[0][1].reader or "" if emitted else ""
     files = [(file.path, file.artifact.text) for file in name_files(emitted, "", "/")]
@@ -289,30 +264,6 @@ def _run_msccl(element: Element, cache: Path, options: SimpleNamespace, console:
     if conflicts:
         raise CollcError(conflicts)
     needed = environment(members, runtime)
-    variables = [(name, value) for name, value, _ in needed.variables if name not in os.environ or name != "NCCL_DEBUG"]
-    for pattern, meaning in needed.proofs:
-        console.say(f"look for `{pattern}`: {meaning}")
-    plan = launching.Plan(tuple(options.command), tuple(variables))
-    return _show(plan, console) if options.dry_run else _run(plan, options, console)
-
-
-# ---- running
-
-
-def _show(plan: Plan, console: Console) -> int:
-    """Print the command as a line for a shell."""
-    words = [f"{name}={value}" for name, value in plan.variables]
-    console.out(shlex.join(["env", *words, *plan.command] if words else plan.command) + "\n")
-    return 0
-
-
-def _run(plan: Plan, options: SimpleNamespace, console: Console) -> int:
-    from ..tools.launching import GRACE_SECONDS, run_command
-
-    console.say(shlex.join(plan.command))
-    console.signals.grace = GRACE_SECONDS + 1  # an orderly end may take a while
-    status = run_command(plan, os.environ, options.timeout)
-    if status != 0 and not console.errors_only:
-        how = f"was ended by signal {status - 128}" if status > 128 else f"ended with status {status}"
-        console.err(f"collc: `{plan.command[0]}` {how}\n")
-    return status
+    variables = tuple((name, value) for name, value, _ in needed.variables)
+    details = tuple(f"look for `{pattern}`: {meaning}" for pattern, meaning in needed.proofs)
+    return Prepared("msccl", variables, details=details, outputs=tuple(map(str, places)))

@@ -56,5 +56,5 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "schedulers": ("collc schedulers", "collc schedulers forest"),
     "formats": ("collc formats", "collc formats ir"),
     "schema": ("collc schema", "collc schema cost"),
-    "cache": ("collc cache", "collc cache clear"),
+    "cache": ("collc cache", "collc cache check", "collc cache clear"),
 }

@@ -140,10 +140,12 @@ a .coll file, or trees that run already, printed by `collc FILE -p forest -t 'ir
 touches stay; the others grow again at the optimum of the broken network. Other schedules are compiled again. Without
 -t and without an emit in PLAN, replan only prints what the faults cost."""
 
-_CACHE = Opt(("--cache",), "the folder of the cache (default: that of the user)", "value", "DIR")
+_CACHE = Opt(("--cache",), "the folder of the caches (default: those of the user)", "value", "DIR")
 _CACHE_DETAILS = """
 The key of an entry is a hash of all inputs: files, options, and versions of collc, solvers and plugins. The least
-recently used entries go first."""
+recently used entries of a full cache go first. `collc launch` keeps entries, and the libraries and files that commands
+load. `check` names entries that are wrong (exit status 1) or whose files have changed: collc never uses them, and makes
+them again. Clear while no program starts: programs load their libraries when they start."""
 
 _VERBS = (
     Verb(
@@ -198,7 +200,7 @@ _VERBS = (
         (("Fit", CALIBRATION), ("Logs of NCCL", NCCL_LOGS), *_FORMS, ("Input", INPUT), *_GENERAL), _CALIBRATE_DETAILS,
     ),
     Verb(
-        "launch", "launch", "Compile FILES and run an unmodified program with them.",
+        "launch", "relaunch", "Compile FILES and run an unmodified program with them.",
         ("FILE...", "--", "COMMAND..."), (("Launch", LAUNCH), *_COMPILING, *_GENERAL), _LAUNCH_DETAILS,
     ),
     Verb(
@@ -206,7 +208,8 @@ _VERBS = (
         (("Topology", FIND), ("Search", SEARCH), ("Output", (*FORMS, _SVG)), *_GENERAL), _FIND_DETAILS,
     ),
     Verb(
-        "cache", "cache", "Print what the cache of `collc compile --cache` holds, or clear it.", ("[info|clear]",),
+        "cache", "caches", "Show, list, check or clear the caches of compiled files and of launches.",
+        ("[info|list|check|clear]",),
         (("Output", (_CACHE, JSON)), *_GENERAL), _CACHE_DETAILS,
     ),
     Verb("explain", "explain", "Explain a diagnostic code, or list all codes.", ("[CODE]",), (*_FORMS, *_GENERAL)),

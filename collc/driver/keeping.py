@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cache, cached_property, partial
 from importlib.util import find_spec
@@ -22,6 +21,7 @@ from collc.ir.registry import GROUP
 from collc.ir.topology import Origin, Topology
 
 from ..files.store import Store, digest
+from ..files.surroundings import tree
 from .compilation import Job, compiled
 from .records import read, written
 from .result import CollectiveResult, Costs, Deferred, Settings
@@ -126,17 +126,7 @@ def _state(module: str) -> list[tuple[str, int, int]]:
     except (ImportError, ValueError):
         return []
     folders = list(spec.submodule_search_locations or ()) if spec is not None else []
-    return sorted(found for folder in folders[:1] for found in _files(folder, ""))
-
-
-def _files(folder: str, inside: str) -> Iterator[tuple[str, int, int]]:
-    with os.scandir(folder) as listed:
-        for one in listed:
-            if one.is_dir() and one.name != "__pycache__" and not one.name.startswith("."):
-                yield from _files(one.path, f"{inside}{one.name}/")
-            elif one.is_file():
-                found = one.stat()
-                yield f"{inside}{one.name}", found.st_size, found.st_mtime_ns
+    return sorted(found for folder in folders[:1] for found in tree(folder))
 
 
 # ---- results

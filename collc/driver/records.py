@@ -6,31 +6,34 @@ import json
 from enum import Enum
 from fractions import Fraction
 from functools import cache
+from importlib import import_module
 
 import attrs
 
-from collc.backends.base import Artifact, Hang, Window
-from collc.ir.costs import certificate, partitions, tree_cuts
-from collc.ir.costs.cost import Cost, ForestCost
-from collc.ir.diagnostic import Diagnostic, Excess, Kind, Severity, Source, Span
-from collc.ir.verify import Check, Report
-
 __all__ = ["read", "written"]
+
+#: module -> its classes that have records; imported when a record of one of them is written or read
+_MODULES = {
+    "collc.backends.base": ("Artifact", "Hang", "Window"),
+    "collc.ir.costs.certificate": ("Bound", "Cut", "Prices"),
+    "collc.ir.costs.cost": ("Cost", "ForestCost"),
+    "collc.ir.costs.partitions": ("Partition",),
+    "collc.ir.costs.tree_cuts": ("SwitchBalance", "TreeCuts", "WeightedCut"),
+    "collc.ir.diagnostic": ("Diagnostic", "Excess", "Kind", "Related", "Severity", "Source", "Span", "Subject"),
+    "collc.ir.verify": ("Check", "Report"),
+    "collc.selection.algorithm": ("Algorithm",),
+    "collc.selection.choice": ("Choice", "Interval", "Measured", "Skipped"),
+    "collc.selection.times": ("Times",),
+}
+_PLACES = {name: module for module, names in _MODULES.items() for name in names}
 
 
 @cache
-def _classes() -> dict[str, type]:
-    """Return the classes by the names of their records."""
-    from ..selection.algorithm import Algorithm
-    from ..selection.choice import Choice, Interval, Measured, Skipped
-    from ..selection.times import Times
-
-    plain = (
-        Artifact, Hang, Window, Cost, ForestCost, Diagnostic, Excess, Source, Span, Check, Report, Algorithm, Choice,
-        Interval, Measured, Skipped, Times, certificate.Bound, certificate.Cut, certificate.Prices,
-        partitions.Partition, tree_cuts.SwitchBalance, tree_cuts.TreeCuts, tree_cuts.WeightedCut, Severity, Kind,
-    )  # fmt: skip
-    return {cls.__name__: cls for cls in plain}
+def _class(name: str) -> type:
+    """Return the class of a record; raise KeyError if no class of this name has records."""
+    found = getattr(import_module(_PLACES[name]), name)
+    assert isinstance(found, type)
+    return found
 
 
 def written(value: object) -> str:
@@ -62,11 +65,11 @@ def _record(value: object) -> object:
     if type(value) is tuple:
         return [_record(item) for item in value]
     name = type(value).__name__
-    if _classes().get(name) is not type(value):
+    if name not in _PLACES or _class(name) is not type(value):
         raise TypeError(f"no record of a {name}")
     if isinstance(value, Enum):
         return {"is": name, "value": value.value}
-    names = [field.name for field in attrs.fields(_classes()[name]) if field.init]
+    names = [field.name for field in attrs.fields(_class(name)) if field.init]
     return {"is": name, **{field: _record(getattr(value, field)) for field in names}}
 
 
@@ -78,5 +81,5 @@ def _value(record: object) -> object:
     if "q" in record:
         numerator, _, denominator = record["q"].partition("/")
         return Fraction(int(numerator), int(denominator or 1))
-    cls = _classes()[record["is"]]
+    cls = _class(record["is"])
     return cls(**{name: _value(item) for name, item in record.items() if name != "is"})

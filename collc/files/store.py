@@ -12,12 +12,13 @@ import os
 import re
 import stat
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 
 from collc.ir.diagnostic import error
 from collc.ir.frozen import frozen
+
+from .trust import TEMPORARY, write_privately
 
 __all__ = ["MOST_BYTES", "Contents", "Store", "default_folder", "digest", "opened"]
 
@@ -26,7 +27,6 @@ MOST_BYTES = 512 << 20
 
 _HEAD = "collc-store 1 "
 _ENTRY = re.compile(r"[0-9a-f]{64}\.json")
-_TEMPORARY = ".tmp"
 _STALE_SECONDS = 3600.0
 _KEPT_SHARE = 3, 4  # of the bound, after old entries are removed
 
@@ -78,8 +78,11 @@ class Store:
     folder: str
     most: int = MOST_BYTES
 
-    def read(self, key: str) -> str | None:
-        """Return the text of a key, a SHA-256 in hexadecimal; None if it is missing or not as it was written."""
+    def read(self, key: str, *, uses: bool = True) -> str | None:
+        """Return the text of a key, a SHA-256 in hexadecimal; None if it is missing or not as it was written.
+
+        That is a use of the entry, unless ``uses`` is false.
+        """
         path = self._path(key)
         try:
             text = _read_private(path)
@@ -88,8 +91,9 @@ class Store:
         head, _, body = text.partition("\n")
         if head != _HEAD + digest(body):
             return None
-        with contextlib.suppress(OSError):
-            os.utime(path)  # it was used
+        if uses:
+            with contextlib.suppress(OSError):
+                os.utime(path)
         return body
 
     def write(self, key: str, text: str) -> bool:
@@ -98,7 +102,7 @@ class Store:
         if 2 * len(body) > self.most:
             return False
         try:
-            self._put(self._path(key), f"{_HEAD}{digest(text)}\n".encode() + body)
+            write_privately(self._path(key), f"{_HEAD}{digest(text)}\n".encode() + body)
         except OSError:
             return False
         self._shrink()
@@ -106,28 +110,18 @@ class Store:
 
     def contents(self) -> Contents:
         """Return the number of entries and their bytes."""
-        found = [size for _, _, size in self._entries()]
+        found = [size for _, _, size in self.entries()]
         return Contents(len(found), sum(found))
 
     def clear(self) -> Contents:
         """Remove all entries; return what was removed."""
-        removed = [size for path, _, size in list(self._entries()) if _removed(path)]
+        removed = [size for path, _, size in list(self.entries()) if _removed(path)]
         return Contents(len(removed), sum(removed))
 
     def _path(self, key: str) -> str:
         return os.path.join(self.folder, f"{key}.json")
 
-    def _put(self, path: str, data: bytes) -> None:
-        descriptor, temporary = tempfile.mkstemp(_TEMPORARY, ".", self.folder)  # private to this user
-        try:
-            with os.fdopen(descriptor, "wb") as stream:
-                stream.write(data)
-            os.replace(temporary, path)
-        except BaseException:
-            _removed(temporary)
-            raise
-
-    def _entries(self) -> Iterator[tuple[str, float, int]]:
+    def entries(self) -> Iterator[tuple[str, float, int]]:
         """Yield path, time of last use and size of every entry."""
         try:
             with os.scandir(self.folder) as listed:
@@ -141,7 +135,7 @@ class Store:
 
     def _shrink(self) -> None:
         """Remove the least recently used entries if all together exceed the bound, and stale temporary files."""
-        entries = sorted(self._entries(), key=lambda one: (one[1], one[0]))
+        entries = sorted(self.entries(), key=lambda one: (one[1], one[0]))
         total = sum(size for _, _, size in entries)
         self._remove_stale()
         if total <= self.most:
@@ -156,7 +150,7 @@ class Store:
         """Remove temporary files of processes that were killed."""
         with contextlib.suppress(OSError), os.scandir(self.folder) as listed:
             for one in listed:
-                if one.name.endswith(_TEMPORARY) and time.time() - one.stat().st_mtime > _STALE_SECONDS:
+                if one.name.endswith(TEMPORARY) and time.time() - one.stat().st_mtime > _STALE_SECONDS:
                     _removed(one.path)
 
 

@@ -439,6 +439,21 @@ max_bytes: integer|null: largest size; null without a limit
 algorithm: string: NCCL's name of the algorithm
 protocol: string: NCCL's name of the protocol
 """,
+    "cache_part": """
+name: string: results, launches, libraries or files
+folder: string: its folder
+entries: integer: number of entries
+bytes: integer: their size
+most_bytes: integer|null: the limit of their size
+""",
+    "cache_item": """
+part: string: the name of its part
+path: string: the file, or the folder of files
+bytes: integer: its size
+names: [string]: the files of a launch or of the entry
+used: string: local time of the last use
+state?: string: whole, stale (a file that it came from has changed) or wrong (check)
+""",
     "written": """
 path: string: the file
 bytes: integer: its size
@@ -609,10 +624,12 @@ imported: [imported]: every network that was read
 topologies: [size]: every topology of the file
 """,)),
     "cache": ("`collc cache --json`", ("""
-folder: string: the folder
-entries: integer: number of entries
+folder: string: the folder of compiled files
+entries: integer: number of its entries (after `clear`: of those that were removed)
 bytes: integer: their size
 most_bytes: integer: the limit of their size
+parts: [cache_part]: compiled files, launches, and the libraries and files that launched commands load
+items?: [cache_item]: every entry (list, check)
 """,)),
     "listing": ("`collc targets --json` and the other listings", (
         *(_LISTED.format(name) for name in ("targets", "passes", "schemas")),

@@ -16,7 +16,6 @@ import platform
 import re
 import shutil
 import signal
-import stat
 import subprocess
 import sys
 import tempfile
@@ -24,19 +23,19 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import attrs
 
-from collc.backends.base import Artifact
-from collc.backends.mpi_c.check import checked_library
-from collc.backends.mpi_c.installed import NAMES, Suffixed
-from collc.backends.mpi_c.interpose import Served, listed
-from collc.backends.mpi_c.interpose.build import abi, build
-from collc.backends.mpi_c.toolchain import INTEL, MPICH, OPEN_MPI, Mpi, find
+from collc.backends.mpi_c.toolchain import INTEL, MPICH, NAMES, OPEN_MPI, Mpi, find, folders_of
 from collc.ir.diagnostic import CollcError, error
-from collc.ir.verify import Report
 
-from ..messages.internal import InternalError
+from ..files.caches import FILES, LIBRARIES, digest_of_files, launch_folder
+from ..files.trust import is_ours, is_private, is_sealed, make_folder, seal, write_privately
+
+if TYPE_CHECKING:
+    from collc.backends.mpi_c.interpose import Served
+    from collc.ir.verify import Report
 
 __all__ = [
     "GRACE_SECONDS",
@@ -49,6 +48,7 @@ __all__ = [
     "library",
     "library_name",
     "mpi_of",
+    "mpi_state",
     "preloaded",
     "run_command",
 ]
@@ -97,8 +97,10 @@ def mpi_of(program: str, environ: Mapping[str, str]) -> Mpi:
     """Return the MPI of a launcher, whose compiler is in the same folder. Raises C0080, C0081, C0701."""
     if not _MPI_LAUNCHER.fullmatch(os.path.basename(program)):
         return find(None, environ)
+    from collc.backends.mpi_c.installed import Suffixed
+
     path = which(program, environ)
-    places = list(dict.fromkeys([os.path.realpath(path), os.path.abspath(path)]))
+    places = _places(path)
     for place in places:
         suffix = os.path.splitext(place)[1]
         if suffix[1:] in NAMES and os.path.exists(os.path.join(os.path.dirname(place), f"mpicc{suffix}")):
@@ -112,6 +114,39 @@ def mpi_of(program: str, environ: Mapping[str, str]) -> Mpi:
         f"`{path}` has no `mpicc` in its folder, which must compile the library",
         hint="name its MPI, `--mpi DIR`, or install its development files",
     )
+
+
+def _places(path: str) -> list[str]:
+    return list(dict.fromkeys([os.path.realpath(path), os.path.abspath(path)]))
+
+
+def mpi_state(program: str, requested: str | None, environ: Mapping[str, str]) -> list[object]:
+    """Return what determines the MPI of a launcher or of ``--mpi``, without asking any MPI: the states of its files.
+
+    These are the programs in all folders of the search. The list can be written as JSON. Raises C0080.
+    """
+    if requested is None and _MPI_LAUNCHER.fullmatch(os.path.basename(program)):
+        paths = _places(which(program, environ))
+        return [paths, [_programs_of_mpi(os.path.dirname(path)) for path in paths]]
+    if requested in NAMES:
+        from collc.backends.mpi_c.installed import folders_of_name
+
+        folders = list(folders_of_name(str(requested), environ))
+    else:
+        folders = list(folders_of(None if requested == "mpicc" else requested, environ))
+    return [one for one in map(_programs_of_mpi, dict.fromkeys(map(str, folders))) if one]
+
+
+def _programs_of_mpi(folder: str) -> list[tuple[str, str, int, int]]:
+    """Return the state of every compiler and launcher of an MPI in a folder."""
+    found = []
+    for name in ("mpicc", "mpiexec"):
+        for suffix in ("", ".mpich", ".openmpi", ".impi"):
+            path = os.path.join(folder, name + suffix)
+            with contextlib.suppress(OSError):
+                state = os.stat(path)
+                found.append((path, os.path.realpath(path), state.st_size, state.st_mtime_ns))
+    return found
 
 
 def which(program: str, environ: Mapping[str, str]) -> str:
@@ -139,16 +174,35 @@ def library(served: Sequence[Served], mpi: Mpi, cache: Path, name: str, *, dry: 
 
     ``dry`` builds nothing. A new library's source is read back first. Raises the errors of emission and compilation.
     """
+    from collc.backends.base import Artifact
+    from collc.backends.mpi_c.check import checked_library
+    from collc.backends.mpi_c.interpose import listed
+    from collc.backends.mpi_c.interpose.build import abi, build
+
     text, listing = listed(name, served)
-    place = cache / "interpose" / _key(text, mpi) / f"{name}.{abi(mpi)}.so"
-    if not dry and not _is_ours(place):
+    place = cache / LIBRARIES / _key(text, mpi) / f"{name}.{abi(mpi)}.so"
+    if not dry and not is_sealed(str(place), str(cache)):
         _require_right(checked_library(listing, served, [Artifact(f"{name}.c", text, "mpi-c")]), name)
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        build(mpi, text, place)
+        with _writing(cache):
+            make_folder(str(cache), LIBRARIES, place.parent.name)
+            build(mpi, text, place)
+            seal(str(place))
     return place
 
 
+@contextlib.contextmanager
+def _writing(cache: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        reason = (problem.strerror or str(problem)).lower()
+        hint = "name another folder with --cache"
+        raise error("C0085", f"`{cache}` cannot be the cache: {reason}", hint=hint) from None
+
+
 def _require_right(report: Report, name: str) -> None:
+    from ..messages.internal import InternalError
+
     if not report.ok:
         failed = "; ".join(f"{check.name}: {check.detail}" for check in report.failed)
         raise InternalError(f"target `mpi-c` wrote a wrong file: {failed} (for the library `{name}`)")
@@ -165,19 +219,6 @@ def _key(text: str, mpi: Mpi) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
-def _is_ours(path: Path) -> bool:
-    """Whether the file exists and only this user or root could have written it."""
-    try:
-        found = path.lstat()
-    except OSError:
-        return False
-    return stat.S_ISREG(found.st_mode) and _private(found)
-
-
-def _private(found: os.stat_result) -> bool:
-    return found.st_uid in (os.geteuid(), 0) and not found.st_mode & 0o022
-
-
 @contextlib.contextmanager
 def cache_folder(named: str | None, environ: Mapping[str, str]) -> Iterator[Path]:
     """Yield the folder where libraries and files for launchers are kept.
@@ -185,11 +226,10 @@ def cache_folder(named: str | None, environ: Mapping[str, str]) -> Iterator[Path
     That is ``named``, else ``collc`` in ``XDG_CACHE_HOME`` or ``~/.cache``; if that cannot be used, a folder that goes
     with this run. Raises C0085 for a requested folder that cannot be used.
     """
-    home = environ.get("XDG_CACHE_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".cache")
-    folder = Path(named) if named is not None else Path(home) / "collc"
-    flaw = folder_flaw(folder.absolute())
+    folder = Path(os.path.abspath(launch_folder(environ) if named is None else named))
+    flaw = folder_flaw(folder)
     if flaw is None:
-        yield folder.absolute()
+        yield folder
         return
     if named is not None:
         raise error("C0085", f"`{named}` cannot be the cache: {flaw}", hint="name another folder with --cache")
@@ -206,7 +246,7 @@ def folder_flaw(folder: Path) -> str | None:
         found = folder.stat()
     except OSError as problem:
         return (problem.strerror or str(problem)).lower()
-    if not _private(found):
+    if not is_private(found):
         return "others can write there, and programs load its files"
     return None if os.access(folder, os.W_OK | os.X_OK) else "permission denied"
 
@@ -331,15 +371,11 @@ def library_name(files: Sequence[str]) -> str:
 
 def keep_files(files: Sequence[tuple[str, str]], cache: Path) -> list[Path]:
     """Write files (names and texts) into a folder of their own in the cache, by their content; return their paths."""
-    key = hashlib.sha256(json.dumps(sorted(files)).encode()).hexdigest()[:32]
-    folder = cache / "files" / key
-    if not folder.is_dir():
-        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        aside = Path(tempfile.mkdtemp(prefix=".making-", dir=folder.parent))
-        for name, text in files:
-            (aside / name).write_text(text, encoding="utf-8")
-        try:
-            os.rename(aside, folder)
-        except OSError:  # another process was faster
-            shutil.rmtree(aside, ignore_errors=True)
-    return [folder / name for name, _ in files]
+    key = digest_of_files(files)
+    places = [cache / FILES / key / name for name, _ in files]
+    with _writing(cache):
+        make_folder(str(cache), FILES, key)
+        for place, (_, text) in zip(places, files, strict=True):
+            if not (is_ours(str(place), str(cache)) and place.read_bytes() == text.encode()):
+                write_privately(str(place), text.encode())
+    return places

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 import warnings
 from collections.abc import Sequence
 
@@ -11,8 +14,16 @@ from collc.ir.program import Program
 from collc.ir.text import parse_ir, print_ir
 from collc.ir.verify import adds_once
 
+from ..files.caches import read_launch, write_launch
+from ..files.derived import Origins
+from ..files.surroundings import plugins, surroundings
+from ..files.texts import read_text
+from ..files.trust import digest_of
 from .moves import ProgramLayout
-from .settings import Settings
+from .settings import CACHE, Settings
+
+#: changes if the form of the entries of the cache does
+_FORM = 1
 
 __all__ = ["Algorithm", "Entry", "compiled", "load", "printed"]
 
@@ -47,22 +58,49 @@ Printed = tuple[str, int | None, str]
 
 
 def compiled(settings: Settings) -> list[Printed]:
-    """Compile a specification and return its programs, printed; raises CollcError.
+    """Return the programs of a specification, printed, from the cache of ``COLLC_CACHE`` if it has them.
 
     A collective that cannot be scheduled is left out, with a Python warning: gloo executes its calls.
+    Raises CollcError.
     """
+    cache = os.environ.get(CACHE, "")
+    key = _key(settings) if cache else None
+    found = read_launch(cache, key) if key else None
+    if found is not None:
+        left, rows = json.loads(found)
+        programs = printed(rows)
+    else:
+        left, programs, origins = _compiled(settings)
+        if key:
+            texts = {settings.spec: read_text(settings.spec), **origins.texts}
+            write_launch(cache, key, json.dumps([left, programs]), attrs.evolve(origins, texts=texts))
+    for reason in left:
+        warnings.warn(f"collc: {reason}", RuntimeWarning, stacklevel=2)
+    return programs
+
+
+def _key(settings: Settings) -> str | None:
+    """Return the hash of everything that determines the programs; None if the specification cannot be read."""
+    digest = digest_of(settings.spec)
+    if digest is None:
+        return None
+    facts = [_FORM, "torch", settings.spec, digest, repr(settings.defines), settings.collectives, surroundings()]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+def _compiled(settings: Settings) -> tuple[list[str], list[Printed], Origins]:
+    """Return what is left to gloo and why, the programs, and the files that they come from."""
     from ..compiling import Request, possible, shielded
 
     request = Request("ir", dict(settings.defines), collective=settings.collectives)
     result, left = shielded("compile", lambda: possible(settings.spec, request, "gloo"))
-    for reason in left:
-        warnings.warn(f"collc: {reason.message} [{reason.code}]", RuntimeWarning, stacklevel=2)
-    found: list[Printed] = []
+    programs: list[Printed] = []
     for name, one in result.collectives.items():
         for each in one.each:
             assert each.program is not None  # the target needs programs
-            found.append((name, each.window.high if each.window else None, print_ir(each.program)))
-    return found
+            programs.append((name, each.window.high if each.window else None, print_ir(each.program)))
+    texts = {source.path: source.text for source in result.spec.sources}
+    return [f"{one.message} [{one.code}]" for one in left], programs, Origins(texts, result.spec.absent, plugins())
 
 
 def printed(rows: Sequence[Sequence[object]]) -> list[Printed]:

@@ -11,7 +11,7 @@ import attrs
 
 from collc.ir.diagnostic import error
 
-__all__ = ["COLLECTIVES", "DEFINES", "REPLACE", "SPEC", "STATS", "Settings", "configure", "settings"]
+__all__ = ["CACHE", "COLLECTIVES", "DEFINES", "REPLACE", "SPEC", "STATS", "Settings", "configure", "settings"]
 
 #: a `.coll` file, or a printed schedule or program
 SPEC = "COLLC_SPEC"
@@ -19,6 +19,8 @@ SPEC = "COLLC_SPEC"
 DEFINES = "COLLC_DEFINES"
 #: the names of the collectives to serve, a JSON list; all without it
 COLLECTIVES = "COLLC_COLLECTIVES"
+#: the folder of the cache; programs are compiled each time without it
+CACHE = "COLLC_CACHE"
 #: 1: print the served calls at the end
 STATS = "COLLC_STATS"
 #: the backend that collc replaces in programs

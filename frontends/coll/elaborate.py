@@ -153,7 +153,8 @@ class Elaborator:
         files = tuple(source.path for source in self.sources)
         warnings = tuple(sorted(self.problems.warnings.values(), key=self._order))
         return Spec(
-            self.topologies, requests, files, warnings, sources=tuple(self.sources), together=tuple(self.together)
+            self.topologies, requests, files, warnings, sources=tuple(self.sources), together=tuple(self.together),
+            absent=tuple(self.files.absent),
         )  # fmt: skip
 
     def topology(self, text: str) -> Topology:

@@ -18,11 +18,12 @@ __all__ = ["Files"]
 class Files:
     """Folders in which files are found: that of the file that names them, then the include path.
 
-    ``main`` is the path of the main file.
+    ``main`` is the path of the main file. ``absent`` collects the paths that were tried before a file was found.
     """
 
     include_path: Sequence[str] = ()
     main: str = ""
+    absent: list[str] = attrs.field(factory=list)
 
     def found(self, path: ast.String) -> str:
         """Return the path of a file that the text of another names; raise C0150 if there is none."""
@@ -33,6 +34,7 @@ class Files:
             candidate = os.path.join(folder, name)
             if os.path.exists(candidate):
                 return candidate
+            self.absent.append(candidate)
         looked = ", ".join(f"`{folder or '.'}`" for folder in folders)
         message = f"cannot read `{name}`: no such file"
         raise error("C0150", message, span=path.span, notes=(f"looked in {looked}",), hint="`-I` adds a folder")

@@ -105,7 +105,7 @@ def test_a_wrong_import_is_found(
 
 def test_another_answer_the_second_time_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _of_verb("cache") == []
-    monkeypatch.setattr("collc.cli.cache._text", lambda *_: f"{time.monotonic_ns()}\n")
+    monkeypatch.setattr("collc.cli.caches._info", lambda *_: f"{time.monotonic_ns()}\n")
     assert any("the second time" in what for what in _of_verb("cache"))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from collc.backends.mpi_c.interpose.report import Report
-from collc.cli.launch import _no_calls_served
+from collc.cli.relaunch import _no_calls_served
 
 
 def test_reasons_are_grouped() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 from places import ROOT
 
-from collc.cli import app
+from collc.cli import threads
 
 EXAMPLE = ROOT / "examples" / "torus_3x3x2_allreduce.coll"
 
@@ -102,6 +103,6 @@ def test_the_variable_is_left_as_it_was(given: str | None, monkeypatch: pytest.M
         monkeypatch.delenv(name, raising=False)
     else:
         monkeypatch.setenv(name, given)
-    with app._without_threads():
-        assert app.os.environ[name] == (given or "1")
-    assert app.os.environ.get(name) == given
+    with threads.without_threads():
+        assert os.environ[name] == (given or "1")
+    assert os.environ.get(name) == given

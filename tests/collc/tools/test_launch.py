@@ -75,7 +75,9 @@ def test_a_program_is_served(mpich: Mpi, program: Path, spec: Path, cache: Path)
     # Built once: the same library again.
     (built,) = cache.glob("interpose/*/collc_net.mpich.so")
     before = built.stat().st_mtime_ns
-    launch(mpich, cache, spec, "--", "mpiexec", "-n", 4, program, 1, 2)
+    again = launch(mpich, cache, spec, "--stats", "-v", "--", "mpiexec", "-n", 4, program, 40, 2)
+    assert "collc: took what was compiled from the cache" in again.stderr and "calls 40\nwrong 0\n" in again.stdout
+    assert re.search(r"collc: \d\d+ calls served, \d+ left to the MPI \(sums over 4 ranks\)", again.stderr)
     assert [path.stat().st_mtime_ns for path in cache.glob("interpose/*/collc_net.mpich.so")] == [before]
     assert built.parent.stat().st_mode & 0o077 == 0
 
@@ -93,6 +95,9 @@ def test_under_open_mpi(openmpi: Mpi, spec: Path, cache: Path, tmp_path: Path) -
     assert done.returncode == 0 and "wrong 0" in done.stdout
     assert "(sums over 4 ranks)" in done.stderr and re.search(r"collc: [1-9]\d* calls served", done.stderr)
     assert list(cache.glob("interpose/*/collc_net.openmpi.so"))
+    again = launch(openmpi, cache, spec, "--stats", "-v", "--", *words)
+    assert "collc: took what was compiled from the cache" in again.stderr and "wrong 0" in again.stdout
+    assert "(sums over 4 ranks)" in again.stderr and re.search(r"collc: [1-9]\d* calls served", again.stderr)
 
 
 def test_nothing_served_is_said(mpich: Mpi, program: Path, spec: Path, cache: Path) -> None:

@@ -18,7 +18,7 @@ from places import HELPERS, ROOT
 from torch_runs import Torch, torch
 
 from collc.ir.diagnostic import CollcError
-from collc.torch import configure
+from collc.torch import catalog, configure
 from collc.torch.catalog import compiled
 from collc.torch.settings import Settings, settings
 
@@ -234,3 +234,38 @@ def test_what_cannot_be_scheduled_is_left_to_gloo(tmp_path: Path) -> None:
     spec.write_text("collective swap = alltoall on nett;\n")
     with pytest.raises(CollcError, match="nett"):
         compiled(Settings(str(spec)))
+
+
+def test_programs_are_kept_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rank 0 of the next job compiles nothing, and warns as the first did; every change compiles."""
+    spec, cache = tmp_path / "a.coll", tmp_path / "cache"
+    text = "param n = 4;\ntopology net = biring(n);\ncollective swap = alltoall on net;\nschedule swap using swing;\n"
+    spec.write_text(f"{text}collective sums = allreduce on net;\ncollective parts = allgather on net;\n")
+    cache.mkdir(mode=0o700)
+    monkeypatch.setenv("COLLC_CACHE", str(cache))
+    times: list[Settings] = []
+
+    def counted(settings: Settings) -> object:
+        times.append(settings)
+        return compile_programs(settings)
+
+    compile_programs = catalog._compiled
+    monkeypatch.setattr(catalog, "_compiled", counted)
+
+    def programs(**more: object) -> object:
+        with pytest.warns(RuntimeWarning, match="`swap` is left to gloo"):
+            return compiled(Settings(str(spec), **more))  # type: ignore[arg-type]
+
+    first = programs()
+    assert programs() == first and len(times) == 1
+    assert programs(defines=(("n", 6),)) != first and len(times) == 2
+    assert programs(collectives=("swap", "sums")) == first[:1] and len(times) == 3  # type: ignore[index]
+    spec.write_text(spec.read_text() + "# more\n")
+    assert programs() == first and len(times) == 4
+    for entry in (cache / "launches").iterdir():
+        entry.write_bytes(entry.read_bytes()[:-1])
+    assert programs() == first and len(times) == 5
+    monkeypatch.delenv("COLLC_CACHE")
+    assert programs() == first and len(times) == 6
+    monkeypatch.setenv("COLLC_CACHE", str(tmp_path / "none"))
+    assert programs() == first and programs() == first and len(times) == 8
