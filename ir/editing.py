@@ -95,9 +95,10 @@ def with_dependencies(program: Program, dependent: Array, dependency: Array) -> 
 
     Those of one instruction keep the order given.
     """
-    order = lexsort([dependent])
+    if (dependent[1:] < dependent[:-1]).any():
+        dependency = dependency[lexsort([dependent])]
     number = np.bincount(dependent, minlength=program.num_instructions)
-    return attrs.evolve(program, dep_start=starts(number), deps=dependency[order])
+    return attrs.evolve(program, dep_start=starts(number), deps=dependency)
 
 
 def select(program: Program, kept: Array) -> Program:

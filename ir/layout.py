@@ -15,7 +15,7 @@ from .frozen import frozen
 from .program import Buffer, Program
 from .ragged import starts
 
-__all__ = ["Layout", "granule", "layout", "locations", "sizes", "total"]
+__all__ = ["Layout", "exact_sizes", "granule", "layout", "locations", "sizes", "total"]
 
 
 @frozen(eq=False)
@@ -48,17 +48,17 @@ class Layout:
 
 def total(program: Program) -> int:
     """Return the chunks in all buffers, exactly, however many."""
-    given, taken, scratch = _sizes(program)
+    given, taken, scratch = exact_sizes(program)
     return sum(given) + sum(taken) + sum(scratch)
 
 
 def sizes(program: Program) -> Array:
     """Return the chunks in each rank's input, output and scratch buffer: shape (ranks, 3)."""
-    return np.stack([np.array(column, dtype=np.int64) for column in _sizes(program)], axis=1)
+    return np.stack([np.array(column, dtype=np.int64) for column in exact_sizes(program)], axis=1)
 
 
-def _sizes(program: Program) -> tuple[list[int], list[int], list[int]]:
-    """Return the sizes of all ranks by buffer, as Python integers, which cannot overflow."""
+def exact_sizes(program: Program) -> tuple[list[int], list[int], list[int]]:
+    """Return the chunks in the input, output and scratch of all ranks, as Python integers, which cannot overflow."""
     collective = program.collective
     if collective.root is None and collective.members is None and collective.pre is None:  # all ranks as rank 0
         n = program.num_ranks
@@ -74,6 +74,13 @@ def layout(program: Program, inplace: bool) -> Layout:
     larger: in an allgather or gather the input in the output, in a reduce-scatter or scatter the output in
     the input. A rank without input or without output has no overlap, and a custom collective has none.
     """
+    known: Layout | None = program.found.get(("layout", inplace))
+    if known is None:
+        known = program.found["layout", inplace] = _layout(program, inplace)
+    return known
+
+
+def _layout(program: Program, inplace: bool) -> Layout:
     size = sizes(program)
     into, out = size[:, Buffer.INPUT], size[:, Buffer.OUTPUT]
     shared = (into > 0) & (out > 0) & (inplace and program.collective.pre is None)
@@ -87,10 +94,20 @@ def layout(program: Program, inplace: bool) -> Layout:
 
 
 def locations(program: Program, where: Layout) -> tuple[Array, Array]:
-    """Return the address of each instruction's src and dst; meaningless if the opcode does not use it."""
-    rank = program.rank
-    src = where.base[rank, program.src_buffer % len(Buffer)] + program.src_offset
-    dst = where.base[rank, program.dst_buffer % len(Buffer)] + program.dst_offset
+    """Return the address of each instruction's src and dst; meaningless if the opcode does not use it. Read-only."""
+    if where is not program.found.get(("layout", where.inplace)):
+        return _locations(program, where)
+    known: tuple[Array, Array] | None = program.found.get(("locations", where.inplace))
+    if known is None:
+        known = program.found["locations", where.inplace] = _locations(program, where)
+    return known
+
+
+def _locations(program: Program, where: Layout) -> tuple[Array, Array]:
+    first, base = program.rank * len(Buffer), where.base.ravel()
+    src = base.take(first + program.src_buffer % len(Buffer)) + program.src_offset
+    dst = base.take(first + program.dst_buffer % len(Buffer)) + program.dst_offset
+    src.flags.writeable = dst.flags.writeable = False  # all callers get the same arrays
     return src, dst
 
 

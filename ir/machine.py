@@ -61,10 +61,13 @@ def partners(program: Program) -> Array:
 def _partners(program: Program) -> Array:
     links = connections(program)
     result = np.full(program.num_instructions, -1, dtype=np.int64)
-    sends, sent = _nth(np.flatnonzero(program.sends), links.outward[program.block])
-    receives, received = _nth(np.flatnonzero(program.receives), links.inward[program.block])
+    sends, sent = _by_connection(np.flatnonzero(program.sends), links.outward[program.block])
+    receives, received = _by_connection(np.flatnonzero(program.receives), links.inward[program.block])
+    if np.array_equal(sent, received):  # every connection has as many sends as receives
+        result[receives] = sends
+        return result
     width = program.num_instructions + 1
-    sent_key, received_key = sent[0] * width + sent[1], received[0] * width + received[1]
+    sent_key, received_key = (group * width + nth_in_group(group) for group in (sent, received))
     if len(sends):
         at = np.minimum(np.searchsorted(sent_key, received_key), len(sends) - 1)
         found = sent_key[at] == received_key
@@ -89,11 +92,10 @@ def message_links(program: Program, links: Connections) -> tuple[Array, Array]:
     return inward, np.where(program.sends, links.outward[program.block], -1)
 
 
-def _nth(rows: Array, connection: Array) -> tuple[Array, tuple[Array, Array]]:
-    """Return rows ordered by connection, and for each its connection and its number within it."""
+def _by_connection(rows: Array, connection: Array) -> tuple[Array, Array]:
+    """Return rows ordered by connection, and the connection of each."""
     rows = rows[lexsort([connection[rows]])]
-    group = connection[rows]
-    return rows, (group, nth_in_group(group))
+    return rows, connection[rows]
 
 
 @frozen

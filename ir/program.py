@@ -110,7 +110,8 @@ class Program(Columnar):
     @cached_property
     def rank(self) -> Array:
         """The rank of each instruction."""
-        return self.block_rank.astype(np.int64)[self.block]
+        length: Array = np.diff(self.block_start.astype(np.int64))
+        return np.repeat(self.block_rank.astype(np.int64), length)
 
     @cached_property
     def block_id(self) -> Array:
@@ -120,7 +121,9 @@ class Program(Columnar):
     @cached_property
     def step(self) -> Array:
         """Each instruction's number within its block."""
-        return np.arange(self.num_instructions) - self.block_start[self.block].astype(np.int64)
+        start = self.block_start.astype(np.int64)
+        length: Array = np.diff(start)
+        return np.arange(self.num_instructions) - np.repeat(start[:-1], length)
 
     @cached_property
     def num_dependencies(self) -> Array:
@@ -175,7 +178,7 @@ class Program(Columnar):
         return self._each(LOCAL)
 
     def _each(self, table: Array) -> Array:
-        mask = table[self.opcode]
+        mask = table.take(self.opcode)
         mask.flags.writeable = False
         return mask
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 __all__ = [
-    "by_appearance", "first_of_group", "group_starts", "inverse", "nth", "nth_in_group", "owners", "ranges", "starts",
-    "stretches",
+    "by_appearance", "first_of_group", "greatest", "group_starts", "inverse", "last_true", "next_true", "nth",
+    "nth_in_group", "owners", "ranges", "starts", "stretches",
 ]  # fmt: skip
 
 
@@ -69,6 +69,9 @@ def group_starts(groups: ArrayLike, number: int) -> Array:
     >>> group_starts(np.array([0, 0, 2, 2, 2]), 3).tolist()
     [0, 2, 2, 5]
     """
+    groups = np.asarray(groups)
+    if len(groups) > number and groups[0] >= 0 and groups[-1] < number:  # many entries are counted, not searched
+        return starts(np.bincount(groups, minlength=number))
     return np.searchsorted(groups, np.arange(number + 1)).astype(np.int64, copy=False)
 
 
@@ -78,8 +81,7 @@ def nth_in_group(groups: Array) -> Array:
     >>> nth_in_group(np.array([4, 4, 6, 6, 6])).tolist()
     [0, 1, 0, 1, 2]
     """
-    at = np.arange(len(groups))
-    listed: Array = at - np.maximum.accumulate(np.where(first_of_group(groups), at, 0))
+    listed: Array = np.arange(len(groups)) - last_true(first_of_group(groups))
     return listed
 
 
@@ -91,6 +93,41 @@ def first_of_group(groups: Array) -> Array:
     """
     found = np.ones(len(groups), dtype=bool)
     np.not_equal(groups[1:], groups[:-1], out=found[1:])
+    return found
+
+
+def last_true(mask: Array) -> Array:
+    """Return for each entry the last true one up to it, -1 if there is none.
+
+    >>> last_true(np.array([False, True, False, True])).tolist()
+    [-1, 1, 1, 3]
+    """
+    return np.append(np.flatnonzero(mask), -1).take(np.cumsum(mask) - 1)
+
+
+def next_true(mask: Array) -> Array:
+    """Return for each entry the first true one from it on, the number of entries if there is none.
+
+    >>> next_true(np.array([False, True, False])).tolist()
+    [1, 1, 3]
+    """
+    return np.append(np.flatnonzero(mask), len(mask)).take(np.cumsum(mask) - mask)
+
+
+def greatest(rows: Array, first: Array, size: Array) -> Array:
+    """Return the greatest of each list of rows, column by column. List k has ``size[k]`` rows, at least one.
+
+    What ``np.maximum.reduceat(rows, first, axis=0)`` returns, in a fraction of its time where lists are short.
+
+    >>> greatest(np.array([[1, 5], [4, 2], [3, 3]]), np.array([0, 2]), np.array([2, 1])).tolist()
+    [[4, 5], [3, 3]]
+    """
+    found = rows.take(first, axis=0)
+    nth, left = 1, np.flatnonzero(size > 1)
+    while len(left):
+        found[left] = np.maximum(found.take(left, axis=0), rows.take(first.take(left) + nth, axis=0))
+        nth += 1
+        left = left.compress(size.take(left) > nth)
     return found
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from .arrays import Array, distinct, lexsort
 from .collective import Collective
 from .frozen import frozen
+from .layout import exact_sizes
 from .program import BLOCK_COLUMNS, INSTRUCTION_COLUMNS, Buffer, Opcode, Program
 from .ragged import owners
 from .schedule import Action, Forest, Schedule
@@ -422,11 +423,7 @@ def _at(program: Program, bad: Array, words: Sequence[str | Array]) -> Flaws:
 
 def _buffer_sizes(program: Program) -> Array:
     """Return the chunks in each buffer (row) of each rank (column)."""
-    collective, ranks = program.collective, range(program.num_ranks)
-    inputs, outputs = (
-        [min(collective.buffer_shards(rank, output) * program.chunks, _LARGEST) for rank in ranks]
-        for output in (False, True)
-    )
+    inputs, outputs = ([min(chunks, _LARGEST) for chunks in of_ranks] for of_ranks in exact_sizes(program)[:2])
     return np.stack([np.array(inputs), np.array(outputs), program.scratch.astype(np.int64)])
 
 

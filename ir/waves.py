@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from hashlib import blake2b
 
 import numpy as np
 
@@ -23,6 +22,11 @@ from .frozen import frozen
 from .program import Program
 from .progress import progress
 from .ragged import inverse, ranges, starts
+
+try:
+    from _blake2 import blake2b  # where `hashlib` takes it from, which also loads OpenSSL
+except ImportError:
+    from hashlib import blake2b
 
 __all__ = [
     "Needed", "Waves", "all_waves", "completes_in_waves", "fingerprint", "least_depth", "some_waves", "waves",
@@ -85,6 +89,9 @@ def waves(program: Program) -> Waves | None:
     """
     if program.num_blocks < MIN_BLOCKS:
         return None
+    if "waves of all" in program.found:
+        again: Waves = program.found["waves of all"]
+        return again
     key = _digest(program, _CONTROL)
     known = _found.get(key)
     if known is None:
@@ -96,6 +103,7 @@ def waves(program: Program) -> Waves | None:
             _found[key] = known
             while len(_found) > _KEPT:
                 _found.popitem(last=False)
+    program.found["waves of all"] = known
     return known
 
 
@@ -216,6 +224,7 @@ class _Run:
         self.number = np.zeros(program.num_blocks, dtype=np.int64)  # block -> its number in the last wave it was in
         self.receives, self.sends = program.receives, program.sends
         self.wait_at, self.wait_end = program.dep_start[:-1].astype(np.int64), program.dep_start[1:].astype(np.int64)
+        self.waits = self.wait_at < self.wait_end  # which instructions have dependencies
         self.deps = program.deps.astype(np.int64)
         self.finished = np.zeros(program.num_instructions, dtype=bool)
         # The last two stand for no connection: one that always has data, and one that always has room.
@@ -323,17 +332,20 @@ class _Run:
 
     def _ready(self, i: Array) -> Array:
         """Return which instructions have no unfinished dependency."""
-        k, end = self.wait_at.take(i), self.wait_end.take(i)
-        some = (k < end).nonzero()[0]
+        ready = np.ones(len(i), dtype=bool)
+        some = self.waits.take(i).nonzero()[0]
         if not len(some):
-            return np.ones(len(i), dtype=bool)
-        rest = some
+            return ready
+        i = i.take(some)
+        k, end = self.wait_at.take(i), self.wait_end.take(i)
+        rest = (k < end).nonzero()[0]
         while len(rest):
             rest = rest.compress(self.finished.take(self.deps.take(k.take(rest))))
             k[rest] += 1
             rest = rest.compress(k.take(rest) < end.take(rest))
-        self.wait_at[i.take(some)] = k.take(some)
-        return k >= end
+        self.wait_at[i] = k
+        ready[some] = k >= end
+        return ready
 
     def _next(self, worked: Array, waiting: Array) -> tuple[Array, Array]:
         """Return the blocks that may continue now, and those that still wait for a dependency."""

@@ -73,14 +73,13 @@ _NOP, _RE = KINDS_OF.index("nop"), KINDS_OF.index("re")
 
 def _device(algorithm: Algorithm) -> Device | None:
     table, start = algorithm.table, algorithm.starts
-    counts = [len(gpu.threadblocks) for gpu in algorithm.gpus]
-    ids = np.array([(gpu.id, block.id) for gpu, block in algorithm.blocks], dtype=np.int64).reshape(-1, 2)
-    first, gpu = starts(counts)[:-1], owners(counts)
-    if (ids[:, 0] != gpu).any() or (ids[:, 1] != np.arange(len(gpu)) - first[gpu]).any():
+    (ids, _, _, _, counts), (gpu, block_id, *_) = algorithm.rank_table.T, algorithm.block_table
+    first = starts(counts)[:-1]
+    if (ids != np.arange(len(ids)))[gpu].any() or (block_id != np.arange(len(gpu)) - first[gpu]).any():
         return None
     block, row = owners(np.diff(start)), np.arange(len(table))
     nop, ends = table[:, TYPE] == _NOP, start[1:][np.diff(start) > 0] - 1
-    if nop[ends].any() or (table[:, NUMBER] != row - start[block]).any() or _merges(table[~nop], block[~nop]):
+    if nop[ends].any() or (table[:, NUMBER] != row - start[block]).any() or _merges(table, block, nop):
         return None
     # a `nop` is part of the next operation of its threadblock
     operation = np.minimum.accumulate(np.where(nop, len(row), row)[::-1])[::-1]
@@ -94,7 +93,7 @@ def _device(algorithm: Algorithm) -> Device | None:
         return None
     waiting, other, step = operation[wait], table[wait, DEPID].astype(np.int64), table[wait, DEPS].astype(np.int64)
     rank = gpu[block[waiting]]
-    if (other >= np.array(counts, dtype=np.int64)[rank]).any():
+    if (other >= counts[rank]).any():
         return None
     target = first[rank] + other
     if ((step < 0) | (step >= np.diff(start)[target])).any():
@@ -105,8 +104,11 @@ def _device(algorithm: Algorithm) -> Device | None:
     return Device(waiting[~own], ending[~own])
 
 
-def _merges(table: Array, block: Array) -> bool:
-    """Return whether the parsers may merge two `re` of these steps, which are no `nop`."""
+def _merges(table: Array, block: Array, nop: Array) -> bool:
+    """Return whether the parsers may merge two `re` of these steps; a `nop` between them does not keep them apart."""
+    if np.count_nonzero(table[:, TYPE] == _RE) < 2:
+        return False
+    table, block = table[~nop], block[~nop]
     both = (table[1:, TYPE] == _RE) & (table[:-1, TYPE] == _RE) & (block[1:] == block[:-1])
     key = (table[1:, (DST, DST_OFFSET, SRC)] == table[:-1, (DST, DST_OFFSET, SRC)]).all(axis=1)
     return bool((both & key & (table[1:, DEPID] == -1) & (table[:-1, HASDEP] == 0)).any())

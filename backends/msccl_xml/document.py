@@ -43,7 +43,8 @@ def document(program: Program, *, coll: str, proto: str, name: str, nthreads: in
     waited for, or for all but the last of several steps of one threadblock. An instruction with more than one wait gets
     `nop` steps before it. A rank without threadblocks gets an empty one, because it must launch something.
     """
-    steps = _steps(program)
+    columns = (program.block_id, program.send_peer, program.recv_peer, program.channel)
+    blocks = list(map(Threadblock, *(column.tolist() for column in columns), _steps(program)))
     total = max(program.collective.input_shards, program.collective.output_shards) * program.chunks
     return Algorithm(
         proto=proto,
@@ -52,7 +53,7 @@ def document(program: Program, *, coll: str, proto: str, name: str, nthreads: in
         ngpus=program.num_ranks,
         coll=coll,
         inplace=1,
-        gpus=tuple(_gpu(program, rank, steps, total) for rank in range(program.num_ranks)),
+        gpus=tuple(_gpu(program, rank, blocks, total) for rank in range(program.num_ranks)),
         name=name,
         outofplace=1,
         min_bytes=0,
@@ -61,20 +62,19 @@ def document(program: Program, *, coll: str, proto: str, name: str, nthreads: in
     )
 
 
-def _gpu(program: Program, rank: int, steps: Sequence[Steps], total: int) -> Gpu:
+def _gpu(program: Program, rank: int, blocks: Sequence[Threadblock], total: int) -> Gpu:
     first, last = (int(b) for b in program.rank_blocks[rank : rank + 2])
-    blocks = [
-        Threadblock(
-            number, int(program.send_peer[block]), int(program.recv_peer[block]), int(program.channel[block]),
-            steps[block],
-        )
-        for number, block in enumerate(range(first, last))
-    ]  # fmt: skip
     used = [chunks(rank) for chunks in (program.input_chunks, program.output_chunks)]
     custom = program.collective.pre is not None or program.collective.members is not None
     if custom:  # a call has one count, so both buffers of all ranks have the largest size
         used = [total if chunks else 0 for chunks in used]
-    return Gpu(rank, used[0], used[1], int(program.scratch[rank]), tuple(blocks) or (Threadblock(0, -1, -1, 0, ()),))
+    return Gpu(
+        rank,
+        used[0],
+        used[1],
+        int(program.scratch[rank]),
+        tuple(blocks[first:last]) or (Threadblock(0, -1, -1, 0, ()),),
+    )
 
 
 # ---- waits
@@ -191,13 +191,16 @@ def _steps(program: Program) -> list[Steps]:
     columns = (program.src_offset, program.dst_offset, program.count)
     kind = fit(-1, max(len(row), *(int(column.max(initial=0)) for column in columns)))
     table = np.zeros((len(row), len(FIELDS)), dtype=np.promote_types(kind, np.int32), order="F")
-    table[:, NUMBER] = np.arange(len(row)) - begin[program.block[row]]
-    table[:, TYPE] = np.where(folded, _NOP, _TYPE_OF[program.opcode[row]])
+    table[:, NUMBER] = np.arange(len(row)) - np.repeat(begin[:-1], np.diff(begin))
+    table[:, TYPE] = _TYPE_OF.take(program.opcode.take(row))
+    table[folded, TYPE] = _NOP
     places = (SRC, SRC_OFFSET, DST, DST_OFFSET)
     for column, values, otherwise in zip(places, _places(program), (0, -1, 1, -1), strict=True):
-        table[:, column] = np.where(folded, otherwise, values[row].astype(np.int64))
-    table[:, COUNT] = np.where(folded, 0, program.count[row])
-    table[:, HASDEP] = ~folded & flagged[row]
+        table[:, column] = values.take(row)
+        table[folded, column] = otherwise
+    table[:, COUNT] = program.count.take(row)
+    table[folded, COUNT] = 0
+    table[:, HASDEP] = ~folded & flagged.take(row)
     table[:, DEPID] = table[:, DEPS] = -1
     at = starts(width)[waiting] + nth_in_group(waiting)
     table[at, DEPID], table[at, DEPS] = program.block_id[program.block[waited_for]], number[waited_for]
@@ -226,6 +229,6 @@ def _places(program: Program) -> tuple[Array, Array, Array, Array]:
     for row, is_target, default in ends:
         alone = row < 0
         row, is_target = np.where(alone, rows, row), np.where(alone, default, is_target)
-        found.append(np.where(is_target, program.dst_buffer[row], program.src_buffer[row]))
-        found.append(np.where(is_target, program.dst_offset[row], program.src_offset[row]))
+        found.append(np.where(is_target, program.dst_buffer.take(row), program.src_buffer.take(row)))
+        found.append(np.where(is_target, program.dst_offset.take(row), program.src_offset.take(row)))
     return found[0], found[1], found[2], found[3]

@@ -9,8 +9,9 @@ from typing import TypedDict
 
 import numpy as np
 
-from collc.ir.arrays import Array
+from collc.ir.arrays import Array, numbered
 from collc.ir.diagnostic import Excess, Kind
+from collc.ir.ragged import starts
 
 from .findings import Finding, place
 from .model import KINDS, OPCODES, Algorithm, Gpu, Step, Threadblock
@@ -165,8 +166,8 @@ def _ranks(finding: _MakeFinding, algorithm: Algorithm, profile: Profile) -> _Fi
             f"the parsers hold {profile.max_children} ranks, found {algorithm.ngpus}",
             **_excess("ranks", algorithm.ngpus, profile.max_children),
         )
-    for gpu in algorithm.gpus:
-        steps = sum(len(block.steps) for block in gpu.threadblocks)
+    first = starts(algorithm.rank_table[:, 4])
+    for gpu, steps in zip(algorithm.gpus, np.diff(algorithm.starts[first]).tolist(), strict=True):
         nodes = 1 + algorithm.ngpus + len(gpu.threadblocks) + steps
         if nodes > profile.max_nodes:
             parts = f"1 + {algorithm.ngpus} ranks + {len(gpu.threadblocks)} threadblocks + {steps} steps"
@@ -192,6 +193,8 @@ def _chunk_counts(finding: _MakeFinding, algorithm: Algorithm, gpu: Gpu) -> _Fin
 
 def _threadblocks(finding: _MakeFinding, algorithm: Algorithm, profile: Profile, resident: int | None) -> _Findings:
     most = profile.max_threadblocks if resident is None else min(resident, profile.max_threadblocks)
+    if _are_few(algorithm, most, profile.max_threadblocks_per_channel):
+        return
     for gpu in algorithm.gpus:
         if len(gpu.threadblocks) > most:
             why = f"{profile.title} takes at most {profile.max_threadblocks}"
@@ -216,6 +219,16 @@ def _threadblocks(finding: _MakeFinding, algorithm: Algorithm, profile: Profile,
                         "use more channels",
                         **_excess("threadblocks of a channel", count, profile.max_threadblocks_per_channel),
                     )
+
+
+def _are_few(algorithm: Algorithm, most: int, of_channel: int) -> bool:
+    """Return whether no rank has more threadblocks, or more that send or receive on one channel."""
+    if int(algorithm.rank_table[:, 4].max(initial=0)) > most:
+        return False
+    rank, _, send, recv, channel = algorithm.block_table
+    place = numbered(channel)[1]
+    key = rank * (int(place.max(initial=0)) + 1) + place
+    return all(int(np.bincount(key[peer >= 0]).max(initial=0)) <= of_channel for peer in (send, recv))
 
 
 def _steps(finding: _MakeFinding, algorithm: Algorithm, profile: Profile) -> _Findings:

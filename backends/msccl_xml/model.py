@@ -7,14 +7,14 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
 from collc.ir.arrays import Array
 from collc.ir.program import Opcode
-from collc.ir.ragged import starts
+from collc.ir.ragged import owners, starts
 
 from .steps import LINE, OPCODES, Step, Steps, as_steps, joined
 
@@ -93,6 +93,17 @@ class Algorithm:
     #: the text without the lines of steps that were read by lines; "" if none were
     skeleton: str = attrs.field(default="", eq=False, repr=False)
 
+    def headed(self, **changes: Any) -> Algorithm:  # Any: new values of fields, each of its own type
+        """Return the algorithm with other attributes and the same ranks; their columns stay known."""
+        other = attrs.evolve(self, **changes)
+        return other.knowing(**{name: getattr(self, name) for name in ("table", "starts", "rank_table", "block_table")})
+
+    def knowing(self, **columns: Array) -> Algorithm:
+        """Return the algorithm itself, with columns of its ranks that need not be collected again."""
+        for name, column in columns.items():
+            object.__setattr__(self, name, column)
+        return self
+
     def equals(self, other: Algorithm) -> bool:
         """Return what ``self == other`` does, with all steps compared at once."""
         return attrs.evolve(self, gpus=()) == attrs.evolve(other, gpus=()) and self.has_gpus_of(other)
@@ -100,24 +111,27 @@ class Algorithm:
     def has_gpus_of(self, other: Algorithm) -> bool:
         """Return whether both have equal ranks, with equal threadblocks and steps."""
         return (
-            self._heads == other._heads
+            np.array_equal(self.rank_table, other.rank_table)
+            and np.array_equal(self.block_table, other.block_table)
             and np.array_equal(self.starts, other.starts)
             and np.array_equal(self.table[:, :LINE], other.table[:, :LINE])
         )
 
     @cached_property
-    def _heads(self) -> list[tuple[int, int, int, int, list[tuple[int, int, int, int]]]]:
-        """The numbers of each rank and of its threadblocks."""
-        return [
-            (
-                gpu.id,
-                gpu.i_chunks,
-                gpu.o_chunks,
-                gpu.s_chunks,
-                [(b.id, b.send, b.recv, b.chan) for b in gpu.threadblocks],
-            )
-            for gpu in self.gpus
-        ]
+    def rank_table(self) -> Array:
+        """The numbers of each ``<gpu>``, one row each: id, i_chunks, o_chunks, s_chunks, number of threadblocks."""
+        rows = [(one.id, one.i_chunks, one.o_chunks, one.s_chunks, len(one.threadblocks)) for one in self.gpus]
+        return np.array(rows, dtype=np.int64).reshape(-1, 5)
+
+    @cached_property
+    def block_table(self) -> Array:
+        """The numbers of each ``<tb>``, in document order: row of its rank in the table of ranks, id, send, recv, chan.
+
+        Shape (5, threadblocks).
+        """
+        numbers = [(one.id, one.send, one.recv, one.chan) for gpu in self.gpus for one in gpu.threadblocks]
+        columns = np.array(numbers, dtype=np.int64).reshape(-1, 4).T
+        return np.concatenate([owners(self.rank_table[:, 4])[None, :], columns])
 
     @cached_property
     def loaded(self) -> dict[Collective, Loaded]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import attrs
@@ -17,15 +18,15 @@ import numpy as np
 
 from collc.ir.diagnostic import CollcError, Diagnostic, Severity, Source, Span, error, nearest
 from collc.ir.progress import counting
-from collc.ir.ragged import nth, starts
+from collc.ir.ragged import starts, stretches
 
 from . import markup
 from .model import OPCODES, Algorithm, Gpu, Step, Steps, Threadblock
-from .step_lines import read_lines
+from .skeleton import STEPS, read_skeleton
+from .step_lines import beginnings, read_lines, starts_step
 from .steps import BUFFERS, LINE, as_steps, divided
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import TypeAlias
 
     from lxml.etree import _Element
@@ -47,46 +48,39 @@ _NUMBER = re.compile(r"[ \t\n\r]*([+-]?)(0[xX][0-9a-fA-F]+|[0-9]+)")
 # ---- steps that stand one to a line
 
 
-#: stands for the steps of a threadblock in the text that lxml gets
-_RUN = "collc-steps"
-#: how the first line of steps begins, and the line after the last, as :mod:`.writer` writes them
-_FIRST, _AFTER = "\n      <step ", "\n    <"
-
-
 def _by_lines(source: Source) -> Algorithm | None:
     """Return the algorithm of a text whose steps stand one to a line; None if anything about it is unusual.
 
-    The lines of each threadblock's steps become one table, without an element for each. The rest is read as any other
-    text, with a short element in place of the steps.
+    The lines of each threadblock's steps become one table, without an element for each. The rest is read with a short
+    element in place of the steps.
     """
-    text = source.text
-    if len(text) > MAX_TEXT or _RUN in text or _FIRST not in text:
+    if len(source.text) > MAX_TEXT:
         return None
-    bodies, rest, lines, sizes = list[str](), list[str](), list[int](), list[int]()
-    done, line = 0, 1
-    while (at := text.find(_FIRST, done)) >= 0:
-        end = text.find(_AFTER, at + 1)
-        if end < 0:
-            return None
-        rest += [text[done : at + 1], f'<{_RUN} n="{len(bodies)}"/>\n']
-        bodies.append(text[at + 1 : end + 1])
-        lines.append(line + rest[-2].count("\n"))
-        sizes.append(bodies[-1].count("\n"))
-        done, line = end + 1, lines[-1] + sizes[-1]
-    rest.append(text[done:])
-    table = read_lines(bodies, sum(sizes))
+    text = source.text.encode("utf-8", "surrogatepass")
+    begin = beginnings(text)
+    is_step = starts_step(text, begin)
+    table = read_lines(text, begin.compress(is_step)) if is_step.any() else None
     if table is None:
         return None
-    table[:, LINE] = np.repeat(np.array(lines, dtype=np.int32), sizes) + nth(sizes)
-    reader = _LineReader(Source(source.path, "".join(rest)), divided(table, starts(sizes)))
+    first, stop = np.array(stretches(is_step), dtype=np.int64).T
+    sizes = stop - first
+    table[:, LINE] = np.flatnonzero(is_step) + 1
+    ends = np.append(begin, len(text))
+    rest = list(map(text.__getitem__, map(slice, [0, *ends[stop].tolist()], [*begin[first].tolist(), len(text)])))
+    if STEPS.encode() in b"\n".join(rest):
+        return None
+    marks = [b'      <%s n="%d"/>\n' % (STEPS.encode(), number) for number in range(len(sizes))]
+    skeleton = b"".join(chain.from_iterable(zip(rest, [*marks, b""], strict=True))).decode("utf-8", "surrogatepass")
+    start = starts(sizes)
+    found = read_skeleton(skeleton, divided(table, start))
     try:
-        found = reader.algorithm(_parse(reader.source))
+        head = None if found is None else _Reader(source).algorithm(found.head)
     except CollcError:
         return None
-    usual = reader.used == len(bodies) and not reader.remarked
-    if not usual or any(_RUN in comment for comment in found.comments):
+    if found is None or head is None or head.remarks:
         return None
-    return attrs.evolve(found, skeleton=reader.source.text)
+    whole = attrs.evolve(head, gpus=found.gpus, skeleton=skeleton)
+    return whole.knowing(table=table, starts=start) if len(sizes) == len(whole.blocks) else whole
 
 
 class _Plain(dict[str | None, int | None]):
@@ -222,18 +216,12 @@ class _Reader:
 
     def gpu(self, element: _Node) -> Gpu:
         number, i, o, s = self.integers(element, ("id", "i_chunks", "o_chunks", "s_chunks"))
-        line = self.line(element)
         blocks = tuple(self.threadblock(child) for child in self.children(element, "tb"))
-        return Gpu(number, i, o, s, blocks, line)
+        return Gpu(number, i, o, s, blocks, element.sourceline or 0)
 
     def threadblock(self, element: _Node) -> Threadblock:
         number, send, recv, chan = self.integers(element, ("id", "send", "recv", "chan"))
-        line = self.line(element)
-        return Threadblock(number, send, recv, chan, self.steps(element), line)
-
-    def line(self, element: _Node) -> int:
-        """Return the line of an element whose children have not been read."""
-        return element.sourceline or 0
+        return Threadblock(number, send, recv, chan, self.steps(element), element.sourceline or 0)
 
     def steps(self, element: _Node) -> Steps:
         """Return the steps of a threadblock."""
@@ -316,26 +304,6 @@ class _Reader:
         self.mistakes.append(Diagnostic("C0603", message, Severity.ERROR, span, (), hint))
         if len(self.mistakes) >= _MAX_MISTAKES:
             raise CollcError(self.mistakes)
-
-
-class _LineReader(_Reader):
-    """Reads a text in which elements stand for the steps of threadblocks; ``used`` counts them."""
-
-    def __init__(self, source: Source, of_blocks: Sequence[Steps]):
-        super().__init__(source)
-        self.of_blocks, self.used, self.left_out = of_blocks, 0, 0
-
-    def line(self, element: _Node) -> int:
-        return super().line(element) + self.left_out
-
-    def steps(self, element: _Node) -> Steps:
-        (child,) = element if len(element) == 1 else (None,)
-        if child is not None and child.tag == _RUN and child.get("n") == str(self.used):
-            steps = self.of_blocks[self.used]
-            self.used += 1
-            self.left_out += len(steps) - 1
-            return steps
-        return super().steps(element)
 
 
 def _comments(root: _Node) -> list[str]:

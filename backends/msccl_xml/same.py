@@ -72,10 +72,12 @@ def _has_same_dependencies(found: Program, emitted: Program, kept: Array, due: A
 
     ``kept`` and ``due`` are the instructions of both, without NOPs.
     """
-    if len(due) < emitted.num_instructions or not np.isin(found.deps, kept).all():
+    is_kept = np.zeros(found.num_instructions, dtype=bool)
+    is_kept[kept] = True
+    if len(due) < emitted.num_instructions or not is_kept.take(found.deps).all():
         return False
     count = np.diff(found.dep_start.astype(np.int64))
-    deps = np.searchsorted(kept, found.deps)
+    deps = (np.cumsum(is_kept) - 1).take(found.deps)
     return (
         int(count.sum()) == int(count[kept].sum())
         and np.array_equal(count[kept], np.diff(emitted.dep_start.astype(np.int64)))

@@ -72,6 +72,11 @@ class Steps(Sequence[Step]):
     def __init__(self, table: Array, whole: Array | None = None, first: int = 0):
         self.table, self.whole, self.first = table, whole, first
 
+    @classmethod
+    def none(cls) -> Steps:
+        """Return no steps."""
+        return cls(np.zeros((0, len(FIELDS)), dtype=np.int32))
+
     def __len__(self) -> int:
         return len(self.table)
 

@@ -43,7 +43,9 @@ def check_structure(algorithm: Algorithm) -> list[Finding]:
     found = list(_numbering(algorithm))
     if any(finding.fatal for finding in found):  # the checks below could not name a place
         return found
-    found += [*_connections(algorithm), *_ends(algorithm), *_steps(algorithm), *_runs_and_waits(algorithm)]
+    if not _are_connected(algorithm):
+        found += [*_connections(algorithm), *_ends(algorithm)]
+    found += [*_steps(algorithm), *_runs_and_waits(algorithm)]
     if not found:
         _last_valid.append(algorithm)
     return found
@@ -92,6 +94,22 @@ def _numbering_problem(tag: str, ids: Sequence[int], count: int) -> str:
 
 
 # ---- peers, channels, connections
+
+
+def _are_connected(algorithm: Algorithm) -> bool:
+    """Return whether the two functions below find nothing; False also if that is not certain."""
+    rank, _, send, recv, chan = algorithm.block_table
+    rank, number = algorithm.rank_table[rank, 0], algorithm.ngpus
+    if ((chan < 0) | (chan >= algorithm.nchannels)).any() or number * number * algorithm.nchannels >= 1 << 62:
+        return False
+    if any(((peer == rank) | (peer < -1) | (peer >= number)).any() for peer in (send, recv)):
+        return False
+    out, into = (
+        (rank * number + send) * algorithm.nchannels + chan,
+        (recv * number + rank) * algorithm.nchannels + chan,
+    )
+    out, into = np.sort(out[send >= 0]), np.sort(into[recv >= 0])
+    return np.array_equal(out, into) and bool((out[1:] != out[:-1]).all())
 
 
 def _connections(algorithm: Algorithm) -> Iterator[Finding]:
@@ -165,14 +183,13 @@ def _wrong_steps(algorithm: Algorithm) -> Array:
     """Return the steps with a problem, as rows of the table; the functions below say which."""
     table, block = algorithm.table, owners(np.diff(algorithm.starts))
     kind, count = table[:, TYPE], table[:, COUNT].astype(np.int64)
-    listed = [(one.send, one.recv, gpu.i_chunks, gpu.o_chunks, gpu.s_chunks) for gpu, one in algorithm.blocks]
-    of_block = np.array(listed, dtype=np.int64).reshape(-1, 5)[block]
-    wrong = (_SENDS[kind] & (of_block[:, 0] < 0)) | (_RECEIVES[kind] & (of_block[:, 1] < 0))
+    rank, _, send, recv, _ = algorithm.block_table
+    wrong = (_SENDS[kind] & (send < 0)[block]) | (_RECEIVES[kind] & (recv < 0)[block])
     wrong |= (count < 1) | (table[:, HASDEP] < 0) | (table[:, HASDEP] > 1)
     wrong = (wrong & (kind != KINDS_OF.index("nop"))) | (table[:, NUMBER] < 0)
-    rows = np.arange(len(table))
+    chunks, first = algorithm.rank_table[:, 1:4].ravel(), (rank * 3)[block]  # of each buffer, rank by rank
     for used, buffer, offset in ((_READS, SRC, SRC_OFFSET), (_WRITES, DST, DST_OFFSET)):
-        held = of_block[rows, 2 + table[:, buffer]]
+        held = chunks[first + table[:, buffer]]
         wrong |= used[kind] & ((table[:, offset] < 0) | (table[:, offset] + count > held))
     return np.flatnonzero(wrong)
 

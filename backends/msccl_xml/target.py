@@ -329,8 +329,7 @@ class MscclXml(Target):
     def _complete(self, program: Program, draft: Algorithm, modes: tuple[bool, bool], sizes: Sizes) -> Algorithm:
         """Return the algorithm with its flags, its sizes and the comments about them."""
         beyond = int(self.profile.exclusive_max_bytes)
-        return attrs.evolve(
-            draft,
+        return draft.headed(
             inplace=int(modes[0]),
             outofplace=int(modes[1]),
             min_bytes=sizes.smallest,

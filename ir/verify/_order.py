@@ -13,10 +13,10 @@ from functools import cached_property
 
 import numpy as np
 
-from ..arrays import Array, distinct, lexsort
+from ..arrays import Array, distinct, last_at_most, lexsort, numbered
 from ..frozen import frozen
 from ..program import Program
-from ..ragged import group_starts, inverse
+from ..ragged import greatest, group_starts, inverse, owners
 
 __all__ = ["BITS", "STRONG", "UNORDERED", "WEAK", "Order"]
 
@@ -77,7 +77,7 @@ class Order:
         order = lexsort([pair * n + dependent])
         latest = np.maximum.accumulate((pair * n + deps)[order]) if len(deps) else deps
         between = block[after] * most + name[block[before]]
-        at = np.searchsorted((pair * n + dependent)[order], between * n + after, side="right") - 1
+        at = last_at_most((pair * n + dependent)[order], between * n + after)
         # an entry of an earlier pair of blocks is less than anything of this pair
         return (at >= 0) & (np.concatenate([latest, [-1]])[at] >= between * n + before)
 
@@ -156,7 +156,9 @@ class Order:
         across = program.block[dependent] != program.block[program.deps]
         dependent, deps = dependent[across], program.deps[across].astype(np.int64)
         row_of, index = np.unique(dependent, return_inverse=True)
-        latest = np.searchsorted(row_of, np.arange(program.num_instructions), side="right") - 1
+        has_row = np.zeros(program.num_instructions, dtype=bool)
+        has_row[row_of] = True
+        latest = np.cumsum(has_row) - 1
         latest = _same_block(program, row_of, latest, np.arange(program.num_instructions))
         previous = _same_block(program, row_of, np.arange(len(row_of)) - 1, row_of)
         level = self._levels(row_of, previous, index, latest[deps])
@@ -174,8 +176,8 @@ class Order:
     def _levels(self, row_of: Array, previous: Array, index: Array, known: Array) -> Array:
         """Return for each dependent instruction a level above those of all others that it needs."""
         if self.start is not None:
-            wave = np.searchsorted(self.start, self.time[row_of], side="right")
-            return np.searchsorted(distinct(wave), wave)
+            wave_of_time = owners(np.diff(self.start))
+            return numbered(wave_of_time[self.time[row_of]])[1]
         level = [-1] * (len(row_of) + 1)  # the last entry stands for a missing row
         start = group_starts(index, len(row_of)).tolist()
         before, known_rows = previous.tolist(), known.tolist()
@@ -198,13 +200,13 @@ def _clocks(rows: _Dependents, low: int, width: int) -> Array:
 
     The last row, for a missing instruction, is 0.
     """
-    table = np.zeros((len(rows.previous) + 1, width), dtype=np.int32)
+    table, size = np.zeros((len(rows.previous) + 1, width), dtype=np.int32), np.diff(rows.dep_start)
     for a, b in zip(rows.level_start[:-1].tolist(), rows.level_start[1:].tolist(), strict=True):
         start, stop = int(rows.dep_start[a]), int(rows.dep_start[b])
-        learned = table[rows.known[start:stop]]
+        learned = table.take(rows.known[start:stop], axis=0)
         block = rows.block[start:stop] - low
         inside = np.flatnonzero((block >= 0) & (block < width))
         learned[inside, block[inside]] = rows.step[start:stop][inside] + 1
-        merged = np.maximum.reduceat(learned, rows.dep_start[a:b] - start, axis=0)
-        table[a:b] = np.maximum(merged, table[rows.previous[a:b]])
+        merged = greatest(learned, rows.dep_start[a:b] - start, size[a:b])
+        table[a:b] = np.maximum(merged, table.take(rows.previous[a:b], axis=0))
     return table

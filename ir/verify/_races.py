@@ -8,7 +8,7 @@ from ..arrays import Array, lexsort, numbered
 from ..frozen import frozen
 from ..layout import Layout
 from ..program import Program
-from ..ragged import first_of_group, owners, ranges
+from ..ragged import first_of_group, last_true, next_true, owners, ranges
 from ._accesses import Accesses
 from ._order import BITS, STRONG, WEAK, Order
 from ._structure import MOST, doing
@@ -57,25 +57,22 @@ def _conflicts(program: Program, touched: Accesses, time: Array) -> _Pairs:
     row, location = owners(high - low), ranges(low, high - low)
     when = 2 * time[touched.instruction] + touched.write
     order = lexsort([location * (2 * len(time) + 2) + when[row]])
-    row, location = row[order], location[order]
-    write, here = touched.write[row], np.arange(len(row))
-    first = first_of_group(location)
-    group = np.maximum.accumulate(np.where(first, here, 0))
-    last = np.concatenate([[-1], np.maximum.accumulate(np.where(write, here, -1))])[:-1][: len(row)]
-    next_ = np.minimum.accumulate(np.where(write, here, len(row))[::-1])[::-1]
-    end = np.append(np.flatnonzero(first), len(row))[np.cumsum(first)]
-    has_last, has_next = last >= group, ~write & (next_ < end)
-    before = np.concatenate([row[last[has_last]], row[has_next]])
-    after = np.concatenate([row[has_last], row[next_[has_next]]])
-    block = program.block[touched.instruction]
-    apart = block[before] != block[after]
-    return _distinct(touched, before[apart], after[apart], len(time))
+    row, location = row.take(order), location.take(order)
+    write, first = touched.write.take(row), first_of_group(location)
+    last, next_ = np.append(-1, last_true(write))[: len(row)], next_true(write)
+    end = np.append(np.flatnonzero(first), len(row)).take(np.cumsum(first))
+    has_last, has_next = last >= last_true(first), ~write & (next_ < end)
+    before = np.concatenate([row.take(last.compress(has_last)), row.compress(has_next)])
+    after = np.concatenate([row.compress(has_last), row.take(next_.compress(has_next))])
+    block = program.block.take(touched.instruction)
+    apart = block.take(before) != block.take(after)
+    return _distinct(touched, before.compress(apart), after.compress(apart), len(time))
 
 
 def _distinct(touched: Accesses, before: Array, after: Array, instructions: int) -> _Pairs:
-    key = touched.instruction[before] * instructions + touched.instruction[after]
+    key = touched.instruction.take(before) * instructions + touched.instruction.take(after)
     order = lexsort((touched.lo[before] - touched.lo[after], key))
-    keep = order[np.flatnonzero(np.diff(key[order], prepend=-1))]
+    keep = order.compress(first_of_group(key.take(order)))
     return _Pairs(before[keep], after[keep])
 
 

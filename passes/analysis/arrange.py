@@ -12,7 +12,16 @@ from collc.ir.program import Program
 from collc.ir.ragged import inverse, nth, owners
 from collc.ir.waves import waves
 
-from .hazards import agree, conflicts, known_conflicts, needed, note_conflicts, synchronize
+from .hazards import (
+    agree,
+    conflicts,
+    is_synchronized,
+    known_conflicts,
+    needed,
+    note_conflicts,
+    ordered_by,
+    synchronize,
+)  # fmt: skip
 
 __all__ = ["Rearrangement", "completes_merged", "merge_rows", "reblock", "split_counts"]
 
@@ -22,12 +31,18 @@ def merge_rows(program: Program, joined: Array) -> Program | None:
 
     Returns the program with recomputed dependencies; None if merged rows would depend on each other in a cycle.
     """
+    group = _groups(joined)
+    later, earlier = (group.take(column) for column in known_conflicts(program))
+    if is_synchronized(program):
+        # its dependencies and its conflicts imply each other, and so do those of the merged rows
+        found = ordered_by(_merged_rows(program, joined), later, earlier)
+        if waves(found) is not None:
+            note_conflicts(found, later, earlier)
+            return found
     merged = _merged(program, joined)
     finished = linearization(merged)
     if len(finished) < merged.num_instructions:
         return None
-    group = _groups(joined)
-    later, earlier = (group[column] for column in known_conflicts(program))
     order = inverse(finished)
     if agree(order, later, earlier):
         note_conflicts(merged, later, earlier)
@@ -41,11 +56,16 @@ def completes_merged(program: Program, joined: Array) -> bool:
 
 def _merged(program: Program, joined: Array) -> Program:
     group = _groups(joined)
+    return with_dependencies(
+        _merged_rows(program, joined), *distinct_pairs(group[program.dependent], group[program.deps])
+    )
+
+
+def _merged_rows(program: Program, joined: Array) -> Program:
+    """Return the program of the merged rows, without dependencies."""
     heads = np.flatnonzero(~joined)
     count = np.add.reduceat(program.count.astype(np.int64), heads) if len(heads) else program.count
-    return with_dependencies(
-        take(program, heads, count=count), *distinct_pairs(group[program.dependent], group[program.deps])
-    )
+    return take(program, heads, count=count)
 
 
 def _groups(joined: Array) -> Array:
@@ -94,7 +114,8 @@ class Rearrangement:
     def of(cls, program: Program, order: Array) -> Rearrangement:
         """Return the program, its order and its conflicts."""
         later, earlier = conflicts(program, order)
-        return cls(program, order, order[later], order[earlier])
+        # each once, and in order, because each arrangement looks at all of them
+        return cls(program, order, *distinct_pairs(order.take(later), order.take(earlier)))
 
     def dependencies(self, owner: Array) -> tuple[Array, Array]:
         """Return the pairs (dependent, dependency) of places in the order, if instruction i is in ``owner[i]``."""

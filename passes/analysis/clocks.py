@@ -15,7 +15,7 @@ from collc.ir.arrays import Array, distinct_pairs, fit
 from collc.ir.editing import with_dependencies
 from collc.ir.frozen import frozen
 from collc.ir.program import Program
-from collc.ir.ragged import owners, ranges, starts
+from collc.ir.ragged import greatest, owners, ranges, starts
 from collc.ir.waves import Waves, all_waves, some_waves
 
 __all__ = ["Clocks", "clocks", "without_implied"]
@@ -60,16 +60,16 @@ def _clocks_of(program: Program, order: Waves, begin: int, end: int) -> Clocks:
     instruction, wave = order.instruction[inside] - begin, starts(inside)[order.start]
     for a, b in zip(wave[:-1].tolist(), wave[1:].tolist(), strict=True):
         rows = instruction[a:b]
-        latest = known[rows - 1]
-        latest[step[rows] == 0] = 0
-        latest[np.arange(len(rows)), name[rows]] = step[rows]
-        dependent = np.flatnonzero(size_of[rows])
+        latest = known.take(rows - 1, axis=0, mode="wrap")
+        latest[step.take(rows) == 0] = 0
+        latest[np.arange(len(rows)), name.take(rows)] = step.take(rows)
+        dependent = np.flatnonzero(size_of.take(rows))
         if len(dependent):
-            size = size_of[rows[dependent]]
-            entry, first = ranges(start[rows[dependent]], size), starts(size)[:-1]
-            inherited = known[deps[entry]]
-            inherited[np.arange(len(entry)), name[deps[entry]]] = step[deps[entry]] + 1
-            latest[dependent] = np.maximum(latest[dependent], np.maximum.reduceat(inherited, first, axis=0))
+            size = size_of.take(rows.take(dependent))
+            entry, first = deps.take(ranges(start.take(rows.take(dependent)), size)), starts(size)[:-1]
+            inherited = known.take(entry, axis=0)
+            inherited[np.arange(len(entry)), name.take(entry)] = step.take(entry) + 1
+            latest[dependent] = np.maximum(latest.take(dependent, axis=0), greatest(inherited, first, size))
         known[rows] = latest
     return Clocks(known, name, step)
 

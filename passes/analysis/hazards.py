@@ -13,12 +13,13 @@ from collc.ir.editing import with_dependencies
 from collc.ir.layout import layout, locations
 from collc.ir.machine import linearization
 from collc.ir.program import Opcode, Program
-from collc.ir.ragged import first_of_group, inverse, ranges
+from collc.ir.ragged import first_of_group, inverse, last_true, next_true, ranges
 
 __all__ = [
     "accesses",
     "agree",
     "conflicts",
+    "is_synchronized",
     "known_conflicts",
     "needed",
     "neighbours",
@@ -48,9 +49,16 @@ def synchronize(program: Program, order: Array) -> Program:
     return result
 
 
+def is_synchronized(program: Program) -> bool:
+    """Return whether a program is known to have just the dependencies that its known conflicts need."""
+    return "synchronized" in program.found
+
+
 def ordered_by(program: Program, later: Array, earlier: Array) -> Program:
     """Return the program with the dependencies that these conflicts need: :func:`synchronize` with known conflicts."""
-    return with_dependencies(program, *needed(program.block, later, earlier))
+    result = with_dependencies(program, *needed(program.block, later, earlier))
+    result.found["synchronized"] = True
+    return result
 
 
 def needed(block: Array, later: Array, earlier: Array) -> tuple[Array, Array]:
@@ -58,8 +66,17 @@ def needed(block: Array, later: Array, earlier: Array) -> tuple[Array, Array]:
 
     ``block[i]`` is the block of instruction i. Instructions of one block have ascending numbers.
     """
-    between = block[later] != block[earlier]
-    return _latest(block, later[between], earlier[between])
+    of_later, of_earlier = block.take(later), block.take(earlier)
+    between = of_later != of_earlier
+    later, earlier, of_later, of_earlier = (
+        column.compress(between).astype(np.int64, copy=False) for column in (later, earlier, of_later, of_earlier)
+    )
+    if not len(later):
+        return later, earlier
+    bits, of_block = len(block).bit_length(), int(block.max()).bit_length()
+    if 2 * (bits + of_block) >= _WORD:
+        return _latest_of_many(of_later << of_block | of_earlier, later, earlier, len(block))
+    return _latest(of_later << of_block | of_earlier, later, earlier, bits)
 
 
 def with_all_dependencies(program: Program) -> Program:
@@ -134,28 +151,16 @@ def neighbours(instruction: Array, location: Array, write: Array, order: Array) 
     instruction its position. Neighbours are a write and the accesses back to the write before it.
     """
     by_time = lexsort((write, order[instruction], location))
-    instruction, location, write = instruction[by_time], location[by_time], write[by_time]
-    index = np.arange(len(instruction))
+    instruction, location, write = instruction.take(by_time), location.take(by_time), write.take(by_time)
     first = first_of_group(location)
-    group_start = np.maximum.accumulate(np.where(first, index, 0)) if len(index) else index
-    last_write = np.maximum.accumulate(np.where(write, index, -1)) if len(index) else index
-    before = np.concatenate([[-1], last_write[:-1]]) if len(index) else index
-    after_write = before >= group_start  # reads after the write before them, writes after the write before them
-    raw = np.stack([instruction[after_write], instruction[before[after_write]]])
-    next_write = _next_write(write, len(index))
-    group_end = np.append(np.flatnonzero(first)[1:], len(index))[np.cumsum(first) - 1] if len(index) else index
+    before = np.append(-1, last_true(write))[: len(write)]
+    after_write = before >= last_true(first)  # reads after the write before them, writes after the write before them
+    raw = [instruction.compress(after_write), instruction.take(before.compress(after_write))]
+    next_write = next_true(write)  # of a write itself
+    group_end = np.append(np.flatnonzero(first), len(write)).take(np.cumsum(first))
     overwritten = ~write & (next_write < group_end)
-    war = np.stack([instruction[next_write[overwritten]], instruction[overwritten]])
-    return np.concatenate([raw, war], axis=1)
-
-
-def _next_write(write: Array, end: int) -> Array:
-    """Return for each access the index of the next write after it, or ``end``."""
-    if not end:
-        return np.zeros(0, dtype=np.int64)
-    at = np.where(write, np.arange(end), end)
-    following = np.minimum.accumulate(at[::-1])[::-1]
-    return np.append(following[1:], end)
+    war = [instruction.take(next_write.compress(overwritten)), instruction.compress(overwritten)]
+    return np.stack([np.concatenate(rows) for rows in zip(raw, war, strict=True)])
 
 
 def accesses(program: Program, inplace: bool = True) -> tuple[Array, Array, Array, Array]:
@@ -178,39 +183,37 @@ def accesses(program: Program, inplace: bool = True) -> tuple[Array, Array, Arra
     return np.repeat(instruction, widths), location, np.repeat(write, widths), ends[location]
 
 
-def _latest(block: Array, dependent: Array, dependency: Array) -> tuple[Array, Array]:
-    """Keep each instruction's last dependency on each other block, unless an earlier instruction implies it."""
-    if not len(dependent):
-        return dependent, dependency
-    bits, of_block = int(max(dependent.max(), dependency.max())).bit_length(), int(block.max()).bit_length()
-    pair = block[dependent].astype(np.int64) << of_block
-    pair |= block[dependency]
-    if 2 * (bits + of_block) < _WORD:
-        pair, dependent, dependency = _sorted_pairs(pair, dependent, dependency, bits)
-    else:
-        order = lexsort((-dependency, dependent, pair))
-        pair, dependent, dependency = pair[order], dependent[order], dependency[order]
-    is_first = first_of_group(pair)
-    # Adding a multiple of the number of instructions lets one running maximum serve all pairs of blocks.
-    height = dependency + np.cumsum(is_first) * np.int64(len(block))
-    highest = np.concatenate([[-1], np.maximum.accumulate(height)[:-1]])
-    keep = is_first | (height > highest)
-    return distinct_pairs(dependent[keep], dependency[keep])
-
-
 #: bits of a number that holds a pair of blocks and a pair of instructions
 _WORD = 63
 
 
-def _sorted_pairs(pair: Array, dependent: Array, dependency: Array, bits: int) -> tuple[Array, Array, Array]:
-    """Return the columns by pair of blocks, then by dependent, then by descending dependency.
+def _latest(pair: Array, dependent: Array, dependency: Array, bits: int) -> tuple[Array, Array]:
+    """Keep each instruction's last dependency on each other block, unless an earlier instruction implies it.
 
-    Numbers of instructions have at most ``bits`` bits.
+    ``pair`` numbers the pair of blocks. Instructions have at most ``bits`` bits. A dependency is kept if it is later
+    than all dependencies of earlier instructions of its pair. One running maximum serves all pairs, because a height
+    begins with the pair.
     """
     most = (1 << bits) - 1
-    key = pair << bits
-    key |= dependent
-    key <<= bits
-    key |= most - dependency
+    key = ((pair << bits | dependent) << bits) | (dependency ^ most)  # of one instruction, the last dependency first
     key.sort()
-    return key >> (2 * bits), (key >> bits) & most, most - (key & most)
+    height = (key >> 2 * bits) << bits
+    height |= (key & most) ^ most
+    keep = np.ones(len(key), dtype=bool)
+    np.greater(height[1:], np.maximum.accumulate(height)[:-1], out=keep[1:])
+    kept = key.compress(keep)
+    kept = ((kept >> bits & most) << bits) | ((kept & most) ^ most)  # no pair of instructions is in it twice
+    kept.sort()
+    return kept >> bits, kept & most
+
+
+def _latest_of_many(pair: Array, dependent: Array, dependency: Array, number: int) -> tuple[Array, Array]:
+    """Return what :func:`_latest` does, for numbers that do not fit one word; there are ``number`` instructions."""
+    order = lexsort((-dependency, dependent, pair))
+    pair, dependent, dependency = pair[order], dependent[order], dependency[order]
+    is_first = first_of_group(pair)
+    # Adding a multiple of the number of instructions lets one running maximum serve all pairs of blocks.
+    height = dependency + np.cumsum(is_first) * np.int64(number)
+    highest = np.concatenate([[-1], np.maximum.accumulate(height)[:-1]])
+    keep = is_first | (height > highest)
+    return distinct_pairs(dependent[keep], dependency[keep])

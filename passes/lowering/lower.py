@@ -152,6 +152,12 @@ class _Places:
         home_buffer = np.where(output >= 0, Buffer.OUTPUT, Buffer.SCRATCH)
         return cls(home_buffer, home, start, arrived, ends, first, last, room.max(axis=1, initial=0), early)
 
+    def arrival(self, rank: Array, shard: Array, interval: Array) -> Array:
+        """Return ``arrived[rank, shard, interval]``; one index takes a fraction of the time of three."""
+        _, shards, intervals = self.arrived.shape
+        found: Array = self.arrived.ravel().take((rank.astype(np.int64) * shards + shard) * intervals + interval)
+        return found
+
 
 def _room(passing: Array, first_sent: Array | None) -> Array:
     """Return how many passing shards of a rank lie up to each shard in scratch, itself included."""
@@ -225,10 +231,10 @@ class _Moves:
 
 def _cut(s: Schedule, places: _Places) -> _Moves:
     row, interval = _expand(places.first, places.last)
-    shard, src, dst = s.shard[row], s.src[row], s.dst[row]
-    step_first = s.step_start[s.step[row]]  # data of the same step have not arrived yet
-    sent_home = places.arrived[src, shard, interval] < step_first
-    kept_home = places.arrived[dst, shard, interval] < row
+    shard, src, dst = s.shard.take(row), s.src.take(row), s.dst.take(row)
+    step_first = s.step_start.take(s.step.take(row))  # data of the same step have not arrived yet
+    sent_home = places.arrival(src, shard, interval) < step_first
+    kept_home = places.arrival(dst, shard, interval) < row
     busy = _sent_in_step(s, places, row, interval)
     flags = first_of_group(row)
     for flag in (sent_home, kept_home, busy):
@@ -247,11 +253,12 @@ def _sent_in_step(s: Schedule, places: _Places, row: Array, interval: Array) -> 
     _, shards, intervals = places.arrived.shape
 
     def key(rank: Array) -> Array:
-        place = (rank.astype(np.int64) * shards + s.shard[row]) * intervals + interval
-        keys: Array = place * np.int64(s.num_steps + 1) + s.step[row]
+        place = (rank.take(row).astype(np.int64) * shards + shard) * intervals + interval
+        keys: Array = place * np.int64(s.num_steps + 1) + step
         return keys
 
-    return are_among(key(s.dst[row]), key(s.src[row]))
+    shard, step = s.shard.take(row), s.step.take(row)
+    return are_among(key(s.dst), key(s.src))
 
 
 def _joinable(s: Schedule, places: _Places, moves: _Moves) -> tuple[_Places, _Moves]:
@@ -348,10 +355,9 @@ class _Chosen:
 def _transfers(s: Schedule, places: _Places, moves: _Moves, draft: _Draft) -> None:
     """Add a send and a receive for every move; several instructions if received data must first go to scratch."""
     row, count = moves.row, moves.hi - moves.lo
-    shard = s.shard[row].astype(np.int64)
-    src, dst = s.src[row].astype(np.int64), s.dst[row].astype(np.int64)
+    shard, src, dst = (column.take(row).astype(np.int64) for column in (s.shard, s.src, s.dst))
     # In a step, reads come before writes; within both, in the order of rows. Both ends of a connection agree on it.
-    time = s.step[row].astype(np.int64) * 2
+    time = s.step.take(row).astype(np.int64) * 2
     chosen = _Chosen.of(s, row)
     common = {"channel": chosen.channel, "rank_order": np.arange(len(row)), "count": count}
     buffer, offset = _at(places, src, shard, moves.lo, moves.sent_home)
@@ -359,7 +365,7 @@ def _transfers(s: Schedule, places: _Places, moves: _Moves, draft: _Draft) -> No
         len(row), rank=src, kind=SENDING, peer=dst, threadblock=chosen.sender, time=time, opcode=Opcode.SEND,
         src_buffer=buffer, src_offset=offset, **common,
     )  # fmt: skip
-    reduces = s.action[row] == Action.REDUCE
+    reduces = s.action.take(row) == Action.REDUCE
     buffer, offset = _at(places, dst, shard, moves.lo, moves.kept_home)
     home_buffer, home = _at(places, dst, shard, moves.lo, np.ones(len(row), dtype=bool))
     arrival = {**common, "rank": dst, "kind": RECEIVING, "peer": src, "threadblock": chosen.receiver, "time": time + 1}
@@ -380,13 +386,15 @@ def _transfers(s: Schedule, places: _Places, moves: _Moves, draft: _Draft) -> No
 
 
 def _at(places: _Places, rank: Array, shard: Array, lo: Array, at_home: Array) -> tuple[Array, Array]:
-    buffer = np.where(at_home, places.home_buffer[rank, shard], Buffer.INPUT)
-    return buffer, np.where(at_home, places.home[rank, shard], places.start[rank, shard]) + lo
+    place = rank.astype(np.int64) * places.home.shape[1] + shard
+    buffer = np.where(at_home, places.home_buffer.ravel().take(place), Buffer.INPUT)
+    return buffer, np.where(at_home, places.home.ravel().take(place), places.start.ravel().take(place)) + lo
 
 
 def _add_rows(draft: _Draft, keep: Array, values: Columns) -> None:
-    chosen = {c: np.broadcast_to(v, len(keep))[keep] for c, v in values.items()}
-    draft.add(int(keep.sum()), **chosen)
+    if not keep.all():
+        values = {c: np.broadcast_to(v, len(keep)).compress(keep) for c, v in values.items()}
+    draft.add(int(keep.sum()), **values)
 
 
 def _set_aside(
@@ -446,8 +454,7 @@ def _assemble(s: Schedule, places: _Places, draft: _Draft, join: bool) -> tuple[
     owner = _owners(t)
     # instructions that are equal in all of these keep their order, that of the sequence
     order = lexsort((t["rank_order"], t["phase"], t["time"], *owner[::-1]))
-    t, owner = {c: values.take(order) for c, values in t.items()}, owner.take(order, axis=1)
-    sequence = sequence[order]
+    t, owner, sequence = {c: values.take(order) for c, values in t.items()}, owner.take(order, axis=1), order
     if join and len(order):
         t["row"] = np.arange(len(order))
         t, sequence = join_messages(t, sequence)

@@ -80,7 +80,10 @@ class Coalesce(Pass):
         contiguous = _contiguous(ir)
         depth = _message_depths(ir, partner)
         together = contiguous & (np.concatenate([[-1], depth[:-1]]) == depth)
-        merged = merge_rows(ir, self._joined(ir, partner, together))
+        joined = self._joined(ir, partner, together)
+        merged = merge_rows(ir, joined)
+        if merged is not None:
+            merged.found["expected depths"] = depth[~joined]  # joined messages have one depth
         if merged is None:
             ready = contiguous & (ir.num_dependencies == 0)
             merged = merge_rows(ir, self._joined(ir, partner, ready))
@@ -227,8 +230,23 @@ def _contiguous(program: Program, distance: int = 1) -> Array:
 
 def _message_depths(program: Program, partner: Array) -> Array:
     """Return for each instruction the most messages on a chain of dependencies that ends at it."""
+    expected: Array | None = program.found.get("expected depths")
+    if expected is not None and _are_depths(program, partner, expected):
+        return expected
     order = waves(program)
     return _depths_one_by_one(program, partner) if order is None else _depths_by_waves(program, partner, order)
+
+
+def _are_depths(program: Program, partner: Array, depth: Array) -> bool:
+    """Return whether numbers are the depths of a program that completes: whether each follows from those before it."""
+    before = np.concatenate([[-1], depth[:-1]])
+    before[program.block_start[:-1][np.diff(program.block_start.astype(np.int64)) > 0]] = -1
+    least = np.maximum(before, np.append(depth, -1)[partner] + 1)
+    of_deps, of_dependent = depth[program.deps], depth[program.dependent]
+    raised = np.zeros(len(depth), dtype=bool)
+    raised[program.dependent.compress(of_deps == of_dependent)] = True
+    follows = (least == depth) | ((least < depth) & raised)
+    return bool((of_deps <= of_dependent).all() and follows.all())
 
 
 def _depths_by_waves(program: Program, partner: Array, order: Waves) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 
 import numpy as np
@@ -93,34 +93,43 @@ def pair_blocks(
     send count as one step.
     """
     links = connections(program)
-    classes, host = _Classes(links), np.arange(program.num_blocks)
-    free_in = (program.recv_peer >= 0) & (program.send_peer < 0)
-    free_out = (program.send_peer >= 0) & (program.recv_peer < 0)
-    size = steps.copy()
+    classes, host = _Classes(links), list(range(program.num_blocks))
+    free_in = ((program.recv_peer >= 0) & (program.send_peer < 0)).tolist()
+    free_out = ((program.send_peer >= 0) & (program.recv_peer < 0)).tolist()
+    size, inward, outward = steps.tolist(), links.inward.tolist(), links.outward.tolist()
 
     def join(a: int, b: int, saved: int) -> None:
-        if not (free_in[a] and free_out[b]):
-            return
         if most is not None and size[a] + size[b] - saved * fused > most:
             return
-        if classes.join(int(links.inward[a]), int(links.outward[b])):
+        if classes.join(inward[a], outward[b]):
             host[max(a, b)] = min(a, b)
             free_in[a] = free_out[b] = False
             size[min(a, b)] += size[max(a, b)] - saved * fused
 
     _join_own(program, links, classes)
     for a, b, pairs in _weights(program, flow):
-        join(a, b, pairs)
-    if few and times is not None:
-        for a, b in _by_turns(program, times, free_in, free_out):
-            join(a, b, 0)
-    elif few:
-        for same in (True, False):
-            for a, b in _leftovers(program, free_in, free_out, same):
-                join(a, b, 0)
+        if free_in[a] and free_out[b]:
+            join(a, b, pairs)
+    if few:
+        for pairs_of_blocks in _pairs_without_data(program, times, free_in, free_out):
+            for a, b in pairs_of_blocks:
+                if free_in[a] and free_out[b]:
+                    join(a, b, 0)
+    hosts = np.array(host, dtype=np.int64)
     if copies:
-        _place_local(program, host, size, most, times is not None)
-    return Pairs(host, cache(lambda: _colour(program, links, classes)))
+        _place_local(program, hosts, np.array(size, dtype=np.int64), most, times is not None)
+    return Pairs(hosts, cache(lambda: _colour(program, links, classes)))
+
+
+def _pairs_without_data(
+    program: Program, times: Times | None, free_in: list[bool], free_out: list[bool]
+) -> Iterator[list[tuple[int, int]]]:
+    """Yield lists of pairs of free blocks: with the same peer first, or (with ``times``) by when they work."""
+    if times is not None:
+        yield _by_turns(program, times, free_in, free_out)
+        return
+    for same in (True, False):
+        yield _leftovers(program, free_in, free_out, same)
 
 
 def flow_channels(program: Program, flow: tuple[Array, Array]) -> Array:
@@ -156,9 +165,11 @@ def _weights(program: Program, flow: tuple[Array, Array]) -> list[tuple[int, int
     return list(zip(*(column[chosen].tolist() for column in (into, out, messages)), strict=True))
 
 
-def _leftovers(program: Program, free_in: Array, free_out: Array, same: bool) -> list[tuple[int, int]]:
+def _leftovers(program: Program, free_in: list[bool], free_out: list[bool], same: bool) -> list[tuple[int, int]]:
     """Return pairs of a rank's receiving and sending blocks, with the ``same`` peer or with any."""
-    found = []
+    found: list[tuple[int, int]] = []
+    if not (any(free_in) and any(free_out)):
+        return found
     sends, receives = program.send_peer.tolist(), program.recv_peer.tolist()
     for rank in range(program.num_ranks):
         blocks = range(int(program.rank_blocks[rank]), int(program.rank_blocks[rank + 1]))
@@ -167,7 +178,7 @@ def _leftovers(program: Program, free_in: Array, free_out: Array, same: bool) ->
     return found
 
 
-def _by_turns(program: Program, times: Times, free_in: Array, free_out: Array) -> list[tuple[int, int]]:
+def _by_turns(program: Program, times: Times, free_in: list[bool], free_out: list[bool]) -> list[tuple[int, int]]:
     """Return pairs of a rank's receiving and sending blocks: those that least work at the same time first.
 
     The shared time counts in eighths of the shorter work. Among equals come first those whose sends wait for most of

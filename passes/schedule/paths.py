@@ -15,8 +15,8 @@ MOST_NODES = 2048
 _WORK = 1 << 28
 #: pairs of places, or of nodes, to examine at once
 _BATCH = 1 << 14
-#: more than any weight
-_NEVER = 1 << 62
+#: less than any difference of weights
+_NEVER: dict[type, int] = {np.int32: -(1 << 30), np.int64: -(1 << 62)}
 
 
 def heavy_path(weights: Array, start: Array) -> Array:
@@ -29,15 +29,18 @@ def heavy_path(weights: Array, start: Array) -> Array:
     number = len(start)
     if number < 3:
         return start
+    if int(weights.max()) < -_NEVER[np.int32] >> 2:
+        weights = weights.astype(np.int32)
     found = max((start, _joined(weights)), key=lambda path: weight(weights, path))
     rounds = max(_WORK // (4 * number * number), 1)
     for turn in range(rounds):
         progress("ordering chunks, round", turn + 1)
-        better = _segments_reversed(weights, found)
-        better = _segments_moved(weights, better)
-        if better is found:
+        placed = _Placed(weights, found)
+        _reverse_segments(placed)
+        _move_segments(placed)
+        if not placed.changed:
             break
-        found = better
+        found = placed.path
     return found
 
 
@@ -49,11 +52,9 @@ def weight(weights: Array, path: Array) -> int:
 def _joined(weights: Array) -> Array:
     """Return a path made by joining ends of paths: the heaviest pair first, of equals the pair of lowest nodes."""
     number = len(weights)
-    low, high = np.triu_indices(number, 1)
-    value = weights[low, high]
-    some = np.flatnonzero(value > 0)
-    order = some[lexsort([-value[some]])]
-    low, high = low[order], high[order]
+    pair = np.flatnonzero(np.triu(weights, 1))
+    pair = pair[lexsort([-weights.ravel()[pair]])]
+    low, high = pair // number, pair % number
     owner = list(range(number))
 
     def root(node: int) -> int:
@@ -64,7 +65,7 @@ def _joined(weights: Array) -> Array:
 
     near: list[list[int]] = [[] for _ in range(number)]
     free = np.ones(number, dtype=bool)  # the nodes that are not inside a path
-    for begin in range(0, len(order), _BATCH):
+    for begin in range(0, len(pair), _BATCH):
         batch = slice(begin, begin + _BATCH)
         left = np.flatnonzero(free[low[batch]] & free[high[batch]]) + begin
         for a, b in zip(low[left].tolist(), high[left].tolist(), strict=True):
@@ -88,71 +89,95 @@ def _walk(near: list[list[int]]) -> Array:
     return np.array(path, dtype=np.int64)
 
 
-def _padded(weights: Array) -> Array:
-    """Return the weights with a node of weight 0, which stands before the first node and after the last."""
-    return np.pad(weights, (0, 1))
+class _Placed:
+    """A path, and the weights by place on it. A node of weight 0 stands before the first node and after the last.
+
+    ``node[k]`` is the node at place k, and ``next[k]`` its weight with the one at place k + 1. As long as the path has
+    not ``changed``, its weights are a table in the order of places, which is read faster than single entries.
+    """
+
+    def __init__(self, weights: Array, path: Array):
+        self.number, self.changed = len(path), False
+        self.weights = np.pad(weights, (0, 1))  # the same both ways
+        self.never = _NEVER[self.weights.dtype.type]
+        self.node = np.concatenate([[self.number], path, [self.number]])
+        self.table: Array | None = self.weights.take(self.node, axis=0).take(self.node, axis=1)
+        self.next = np.diagonal(self.table, 1)
+
+    @property
+    def path(self) -> Array:
+        return self.node[1:-1]
+
+    def rows(self, low: int, high: int) -> Array:
+        """Return the weights of the nodes at places ``low`` to ``high`` with those at all places."""
+        if self.table is not None:
+            return self.table[low:high]
+        return self.weights.take(self.node[low:high], axis=0).take(self.node, axis=1)
+
+    def change(self, node: Array) -> None:
+        """Set the nodes of all places."""
+        self.node, self.table, self.changed = node, None, True
+        self.next = self.weights[node[:-1], node[1:]]
+
+    @property
+    def at_once(self) -> int:
+        """For how many places changes are weighed at once: an improvement makes the others of its batch void."""
+        return max(_BATCH // self.number, 1)
 
 
-def _segments_reversed(weights: Array, path: Array) -> Array:
-    """Return a path with segments reversed if that adds weight, otherwise ``path`` itself."""
-    w, number = _padded(weights), len(path)
-    p = np.concatenate([[number], path, [number]])
-    changed, i = False, 1
+def _reverse_segments(p: _Placed) -> None:
+    """Reverse segments if that adds weight."""
+    i, number = 1, p.number
     while i < number:
-        at = np.arange(i, min(i + _rows_at_once(number), number))
-        # reversing p[i..j]: (i-1, i) and (j, j+1) become (i-1, j) and (i, j+1)
-        j = np.arange(i + 1, number + 1)
-        gain = w[p[at - 1, None], p[j]] + w[p[at, None], p[j + 1]] - w[p[at - 1], p[at]][:, None] - w[p[j], p[j + 1]]
-        gain[j <= at[:, None]] = 0
+        end = min(i + p.at_once, number)
+        # reversing places i..j: (i-1, i) and (j, j+1) become (i-1, j) and (i, j+1)
+        around = p.rows(i - 1, end)
+        gain = around[:-1, i + 1 : -1] + around[1:, i + 2 :]
+        gain -= p.next[i - 1 : end - 1, None] + p.next[i + 1 :]
+        gain[np.tril_indices(end - i, -1, gain.shape[1])] = 0  # j is behind i
         better = (gain.max(axis=1) > 0).nonzero()[0]
-        i = int(at[-1]) + 1
         if len(better):
-            i, k = int(at[better[0]]), int(j[np.argmax(gain[better[0]])])
-            p[i : k + 1] = p[i : k + 1][::-1].copy()
-            changed, i = True, i + 1
-    return p[1:-1] if changed else path
+            i += int(better[0])
+            k = int(np.argmax(gain[better[0]])) + end - len(gain) + 1
+            p.change(np.concatenate([p.node[:i], p.node[i : k + 1][::-1], p.node[k + 1 :]]))
+            i += 1
+        else:
+            i = end
 
 
-def _rows_at_once(number: int) -> int:
-    """Return for how many places changes are weighed at once: an improvement makes the others of its batch void."""
-    return max(_BATCH // number, 1)
-
-
-def _segments_moved(weights: Array, path: Array) -> Array:
-    """Return a path with segments of up to three nodes moved if that adds weight, otherwise ``path`` itself."""
-    w, number = _padded(weights), len(path)
-    p = np.concatenate([[number], path, [number]])
-    changed = False
+def _move_segments(p: _Placed) -> None:
+    """Move segments of up to three nodes if that adds weight."""
+    number = p.number
     for length in (1, 2, 3):
         i = 1
         while i < number - length + 2:
-            at = np.arange(i, min(i + _rows_at_once(number), number - length + 2))
-            added = _added(w, p, at, at + length - 1 if length > 1 else at)
-            around = w[p[at - 1], p[at]] + w[p[at + length - 1], p[at + length]]
-            freed = around - w[p[at - 1], p[at + length]]
+            end = min(i + p.at_once, number - length + 2)
+            forth, back = _added(p, i, end, length)
+            around = p.next[i - 1 : end - 1] + p.next[i + length - 1 : end + length - 1]
+            freed = around - p.weights[p.node[i - 1 : end - 1], p.node[i + length : end + length]]
             idle = (freed == around) & (around == 0) & (length > 1)
-            better = ((added.max(axis=1) > freed) & ~idle).nonzero()[0]
-            i = int(at[-1]) + 1
+            better = ((np.maximum(forth.max(axis=1), back.max(axis=1)) > freed) & ~idle).nonzero()[0]
             if len(better):
-                i, best = int(at[better[0]]), int(np.argmax(added[better[0]]))
-                p = _inserted(p, i, i + length - 1, best % (number + 1), reverse=best > number)
-                changed, i = True, i + 1
-    return p[1:-1] if changed else path
+                i += int(better[0])
+                best = int(np.argmax(np.concatenate([forth[better[0]], back[better[0]]])))
+                p.change(_inserted(p.node, i, i + length - 1, best % (number + 1), reverse=best > number))
+                i += 1
+            else:
+                i = end
 
 
-def _added(w: Array, p: Array, first: Array, last: Array) -> Array:
-    """Return what each segment adds between each place and the next one, then what it adds there in reverse."""
-    places = np.arange(len(p) - 1)
-    before, after = p[:-1], p[1:]
-    # weights are the same both ways, and rows of a table are read faster than single entries
-    ahead = w[p[first]][:, p]
-    behind = ahead if first is last else w[p[last]][:, p]
+def _added(p: _Placed, low: int, high: int, length: int) -> tuple[Array, Array]:
+    """Return what segments from places ``low`` to ``high`` add between each place and the next, and what in reverse."""
+    ahead = p.rows(low, high)
+    behind = ahead if length == 1 else p.rows(low + length - 1, high + length - 1)
     forth = ahead[:, :-1] + behind[:, 1:]
+    forth -= p.next
     back = behind[:, :-1] + ahead[:, 1:]
-    own = (places >= first[:, None] - 1) & (places <= last[:, None])
-    old = np.where(own, _NEVER, w[before, after])
-    added: Array = np.concatenate([forth - old, back - old], axis=1)
-    return added
+    back -= p.next
+    each = np.arange(high - low)
+    for place in range(low - 1, low + length):  # beside and inside itself
+        forth[each, each + place] = back[each, each + place] = p.never
+    return forth, back
 
 
 def _inserted(p: Array, first: int, last: int, after: int, reverse: bool) -> Array:

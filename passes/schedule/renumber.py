@@ -20,6 +20,7 @@ import numpy as np
 
 from collc.ir.arrays import Array, distinct, lexsort, numbered
 from collc.ir.frozen import frozen
+from collc.ir.group import Group
 from collc.ir.progress import counting
 from collc.ir.ragged import first_of_group, owners, ranges, starts
 from collc.ir.schedule import Schedule
@@ -70,16 +71,18 @@ class Renumber(Pass):
         return attrs.evolve(self, templates=False)
 
     def run(self, ir: Schedule | SymmetricSchedule) -> Schedule | SymmetricSchedule:
+        group: Group | None = None
         if isinstance(ir, SymmetricSchedule):
             if self.templates and ir.movable:
                 return ir
+            group = ir.symmetry if ir.orbits is None else None
             ir = ir.unfold()
         if ir.placement is not None or ir.collective.kind not in FREE or not len(ir) or ir.collective.num_ranks < 2:
             return ir
-        intervals = _Intervals.of(ir)
+        intervals = _Intervals.of(ir, alike=group is not None)
         if intervals is None:
             return ir
-        order = _order(intervals, intervals.message)
+        order = _order(intervals, None if group is None else _Images(group, ir.src[intervals.row]))
         if order is None:
             return ir
         before, after = intervals.runs(np.arange(intervals.number)), intervals.runs(order)
@@ -109,19 +112,25 @@ class _Intervals:
     message: Array
 
     @classmethod
-    def of(cls, s: Schedule) -> _Intervals | None:
-        """Return the intervals of a schedule; None if they are too many, or if a message has one of them twice."""
+    def of(cls, s: Schedule, alike: bool = False) -> _Intervals | None:
+        """Return the intervals of a schedule; None if they are too many, or if a message has one of them twice.
+
+        ``alike`` says that the messages of all ranks are images of those of rank 0.
+        """
         ends = distinct(np.concatenate([[0, s.parts], s.lo, s.hi]).astype(np.int64))
         first, last = np.searchsorted(ends, s.lo), np.searchsorted(ends, s.hi)
         per_shard, widths = len(ends) - 1, last - first
         if int(widths.sum()) > _MOST_INTERVALS:
             return None
         row = owners(widths)
-        interval = s.shard[row].astype(np.int64) * per_shard + ranges(first, widths)
+        interval = s.shard.take(row).astype(np.int64) * per_shard + ranges(first, widths)
         route = _same_links(s)[s.route]
         sent = numbered((s.step.astype(np.int64) * len(s.routes) + route) * 2 + s.action)[1]
-        found = cls(s.collective.num_shards * per_shard, np.diff(ends), row, interval, sent[row], sent[row])
+        sent = sent.take(row)
+        found = cls(s.collective.num_shards * per_shard, np.diff(ends), row, interval, sent, sent)
         pairs = found.sent * np.int64(found.number) + interval
+        if alike:
+            pairs = pairs.compress(s.src.take(row) == 0)
         if len(distinct(pairs)) < len(pairs):
             return None
         return attrs.evolve(found, message=found.messages(s))
@@ -131,18 +140,18 @@ class _Intervals:
 
         Data that arrived before are in another buffer than data that a rank had from the start.
         """
-        ranks, step = s.collective.num_ranks, s.step[self.row].astype(np.int64)
+        ranks, step = s.collective.num_ranks, s.step.take(self.row).astype(np.int64)
         arrived = np.full(ranks * self.number, s.num_steps, dtype=np.int64)
-        source, target = (end[self.row].astype(np.int64) * self.number + self.interval for end in (s.src, s.dst))
+        source, target = (end.take(self.row).astype(np.int64) * self.number + self.interval for end in (s.src, s.dst))
         arrived[target[::-1]] = step[::-1]  # rows ascend by step: the earliest is written last
-        return numbered(self.sent * 4 + (arrived[source] < step) * 2 + (arrived[target] < step))[1]
+        return numbered(self.sent * 4 + (arrived.take(source) < step) * 2 + (arrived.take(target) < step))[1]
 
     def runs(self, order: Array) -> int:
         """Return the number of runs of neighbours in all messages together, with intervals in ``order``."""
         place = np.empty(self.number, dtype=np.int64)
         place[order] = np.arange(self.number)
-        at = np.sort(self.message * np.int64(self.number + 1) + place[self.interval])
-        return int(1 + (np.diff(at) != 1).sum())
+        at = np.sort(self.message * np.int64(self.number + 1) + place.take(self.interval))
+        return int(1 + np.count_nonzero(at[1:] != at[:-1] + 1))
 
 
 def _same_links(s: Schedule) -> Array:
@@ -153,15 +162,30 @@ def _same_links(s: Schedule) -> Array:
     return np.array([seen.setdefault(tuple(s.routes.links_of(r)), r) for r in range(len(s.routes))], dtype=np.int64)
 
 
-def _order(intervals: _Intervals, message: Array) -> Array | None:
+@frozen(eq=False)
+class _Images:
+    """A group whose element g turns the messages of rank 0, and the shards in them, into those of rank g.
+
+    ``sender`` is the rank that sends the message of each pair of :class:`_Intervals`.
+    """
+
+    group: Group
+    sender: Array
+
+
+def _order(intervals: _Intervals, images: _Images | None = None) -> Array | None:
     """Return a good order of intervals; None if they are of too many kinds. Those of one kind stay neighbours."""
+    message = intervals.message
     kind, kinds = _alike(intervals.interval, message, intervals.number)
     if kinds > MOST_NODES or kinds < 2:
         return None
     first = np.full(kinds, intervals.number, dtype=np.int64)
     np.minimum.at(first, kind, np.arange(intervals.number))
-    represents = first[kind[intervals.interval]] == intervals.interval
-    shared = _shared(kind[intervals.interval[represents]], message[represents], kinds)
+    if images is not None and kinds == intervals.number:
+        shared = _shared_by_images(intervals, images, np.argsort(kind))
+    else:
+        represents = first[kind[intervals.interval]] == intervals.interval
+        shared = _shared(kind[intervals.interval[represents]], message[represents], kinds)
     path = heavy_path(shared, np.argsort(first))
     place = np.empty(kinds, dtype=np.int64)
     place[path] = np.arange(kinds)
@@ -199,6 +223,27 @@ def _shared(kind: Array, message: Array, kinds: int) -> Array:
         carries[message[low:high] - begin, kind[low:high]] = 1
         result += carries.T @ carries
     return result.astype(np.int64)
+
+
+def _shared_by_images(intervals: _Intervals, images: _Images, order: Array) -> Array:
+    """Return what :func:`_shared` does for intervals in this order, all of different kinds, from messages of rank 0.
+
+    An element of the group maps both intervals of a pair, so the number of messages depends on their places in their
+    shards, and on the element that leads from one shard to the other. Element g turns rank 0's messages into rank g's.
+    """
+    shards, per_shard = images.group.order, len(intervals.width)
+    own = np.flatnonzero(images.sender == 0)
+    own = own[lexsort([intervals.message[own]])]
+    size = np.diff(np.append(np.flatnonzero(first_of_group(intervals.message[own])), len(own)))
+    one = np.repeat(intervals.interval[own], np.repeat(size, size))
+    other = intervals.interval[own][ranges(np.repeat(starts(size)[:-1], size), np.repeat(size, size))]
+    between = images.group.multiply(images.group.inverse(one // per_shard), other // per_shard)
+    place = (one % per_shard * shards + between) * per_shard + other % per_shard
+    count = np.bincount(place, minlength=per_shard * shards * per_shard).reshape(per_shard, shards, per_shard)
+    shard = np.arange(shards)
+    leads = images.group.multiply(images.group.inverse(shard)[:, None], shard)
+    table = count[:, leads].transpose(1, 0, 2, 3).reshape(intervals.number, intervals.number)
+    return table.take(order, axis=0).take(order, axis=1)
 
 
 def _in_pairs(kind: Array, sizes: Array, kinds: int) -> Array:
@@ -271,10 +316,10 @@ def _renumbered(s: Schedule, intervals: _Intervals, order: Array) -> Schedule:
     width = intervals.width[order % per_shard]
     start = np.empty(intervals.number, dtype=np.int64)
     start[order] = starts(width)[:-1]
-    lo = start[intervals.interval]
-    hi = lo + intervals.width[intervals.interval % per_shard]
-    by_place = lexsort((lo, intervals.sent))
-    lo, hi, sent, row = lo[by_place], hi[by_place], intervals.sent[by_place], intervals.row[by_place]
+    end = start + np.tile(intervals.width, intervals.number // per_shard)
+    by_place = lexsort((start.take(intervals.interval), intervals.sent))
+    interval, sent, row = (column.take(by_place) for column in (intervals.interval, intervals.sent, intervals.row))
+    lo, hi = start.take(interval), end.take(interval)
     fresh = np.concatenate([[True], (sent[1:] != sent[:-1]) | (lo[1:] != hi[:-1])])
     begin = np.flatnonzero(fresh)
     lo, hi, row = lo[begin], hi[np.append(begin[1:], len(hi)) - 1], row[begin]

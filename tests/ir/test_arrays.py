@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collc.ir.arrays import are_among, lexsort, numbered
+from collc.ir.arrays import are_among, distinct, distinct_pairs, last_at_most, lexsort, numbered
 
 KINDS = ("bool", "uint8", "int8", "uint32", "int64", "uint64", "float64")
 SMALL, LARGE = st.integers(0, 3), st.integers(-(2**62), 2**62)
@@ -53,3 +53,22 @@ def test_distinct_values_and_their_numbers_are_those_of_numpy(values: list[int])
     found, number = numbered(column)
     expected, inverse = np.unique(column, return_inverse=True)
     assert found.tolist() == expected.tolist() and number.tolist() == inverse.tolist()
+
+
+NATURAL = st.integers(0, 9) | st.integers(0, 1 << 62)
+
+
+@given(st.lists(NATURAL, max_size=12), st.lists(NATURAL, max_size=12))
+def test_the_last_entry_at_most_is_that_of_a_search(ordered: list[int], values: list[int]) -> None:
+    column, asked = np.sort(np.array(ordered, dtype=np.int64)), np.array(values, dtype=np.int64)
+    assert last_at_most(column, asked).tolist() == (np.searchsorted(column, asked, side="right") - 1).tolist()
+
+
+@pytest.mark.parametrize("most", [1, 300, (1 << 31) - 1, (1 << 31) + 5])
+def test_pairs_of_wide_numbers_are_distinct(most: int) -> None:
+    first, second = np.array([most, 0, most, most]), np.array([0, most, 0, most])
+    assert [column.tolist() for column in distinct_pairs(first, second)] == [[0, most, most], [most, 0, most]]
+
+
+def test_values_of_a_table_are_distinct() -> None:
+    assert distinct(np.array([[3, 1, 3], [2, 1, 0]])).tolist() == [0, 1, 2, 3]

@@ -15,8 +15,11 @@ from places import ROOT
 from collc.ir.arrays import distinct_pairs
 from collc.ir.ragged import (
     first_of_group,
+    greatest,
     group_starts,
     inverse,
+    last_true,
+    next_true,
     nth,
     nth_in_group,
     owners,
@@ -81,6 +84,21 @@ def test_stretches(mask: list[bool]) -> None:
     assert inside == [i for i, chosen in enumerate(mask) if chosen]
     assert all(start < stop for start, stop in found)
     assert all(stop < start for (_, stop), (start, _) in pairwise(found))
+
+
+@given(st.lists(st.booleans(), max_size=20))
+def test_the_last_and_the_next_true_entry(mask: list[bool]) -> None:
+    true = [i for i, chosen in enumerate(mask) if chosen]
+    column = np.array(mask, dtype=bool)
+    same(last_true(column), [max([k for k in true if k <= i], default=-1) for i in range(len(mask))])
+    same(next_true(column), [min([k for k in true if k >= i], default=len(mask)) for i in range(len(mask))])
+
+
+@given(st.lists(st.lists(st.tuples(st.integers(-5, 5), st.integers(0, 3)), min_size=1, max_size=5), min_size=1))
+def test_the_greatest_of_lists_of_rows(lists: list[list[tuple[int, int]]]) -> None:
+    rows, size = np.array([row for one in lists for row in one]), np.array([len(one) for one in lists])
+    found = greatest(rows, starts(size)[:-1], size)
+    assert found.tolist() == [[max(column) for column in zip(*one, strict=True)] for one in lists]
 
 
 @given(columns(12), columns(12))

@@ -16,16 +16,17 @@ import collc
 from collc.backends.base import Artifact
 from collc.backends.msccl_xml import MscclXml, read, step_lines, tokens, verify, writer
 from collc.backends.msccl_xml.model import Algorithm, Gpu, Threadblock
-from collc.backends.msccl_xml.step_lines import read_lines
+from collc.backends.msccl_xml.step_lines import beginnings, read_lines, starts_step
 from collc.backends.msccl_xml.steps import BUFFERS, KINDS_OF, LINE, Step, Steps, as_steps, divided, joined
 from collc.backends.msccl_xml.tokens import check_tokens
 from collc.backends.msccl_xml.writer import write
+from collc.ir.arrays import Array
 
 LINE_OF = (
     '      <step s="{}" type="{}" srcbuf="{}" srcoff="{}" dstbuf="{}" dstoff="{}" cnt="{}" depid="{}" deps="{}" '
     'hasdep="{}"/>\n'
 )
-NATURAL, WHOLE = st.integers(0, 99_999_999), st.integers(-9_999_999, 99_999_999)
+NATURAL, WHOLE = st.integers(0, 999_999), st.integers(-99_999, 999_999)
 STEP = st.builds(
     Step, NATURAL, st.sampled_from(KINDS_OF), st.sampled_from(BUFFERS), WHOLE, st.sampled_from(BUFFERS), WHOLE, NATURAL,
     WHOLE, WHOLE, NATURAL,
@@ -36,10 +37,17 @@ def line_of(step: Step) -> str:
     return LINE_OF.format(*attrs.astuple(step)[:LINE])
 
 
+def table_of(body: str) -> Array | None:
+    """Return the steps of all lines of a text."""
+    text = body.encode()
+    return read_lines(text, beginnings(text))
+
+
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a few lines be many."""
     monkeypatch.setattr(step_lines, "_SLAB", 200)
+    monkeypatch.setattr(step_lines, "_MANY", 2)
     monkeypatch.setattr(writer, "_MANY", 3)
 
 
@@ -49,7 +57,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_lines_are_read_and_written_as_one_after_the_other(blocks: list[list[Step]]) -> None:
     bodies = ["".join(map(line_of, steps)) for steps in blocks]
     listed = [step for steps in blocks for step in steps]
-    table = read_lines(bodies, len(listed))
+    table = table_of("".join(bodies))
     assert table is not None and list(Steps(table)) == listed
     start = np.cumsum([0, *map(len, blocks)])
     found = divided(table, start)
@@ -69,31 +77,39 @@ def test_a_changed_line_is_read_right_or_left_to_others(steps: list[Step], data:
     at = data.draw(st.integers(0, len(body) - 1))
     new = data.draw(st.text(alphabet="<>/\"'=- +019xisn\n\t\0\xff", max_size=3))
     body = body[:at] + new + body[at + data.draw(st.integers(0, 4)) :]
-    table = read_lines([body], body.count("\n"))
+    table = table_of(body)
     if table is not None:
         assert "".join(map(line_of, Steps(table))) == body
 
 
 @pytest.mark.parametrize(
-    "value", ["", "-", "00", "01", "-0", "-01", "+1", " 1", "1.", "1e3", "123456789", "--1", "\u0663"]
+    "value", ["", "-", "00", "01", "-0", "-01", "+1", " 1", "1.", "1e3", "1234567", "--1", "\u0663"]
 )
 @pytest.mark.parametrize("name", ["s", "srcoff", "cnt", "deps", "hasdep"])
 def test_other_numbers_are_left_to_others(name: str, value: str) -> None:
     body = line_of(Step(0, "s", "i", 0, "o", 0, 1))
     changed = re.sub(rf'\b{name}="[^"]*"', f'{name}="{value}"', body)
     assert changed != body
-    assert read_lines([body], 1) is not None and read_lines([changed], 1) is None
+    assert table_of(body) is not None and table_of(changed) is None
 
 
 @pytest.mark.parametrize("name", ["s", "cnt", "hasdep"])
 def test_negative_numbers_stand_where_they_may(name: str) -> None:
     body = re.sub(rf'\b{name}="[^"]*"', f'{name}="-1"', line_of(Step(0, "s", "i", 0, "o", 0, 1)))
-    assert read_lines([body], 1) is None
+    assert table_of(body) is None
 
 
-def test_the_number_of_lines_must_fit() -> None:
-    body = line_of(Step(0, "s", "i", 0, "o", 0, 1))
-    assert read_lines([body * 2], 3) is None
+@pytest.mark.parametrize("end", ["", "\n", "x", "      <s", "      <step s"])
+@pytest.mark.parametrize("lines", [0, 1, 3])
+def test_lines_and_those_of_steps_are_found(lines: int, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(step_lines, "_SLAB", 7)
+    listed = [line_of(Step(k, "s", "i", 0, "o", 0, 1)) for k in range(lines)]
+    whole = "".join(["<tb>\n", *listed, "\u0663\n", end])
+    text = whole.encode()
+    begin = beginnings(text)
+    assert [text[at:].split(b"\n")[0].decode() for at in begin.tolist()] == whole.splitlines()
+    starts = [line.startswith("      <s") for line in whole.splitlines()]
+    assert starts_step(text, begin).tolist() == starts
 
 
 def test_numbers_far_apart_are_written(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from sampling import examples
 from strategies import schedules, torus
 
+from collc.ir import waves
 from collc.ir.collective import Collective
 from collc.ir.editing import take
 from collc.ir.layout import layout, locations
+from collc.ir.machine import partners
 from collc.ir.program import Opcode, Program
 from collc.ir.spec import Problem
 from collc.ir.verify import verify_program
@@ -20,14 +22,16 @@ from collc.passes.analysis import hazards
 from collc.passes.analysis.arrange import Rearrangement, merge_rows, reblock
 from collc.passes.analysis.hazards import (
     conflicts,
+    is_synchronized,
     known_conflicts,
     needed,
     note_conflicts,
     sequential_order,
     synchronize,
+    with_all_dependencies,
 )
 from collc.passes.lowering.lower import Lower
-from collc.passes.program.coalesce import Coalesce
+from collc.passes.program.coalesce import Coalesce, _are_depths, _message_depths
 from collc.passes.program.threadblocks import BalanceThreadblocks
 from collc.passes.schedule.discretize import Discretize
 from collc.passes.synthesis.breadth_first.bfb import BFB
@@ -134,6 +138,37 @@ def test_merged_rows_have_the_dependencies_of_their_accesses(program: Program) -
     merged = merge_rows(program, joined)
     assert merged is not None and merged == merge_rows(forgetful(program), joined)
     assert pairs_of(known_conflicts(with_notes)) == found_plainly(with_notes, sequential_order(with_notes))
+
+
+@settings(max_examples=examples(40))
+@given(programs)
+def test_wide_programs_are_merged_alike_with_and_without_notes(program: Program) -> None:
+    """With notes, the merged program is built once and executed; what another added to it is not forgotten."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(waves, "MIN_BLOCKS", 0)
+        patch.setattr(waves, "MIN_WIDTH", 0)
+        coalesce = Coalesce(pack="never")
+        assert is_synchronized(program) and not is_synchronized(forgetful(program))
+        assert coalesce.run(program) == coalesce.run(forgetful(program))
+        more = with_all_dependencies(program)
+        note_conflicts(more, *known_conflicts(program))
+        joined = np.zeros(program.num_instructions, dtype=bool)
+        assert not is_synchronized(more)
+        assert merge_rows(more, joined) == merge_rows(forgetful(more), joined)
+
+
+@given(programs, st.integers(0, 2**32 - 1))
+def test_expected_depths_are_taken_only_if_they_are_right(program: Program, seed: int) -> None:
+    partner = partners(program)
+    depth = _message_depths(forgetful(program), partner)
+    assert _are_depths(program, partner, depth)
+    if program.num_instructions:
+        planted = depth.copy()
+        planted[np.random.default_rng(seed).integers(0, len(depth))] += 1
+        assert not _are_depths(program, partner, planted)
+        program = forgetful(program)
+        program.found["expected depths"] = planted
+        assert _message_depths(program, partner).tolist() == depth.tolist()
 
 
 @given(st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=30), st.integers(1, 4))

@@ -253,16 +253,58 @@ def test_chunks_of_the_same_messages_are_of_one_kind(sets):
 def test_what_a_segment_adds_elsewhere_is_the_weight_of_its_new_neighbours(number, length, seed):
     random = np.random.default_rng(seed)
     weights = random.integers(0, 9, (number, number))
-    w = np.pad(weights + weights.T, (0, 1))
-    p = np.concatenate([[number], random.permutation(number), [number]])
-    first = np.arange(1, max(number - length + 2, 2))
-    last = np.minimum(first + length - 1, number)
-    found = paths._added(w, p, first, first if length == 1 else last)
-    for i, (a, b) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
-        for k in range(number + 1):
-            old = w[p[k], p[k + 1]] if not a - 1 <= k <= b else paths._NEVER
-            assert found[i, k] == w[p[k], p[a]] + w[p[b], p[k + 1]] - old
-            assert found[i, number + 1 + k] == w[p[k], p[b]] + w[p[a], p[k + 1]] - old
+    placed = paths._Placed(weights + weights.T, random.permutation(number))
+    w, p = placed.weights, placed.node
+    high = max(number - length + 2, 2)
+    if length > number:
+        return
+    for _ in ("by the table", "without it"):
+        forth, back = paths._added(placed, 1, high, length)
+        for i, a in enumerate(range(1, high)):
+            b = a + length - 1
+            for k in range(number + 1):
+                old = w[p[k], p[k + 1]]
+                inside = a - 1 <= k <= b
+                assert forth[i, k] == (placed.never if inside else w[p[k], p[a]] + w[p[b], p[k + 1]] - old)
+                assert back[i, k] == (placed.never if inside else w[p[k], p[b]] + w[p[a], p[k + 1]] - old)
+        placed.change(p)
+
+
+@given(st.integers(3, 12), st.integers(0, 2**32 - 1))
+def test_weights_of_any_size_give_one_path(number, seed):
+    random = np.random.default_rng(seed)
+    weights = random.integers(0, 9, (number, number))
+    weights += weights.T
+    start = random.permutation(number)
+    assert heavy_path(weights, start).tolist() == heavy_path(weights << 40, start).tolist()
+
+
+SYMMETRIC = [
+    "torus(3, 4)", "torus(2, 2, 3)", "biring(7)", "hypercube(3)", "cayley(metacyclic(4, 2, -1), {1, 2})",
+    "cayley(metacyclic(7, 3, 2), {1, 3})",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("network", SYMMETRIC)
+@pytest.mark.parametrize("kind", ["as made", "planted"])
+def test_the_messages_of_one_rank_tell_how_many_carry_two_chunks(network, kind):
+    """As all messages tell, one by one; a message of rank 0 more than the others would be counted for all ranks."""
+    topology = coll.topology(network)
+    template = Discretize().run(BFB(template=True).run(Problem(topology, Collective("allreduce", topology.num_ranks))))
+    assert isinstance(template, SymmetricSchedule)
+    schedule = template.unfold()
+    intervals = renumber._Intervals.of(schedule)
+    order = np.random.default_rng(3).permutation(intervals.number)
+    place = np.argsort(order)
+    sender = schedule.src[intervals.row]
+    if kind == "planted":
+        rows = np.flatnonzero((sender == 0) & (intervals.message == intervals.message[np.argmax(sender == 0)]))
+        intervals = attrs.evolve(intervals, interval=np.where(
+            np.isin(np.arange(len(sender)), rows[:1]), (intervals.interval + 1) % intervals.number, intervals.interval
+        ))  # fmt: skip
+    by_image = renumber._shared_by_images(intervals, renumber._Images(template.symmetry, sender), order)
+    one_by_one = renumber._shared(place[intervals.interval], intervals.message, intervals.number)
+    assert np.array_equal(by_image, one_by_one) == (kind == "as made")
 
 
 # ---- heavy paths
