@@ -478,8 +478,9 @@ In schedules of a reduce-scatter and an allgather, one rank adds up each element
 collc trusts the files in its cache, and programs load them. So the folder must belong to the user and be writable for
 no one else. The folder of `collc launch` also needs a name without spaces and colons, which separate names in
 LD_PRELOAD. If the default folder does not qualify, `collc launch` uses a temporary one for the run, and `collc compile`
-compiles without a cache. A folder given with --cache must qualify, and so must that of `collc launch --library-dir`. The
-error also appears if a library or a file for the command cannot be written there, for instance because the disk is full.
+compiles without a cache. A folder given with --cache must qualify, and so must that of `collc launch --library-dir`.
+The error also appears if a library or a file for the command cannot be written there, for instance because the disk is
+full.
 
     collc launch sums.coll --cache /shared/cache -- mpiexec -n 4 ./app
 

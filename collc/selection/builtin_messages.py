@@ -1,7 +1,7 @@
 """The messages of the algorithms that MPI libraries and UCC have built in, step by step, without their data.
 
 Thakur, Rabenseifner and Gropp (2005) describe them, Bruck et al. (1997) the exchanges with shrinking numbers of steps.
-Numbers of ranks that are not powers of two fold as in Open MPI: of the first ranks, pairs act as one.
+Numbers of ranks that are not powers of two fold: of the first ranks, pairs act as one.
 """
 
 from __future__ import annotations
