@@ -48,6 +48,8 @@ def print_choice(options: SimpleNamespace, console: Console) -> int | None:
             shown = f"-{given[0]}" if len(given[0]) == 1 else f"--{given[0]}"
             raise usage_error(f"{shown} is for a `.coll` file", "`collc env net.coll --library openmpi --rules FILE`")
         return None
+    if options.library is None and options.runtime is not None:
+        return None  # a runtime loads files, which the specification is compiled to
     _require(options)
     spec, _ = load(options, console, "compile")
     wanted = [name for name in spec.collectives if not options.collective or name in options.collective]
