@@ -6,13 +6,15 @@ import hashlib
 import json
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 
 from collc.ir.program import Program
+from collc.ir.relabelling import relabelled
 from collc.ir.text import parse_ir, print_ir
-from collc.ir.verify import adds_once
+from collc.ir.verify import adds_once, verify
 
 from ..files.caches import read_launch, write_launch
 from ..files.derived import Origins
@@ -22,8 +24,11 @@ from ..files.trust import digest_of
 from .moves import ProgramLayout
 from .settings import CACHE, Settings
 
+if TYPE_CHECKING:
+    from ..driver.result import CollectiveResult
+
 #: changes if the form of the entries of the cache does
-_FORM = 1
+_FORM = 2
 
 __all__ = ["Algorithm", "Entry", "compiled", "load", "printed"]
 
@@ -98,9 +103,25 @@ def _compiled(settings: Settings) -> tuple[list[str], list[Printed], Origins]:
     for name, one in result.collectives.items():
         for each in one.each:
             assert each.program is not None  # the target needs programs
-            programs.append((name, each.window.high if each.window else None, print_ir(each.program)))
+            most = each.window.high if each.window else None
+            programs.append((name, most, print_ir(each.program)))
+            programs += [(f"{name} (root {root})", most, print_ir(moved)) for root, moved in _moved(one, each.program)]
     texts = {source.path: source.text for source in result.spec.sources}
     return [f"{one.message} [{one.code}]" for one in left], programs, Origins(texts, result.spec.absent, plugins())
+
+
+def _moved(one: CollectiveResult, program: Program) -> Iterator[tuple[int, Program]]:
+    """Yield the other roots that an automorphism moves a plan to, with its program for each.
+
+    A program is left out if its instructions are of one run of blocks for this root only; gloo then executes the calls.
+    """
+    roots, collective = one.request.roots, program.collective
+    for root in () if roots is None or collective.root is None else roots.orbit(collective.root):
+        if root != collective.root:
+            moved = relabelled(program, attrs.evolve(collective, root=root), roots.images(root))
+            if moved is not None:
+                verify(moved).require()
+                yield root, moved
 
 
 def printed(rows: Sequence[Sequence[object]]) -> list[Printed]:

@@ -76,18 +76,13 @@ def test_every_collective_and_training_as_under_gloo(torch: Torch, tmp_path: Pat
     assert found and int(found[1]) == sum(served.values()) and int(found[2]) == served["allreduce"]
 
 
-#: roots of which ZeroRedundancyOptimizer broadcasts; the scatter of tensors is from rank 0
-ROOTS = """
-collective more1 = broadcast on square { root: 1 };  schedule more1 using bfb;
-collective more2 = broadcast on square { root: 2 };  schedule more2 using bfb;
-collective more3 = broadcast on square { root: 3 };  schedule more3 using bfb;
-"""
+#: with every root: ZeroRedundancyOptimizer broadcasts from all ranks
+EVERY_ROOT = re.sub(r"root: \d", "root: all", FOUR)
 
 
 def test_nothing_of_training_is_delegated_that_has_a_schedule(torch: Torch, tmp_path: Path) -> None:
     """DDP, ZeRO, FSDP2 and tensor parallelism give the parameters of one process, and need no collective of gloo."""
-    text = FOUR.replace("scatter on square { root: 1 }", "scatter on square { root: 0 }") + ROOTS
-    (tmp_path / "four.coll").write_text(text)
+    (tmp_path / "four.coll").write_text(EVERY_ROOT)
     path = os.pathsep.join([str(torch.folder), installed(tmp_path)])
     status, written = torch.torchrun(
         4, [str(HELPERS / "torch_training.py")], COLLC_SPEC=str(tmp_path / "four.coll"), COLLC_DEFINES='{"side": 2}',
@@ -100,6 +95,18 @@ def test_nothing_of_training_is_delegated_that_has_a_schedule(torch: Torch, tmp_
         assert ways[name]["delegated"] == {}, name
     assert set(ways["pipeline"]["delegated"]) == {"send", "recv"}
     assert ways["zero"]["served"]["broadcast"] >= 24 and ways["fsdp2"]["served"]["reduce-scatter"] >= 12
+
+
+def test_calls_of_every_root_are_served(torch: Torch, tmp_path: Path) -> None:
+    """Automorphisms move the plan of one root to the others; the results are gloo's."""
+    (tmp_path / "four.coll").write_text(EVERY_ROOT)
+    status, written = torch.torchrun(
+        4, [str(HELPERS / "torch_checks.py"), "roots", "moves"], COLLC_CHECK_SPEC=str(tmp_path / "four.coll"),
+        COLLC_CHECK_DEFINES='{"side": 2}', COLLC_STATS="1", PYTHONPATH=str(torch.folder),
+    )  # fmt: skip
+    assert status == 0, written
+    served = json.loads(written.split("\nserved ")[1].splitlines()[0])
+    assert (served["reduce"], served["gather"], served["scatter"], served["broadcast"]) == (4, 4, 4, 30), served
 
 
 @pytest.fixture(scope="module")
