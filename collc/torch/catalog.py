@@ -25,6 +25,8 @@ from .moves import ProgramLayout
 from .settings import CACHE, Settings
 
 if TYPE_CHECKING:
+    from collc.ir.levels import Executable
+
     from ..driver.result import CollectiveResult
 
 #: changes if the form of the entries of the cache does
@@ -110,15 +112,17 @@ def _compiled(settings: Settings) -> tuple[list[str], list[Printed], Origins]:
     return [f"{one.message} [{one.code}]" for one in left], programs, Origins(texts, result.spec.absent, plugins())
 
 
-def _moved(one: CollectiveResult, program: Program) -> Iterator[tuple[int, Program]]:
+def _moved(one: CollectiveResult, program: Executable) -> Iterator[tuple[int, Program]]:
     """Yield the other roots that an automorphism moves a plan to, with its program for each.
 
     A program is left out if its instructions are of one run of blocks for this root only; gloo then executes the calls.
     """
-    roots, collective = one.request.roots, program.collective
-    for root in () if roots is None or collective.root is None else roots.orbit(collective.root):
+    roots, collective = one.request.roots, one.request.problem.collective
+    if roots is None or collective.root is None or not isinstance(program, Program):
+        return
+    for root in roots.orbit(collective.root):
         if root != collective.root:
-            moved = relabelled(program, attrs.evolve(collective, root=root), roots.images(root))
+            moved = relabelled(program, attrs.evolve(program.collective, root=root), roots.images(root))
             if moved is not None:
                 verify(moved).require()
                 yield root, moved
