@@ -37,7 +37,9 @@ def register() -> None:
 
 def _create(options: dist.distributed_c10d._DistributedBackendOptions, _backend_options: object = None) -> CollcGroup:
     """Return a rank's group; raises CollcError on every rank for a wrong specification."""
-    store, rank, size, limit = options.store, options.group_rank, options.group_size, options.timeout
+    rank, size, limit = options.group_rank, options.group_size, options.timeout
+    # torchrun may keep the store when it starts workers again: addresses of ended workers must not be found
+    store = dist.PrefixStore(f"attempt {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", options.store)
     try:
         entries = share(dist.PrefixStore("collc", store), rank, size)
     except CollcError as mistake:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 from collections.abc import Callable
@@ -42,8 +43,9 @@ ASSUMED = set(EXAMPLES["import"])
 
 
 @pytest.fixture
-def files(collc: Collc) -> None:
-    """The files that the examples name."""
+def files(collc: Collc, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files that the examples name, and a cache of their own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", os.path.abspath("cache of the examples"))
     shutil.copy(FILES / "torus_3x3x2_allreduce.coll", "pod.coll")
     Path("sums.coll").write_text(SUMS)
     Path("site").mkdir()
