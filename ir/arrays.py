@@ -122,7 +122,7 @@ def numbered(values: Array) -> tuple[Array, Array]:
     present[values - least] = True
     number = np.cumsum(present) - 1
     found = (np.flatnonzero(present) + least).astype(values.dtype, copy=False)
-    return found, number[values - least]
+    return found, number.take(values - least)
 
 
 #: how many times as far apart as there are values they may lie, to be looked up in a table
@@ -167,7 +167,7 @@ def are_among(values: Array, others: Array) -> Array:
         present = np.zeros(most - least + 2, dtype=bool)  # the last entry stands for all values outside
         present[others - least] = True
         inside = (values >= least) & (values <= most)
-        return present[np.where(inside, values - least, -1)]
+        return present.take(np.where(inside, values - least, -1))
     ordered = np.sort(others)
     found: Array = ordered[np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)] == values
     return found
@@ -232,7 +232,7 @@ def _sorted_by_last(keys: Sequence[Array]) -> Array:
     if len(keys) == 1:
         return np.lexsort(keys)
     order = lexsort(keys[:-1])
-    return order[lexsort([keys[-1][order]])]
+    return order.take(lexsort([keys[-1].take(order)]))
 
 
 def distinct_rows(rows: Array) -> Array:

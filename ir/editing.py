@@ -48,9 +48,9 @@ def take(
     ``owner`` is the block of each new row and ascends (default: the block of the old row). ``blocks`` are the columns
     of new blocks. ``changed`` are fields that replace those of the old rows: columns of instructions, ``scratch``.
     """
-    owner = program.block[rows] if owner is None else owner
+    owner = program.block.take(rows) if owner is None else owner
     number = program.num_blocks if blocks is None else len(blocks["block_rank"])
-    taken = {c: getattr(program, c)[rows] for c in INSTRUCTION_COLUMNS if c not in changed}
+    taken = {c: getattr(program, c).take(rows) for c in INSTRUCTION_COLUMNS if c not in changed}
     return attrs.evolve(
         program, block_start=group_starts(owner, number), dep_start=np.zeros(len(rows) + 1, dtype=np.int64), deps=[],
         **{**(blocks or {}), **taken, **changed},
@@ -79,7 +79,7 @@ def _without_idle_nops(program: Program) -> Program | None:
     if kept.all():
         return None
     place = np.cumsum(kept) - 1
-    return with_dependencies(take(program, np.flatnonzero(kept)), place[program.dependent], place[program.deps])
+    return with_dependencies(take(program, np.flatnonzero(kept)), place[program.dependent], place.take(program.deps))
 
 
 def shifted(program: Program, rows: Array, by: Array) -> Columns:

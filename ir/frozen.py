@@ -3,17 +3,17 @@
 For every class attrs writes and compiles the text of its methods, at every start of a process. Here all classes share
 one ``__eq__``, ``__hash__`` and ``__repr__``, which go through the fields; a ``repr`` is short (:mod:`.shown`). Those
 are slower, so ``attrs.frozen`` remains for classes that are compared or hashed in loops. An ``__init__`` is compiled
-once for each number of parameters, and a class gets a copy with the names of its fields, which is as fast as that of
-attrs.
+once for each form of parameters, and a class gets a copy with the names of its fields, which is as fast as that of
+attrs. Values of cached properties are in the ``__dict__`` of an object, which only classes with such properties have.
 
-attrs makes the class if a field has an ``attrs.field``, or if the class has something that needs more than that:
-cached properties, ``__attrs_post_init__``, ``super()``, a base that is an exception.
+attrs makes the class if it needs more than that: validators, ``super()``, a base that is an exception.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
+from itertools import compress
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -49,21 +49,38 @@ class _Field(NamedTuple):
     default: object
     kw_only: bool = False
     eq: bool = True
+    repr: bool = True
+    converter: Any = None  # Any: a function of whatever a caller passes
+    metadata: Mapping[Any, Any] = {}  # Any: as attrs has it
+
+    @property
+    def form(self) -> str:
+        """How ``__init__`` sets it: a letter for each kind of text."""
+        has_factory = isinstance(self.default, attrs.Factory)  # type: ignore[arg-type]  # a class
+        return ("F" if has_factory else "p") if self.converter is None else ("C" if has_factory else "c")
 
 
 @attrs.frozen
-class _Empty:
-    """A class of attrs, for the methods that all frozen classes have."""
+class _Simple:
+    """A class of attrs, for the methods that all frozen classes have, and for a field."""
+
+    field: object
 
 
 _FIELDS = "__frozen_fields__"
-_SHARED = {name: value for name, value in vars(_Empty).items() if name in ("__setattr__", "__delattr__", "__replace__")}
+_SHARED = {
+    name: value for name, value in vars(_Simple).items() if name in ("__setattr__", "__delattr__", "__replace__")
+}
+_PATTERN = attrs.fields(_Simple)[0]
 #: what attrs alone does, in a class or its bases
-_MORE = ("__attrs_post_init__", "__attrs_pre_init__", "__attrs_init_subclass__")
+_MORE = ("__attrs_pre_init__", "__attrs_init_subclass__")
+_AFTER = "__attrs_post_init__"
 _OWN = ("__init__", "__slots__", "__setattr__", "__delattr__", "__getstate__", "__setstate__")
 _NO_FIELD = ("ClassVar", "typing.ClassVar")
 _MADE_BY_FIELD = type(attrs.field())
-_set_of = object.__setattr__.__get__  # the name in the text of an `__init__`
+#: what an ``attrs.field`` that attrs need not make has in common with one without options
+_USUAL = ("_validator", "hash", "init", "eq_key", "on_setattr", "alias")
+_PLAIN = attrs.field()
 
 
 # ---- which classes are simple
@@ -80,16 +97,34 @@ def _simple_fields(cls: type) -> tuple[_Field, ...] | None:
     inherited = _inherited(cls)
     if inherited is None:
         return None
-    fields = [
-        _Field(n, a, own.get(n, attrs.NOTHING)) for n, a in annotations.items() if not str(a).startswith(_NO_FIELD)
-    ]
-    both = (*inherited, *fields)
+    names = [name for name, annotation in annotations.items() if not str(annotation).startswith(_NO_FIELD)]
+    both = (*inherited, *(_field(name, annotations[name], own.get(name, attrs.NOTHING)) for name in names))
     return both if len({field.name for field in both}) == len(both) and _ordered(both) else None
 
 
+def _field(name: str, annotation: object, value: Any) -> _Field:  # Any: a default, or what `attrs.field` returns
+    """Return a field whose class gives it a value."""
+    if not isinstance(value, _MADE_BY_FIELD):
+        return _Field(name, annotation, value)
+    return _Field(
+        name,
+        annotation,
+        value._default,
+        bool(value.kw_only),
+        value.eq,
+        value.repr,
+        value.converter,
+        value.metadata or {},
+    )
+
+
 def _needs_attrs(value: object) -> bool:
-    if isinstance(value, (cached_property, _MADE_BY_FIELD, attrs.Factory)):  # type: ignore[arg-type]  # a class
+    if isinstance(value, _MADE_BY_FIELD):
+        return not _is_simple(value, value._default) or any(getattr(value, n) != getattr(_PLAIN, n) for n in _USUAL)
+    if isinstance(value, attrs.Factory):  # type: ignore[arg-type]  # a class
         return True
+    if isinstance(value, cached_property):
+        return _needs_class(value.func)
     if isinstance(value, property):
         return any(map(_needs_class, (value.fget, value.fset, value.fdel)))
     return _needs_class(getattr(value, "__func__", value))
@@ -114,13 +149,18 @@ def _inherited(cls: type) -> tuple[_Field, ...] | None:
 
 def _of_attrs(attributes: Iterable[attrs.Attribute[Any]]) -> tuple[_Field, ...] | None:  # Any: of any type
     """Return what the methods need of fields that attrs made; None if they need more."""
-    found = [_Field(a.name, a.type, a.default, a.kw_only, bool(a.eq)) for a in attributes if _is_simple(a)]
+    found = [
+        _Field(a.name, a.type, a.default, bool(a.kw_only), bool(a.eq), bool(a.repr), a.converter, a.metadata)
+        for a in attributes
+        if a.init and not a.validator and _is_simple(a, a.default)
+    ]
     return tuple(found) if len(found) == len(list(attributes)) else None
 
 
-def _is_simple(field: attrs.Attribute[Any]) -> bool:  # Any: as above
-    is_factory = isinstance(field.default, attrs.Factory)  # type: ignore[arg-type]  # a class
-    return bool(field.init and not (is_factory or field.converter or field.validator))
+def _is_simple(field: Any, default: object) -> bool:  # Any: an attribute of attrs, or what `attrs.field` returns
+    """Return whether the value of a field depends on that value alone, and its ``repr`` is that of all values."""
+    of_self = getattr(default, "takes_self", False)  # of an `attrs.Factory`
+    return not (of_self or isinstance(field.converter, attrs.Converter)) and isinstance(field.repr, bool)
 
 
 def _ordered(fields: Iterable[_Field]) -> bool:
@@ -137,68 +177,105 @@ def _with_slots(cls: type, fields: tuple[_Field, ...]) -> type:
     own = {field.name for field in fields}.intersection(vars(cls).get("__annotations__", ()))
     kept = {name: value for name, value in vars(cls).items() if name not in own | {"__dict__", "__weakref__"}}
     slots = [field.name for field in fields if field.name in own]
+    caches = any(isinstance(value, cached_property) for value in kept.values())
+    if caches and not any(base.__dictoffset__ for base in cls.__bases__):
+        slots.append("__dict__")
     if not any(hasattr(base, "__weakref__") for base in cls.__bases__):
         slots.append("__weakref__")
     added = {
         "__slots__": tuple(slots), "__match_args__": tuple(f.name for f in fields if not f.kw_only),
         "__init__": _init(cls, fields), "__getstate__": _state, "__setstate__": _restore,
-        "__qualname__": cls.__qualname__, _FIELDS: fields, "__attrs_attrs__": _AttrsLater(cls),
+        "__qualname__": cls.__qualname__, _FIELDS: fields, "__attrs_attrs__": _AttrsLater(own),
     }  # fmt: skip
     return type(cls)(cls.__name__, cls.__bases__, {**kept, **_SHARED, **added})
 
 
+class _Attributes(tuple["attrs.Attribute[Any]", ...]):  # Any: of fields of any type
+    """The fields of a class, each also by its name."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> attrs.Attribute[Any]:  # Any: as above
+        found = next((field for field in self if field.name == name), None)
+        if found is None:
+            raise AttributeError(name)
+        return found
+
+
 class _AttrsLater:
-    """The ``__attrs_attrs__`` of a class, made on first use: few classes are evolved or asked for their fields."""
+    """The ``__attrs_attrs__`` of a class, made on first use: few objects are evolved or asked for their fields."""
 
-    def __init__(self, cls: type):
-        own = vars(cls)
-        names = ("__annotations__", "__module__", "__qualname__", *own.get("__annotations__", ()))
-        self.name, self.bases, self.kind = cls.__name__, cls.__bases__, type(cls)
-        self.kept = {name: own[name] for name in names if name in own}
+    def __init__(self, own: Collection[str]):
+        self.own = own
 
-    def __get__(self, instance: object, owner: type) -> object:
-        # Any: a class made by attrs
-        alike: Any = attrs.frozen(self.kind(self.name, self.bases, dict(self.kept)), eq=False, repr=False)
+    def __get__(self, instance: object, owner: type) -> _Attributes:
         holder = next(cls for cls in owner.__mro__ if vars(cls).get("__attrs_attrs__") is self)
-        type.__setattr__(holder, "__attrs_attrs__", alike.__attrs_attrs__)
-        return alike.__attrs_attrs__
+        found = _Attributes(
+            _PATTERN.evolve(
+                name=field.name, alias=field.name.lstrip("_"), default=field.default, type=field.annotation,
+                kw_only=field.kw_only, eq=field.eq, order=field.eq, repr=field.repr, converter=field.converter,
+                metadata=field.metadata, inherited=field.name not in self.own,
+            )
+            for field in vars(holder)[_FIELDS]
+        )  # fmt: skip
+        type.__setattr__(holder, "__attrs_attrs__", found)
+        return found
 
 
 def _init(cls: type, fields: Sequence[_Field]) -> FunctionType:
-    """Return the ``__init__`` of a class: the text for this number of parameters, with the names of its fields."""
-    positional = [field for field in fields if not field.kw_only]
-    keyword = [field for field in fields if field.kw_only]
-    code = _code(len(positional), len(keyword))
-    parameters = [field.name.lstrip("_") for field in (*positional, *keyword)]
-    names = {f"field_{i}": field.name for i, field in enumerate((*positional, *keyword))}
+    """Return the ``__init__`` of a class: the text for parameters of this form, with the names of its fields."""
+    fields = [*(f for f in fields if not f.kw_only), *(f for f in fields if f.kw_only)]
+    number = sum(not field.kw_only for field in fields)
+    code = _code("".join(field.form for field in fields), number, hasattr(cls, _AFTER))
+    parameters = [field.name.lstrip("_") for field in fields]
+    names = {f"field_{i}": field.name for i, field in enumerate(fields)}
     code = code.replace(
         co_varnames=(code.co_varnames[0], *parameters, *code.co_varnames[1 + len(parameters) :]),
         co_consts=tuple(names.get(const, const) for const in code.co_consts),
         co_qualname=f"{cls.__qualname__}.__init__",
     )
-    defaults = tuple(field.default for field in positional if field.default is not attrs.NOTHING)
-    init = FunctionType(code, globals(), "__init__", defaults)
-    init.__kwdefaults__ = {
-        p: f.default
-        for p, f in zip(parameters[len(positional) :], keyword, strict=True)
-        if f.default is not attrs.NOTHING
-    }
-    types = (field.annotation for field in (*positional, *keyword))
-    init.__annotations__ = {**dict(zip(parameters, types, strict=True)), "return": None}
+    used = {name: function for i, field in enumerate(fields) for name, function in _used(field, i)}
+    defaults = [attrs.NOTHING if field.form in "FC" else field.default for field in fields]
+    has = [field.default is not attrs.NOTHING for field in fields]
+    init = FunctionType(code, {**_GLOBALS, **used}, "__init__", tuple(compress(defaults[:number], has)))
+    by_name = zip(parameters[number:], defaults[number:], strict=True)
+    init.__kwdefaults__ = dict(compress(by_name, has[number:]))
+    types = {p: f.annotation for p, f in zip(parameters, fields, strict=True) if f.converter is None}
+    init.__annotations__ = {**types, "return": None}
     init.__module__ = cls.__module__
     return init
 
 
+def _used(field: _Field, number: int) -> Iterator[tuple[str, object]]:
+    """Yield the functions that the text of an ``__init__`` calls for a field, by the names that it has for them."""
+    if field.form in "FC":
+        yield f"factory_{number}", field.default.factory  # type: ignore[attr-defined]  # an attrs.Factory
+    if field.converter is not None:
+        yield f"converted_{number}", field.converter
+
+
+#: what the text of every ``__init__`` may name
+_GLOBALS = {"set_of": object.__setattr__.__get__, "NOTHING": attrs.NOTHING, "__builtins__": {}}
+
+
 @cache
-def _code(positional: int, keyword: int) -> CodeType:
-    """Return the code of an ``__init__`` with this number of parameters."""
-    names = [f"field_{i}" for i in range(positional + keyword)]
-    star = ["*"] if keyword else []
+def _code(forms: str, positional: int, more: bool) -> CodeType:
+    """Return the code of an ``__init__`` with parameters of these forms; ``more``: it ends with the class's own."""
+    names = [f"field_{i}" for i in range(len(forms))]
+    star = ["*"] if positional < len(forms) else []
     lines = [f"def __init__({', '.join(['self', *names[:positional], *star, *names[positional:]])}):"]
-    lines += [" set = _set_of(self)", *(f" set('{name}', {name})" for name in names)]
+    lines += [" set = set_of(self)", *(f" set('field_{i}', {_value(i, form)})" for i, form in enumerate(forms))]
+    lines += [f" self.{_AFTER}()"] if more else []
     namespace: dict[str, FunctionType] = {}
-    exec("\n".join(lines), globals(), namespace)
+    exec("\n".join(lines), {}, namespace)
     return namespace["__init__"].__code__
+
+
+def _value(number: int, form: str) -> str:
+    """Return the text for the value of a field."""
+    name = f"field_{number}"
+    value = f"factory_{number}() if {name} is NOTHING else {name}" if form in "FC" else name
+    return f"converted_{number}({value})" if form in "cC" else value
 
 
 # ---- the methods
@@ -226,4 +303,4 @@ def _state(self: object) -> dict[str, object]:
 
 def _restore(self: object, state: Mapping[str, object]) -> None:
     for name, value in state.items():
-        _set_of(self)(name, value)
+        object.__setattr__(self, name, value)

@@ -116,7 +116,10 @@ def granule(program: Program) -> int:
 
     It is a number from which a reader finds the chunks again, because it cuts shards in as few chunks as it can.
     """
-    numbers = [program.count, *(getattr(program, f"{end}_offset")[program.uses(end)] for end in ("src", "dst"))]
+    numbers = [
+        program.count,
+        *(getattr(program, f"{end}_offset").compress(program.uses(end)) for end in ("src", "dst")),
+    ]
     most = gcd(int(np.gcd.reduce(sizes(program), axis=None)), *(int(np.gcd.reduce(column)) for column in numbers))
     shards = max(program.collective.input_shards, program.collective.output_shards)
     whole = shards * program.chunks

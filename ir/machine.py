@@ -61,8 +61,8 @@ def partners(program: Program) -> Array:
 def _partners(program: Program) -> Array:
     links = connections(program)
     result = np.full(program.num_instructions, -1, dtype=np.int64)
-    sends, sent = _by_connection(np.flatnonzero(program.sends), links.outward[program.block])
-    receives, received = _by_connection(np.flatnonzero(program.receives), links.inward[program.block])
+    sends, sent = _by_connection(np.flatnonzero(program.sends), links.outward.take(program.block))
+    receives, received = _by_connection(np.flatnonzero(program.receives), links.inward.take(program.block))
     if np.array_equal(sent, received):  # every connection has as many sends as receives
         result[receives] = sends
         return result
@@ -82,7 +82,7 @@ def receivers(partner: Array) -> Array:
     """
     result = np.full(len(partner), -1, dtype=np.int64)
     received = np.flatnonzero(partner >= 0)
-    result[partner[received]] = received
+    result[partner.take(received)] = received
     return result
 
 
@@ -94,8 +94,8 @@ def message_links(program: Program, links: Connections) -> tuple[Array, Array]:
 
 def _by_connection(rows: Array, connection: Array) -> tuple[Array, Array]:
     """Return rows ordered by connection, and the connection of each."""
-    rows = rows[lexsort([connection[rows]])]
-    return rows, connection[rows]
+    rows = rows.take(lexsort([connection.take(rows)]))
+    return rows, connection.take(rows)
 
 
 @frozen

@@ -61,7 +61,7 @@ def channels(s: Schedule) -> Array:
     """Return the channel of each transfer: the chosen one, 0 of a transfer with a chosen threadblock, otherwise the
     number of its route among the parallel ones.
     """
-    found: Array = _parallel(s)[s.route]
+    found: Array = _parallel(s).take(s.route)
     if s.placement is None:
         return found
     placed = s.placement

@@ -50,7 +50,8 @@ def ranges(first: ArrayLike, counts: ArrayLike) -> Array:
     """
     first, counts = np.asarray(first, dtype=np.int64), np.asarray(counts, dtype=np.int64)
     ends = np.cumsum(counts)
-    listed: Array = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts - first, counts)
+    listed: Array = np.repeat(first - ends + counts, counts)
+    listed += np.arange(len(listed))
     return listed
 
 

@@ -157,12 +157,12 @@ class Schedule(Columnar):
     @cached_property
     def src(self) -> Array:
         """The rank each row sends from."""
-        return self.routes.tails(self.topology)[self.route]
+        return self.routes.tails(self.topology).take(self.route)
 
     @cached_property
     def dst(self) -> Array:
         """The rank each row sends to."""
-        return self.routes.heads(self.topology)[self.route]
+        return self.routes.heads(self.topology).take(self.route)
 
     @cached_property
     def amount(self) -> Array:
@@ -183,7 +183,9 @@ class Schedule(Columnar):
     def rows(self, keep: Array) -> Schedule:
         """Return the schedule of the rows that ``keep`` selects (a mask or row numbers, steps not decreasing)."""
         placement = None if self.placement is None else self.placement.rows(keep)
-        return attrs.evolve(self, placement=placement, **{c: getattr(self, c)[keep] for c in self.COLUMNS})
+        keep = np.asarray(keep)
+        keep = np.flatnonzero(keep) if keep.dtype == bool else keep
+        return attrs.evolve(self, placement=placement, **{c: getattr(self, c).take(keep) for c in self.COLUMNS})
 
 
 def about(level: Schedule | SymmetricSchedule | Forest | SymmetricForest) -> str:

@@ -15,6 +15,7 @@ import attrs
 import numpy as np
 
 from .arrays import Array, as_column, fit, lexsort
+from .frozen import frozen
 from .group import Group, Translations
 from .ragged import owners, ranges, starts
 from .schedule import Routes
@@ -24,7 +25,7 @@ from .topology import Topology
 __all__ = ["Regular", "Rotations", "Symmetries", "moved_routes"]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Symmetries(ABC):
     """A group of automorphisms of ``topology``, numbered 0 .. order-1; 0 is the identity.
 
@@ -96,7 +97,7 @@ class Symmetries(ABC):
         return moved
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Regular(Symmetries):
     """The topology's own symmetry (:attr:`Topology.symmetry`): one element a rank, no switches."""
 
@@ -142,7 +143,7 @@ class Regular(Symmetries):
         return np.zeros(self.topology.num_ranks, dtype=bool)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Rotations(Symmetries):
     """The powers of one permutation of nodes: ``generator[v]`` is where node v goes.
 
@@ -244,7 +245,7 @@ class Rotations(Symmetries):
         return np.unique(self._links.first, return_inverse=True)[1].reshape(-1)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Cycles:
     """The cycles of a permutation one after another in ``members``; each point's cycle begins at ``first``, where it
     is at ``place``, and has ``length`` points."""

@@ -379,7 +379,7 @@ def _ranges(program: Program) -> Flaws:
 def _instructions(program: Program) -> Flaws:
     opcode = program.opcode
     for used, peer, verb in ((program.sends, program.send_peer, "send"), (program.receives, program.recv_peer, "recv")):
-        alone = used & (peer[program.block] < 0)
+        alone = used & (peer.take(program.block) < 0)
         yield from _at(program, alone, [f"its threadblock has no {verb} peer"])
     none = (program.count < 1) != (opcode == Opcode.NOP)
     yield from _at(program, none, ["it moves ", program.count, " chunks"])
@@ -398,8 +398,8 @@ def _instructions(program: Program) -> Flaws:
 
 def _dependencies(program: Program) -> Flaws:
     dependent = program.dependent
-    block, dep_block = program.block[dependent], program.block[program.deps]
-    other_rank = program.block_rank[block] != program.block_rank[dep_block]
+    block, dep_block = program.block.take(dependent), program.block.take(program.deps)
+    other_rank = program.block_rank.take(block) != program.block_rank.take(dep_block)
     backward = (block == dep_block) & (program.deps >= dependent)
     for wrong, message in (
         (other_rank, "it depends on another rank"),

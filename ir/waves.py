@@ -60,11 +60,11 @@ class Needed:
     """The dependencies of the instructions of each wave, for columns that are computed wave by wave."""
 
     def __init__(self, program: Program, order: Waves):
-        number = program.num_dependencies[order.instruction]
+        number = program.num_dependencies.take(order.instruction)
         self.dependent = np.flatnonzero(number)  # positions in the order
-        size = number[self.dependent]
-        first = program.dep_start[order.instruction[self.dependent]]
-        self.deps, self.entry = program.deps[ranges(first, size)].astype(np.int64), starts(size)
+        size = number.take(self.dependent)
+        first = program.dep_start.take(order.instruction.take(self.dependent))
+        self.deps, self.entry = program.deps.take(ranges(first, size)).astype(np.int64), starts(size)
         self.at = starts(number > 0)[order.start].tolist()
         self.wave = 0
 
@@ -74,9 +74,9 @@ class Needed:
         self.wave += 1
         if first < stop:
             entry = self.entry[first : stop + 1]
-            most = np.maximum.reduceat(column[self.deps[entry[0] : entry[-1]]], entry[:-1] - entry[0])
+            most = np.maximum.reduceat(column.take(self.deps[entry[0] : entry[-1]]), entry[:-1] - entry[0])
             delayed = self.dependent[first:stop] - begin
-            values[delayed] = np.maximum(values[delayed], most)
+            values[delayed] = np.maximum(values.take(delayed), most)
 
 
 _found: OrderedDict[bytes, Waves] = OrderedDict()
@@ -230,8 +230,12 @@ class _Run:
         # The last two stand for no connection: one that always has data, and one that always has room.
         self.sent, self.taken = np.zeros((2, len(links) + 2), dtype=np.int64)
         self.sent[-2] = self.taken[-1] = 1
-        self.source = np.where(self.receives & (links.inward >= 0)[program.block], links.inward[program.block], -2)
-        self.sink = np.where(self.sends & (links.outward >= 0)[program.block], links.outward[program.block], -1)
+        self.source = np.where(
+            self.receives & (links.inward >= 0).take(program.block), links.inward.take(program.block), -2
+        )
+        self.sink = np.where(
+            self.sends & (links.outward >= 0).take(program.block), links.outward.take(program.block), -1
+        )
         self.after = _other_end(links.outward, links.receiver)
         self.before = _other_end(links.inward, links.sender)
         self.done_in: list[Array] = []
@@ -317,16 +321,20 @@ class _Run:
 
         Only instructions that do nothing else go on.
         """
-        full = puts[count[puts] < left[puts]]
-        full = full[~self.receives[i[full]]]
+        full = puts.compress(count.take(puts) < left.take(puts))
+        full = full.compress(~self.receives.take(i.take(full)))
         if not len(full):
             return
-        link = self.links.outward[block[full]]
-        receiver = self.links.receiver[link]
+        link = self.links.outward.take(block.take(full))
+        receiver = self.links.receiver.take(link)
         self.number[block] = np.arange(len(block))
-        other = np.minimum(self.number[receiver], len(block) - 1)
-        meets = (block[other] == receiver) & self.receives[i[other]] & ~self.sends[i[other]]
-        full, other, held = full[meets], other[meets], (self.sent[link] - self.taken[link])[meets]
+        other = np.minimum(self.number.take(receiver), len(block) - 1)
+        meets = (block.take(other) == receiver) & self.receives.take(i.take(other)) & ~self.sends.take(i.take(other))
+        full, other, held = (
+            full.compress(meets),
+            other.compress(meets),
+            (self.sent.take(link) - self.taken.take(link)).compress(meets),
+        )
         count[other] = np.minimum(left[other], held + left[full])
         count[full] = np.minimum(left[full], (self.depth or 0) - held + count[other])
 

@@ -79,7 +79,7 @@ def _device(algorithm: Algorithm) -> Device | None:
         return None
     block, row = owners(np.diff(start)), np.arange(len(table))
     nop, ends = table[:, TYPE] == _NOP, start[1:][np.diff(start) > 0] - 1
-    if nop[ends].any() or (table[:, NUMBER] != row - start[block]).any() or _merges(table, block, nop):
+    if nop[ends].any() or (table[:, NUMBER] != row - start.take(block)).any() or _merges(table, block, nop):
         return None
     # a `nop` is part of the next operation of its threadblock
     operation = np.minimum.accumulate(np.where(nop, len(row), row)[::-1])[::-1]
@@ -87,21 +87,21 @@ def _device(algorithm: Algorithm) -> Device | None:
     waits = np.bincount(operation[wait], minlength=len(row))
     width = np.where(nop, 0, np.maximum(waits, 1))
     before = starts(width)
-    number = before[1:] - before[start[block]] - 1
+    number = before[1:] - before.take(start.take(block)) - 1
     refused = (waits > 0) & (table[:, DEPID] < 0)
-    if refused.any() or (number != table[:, NUMBER])[~nop].any():
+    if refused.any() or (number != table[:, NUMBER]).compress(~nop).any():
         return None
-    waiting, other, step = operation[wait], table[wait, DEPID].astype(np.int64), table[wait, DEPS].astype(np.int64)
-    rank = gpu[block[waiting]]
+    waiting, other, step = operation.take(wait), table[wait, DEPID].astype(np.int64), table[wait, DEPS].astype(np.int64)
+    rank = gpu[block.take(waiting)]
     if (other >= counts[rank]).any():
         return None
     target = first[rank] + other
-    if ((step < 0) | (step >= np.diff(start)[target])).any():
+    if ((step < 0) | (step >= np.diff(start).take(target))).any():
         return None
-    ending, own = start[target] + step, target == block[waiting]
+    ending, own = start[target] + step, target == block.take(waiting)
     if (nop[ending] | (table[ending, HASDEP] == 0) | (own & (ending >= waiting))).any():
         return None
-    return Device(waiting[~own], ending[~own])
+    return Device(waiting[~own], ending.compress(~own))
 
 
 def _merges(table: Array, block: Array, nop: Array) -> bool:

@@ -88,7 +88,8 @@ def _waits(program: Program) -> tuple[Array, Array]:
     """
     block = program.block
     row, dep = _dependencies(program)
-    row, dep = row[block[row] != block[dep]], dep[block[row] != block[dep]]
+    apart = block.take(row) != block.take(dep)
+    row, dep = row.compress(apart), dep.compress(apart)
     # of one block, only the latest counts, and only if it is later than what the block has waited for before
     order = lexsort((dep, row, block[dep], block[row]))
     row, dep = row[order], dep[order]
@@ -182,12 +183,12 @@ def _steps(program: Program) -> list[Steps]:
     width = np.where(real, np.maximum(waits, 1), 0)  # `nop` steps for all waits but the last
     end = np.cumsum(width)
     begin = np.append(0, end)[start]
-    number = end - 1 - begin[program.block]  # the step of each instruction, after its `nop` steps
+    number = end - 1 - begin.take(program.block)  # the step of each instruction, after its `nop` steps
     flagged = np.zeros(program.num_instructions, dtype=bool)
     flagged[waited_for] = True
     flagged[_fences(program, waiting, waited_for)] = True
     row = owners(width)
-    folded = nth(width) < width[row] - 1
+    folded = nth(width) < width.take(row) - 1
     columns = (program.src_offset, program.dst_offset, program.count)
     kind = fit(-1, max(len(row), *(int(column.max(initial=0)) for column in columns)))
     table = np.zeros((len(row), len(FIELDS)), dtype=np.promote_types(kind, np.int32), order="F")
@@ -203,7 +204,7 @@ def _steps(program: Program) -> list[Steps]:
     table[:, HASDEP] = ~folded & flagged.take(row)
     table[:, DEPID] = table[:, DEPS] = -1
     at = starts(width)[waiting] + nth_in_group(waiting)
-    table[at, DEPID], table[at, DEPS] = program.block_id[program.block[waited_for]], number[waited_for]
+    table[at, DEPID], table[at, DEPS] = program.block_id[program.block.take(waited_for)], number.take(waited_for)
     return divided(table, begin)
 
 
@@ -222,7 +223,7 @@ def _places(program: Program) -> tuple[Array, Array, Array, Array]:
     receiver = receivers(sender)
     reads, writes = program.reads_src, program.writes_dst
     ends = (  # the instruction that has the place, and whether as its destination
-        (np.where(reads, rows, sender), np.where(reads, False, writes[sender]), True),
+        (np.where(reads, rows, sender), np.where(reads, False, writes.take(sender)), True),
         (np.where(writes, rows, receiver), np.where(writes, True, writes[receiver]), False),
     )
     found: list[Array] = []

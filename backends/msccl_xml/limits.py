@@ -252,7 +252,7 @@ def _all_fit(table: Array, profile: Profile) -> bool:
         (NUMBER, profile.max_steps - 1), (COUNT, profile.max_count), (DEPID, profile.max_dependency_id),
         (SRC_OFFSET, profile.max_offset), (DST_OFFSET, profile.max_offset),
     )  # fmt: skip
-    return bool(known[table[:, TYPE]].all()) and all(
+    return bool(known.take(table[:, TYPE]).all()) and all(
         int(table[:, column].max(initial=-1)) <= most for column, most in limits
     )
 

@@ -99,7 +99,7 @@ def _load(algorithm: Algorithm, collective: Collective) -> Loaded:
     columns: Columns = {"opcode": opcode, "count": np.where(opcode == Opcode.NOP, 0, count * scale)}
     moved = _input_is_output(algorithm, collective, gpus, start)
     for (side, used_by), (buffer, offset) in zip(USES.items(), ((SRC, SRC_OFFSET), (DST, DST_OFFSET)), strict=True):
-        used, where = used_by[opcode], _BUFFERS[table[:, buffer]]
+        used, where = used_by.take(opcode), _BUFFERS.take(table[:, buffer])
         where = np.where(moved & (where == Buffer.INPUT), Buffer.OUTPUT, where)
         columns[f"{side}_buffer"] = np.where(used, where, 0)
         columns[f"{side}_offset"] = np.where(used, table[:, offset].astype(np.int64) * scale, 0)

@@ -39,11 +39,11 @@ def differences(algorithm: Algorithm, emitted: Program) -> Iterator[str]:
         yield "the threadblocks differ"
         return
     rows = [np.flatnonzero(one.opcode != Opcode.NOP) for one in (found, emitted)]
-    if not np.array_equal(np.bincount(found.block[rows[0]], minlength=found.num_blocks), steps):
+    if not np.array_equal(np.bincount(found.block.take(rows[0]), minlength=found.num_blocks), steps):
         yield "the threadblocks have more or fewer instructions"
         return
     for name in INSTRUCTION_COLUMNS:
-        wrong = np.flatnonzero(getattr(found, name)[rows[0]] != getattr(emitted, name)[rows[1]])
+        wrong = np.flatnonzero(getattr(found, name).take(rows[0]) != getattr(emitted, name).take(rows[1]))
         if len(wrong):
             yield f"{found.place(int(rows[0][wrong[0]]))} has another {name.replace('_', ' ')}"
     if _has_same_dependencies(found, emitted, *rows):
@@ -59,7 +59,7 @@ def _blocks(program: Program) -> tuple[dict[str, Array], Array]:
 
     A rank without blocks gets an empty one.
     """
-    steps = np.bincount(program.block[program.opcode != Opcode.NOP], minlength=program.num_blocks)
+    steps = np.bincount(program.block.compress(program.opcode != Opcode.NOP), minlength=program.num_blocks)
     idle = np.flatnonzero(np.diff(program.rank_blocks) == 0)
     at = program.rank_blocks[idle]
     fill: Columns = {"block_rank": idle, "send_peer": -1, "recv_peer": -1, "channel": 0}
@@ -79,8 +79,8 @@ def _has_same_dependencies(found: Program, emitted: Program, kept: Array, due: A
     count = np.diff(found.dep_start.astype(np.int64))
     deps = (np.cumsum(is_kept) - 1).take(found.deps)
     return (
-        int(count.sum()) == int(count[kept].sum())
-        and np.array_equal(count[kept], np.diff(emitted.dep_start.astype(np.int64)))
+        int(count.sum()) == int(count.take(kept).sum())
+        and np.array_equal(count.take(kept), np.diff(emitted.dep_start.astype(np.int64)))
         and np.array_equal(deps, emitted.deps)
     )
 

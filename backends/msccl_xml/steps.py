@@ -128,7 +128,7 @@ def joined(blocks: Sequence[Steps]) -> Array:
 
 def opcode_of(table: Array) -> Array:
     """Return the opcode of each step of a table."""
-    found: Array = _OPCODES[table[:, TYPE]]
+    found: Array = _OPCODES.take(table[:, TYPE])
     return found
 
 

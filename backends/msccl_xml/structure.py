@@ -184,13 +184,13 @@ def _wrong_steps(algorithm: Algorithm) -> Array:
     table, block = algorithm.table, owners(np.diff(algorithm.starts))
     kind, count = table[:, TYPE], table[:, COUNT].astype(np.int64)
     rank, _, send, recv, _ = algorithm.block_table
-    wrong = (_SENDS[kind] & (send < 0)[block]) | (_RECEIVES[kind] & (recv < 0)[block])
+    wrong = (_SENDS.take(kind) & (send < 0)[block]) | (_RECEIVES.take(kind) & (recv < 0)[block])
     wrong |= (count < 1) | (table[:, HASDEP] < 0) | (table[:, HASDEP] > 1)
     wrong = (wrong & (kind != KINDS_OF.index("nop"))) | (table[:, NUMBER] < 0)
-    chunks, first = algorithm.rank_table[:, 1:4].ravel(), (rank * 3)[block]  # of each buffer, rank by rank
+    chunks, first = algorithm.rank_table[:, 1:4].ravel(), (rank * 3).take(block)  # of each buffer, rank by rank
     for used, buffer, offset in ((_READS, SRC, SRC_OFFSET), (_WRITES, DST, DST_OFFSET)):
-        held = chunks[first + table[:, buffer]]
-        wrong |= used[kind] & ((table[:, offset] < 0) | (table[:, offset] + count > held))
+        held = chunks.take(first + table[:, buffer])
+        wrong |= used.take(kind) & ((table[:, offset] < 0) | (table[:, offset] + count > held))
     return np.flatnonzero(wrong)
 
 

@@ -123,4 +123,4 @@ def behaviours(counts: Iterable[int], low: int, high: int) -> list[int]:
 def message_counts(algorithm: Algorithm) -> set[int]:
     """Return the counts of all steps that send or receive."""
     uses = np.array([name in MESSAGE_TYPES for name in KINDS_OF])
-    return set(distinct(algorithm.table[uses[algorithm.table[:, TYPE]], COUNT]).tolist())
+    return set(distinct(algorithm.table[uses.take(algorithm.table[:, TYPE]), COUNT]).tolist())

@@ -303,7 +303,7 @@ def _text(
         *_fluid_rows(c, fluid),
         *forest_rows(c, report, bandwidth),
         *plan_rows(c, plan),
-        ("chunks", f"{c.parts} a shard", ""),
+        ("chunks", f"{c.parts} {_of_what(c)}", ""),
         ("transfers", str(c.transfers), ""),
         *(counts_rows(c, collective) if collective is not None else []),
         *([("results", "may differ in their last bits", _DIFFER)] if c.same_everywhere is False else []),
@@ -317,6 +317,12 @@ def _steps(c: Cost) -> str:
     """Return T_L, and the steps that trees in several pieces take."""
     pieces = f", {c.steps} in {c.forest.pieces} pieces" if c.forest is not None and c.steps != c.T_L else ""
     return f"{c.T_L} steps{pieces}"
+
+
+def _of_what(c: Cost) -> str:
+    """Return of what the chunks are a part: trees may carry shares of the whole vector."""
+    whole = c.forest is not None and c.forest.whole and c.forest.rounds is not None and c.collective == "allreduce"
+    return "of the vector" if whole else "a shard"
 
 
 _ADDED = "the most that a rank adds in each step"

@@ -16,6 +16,7 @@ import numpy as np
 from ..arrays import Array, Columnar, as_column
 from ..bundles import loading
 from ..collective import Collective
+from ..frozen import frozen
 from ..ragged import group_starts
 from ..schedule import Routes, Schedule
 from ..shown import brief_fields
@@ -25,7 +26,7 @@ from .reductions import largest_sums, reduced_share
 __all__ = ["Messages", "with_reduced"]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Messages(Columnar):
     """Messages: ``amount[i]/whole`` of the vector (M bytes) goes along ``route[i]`` in step ``step[i]``.
 

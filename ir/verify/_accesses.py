@@ -41,8 +41,8 @@ def accesses(program: Program, where: Layout) -> Accesses:
     lo = np.concatenate([src[rows[0]], dst[rows[1]], dst[rows[2]]])
     write = np.repeat([False, False, True], [len(r) for r in rows])
     order = lexsort((write, instruction))
-    instruction, lo, write = instruction[order], lo[order], write[order]
-    return Accesses(instruction, lo, lo + program.count[instruction], write)
+    instruction, lo, write = instruction.take(order), lo.take(order), write.take(order)
+    return Accesses(instruction, lo, lo + program.count.take(instruction), write)
 
 
 def bounds(program: Program, size: Array) -> list[str]:
@@ -55,8 +55,10 @@ def bounds(program: Program, size: Array) -> list[str]:
             getattr(program, f"{side}_offset").astype(np.int64),
         )
         rows = np.flatnonzero(program.uses(side))
-        last = size[rank[rows], buffer[rows]] - program.count[rows].astype(np.int64)  # this way it cannot overflow
-        for i in rows[(offset[rows] < 0) | (offset[rows] > last)][:MOST].tolist():
+        last = size[rank.take(rows), buffer.take(rows)] - program.count.take(rows).astype(
+            np.int64
+        )  # this way it cannot overflow
+        for i in rows[(offset.take(rows) < 0) | (offset.take(rows) > last)][:MOST].tolist():
             name, chunks = Buffer(int(buffer[i])).name.lower(), size[rank[i], buffer[i]]
             has = f"has chunks 0 to {chunks - 1}" if chunks else "has none"
             span = f"{name} chunks {offset[i]} to {int(offset[i]) + int(program.count[i]) - 1}"
@@ -92,16 +94,16 @@ def reads_input_first(program: Program, where: Layout, time: Array) -> bool:
     """
     addresses = locations(program, where)
     writes = np.flatnonzero(program.uses("dst", Buffer.OUTPUT))
-    writes = writes[lexsort([-time[writes]])]
+    writes = writes[lexsort([-time.take(writes)])]
     count = program.count.astype(np.int64)
     first = np.full(where.total, len(time), dtype=np.int64)
     # the last of several values for one address stays: the earliest time
-    first[ranges(addresses[1][writes], count[writes])] = np.repeat(time[writes], count[writes])
+    first[ranges(addresses[1].take(writes), count[writes])] = np.repeat(time.take(writes), count[writes])
     for reads, address, buffer in (
         (program.reads_src, addresses[0], program.src_buffer),
         (program.reads_dst, addresses[1], program.dst_buffer),
     ):
         rows = np.flatnonzero(reads & (buffer == Buffer.INPUT))
-        if (first[ranges(address[rows], count[rows])] < np.repeat(time[rows], count[rows])).any():
+        if (first.take(ranges(address[rows], count[rows])) < np.repeat(time[rows], count[rows])).any():
             return False
     return True

@@ -45,7 +45,7 @@ class Atoms:
             return cls(ends, np.searchsorted(ends, s.lo).astype(kind), np.searchsorted(ends, s.hi).astype(kind))
         number = np.zeros(s.parts + 1, dtype=kind)
         number[ends] = np.arange(len(ends))
-        return cls(ends, number[s.lo], number[s.hi])
+        return cls(ends, number.take(s.lo), number.take(s.hi))
 
     @property
     def count(self) -> int:

@@ -47,11 +47,11 @@ def identities(program: Program, where: Layout, order: Waves, partner: Array) ->
 def by_opcode(program: Program, order: Waves) -> tuple[Array, Array]:
     """Return the instructions wave by wave, those of a wave by opcode, and where runs of one wave and opcode start."""
     wave = owners(np.diff(order.start))
-    key = wave * len(Opcode) + program.opcode[order.instruction]
+    key = wave * len(Opcode) + program.opcode.take(order.instruction)
     by_key = lexsort([key])
-    changes = np.flatnonzero(np.diff(key[by_key])) + 1
+    changes = np.flatnonzero(np.diff(key.take(by_key))) + 1
     start = np.concatenate([[0], changes, [len(key)]]) if len(key) else np.zeros(1, dtype=np.int64)
-    return order.instruction[by_key], start
+    return order.instruction.take(by_key), start
 
 
 @frozen(eq=False)
@@ -154,8 +154,8 @@ def places(program: Program, where: Layout, output: bool) -> tuple[Array, Array,
     rank, shards = owners([len(shards) for shards in held]), np.concatenate(held)
     slots = (collective.output_slots if output else collective.input_slots)(rank, shards).astype(np.int64)
     there = slots >= 0
-    rank, shards, slots = rank[there], shards[there], slots[there]
+    rank, shards, slots = rank.compress(there), shards.compress(there), slots.compress(there)
     base = where.base[:, Buffer.OUTPUT if output else Buffer.INPUT].astype(np.int64)
-    at = (base[rank] + slots * chunks)[:, None] + np.arange(chunks)
+    at = (base.take(rank) + slots * chunks)[:, None] + np.arange(chunks)
     identity = (shards * chunks + 1)[:, None] + np.arange(chunks)
     return at.ravel(), identity.ravel(), np.repeat(rank, chunks)

@@ -35,10 +35,10 @@ def adds_up(program: Program, where: Layout, order: Waves, partner: Array) -> bo
     if not all(memory.do(rows[a:b]) for a, b in zip(start[:-1].tolist(), start[1:].tolist(), strict=True)):
         return False
     at, identity, _ = places(program, where, output=True)
-    held = memory.holds[at]
+    held = memory.holds.take(at)
     # a rank has a shard once, so as many contributions as ranks are those of all ranks
-    return np.array_equal(memory.identity[held], identity) and bool(
-        (memory.sums.count[held] == len(collective.ranks)).all()
+    return np.array_equal(memory.identity.take(held), identity) and bool(
+        (memory.sums.count.take(held) == len(collective.ranks)).all()
     )
 
 
@@ -53,23 +53,23 @@ class _Memory:
         self.src, self.dst = locations(program, where)
         sent = np.where(program.sends, self.size, 0)
         self.out = starts(sent)
-        self.come = np.where(partner >= 0, self.out[partner], -1)
+        self.come = np.where(partner >= 0, self.out.take(partner), -1)
         self.sent = np.zeros(int(self.out[-1]), dtype=np.int32)
         self.holds = np.zeros(where.total, dtype=np.int32)
         self.holds[at] = np.arange(1, 1 + len(at))
 
     def do(self, rows: Array) -> bool:
         """Execute instructions of one opcode, none of which waits for another; return whether they were right."""
-        op, size = Opcode(int(self.opcode[rows[0]])), self.size[rows]
+        op, size = Opcode(int(self.opcode[rows[0]])), self.size.take(rows)
         if op is Opcode.NOP:
             return True
         each, chunk = owners(size), nth(size)
-        given = [self.holds.take(self.src[rows][each] + chunk)] if op.reads_src else []
-        at = self.dst[rows][each] + chunk if op.writes_dst or op.reads_dst else chunk
+        given = [self.holds.take(self.src.take(rows).take(each) + chunk)] if op.reads_src else []
+        at = self.dst.take(rows).take(each) + chunk if op.writes_dst or op.reads_dst else chunk
         if op.reads_dst:
             given.append(self.holds.take(at))
         if op.receives:
-            given.append(self.sent.take(self.come[rows][each] + chunk))
+            given.append(self.sent.take(self.come.take(rows).take(each) + chunk))
         if not all(sums.all() for sums in given):
             return False
         found = given[0] if len(given) == 1 else self.added(*given)
@@ -78,7 +78,7 @@ class _Memory:
         if op.writes_dst:
             self.holds[at] = found
         if op.sends:
-            self.sent[self.out[rows][each] + chunk] = found
+            self.sent[self.out.take(rows).take(each) + chunk] = found
         return True
 
     def added(self, one: Array, other: Array) -> Array | None:

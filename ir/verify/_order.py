@@ -66,20 +66,20 @@ class Order:
         result = self._directly(before, after)
         rest = np.flatnonzero(~result)
         if len(rest):
-            result[rest] = self._by_clocks(before[rest], after[rest])
+            result[rest] = self._by_clocks(before.take(rest), after.take(rest))
         return result
 
     def _directly(self, before: Array, after: Array) -> Array:
         """Return which pairs one dependency orders: of ``after`` or a step before it, on ``before`` or a later step."""
         n, block, name = self.program.num_instructions, self.program.block, self.program.block_id
         dependent, deps, most = self.program.dependent, self.program.deps.astype(np.int64), int(name.max(initial=0)) + 1
-        pair = block[dependent] * most + name[block[deps]]  # of dependent block and dependency's block
+        pair = block.take(dependent) * most + name[block.take(deps)]  # of dependent block and dependency's block
         order = lexsort([pair * n + dependent])
         latest = np.maximum.accumulate((pair * n + deps)[order]) if len(deps) else deps
-        between = block[after] * most + name[block[before]]
+        between = block.take(after) * most + name.take(block.take(before))
         at = last_at_most((pair * n + dependent)[order], between * n + after)
         # an entry of an earlier pair of blocks is less than anything of this pair
-        return (at >= 0) & (np.concatenate([latest, [-1]])[at] >= between * n + before)
+        return (at >= 0) & (np.concatenate([latest, [-1]]).take(at) >= between * n + before)
 
     def _by_clocks(self, before: Array, after: Array) -> Array:
         """Return which pairs any chain of dependencies within the rank orders.
@@ -87,8 +87,8 @@ class Order:
         Vector clocks: for each dependent instruction, the finished steps of every block of its rank that it knows.
         """
         program, rows = self.program, self._dependents
-        block, step = program.block_id[program.block[before]], program.step[before]
-        row = rows.latest[after]
+        block, step = program.block_id[program.block.take(before)], program.step[before]
+        row = rows.latest.take(after)
         result = np.zeros(len(before), dtype=bool)
         width = max(1, CLOCKS // (len(rows.previous) + len(rows.known) + 1))
         for low in range(0, int(block.max(initial=-1)) + 1, width):
@@ -153,7 +153,7 @@ class Order:
     def _dependents(self) -> _Dependents:
         program = self.program
         dependent = program.dependent
-        across = program.block[dependent] != program.block[program.deps]
+        across = program.block.take(dependent) != program.block.take(program.deps)
         dependent, deps = dependent[across], program.deps[across].astype(np.int64)
         row_of, index = np.unique(dependent, return_inverse=True)
         has_row = np.zeros(program.num_instructions, dtype=bool)
@@ -165,12 +165,12 @@ class Order:
         order = lexsort([level])  # level by level; of one level in program order
         place = np.append(inverse(order), len(order))
         by_row = lexsort([place[index]])
-        deps = deps[by_row]
+        deps = deps.take(by_row)
         return _Dependents(
-            latest=place[latest], previous=place[previous][order],
+            latest=place.take(latest), previous=place[previous][order],
             dep_start=group_starts(place[index][by_row], len(order)),
-            known=place[latest[deps]], block=program.block_id[program.block[deps]], step=program.step[deps],
-            level_start=group_starts(level[order], int(level.max(initial=-1)) + 1),
+            known=place[latest.take(deps)], block=program.block_id[program.block.take(deps)], step=program.step[deps],
+            level_start=group_starts(level.take(order), int(level.max(initial=-1)) + 1),
         )  # fmt: skip
 
     def _levels(self, row_of: Array, previous: Array, index: Array, known: Array) -> Array:
@@ -191,7 +191,7 @@ def _same_block(program: Program, row_of: Array, row: Array, instruction: Array)
     """Return ``row`` if it is in the block of ``instruction``, else the number of rows."""
     if not len(row_of):
         return np.zeros(len(row), dtype=np.int64)
-    good = (row >= 0) & (program.block[row_of[row]] == program.block[instruction])
+    good = (row >= 0) & (program.block.take(row_of.take(row)) == program.block.take(instruction))
     return np.where(good, row, len(row_of))
 
 
@@ -206,7 +206,7 @@ def _clocks(rows: _Dependents, low: int, width: int) -> Array:
         learned = table.take(rows.known[start:stop], axis=0)
         block = rows.block[start:stop] - low
         inside = np.flatnonzero((block >= 0) & (block < width))
-        learned[inside, block[inside]] = rows.step[start:stop][inside] + 1
+        learned[inside, block[inside]] = rows.step[start:stop].take(inside) + 1
         merged = greatest(learned, rows.dep_start[a:b] - start, size[a:b])
         table[a:b] = np.maximum(merged, table.take(rows.previous[a:b], axis=0))
     return table

@@ -31,7 +31,7 @@ def races(program: Program, where: Layout, touched: Accesses, order: Order) -> l
     write after it. All other conflicts follow, because the order is transitive.
     """
     pairs = _conflicts(program, touched, order.time)
-    before, after = touched.instruction[pairs.before], touched.instruction[pairs.after]
+    before, after = touched.instruction.take(pairs.before), touched.instruction.take(pairs.after)
     rest = np.flatnonzero(~order.within_rank(before, after))
     rest = rest[lexsort([order.time[before[rest]]])]
     _, number = np.unique(order.time[before[rest]], return_inverse=True)
@@ -55,8 +55,8 @@ def _conflicts(program: Program, touched: Accesses, time: Array) -> _Pairs:
     """
     low, high = np.split(numbered(np.concatenate([touched.lo, touched.hi]))[1], 2)
     row, location = owners(high - low), ranges(low, high - low)
-    when = 2 * time[touched.instruction] + touched.write
-    order = lexsort([location * (2 * len(time) + 2) + when[row]])
+    when = 2 * time.take(touched.instruction) + touched.write
+    order = lexsort([location * (2 * len(time) + 2) + when.take(row)])
     row, location = row.take(order), location.take(order)
     write, first = touched.write.take(row), first_of_group(location)
     last, next_ = np.append(-1, last_true(write))[: len(row)], next_true(write)
@@ -71,9 +71,9 @@ def _conflicts(program: Program, touched: Accesses, time: Array) -> _Pairs:
 
 def _distinct(touched: Accesses, before: Array, after: Array, instructions: int) -> _Pairs:
     key = touched.instruction.take(before) * instructions + touched.instruction.take(after)
-    order = lexsort((touched.lo[before] - touched.lo[after], key))
+    order = lexsort((touched.lo.take(before) - touched.lo.take(after), key))
     keep = order.compress(first_of_group(key.take(order)))
-    return _Pairs(before[keep], after[keep])
+    return _Pairs(before.take(keep), after.take(keep))
 
 
 def _explain(program: Program, where: Layout, touched: Accesses, before: int, after: int, chunkwise: bool) -> str:

@@ -108,7 +108,7 @@ def _instructions(program: Program) -> Iterator[str]:
         yield f"{program.place(i)} has opcode {opcode[i]}, which does not exist"
     if ((opcode < 0) | (opcode >= len(Opcode))).any():
         return
-    sends, receives = program.send_peer[program.block] >= 0, program.recv_peer[program.block] >= 0
+    sends, receives = program.send_peer.take(program.block) >= 0, program.recv_peer.take(program.block) >= 0
     for i in np.flatnonzero(program.sends & ~sends).tolist():
         yield f"{doing(program, i)} sends, but its threadblock has no send peer"
     for i in np.flatnonzero(program.receives & ~receives).tolist():
@@ -141,9 +141,9 @@ def _dependencies(program: Program) -> Iterator[str]:
     for k in np.flatnonzero(deps == dependent).tolist():
         yield f"{program.place(dependent[k])} depends on itself"
     rank = program.rank
-    for k in np.flatnonzero(rank[deps] != rank[dependent]).tolist():
+    for k in np.flatnonzero(rank.take(deps) != rank.take(dependent)).tolist():
         yield f"{program.place(dependent[k])} depends on {program.place(deps[k])}, which is another rank"
-    for k in np.flatnonzero((program.block[deps] == program.block[dependent]) & (deps > dependent)).tolist():
+    for k in np.flatnonzero((program.block.take(deps) == program.block.take(dependent)) & (deps > dependent)).tolist():
         yield f"{program.place(dependent[k])} depends on step {program.step[deps[k]]} of its own threadblock"
 
 
@@ -154,17 +154,17 @@ def matched(program: Program, partner: Array) -> list[str]:
     """
     problems: list[str] = []
     rows = np.flatnonzero(program.receives)
-    received = partner[rows]
+    received = partner.take(rows)
     unmatched = program.sends.copy()
-    unmatched[received[received >= 0]] = False
+    unmatched[received.compress(received >= 0)] = False
     for i in np.flatnonzero(unmatched)[:MOST].tolist():
         peer = f"rank {program.send_peer[program.block[i]]}"
         problems.append(f"{doing(program, i)} sends to {peer}, which never receives it ({_ends(program, i, True)})")
     for i in rows[received < 0][:MOST].tolist():
         peer = f"rank {program.recv_peer[program.block[i]]}"
         problems.append(f"{doing(program, i)} receives from {peer}, which never sends it ({_ends(program, i, False)})")
-    rows, received = rows[received >= 0], received[received >= 0]
-    differ = program.count[rows] != program.count[received]
+    rows, received = rows.compress(received >= 0), received.compress(received >= 0)
+    differ = program.count.take(rows) != program.count.take(received)
     for i, j in zip(rows[differ][:MOST].tolist(), received[differ][:MOST].tolist(), strict=True):
         taken = f"{doing(program, i)} receives {program.count[i]}"
         problems.append(f"{doing(program, j)} sends {program.count[j]} chunks, but {taken}")

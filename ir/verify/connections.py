@@ -7,14 +7,16 @@ counts. This module compares the two.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from ..arrays import Array, are_among, numbered
+from ..arrays import Array, are_among, lexsort, numbered
 from ..frozen import frozen
 from ..layout import layout, locations, sizes, total
 from ..machine import execute, partners
 from ..program import Opcode, Program
-from ..ragged import owners, ranges
+from ..ragged import ranges
 from ..schedule import Schedule
 from ..waves import waves
 from . import _columns, _values
@@ -56,7 +58,7 @@ def _carried(level: Schedule | Program) -> Carried:
     else:
         ranks, chunks = level.num_ranks, level.chunks
         sends = np.flatnonzero(level.sends)
-        pair, amount = _pairs(level)[sends], level.count[sends].astype(np.int64)
+        pair, amount = _pairs(level).take(sends), level.count.take(sends).astype(np.int64)
     found, number = numbered(pair)
     total = np.zeros(len(found), dtype=np.int64)
     np.add.at(total, number, amount)
@@ -92,39 +94,71 @@ def strayed(program: Program, schedule: Schedule) -> str:
     if max(sent_chunks, total(program)) > MOST_CHUNKS:
         return ""
     sent = _sent(program)
-    return "" if sent is None else _difference(sent, _scheduled(schedule), program)
+    return "" if sent is None else _difference(program, sent, _scheduled(schedule))
 
 
 def _pairs(level: Schedule | Program) -> Array:
     """Return the connection of every transfer, or of every instruction by its block's send peer."""
     if isinstance(level, Schedule):
         return level.src.astype(np.int64) * level.topology.num_ranks + level.dst
-    return (level.block_rank.astype(np.int64) * level.num_ranks + level.send_peer)[level.block]
+    return (level.block_rank.astype(np.int64) * level.num_ranks + level.send_peer).take(level.block)
 
 
 def _keys(pair: Array, identity: Array, level: Schedule | Program) -> Array:
-    """Return a number for every chunk on a connection, sorted."""
+    """Return a number for a chunk on a connection: chunks of a connection are in the order of their identities."""
     chunks = level.parts if isinstance(level, Schedule) else level.chunks
-    return np.sort(pair * np.int64(level.collective.num_shards * chunks) + identity)
+    return pair * np.int64(level.collective.num_shards * chunks) + identity
 
 
-def _scheduled(schedule: Schedule) -> Array:
-    size = schedule.hi.astype(np.int64) - schedule.lo
-    row, chunk = owners(size), ranges(schedule.lo, size)
-    return _keys(_pairs(schedule)[row], schedule.shard[row].astype(np.int64) * schedule.parts + chunk, schedule)
+@frozen(eq=False)
+class _Runs:
+    """What goes over connections: runs of consecutive chunks, ``count`` from key ``first`` on, sorted by key."""
+
+    first: Array
+    count: Array
+
+    @classmethod
+    def of(cls, first: Array, count: Array) -> _Runs:
+        order = lexsort([first])
+        return cls(first.take(order), count.take(order).astype(np.int64, copy=False))
+
+    def joined(self) -> _Runs | None:
+        """Return the fewest runs of the same chunks; None if a chunk is in two of them."""
+        end = self.first + self.count
+        if (end[:-1] > self.first[1:]).any():
+            return None
+        fresh = np.append(True, end[:-1] != self.first[1:])[: len(end)]
+        begin = np.flatnonzero(fresh)
+        last = np.append(begin[1:], len(end))[: len(begin)] - 1
+        return _Runs(self.first[begin], end[last] - self.first[begin])
+
+    def listed(self) -> Array:
+        """Return the key of every chunk, sorted."""
+        return np.sort(ranges(self.first, self.count))
 
 
-def _sent(program: Program) -> Array | None:
+def _scheduled(schedule: Schedule) -> _Runs:
+    identity = schedule.shard.astype(np.int64) * schedule.parts + schedule.lo
+    return _Runs.of(_keys(_pairs(schedule), identity, schedule), schedule.hi.astype(np.int64) - schedule.lo)
+
+
+def _sent(program: Program) -> _Runs | None:
     """Return the chunks that go over each connection, message by message."""
     found = _identities(program)
     if found is None:
         return None
     sends = np.flatnonzero(program.sends)
-    pair = np.repeat(_pairs(program)[sends], program.count[sends].astype(np.int64))
-    return _keys(pair, found - 1, program)
+    pair, (first, count) = _pairs(program)[sends], found
+    if len(first) > len(pair):  # chunk by chunk
+        pair = np.repeat(pair, program.count[sends].astype(np.int64))
+    return _Runs.of(_keys(pair, first - 1, program), count)
 
 
-def _identities(program: Program) -> Array | None:
+def _identities(program: Program) -> tuple[Array, Array] | None:
+    """Return the chunks that are sent (from 1): the first and the number of each message, or every one alone.
+
+    None if the program cannot be executed.
+    """
     partner = partners(program)
     if matched(program, partner) or bounds(program, sizes(program)):
         return None
@@ -133,16 +167,20 @@ def _identities(program: Program) -> Array | None:
         return fixed
     where, found_waves = layout(program, False), waves(program)
     if found_waves is not None:
-        return _columns.identities(program, where, found_waves, partner)
+        return _alone(_columns.identities(program, where, found_waves, partner))
     execution = execute(program)
     if execution.deadlock:
         return None
-    found = _values.identities(program, where, execution.finished, partner)
-    return None if found is None else np.array(found, dtype=np.int64)
+    return _alone(_values.identities(program, where, execution.finished, partner))
 
 
-def _fixed_identities(program: Program, partner: Array) -> Array | None:
-    """Return the chunks that are sent (from 1) if every location only ever holds one chunk; None if that is not known.
+def _alone(chunks: Sequence[int] | Array | None) -> tuple[Array, Array] | None:
+    """Return chunks as runs of one."""
+    return None if chunks is None else (np.array(chunks, dtype=np.int64), np.ones(len(chunks), dtype=np.int64))
+
+
+def _fixed_identities(program: Program, partner: Array) -> tuple[Array, Array] | None:
+    """Return what messages send if every location only ever holds one chunk; None if that is not known.
 
     Each location of input and output is to hold the chunk of its place. If every instruction takes the chunks of its
     operands and leaves them where they belong, whatever the order, then so it is.
@@ -159,24 +197,28 @@ def _fixed_identities(program: Program, partner: Array) -> Array | None:
     found = np.zeros(program.num_instructions, dtype=np.int64)
     for used, side in sides:
         rows = np.flatnonzero(used)
-        at = addresses[side][rows]
-        first = holds[at]
-        if not first.all() or (run[at] != run[at + count[rows] - 1]).any():
+        at = addresses[side].take(rows)
+        first = holds.take(at)
+        if not first.all() or (run.take(at) != run.take(at + count.take(rows) - 1)).any():
             return None
-        if ((found[rows] != 0) & (found[rows] != first)).any():
+        if ((found.take(rows) != 0) & (found.take(rows) != first)).any():
             return None
         found[rows] = first
     if (found == 0)[program.opcode != Opcode.NOP].any():
         return None
     taken = np.flatnonzero(partner >= 0)
     sends = np.flatnonzero(program.sends)
-    if (found[taken] != found[partner[taken]]).any():
+    if (found[taken] != found.take(partner.take(taken))).any():
         return None
-    return ranges(found[sends], count[sends])
+    return found.take(sends), count.take(sends)
 
 
-def _difference(sent: Array, scheduled: Array, program: Program) -> str:
+def _difference(program: Program, sends: _Runs, schedules: _Runs) -> str:
     """Return the first chunk that is sent more or less often than scheduled."""
+    one, other = sends.joined(), schedules.joined()
+    if one and other and np.array_equal(one.first, other.first) and np.array_equal(one.count, other.count):
+        return ""
+    sent, scheduled = sends.listed(), schedules.listed()
     if np.array_equal(sent, scheduled):
         return ""
     length = min(len(sent), len(scheduled))

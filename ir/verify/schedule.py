@@ -303,30 +303,34 @@ def _adds_up(s: Schedule, atoms: Atoms, steps: Sequence[Array], shards: Array) -
     for rows in steps:
         row, origin, target = _moves(s, atoms, rows, int(shards[0]), len(shards))
         order = lexsort([target])
-        sent, target, reducing = holds[origin[order]], target[order], s.action[row[order]] == Action.REDUCE
+        sent, target, reducing = (
+            holds.take(origin.take(order)),
+            target.take(order),
+            s.action.take(row.take(order)) == Action.REDUCE,
+        )
         fresh = first_of_group(target)
         if not (reducing | (fresh & np.append(fresh[1:], True))).all():  # copies that meet others
             return False
-        holds[target[~reducing]] = sent[~reducing]
-        sent, target, fresh = sent[reducing], target[reducing], fresh[reducing]
+        holds[target.compress(~reducing)] = sent.compress(~reducing)
+        sent, target, fresh = sent.compress(reducing), target.compress(reducing), fresh[reducing]
         start = np.flatnonzero(fresh)
         if len(start):
-            before = holds[target[start]]
+            before = holds.take(target.take(start))
             if not sums.take(np.concatenate([before, sent])):
                 return False
-            count = sums.count[before] + np.add.reduceat(sums.count[sent], start)
-            holds[target[start]] = sums.add(count)
+            count = sums.count.take(before) + np.add.reduceat(sums.count.take(sent), start)
+            holds[target.take(start)] = sums.add(count)
     required = c.wants(np.arange(c.num_ranks)[:, None], shards[None, :])
-    count = sums.count[holds].reshape(c.num_ranks, len(shards), atoms.count)
+    count = sums.count.take(holds).reshape(c.num_ranks, len(shards), atoms.count)
     return not (required[:, :, None] & (count != c.num_ranks)).any()
 
 
 def _moves(s: Schedule, atoms: Atoms, rows: Array, first_shard: int, shards: int) -> tuple[Array, Array, Array]:
     """Return for each atom that rows move: its row, and its places at both ends, numbered by rank, shard and atom."""
-    widths = atoms.last[rows].astype(np.int64) - atoms.first[rows]
+    widths = atoms.last.take(rows).astype(np.int64) - atoms.first.take(rows)
     row = np.repeat(rows, widths)
-    place = (s.shard[row].astype(np.int64) - first_shard) * atoms.count + ranges(atoms.first[rows], widths)
-    origin, target = (end[row].astype(np.int64) * (shards * atoms.count) + place for end in (s.src, s.dst))
+    place = (s.shard.take(row).astype(np.int64) - first_shard) * atoms.count + ranges(atoms.first[rows], widths)
+    origin, target = (end.take(row).astype(np.int64) * (shards * atoms.count) + place for end in (s.src, s.dst))
     return row, origin, target
 
 

@@ -23,7 +23,7 @@ from .hazards import (
     synchronize,
 )  # fmt: skip
 
-__all__ = ["Rearrangement", "completes_merged", "merge_rows", "reblock", "split_counts"]
+__all__ = ["Ordered", "Rearrangement", "completes_merged", "merge_rows", "reblock", "split_counts"]
 
 
 def merge_rows(program: Program, joined: Array) -> Program | None:
@@ -98,41 +98,55 @@ def reblock(program: Program, order: Array, blocks: Columns, owner: Array) -> Pr
 
 
 @frozen(eq=False)
-class Rearrangement:
-    """A program whose instructions move to other blocks and keep their ``order``, a correct sequential one.
+class Ordered:
+    """Instructions that move to other blocks and keep their ``order``, a correct sequential one.
 
     Their conflicts stay the same, so the dependencies of an arrangement are known before its program is built.
     ``later`` and ``earlier`` are the places in ``order`` of the instructions of each conflict.
     """
 
-    program: Program
     order: Array
     later: Array
     earlier: Array
+
+    def dependencies(self, owner: Array) -> tuple[Array, Array]:
+        """Return the pairs (dependent, dependency) of places in the order, if instruction i is in ``owner[i]``."""
+        return needed(owner.take(inverse(self.order)), self.later, self.earlier)
+
+    def num_dependencies(self, dependencies: tuple[Array, Array]) -> Array:
+        """Return the number of dependencies of each instruction."""
+        number: Array = np.bincount(dependencies[0], minlength=len(self.order)).take(self.order)
+        return number
+
+    def part(self, rows: Array) -> Ordered:
+        """Return some rows, all those of some ranks: conflicts are between instructions of one rank."""
+        there = np.zeros(len(self.order), dtype=bool)
+        there[self.order.take(rows)] = True
+        place = np.cumsum(there) - 1
+        kept = there.take(self.later)
+        return Ordered(place[self.order.take(rows)], *(place[c.compress(kept)] for c in (self.later, self.earlier)))
+
+
+@frozen(eq=False)
+class Rearrangement(Ordered):
+    """A program whose instructions move: :class:`Ordered` with what is needed to build the result."""
+
+    program: Program
 
     @classmethod
     def of(cls, program: Program, order: Array) -> Rearrangement:
         """Return the program, its order and its conflicts."""
         later, earlier = conflicts(program, order)
         # each once, and in order, because each arrangement looks at all of them
-        return cls(program, order, *distinct_pairs(order.take(later), order.take(earlier)))
-
-    def dependencies(self, owner: Array) -> tuple[Array, Array]:
-        """Return the pairs (dependent, dependency) of places in the order, if instruction i is in ``owner[i]``."""
-        return needed(owner[inverse(self.order)], self.later, self.earlier)
-
-    def num_dependencies(self, dependencies: tuple[Array, Array]) -> Array:
-        """Return the number of dependencies of each instruction."""
-        number: Array = np.bincount(dependencies[0], minlength=len(self.order))[self.order]
-        return number
+        return cls(order, *distinct_pairs(order.take(later), order.take(earlier)), program)
 
     def moved(self, blocks: Columns, owner: Array, dependencies: tuple[Array, Array]) -> Program:
         """Return the program of these blocks, to which :meth:`dependencies` belong."""
         rows = lexsort((self.order, owner))
-        row_at = inverse(self.order[rows])  # place in the order -> new row
-        dependent, dependency = (row_at[column] for column in dependencies)
+        row_at = inverse(self.order.take(rows))  # place in the order -> new row
+        dependent, dependency = (row_at.take(column) for column in dependencies)
         by_row = lexsort((dependency, dependent))
-        taken = take(self.program, rows, owner[rows], blocks)
-        result = with_dependencies(taken, dependent[by_row], dependency[by_row])
-        note_conflicts(result, row_at[self.later], row_at[self.earlier])
+        taken = take(self.program, rows, owner.take(rows), blocks)
+        result = with_dependencies(taken, dependent.take(by_row), dependency.take(by_row))
+        note_conflicts(result, row_at.take(self.later), row_at.take(self.earlier))
         return result

@@ -48,7 +48,7 @@ def clocks(program: Program) -> Clocks:
 def _clocks_of(program: Program, order: Waves, begin: int, end: int) -> Clocks:
     """Return the clocks of instructions ``begin`` to ``end`` (exclusive), all those of some ranks."""
     here = slice(begin, end)
-    name, step = program.block_id[program.block[here]], program.step[here]
+    name, step = program.block_id.take(program.block[here]), program.step[here]
     kind = fit(-1, int(step.max(initial=0)) + 1)  # the fewer bytes, the faster
     step = step.astype(kind)
     known = np.zeros((end - begin, int(name.max(initial=0)) + 1), dtype=kind)
@@ -57,7 +57,7 @@ def _clocks_of(program: Program, order: Waves, begin: int, end: int) -> Clocks:
     start -= start[0]
     size_of = np.diff(start)
     inside = (order.instruction >= begin) & (order.instruction < end)
-    instruction, wave = order.instruction[inside] - begin, starts(inside)[order.start]
+    instruction, wave = order.instruction.compress(inside) - begin, starts(inside)[order.start]
     for a, b in zip(wave[:-1].tolist(), wave[1:].tolist(), strict=True):
         rows = instruction[a:b]
         latest = known.take(rows - 1, axis=0, mode="wrap")
@@ -85,7 +85,7 @@ def without_implied(program: Program) -> Program:
         if low < high
     ]
     needed = np.concatenate([np.zeros(0, dtype=bool), *kept])
-    return with_dependencies(program, dependent[needed], dep[needed])
+    return with_dependencies(program, dependent.compress(needed), dep.compress(needed))
 
 
 def _batches(program: Program) -> Iterator[tuple[int, int]]:
@@ -102,14 +102,14 @@ def _batches(program: Program) -> Iterator[tuple[int, int]]:
 
 def _are_needed(clock: Clocks, dependent: Array, dep: Array) -> Array:
     """Return which of the dependencies no other implies. Pairs are sorted; all of an instruction are there."""
-    before = np.where(clock.step[dependent] > 0, clock.known[dependent - 1, clock.block_id[dep]], 0)
+    before = np.where(clock.step[dependent] > 0, clock.known[dependent - 1, clock.block_id.take(dep)], 0)
     fresh = before <= clock.step[dep]  # no earlier instruction of the block depends on it
     dependent, dep = dependent[fresh], dep[fresh]
     # Each dependency implies itself; one that two imply is redundant.
-    size = np.bincount(dependent, minlength=len(clock.step))[dependent]
+    size = np.bincount(dependent, minlength=len(clock.step)).take(dependent)
     other, start, entry = ranges(np.searchsorted(dependent, dependent), size), starts(size)[:-1], owners(size)
-    implies = (clock.known[dep[other], clock.block_id[dep[entry]]] > clock.step[dep[entry]]) | (
-        (clock.block_id[dep[other]] == clock.block_id[dep[entry]]) & (dep[other] >= dep[entry])
+    implies = (clock.known[dep[other], clock.block_id.take(dep[entry])] > clock.step[dep[entry]]) | (
+        (clock.block_id.take(dep[other]) == clock.block_id.take(dep[entry])) & (dep[other] >= dep[entry])
     )
     fresh[fresh] = (np.add.reduceat(implies.astype(np.int64), start) if len(start) else size) < 2
     return fresh

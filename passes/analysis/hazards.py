@@ -118,7 +118,7 @@ def agree(order: Array, later: Array, earlier: Array) -> bool:
 
     Each write of a location stays between the same accesses if no pair changes its order, so pairs stay neighbours.
     """
-    return bool(((order[later] > order[earlier]) | (later == earlier)).all())
+    return bool(((order.take(later) > order.take(earlier)) | (later == earlier)).all())
 
 
 def _conflicts(program: Program, order: Array) -> tuple[Array, Array]:
@@ -150,7 +150,7 @@ def neighbours(instruction: Array, location: Array, write: Array, order: Array) 
     Access i is that of ``instruction[i]`` to ``location[i]``, and writes if ``write[i]``. ``order`` gives each
     instruction its position. Neighbours are a write and the accesses back to the write before it.
     """
-    by_time = lexsort((write, order[instruction], location))
+    by_time = lexsort((write, order.take(instruction), location))
     instruction, location, write = instruction.take(by_time), location.take(by_time), write.take(by_time)
     first = first_of_group(location)
     before = np.append(-1, last_true(write))[: len(write)]
@@ -173,14 +173,14 @@ def accesses(program: Program, inplace: bool = True) -> tuple[Array, Array, Arra
     moves = (program.opcode != Opcode.COPY) | (src != dst)
     rows = [np.flatnonzero(uses & moves) for uses in (program.reads_src, program.reads_dst, program.writes_dst)]
     instruction = np.concatenate(rows)
-    low = np.concatenate([src[rows[0]], dst[rows[1]], dst[rows[2]]])
-    high = low + program.count[instruction]
+    low = np.concatenate([src.take(rows[0]), dst[rows[1]], dst.take(rows[2])])
+    high = low + program.count.take(instruction)
     write = np.repeat([False, False, True], [len(r) for r in rows])
     ends, number = numbered(np.concatenate([low, high]))
     first, last = np.split(number, 2)
     widths = last - first
     location = ranges(first, widths)
-    return np.repeat(instruction, widths), location, np.repeat(write, widths), ends[location]
+    return np.repeat(instruction, widths), location, np.repeat(write, widths), ends.take(location)
 
 
 #: bits of a number that holds a pair of blocks and a pair of instructions

@@ -107,19 +107,19 @@ def _times(program: Program, finished: Array, alpha: int, unit: int, depth: int 
 def _wide_times(program: Program, order: Waves, alpha: int, unit: int, depth: int | None) -> tuple[Array, Array]:
     """Return the same as :func:`_times`, computed wave by wave."""
     n, latency, rows = program.num_instructions, alpha * MEMORY, order.instruction
-    before = np.where(program.step > 0, np.arange(n) - 1, n)[rows]
-    freed = _slots(program, depth)[rows]
-    source = np.where(program.receives, partners(program), n + 1)[rows]
-    durations = _durations(program, alpha, unit)[rows]
+    before = np.where(program.step > 0, np.arange(n) - 1, n).take(rows)
+    freed = _slots(program, depth).take(rows)
+    source = np.where(program.receives, partners(program), n + 1).take(rows)
+    durations = _durations(program, alpha, unit).take(rows)
     needed = Needed(program, order)
     begin, end = np.zeros((2, n + 2), dtype=np.int64)  # the last two stand for "no instruction": as early, never
     begin[-1] = end[-1] = np.iinfo(np.int64).min // 2
     for a, b in zip(order.start[:-1].tolist(), order.start[1:].tolist(), strict=True):
-        start = np.maximum(end[before[a:b]], end[freed[a:b]])
+        start = np.maximum(end.take(before[a:b]), end.take(freed[a:b]))
         needed.raise_to(start, end, a)
         sent = source[a:b]
-        start = np.maximum(start, begin[sent] + latency)
-        begin[rows[a:b]], end[rows[a:b]] = start, np.maximum(end[sent] + latency, start + durations[a:b])
+        start = np.maximum(start, begin.take(sent) + latency)
+        begin[rows[a:b]], end[rows[a:b]] = start, np.maximum(end.take(sent) + latency, start + durations[a:b])
     return begin[:-2], end[:-2]
 
 
@@ -133,7 +133,7 @@ def _slots(program: Program, depth: int | None) -> Array:
     receives = np.flatnonzero(partner >= 0)
     link = connections(program).inward[program.block[receives]]
     by_link = lexsort([link])  # of one connection, in the order of its messages
-    receives, link = receives[by_link], link[by_link]
+    receives, link = receives[by_link], link.take(by_link)
     same = link[depth:] == link[:-depth]
     result[partner[receives[depth:][same]]] = receives[:-depth][same]
     return result

@@ -140,7 +140,7 @@ class _Places:
         arrived = np.full((c.num_ranks, c.num_shards, len(ends) - 1), len(s), dtype=np.int64)
         row, interval = _expand(first, last)
         backwards = row[::-1]  # the earliest row is written last
-        arrived[s.dst[backwards], s.shard[backwards], interval[::-1]] = backwards
+        arrived[s.dst.take(backwards), s.shard.take(backwards), interval[::-1]] = backwards
         early = _sent_after_arrival(s)
         early |= False if copied is None else copied
         arrived[early] = -1
@@ -243,8 +243,8 @@ def _cut(s: Schedule, places: _Places) -> _Moves:
     begin = np.concatenate([[0], change]).astype(np.int64) if len(row) else np.zeros(0, dtype=np.int64)
     final = np.concatenate([change - 1, [len(row) - 1]]).astype(np.int64) if len(row) else begin
     return _Moves(
-        row[begin], places.ends[interval[begin]], places.ends[interval[final] + 1],
-        sent_home[begin], kept_home[begin], busy[begin],
+        row.take(begin), places.ends[interval.take(begin)], places.ends.take(interval.take(final) + 1),
+        sent_home[begin], kept_home.take(begin), busy[begin],
     )  # fmt: skip
 
 

@@ -83,7 +83,7 @@ class Coalesce(Pass):
         joined = self._joined(ir, partner, together)
         merged = merge_rows(ir, joined)
         if merged is not None:
-            merged.found["expected depths"] = depth[~joined]  # joined messages have one depth
+            merged.found["expected depths"] = depth.compress(~joined)  # joined messages have one depth
         if merged is None:
             ready = contiguous & (ir.num_dependencies == 0)
             merged = merge_rows(ir, self._joined(ir, partner, ready))
@@ -120,10 +120,10 @@ class Coalesce(Pass):
         """Return the rows to join to the row before: joinable at both ends, and not too long."""
         other = _other_ends(program, partner)
         # Both rows must match consecutive rows at the other end.
-        paired = (other >= 1) & joinable[other] & (np.concatenate([[-1], other[:-1]]) == other - 1)
+        paired = (other >= 1) & joinable.take(other) & (np.concatenate([[-1], other[:-1]]) == other - 1)
         joined = joinable & (program.local | paired)
         fused = program.sends & program.receives
-        joined &= ~fused & ~fused[other]
+        joined &= ~fused & ~fused.take(other)
         return joined if self.max_count is None else self._limit(program, joined, other)
 
     def _limit(self, program: Program, joined: Array, other: Array) -> Array:
@@ -144,8 +144,8 @@ class Coalesce(Pass):
 def _in_long_runs(program: Program, joined: Array, most: int) -> Array:
     """Return the rows without receives in the runs of joined rows that have more than ``most`` chunks together."""
     rows = np.flatnonzero(~program.receives)
-    heads = np.append(np.flatnonzero(~joined[rows]), len(rows))
-    long = np.diff(starts(program.count[rows])[heads]) > most
+    heads = np.append(np.flatnonzero(~joined.take(rows)), len(rows))
+    long = np.diff(starts(program.count.take(rows))[heads]) > most
     found: Array = rows[np.repeat(long, np.diff(heads))]
     return found
 
@@ -161,8 +161,8 @@ def _with_repeats_grouped(program: Program) -> Program:
     Every row must continue the row of its kind before it, and no two rows with a conflict may change their order.
     """
     later, earlier = known_conflicts(program)
-    same_block = program.block[later] == program.block[earlier]
-    place = _grouped_places(program, later[same_block], earlier[same_block])
+    same_block = program.block.take(later) == program.block.take(earlier)
+    place = _grouped_places(program, later.compress(same_block), earlier.compress(same_block))
     if place is None:
         return program
     after = _permuted(with_all_dependencies(program), place)
@@ -181,7 +181,7 @@ def _grouped_places(program: Program, later: Array, earlier: Array) -> Array | N
         moved = _grouped(program, place, period)
         wrong = np.zeros(program.num_blocks, dtype=bool)
         wrong[program.block[later[moved[later] < moved[earlier]]]] = True
-        place = np.where(wrong[program.block], place, moved)
+        place = np.where(wrong.take(program.block), place, moved)
     return None if (place == np.arange(len(place))).all() else place
 
 
@@ -241,8 +241,8 @@ def _are_depths(program: Program, partner: Array, depth: Array) -> bool:
     """Return whether numbers are the depths of a program that completes: whether each follows from those before it."""
     before = np.concatenate([[-1], depth[:-1]])
     before[program.block_start[:-1][np.diff(program.block_start.astype(np.int64)) > 0]] = -1
-    least = np.maximum(before, np.append(depth, -1)[partner] + 1)
-    of_deps, of_dependent = depth[program.deps], depth[program.dependent]
+    least = np.maximum(before, np.append(depth, -1).take(partner) + 1)
+    of_deps, of_dependent = depth.take(program.deps), depth[program.dependent]
     raised = np.zeros(len(depth), dtype=bool)
     raised[program.dependent.compress(of_deps == of_dependent)] = True
     follows = (least == depth) | ((least < depth) & raised)
@@ -258,7 +258,7 @@ def _depths_by_waves(program: Program, partner: Array, order: Waves) -> Array:
     needed = Needed(program, order)
     for a, b in zip(order.start[:-1].tolist(), order.start[1:].tolist(), strict=True):
         row = order.instruction[a:b]
-        now = np.maximum(depth[before[row]], depth[source[row]] + 1)
+        now = np.maximum(depth.take(before.take(row)), depth.take(source.take(row)) + 1)
         needed.raise_to(now, depth, a)
         depth[row] = now
     return depth[:-1]

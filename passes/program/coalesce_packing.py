@@ -89,8 +89,8 @@ def without_gaps(program: Program, joined: Array, other: Array) -> Array:
         return joined
     first, number = found[:, 0] - 1, found[:, 1] - found[:, 0] + 1
     rows = ranges(first, number)
-    gapless = program.opcode[other[first]] == Opcode.RECV
-    for end, places in (("src", rows), ("dst", other[rows])):
+    gapless = program.opcode[other.take(first)] == Opcode.RECV
+    for end, places in (("src", rows), ("dst", other.take(rows))):
         gapless &= _fill_a_run(program, places, end, starts(number)[:-1])
     result = joined.copy()
     result[ranges(found[~gapless, 0], number[~gapless] - 1)] = False
@@ -99,8 +99,8 @@ def without_gaps(program: Program, joined: Array, other: Array) -> Array:
 
 def _fill_a_run(program: Program, rows: Array, end: str, start: Array) -> Array:
     """Return for each group of rows, of which ``start`` are the first, whether its places can be one run of chunks."""
-    buffer, low = (getattr(program, f"{end}_{c}")[rows].astype(np.int64) for c in ("buffer", "offset"))
-    count = program.count[rows].astype(np.int64)
+    buffer, low = (getattr(program, f"{end}_{c}").take(rows).astype(np.int64) for c in ("buffer", "offset"))
+    count = program.count.take(rows).astype(np.int64)
     span = np.maximum.reduceat(low + count, start) - np.minimum.reduceat(low, start)
     one_buffer = np.maximum.reduceat(buffer, start) == np.minimum.reduceat(buffer, start)
     fills: Array = one_buffer & (span == np.add.reduceat(count, start))

@@ -390,21 +390,21 @@ def _without_delay(
     threadblock is free after the receive begins.
     """
     i, j = relays
-    soon = times.begin[j] <= times.end[i]
-    i, j = i[soon], j[soon]
+    soon = times.begin.take(j) <= times.end.take(i)
+    i, j = i.compress(soon), j.compress(soon)
     later, earlier = clashes
     send_of = np.full(program.num_instructions, -1, dtype=np.int64)
     send_of[i] = j
-    sent = times.end[j]
+    sent = times.end.take(j)
     if through:
-        free = np.where(program.step[j] > 0, times.end[np.maximum(j - 1, 0)], 0)
+        free = np.where(program.step.take(j) > 0, times.end[np.maximum(j - 1, 0)], 0)
         sent = np.maximum(times.end[i], free + sent - times.begin[j])
     fused_end = np.zeros(program.num_instructions, dtype=np.int64)
     fused_end[i] = sent
-    other = (send_of[earlier] >= 0) & (send_of[earlier] != later) & (later != earlier)
-    before_sent = times.begin[later] < fused_end[earlier]
+    other = (send_of.take(earlier) >= 0) & (send_of.take(earlier) != later) & (later != earlier)
+    before_sent = times.begin.take(later) < fused_end.take(earlier)
     delayed = np.zeros(program.num_instructions, dtype=bool)
-    delayed[earlier[other & before_sent]] = True
+    delayed[earlier.compress(other & before_sent)] = True
     return i[~delayed[i]], j[~delayed[i]]
 
 

@@ -30,12 +30,12 @@ def flows(program: Program, clashes: tuple[Array, Array]) -> tuple[Array, Array]
         none = np.zeros(0, dtype=np.int64)
         return none, none
     later, earlier = clashes
-    sends = program.opcode[later] == Opcode.SEND
-    j, i = distinct_pairs(later[sends], earlier[sends])
-    single = np.bincount(j, minlength=program.num_instructions)[j] == 1
-    same = (program.src_buffer[j] == program.dst_buffer[i]) & (program.src_offset[j] == program.dst_offset[i])
+    sends = program.opcode.take(later) == Opcode.SEND
+    j, i = distinct_pairs(later.compress(sends), earlier.compress(sends))
+    single = np.bincount(j, minlength=program.num_instructions).take(j) == 1
+    same = (program.src_buffer[j] == program.dst_buffer[i]) & (program.src_offset.take(j) == program.dst_offset.take(i))
     good = single & same & (program.count[j] == program.count[i]) & (program.receives & ~program.sends)[i]
-    return i[good], j[good]
+    return i.compress(good), j.compress(good)
 
 
 @frozen(eq=False)
@@ -159,7 +159,7 @@ def _weights(program: Program, flow: tuple[Array, Array]) -> list[tuple[int, int
     into, out = into[order], out[order]
     first = np.flatnonzero(first_of_group(into) | first_of_group(out))
     messages = np.diff(np.append(first, len(order)))
-    chunks = np.diff(starts(program.count[sends[order]])[np.append(first, len(order))])
+    chunks = np.diff(starts(program.count.take(sends[order]))[np.append(first, len(order))])
     into, out = into[first], out[first]
     chosen = lexsort((out, into, -chunks))
     return list(zip(*(column[chosen].tolist() for column in (into, out, messages)), strict=True))

@@ -26,8 +26,8 @@ def why_not_fused(
     the receives that are fused. ``clashes`` are the program's :func:`.hazards.conflicts`.
     """
     later, earlier = clashes
-    forwards = (program.opcode[later] == Opcode.SEND) & program.receives[earlier]
-    sends = distinct(later[forwards])
+    forwards = (program.opcode.take(later) == Opcode.SEND) & program.receives.take(earlier)
+    sends = distinct(later.compress(forwards))
     if not len(sends):
         return "fuse: no rank forwards what it receives"
     receive = np.full(program.num_instructions, -1, dtype=np.int64)

@@ -41,7 +41,7 @@ class Layout:
 
     ``src`` and ``dst`` are the ranks of each connection, ``messages`` the number of its messages; ``link_of`` is the
     connection of each instruction (-1: local), ``nth`` its number among the connection's messages. ``sent`` are the
-    rows that send, by connection and number.
+    rows that send, by connection and number, and ``count`` the chunks of every row of the program.
     """
 
     src: Array
@@ -54,13 +54,30 @@ class Layout:
     sent: Array
     count: Array
 
+    def part(self, ranks: Array) -> tuple[Layout, Array, Array]:
+        """Return the connections that end at these ranks (a mask), their numbers here, and the rows of the ranks.
+
+        Rows that send to these ranks from others have no place in it, but their messages do.
+        """
+        rows, links = np.flatnonzero(ranks.take(self.rank)), np.flatnonzero(ranks[self.src] | ranks[self.dst])
+        number = np.full(len(self.src) + 1, -1, dtype=np.int64)
+        number[links] = np.arange(len(links))
+        sent = self.sent[ranges(starts(self.messages)[links], self.messages[links])]
+        part = Layout(
+            self.src[links], self.dst[links], self.messages[links], self.rank[rows], number[self.link_of[rows]],
+            self.is_send[rows], self.nth.take(rows), sent, self.count,
+        )  # fmt: skip
+        return part, links, rows
+
     @classmethod
     def of(cls, program: Program, order: Array) -> Layout:
         """Return the connections of a program; messages are numbered in ``order``."""
         conns = connections(program)
         is_send = program.sends
         is_receive = program.receives
-        link_of = np.where(is_send, conns.outward[program.block], np.where(is_receive, conns.inward[program.block], -1))
+        link_of = np.where(
+            is_send, conns.outward.take(program.block), np.where(is_receive, conns.inward.take(program.block), -1)
+        )
         link_of = np.where(link_of < 0, _companions(program, np.where(is_receive, link_of, -1)), link_of)
         nth, sent = _message_numbers(link_of, is_send, is_send | is_receive, order)
         messages = np.bincount(link_of[is_send], minlength=len(conns))
@@ -72,7 +89,7 @@ class Layout:
         Each channel of a connection has a block at either end; local instructions of a rank have another one.
         """
         link = owners(num_channels)
-        end = starts(num_channels)[self.link_of] + self.spread(num_channels) + np.where(self.is_send, 0, len(link))
+        end = starts(num_channels).take(self.link_of) + self.spread(num_channels) + np.where(self.is_send, 0, len(link))
         slot = np.where(self.link_of < 0, 2 * len(link) + self.rank, end)
         ranks = np.arange(int(self.rank.max(initial=-1)) + 1)
         src, dst, none = self.src[link], self.dst[link], np.full(len(ranks), -1)
@@ -90,15 +107,15 @@ class Layout:
         rank, kind, peer, channel, link = table[:, kept]
         send_peer, recv_peer = np.where(kind == 0, peer, -1), np.where(kind == 1, peer, -1)
         columns = {"block_rank": rank, "send_peer": send_peer, "recv_peer": recv_peer, "channel": channel}
-        return Blocks(columns, number[slot], link)
+        return Blocks(columns, number.take(slot), link)
 
     def spread(self, num_channels: Array) -> Array:
         """Return which of its connection's channels each instruction uses: the one with the fewest chunks so far."""
         if (num_channels <= 1).all():
             return np.zeros(len(self.link_of), dtype=np.int64)
-        chosen = np.append(least_loaded(self.count[self.sent], self.messages, num_channels), 0)
-        start, has_message = starts(self.messages), np.append(self.messages, 0)[self.link_of] > self.nth
-        return chosen[np.where(has_message, start[self.link_of] + self.nth, -1)]
+        chosen = np.append(least_loaded(self.count.take(self.sent), self.messages, num_channels), 0)
+        start, has_message = starts(self.messages), np.append(self.messages, 0).take(self.link_of) > self.nth
+        return chosen.take(np.where(has_message, start.take(self.link_of) + self.nth, -1))
 
 
 def least_loaded(count: Array, messages: Array, num_channels: Array) -> Array:
@@ -130,7 +147,7 @@ def _spread_at_once(count: Array, messages: Array, num_channels: Array, several:
         row = start[:number] + n
         least = load[:number].argmin(axis=1)
         chosen[row] = least
-        load[np.arange(number), least] += count[row]
+        load[np.arange(number), least] += count.take(row)
 
 
 def free_channels(src: Array, dst: Array, num_channels: Array) -> Array:
@@ -168,9 +185,9 @@ def _companions(program: Program, link_of: Array) -> Array:
     ``link_of`` is the connection of each receive, and -1 for all other instructions.
     """
     index = np.arange(len(link_of))
-    start = program.block_start[program.block].astype(np.int64)
+    start = program.block_start.take(program.block).astype(np.int64)
     known = np.maximum.accumulate(np.where(link_of >= 0, index, -1)) if len(index) else index
-    return np.where(known >= start, link_of[known], -1)
+    return np.where(known >= start, link_of.take(known), -1)
 
 
 def _message_numbers(link_of: Array, is_send: Array, is_message: Array, order: Array) -> tuple[Array, Array]:
@@ -182,9 +199,9 @@ def _message_numbers(link_of: Array, is_send: Array, is_message: Array, order: A
     ordered = []
     for side in (is_send, is_message & ~is_send):
         rows = np.flatnonzero(side)
-        rows = rows[lexsort((order[rows], link_of[rows]))]
-        nth[rows] = nth_in_group(link_of[rows])
+        rows = rows.take(lexsort((order.take(rows), link_of.take(rows))))
+        nth[rows] = nth_in_group(link_of.take(rows))
         ordered.append(rows)
     index = np.arange(len(link_of))
     last = np.maximum.accumulate(np.where(is_message & ~is_send, index, 0)) if len(index) else index
-    return np.where((link_of >= 0) & ~is_message, nth[last], nth), ordered[0]
+    return np.where((link_of >= 0) & ~is_message, nth.take(last), nth), ordered[0]

@@ -14,9 +14,9 @@ from collc.ir.frozen import frozen
 from collc.ir.machine import execute
 from collc.ir.program import Program
 from collc.ir.progress import progress
-from collc.ir.ragged import inverse
+from collc.ir.ragged import inverse, ranges, starts
 
-from ..analysis.arrange import Rearrangement, reblock, split_counts
+from ..analysis.arrange import Ordered, Rearrangement, reblock, split_counts
 from ..analysis.hazards import sequential_order, synchronize
 from ..base import Pass
 from ..ranges import AT_LEAST_1
@@ -80,15 +80,19 @@ class BalanceThreadblocks(Pass):
         """Return the program with as many channels as ``max-steps`` needs."""
         layout, moves = Layout.of(ir, order), Rearrangement.of(ir, order)
         num_channels = np.full(len(layout.messages), max(self.channels, 1), dtype=np.int64)
+        whole = here = _Changing(layout, moves, ir.opcode, np.arange(len(layout.messages)))
         for turn in range(_ROUNDS):
             progress("placing messages, round", turn + 1)
-            blocks = layout.blocks(num_channels, self._channels(layout, num_channels))
-            dependencies = moves.dependencies(blocks.owner)
-            length = steps_of(ir.opcode, moves.num_dependencies(dependencies), blocks.owner, len(blocks), self.fused)
+            channels = self._channels(layout, num_channels)
+            blocks, dependencies = here.arranged(num_channels, channels)
+            length = here.steps(blocks, dependencies, self.fused)
             over = np.flatnonzero(self._is_too_long(length))
             if not len(over):
+                if here is not whole:
+                    blocks, dependencies = whole.arranged(num_channels, channels)
                 return moves.moved(blocks.columns, blocks.owner, dependencies)
-            num_channels = self._more_channels(layout, num_channels, blocks, length, over.tolist())
+            more = self._more_channels(layout, num_channels, blocks, length, over.tolist())
+            here, num_channels = whole.changed(more != num_channels, ir.num_ranks), more
         raise self._too_many_steps(blocks.columns["block_rank"], int(over[0]), length)
 
     def _kept(self, ir: Program) -> Program:
@@ -187,6 +191,37 @@ class BalanceThreadblocks(Pass):
                 excess=Excess("threadblocks", int(count.max()), self.max_threadblocks),
             )
         return shared
+
+
+@frozen(eq=False)
+class _Changing:
+    """The instructions of some ranks, all whose blocks a round can change, with the numbers of their connections."""
+
+    layout: Layout
+    moves: Ordered
+    opcode: Array
+    links: Array
+
+    def changed(self, links: Array, ranks: int) -> _Changing:
+        """Return what other channels of some connections change: the ranks at their ends; all, if those are most."""
+        there = np.zeros(ranks, dtype=bool)
+        there[self.layout.src[links]] = there[self.layout.dst[links]] = True
+        if 2 * np.count_nonzero(there) > ranks:
+            return self
+        layout, links, rows = self.layout.part(there)
+        return _Changing(layout, self.moves.part(rows), self.opcode[rows], links)
+
+    def arranged(self, num_channels: Array, channels: Array) -> tuple[Blocks, tuple[Array, Array]]:
+        """Return the blocks of these instructions and their dependencies; channels are those of all connections."""
+        number = num_channels[self.links]
+        here = channels[ranges(starts(num_channels)[self.links], number)]
+        blocks = self.layout.blocks(number, here)
+        named = attrs.evolve(blocks, link=np.append(self.links, -1)[blocks.link])
+        return named, self.moves.dependencies(blocks.owner)
+
+    def steps(self, blocks: Blocks, dependencies: tuple[Array, Array], fused: bool) -> Array:
+        """Return the steps of each block."""
+        return steps_of(self.opcode, self.moves.num_dependencies(dependencies), blocks.owner, len(blocks), fused)
 
 
 def _hosts(program: Program, most: int) -> Array:

@@ -53,7 +53,7 @@ def _joined(weights: Array) -> Array:
     """Return a path made by joining ends of paths: the heaviest pair first, of equals the pair of lowest nodes."""
     number = len(weights)
     pair = np.flatnonzero(np.triu(weights, 1))
-    pair = pair[lexsort([-weights.ravel()[pair]])]
+    pair = pair.take(lexsort([-weights.ravel().take(pair)]))
     low, high = pair // number, pair % number
     owner = list(range(number))
 

@@ -82,7 +82,7 @@ class Renumber(Pass):
         intervals = _Intervals.of(ir, alike=group is not None)
         if intervals is None:
             return ir
-        order = _order(intervals, None if group is None else _Images(group, ir.src[intervals.row]))
+        order = _order(intervals, None if group is None else _Images(group, ir.src.take(intervals.row)))
         if order is None:
             return ir
         before, after = intervals.runs(np.arange(intervals.number)), intervals.runs(order)
@@ -124,7 +124,7 @@ class _Intervals:
             return None
         row = owners(widths)
         interval = s.shard.take(row).astype(np.int64) * per_shard + ranges(first, widths)
-        route = _same_links(s)[s.route]
+        route = _same_links(s).take(s.route)
         sent = numbered((s.step.astype(np.int64) * len(s.routes) + route) * 2 + s.action)[1]
         sent = sent.take(row)
         found = cls(s.collective.num_shards * per_shard, np.diff(ends), row, interval, sent, sent)
@@ -198,7 +198,7 @@ def _alike(interval: Array, message: Array, number: int) -> tuple[Array, int]:
     Kinds are numbered in the order of their lists of messages.
     """
     order = lexsort((message, interval))
-    listed = message[order].astype(">u8")  # the order of its bytes is that of its numbers
+    listed = message.take(order).astype(">u8")  # the order of its bytes is that of its numbers
     start = (starts(np.bincount(interval, minlength=number)) * listed.itemsize).tolist()
     text = listed.tobytes()
     carried_by = [text[begin:end] for begin, end in pairwise(start)]
@@ -322,7 +322,7 @@ def _renumbered(s: Schedule, intervals: _Intervals, order: Array) -> Schedule:
     lo, hi = start.take(interval), end.take(interval)
     fresh = np.concatenate([[True], (sent[1:] != sent[:-1]) | (lo[1:] != hi[:-1])])
     begin = np.flatnonzero(fresh)
-    lo, hi, row = lo[begin], hi[np.append(begin[1:], len(hi)) - 1], row[begin]
+    lo, hi, row = lo.take(begin), hi.take(np.append(begin[1:], len(hi)) - 1), row.take(begin)
     return _at_shards(s, row, lo, hi)
 
 
@@ -332,6 +332,6 @@ def _at_shards(s: Schedule, row: Array, lo: Array, hi: Array) -> Schedule:
     first, last = lo // parts, (hi - 1) // parts
     count = last - first + 1
     of, shard = owners(count), ranges(first, count)
-    columns = {c: getattr(s, c)[row[of]] for c in ("step", "action", "route")}
+    columns = {c: getattr(s, c).take(row.take(of)) for c in ("step", "action", "route")}
     low, high = np.maximum(lo[of], shard * parts), np.minimum(hi[of], (shard + 1) * parts)
     return attrs.evolve(s, **columns, shard=shard, lo=low - shard * parts, hi=high - shard * parts)

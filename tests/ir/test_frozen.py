@@ -158,3 +158,74 @@ def test_attrs_extends_a_class(make: Any) -> None:
         length: int = 0
 
     assert Long(1, length=2) == Long(1, length=2) != Long(2) and [f.name for f in attrs.fields(Long)][-1] == "length"
+
+
+def numbers(values: Any) -> tuple[int, ...]:
+    return tuple(int(value) for value in values)
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_options_of_fields(make: Any) -> None:
+    """Converters, factories, metadata and a check at the end, in a class and one that extends it."""
+    checked = []
+
+    @make
+    class Base:
+        rows: tuple[int, ...] = attrs.field(converter=numbers, metadata={"help": "the rows"})
+        found: dict[str, int] = attrs.field(factory=dict, eq=False, repr=False)
+        sizes: tuple[int, ...] = attrs.field(factory=lambda: ["4"], converter=numbers, kw_only=True)
+
+        def __attrs_post_init__(self) -> None:
+            checked.append(self.rows)
+
+    @make
+    class Long(Base):
+        length: int = 3
+
+        @cached_property
+        def total(self) -> int:
+            return sum(self.rows) + self.length
+
+    one, other = Base(["1", 2]), Long([5], sizes=["6"], length=1)
+    assert one.rows == (1, 2) and one.sizes == (4,) and one.found == {} and one.found is not Base([1]).found
+    assert (other.sizes, other.total, other.found) == ((6,), 6, {}) and checked[:2] == [(1, 2), (5,)]
+    assert attrs.evolve(other, rows=["7"]).total == 8 and attrs.evolve(one, found={"a": 1}) == one
+    assert [(f.name, f.inherited, f.kw_only, dict(f.metadata)) for f in attrs.fields(Long)] == [
+        ("rows", True, False, {"help": "the rows"}), ("found", True, False, {}), ("sizes", True, True, {}),
+        ("length", False, False, {}),
+    ]  # fmt: skip
+    assert attrs.fields(Long).length.default == 3 and not hasattr(attrs.fields(Long), "width")
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        other.total = 3
+    with pytest.raises(TypeError):
+        Base()
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_values_that_depend_on_others_and_validators(make: Any) -> None:
+    @make
+    class Range:
+        low: int = attrs.field(validator=attrs.validators.ge(0))
+        high: int = attrs.field(default=attrs.Factory(lambda self: self.low + 1, takes_self=True))
+
+    assert Range(2).high == 3 and Range(2) == Range(2, 3)
+    with pytest.raises(ValueError, match="low"):
+        Range(-1)
+
+
+@frozen
+class Caching:
+    """What can be written and read, with something that is computed from it."""
+
+    value: int
+
+    @cached_property
+    def double(self) -> int:
+        return 2 * self.value
+
+
+def test_a_cached_value_is_no_field() -> None:
+    this = Caching(2)
+    assert (
+        this.double == 4 and pickle.loads(pickle.dumps(this)) == this == Caching(2) and repr(this) == repr(Caching(2))
+    )

@@ -7,7 +7,7 @@ consists of *types*, parts of equal size. A node's *label* for a type is the ste
 
 from __future__ import annotations
 
-from random import Random
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -16,6 +16,9 @@ from collc.ir.arrays import Array
 from collc.ir.frozen import frozen
 
 from .balance import links_of_mask
+
+if TYPE_CHECKING:
+    from random import Random
 
 __all__ = ["Plan", "View", "grow_labels"]
 Job = tuple[int, int]  # type, node
@@ -71,6 +74,8 @@ def grow_labels(view: View, plan: Plan, seed: int) -> Array | None:
     the plan. Needed jobs come first (:func:`_needed_first`); the seed orders the others. Odd seeds prefer jobs with few
     usable links, which would otherwise crowd the last step.
     """
+    from random import Random  # few networks need it
+
     labels = np.full((plan.types, view.num_nodes), -1, dtype=np.int64)
     labels[:, 0] = 0
     hops_left = np.repeat(view.hops[:1], plan.types, axis=0)  # hops to every node from the nearest that has the type

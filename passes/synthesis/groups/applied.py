@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from collc.ir.diagnostic import CollcError, Subject, error
+from collc.ir.frozen import frozen
 from collc.ir.graph.members import Inside, inside, shared, with_shares
 from collc.ir.levels import Executable, Scheduled
 from collc.ir.schedule import Forest
@@ -27,7 +28,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class MeasuredNetworks:
     """The problem on the network of most bandwidth for the members, and what else it takes to compare schedules.
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from collc.ir.arrays import Array
 from collc.ir.diagnostic import Subject, error
+from collc.ir.frozen import frozen
 from collc.ir.graph.boxes import Boxes, boxes_of
 from collc.ir.ragged import ranges, starts
 from collc.ir.schedule import Routes
@@ -33,7 +34,7 @@ def require_boxes(scheduler: str, topology: Topology) -> Boxes:
     return boxes
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class BoxRouter(Router):
     """Routes inside boxes over their own links, between boxes over all others, each where there is such a route.
 

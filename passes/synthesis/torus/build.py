@@ -14,6 +14,7 @@ from collc.ir.arrays import Array
 from collc.ir.collective import Collective
 from collc.ir.costs.messages import Messages, with_reduced
 from collc.ir.diagnostic import Excess, Subject, error
+from collc.ir.frozen import frozen
 from collc.ir.ragged import owners
 from collc.ir.schedule import Action, Routes, Schedule
 from collc.ir.spec import Problem
@@ -28,7 +29,7 @@ _FORWARD = ("reduce-scatter", "allreduce", "reduce", "gather")
 _BACKWARD = ("allgather", "allreduce", "broadcast", "scatter")
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Plan:
     """The plan of a collective: ``parts`` together cover ``num_parts`` parts of every shard."""
 

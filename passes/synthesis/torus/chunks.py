@@ -16,6 +16,7 @@ import attrs
 import numpy as np
 
 from collc.ir.arrays import Array
+from collc.ir.frozen import frozen
 
 from .lines import Line
 
@@ -26,7 +27,7 @@ Sends = tuple[Array, Array, Array]
 Traffic = tuple[Array, Array, Array]
 
 
-@attrs.frozen
+@frozen
 class Stage:
     """Substeps ``first`` .. ``first + length - 1`` of a dimension, from step ``step`` on.
 
@@ -57,7 +58,7 @@ def interleaved_stages(substeps: Sequence[int], start: int) -> list[Stage]:
     return stages
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _RoutedPart:
     """Parts ``lo .. hi`` of every shard; the logical torus is ``shape``, with rank ``place[i]`` at place i.
 
@@ -94,7 +95,7 @@ class _RoutedPart:
         return total
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ScatteredPart(_RoutedPart):
     """A part that is scattered: ``lines``, one per dimension, run in ``stages``."""
 
@@ -154,7 +155,7 @@ class ScatteredPart(_RoutedPart):
         return src, dst, amount
 
 
-@attrs.frozen
+@frozen
 class ExchangeStep:
     """A step along ``dim``: ``sender[j]`` sends to ``receiver[j]``, which reduces, or with ``copies`` copies.
 
@@ -168,7 +169,7 @@ class ExchangeStep:
     copies: bool = False
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ExchangedPart(_RoutedPart):
     """A part that every rank sends whole in every step: an allreduce without a scatter."""
 

@@ -14,6 +14,7 @@ import attrs
 import numpy as np
 
 from collc.ir.arrays import Array, fit
+from collc.ir.frozen import frozen
 
 __all__ = ["Line", "ring_line", "short_ring_line", "tree_line", "with_folds", "with_guest"]
 
@@ -23,7 +24,7 @@ def _narrow(table: Array) -> Array:
     return table.astype(fit(int(table.min()), int(table.max())), copy=False)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Line:
     """Coordinate a sends shard b in substep ``when[a, b]`` to ``to[a, b]``; both (d, d).
 
@@ -64,7 +65,7 @@ class Line:
         return int(np.count_nonzero(self.when == substep, axis=1).max(initial=0))
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Ring:
     """The line in which every shard travels round a ring to its coordinate: a ``Line`` with tables only on demand."""
 
@@ -101,7 +102,7 @@ def ring_line(size: int, direction: int) -> Line:
     return _Ring(size, direction)  # type: ignore[return-value]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _ShortRing(_Ring):
     """The line in which every shard takes the shorter direction round a ring; ``direction`` breaks ties."""
 

@@ -14,6 +14,7 @@ import attrs
 import numpy as np
 
 from collc.ir.arrays import Array
+from collc.ir.frozen import frozen
 from collc.ir.ragged import ranges, starts
 from collc.ir.schedule import Routes
 from collc.ir.topology import Topology
@@ -23,7 +24,7 @@ from .shape import Grid, grid
 __all__ = ["Router", "router"]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Router:
     """Finds the routes of pairs of ranks. A *key* stands for (source, target, direction, lane)."""
 
@@ -109,7 +110,7 @@ class Router:
         return table, count
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _GridRouter(Router):
     """Routes on a torus or mesh that has all its links."""
 

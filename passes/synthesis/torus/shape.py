@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from math import prod
 
-import attrs
 import numpy as np
 
 from collc.ir.arrays import Array, distinct
 from collc.ir.diagnostic import Subject, error
+from collc.ir.frozen import frozen
 from collc.ir.group import Translations
 from collc.ir.topology import Topology
 
@@ -90,7 +90,7 @@ def _sizes(topology: Topology) -> tuple[int, ...]:
     return (topology.num_ranks,)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Grid:
     """A torus or mesh with all its links: ``links[r, i, w, l]`` leads from rank r up (w = 0) or down in dimension i.
 

@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from collc.frontends import coll
 from collc.ir import waves as waving
+from collc.ir.arrays import Array
 from collc.ir.collective import Collective
 from collc.ir.layout import layout
 from collc.ir.machine import execute, partners
 from collc.ir.program import Buffer, Opcode, Program
+from collc.ir.ragged import ranges
 from collc.ir.schedule import Schedule
 from collc.ir.spec import Problem
 from collc.ir.verify import connections, verify_program, verify_schedule
@@ -182,18 +184,47 @@ def test_an_input_that_is_read_after_the_output_was_written_is_read_wrong_in_pla
 # ---- what is sent, by places
 
 
+def listed(runs: tuple[Array, Array] | None) -> Array | None:
+    """Return the chunks of messages, one by one."""
+    return None if runs is None else ranges(*runs)
+
+
+def both_ways(program: Program, schedule: Schedule) -> list[str]:
+    """Return what is found by runs, and by single chunks."""
+    sent, due = connections._sent(program), connections._scheduled(schedule)
+    assert sent is not None
+    one_by_one = [connections._Runs(chunks, np.ones_like(chunks)) for chunks in (sent.listed(), due.listed())]
+    return [connections._difference(program, sent, due), connections._difference(program, *one_by_one)]
+
+
+@pytest.mark.parametrize("net", ["torus(3, 2)", "complete(5)", "hypercube(3)"])
+@pytest.mark.parametrize("kind", ["allreduce", "allgather", "reduce-scatter"])
+def test_runs_tell_what_single_chunks_tell(net: str, kind: str) -> None:
+    """Also where a chunk is sent twice, too early, or not at all."""
+    schedule = scheduled(net, kind)
+    program = Lower().run(schedule)
+    assert isinstance(program, Program) and both_ways(program, schedule) == ["", ""]
+    send = int(np.flatnonzero(program.sends)[1])
+    fewer, twice = (schedule.rows(keep) for keep in (np.arange(1, len(schedule)), np.arange(-1, len(schedule))))
+    shorter = edited(program, send, count=int(program.count[send]) + 1)
+    for one, due in ((program, fewer), (program, twice), (shorter, schedule)):
+        if connections._sent(one) is not None:
+            told = both_ways(one, due)
+            assert told[0] and told[0] == told[1]
+
+
 @pytest.mark.parametrize("net", ["torus(3, 2)", "complete(5)", "hypercube(3)"])
 @pytest.mark.parametrize("kind", ["allreduce", "allgather", "reduce-scatter"])
 def test_places_tell_the_chunks_that_an_execution_finds(net: str, kind: str) -> None:
     program = Lower().run(scheduled(net, kind))
     assert isinstance(program, Program)
-    fixed = connections._fixed_identities(program, partners(program))
+    fixed = listed(connections._fixed_identities(program, partners(program)))
     executed = identities(program, layout(program, False), waving.all_waves(program), partners(program))
     if kind != "reduce-scatter":
         assert fixed is not None
     assert fixed is None or np.array_equal(fixed, executed)
     moved = edited(program, int(np.flatnonzero(program.sends)[0]), src_buffer=Buffer.OUTPUT)
-    again = connections._fixed_identities(moved, partners(moved))
+    again = listed(connections._fixed_identities(moved, partners(moved)))
     assert again is None or np.array_equal(again, executed) or kind == "allgather"
     other = program.sends & (program.src_offset > 0)
     if other.any():
