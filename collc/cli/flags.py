@@ -410,6 +410,10 @@ LAUNCH = (
         "with -n, only build it", "value", "DIR"),
     Opt(("--strict",), "refuse a specification of which a collective cannot be compiled\n"
         "(default: leave its calls to the MPI, NCCL or gloo)"),
+    Opt(("--nonblocking",), "MPI: also serve nonblocking and persistent calls; needs\n"
+        "MPI_THREAD_MULTIPLE, and a thread of every rank"),
+    Opt(("--uneven",), "MPI: also serve Alltoallv, Gatherv and Scatterv; ranks tell each\n"
+        "other the sizes of their data before every call"),
     Opt(("--stats",), "print the number of served calls at the end"),
     Opt(("--timeout",), "time limit of the command in seconds (default: none)", "value", "SECONDS", convert=positive),
     Opt(("-n", "--dry-run"), "print the command and its environment without running it"),

@@ -36,7 +36,7 @@ _SHOWS = ("dump_ir", "print_pipeline", "profile", "time_passes")
 #: options that change nothing of what is compiled: how the command runs, and what is printed
 _OTHERS = (
     "Werror", "cache", "color", "command", "diagnostics_format", "dry_run", "error_limit", "files", "help", "quiet",
-    "stats", "timeout", "verbose", "version", "w",
+    "nonblocking", "stats", "timeout", "uneven", "verbose", "version", "w",
 )  # fmt: skip
 #: variables that change how a library is built
 _BUILDING = (
@@ -44,7 +44,10 @@ _BUILDING = (
     "LIBRARY_PATH", "MPICH_CC", "OMPI_CC", "OMPI_CFLAGS", "OMPI_CPPFLAGS", "OMPI_LDFLAGS", "OMPI_LIBS", "OPAL_PREFIX",
 )  # fmt: skip
 #: variables of collc for running programs
-_RUNNING = ("COLLC_CACHE", "COLLC_DEBUG", "COLLC_DISABLE", "COLLC_LAUNCH_REPORT", "COLLC_STATS")
+_RUNNING = (
+    "COLLC_CACHE", "COLLC_DEBUG", "COLLC_DISABLE", "COLLC_LAUNCH_REPORT", "COLLC_NONBLOCKING", "COLLC_STATS",
+    "COLLC_UNEVEN",
+)  # fmt: skip
 
 
 def launch(options: SimpleNamespace, console: Console) -> int:
@@ -166,12 +169,13 @@ def _run_mpi(prepared: Prepared, options: SimpleNamespace, console: Console) -> 
 
     assert prepared.mpi is not None
     command, mpi, shared = list(options.command), prepared.mpi, Path(prepared.library)
+    serves = {f"COLLC_{name.upper()}": "1" for name in ("nonblocking", "uneven") if getattr(options, name)}
     if options.dry_run:
-        return _show(launching.preloaded(command, mpi, shared, {}), console)
+        return _show(launching.preloaded(command, mpi, shared, serves), console)
     with tempfile.TemporaryDirectory(prefix="collc-launch-") as folder:
         report = Path(folder) / "report"
         report.touch(mode=0o600)
-        plan = launching.preloaded(command, mpi, shared, {launching.REPORT: str(report)})
+        plan = launching.preloaded(command, mpi, shared, {launching.REPORT: str(report), **serves})
         status = _run_plan(plan, options, console)
         report_of_ranks = gather_report(report)
     if options.stats:

@@ -12,6 +12,32 @@ static int cip_outcome(int error, MPI_Comm comm)
     return found && context->failure != MPI_SUCCESS ? error : CIP_NOT_BEGUN;
 }
 
+static int cip_start_this(void *request)
+{
+    struct operation *it = request;
+
+    return it->active ? MPI_ERR_REQUEST : commence(it, QUEUED);
+}
+
+static int cip_test_this(void **request, int *done, int *moved)
+{
+    *done = look(*request, moved);
+    return *done ? conclude((void *)request) : MPI_SUCCESS;
+}
+
+static void cip_forget_this(void *request)
+{
+    dismiss(request);
+    free(request);
+}
+
+static int cip_attach_this(MPI_Comm comm)
+{
+    struct context *context;
+
+    return find_context(comm, &context);
+}
+
 @CALLS@
 static struct cip_entry cip_these[] = {
 @ENTRIES@

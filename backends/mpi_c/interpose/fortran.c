@@ -226,6 +226,7 @@ CIP_FORTRAN_FREES(comm_disconnect, COMM_DISCONNECT)
 
 CIP_FORTRAN(finalize, FINALIZE, (MPI_Fint *error))
 {
+    cip_dismiss_worker();
     cip_conclude();
     cip_depth++;
     CIP_FORTRAN_NEXT(finalize, FINALIZE, (MPI_Fint *), (error));

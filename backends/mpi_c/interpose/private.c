@@ -73,8 +73,14 @@ static int cip_fails_anywhere(MPI_Comm comm, int error)
 /* What cip_make_double() does that may succeed on one rank and fail on another. */
 static int cip_attach(MPI_Comm owner, struct cip_double *fresh)
 {
-    int error = MPI_Comm_set_errhandler(fresh->comm, MPI_ERRORS_RETURN);
+    int error = MPI_Comm_set_errhandler(fresh->comm, MPI_ERRORS_RETURN), ranks = 0;
+    struct cip_entry *entry;
 
+    /* Collective, so on all ranks or none: nonblocking calls must not wait for it. */
+    if (cip_all.nonblocking && MPI_Comm_size(owner, &ranks) == MPI_SUCCESS)
+        for (entry = cip_all.entries; entry != NULL; entry = entry->next)
+            if (entry->ranks == ranks && entry->attach(fresh->comm) != MPI_SUCCESS && error == MPI_SUCCESS)
+                error = MPI_ERR_OTHER;
     if (error != MPI_SUCCESS)
         return error;
     cip_lock();

@@ -137,7 +137,8 @@ def _body(cursor: Cursor, lines: tuple[str, ...]) -> LibraryText:
 def _served(cursor: Cursor) -> ServedCall:
     found = cursor.match(
         rf"    {{CIP_([A-Z_]+), ({_INTEGER}), ({_INTEGER}), ({_INTEGER}), ({_INTEGER}), ({_INTEGER}|INT64_MAX), "
-        rf'"({_PHRASE})", cip_({_NAME}), (?:NULL|cip_serves_({_INTEGER})), INT64_MAX, cip_bind, NULL}},\n',
+        rf'"({_PHRASE})", cip_({_NAME}), cip_\8_begin, cip_start_this, cip_test_this, cip_forget_this, '
+        rf"cip_attach_this, (?:NULL|cip_serves_({_INTEGER})), INT64_MAX, cip_bind, NULL}},\n",
         "a served call",
     )
     kind, ranks, root, twice, low, high, name, function, serves = found.groups()

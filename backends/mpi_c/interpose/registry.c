@@ -5,24 +5,36 @@ enum { CIP_ALLGATHER, CIP_ALLREDUCE, CIP_ALLTOALL, CIP_BROADCAST, CIP_GATHER, CI
 
 /* The functions that programs call, twice: with int counts, and with large ones. */
 enum { CIP_MPI_ALLGATHER, CIP_MPI_ALLREDUCE, CIP_MPI_ALLTOALL, CIP_MPI_BCAST, CIP_MPI_GATHER, CIP_MPI_REDUCE,
-       CIP_MPI_REDUCE_SCATTER, CIP_MPI_REDUCE_SCATTER_BLOCK, CIP_MPI_SCATTER, CIP_FUNCTIONS };
+       CIP_MPI_REDUCE_SCATTER, CIP_MPI_REDUCE_SCATTER_BLOCK, CIP_MPI_SCATTER,
+       CIP_MPI_IALLGATHER, CIP_MPI_IALLREDUCE, CIP_MPI_IALLTOALL, CIP_MPI_IBCAST, CIP_MPI_IGATHER, CIP_MPI_IREDUCE,
+       CIP_MPI_IREDUCE_SCATTER_BLOCK, CIP_MPI_ISCATTER,
+       CIP_MPI_ALLGATHER_INIT, CIP_MPI_ALLREDUCE_INIT, CIP_MPI_ALLTOALL_INIT, CIP_MPI_BCAST_INIT, CIP_MPI_GATHER_INIT,
+       CIP_MPI_REDUCE_INIT, CIP_MPI_REDUCE_SCATTER_BLOCK_INIT, CIP_MPI_SCATTER_INIT,
+       CIP_MPI_ALLGATHERV, CIP_MPI_ALLTOALLV, CIP_MPI_GATHERV, CIP_MPI_SCATTERV,
+       CIP_MPI_IALLGATHERV, CIP_MPI_IREDUCE_SCATTER, CIP_MPI_ALLGATHERV_INIT, CIP_MPI_REDUCE_SCATTER_INIT,
+       CIP_FUNCTIONS };
 
 static const char *const cip_function_names[CIP_FUNCTIONS] = {
     "MPI_Allgather", "MPI_Allreduce", "MPI_Alltoall", "MPI_Bcast", "MPI_Gather", "MPI_Reduce",
-    "MPI_Reduce_scatter", "MPI_Reduce_scatter_block", "MPI_Scatter",
+    "MPI_Reduce_scatter", "MPI_Reduce_scatter_block", "MPI_Scatter", "MPI_Iallgather", "MPI_Iallreduce",
+    "MPI_Ialltoall", "MPI_Ibcast", "MPI_Igather", "MPI_Ireduce", "MPI_Ireduce_scatter_block", "MPI_Iscatter",
+    "MPI_Allgather_init", "MPI_Allreduce_init", "MPI_Alltoall_init", "MPI_Bcast_init", "MPI_Gather_init",
+    "MPI_Reduce_init", "MPI_Reduce_scatter_block_init", "MPI_Scatter_init", "MPI_Allgatherv", "MPI_Alltoallv",
+    "MPI_Gatherv", "MPI_Scatterv", "MPI_Iallgatherv", "MPI_Ireduce_scatter", "MPI_Allgatherv_init",
+    "MPI_Reduce_scatter_init",
 };
 
 /* What became of a call. But for arguments that make no sense anyhow, all ranks of a call come to the
  * same end, for they decide by what MPI wants to be the same everywhere. */
 enum cip_end { CIP_SERVED, CIP_NO_ALGORITHM, CIP_OTHER_SIZE, CIP_INTERCOMM, CIP_OTHER_ROOT, CIP_OTHER_OP,
                CIP_OTHER_TYPE, CIP_NOTHING_TO_DO, CIP_OTHER_BYTES, CIP_TOO_LARGE, CIP_UNEQUAL, CIP_WITHIN,
-               CIP_NO_WORLD, CIP_WRONG, CIP_NO_MEMORY, CIP_ENDS };
+               CIP_NO_WORLD, CIP_WRONG, CIP_NO_MEMORY, CIP_NO_DOUBLE, CIP_NO_THREADS, CIP_ENDS };
 
 static const char *const cip_end_names[CIP_ENDS] = {
     "served", "no algorithm for the collective", "communicator of another size", "intercommunicator",
     "another root", "operation", "type and operation", "no data", "bytes outside the range",
     "too large a count", "unequal counts", "within another call", "no MPI_Init", "arguments",
-    "no memory",
+    "no memory", "no private communicator yet", "no MPI_THREAD_MULTIPLE",
 };
 
 /* One algorithm: the calls that it is for, and the function that carries them out. */
@@ -31,6 +43,12 @@ struct cip_entry {
     int64_t low, high; /* bytes of the whole vector */
     const char *name;
     int (*call)(const void *, void *, int64_t, MPI_Datatype, MPI_Op, int root, MPI_Comm);
+    /* Nonblocking calls, and persistent ones that start() starts. */
+    int (*begin)(const void *, void *, int64_t, MPI_Datatype, MPI_Op, int root, MPI_Comm, int persistent, void **);
+    int (*start)(void *);
+    int (*test)(void **, int *done, int *moved); /* carries a call on, and ends it */
+    void (*forget)(void *);
+    int (*attach)(MPI_Comm); /* what a first call would wait for; collective */
     int (*serves)(int root);     /* whether the algorithm is moved to a root; NULL: it serves one root, or needs none */
     int64_t most;                /* elements of a count */
     const char *(*bind)(void);   /* finds the MPI's functions; returns the name of one that is missing */
@@ -51,6 +69,8 @@ struct cip_state {
     struct cip_entry *entries;
     volatile int lock, state;
     int state_found;
+    int nonblocking; /* whether nonblocking calls are served */
+    int uneven;      /* whether ranks tell each other the sizes of their data */
     int key, key_of_end;
     struct cip_double *doubles;
     long own[2][CIP_FUNCTIONS][CIP_ENDS];
@@ -156,6 +176,14 @@ static int cip_examine(void)
 
 static void cip_begin_counts(void);
 
+/* Whether a variable, which all ranks have, is 1. */
+static int cip_wants(const char *variable)
+{
+    const char *wanted = getenv(variable);
+
+    return wanted != NULL && strcmp(wanted, "1") == 0;
+}
+
 static int cip_is_on(void)
 {
     if (cip_all.state == CIP_UNKNOWN) {
@@ -165,6 +193,8 @@ static int cip_is_on(void)
             cip_all.process = (int)getpid();
             cip_all.rank = -1;
             cip_all.state_found = cip_examine();
+            cip_all.nonblocking = cip_all.state_found == CIP_ON && cip_wants("COLLC_NONBLOCKING");
+            cip_all.uneven = cip_wants("COLLC_UNEVEN");
             cip_begin_counts();
             __sync_synchronize();
             cip_all.state = cip_all.state_found;

@@ -31,7 +31,10 @@ INTERPOSED = "collc_interpose"
 
 #: the files before the engine and after it, in order
 BEFORE = "symbols.c"
-AFTER = ("registry.c", "counts.c", "private.c", "judge.c", "carry.c", "statistics.c", "fortran.c", "wrappers.c")
+AFTER = (
+    "registry.c", "counts.c", "private.c", "judge.c", "carry.c", "uneven.c", "requests.c", "statistics.c", "fortran.c",
+    "wrappers.c", "later.c",
+)  # fmt: skip
 
 _KINDS = {
     "allgather": "ALLGATHER", "reduce-scatter": "REDUCE_SCATTER", "allreduce": "ALLREDUCE", "broadcast": "BROADCAST",
@@ -211,6 +214,14 @@ static int cip_{name}(const void *send, void *recv, int64_t count, MPI_Datatype 
 {{
 {ignored}    return cip_outcome({name}_c(send, recv, (MPI_Count)count, type, op, {root}comm), comm);
 }}
+
+static int cip_{name}_begin(const void *send, void *recv, int64_t count, MPI_Datatype type, MPI_Op op, int root,
+                            MPI_Comm comm, int persistent, void **request)
+{{
+{ignored}    if (persistent)
+        return {name}_init(send, recv, (MPI_Count)count, type, op, {root}comm, MPI_INFO_NULL, (void *)request);
+    return {name}_begin(send, recv, (MPI_Count)count, type, op, {root}comm, (void *)request);
+}}
 """
 
 
@@ -230,6 +241,7 @@ def _entry(one: Served, number: int) -> str:
     return (
         f"    {{CIP_{_KINDS[kind]}, {ranks}, {-1 if root is None else root}, {twice}, {low}, "
         f'{"INT64_MAX" if high is None else high}, "{comment(one.function.first.name)}", '
-        f"cip_{one.function.name}, {'NULL' if one.function.rooted is None else f'cip_serves_{number}'}, "
+        f"cip_{one.function.name}, cip_{one.function.name}_begin, cip_start_this, cip_test_this, cip_forget_this, "
+        f"cip_attach_this, {'NULL' if one.function.rooted is None else f'cip_serves_{number}'}, "
         f"INT64_MAX, cip_bind, NULL}},"
     )

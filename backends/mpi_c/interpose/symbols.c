@@ -9,9 +9,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #if defined(OPEN_MPI) && defined(COLLC_OPEN_MPI) && !COLLC_OPEN_MPI

@@ -6,6 +6,18 @@
 
 #pragma GCC visibility pop
 
+#define CIP_P6 cip_word a, cip_word b, cip_word c, cip_word d, cip_word e, cip_word f
+#define CIP_P7 CIP_P6, cip_word g
+#define CIP_P8 CIP_P7, cip_word h
+#define CIP_P9 CIP_P8, cip_word i
+#define CIP_P10 CIP_P9, cip_word j
+#define CIP_W3 cip_word, cip_word, cip_word
+#define CIP_W6 CIP_W3, CIP_W3
+#define CIP_W7 CIP_W6, cip_word
+#define CIP_W8 CIP_W7, cip_word
+#define CIP_W9 CIP_W6, CIP_W3
+#define CIP_W10 CIP_W9, cip_word
+
 #define CIP_WRAPPER(name, parameters) \
     CIP_EXPORT int cip_MPI_##name parameters __asm__("MPI_" #name); \
     CIP_EXPORT int cip_MPI_##name parameters
@@ -83,6 +95,22 @@
     if (cip_find("PMPI_" #name) == NULL) \
         return cip_shorten(a, b, counts, d, e, f);
 
+/* The blocks of one side: one block, or one for each rank at a place of its own. */
+#define CIP_ONE(data, count, type) {(void *)(data), (int)(count), NULL, NULL, (MPI_Datatype)(type)}
+#define CIP_EACH(data, counts, places, type) \
+    {(void *)(data), 0, (const int *)(counts), (const int *)(places), (MPI_Datatype)(type)}
+
+/* Large counts stay the MPI's unless they are equal. */
+#define CIP_SERVE_SCATTERS_1 CIP_SERVE(1);
+#define CIP_SERVE_SCATTERS_0 \
+    { \
+        struct cip_uneven uneven = {CIP_MPI_REDUCE_SCATTER, CIP_REDUCE_SCATTER, -1, \
+                                    CIP_EACH(a, c, NULL, d), CIP_EACH(b, c, NULL, d), (MPI_Op)e, (MPI_Comm)f}; \
+        int error; \
+        if (cip_serve_uneven(&uneven, &error)) \
+            return error; \
+    }
+
 /* With the same count for every rank it is MPI_Reduce_scatter_block. */
 #define CIP_SCATTERS(name, COUNT, large) \
     CIP_WRAPPER(name, (cip_word a, cip_word b, cip_word c, cip_word d, cip_word e, cip_word f)) \
@@ -97,7 +125,10 @@
             for (k = 1; k < ranks; k++) \
                 call.unequal |= counts[k] != counts[0]; \
         } \
-        CIP_SERVE(large); \
+        if (call.unequal) \
+            CIP_SERVE_SCATTERS_##large \
+        else \
+            CIP_SERVE(large); \
         CIP_SHORTEN_##large(name) \
         CIP_PASS_ON(name, (cip_word, cip_word, cip_word, cip_word, cip_word, cip_word), (a, b, c, d, e, f), 0, 0, \
                     0); \
@@ -117,6 +148,25 @@ static int cip_ranks(MPI_Comm comm)
         return 0;
     return MPI_Comm_size(comm, &ranks) == MPI_SUCCESS ? ranks : 0;
 }
+
+#define CIP_UNEVEN(name, FUNCTION, KIND, root, comm, parameters, types, arguments, ...) \
+    CIP_WRAPPER(name, parameters) \
+    { \
+        struct cip_uneven call = {CIP_MPI_##FUNCTION, CIP_##KIND, root, __VA_ARGS__, MPI_OP_NULL, (MPI_Comm)(comm)}; \
+        int error; \
+        if (cip_serve_uneven(&call, &error)) \
+            return error; \
+        CIP_PASS_ON(name, types, arguments, 0, 0, 0); \
+    }
+
+CIP_UNEVEN(Allgatherv, ALLGATHERV, ALLGATHER, -1, h, (CIP_P8), (CIP_W8), (a, b, c, d, e, f, g, h), CIP_ONE(a, b, c),
+           CIP_EACH(d, e, f, g))
+CIP_UNEVEN(Alltoallv, ALLTOALLV, ALLTOALL, -1, i, (CIP_P9), (CIP_W9), (a, b, c, d, e, f, g, h, i),
+           CIP_EACH(a, b, c, d), CIP_EACH(e, f, g, h))
+CIP_UNEVEN(Gatherv, GATHERV, GATHER, (int)h, i, (CIP_P9), (CIP_W9), (a, b, c, d, e, f, g, h, i), CIP_ONE(a, b, c),
+           CIP_EACH(d, e, f, g))
+CIP_UNEVEN(Scatterv, SCATTERV, SCATTER, (int)h, i, (CIP_P9), (CIP_W9), (a, b, c, d, e, f, g, h, i),
+           CIP_EACH(a, b, c, d), CIP_ONE(e, f, g))
 
 CIP_BLOCKS(ALLGATHER, Allgather, int, 0)
 CIP_BLOCKS(ALLTOALL, Alltoall, int, 0)
@@ -200,21 +250,45 @@ CIP_SCATTERS(Reduce_scatter_c, MPI_Count, 1)
         return error; \
     }
 
-#define CIP_BEGINS(name, parameters, types, arguments) \
-    CIP_WRAPPER(name, parameters) \
-    { \
-        static int(*next) types; \
-        int error; \
-        if (next == NULL) \
-            next = (int(*) types)cip_behind("PMPI_" #name, 0); \
-        error = next arguments; \
-        cip_is_on(); \
-        return error; \
-    }
+/* Nonblocking calls are carried on by a thread of their own, beside those of the program. */
+static int cip_init_for_threads(cip_word a, cip_word b, cip_word provided)
+{
+    int (*next)(cip_word, cip_word, cip_word, cip_word) =
+        (int (*)(cip_word, cip_word, cip_word, cip_word))cip_behind("PMPI_Init_thread", 0);
+    int error = next(a, b, MPI_THREAD_MULTIPLE, provided);
 
-CIP_BEGINS(Init, (cip_word a, cip_word b), (cip_word, cip_word), (a, b))
-CIP_BEGINS(Init_thread, (cip_word a, cip_word b, cip_word c, cip_word d), (cip_word, cip_word, cip_word, cip_word),
-           (a, b, c, d))
+    if (error == MPI_SUCCESS && cip_is_on())
+        cip_welcome(MPI_COMM_WORLD);
+    return error;
+}
+
+CIP_WRAPPER(Init, (cip_word a, cip_word b))
+{
+    static int (*next)(cip_word, cip_word);
+    int error, provided;
+
+    if (cip_wants("COLLC_NONBLOCKING"))
+        return cip_init_for_threads(a, b, (cip_word)&provided);
+    if (next == NULL)
+        next = (int (*)(cip_word, cip_word))cip_behind("PMPI_Init", 0);
+    error = next(a, b);
+    cip_is_on();
+    return error;
+}
+
+CIP_WRAPPER(Init_thread, (cip_word a, cip_word b, cip_word c, cip_word d))
+{
+    static int (*next)(cip_word, cip_word, cip_word, cip_word);
+    int error;
+
+    if (cip_wants("COLLC_NONBLOCKING"))
+        return cip_init_for_threads(a, b, d);
+    if (next == NULL)
+        next = (int (*)(cip_word, cip_word, cip_word, cip_word))cip_behind("PMPI_Init_thread", 0);
+    error = next(a, b, c, d);
+    cip_is_on();
+    return error;
+}
 
 CIP_FREES(Comm_free)
 CIP_FREES(Comm_disconnect)
@@ -226,6 +300,7 @@ CIP_WRAPPER(Finalize, (void))
 
     if (next == NULL)
         next = (int (*)(void))cip_behind("PMPI_Finalize", 0);
+    cip_dismiss_worker();
     cip_conclude();
     cip_depth++;
     error = next();

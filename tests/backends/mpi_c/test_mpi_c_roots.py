@@ -219,7 +219,10 @@ def test_the_registry_keys_by_root() -> None:
     assert name == "collc_interpose.c"
     assert " *   news[0]: broadcast at ranks 0, 5 of 6 ranks, any size\n" in text
     assert " *   news[1]: broadcast at ranks 1 of 6 ranks, any size\n" in text
-    assert '{CIP_BROADCAST, 6, 1, 0, 0, INT64_MAX, "news[1]", cip_collc_interpose_news, cip_serves_1,' in text
+    entry = (
+        '{CIP_BROADCAST, 6, 1, 0, 0, INT64_MAX, "news[1]", cip_collc_interpose_news, cip_collc_interpose_news_begin, '
+    )
+    assert entry in text and "cip_attach_this, cip_serves_1, INT64_MAX" in text
 
 
 def test_two_algorithms_of_one_root_clash() -> None:

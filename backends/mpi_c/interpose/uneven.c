@@ -1,0 +1,303 @@
+/* ---- Calls with a count for each rank ------------------------------------------------------------------------
+ *
+ * Blocks are padded to the largest one. Of MPI_Allgatherv and MPI_Reduce_scatter every rank knows all sizes. Of the
+ * others a rank knows its own: with COLLC_UNEVEN=1, on all ranks, the ranks tell each other before every call.
+ */
+
+/* Data are padded to at most as many times their size. */
+enum { CIP_PADDED = 4 };
+
+/* The blocks of one side of a call: one count for each, or one count (`counts` is NULL) for the only one. */
+struct cip_blocks {
+    void *data;
+    int64_t count;
+    const int *counts, *places;
+    MPI_Datatype type;
+};
+
+struct cip_uneven {
+    int function, kind, root;
+    struct cip_blocks out, in; /* what is sent, and received */
+    MPI_Op op;
+    MPI_Comm comm;
+};
+
+/* What a rank knows of a call: its largest block and all its data in bytes, and what stands against serving it. */
+struct cip_known {
+    int64_t most, all, end;
+};
+
+static int64_t cip_count_of(const struct cip_blocks *blocks, int k)
+{
+    return blocks->counts == NULL ? blocks->count : blocks->counts[k];
+}
+
+/* Adds the sizes of `number` blocks to what is known. */
+static void cip_measure(const struct cip_blocks *blocks, int number, struct cip_known *known)
+{
+    int64_t size = cip_size(blocks->type), bytes;
+    int k;
+
+    for (k = 0; k < number; k++) {
+        bytes = cip_count_of(blocks, k);
+        if (size < 0 || bytes < 0 || (size > 0 && bytes > INT64_MAX / 4096 / size)) {
+            known->end = CIP_WRONG;
+            return;
+        }
+        bytes *= size;
+        known->all += bytes;
+        if (bytes > known->most)
+            known->most = bytes;
+    }
+}
+
+/* How many blocks a rank sends and receives. */
+static int cip_sends(const struct cip_uneven *call, int rank, int ranks)
+{
+    if (call->kind == CIP_SCATTER)
+        return rank == call->root ? ranks : 0;
+    return call->kind == CIP_ALLTOALL || call->kind == CIP_REDUCE_SCATTER ? ranks : 1;
+}
+
+static int cip_receives(const struct cip_uneven *call, int rank, int ranks)
+{
+    if (call->kind == CIP_GATHER)
+        return rank == call->root ? ranks : 0;
+    return call->kind == CIP_ALLTOALL || call->kind == CIP_ALLGATHER ? ranks : 1;
+}
+
+/* What this rank knows before the ranks tell each other. */
+static struct cip_known cip_know(const struct cip_uneven *call, int rank, int ranks)
+{
+    struct cip_known known = {0, 0, CIP_SERVED}, at_root = known;
+    int in_place = call->out.data == MPI_IN_PLACE || call->in.data == MPI_IN_PLACE;
+
+    switch (call->kind) {
+    case CIP_ALLGATHER:
+        cip_measure(&call->in, ranks, &known);
+        if (!in_place && cip_size(call->out.type) * call->out.count != cip_size(call->in.type) * call->in.counts[rank])
+            known.end = CIP_WRONG;
+        break;
+    case CIP_REDUCE_SCATTER:
+        cip_measure(&call->out, ranks, &known);
+        if (known.end == CIP_SERVED)
+            known.end = cip_judge_op(call->op, call->out.type);
+        if (known.end == CIP_SERVED && !cip_dense(call->out.type))
+            known.end = CIP_OTHER_TYPE;
+        break;
+    case CIP_ALLTOALL:
+        if (in_place)
+            known.end = CIP_UNEQUAL;
+        else
+            cip_measure(&call->out, ranks, &known);
+        break;
+    case CIP_GATHER:
+        if (call->out.data != MPI_IN_PLACE)
+            cip_measure(&call->out, 1, &known);
+        if (rank == call->root && known.end == CIP_SERVED)
+            cip_measure(&call->in, ranks, &at_root);
+        break;
+    default:
+        if (call->in.data != MPI_IN_PLACE)
+            cip_measure(&call->in, 1, &known);
+        if (rank == call->root && known.end == CIP_SERVED)
+            cip_measure(&call->out, ranks, &at_root);
+    }
+    if (at_root.most > known.most)
+        known.most = at_root.most;
+    if (at_root.end != CIP_SERVED)
+        known.end = at_root.end;
+    return known;
+}
+
+/* What all ranks know together; the same on all of them. */
+static struct cip_known cip_tell_all(struct cip_known known, int ranks, MPI_Comm comm)
+{
+    struct cip_known few[64], *of_all = ranks <= 64 ? few : malloc((size_t)ranks * sizeof *of_all);
+    int k;
+
+    if (of_all == NULL) {
+        fprintf(stderr, "collc: no memory for the sizes of %d ranks\n", ranks);
+        MPI_Abort(comm, MPI_ERR_NO_MEM);
+    }
+    if (MPI_Allgather(&known, 3, MPI_INT64_T, of_all, 3, MPI_INT64_T, comm) != MPI_SUCCESS)
+        known.end = CIP_WRONG;
+    for (k = 0; k < ranks && known.end != CIP_WRONG; k++) {
+        if (k == 0)
+            known = of_all[0];
+        else
+            known.all += of_all[k].all;
+        if (of_all[k].most > known.most)
+            known.most = of_all[k].most;
+        if (of_all[k].end > known.end)
+            known.end = of_all[k].end;
+    }
+    if (of_all != few)
+        free(of_all);
+    return known;
+}
+
+/* Says whether a call is one for us, as all ranks say. */
+static enum cip_end cip_judge_uneven(const struct cip_uneven *call, struct cip_entry **entry, int *rank, int64_t *most)
+{
+    struct cip_call even = {call->function, call->kind, NULL, NULL, 0, 0, MPI_BYTE, MPI_BYTE, call->op, call->root,
+                            call->comm, 0};
+    struct cip_known known;
+    int inter = 0, ranks = 0, begun = 0, tells;
+    enum cip_end end;
+
+    if (cip_depth > 0)
+        return CIP_WITHIN;
+    if (call->comm == MPI_COMM_NULL || MPI_Initialized(&begun) != MPI_SUCCESS)
+        return CIP_WRONG;
+    if (!begun)
+        return CIP_NO_WORLD;
+    if (MPI_Comm_test_inter(call->comm, &inter) != MPI_SUCCESS)
+        return CIP_WRONG;
+    if (inter)
+        return CIP_INTERCOMM;
+    if (MPI_Comm_size(call->comm, &ranks) != MPI_SUCCESS || MPI_Comm_rank(call->comm, rank) != MPI_SUCCESS)
+        return CIP_WRONG;
+    end = cip_choose(&even, ranks, -1, entry);
+    if (end != CIP_OTHER_BYTES)
+        return end;
+    tells = call->kind != CIP_ALLGATHER && call->kind != CIP_REDUCE_SCATTER;
+    if (tells && !cip_all.uneven)
+        return CIP_UNEQUAL;
+    known = cip_know(call, *rank, ranks);
+    if (tells)
+        known = cip_tell_all(known, ranks, call->comm);
+    if (known.end != CIP_SERVED)
+        return (enum cip_end)known.end;
+    if (known.most == 0)
+        return CIP_NOTHING_TO_DO;
+    if ((double)known.most * ranks * (call->kind == CIP_ALLTOALL ? ranks : 1) > (double)CIP_PADDED * known.all)
+        return CIP_UNEQUAL;
+    *most = known.most;
+    end = cip_choose(&even, ranks, known.most * ranks, entry);
+    return end == CIP_SERVED && known.most > (*entry)->most ? CIP_TOO_LARGE : end;
+}
+
+/* Packs or unpacks the blocks of a side, `step` bytes apart. */
+static int cip_carry_blocks(const struct cip_blocks *blocks, int number, char *memory, int64_t step, int unpack,
+                            MPI_Comm comm)
+{
+    int64_t size = cip_size(blocks->type), place = 0;
+    MPI_Aint lb, extent;
+    int error = MPI_Type_get_extent(blocks->type, &lb, &extent), k;
+
+    for (k = 0; k < number && error == MPI_SUCCESS; k++) {
+        int64_t count = cip_count_of(blocks, k);
+        char *data = (char *)blocks->data + (blocks->places == NULL ? place : blocks->places[k]) * extent;
+
+        place += count; /* blocks without places stand one after the other */
+        if (count > 0 && size > 0)
+            error = cip_pack(data, count, blocks->type, memory + k * step, unpack, comm);
+        if (!unpack && error == MPI_SUCCESS)
+            memset(memory + k * step + count * size, 0, (size_t)(step - count * size));
+    }
+    return error;
+}
+
+/* The blocks that a rank sends; of a call in place, those that stand where it receives. */
+static struct cip_blocks cip_sent(const struct cip_uneven *call, int rank)
+{
+    struct cip_blocks sent = call->out;
+
+    if (sent.data != MPI_IN_PLACE)
+        return sent;
+    if (call->kind == CIP_REDUCE_SCATTER) {
+        sent.data = call->in.data;
+        return sent;
+    }
+    sent = call->in;
+    sent.count = call->in.counts[rank];
+    sent.counts = NULL;
+    sent.places = &call->in.places[rank];
+    return sent;
+}
+
+/* What a rank packs and unpacks. */
+struct cip_sides {
+    struct cip_blocks sent, got;
+    int sends, receives; /* numbers of blocks */
+    int sums, stays;     /* of MPI_Scatterv in place, the root's block stays */
+};
+
+static struct cip_sides cip_sides_of(const struct cip_uneven *call, int rank, int ranks)
+{
+    struct cip_sides sides = {cip_sent(call, rank), call->in, cip_sends(call, rank, ranks), 0,
+                              call->kind == CIP_REDUCE_SCATTER, call->in.data == MPI_IN_PLACE};
+
+    sides.receives = sides.stays ? 0 : cip_receives(call, rank, ranks);
+    if (sides.sums) {
+        sides.got.count = sides.got.counts[rank];
+        sides.got.counts = NULL;
+    }
+    return sides;
+}
+
+/* The elements of a block: those of the type, or bytes. */
+static int64_t cip_units(const struct cip_uneven *call, int64_t most)
+{
+    return call->kind == CIP_REDUCE_SCATTER ? most / cip_size(call->out.type) : most;
+}
+
+static MPI_Datatype cip_unit(const struct cip_uneven *call)
+{
+    return call->kind == CIP_REDUCE_SCATTER ? call->out.type : MPI_BYTE;
+}
+
+/* Carries out a call that was judged to be one for us; `most` are the bytes of the largest block. */
+static int cip_carry_uneven(const struct cip_uneven *call, const struct cip_entry *entry, int rank, int64_t most)
+{
+    struct cip_double *with = cip_private(call->comm);
+    struct cip_sides sides = cip_sides_of(call, rank, entry->ranks);
+    struct cip_work work;
+    int error;
+    char *own;
+
+    if (with == NULL)
+        return CIP_NOT_BEGUN;
+    memset(&work, 0, sizeof work);
+    work.send_blocks = sides.sends;
+    work.recv_blocks = sides.receives;
+    work.packs_in = sides.sends > 0;
+    work.packs_out = sides.receives > 0;
+    if (!cip_find_room(with, most, &work, 2 * entry->ranks * most, &own))
+        return CIP_NOT_BEGUN;
+    error = cip_carry_blocks(&sides.sent, sides.sends, work.in, most, 0, with->comm);
+    if (error == MPI_SUCCESS)
+        error = entry->call(work.in, sides.stays ? MPI_IN_PLACE : work.out, cip_units(call, most), cip_unit(call),
+                            call->op, call->root, with->comm);
+    if (error == MPI_SUCCESS)
+        error = cip_carry_blocks(&sides.got, sides.receives, work.out, most, 1, with->comm);
+    free(own);
+    return error;
+}
+
+/* Carries out a call if it is one for us: 1, with the error that it returns; else 0. */
+static int cip_serve_uneven(const struct cip_uneven *call, int *error)
+{
+    struct cip_entry *entry = NULL;
+    enum cip_end end;
+    int64_t most = 0;
+    int rank = 0;
+
+    if (!cip_is_on())
+        return 0;
+    end = cip_judge_uneven(call, &entry, &rank, &most);
+    if (end == CIP_SERVED) {
+        cip_depth++;
+        *error = cip_carry_uneven(call, entry, rank, most);
+        cip_depth--;
+        if (*error == CIP_NOT_BEGUN)
+            end = CIP_NO_MEMORY;
+    }
+    __sync_fetch_and_add(&cip_all.ends[0][call->function][end], 1);
+    if (end != CIP_SERVED)
+        return 0;
+    if (*error != MPI_SUCCESS)
+        MPI_Comm_call_errhandler(call->comm, *error);
+    return 1;
+}
