@@ -4,7 +4,7 @@ An :class:`Outline` has no sizes: locations are chunks. It lists the messages, w
 buffers, which need memory of their own, and when each is posted:
 
 * Instructions that send to one peer in one level are one message if messages are *packed*.
-* A receive is posted one level before its own at the earliest, and only after the last access to its place.
+* A receive is posted two levels before its own at the earliest, and only after the last access to its place.
 * A rank does not wait for a send at once. A later write to the data waits for it if the receive comes first in the
   order. Otherwise the rank sends a copy, because the receiver may come after the write.
 """
@@ -244,7 +244,11 @@ class _Outliner:
                     pending_sends.setdefault(chunk, set()).add(m)
 
     def _earliest(self) -> dict[int, int]:
-        """Return the first row before which each message may be posted: the begin of the level before."""
+        """Return the first row before which each message may be posted: the begin of the level two before.
+
+        gloo tells a sender of a receive on the connection of the data. One level before, the note would wait behind the
+        data of that level.
+        """
         begins: dict[int, int] = {}
         for row, level in enumerate(self.level):
             begins.setdefault(level, row)
@@ -253,7 +257,7 @@ class _Outliner:
         for m in set(self.receives) - {-1}:
             row = min(self.drafts[m].rows)
             before = [level for level in levels if level < self.level[row]]
-            found[m] = begins[before[-1]] if before else 0
+            found[m] = begins[before[-2]] if len(before) > 1 else 0
         return found
 
     def _read(self, row: int, touched: _LastAccess, pending_sends: _PendingSends) -> None:
@@ -273,8 +277,8 @@ class _Outliner:
             if last >= first or any(max(self.drafts[s].rows) >= first for s in pending):
                 self.drafts[m].direct = False  # the old data are needed after the message is awaited
             else:
-                at = first
-                self.drafts[m].post = max(self.drafts[m].post, first if pending else last + 1)
+                at = self._turn(first, last, pending)
+                self.drafts[m].post = max(self.drafts[m].post, at if pending else last + 1)
         for s in pending:
             one = self.drafts[s]
             if max(one.rows) < at and one.awaited < self.place[at]:
@@ -283,6 +287,21 @@ class _Outliner:
                 one.direct = False
         for chunk in chunks:
             touched[chunk] = row
+
+    def _turn(self, first: int, last: int, pending: Sequence[int]) -> int:
+        """Return the row before which a message of row ``first`` may be posted, once its ``pending`` sends have ended.
+
+        The row is the first, of the same level or the one before, that follows the last access and the sends, and by
+        whose place the receivers of the sends await them. So receives of a level are posted before one of them is
+        awaited; otherwise links would carry their messages one after the other.
+        """
+        before = [self.drafts[s] for s in pending if self.drafts[s].awaited < self.place[first]]
+        at = max(last + 1, *(max(one.rows) + 1 for one in before), 0)
+        while at < first and (
+            self.level[at] < self.level[first] - 1 or any(one.awaited >= self.place[at] for one in before)
+        ):
+            at += 1
+        return at
 
     # ---- moves
 

@@ -185,12 +185,33 @@ def test_packing_leaves_one_message_a_peer_and_step() -> None:
 
 
 def test_what_arrives_goes_where_it_belongs_at_once_unless_it_is_combined() -> None:
-    """A ring's allgather needs no memory of its own, its reduce-scatter that of the messages of two steps."""
+    """A ring's allgather needs no memory of its own, its reduce-scatter that of the messages of three steps."""
     text = "topology t = torus(5); collective g = {} on t; schedule g using ring;"
     gather = ProgramLayout.of(collc.compile_source(text.format("allgather"), target="ir").program)
     assert Planner(gather, 2).plan(1000, False).own == 0
     scatter = ProgramLayout.of(collc.compile_source(text.format("reduce-scatter"), target="ir").program)
-    assert 0 < Planner(scatter, 2).plan(1000, False).own <= 2 * 1000
+    assert 0 < Planner(scatter, 2).plan(1000, False).own <= 3 * 1000
+
+
+def test_receives_that_overwrite_sent_data_are_posted_before_one_of_them_is_awaited() -> None:
+    """The gather of an allreduce on a ring of 4 gets halves from both neighbors, which links carry at the same time."""
+    text = "topology t = biring(4); collective g = allreduce on t; schedule g using bfb;"
+    layout = ProgramLayout.of(collc.compile_source(text, target="ir").program)
+    for rank in range(4):
+        acts = Planner(layout, rank).plan(8000, False).actions
+        into = [(k, act) for k, act in enumerate(acts) if act[0] in (Kind.POST, Kind.AWAIT) and act[4][0] == 1]
+        awaited = next(k for k, act in into if act[0] is Kind.AWAIT)
+        before = {act[1] for k, act in into if k < awaited}
+        assert before == {(rank + 1) % 4, (rank - 1) % 4}
+
+
+def test_a_receive_is_posted_two_levels_ahead() -> None:
+    """In a ring's reduce-scatter of 4 steps the receives of two steps are posted before the first send."""
+    text = "topology t = torus(5); collective g = reduce-scatter on t; schedule g using ring;"
+    layout = ProgramLayout.of(collc.compile_source(text, target="ir").program)
+    acts = Planner(layout, 2).plan(1000, False).actions
+    first = next(k for k, act in enumerate(acts) if act[0] is Kind.AWAIT)
+    assert sum(act[0] is Kind.POST for act in acts[:first]) == 6
 
 
 def test_receives_are_posted_before_what_is_waited_for_in_the_step_before() -> None:
