@@ -182,11 +182,13 @@ def _run_mpi(prepared: Prepared, options: SimpleNamespace, console: Console) -> 
         lost = status != 0 and not report_of_ranks.ranks
         console.err("collc: calls not reported: ended abnormally\n" if lost else report_of_ranks.table())
     if status == 0 or report_of_ranks.ranks:
-        console.warn(_no_calls_served(report_of_ranks, prepared.served, command))
+        console.warn(_no_calls_served(report_of_ranks, prepared.served, command, options.nonblocking))
     return status
 
 
-def _no_calls_served(report: Report, served: Sequence[str], command: Sequence[str]) -> list[Diagnostic]:
+def _no_calls_served(
+    report: Report, served: Sequence[str], command: Sequence[str], nonblocking: bool
+) -> list[Diagnostic]:
     """Return a warning with the known reasons if the library served no call."""
     from collc.backends.mpi_c.interpose.report import OTHER_SIZE
     from collc.ir.diagnostic import warning
@@ -209,6 +211,8 @@ def _no_calls_served(report: Report, served: Sequence[str], command: Sequence[st
     notes += [f"the library serves {one}" for one in served[:8]]
     if not report.reasons():
         notes.insert(0, "the program called no blocking collective that the library knows")
+        if not nonblocking:
+            notes.insert(1, "nonblocking and persistent calls are served with --nonblocking")
     message = "no collective call used a compiled schedule; the MPI library executed all of them"
     return [warning("C0083", message, notes=notes)]
 

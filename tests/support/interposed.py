@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -43,11 +44,27 @@ class Ran:
     err: str
     report: Report
 
+    @property
+    def all_right(self) -> bool:
+        """Whether the program checked something and found nothing wrong."""
+        return self.status == 0 and bool(re.search(r"^checks [1-9]\d+ failures 0$", self.out, re.MULTILINE))
+
+
+def with_fault(preloaded: Preloaded, folder: Path, sound: str, faulty: str) -> Path:
+    """Return a library for four ranks in which one place of the text differs."""
+    text = interposed("lib", everything(4))
+    assert text.count(sound) == 1
+    library = folder / "faulty.so"
+    build(preloaded.mpi, text.replace(sound, faulty), library)
+    return library
+
 
 class Preloaded:
     """A library and the program for one MPI."""
 
-    def __init__(self, mpi: Mpi, folder: Path, served: list[Served], strict: bool = True):
+    def __init__(
+        self, mpi: Mpi, folder: Path, served: list[Served], strict: bool = True, program: Path = PROGRAM,
+    ):  # fmt: skip
         self.mpi, self.folder, self.library = mpi, folder, folder / f"lib.{abi(mpi)}.so"
         text = interposed("lib", served)
         if strict:  # the library's own C gives no warning
@@ -55,7 +72,7 @@ class Preloaded:
             compile_c(mpi, [folder / "lib.c"], folder / "lib.o", ("-fPIC", "-c", "-Wall", "-Wextra", "-Werror"))
         build(mpi, text, self.library)
         self.program = folder / "program"
-        compile_c(mpi, [PROGRAM], self.program, ("-Wall", "-Wextra", "-Werror"))
+        compile_c(mpi, [program], self.program, ("-Wall", "-Wextra", "-Werror", "-pthread"))
 
     def run(self, ranks: int, *arguments: object, library: Path | None = None, **variables: str) -> Ran:
         report = self.folder / "report"

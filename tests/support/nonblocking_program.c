@@ -3,7 +3,9 @@
  */
 #define _POSIX_C_SOURCE 200112L
 
+#include <dirent.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -444,6 +446,57 @@ static void persistent(MPI_Comm comm)
     }
 }
 
+/* An operation that a nonblocking and a persistent call need is freed by the program, and by the one that ends last. */
+static void shared_operation(MPI_Comm comm)
+{
+    static struct buffers b[2];
+    MPI_Request again, once;
+    MPI_Op op;
+    int k, j, bad = 0;
+
+    MPI_Op_create(add, 1, &op);
+    fill(&b[0], 0);
+    fill(&b[1], 1);
+    MPI_Allreduce_init(b[0].send, b[0].recv, COUNT, MPI_INT, op, comm, MPI_INFO_NULL, &again);
+    MPI_Iallreduce(b[1].send, b[1].recv, COUNT, MPI_INT, op, comm, &once);
+    MPI_Op_free(&op);
+    MPI_Wait(&once, MPI_STATUS_IGNORE);
+    for (j = 0; j < 2; j++) {
+        MPI_Start(&again);
+        MPI_Wait(&again, MPI_STATUS_IGNORE);
+    }
+    for (j = 0; j < 2; j++)
+        for (k = 0; k < COUNT; k++)
+            bad += b[j].recv[k] != total(k, j);
+    EXPECT(bad == 0);
+    MPI_Request_free(&again);
+}
+
+/* The library's thread, if there is one, blocks all signals: they are for the program's own threads. */
+static void own_signals(void)
+{
+    char path[300], line[200];
+    DIR *threads = opendir("/proc/self/task");
+    struct dirent *one;
+    unsigned long long blocked = 0;
+    int ours;
+
+    while ((one = readdir(threads)) != NULL) {
+        FILE *status;
+
+        snprintf(path, sizeof path, "/proc/self/task/%s/status", one->d_name);
+        if (one->d_name[0] == '.' || (status = fopen(path, "r")) == NULL)
+            continue;
+        for (ours = 0; fgets(line, sizeof line, status) != NULL;) {
+            ours |= strcmp(line, "Name:\tcollc\n") == 0;
+            if (ours && sscanf(line, "SigBlk: %llx", &blocked) == 1)
+                EXPECT(blocked >> (SIGUSR1 - 1) & blocked >> (SIGALRM - 1) & 1);
+        }
+        fclose(status);
+    }
+    closedir(threads);
+}
+
 /* Data with gaps, whose type is freed before the request is. */
 static void persistent_gaps(MPI_Comm comm)
 {
@@ -542,6 +595,8 @@ int main(int argc, char **argv)
     uneven(MPI_COMM_WORLD, 1);
     persistent(MPI_COMM_WORLD);
     persistent_gaps(MPI_COMM_WORLD);
+    shared_operation(MPI_COMM_WORLD);
+    own_signals();
 #endif
     if (provided == MPI_THREAD_MULTIPLE)
         threads();

@@ -217,6 +217,17 @@ static int cip_carry_out(const struct cip_call *call, const struct cip_entry *en
     return cip_reduces(call) ? cip_reduce(call, entry, rank, with->comm) : cip_move(call, entry, rank, block, with);
 }
 
+/* Counts a call, and tells of its error; returns whether it was served. */
+static int cip_conclude_call(int function, int large, enum cip_end end, MPI_Comm comm, int error)
+{
+    __sync_fetch_and_add(&cip_all.ends[large][function][end], 1);
+    if (end != CIP_SERVED)
+        return 0;
+    if (error != MPI_SUCCESS)
+        MPI_Comm_call_errhandler(comm, error);
+    return 1;
+}
+
 /* Carries out a call if it is one for us: 1, with the error that it returns; else 0. */
 static int cip_serve(const struct cip_call *call, int large, int *error)
 {
@@ -227,6 +238,7 @@ static int cip_serve(const struct cip_call *call, int large, int *error)
 
     if (!cip_is_on())
         return 0;
+    *error = MPI_SUCCESS;
     end = cip_judge(call, &entry, &rank, &block);
     if (end == CIP_SERVED) {
         cip_depth++;
@@ -235,10 +247,5 @@ static int cip_serve(const struct cip_call *call, int large, int *error)
         if (*error == CIP_NOT_BEGUN) /* the program's MPI may do with less memory */
             end = CIP_NO_MEMORY;
     }
-    __sync_fetch_and_add(&cip_all.ends[large][call->function][end], 1);
-    if (end != CIP_SERVED)
-        return 0;
-    if (*error != MPI_SUCCESS)
-        MPI_Comm_call_errhandler(call->comm, *error);
-    return 1;
+    return cip_conclude_call(call->function, large, end, call->comm, *error);
 }

@@ -191,23 +191,33 @@ static enum cip_end cip_choose(const struct cip_call *call, int ranks, int64_t v
     return end;
 }
 
-static enum cip_end cip_judge(const struct cip_call *call, struct cip_entry **entry, int *rank, int64_t *block)
+/* What a call's communicator says of it; then how many ranks it has. */
+static enum cip_end cip_judge_comm(MPI_Comm comm, int *rank, int *ranks)
 {
-    int inter = 0, ranks = 0, initialized = 0;
-    enum cip_end end;
+    int inter = 0, initialized = 0;
 
     if (cip_depth > 0)
         return CIP_WITHIN;
-    if (call->comm == MPI_COMM_NULL || MPI_Initialized(&initialized) != MPI_SUCCESS)
+    if (comm == MPI_COMM_NULL || MPI_Initialized(&initialized) != MPI_SUCCESS)
         return CIP_WRONG;
     if (!initialized)
         return CIP_NO_WORLD;
-    if (MPI_Comm_test_inter(call->comm, &inter) != MPI_SUCCESS)
+    if (MPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS)
         return CIP_WRONG;
     if (inter)
         return CIP_INTERCOMM;
-    if (MPI_Comm_size(call->comm, &ranks) != MPI_SUCCESS || MPI_Comm_rank(call->comm, rank) != MPI_SUCCESS)
+    if (MPI_Comm_size(comm, ranks) != MPI_SUCCESS || MPI_Comm_rank(comm, rank) != MPI_SUCCESS)
         return CIP_WRONG;
+    return CIP_SERVED;
+}
+
+static enum cip_end cip_judge(const struct cip_call *call, struct cip_entry **entry, int *rank, int64_t *block)
+{
+    int ranks = 0;
+    enum cip_end end = cip_judge_comm(call->comm, rank, &ranks);
+
+    if (end != CIP_SERVED)
+        return end;
     end = cip_choose(call, ranks, -1, entry);
     if (end == CIP_OTHER_SIZE)
         cip_all.other_size = ranks;

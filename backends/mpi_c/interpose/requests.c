@@ -18,9 +18,14 @@ struct cip_operation {
     int is_uneven;
     struct cip_uneven uneven;  /* of a call with a count for each rank, beside its communicator, types and operation */
     int64_t most;              /* bytes of its largest block */
-    MPI_Datatype types[2];     /* that the program has freed meanwhile */
-    MPI_Op op;                 /* likewise */
     struct cip_operation *next;
+};
+
+/* A type or an operation that the program has freed, and that calls still need. */
+struct cip_held {
+    MPI_Datatype type; /* MPI_DATATYPE_NULL: an operation */
+    MPI_Op op;
+    struct cip_held *next;
 };
 
 struct cip_worker {
@@ -30,7 +35,8 @@ struct cip_worker {
     int runs, ends;
     MPI_Comm self;
     int tag, last_tag, tags_again; /* after the last tag, those that are free are taken again */
-    struct cip_operation *active, *idle;
+    struct cip_operation *active, *idle; /* idle: persistent calls that are not started */
+    struct cip_held *held;
 };
 
 CIP_SHARED struct cip_worker cip_worker = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
@@ -68,17 +74,49 @@ static void cip_settle(struct cip_operation *it)
     }
 }
 
-/* Lets go of what a call holds that does not come back. */
+static int cip_needs(const struct cip_operation *it, const struct cip_held *held)
+{
+    if (held->type == MPI_DATATYPE_NULL)
+        return it->call.op == held->op;
+    return it->call.send_type == held->type || it->call.recv_type == held->type;
+}
+
+/* Whether a call needs a handle. With the lock. */
+static int cip_is_needed(const struct cip_held *held)
+{
+    const struct cip_operation *it;
+
+    for (it = cip_worker.active; it != NULL; it = it->next)
+        if (cip_needs(it, held))
+            return 1;
+    for (it = cip_worker.idle; it != NULL; it = it->next)
+        if (cip_needs(it, held))
+            return 1;
+    return 0;
+}
+
+/* Frees the handles that no call needs any more. With the lock. */
+static void cip_free_held(void)
+{
+    struct cip_held **link = &cip_worker.held, *held;
+
+    while ((held = *link) != NULL) {
+        if (cip_is_needed(held)) {
+            link = &held->next;
+            continue;
+        }
+        *link = held->next;
+        if (held->type != MPI_DATATYPE_NULL)
+            MPI_Type_free(&held->type);
+        else
+            MPI_Op_free(&held->op);
+        free(held);
+    }
+}
+
 static void cip_release(struct cip_operation *it)
 {
-    int k;
-
     free(it->memory);
-    for (k = 0; k < 2; k++)
-        if (it->types[k] != MPI_DATATYPE_NULL)
-            MPI_Type_free(&it->types[k]);
-    if (it->op != MPI_OP_NULL)
-        MPI_Op_free(&it->op);
     free(it);
 }
 
@@ -102,10 +140,11 @@ static void cip_complete(struct cip_operation *it)
     if (it->persistent) {
         it->next = cip_worker.idle;
         cip_worker.idle = it;
-    }
-    cip_end_work();
-    if (!it->persistent)
+    } else {
         cip_release(it);
+    }
+    cip_free_held();
+    cip_end_work();
     MPI_Send("", failed, MPI_BYTE, 0, tag, cip_worker.self); /* the program may start it again now */
 }
 
@@ -154,33 +193,54 @@ static void *cip_work(void *unused)
     }
 }
 
+/* The program's signals are for its own threads. */
+static int cip_make_thread(void)
+{
+    sigset_t all, before;
+    int error;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(&cip_worker.thread, NULL, cip_work, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error == 0)
+        pthread_setname_np(cip_worker.thread, "collc");
+    return error;
+}
+
+/* With the lock. */
+static int cip_make_worker(void)
+{
+    void *bound = NULL;
+    int flag = 0, error = MPI_Comm_split(MPI_COMM_SELF, 0, 0, &cip_worker.self);
+
+    if (error == MPI_SUCCESS)
+        error = MPI_Comm_set_errhandler(cip_worker.self, MPI_ERRORS_RETURN);
+    if (error == MPI_SUCCESS)
+        error = MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &bound, &flag);
+    cip_worker.last_tag = flag ? *(int *)bound : 32767; /* what MPI grants at least */
+    return error == MPI_SUCCESS && cip_make_thread() != 0 ? MPI_ERR_OTHER : error;
+}
+
 /* Whether calls of this process can be carried on by a thread. The same on all ranks: they have one MPI. */
 static int cip_has_worker(void)
 {
     static volatile int refused;
-    int level = MPI_THREAD_SINGLE, flag = 0, error = MPI_SUCCESS;
-    void *bound = NULL;
+    int level = MPI_THREAD_SINGLE;
 
     if (cip_worker.runs || refused)
         return !refused;
     cip_begin_work();
-    if (!cip_worker.runs && !refused) {
-        refused = MPI_Query_thread(&level) != MPI_SUCCESS || level < MPI_THREAD_MULTIPLE;
-        if (refused)
-            fprintf(stderr, "collc: no nonblocking call is served: the MPI has no MPI_THREAD_MULTIPLE\n");
-        else
-            error = MPI_Comm_split(MPI_COMM_SELF, 0, 0, &cip_worker.self);
-        if (!refused && error == MPI_SUCCESS)
-            error = MPI_Comm_set_errhandler(cip_worker.self, MPI_ERRORS_RETURN);
-        cip_worker.last_tag = 32767;
-        if (!refused && error == MPI_SUCCESS &&
-            MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &bound, &flag) == MPI_SUCCESS && flag)
-            cip_worker.last_tag = *(int *)bound;
-        if (!refused && (error != MPI_SUCCESS || pthread_create(&cip_worker.thread, NULL, cip_work, NULL) != 0)) {
-            fprintf(stderr, "collc: no thread for nonblocking calls\n");
-            MPI_Abort(MPI_COMM_WORLD, MPI_ERR_OTHER); /* other ranks may have one, and would wait for this one */
-        }
-        cip_worker.runs = !refused;
+    if (cip_worker.runs || refused) {
+        /* another thread was first */
+    } else if (MPI_Query_thread(&level) != MPI_SUCCESS || level < MPI_THREAD_MULTIPLE) {
+        fprintf(stderr, "collc: no nonblocking call is served: the MPI has no MPI_THREAD_MULTIPLE\n");
+        refused = 1;
+    } else if (cip_make_worker() != MPI_SUCCESS) {
+        fprintf(stderr, "collc: no thread for nonblocking calls\n");
+        MPI_Abort(MPI_COMM_WORLD, MPI_ERR_OTHER); /* other ranks may have one, and would wait for this one */
+    } else {
+        cip_worker.runs = 1;
     }
     cip_end_work();
     return !refused;
@@ -238,43 +298,21 @@ static void cip_hand_over(struct cip_operation *it)
     cip_end_work();
 }
 
-/* A type or an operation that calls still need is freed when they are done: by the last one that has it. */
-static struct cip_operation *cip_last_with(MPI_Datatype type, MPI_Op op, int *side)
-{
-    struct cip_operation *lists[2], *found = NULL, *it;
-    int k;
-
-    lists[0] = cip_worker.idle;
-    lists[1] = cip_worker.active;
-    for (k = 0; k < 2; k++)
-        for (it = lists[k]; it != NULL; it = it->next) {
-            if (op != MPI_OP_NULL ? it->call.op != op : it->call.send_type != type && it->call.recv_type != type)
-                continue;
-            found = it;
-            *side = it->call.recv_type == type;
-        }
-    return found;
-}
-
-/* Whether the thread will free a handle that the program frees. */
+/* Whether a handle that the program frees has to wait for calls: then the last one that needs it frees it. */
 static int cip_frees_later(MPI_Datatype type, MPI_Op op)
 {
-    struct cip_operation *it;
-    int later = 0, side = 0;
+    struct cip_held wanted = {type, op, NULL}, *held = NULL;
 
     if (!cip_worker.runs || cip_depth > 0)
         return 0;
     cip_begin_work();
-    it = cip_last_with(type, op, &side);
-    if (it != NULL && op != MPI_OP_NULL && it->op == MPI_OP_NULL) {
-        it->op = op;
-        later = 1;
-    } else if (it != NULL && op == MPI_OP_NULL && it->types[side] == MPI_DATATYPE_NULL) {
-        it->types[side] = type;
-        later = 1;
+    if (cip_is_needed(&wanted) && (held = malloc(sizeof *held)) != NULL) {
+        *held = wanted;
+        held->next = cip_worker.held;
+        cip_worker.held = held;
     }
     cip_end_work();
-    return later;
+    return held != NULL;
 }
 
 /* Memory for packing. Without it this rank cannot take part, and the others would wait for it. */
@@ -356,8 +394,6 @@ static struct cip_operation *cip_make_operation(const struct cip_call *call, str
     it->entry = entry;
     it->rank = rank;
     it->persistent = persistent;
-    it->types[0] = it->types[1] = MPI_DATATYPE_NULL;
-    it->op = MPI_OP_NULL;
     it->fatal = 1;
     if (MPI_Comm_get_errhandler(call->comm, &handler) == MPI_SUCCESS) {
         it->fatal = handler == MPI_ERRORS_ARE_FATAL;
@@ -440,9 +476,10 @@ static void cip_forget(struct cip_operation *it)
     cip_depth++;
     cip_begin_work();
     cip_unlink(&cip_worker.idle, it);
-    cip_end_work();
     it->entry->forget(it->request);
     cip_release(it);
+    cip_free_held();
+    cip_end_work();
     cip_depth--;
 }
 #endif
@@ -477,6 +514,7 @@ static int cip_serve_later(const struct cip_call *call, const struct cip_uneven 
         end = CIP_NO_THREADS;
     if (end == CIP_SERVED && (with = cip_double_of(call->comm)) == NULL)
         end = CIP_NO_DOUBLE;
+    *error = MPI_SUCCESS;
     if (end == CIP_SERVED) {
         struct cip_operation *it = cip_make_operation(call, entry, rank, persistent);
 
@@ -489,12 +527,7 @@ static int cip_serve_later(const struct cip_call *call, const struct cip_uneven 
         *error = (persistent ? cip_prepare : cip_launch)(it, block, with->comm, handle);
         cip_depth--;
     }
-    __sync_fetch_and_add(&cip_all.ends[large][call->function][end], 1);
-    if (end != CIP_SERVED)
-        return 0;
-    if (*error != MPI_SUCCESS)
-        MPI_Comm_call_errhandler(call->comm, *error);
-    return 1;
+    return cip_conclude_call(call->function, large, end, call->comm, *error);
 }
 
 /* Gives a communicator that was just made its double, so that nonblocking calls need not wait for one. Collective. */

@@ -143,21 +143,11 @@ static enum cip_end cip_judge_uneven(const struct cip_uneven *call, struct cip_e
     struct cip_call even = {call->function, call->kind, NULL, NULL, 0, 0, MPI_BYTE, MPI_BYTE, call->op, call->root,
                             call->comm, 0};
     struct cip_known known;
-    int inter = 0, ranks = 0, begun = 0, tells;
-    enum cip_end end;
+    int ranks = 0, tells;
+    enum cip_end end = cip_judge_comm(call->comm, rank, &ranks);
 
-    if (cip_depth > 0)
-        return CIP_WITHIN;
-    if (call->comm == MPI_COMM_NULL || MPI_Initialized(&begun) != MPI_SUCCESS)
-        return CIP_WRONG;
-    if (!begun)
-        return CIP_NO_WORLD;
-    if (MPI_Comm_test_inter(call->comm, &inter) != MPI_SUCCESS)
-        return CIP_WRONG;
-    if (inter)
-        return CIP_INTERCOMM;
-    if (MPI_Comm_size(call->comm, &ranks) != MPI_SUCCESS || MPI_Comm_rank(call->comm, rank) != MPI_SUCCESS)
-        return CIP_WRONG;
+    if (end != CIP_SERVED)
+        return end;
     end = cip_choose(&even, ranks, -1, entry);
     if (end != CIP_OTHER_BYTES)
         return end;
@@ -286,18 +276,14 @@ static int cip_serve_uneven(const struct cip_uneven *call, int *error)
 
     if (!cip_is_on())
         return 0;
+    *error = MPI_SUCCESS;
     end = cip_judge_uneven(call, &entry, &rank, &most);
     if (end == CIP_SERVED) {
         cip_depth++;
         *error = cip_carry_uneven(call, entry, rank, most);
         cip_depth--;
-        if (*error == CIP_NOT_BEGUN)
+        if (*error == CIP_NOT_BEGUN) /* the program's MPI may do with less memory */
             end = CIP_NO_MEMORY;
     }
-    __sync_fetch_and_add(&cip_all.ends[0][call->function][end], 1);
-    if (end != CIP_SERVED)
-        return 0;
-    if (*error != MPI_SUCCESS)
-        MPI_Comm_call_errhandler(call->comm, *error);
-    return 1;
+    return cip_conclude_call(call->function, 0, end, call->comm, *error);
 }

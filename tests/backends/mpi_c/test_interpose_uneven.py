@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
-from interposed import Preloaded, Ran, everything
+from interposed import Preloaded, everything, with_fault
 from places import the
 
-from collc.backends.mpi_c.interpose import interposed
-from collc.backends.mpi_c.interpose.build import build
-from collc.backends.mpi_c.toolchain import Mpi, compile_c
+from collc.backends.mpi_c.toolchain import Mpi
 
 pytestmark = pytest.mark.needs("mpi")
 
@@ -19,24 +16,14 @@ KNOWN = {"MPI_Allgatherv", "MPI_Reduce_scatter"}
 TOLD = {"MPI_Alltoallv", "MPI_Gatherv", "MPI_Scatterv"}
 
 
-def made(mpi: Mpi, folder: Path) -> Preloaded:
-    preloaded = Preloaded(mpi, folder, everything(4))
-    compile_c(mpi, [the("uneven_program.c")], preloaded.program, ("-Wall", "-Wextra", "-Werror"))
-    return preloaded
-
-
 @pytest.fixture(scope="module")
 def on_mpich(mpich: Mpi, tmp_path_factory: pytest.TempPathFactory) -> Preloaded:
-    return made(mpich, tmp_path_factory.mktemp("mpich"))
+    return Preloaded(mpich, tmp_path_factory.mktemp("mpich"), everything(4), program=the("uneven_program.c"))
 
 
 @pytest.fixture(scope="module")
 def on_openmpi(openmpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> Preloaded:
-    return made(openmpi, tmp_path_factory.mktemp("openmpi"))
-
-
-def is_right(ran: Ran) -> bool:
-    return ran.status == 0 and bool(re.search(r"^checks [1-9]\d+ failures 0$", ran.out, re.MULTILINE))
+    return Preloaded(openmpi, tmp_path_factory.mktemp("openmpi"), everything(4), program=the("uneven_program.c"))
 
 
 @pytest.mark.parametrize("told", [True, False], ids=["told", "not-told"])
@@ -45,7 +32,7 @@ def test_uneven_data_are_padded(which: str, told: bool, request: pytest.FixtureR
     """Of some calls every rank knows all sizes. Of the others they tell each other, if the variable says so."""
     preloaded: Preloaded = request.getfixturevalue(which)
     ran = preloaded.run(4, **({"COLLC_UNEVEN": "1"} if told else {}))
-    assert is_right(ran), ran.out + ran.err
+    assert ran.all_right, ran.out + ran.err
     calls = ran.report.calls
     assert {name for name, end in calls if end == "served" and name in KNOWN | TOLD} == (
         KNOWN | TOLD if told else KNOWN
@@ -65,8 +52,5 @@ def test_uneven_data_are_padded(which: str, told: bool, request: pytest.FixtureR
     ],
 )
 def test_faults_are_seen(sound: str, faulty: str, on_mpich: Preloaded, tmp_path: Path) -> None:
-    text = interposed("lib", everything(4))
-    assert text.count(sound) == 1
-    library = tmp_path / "faulty.so"
-    build(on_mpich.mpi, text.replace(sound, faulty), library)
-    assert not is_right(on_mpich.run(4, library=library, COLLC_UNEVEN="1"))
+    library = with_fault(on_mpich, tmp_path, sound, faulty)
+    assert not on_mpich.run(4, library=library, COLLC_UNEVEN="1").all_right

@@ -111,6 +111,7 @@ def test_the_reason_of_silence(on_mpich: Launched, on_openmpi: Launched) -> None
         assert "`program` loaded an MPI but did not call MPI_Init" in unused.stderr and "C0082" in unused.stderr
         assert "`program` called MPI past the library: by PMPI_ names" in past.stderr
         assert "C0083" in none.stderr and "the program called no blocking collective" in none.stderr
+        assert "nonblocking and persistent calls are served with --nonblocking" in none.stderr
     # Whatever ends, ends: the library looks for an MPI in processes without one.
     for command in (["sleep", 0.5], ["sh", "-c", "sleep 0.5; true"]):
         assert "`sleep` uses no MPI" in on_mpich("mpiexec", "-n", 2, *command).stderr
