@@ -357,7 +357,11 @@ static void own_operation(MPI_Comm comm)
 /* Calls with a count for each rank: nonblocking, or persistent and started twice. */
 static void uneven(MPI_Comm comm, int again)
 {
-    static int counts[N] = {5, 0, 3, 4}, places[N] = {7, 0, 0, 3};
+    static const int counts[N] = {5, 0, 3, 4}, places[N] = {7, 0, 0, 3};
+#if MPI_VERSION >= 4
+    MPI_Count large_counts[N] = {5, 0, 3, 4};
+    MPI_Aint large_places[N] = {7, 0, 0, 3};
+#endif
     static int mine[16], got[16], sent[16], sums[16];
     MPI_Request requests[2];
     int k, r, round, bad = 0;
@@ -377,7 +381,12 @@ static void uneven(MPI_Comm comm, int again)
         if (again) {
             MPI_Startall(2, requests);
         } else {
-            MPI_Iallgatherv(mine, counts[rank], MPI_INT, got, counts, places, MPI_INT, comm, requests);
+#if MPI_VERSION >= 4
+            if (rank == 1)
+                MPI_Iallgatherv_c(mine, counts[rank], MPI_INT, got, large_counts, large_places, MPI_INT, comm, requests);
+            else
+#endif
+                MPI_Iallgatherv(mine, counts[rank], MPI_INT, got, counts, places, MPI_INT, comm, requests);
             MPI_Ireduce_scatter(sent, sums, counts, MPI_INT, MPI_SUM, comm, requests + 1);
         }
         MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);

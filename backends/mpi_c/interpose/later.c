@@ -35,29 +35,37 @@ CIP_LATER(IREDUCE_SCATTER_BLOCK, REDUCE_SCATTER, Ireduce_scatter_block, 0, 0, g,
 CIP_LATER(IREDUCE, REDUCE, Ireduce, 0, 0, h, (CIP_P8), (CIP_W8), (a, b, c, d, e, f, g, h), c, 0,
           CIP_SUMS(int, (int)f, g))
 
-/* The counts stay the program's, which leaves them as they are until the call is done. */
-#define CIP_LATER_UNEVEN(FUNCTION, KIND, name, persistent, request, comm, op, parameters, types, arguments, ...) \
+#define CIP_LATER_UNEVEN(FUNCTION, KIND, name, large, persistent, request, comm, op, parameters, types, arguments, ...) \
     CIP_WRAPPER(name, parameters) \
     { \
-        struct cip_uneven uneven = {CIP_MPI_##FUNCTION, CIP_##KIND, -1, __VA_ARGS__, op, (MPI_Comm)(comm)}; \
+        struct cip_uneven uneven = {CIP_MPI_##FUNCTION, large, CIP_##KIND, -1, __VA_ARGS__, op, (MPI_Comm)(comm)}; \
         struct cip_call call = {CIP_MPI_##FUNCTION, CIP_##KIND, NULL, NULL, 0, 0, uneven.out.type, uneven.in.type, op, \
                                 -1, (MPI_Comm)(comm), 0}; \
         int error; \
-        if (cip_serve_later(&call, &uneven, 0, persistent, (MPI_Request *)(request), &error)) \
+        if (cip_serve_later(&call, &uneven, large, persistent, (MPI_Request *)(request), &error)) \
             return error; \
         CIP_PASS_ON(name, types, arguments, 0, 0, 0); \
     }
 
-CIP_LATER_UNEVEN(IALLGATHERV, ALLGATHER, Iallgatherv, 0, i, h, MPI_OP_NULL, (CIP_P9), (CIP_W9),
-                 (a, b, c, d, e, f, g, h, i), CIP_ONE(a, b, c), CIP_EACH(d, e, f, g))
-CIP_LATER_UNEVEN(IREDUCE_SCATTER, REDUCE_SCATTER, Ireduce_scatter, 0, g, f, (MPI_Op)e, (CIP_P7), (CIP_W7),
-                 (a, b, c, d, e, f, g), CIP_EACH(a, c, NULL, d), CIP_EACH(b, c, NULL, d))
+#define CIP_I_UNEVEN(SUFFIX, large) \
+    CIP_LATER_UNEVEN(IALLGATHERV, ALLGATHER, Iallgatherv##SUFFIX, large, 0, i, h, MPI_OP_NULL, (CIP_P9), (CIP_W9), \
+                     (a, b, c, d, e, f, g, h, i), CIP_ONE(large, a, b, c), CIP_EACH(large, d, e, f, g)) \
+    CIP_LATER_UNEVEN(IREDUCE_SCATTER, REDUCE_SCATTER, Ireduce_scatter##SUFFIX, large, 0, g, f, (MPI_Op)e, (CIP_P7), \
+                     (CIP_W7), (a, b, c, d, e, f, g), CIP_EACH(large, a, c, NULL, d), CIP_EACH(large, b, c, NULL, d))
+
+#define CIP_UNEVEN_INIT(SUFFIX, large) \
+    CIP_LATER_UNEVEN(ALLGATHERV_INIT, ALLGATHER, Allgatherv_init##SUFFIX, large, 1, j, h, MPI_OP_NULL, (CIP_P10), \
+                     (CIP_W10), (a, b, c, d, e, f, g, h, i, j), CIP_ONE(large, a, b, c), CIP_EACH(large, d, e, f, g)) \
+    CIP_LATER_UNEVEN(REDUCE_SCATTER_INIT, REDUCE_SCATTER, Reduce_scatter_init##SUFFIX, large, 1, h, f, (MPI_Op)e, \
+                     (CIP_P8), (CIP_W8), (a, b, c, d, e, f, g, h), CIP_EACH(large, a, c, NULL, d), \
+                     CIP_EACH(large, b, c, NULL, d))
+
+CIP_I_UNEVEN(, 0)
 
 #if MPI_VERSION >= 4
-CIP_LATER_UNEVEN(ALLGATHERV_INIT, ALLGATHER, Allgatherv_init, 1, j, h, MPI_OP_NULL, (CIP_P10), (CIP_W10),
-                 (a, b, c, d, e, f, g, h, i, j), CIP_ONE(a, b, c), CIP_EACH(d, e, f, g))
-CIP_LATER_UNEVEN(REDUCE_SCATTER_INIT, REDUCE_SCATTER, Reduce_scatter_init, 1, h, f, (MPI_Op)e, (CIP_P8), (CIP_W8),
-                 (a, b, c, d, e, f, g, h), CIP_EACH(a, c, NULL, d), CIP_EACH(b, c, NULL, d))
+CIP_I_UNEVEN(_c, 1)
+CIP_UNEVEN_INIT(, 0)
+CIP_UNEVEN_INIT(_c, 1)
 
 CIP_LATER(ALLGATHER_INIT, ALLGATHER, Allgather_init, 0, 1, i, (CIP_P9), (CIP_W9), (a, b, c, d, e, f, g, h, i), b, e,
           CIP_TWO_SIDES(int, -1, g))

@@ -18,6 +18,7 @@ struct cip_operation {
     int is_uneven;
     struct cip_uneven uneven;  /* of a call with a count for each rank, beside its communicator, types and operation */
     int64_t most;              /* bytes of its largest block */
+    int64_t *numbers;          /* its counts and places: some programs free theirs at once */
     struct cip_operation *next;
 };
 
@@ -117,6 +118,7 @@ static void cip_free_held(void)
 static void cip_release(struct cip_operation *it)
 {
     free(it->memory);
+    free(it->numbers);
     free(it);
 }
 
@@ -484,6 +486,40 @@ static void cip_forget(struct cip_operation *it)
 }
 #endif
 
+static const int64_t *cip_copy(const struct cip_blocks *blocks, const void *numbers, int ranks, int64_t *copy)
+{
+    int k;
+
+    for (k = 0; k < ranks; k++)
+        copy[k] = cip_number(blocks, numbers, k);
+    return copy;
+}
+
+/* Makes an operation one with a count for each rank. */
+static void cip_keep(struct cip_operation *it, const struct cip_uneven *uneven, int64_t most)
+{
+    struct cip_blocks *sides[2];
+    int ranks = it->entry->ranks, k;
+    int64_t *copy = it->numbers = malloc(4 * (size_t)ranks * sizeof *it->numbers);
+
+    if (copy == NULL) {
+        fprintf(stderr, "collc: no memory for the counts of a nonblocking call\n");
+        MPI_Abort(MPI_COMM_WORLD, MPI_ERR_NO_MEM);
+    }
+    it->is_uneven = 1;
+    it->uneven = *uneven;
+    it->most = most;
+    sides[0] = &it->uneven.out;
+    sides[1] = &it->uneven.in;
+    for (k = 0; k < 2; k++, copy += 2 * ranks) {
+        if (sides[k]->counts != NULL)
+            sides[k]->counts = cip_copy(sides[k], sides[k]->counts, ranks, copy);
+        if (sides[k]->places != NULL)
+            sides[k]->places = cip_copy(sides[k], sides[k]->places, ranks, copy + ranks);
+        sides[k]->large = 1;
+    }
+}
+
 /* The double of a communicator that has one. The call must not wait, so it makes none. All ranks agree: doubles are
  * made in the order of collective calls. */
 static struct cip_double *cip_double_of(MPI_Comm owner)
@@ -518,11 +554,8 @@ static int cip_serve_later(const struct cip_call *call, const struct cip_uneven 
     if (end == CIP_SERVED) {
         struct cip_operation *it = cip_make_operation(call, entry, rank, persistent);
 
-        if (uneven != NULL) {
-            it->is_uneven = 1;
-            it->uneven = *uneven;
-            it->most = block;
-        }
+        if (uneven != NULL)
+            cip_keep(it, uneven, block);
         cip_depth++;
         *error = (persistent ? cip_prepare : cip_launch)(it, block, with->comm, handle);
         cip_depth--;

@@ -7,16 +7,20 @@
 /* Data are padded to at most as many times their size. */
 enum { CIP_PADDED = 4 };
 
-/* The blocks of one side of a call: one count for each, or one count (`counts` is NULL) for the only one. */
+/* The blocks of one side of a call: one count for each, or one count (`counts` is NULL) for the only one. Counts and
+ * places are ints, or numbers of 64 bits where the call is one with `large` counts. */
 struct cip_blocks {
     void *data;
     int64_t count;
-    const int *counts, *places;
+    const void *counts, *places;
     MPI_Datatype type;
+    int large;
 };
 
+typedef char cip_needs_counts_of_64_bits[sizeof(MPI_Count) == 8 && sizeof(MPI_Aint) == 8 ? 1 : -1];
+
 struct cip_uneven {
-    int function, kind, root;
+    int function, large, kind, root;
     struct cip_blocks out, in; /* what is sent, and received */
     MPI_Op op;
     MPI_Comm comm;
@@ -27,9 +31,14 @@ struct cip_known {
     int64_t most, all, end;
 };
 
+static int64_t cip_number(const struct cip_blocks *blocks, const void *numbers, int k)
+{
+    return blocks->large ? ((const int64_t *)numbers)[k] : ((const int *)numbers)[k];
+}
+
 static int64_t cip_count_of(const struct cip_blocks *blocks, int k)
 {
-    return blocks->counts == NULL ? blocks->count : blocks->counts[k];
+    return blocks->counts == NULL ? blocks->count : cip_number(blocks, blocks->counts, k);
 }
 
 /* Adds the sizes of `number` blocks to what is known. */
@@ -75,7 +84,7 @@ static struct cip_known cip_know(const struct cip_uneven *call, int rank, int ra
     switch (call->kind) {
     case CIP_ALLGATHER:
         cip_measure(&call->in, ranks, &known);
-        if (!in_place && cip_size(call->out.type) * call->out.count != cip_size(call->in.type) * call->in.counts[rank])
+        if (!in_place && cip_size(call->out.type) * call->out.count != cip_size(call->in.type) * cip_count_of(&call->in, rank))
             known.end = CIP_WRONG;
         break;
     case CIP_REDUCE_SCATTER:
@@ -178,7 +187,7 @@ static int cip_carry_blocks(const struct cip_blocks *blocks, int number, char *m
 
     for (k = 0; k < number && error == MPI_SUCCESS; k++) {
         int64_t count = cip_count_of(blocks, k);
-        char *data = (char *)blocks->data + (blocks->places == NULL ? place : blocks->places[k]) * extent;
+        char *data = (char *)blocks->data + (blocks->places == NULL ? place : cip_number(blocks, blocks->places, k)) * extent;
 
         place += count; /* blocks without places stand one after the other */
         if (count > 0 && size > 0)
@@ -201,9 +210,9 @@ static struct cip_blocks cip_sent(const struct cip_uneven *call, int rank)
         return sent;
     }
     sent = call->in;
-    sent.count = call->in.counts[rank];
+    sent.count = cip_count_of(&call->in, rank);
     sent.counts = NULL;
-    sent.places = &call->in.places[rank];
+    sent.places = (const char *)sent.places + rank * (sent.large ? sizeof(int64_t) : sizeof(int));
     return sent;
 }
 
@@ -221,7 +230,7 @@ static struct cip_sides cip_sides_of(const struct cip_uneven *call, int rank, in
 
     sides.receives = sides.stays ? 0 : cip_receives(call, rank, ranks);
     if (sides.sums) {
-        sides.got.count = sides.got.counts[rank];
+        sides.got.count = cip_count_of(&sides.got, rank);
         sides.got.counts = NULL;
     }
     return sides;
@@ -285,5 +294,5 @@ static int cip_serve_uneven(const struct cip_uneven *call, int *error)
         if (*error == CIP_NOT_BEGUN) /* the program's MPI may do with less memory */
             end = CIP_NO_MEMORY;
     }
-    return cip_conclude_call(call->function, 0, end, call->comm, *error);
+    return cip_conclude_call(call->function, call->large, end, call->comm, *error);
 }

@@ -96,20 +96,10 @@
         return cip_shorten(a, b, counts, d, e, f);
 
 /* The blocks of one side: one block, or one for each rank at a place of its own. */
-#define CIP_ONE(data, count, type) {(void *)(data), (int)(count), NULL, NULL, (MPI_Datatype)(type)}
-#define CIP_EACH(data, counts, places, type) \
-    {(void *)(data), 0, (const int *)(counts), (const int *)(places), (MPI_Datatype)(type)}
-
-/* Large counts stay the MPI's unless they are equal. */
-#define CIP_SERVE_SCATTERS_1 CIP_SERVE(1);
-#define CIP_SERVE_SCATTERS_0 \
-    { \
-        struct cip_uneven uneven = {CIP_MPI_REDUCE_SCATTER, CIP_REDUCE_SCATTER, -1, \
-                                    CIP_EACH(a, c, NULL, d), CIP_EACH(b, c, NULL, d), (MPI_Op)e, (MPI_Comm)f}; \
-        int error; \
-        if (cip_serve_uneven(&uneven, &error)) \
-            return error; \
-    }
+#define CIP_ONE(large, data, count, type) \
+    {(void *)(data), (large) ? (int64_t)(count) : (int)(count), NULL, NULL, (MPI_Datatype)(type), large}
+#define CIP_EACH(large, data, counts, places, type) \
+    {(void *)(data), 0, (const void *)(counts), (const void *)(places), (MPI_Datatype)(type), large}
 
 /* With the same count for every rank it is MPI_Reduce_scatter_block. */
 #define CIP_SCATTERS(name, COUNT, large) \
@@ -125,9 +115,14 @@
             for (k = 1; k < ranks; k++) \
                 call.unequal |= counts[k] != counts[0]; \
         } \
-        if (call.unequal) \
-            CIP_SERVE_SCATTERS_##large \
-        else \
+        if (call.unequal) { \
+            struct cip_uneven uneven = {CIP_MPI_REDUCE_SCATTER, large, CIP_REDUCE_SCATTER, -1, \
+                                        CIP_EACH(large, a, c, NULL, d), CIP_EACH(large, b, c, NULL, d), (MPI_Op)e, \
+                                        (MPI_Comm)f}; \
+            int error; \
+            if (cip_serve_uneven(&uneven, &error)) \
+                return error; \
+        } else \
             CIP_SERVE(large); \
         CIP_SHORTEN_##large(name) \
         CIP_PASS_ON(name, (cip_word, cip_word, cip_word, cip_word, cip_word, cip_word), (a, b, c, d, e, f), 0, 0, \
@@ -149,24 +144,31 @@ static int cip_ranks(MPI_Comm comm)
     return MPI_Comm_size(comm, &ranks) == MPI_SUCCESS ? ranks : 0;
 }
 
-#define CIP_UNEVEN(name, FUNCTION, KIND, root, comm, parameters, types, arguments, ...) \
+#define CIP_UNEVEN(name, FUNCTION, large, KIND, root, comm, parameters, types, arguments, ...) \
     CIP_WRAPPER(name, parameters) \
     { \
-        struct cip_uneven call = {CIP_MPI_##FUNCTION, CIP_##KIND, root, __VA_ARGS__, MPI_OP_NULL, (MPI_Comm)(comm)}; \
+        struct cip_uneven call = {CIP_MPI_##FUNCTION, large, CIP_##KIND, root, __VA_ARGS__, MPI_OP_NULL, \
+                                  (MPI_Comm)(comm)}; \
         int error; \
         if (cip_serve_uneven(&call, &error)) \
             return error; \
         CIP_PASS_ON(name, types, arguments, 0, 0, 0); \
     }
 
-CIP_UNEVEN(Allgatherv, ALLGATHERV, ALLGATHER, -1, h, (CIP_P8), (CIP_W8), (a, b, c, d, e, f, g, h), CIP_ONE(a, b, c),
-           CIP_EACH(d, e, f, g))
-CIP_UNEVEN(Alltoallv, ALLTOALLV, ALLTOALL, -1, i, (CIP_P9), (CIP_W9), (a, b, c, d, e, f, g, h, i),
-           CIP_EACH(a, b, c, d), CIP_EACH(e, f, g, h))
-CIP_UNEVEN(Gatherv, GATHERV, GATHER, (int)h, i, (CIP_P9), (CIP_W9), (a, b, c, d, e, f, g, h, i), CIP_ONE(a, b, c),
-           CIP_EACH(d, e, f, g))
-CIP_UNEVEN(Scatterv, SCATTERV, SCATTER, (int)h, i, (CIP_P9), (CIP_W9), (a, b, c, d, e, f, g, h, i),
-           CIP_EACH(a, b, c, d), CIP_ONE(e, f, g))
+#define CIP_ALL_UNEVEN(SUFFIX, large) \
+    CIP_UNEVEN(Allgatherv##SUFFIX, ALLGATHERV, large, ALLGATHER, -1, h, (CIP_P8), (CIP_W8), (a, b, c, d, e, f, g, h), \
+               CIP_ONE(large, a, b, c), CIP_EACH(large, d, e, f, g)) \
+    CIP_UNEVEN(Alltoallv##SUFFIX, ALLTOALLV, large, ALLTOALL, -1, i, (CIP_P9), (CIP_W9), \
+               (a, b, c, d, e, f, g, h, i), CIP_EACH(large, a, b, c, d), CIP_EACH(large, e, f, g, h)) \
+    CIP_UNEVEN(Gatherv##SUFFIX, GATHERV, large, GATHER, (int)h, i, (CIP_P9), (CIP_W9), (a, b, c, d, e, f, g, h, i), \
+               CIP_ONE(large, a, b, c), CIP_EACH(large, d, e, f, g)) \
+    CIP_UNEVEN(Scatterv##SUFFIX, SCATTERV, large, SCATTER, (int)h, i, (CIP_P9), (CIP_W9), (a, b, c, d, e, f, g, h, i), \
+               CIP_EACH(large, a, b, c, d), CIP_ONE(large, e, f, g))
+
+CIP_ALL_UNEVEN(, 0)
+#if MPI_VERSION >= 4
+CIP_ALL_UNEVEN(_c, 1)
+#endif
 
 CIP_BLOCKS(ALLGATHER, Allgather, int, 0)
 CIP_BLOCKS(ALLTOALL, Alltoall, int, 0)

@@ -34,9 +34,8 @@ def test_uneven_data_are_padded(which: str, told: bool, request: pytest.FixtureR
     ran = preloaded.run(4, **({"COLLC_UNEVEN": "1"} if told else {}))
     assert ran.all_right, ran.out + ran.err
     calls = ran.report.calls
-    assert {name for name, end in calls if end == "served" and name in KNOWN | TOLD} == (
-        KNOWN | TOLD if told else KNOWN
-    )
+    served = {name.removesuffix("_c") for name, end in calls if end == "served"}
+    assert served & (KNOWN | TOLD) == (KNOWN | TOLD if told else KNOWN)
     # the lopsided data of one call; those that are not told, all of theirs
     left = {name: number for (name, end), number in calls.items() if end == "unequal counts"}
     assert left == ({"MPI_Alltoallv": 4} if told else dict.fromkeys(TOLD, 60) | {"MPI_Alltoallv": 64})
@@ -47,8 +46,8 @@ def test_uneven_data_are_padded(which: str, told: bool, request: pytest.FixtureR
     [
         ("memory + k * step, unpack, comm)", "memory + (unpack ? k * step / 2 : k * step), unpack, comm)"),
         ("place += count; ", "place += step; "),  # blocks that stand one after the other
-        ("    sent.places = &call->in.places[rank];", "    sent.places = &call->in.places[0];"),  # in place
-        ("        sides.got.count = sides.got.counts[rank];", "        sides.got.count = sides.got.counts[0];"),
+        ("(const char *)sent.places + rank * ", "(const char *)sent.places + 0 * "),  # in place
+        ("cip_count_of(&sides.got, rank)", "cip_count_of(&sides.got, 0)"),
     ],
 )
 def test_faults_are_seen(sound: str, faulty: str, on_mpich: Preloaded, tmp_path: Path) -> None:
