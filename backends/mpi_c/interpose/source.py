@@ -32,7 +32,7 @@ INTERPOSED = "collc_interpose"
 #: the files before the engine and after it, in order
 BEFORE = "symbols.c"
 AFTER = (
-    "registry.c", "counts.c", "private.c", "judge.c", "carry.c", "uneven.c", "requests.c", "statistics.c", "fortran.c",
+    "registry.c", "counts.c", "private.c", "judge.c", "carry.c", "uneven.c", "worker.c", "requests.c", "statistics.c", "fortran.c",
     "wrappers.c", "later.c",
 )  # fmt: skip
 
