@@ -16,11 +16,11 @@ def test_reasons_are_grouped() -> None:
             ("MPI_Bcast", size): 30,
         }
     )  # fmt: skip
-    (found,) = _no_calls_served(Report(ranks=3, sizes=(2, 3), calls=calls), [], [])
+    (found,) = _no_calls_served(Report(ranks=3, sizes=(2, 3), calls=calls), [], [], False)
     assert found.code == "C0083"
     assert found.notes == (
         f"33 calls: {size} (2, 3 ranks): 30 MPI_Bcast, 3 MPI_Allreduce",
         "4 calls: another root: 4 MPI_Bcast",
         "2 calls: no data: 2 MPI_Allreduce",
     )
-    assert not _no_calls_served(Report(ranks=3, calls=Counter({("MPI_Bcast", "served"): 1, **calls})), [], [])
+    assert not _no_calls_served(Report(ranks=3, calls=Counter({("MPI_Bcast", "served"): 1, **calls})), [], [], False)
