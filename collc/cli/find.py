@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from collc.ir.costs.cost import DEFAULT_ALPHA, DEFAULT_BANDWIDTH
+from collc.ir.diagnostic import warning
 from collc.passes.finder.database import Row
 from collc.passes.finder.tasks import EVALUATIONS
 
@@ -25,6 +26,8 @@ from .tabular import require_one_form, show
 if TYPE_CHECKING:
     from collc.tables.columns import Cell, Table
 
+    from ..training.objectives import Objective
+
 __all__ = ["find"]
 
 
@@ -35,7 +38,7 @@ def find(options: SimpleNamespace, console: Console) -> int:
 
         return (check if options.check else build)(options, console)
     require_one_form(options)
-    wanted = _wanted(options)
+    wanted = _wanted(options, _workload(options, console))
     if options.svg:
         check_writable([options.svg], [options.database] if options.database else [])
     found = _found(wanted, options, console)
@@ -62,7 +65,28 @@ def _table(found: Frontier) -> Table:
     return Table(FRONTIER, [{"best": row is found.best, **_object(row, found.wanted)} for row in rows])
 
 
-def _wanted(options: SimpleNamespace) -> Wanted:
+def _workload(options: SimpleNamespace, console: Console) -> Objective | None:
+    """Return what ``--workload`` names; raise C0001 beside options that it replaces."""
+    if options.workload is None:
+        return None
+    for name in ("objective", "size"):
+        if getattr(options, name):
+            raise usage_error(
+                f"--workload has its own collectives and sizes, found also --{name}", f"leave out --{name}"
+            )
+    from ..training.named import is_workload, workload_named
+    from ..training.objectives import Iterations, parse_mix
+
+    if not is_workload(options.workload):
+        return parse_mix(options.workload)
+    workload = workload_named(options.workload, console.inputs)
+    if workload.ranks not in (None, *(options.n or ())):
+        message = f"the topologies have {options.n[0]} nodes, `{workload.name}` is for {workload.ranks} ranks"
+        console.warn([warning("C0991", message, notes=["its sizes and times hold for that number of ranks"])])
+    return Iterations(workload)
+
+
+def _wanted(options: SimpleNamespace, workload: Objective | None) -> Wanted:
     for name, value in (("-n", options.n), ("-d", options.d)):
         if not value:
             raise usage_error(f"`collc find` needs {name}", "write `collc find -n NODES -d DEGREE`")
@@ -75,7 +99,7 @@ def _wanted(options: SimpleNamespace) -> Wanted:
         options.n[0], options.d[0], options.bidirectional, options.objective or "allreduce",
         DEFAULT_ALPHA if options.alpha is None else options.alpha,
         DEFAULT_SIZE if options.size is None else options.size[0],
-        DEFAULT_BANDWIDTH if options.bandwidth is None else options.bandwidth,
+        DEFAULT_BANDWIDTH if options.bandwidth is None else options.bandwidth, workload,
     )  # fmt: skip
 
 
@@ -100,10 +124,11 @@ def _found(wanted: Wanted, options: SimpleNamespace, console: Console) -> Fronti
 
 def _text(found: Frontier, options: SimpleNamespace) -> str:
     wanted, (steps, bandwidth) = found.wanted, found.bound
-    rows = [_row(row, wanted.time(row), row is found.best) for row in found.frontier]
+    unknown = "" if wanted.workload is None else "no all-to-all rate"
+    rows = [_row(row, wanted.time(row), row is found.best, unknown) for row in found.frontier]
     costs = (str(steps), str(bandwidth), f"{float(bandwidth):.4f}", "")
     rows.append(("", *costs, "", "", "bound: no topology has less"))
-    rows += [_row(row, wanted.time(row)) for row in found.both_ways if row not in found.frontier]
+    rows += [_row(row, wanted.time(row), unknown=unknown) for row in found.both_ways if row not in found.frontier]
     head: tuple[str, ...] = ("", "T_L", "T_B", "", "reduce-scatter", "links", "time", "topology")
     lines: list[tuple[str, ...]] = list(rows)
     if not any(row[4] for row in rows):  # usually a reduce-scatter takes as long as an allgather
@@ -114,8 +139,8 @@ def _text(found: Frontier, options: SimpleNamespace) -> str:
     return text + _footer(found, options)
 
 
-def _row(row: Row, time: float | None, best: bool = False) -> tuple[str, ...]:
-    shown = "" if time is None else show_time(time)
+def _row(row: Row, time: float | None, best: bool = False, unknown: str = "") -> tuple[str, ...]:
+    shown = unknown if time is None else show_time(time)
     back = "" if row.reduce_scatter_T_B in (None, row.T_B) else str(row.reduce_scatter_T_B)
     costs = (str(row.T_L), str(row.T_B), f"{float(row.T_B):.4f}", back)
     return ("*" if best else "", *costs, "<->" if row.bidirectional else "->", shown, _expression(row))
@@ -138,11 +163,12 @@ def _best(found: Frontier, best: Row, options: SimpleNamespace) -> str:
     """Return what the best topology is best for, and a file that uses it."""
     wanted = found.wanted
     latency = f"{show_time(float(wanted.alpha))} a step and " if wanted.objective != "alltoall" else ""
-    text = f"  * fastest for an {wanted.objective} of {show_size(wanted.size)}"
-    text += f" at {latency}{show_bandwidth(float(wanted.bandwidth))} out of a node"
-    text += "" if options.alpha or options.size or options.bandwidth else " (--size, --alpha, --bandwidth)"
+    what = f"an {wanted.objective} of {show_size(wanted.size)}" if wanted.workload is None else wanted.workload.text
+    text = f"  * fastest for {what} at {latency}{show_bandwidth(float(wanted.bandwidth))} out of a node"
+    if not (options.alpha or options.size or options.bandwidth or wanted.workload):
+        text += " (--size, --alpha, --bandwidth)"
     lines = [text, "", f"  topology t = {best.expression};"]
-    if wanted.objective != "alltoall":
+    if wanted.workload is None and wanted.objective != "alltoall":
         lines.append(f"  collective c = {wanted.objective} on t;")
         lines += [f"  schedule c using {best.scheduler};"] if best.scheduler != "bfb" else []
     return "\n".join(lines) + "\n"
@@ -181,11 +207,13 @@ def frontier_object(found: Frontier) -> dict[str, object]:
     wanted, (steps, bandwidth) = found.wanted, found.bound
     return {
         "n": wanted.nodes, "degree": wanted.degree, "bidirectional": wanted.bidirectional,
-        "objective": wanted.objective, "alpha_us": float(wanted.alpha * 10**6), "size_bytes": wanted.size,
+        "objective": "workload" if wanted.workload else wanted.objective, "alpha_us": float(wanted.alpha * 10**6),
+        "size_bytes": 0 if wanted.workload else wanted.size,
         "bandwidth_GBps": float(wanted.bandwidth / 10**9), "frontier": [_object(row, wanted) for row in found.frontier],
         "bidirectional_frontier": [_object(row, wanted) for row in found.both_ways],
         "bound": {"T_L": steps, "T_B": str(bandwidth), "T_B_float": float(bandwidth)},
         "best": None if found.best is None else found.best.expression,
+        **({} if wanted.workload is None else {"workload": wanted.workload.text}),
     }  # fmt: skip
 
 

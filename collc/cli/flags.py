@@ -31,6 +31,7 @@ __all__ = [
     "RUN",
     "SEARCH",
     "SIMULATION",
+    "TRAINING",
 ]
 
 
@@ -94,6 +95,13 @@ def _sizes(text: str, option: str) -> list[int]:
     from ..messages.size_ranges import sizes
 
     return sizes(text, option)
+
+
+def _bucket_sizes(text: str, option: str) -> list[int]:
+    found = _sizes(text, option)
+    if 0 in found:
+        raise usage_error(f"option `{option}` needs sizes of more than 0, found `{text}`", code="C0020")
+    return found
 
 
 def _time(text: str, option: str) -> Fraction:
@@ -424,10 +432,21 @@ FIND = (
     Opt(("--bidirectional",), "only topologies in which every link has a reverse"),
     Opt(("--objective",), "the collective to optimize for (allreduce)", "value",
         choices=("allreduce", "allgather", "alltoall")),
+    Opt(("--workload",), "optimize for a mix of collectives instead, or for a training iteration:\n"
+        "'allreduce 64 MiB x 0.7, alltoall 4 MiB x 0.3', or a workload", "value", "MIX|WORKLOAD"),
     Opt(("--size",), "M, bytes of the whole vector; for alltoall, of one node's data (1MiB);\n"
         "several: 1KiB,1MiB or 1KiB..1GiB:4", "value", "SIZES", convert=_sizes),
     Opt(("--alpha",), "latency of a step (10us)", "value", "TIME", convert=_time),
     Opt(("--bandwidth",), "B, the total bandwidth out of one node (100Gbps)", "value", "RATE", convert=_bandwidth),
+)  # fmt: skip
+TRAINING = (
+    Opt(("--on",), "a topology to compare (repeatable); more may follow it", "list", "TOPOLOGY"),
+    Opt(("--buckets",), "capacities of the buckets of gradients, instead of the workload's", "value", "SIZES",
+        convert=_bucket_sizes),
+    Opt(("--alpha",), "latency of a step (the links' own, or 10us)", "value", "TIME", convert=_time),
+    Opt(("--bandwidth",), "B, the total bandwidth out of one node (the links' own, or 100Gbps)", "value", "RATE",
+        convert=_bandwidth),
+    Opt(("--list",), "list the workloads that come with collc"),
 )  # fmt: skip
 SEARCH = (
     Opt(("--refresh",), "search from scratch instead of looking up; with --database,\nadd the results to it"),

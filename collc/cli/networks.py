@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from collc.ir.topology import Topology
 
-__all__ = ["topologies"]
+__all__ = ["networks_named", "topologies"]
 
 
 def topologies(options: SimpleNamespace, console: Console) -> int:
@@ -61,16 +61,34 @@ def _require_one_output(options: SimpleNamespace) -> None:
 def _network(options: SimpleNamespace, console: Console) -> Topology:
     """Return the network that the argument names: an expression, or a topology of a file."""
     source = options.files[0]
-    if source == STDIN or os.path.exists(source) or source.endswith((".coll", ".ir")):
-        return _chosen(_declared(options, console), options.topology, source)
+    if _is_file(source):
+        return _chosen(_declared(source, options, console), options.topology, source)
     if options.topology is not None:
         raise usage_error(f"--topology chooses a topology of a file, and `{source}` is an expression")
+    return _expressed(source, options)
+
+
+def networks_named(source: str, options: SimpleNamespace, console: Console) -> list[tuple[str, Topology]]:
+    """Return the network of an expression, or all topologies of a file, each with what to call it in a table."""
+    if not _is_file(source):
+        return [(source, _expressed(source, options))]
+    known = _declared(source, options, console)
+    if not known:
+        raise usage_error(f"`{source}` has no topology", "declare one: `topology pod = torus(4, 4);`")
+    return [(f"{source}: {name}", topology) for name, topology in known.items()]
+
+
+def _is_file(source: str) -> bool:
+    return source == STDIN or os.path.exists(source) or source.endswith((".coll", ".ir"))
+
+
+def _expressed(source: str, options: SimpleNamespace) -> Topology:
     from collc.frontends import coll
 
     return coll.topology(source, node_limit=options.node_limit)
 
 
-def _declared(options: SimpleNamespace, console: Console) -> Mapping[str, Topology]:
+def _declared(source: str, options: SimpleNamespace, console: Console) -> Mapping[str, Topology]:
     """Return the topologies of a file by name; a file that `collc import` reads has one, called after the file."""
     from collc.frontends import importing
 
@@ -79,9 +97,9 @@ def _declared(options: SimpleNamespace, console: Console) -> Mapping[str, Topolo
     from ..reading.base import ReadOptions
     from .inputs import loading, read
 
-    text, name = read(options.files[0], console)
+    text, name = read(source, console)
     if not name.endswith((".coll", ".ir")) and importing.sniff(text) is not None:
-        found, title = importing.read([Source(name, text)]), identifier(stem_of(options.files[0]))
+        found, title = importing.read([Source(name, text)]), identifier(stem_of(source))
         console.warn(found.warnings)
         return {title: found.topology(title)}
     spec, _ = reader_of(text, name, "topologies").load(text, name, ReadOptions(loading(options)))

@@ -7,7 +7,7 @@ __all__ = ["EXAMPLES", "TASKS"]
 #: heading -> its verbs
 TASKS: dict[str, tuple[str, ...]] = {
     "describe a network and its collectives": ("import", "format", "topologies"),
-    "decide on a topology and a schedule": ("find", "cost", "simulate", "schedulers", "calibrate"),
+    "decide on a topology and a schedule": ("find", "train", "cost", "simulate", "schedulers", "calibrate"),
     "compile for a runtime": ("compile", "convert", "replan", "targets", "passes", "formats", "cache"),
     "run what was compiled": ("run", "launch", "env"),
     "check files": ("check", "verify", "explain", "schema"),
@@ -44,6 +44,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "launch": ("collc launch sums.coll --stats -- mpiexec -n 4 ./app",),
     "find": ("collc find -n 64 -d 4 --size 1MiB", "collc find -n 36 -d 4 --bidirectional --svg frontier.svg"),
+    "train": (
+        "collc train --list",
+        "collc train gpt2-xl --on 'torus(4, 4)' 'circulant(16, {3, 4})' --alpha 5us",
+        "collc train gpt2-xl --on pod.coll --trace iteration.json",
+    ),
     "explain": ("collc explain C0501", "collc explain"),
     "targets": ("collc targets", "collc targets msccl-xml"),
     "passes": ("collc passes", "collc passes coalesce"),

@@ -29,6 +29,7 @@ from .flags import (
     RUN,
     SEARCH,
     SIMULATION,
+    TRAINING,
 )  # fmt: skip
 from .tasks import TASKS
 
@@ -37,7 +38,6 @@ __all__ = ["ALIKE", "LATER", "VERBS", "overview"]
 #: verbs of collc that this version does not have -> what to do instead
 LATER = {
     "report": "`collc cost FILE` prints costs and bounds, `collc simulate FILE --svg OUT` draws goodput by size",
-    "train": "`collc launch FILE -- COMMAND` runs an unmodified program with compiled collectives",
     "completion": "`collc --help` lists the verbs, `collc VERB --help` the options of one",
     "lsp": "`collc check FILE` finds mistakes without scheduling; --diagnostics-format=json prints them for editors",
 }
@@ -140,6 +140,15 @@ a .coll file, or trees that run already, printed by `collc FILE -p forest -t 'ir
 touches stay; the others grow again at the optimum of the broken network. Other schedules are compiled again. Without
 -t and without an emit in PLAN, replan only prints what the faults cost."""
 
+_TRAIN_TRACE = Opt(
+    ("--trace",), "write a Chrome trace (Perfetto) of one iteration on each topology\ninto FILE", "value", "FILE",
+    writes=True,
+)  # fmt: skip
+_TRAIN_DETAILS = """
+WORKLOAD is a JSON file, or a name that --list prints. TOPOLOGY is an expression such as 'torus(16, 16)', or a file.
+An iteration is compute, plus allreduces that compute waits for, plus all-to-alls of expert layers.
+`collc train switch-base-256 --on 'torus(16, 16)' 'shifted_ring(256)'` compares two networks."""
+
 _CACHE = Opt(("--cache",), "the folder of the caches (default: those of the user)", "value", "DIR")
 _CACHE_DETAILS = """
 The key of an entry is a hash of all inputs: files, options, and versions of collc, solvers and plugins. The least
@@ -206,6 +215,11 @@ _VERBS = (
     Verb(
         "find", "find", "Find the best topologies of N nodes and degree D; print their cost.", (),
         (("Topology", FIND), ("Search", SEARCH), ("Output", (*FORMS, _SVG)), *_GENERAL), _FIND_DETAILS,
+    ),
+    Verb(
+        "train", "train", "Predict the time of a training iteration on several topologies.",
+        ("[WORKLOAD]", "[TOPOLOGY...]"),
+        (("Training", TRAINING), ("Output", (*FORMS, _TRAIN_TRACE)), ("Input", INPUT), *_GENERAL), _TRAIN_DETAILS,
     ),
     Verb(
         "cache", "caches", "Show, list, check or clear the caches of compiled files and of launches.",

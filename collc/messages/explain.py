@@ -23,6 +23,7 @@ ROOMS = (
     "collc.backends.nccl_graph.codes",
     "collc.backends.mscclpp_environment.codes",
     "collc.backends.builtin_rules.codes",
+    "collc.training.codes",
 )
 
 

@@ -24,6 +24,8 @@ __all__ = [
     "STEP_MODELS",
     "TABLES",
     "TOPOLOGIES",
+    "TRAIN",
+    "WORKLOADS",
 ]
 
 
@@ -186,6 +188,36 @@ NATIVE = (
     Column("largest_deviation", "deviation", "number", "largest relative deviation of the line", _percent),
 )
 
+TRAIN = (
+    Column("best", "best", "flag", "the topology of the least time"),
+    Column("topology", "topology", "text", "the topology"),
+    _RANKS,
+    Column("scheduler", "scheduler", "text", "the scheduler of the allreduce"),
+    Column("time_s", "time", "rational", "the exact time of an iteration, in seconds", hidden=True),
+    Column("time_us", "time", "number", "compute, exposed and all-to-all together, in microseconds", _microseconds),
+    Column("compute_us", "compute", "number", "forward and backward, in microseconds", _microseconds),
+    Column("exposed_us", "exposed", "number", "time in which compute waits for allreduces, in us", _microseconds),
+    Column("alltoall_us", "all-to-all", "number", "time of all all-to-alls, in microseconds", _microseconds),
+    Column("allreduce_us", "allreduce", "number", "time of all allreduces, overlapped or not, in us", _microseconds),
+    Column("bucket_bytes", "bucket", "integer", "the best capacity of a bucket of gradients", _size),
+    Column("allreduces", "allreduces", "integer", "number of allreduces"),
+    Column("bound_us", "bound", "number", "the least time, in microseconds", _microseconds),
+    Column("over_bound", "time / bound", "number", "the time over the bound", _times),
+    Column("note", "note", "text", "why there is no time", optional=True),
+)
+
+WORKLOADS = (
+    Column("name", "name", "text", "the name"),
+    Column("summary", "workload", "text", "the model"),
+    Column("ranks", "ranks", "integer", "the number of ranks for which sizes and times hold, empty for any"),
+    Column("layers", "layers", "integer", "number of layers"),
+    Column("gradient_bytes", "gradients", "integer", "bytes that are allreduced"),
+    Column("alltoalls", "all-to-alls", "integer", "number of all-to-alls"),
+    Column("compute_us", "compute", "number", "forward and backward, in microseconds", _microseconds),
+    Column("source", "source", "text", "where the sizes are published"),
+    Column("assumed", "assumed", "text", "what the source does not give"),
+)
+
 NAMES = (
     Column("name", "name", "text", "the name"),
     Column("summary", "summary", "text", "what it is"),
@@ -219,7 +251,7 @@ CODES = (
 #: verb -> the columns of its table; `options` are those of one pass, scheduler or target
 TABLES: dict[str, tuple[Column, ...]] = {
     "cost": COST, "cost --baselines": BASELINES, "simulate": SIMULATION, "find": FRONTIER, "run": RUN,
-    "calibrate": FIT, "calibrate --nccl-tests": NATIVE, "explain": CODES,
+    "train": TRAIN, "train --list": WORKLOADS, "calibrate": FIT, "calibrate --nccl-tests": NATIVE, "explain": CODES,
     "targets": NAMES, "passes": NAMES, "schedulers": SCHEDULED, "formats": NAMES, "topologies": TOPOLOGIES,
     "options": OPTIONS,
 }  # fmt: skip

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from .columns import Column, Kind
-from .listed import CODES, FIT, FRONTIER, NAMES, NATIVE, OPTIONS, POINTS, RUN, SIMULATED
+from .listed import CODES, FIT, FRONTIER, NAMES, NATIVE, OPTIONS, POINTS, RUN, SIMULATED, TRAIN, WORKLOADS
 
 __all__ = ["DOCUMENTS", "VERSION", "schema"]
 
@@ -427,6 +427,8 @@ shards?: integer: the shards of a custom collective
 weights?: [integer]: the relative sizes of the shards, if they differ
 """,
     "native_line": _row(NATIVE),
+    "train_row": _row(TRAIN),
+    "listed_workload": _row(WORKLOADS),
     "native_choice": """
 collective: string: the collective
 nodes: integer: number of machines
@@ -548,16 +550,33 @@ DOCUMENTS: dict[str, tuple[str, tuple[str, ...]]] = {
 n: integer: number of nodes
 degree: integer: links out of every node
 bidirectional: boolean: whether only topologies with links in both directions were asked for
-objective: string: the collective of the times
+objective: string: the collective of the times, or `workload`
 alpha_us: number: latency of a step
-size_bytes: integer: M, bytes of the whole vector
+size_bytes: integer: M, bytes of the whole vector; 0 with --workload
 bandwidth_GBps: number: B, bandwidth out of a node
 frontier: [frontier_row]: topologies of which none is better in both T_L and T_B
 bidirectional_frontier: [frontier_row]: the same of those with links in both directions
 bound: frontier_bound: what no topology goes below
 best: string|null: the fastest
 points?: [find_point]: the fastest at each of several sizes
+workload?: string: what the times are of, with --workload
 """,)),
+    "train": ("`collc train --json`; with --list the workloads that come with collc", ("""
+name: string: the workload
+summary: string: the model
+ranks: integer|null: the number of ranks for which sizes and times hold
+layers: integer: number of layers
+gradient_bytes: integer: bytes that are allreduced
+alltoalls: integer: number of all-to-alls
+compute_us: number: forward and backward, in microseconds
+source: string: where the sizes are published
+assumed: string: what the source does not give
+alpha_us: number|null: latency of a step, if it was given
+bandwidth_GBps: number|null: B, bandwidth out of a node, if it was given
+buckets_bytes: [integer]: the capacities of buckets that were compared
+rows: [train_row]: every topology
+best: string|null: the topology of the least time
+""", "workloads: [listed_workload]: the workloads")),
     "run": ("`collc run --json`", (f"""
 ok: boolean: whether every element was right
 ranks: integer|null: number of ranks

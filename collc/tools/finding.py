@@ -6,8 +6,9 @@ a pool of processes, or by any executor, always with the same result.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import SupportsIndex
+from typing import TYPE_CHECKING, SupportsIndex
 
 import attrs
 
@@ -23,6 +24,9 @@ from collc.passes.finder.measure import with_alltoall_rate
 from collc.passes.finder.tasks import EVALUATIONS, Task, assemble, plan
 
 from ..processes.workers import Work
+
+if TYPE_CHECKING:
+    from ..training.objectives import Objective
 
 __all__ = [
     "DEFAULT_SIZE", "EVALUATIONS", "MOST_NODES", "OBJECTIVES", "Frontier", "Wanted", "check_sizes", "find", "rational",
@@ -44,7 +48,8 @@ class Wanted:
     """The goal of a search: number of nodes, degree, and the best for an objective at a size.
 
     ``alpha`` is the latency of a step (seconds), ``size`` is M (bytes), ``bandwidth`` is B, the total bandwidth out of
-    a node (bytes per second). Raises C0030 to C0032 for impossible goals.
+    a node (bytes per second). A ``workload`` takes the place of the objective and the size. Raises C0030 to C0032 for
+    impossible goals.
     """
 
     nodes: int
@@ -54,6 +59,7 @@ class Wanted:
     alpha: Fraction = DEFAULT_ALPHA
     size: int = DEFAULT_SIZE
     bandwidth: Fraction = DEFAULT_BANDWIDTH
+    workload: Objective | None = None
 
     __repr__ = brief_fields
 
@@ -74,18 +80,35 @@ class Wanted:
                 exit_status=2,
             )
 
+    @property
+    def needs_alltoall(self) -> bool:
+        """Whether times need all-to-all rates."""
+        return self.objective == "alltoall" if self.workload is None else self.workload.needs_alltoall
+
+    @property
+    def compared(self) -> str:
+        """How the frontier compares rows: an objective, or ``mix`` of all criteria."""
+        return self.objective if self.workload is None else "mix"
+
     def time(self, row: Row) -> float | None:
+        """Return :meth:`exact_time` as a float."""
+        found = self.exact_time(row)
+        return None if found is None else float(found)
+
+    def exact_time(self, row: Row) -> Fraction | None:
         """Return the predicted time in seconds; None if it needs an unknown all-to-all rate.
 
         Section A.2 for allreduce (both halves) and allgather; section A.5 for all-to-all, whose rate is of links of
         bandwidth B/d, and of which every node sends M/N to every other.
         """
+        if self.workload is not None:
+            return self.workload.time(row, self.alpha, self.bandwidth)
         if self.objective == "alltoall":
             if not row.alltoall_rate:
                 return None
-            return float(Fraction(self.size, self.nodes) / (row.alltoall_rate * self.bandwidth / self.degree))
+            return Fraction(self.size, self.nodes) / (row.alltoall_rate * self.bandwidth / self.degree)
         steps, bandwidth = (2 * row.T_L, row.allreduce_T_B) if self.objective == "allreduce" else (row.T_L, row.T_B)
-        return float(steps * self.alpha + bandwidth * self.size / self.bandwidth)
+        return steps * self.alpha + bandwidth * self.size / self.bandwidth
 
 
 def wanted(
@@ -145,7 +168,7 @@ def check_sizes(nodes: int, degree: int) -> None:
 
 @attrs.frozen
 class Frontier:
-    """The frontier: rows by T_L, none worse than another in all criteria.
+    """The frontier: rows by T_L, with a workload by time; none is worse than another in all criteria.
 
     ``bound`` is Moore's bound on T_L (for ``bidirectional`` the bound of graphs) and Theorem 4's bound on T_B.
 
@@ -186,7 +209,8 @@ class Frontier:
     @property
     def best(self) -> Row | None:
         """The row that takes the least time; of equals the one of fewer steps; None without a known time."""
-        known = [(time, i) for i, time in enumerate(self.times) if time is not None]
+        times = map(self.wanted.exact_time, self.frontier)
+        known = [(time, i) for i, time in enumerate(times) if time is not None]
         return self.frontier[min(known)[1]] if known else None
 
     @property
@@ -219,13 +243,13 @@ def find(
     work = work or Work()
     if not frontier(rows, bidirectional=wanted.bidirectional):
         rows = search(wanted.nodes, wanted.degree, evaluations, seed, work)
-    if wanted.objective == "alltoall":
+    if wanted.needs_alltoall:
         rows = work.run(
             with_alltoall_rate,
             [(row, coll.topology, _MAX_RATED_NODES) for row in rows],
             [row.expression for row in rows],
         )
-    found = frontier(rows, bidirectional=wanted.bidirectional, objective=wanted.objective)
+    found = frontier(rows, bidirectional=wanted.bidirectional, objective=wanted.compared)
     if not found:
         raise error(
             "C0034",
@@ -234,8 +258,17 @@ def find(
             hint="search longer: --effort 100000",
             exit_status=3,
         )
-    both_ways = frontier(rows, bidirectional=True, objective=wanted.objective)
-    return Frontier(wanted, tuple(found), tuple(both_ways))
+    both_ways = frontier(rows, bidirectional=True, objective=wanted.compared)
+    return Frontier(wanted, _ordered(found, wanted), _ordered(both_ways, wanted))
+
+
+def _ordered(rows: Sequence[Row], wanted: Wanted) -> tuple[Row, ...]:
+    """Return rows as they are, or with a workload by time, those without one at the end."""
+    if wanted.workload is None:
+        return tuple(rows)
+    timed = [(wanted.exact_time(row), row) for row in rows]
+    known = sorted((time, place) for place, (time, _) in enumerate(timed) if time is not None)
+    return (*(rows[place] for _, place in known), *(row for time, row in timed if time is None))
 
 
 def search(nodes: int, degree: int, evaluations: int, seed: int, work: Work) -> list[Row]:

@@ -76,9 +76,12 @@ def frontier(rows: Iterable[Row], *, bidirectional: bool = False, objective: str
     """Return the rows that no other row beats, by T_L; with ``bidirectional`` only those whose links go both ways.
 
     Rows are compared by T_L and T_B. With the ``objective`` allreduce those best by T_L and the T_B of an allreduce are
-    added. With alltoall the rate is a third criterion.
+    added. With alltoall the rate is a third criterion. With mix, rows are compared by all of these; an unknown rate is
+    neither better nor worse than another.
     """
     chosen = [row for row in rows if row.bidirectional or not bidirectional]
+    if objective == "mix":
+        return _undominated(chosen)
     if objective != "alltoall":
         chosen = _cheapest_reduce_scatters(chosen)
     found = {row: None for row in pareto(chosen, alltoall=objective == "alltoall") if isinstance(row, Row)}
@@ -86,6 +89,25 @@ def frontier(rows: Iterable[Row], *, bidirectional: bool = False, objective: str
         halves = {attrs.evolve(row, T_B=row.allreduce_T_B): row for row in chosen}
         found |= {halves[one]: None for one in pareto(halves) if isinstance(one, Row)}
     return sorted(found, key=_order)
+
+
+def _undominated(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows that no other beats in T_L, both T_B and the rate; of equals the one with the shortest name."""
+    kept: list[Row] = []
+    for row in sorted(rows, key=lambda one: (one.T_L, one.T_B, one.allreduce_T_B, -(one.alltoall_rate or 0),
+                                             len(one.expression), one.expression)):  # fmt: skip
+        if not any(_covers(other, row) for other in kept):
+            kept.append(row)
+    return sorted(kept, key=_order)
+
+
+def _covers(one: Row, two: Row) -> bool:
+    """Return whether ``one`` is surely no worse than ``two``."""
+    if two.alltoall_rate is None or one.alltoall_rate is None:
+        rated = one.alltoall_rate == two.alltoall_rate
+    else:
+        rated = one.alltoall_rate >= two.alltoall_rate
+    return rated and one.T_L <= two.T_L and one.T_B <= two.T_B and one.allreduce_T_B <= two.allreduce_T_B
 
 
 def _cheapest_reduce_scatters(rows: Sequence[Row]) -> list[Row]:

@@ -46,6 +46,7 @@ WRITING = {
     ("import", "-o"): ["import", "a.coll", "-o", "%s"],
     ("topologies", "-o"): ["topologies", "a.coll", "--as", "dot", "-o", "%s"],
     ("find", "--svg"): ["find", "-n", "8", "-d", "3", "--svg", "%s"],
+    ("train", "--trace"): ["train", "gpt2-xl", "--on", "torus(2, 2)", "--trace", "%s"],
     **{(verb, "--profile"): [verb, "a.coll", *more, "--profile", "%s"]
        for verb, *more in (["compile", "-t", "ir", "-o", "a.ir"], ["check"], ["cost"], ["simulate"], ["run"],
                            ["convert", "-t", "ir"], ["replan", "--without", "0 -> 1"])},
@@ -53,8 +54,8 @@ WRITING = {
     **{(verb, f"--{form}"): [verb, "a.coll", f"--{form}=%s"]
        for verb in ("cost", "simulate", "run", "calibrate") for form in ("csv", "markdown")},
     **{(verb, f"--{form}"): [verb, *words, f"--{form}=%s"]
-       for verb, *words in (["find", "-n", "8", "-d", "3"], ["explain"], ["targets"], ["passes"], ["topologies"],
-                            ["schedulers"], ["schema"], ["formats"])
+       for verb, *words in (["find", "-n", "8", "-d", "3"], ["train", "--list"], ["explain"], ["targets"], ["passes"],
+                            ["topologies"], ["schedulers"], ["schema"], ["formats"])
        for form in ("csv", "markdown")},
 }  # fmt: skip
 

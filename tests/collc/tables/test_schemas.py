@@ -146,9 +146,14 @@ def test_what_baselines_print(collc: Any, tmp_path: Path) -> None:  # Any: as ab
 def test_what_find_prints(collc: Any) -> None:  # Any: as above
     for words in (
         "-n 32 -d 4", "-n 33 -d 4 --bidirectional", "-n 32 -d 4 --objective alltoall",
-        "-n 16 -d 4 --size 1KiB..1MiB:32",
+        "-n 16 -d 4 --size 1KiB..1MiB:32", "-n 16 -d 4 --workload gpt2-xl",
     ):  # fmt: skip
         require("find", collc("find", *words.split(), "--json").out)
+
+
+def test_what_train_prints(collc: Any) -> None:  # Any: as above
+    for words in (["gpt2-xl", "--on", "torus(4, 4)", "dgx_h100(2)"], ["--list"]):
+        require("train", collc("train", *words, "--json").out)
 
 
 @pytest.mark.parametrize(
