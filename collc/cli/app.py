@@ -31,7 +31,7 @@ def run(arguments: Sequence[str], *, alone: bool = False) -> int:
     try:
         with console.signals.caught(alone=alone), watched(console.follow):
             with consulting() as told:
-                status = _guarded(arguments, console)
+                status = _guarded(arguments, console, alone)
             # A fault of another package is no fault of the input, so -Werror does not apply.
             console.diagnostics += [] if console.warnings_off else told
             console.signals.check()
@@ -59,10 +59,10 @@ def _end_what_is_left(status: int) -> None:
         os._exit(status)
 
 
-def _guarded(arguments: Sequence[str], console: Console) -> int:
+def _guarded(arguments: Sequence[str], console: Console, alone: bool) -> int:
     """Dispatch; turn every exception into diagnostics and an exit status."""
     try:
-        return _dispatch(expand_response_files(arguments), console)
+        return _dispatch(expand_response_files(arguments), console, alone)
     except BrokenPipeError:
         raise
     except Exception as problem:
@@ -84,7 +84,7 @@ def _guarded(arguments: Sequence[str], console: Console) -> int:
         return report_crash(problem, arguments, console)
 
 
-def _dispatch(arguments: list[str], console: Console) -> int:
+def _dispatch(arguments: list[str], console: Console, alone: bool) -> int:
     """Find the verb, parse its options, run it."""
     if not arguments:
         console.err(overview())
@@ -116,6 +116,10 @@ def _dispatch(arguments: list[str], console: Console) -> int:
         console.out(help_text(verb))
         return 0
     check_outputs(verb, options)
+    if alone:
+        from ..processes.memory import keep_freed_memory
+
+        keep_freed_memory()
     with without_threads():
         module = import_module(f"collc.cli.{verb.module}")
     name = verb.name.replace("-", "_")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import mmap
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,3 +34,34 @@ def test_without_proc_only_the_peak_is_known(monkeypatch: pytest.MonkeyPatch, tm
     found = memory()
     assert found.held is None
     assert found.peak is not None and 1 << 20 < found.peak < 1 << 44  # bytes, neither pages nor KiB
+
+
+#: faults of pages when columns are made again and again; numpy asks for larger pages from 4 MiB on
+_FAULTS = """
+import resource, sys
+import numpy as np
+from collc.processes.memory import keep_freed_memory
+kept = keep_freed_memory() if sys.argv[1:] else False
+for turn in range(9):
+    if turn == 1:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    columns = [np.ones(3 << 17, np.int64) for _ in range(8)]
+    del columns
+print(int(kept), resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc's allocator")
+def test_freed_columns_are_not_returned_to_the_system() -> None:
+    def run(*arguments: str, **environment: str) -> tuple[int, int]:
+        command = [sys.executable, "-P", "-c", _FAULTS, *arguments]
+        plain = {key: value for key, value in os.environ.items() if key not in module._CHOSEN}
+        text = subprocess.run(command, env=plain | environment, check=True, capture_output=True, text=True).stdout
+        kept, faults = map(int, text.split())
+        return kept, faults
+
+    kept, faults = run("keep")
+    if not kept:
+        pytest.skip("the C library has no mallopt")
+    assert faults < 1000 < run()[1]  # a column has 768 pages of 4 KiB
+    assert run("keep", MALLOC_TRIM_THRESHOLD_="1000000")[0] == 0  # a user's choice holds
