@@ -383,13 +383,13 @@ def _instructions(program: Program) -> Flaws:
         yield from _at(program, alone, [f"its threadblock has no {verb} peer"])
     none = (program.count < 1) != (opcode == Opcode.NOP)
     yield from _at(program, none, ["it moves ", program.count, " chunks"])
-    sizes, rank = _buffer_sizes(program), program.rank
+    sizes, rank = _buffer_sizes(program).reshape(-1), program.rank.astype(np.int64)
     for end in ("src", "dst"):
         used = program.uses(end)
         buffer, offset = getattr(program, f"{end}_buffer"), getattr(program, f"{end}_offset").astype(np.int64)
         stray = ~used & ((buffer != 0) | (offset != 0))
         yield from _at(program, stray, [f"its {end} location is not used, but is not 0, 0"])
-        size = sizes[buffer, rank]
+        size = sizes.take(buffer * np.int64(program.num_ranks) + rank)
         beyond = used & (offset > size - program.count.astype(np.int64))
         where = [program.count, " chunks from ", offset, f" leave its {end} buffer, which has ", size]
         yield from _at(program, beyond, where)

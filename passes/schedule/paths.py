@@ -16,7 +16,7 @@ _WORK = 1 << 28
 #: pairs of places, or of nodes, to examine at once
 _BATCH = 1 << 14
 #: less than any difference of weights
-_NEVER: dict[type, int] = {np.int32: -(1 << 30), np.int64: -(1 << 62)}
+_NEVER: dict[type, int] = {np.int16: -(1 << 14), np.int32: -(1 << 30), np.int64: -(1 << 62)}
 
 
 def heavy_path(weights: Array, start: Array) -> Array:
@@ -29,8 +29,9 @@ def heavy_path(weights: Array, start: Array) -> Array:
     number = len(start)
     if number < 3:
         return start
-    if int(weights.max()) < -_NEVER[np.int32] >> 2:
-        weights = weights.astype(np.int32)
+    most = int(weights.max())
+    kind = next((kind for kind, never in _NEVER.items() if most < -never >> 2), np.int64)
+    weights = weights.astype(kind)
     found = max((start, _joined(weights)), key=lambda path: weight(weights, path))
     rounds = max(_WORK // (4 * number * number), 1)
     for turn in range(rounds):
