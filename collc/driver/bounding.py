@@ -22,9 +22,12 @@ if TYPE_CHECKING:
     from collc.ir.costs.certificate import Bound
     from collc.ir.costs.partitions import Partition
     from collc.ir.costs.tree_cuts import TreeCuts
-    from collc.passes.synthesis.forest.allreduce_program import AllreduceBound
+    from collc.passes.synthesis.forest.allreduce_program import AllreduceBound, ReachedBound
 
 __all__ = ["ScheduleCosts", "bounded", "tree_cuts"]
+
+#: ranks up to which the optimum of allreduces by trees is computed, even if a schedule is known to reach it
+_MOST_RANKS = 512
 
 
 @frozen(eq=False)
@@ -40,7 +43,8 @@ class ScheduleCosts:
         collective = self.schedule.collective
         if collective.members is not None:
             return bounded(self.plain_cost, self._network, None, without_members(collective))
-        found = bounded(self.plain_cost, self.schedule.topology, self.allreduce_bound or self._in_network, collective)
+        trees = None if self.plain_cost.bound_met else self._program or self._in_network
+        found = bounded(self.plain_cost, self.schedule.topology, trees, collective)
         by_prices = collective.kind == CUSTOM and not collective.reduces
         return _by_prices(found, self.schedule) if by_prices else found
 
@@ -50,8 +54,16 @@ class ScheduleCosts:
         return inside(self.schedule.topology, self.schedule.collective).topology
 
     @cached_property
-    def allreduce_bound(self) -> AllreduceBound | None:
+    def allreduce_bound(self) -> AllreduceBound | ReachedBound | None:
         """The bound on allreduces by trees; None for other collectives and if the linear program is too large."""
+        from collc.passes.synthesis.forest.allreduce_program import reached_bound
+
+        reached = self._reached()
+        return self._program if reached is None else reached_bound(*reached)
+
+    @cached_property
+    def _program(self) -> AllreduceBound | None:
+        """The bound of the linear program of trees; None as :attr:`allreduce_bound`."""
         if self.forest is None or self.forest.collective.kind != "allreduce":
             return None
         if self.forest.collective.members is not None:
@@ -61,6 +73,17 @@ class ScheduleCosts:
         from collc.passes.synthesis.forest.allreduce_program import allreduce_program
 
         return allreduce_program(self.forest.topology)
+
+    def _reached(self) -> tuple[Topology, Fraction, int] | None:
+        """Return network, bandwidth and trees of a large forest that no schedule beats, so that no other trees do."""
+        if self.forest is None or self.forest.collective.kind != "allreduce":
+            return None
+        if self.forest.collective.num_ranks <= _MOST_RANKS:
+            return None
+        found = self.plain_cost
+        if not found.bound_met or found.forest is None or not found.forest.whole:
+            return None
+        return self.forest.topology, 1 / found.time_per_byte, found.forest.k
 
     @cached_property
     def _in_network(self) -> AllreduceBound | None:

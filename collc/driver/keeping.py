@@ -28,7 +28,7 @@ from .result import CollectiveResult, Costs, Deferred, Settings
 
 if TYPE_CHECKING:
     from collc.ir.spec import Spec
-    from collc.passes.synthesis.forest.allreduce_program import AllreduceBound
+    from collc.passes.synthesis.forest.allreduce_program import AllreduceBound, ReachedBound
 
 __all__ = ["kept_or_run", "key_of"]
 
@@ -250,7 +250,7 @@ class KeptCosts:
         return self._own.plain_cost
 
     @property
-    def allreduce_bound(self) -> AllreduceBound | None:
+    def allreduce_bound(self) -> AllreduceBound | ReachedBound | None:
         """The bound on allreduces by trees."""
         return self._own.allreduce_bound
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collc.ir.symmetric_forest import SymmetricForest
     from collc.ir.topology import Topology
     from collc.ir.verify import Report
-    from collc.passes.synthesis.forest.allreduce_program import AllreduceBound
+    from collc.passes.synthesis.forest.allreduce_program import AllreduceBound, ReachedBound
 
     from ..selection import Algorithm, Choice, Memory
     from .replan import FaultCost
@@ -108,7 +108,7 @@ class Costs(Protocol):
         """``cost`` with the bounds that need no linear program."""
 
     @property
-    def allreduce_bound(self) -> AllreduceBound | None:
+    def allreduce_bound(self) -> AllreduceBound | ReachedBound | None:
         """The bound on allreduces by trees; None for other collectives, and if the program for it is too large."""
 
 
@@ -233,7 +233,7 @@ class CollectiveResult:
         return FaultCost.between(self.replan.healthy.plain_cost, self.cost)
 
     @property
-    def allreduce_bound(self) -> AllreduceBound | None:
+    def allreduce_bound(self) -> AllreduceBound | ReachedBound | None:
         """The bound on allreduces by trees; None for other collectives and if the linear program is too large."""
         return None if self.costs is None else self.costs.allreduce_bound
 

@@ -15,7 +15,7 @@ from collc.ir.topology import Topology
 
 from .allreduce_optimum import MOST_COLUMNS, AllreduceOptimum, allreduce_optimum
 
-__all__ = ["MOST_COLUMNS", "AllreduceBound", "allreduce_bound", "allreduce_program"]
+__all__ = ["MOST_COLUMNS", "AllreduceBound", "ReachedBound", "allreduce_bound", "allreduce_program", "reached_bound"]
 
 
 @attrs.frozen(eq=False)
@@ -49,6 +49,30 @@ class AllreduceBound:
         """The rows of the linear program; 0 if none was needed."""
         return self.optimum.rows
 
+    def trees(self, topology: Topology) -> tuple[int, bool]:
+        """Return the number of trees that reach the bound, and whether it counts those of the whole vector."""
+        from .allreduce_trees import optimal_number
+
+        return optimal_number(topology, self.optimum)
+
+
+@attrs.frozen(eq=False)
+class ReachedBound:
+    """The bound where ``k`` trees of the whole vector reach it, and a cut or partition proves it without a program."""
+
+    value: Fraction
+    composed: Fraction
+    k: int
+
+    @property
+    def reached(self) -> Fraction:
+        """The bandwidth of an allreduce that exists: the bound."""
+        return self.value
+
+    def trees(self, topology: Topology) -> tuple[int, bool]:
+        """Return the number of trees that reach the bound: those of the whole vector."""
+        return self.k, True
+
 
 def allreduce_bound(topology: Topology) -> Fraction | None:
     """Return the value of :func:`allreduce_program`, or None if the program is too large.
@@ -70,6 +94,11 @@ def allreduce_program(topology: Topology, most_columns: int = MOST_COLUMNS) -> A
         topology, multicast=topology.multicast, reduces=topology.reduces, most_columns=most_columns
     )  # fmt: skip
     return None if found is None else AllreduceBound(found, composed(topology))
+
+
+def reached_bound(topology: Topology, value: Fraction, k: int) -> ReachedBound:
+    """Return the bound of an allreduce whose ``k`` trees have the bandwidth ``value``, the most of all schedules."""
+    return ReachedBound(value, composed(topology), k)
 
 
 def composed(topology: Topology) -> Fraction:

@@ -11,8 +11,7 @@ import attrs
 from collc.ir.costs.pieces import USUAL_SIZE
 from collc.ir.spec import Problem
 
-from .allreduce_program import AllreduceBound
-from .allreduce_trees import optimal_number
+from .allreduce_program import AllreduceBound, ReachedBound
 from .scheduler import ForestScheduler
 
 if TYPE_CHECKING:
@@ -38,13 +37,13 @@ class ForestReport:
     one_over_x: Fraction | None
     k: int
     tried: tuple[tuple[int, Fraction], ...]
-    allreduce: AllreduceBound | None
+    allreduce: AllreduceBound | ReachedBound | None
     uneven: bool = False
     whole: bool = False
     sizes: tuple[int, int | None] | None = None
 
 
-def report(scheduler: Pass, problem: Problem, bound: AllreduceBound | None) -> ForestReport | None:
+def report(scheduler: Pass, problem: Problem, bound: AllreduceBound | ReachedBound | None) -> ForestReport | None:
     """Return the report of a :class:`ForestScheduler` on a problem it solved; None for other schedulers.
 
     ``bound`` is the allreduce program's, if there is one.
@@ -61,7 +60,7 @@ def report(scheduler: Pass, problem: Problem, bound: AllreduceBound | None) -> F
         least *= 2 if kind == "allreduce" and len(choices) == 1 else 1  # both phases take the same time
     k = max(choice.optimum.k for choice in choices)
     if bound is not None and bound.value > bound.composed and scheduler.divides(problem):
-        k, whole = optimal_number(problem.topology, bound.optimum)
+        k, whole = bound.trees(problem.topology)
         return ForestReport(problem.topology.num_ranks / bound.value, k, choices[0].tried, bound, True, whole, sizes)
     return ForestReport(least, k, choices[0].tried, bound, sizes=sizes)
 
