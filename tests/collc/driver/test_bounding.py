@@ -7,35 +7,40 @@ import pytest
 import collc
 from collc.driver import bounding
 from collc.driver.bounding import ScheduleCosts
+from collc.frontends.coll import load
+from collc.ir.collective import Collective
+from collc.ir.schedule import Forest
+from collc.ir.spec import Problem
 from collc.passes.synthesis.forest.allreduce_program import AllreduceBound, ReachedBound
+from collc.passes.synthesis.forest.scheduler import ForestScheduler
 
 pytestmark = pytest.mark.quick
 
 
 @pytest.mark.parametrize("network", [
-    "degraded(dgx_a100(9), {gpu[3, 5] <-> ib}, 1/2)", "without(dgx_a100(9), {gpu[0, 0] <-> ib})", "dgx_a100(4)",
+    "degraded(dgx_a100(9), {gpu[3, 5] <-> ib}, 1/2)", "degraded(mi250(9), {gpu[3, 5] <-> ib}, 1/2)",
 ])  # fmt: skip
 def test_a_forest_that_no_schedule_beats_reaches_the_bound_of_trees(
     network: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec = f"topology t = {network}; collective c = allreduce on t; schedule c using forest {{ k: optimal }};"
-    result = collc.compile_source(spec)["c"]
-    assert result.cost.bound_met and result.forest is not None and result.schedule is not None
-    program = ScheduleCosts(result.schedule, result.forest).allreduce_bound
-    assert isinstance(program, AllreduceBound)
+    level = load("net.coll", text=f"topology net = {network};").topologies["net"]
+    forest = ForestScheduler().run(Problem(level, Collective("allreduce", level.num_ranks)))
+    assert isinstance(forest, Forest)
+    costs = ScheduleCosts(forest, forest)
+    program = costs.allreduce_bound
+    assert costs.plain_cost.bound_met and isinstance(program, AllreduceBound)
     monkeypatch.setattr(bounding, "_MOST_RANKS", 0)
-    costs = ScheduleCosts(result.schedule, result.forest)
-    assert costs.cost == result.cost
+    costs = ScheduleCosts(forest, forest)
     found = costs.allreduce_bound
-    assert result.cost.forest is not None
-    assert isinstance(found, ReachedBound) == result.cost.forest.whole
-    assert found is not None
+    assert found is not None and isinstance(found, ReachedBound) == forest.whole
     assert (found.value, found.reached, found.composed) == (program.value, program.reached, program.composed)
+    assert found.trees(level) == program.trees(level)
 
 
 def test_a_forest_that_reaches_no_bound_has_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounding, "_MOST_RANKS", 0)
     spec = "topology t = hypercube(3); collective c = allreduce on t; schedule c using forest { k: 1 };"
     result = collc.compile_source(spec)["c"]
-    assert not result.cost.bound_met and result.schedule is not None
-    assert isinstance(ScheduleCosts(result.schedule, result.forest).allreduce_bound, AllreduceBound)
+    assert result.forest is not None
+    costs = ScheduleCosts(result.forest, result.forest)
+    assert not costs.cost.bound_met and isinstance(costs.allreduce_bound, AllreduceBound)
