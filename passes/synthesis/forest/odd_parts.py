@@ -7,7 +7,7 @@ hold as many of these as all boxes need together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 import attrs
@@ -19,34 +19,16 @@ from collc.ir.topology import Topology
 
 from .capacities import flow_network
 from .odd_boxes import OddBoxes
+from .odd_orientation import Shares, oriented
 from .packing import height, pack
 from .routes import Routed, routed
+from .supplies import Supply
 from .switches import removals
 
-__all__ = ["OddParts", "Supply", "bandwidth", "packed_parts"]
+__all__ = ["OddParts", "bandwidth", "packed_parts"]
 
 #: how many times the share of the odd ranks' own data the links inside odd parts hold of these
 _SHARES = (1, 2, 4, 8)
-
-
-@attrs.frozen
-class Supply:
-    """The trees of every rank of an alike box, and of every odd rank; ``both`` if they are used in both directions.
-
-    Then a link and its reverse carry no more together than one of them holds.
-    """
-
-    alike: int
-    odd: tuple[int, ...]
-    both: bool = False
-
-    def entering(self, odd: OddBoxes) -> int:
-        """Return the trees that enter an odd part from the ranks of one alike box."""
-        return self.alike * odd.alike.num_ranks
-
-    def total(self, odd: OddBoxes) -> int:
-        """Return the trees of all ranks."""
-        return self.entering(odd) * odd.alike.count + sum(self.odd)
 
 
 @attrs.frozen(eq=False)
@@ -78,34 +60,49 @@ def packed_parts(odd: OddBoxes, held: Sequence[int], supply: Supply) -> OddParts
         if own and not any(room.values()):
             return None
         leave |= _divided(room, own) if own else dict.fromkeys(room, 0)
-    if supply.both:  # links inside carry as much in one direction as in the other
-        inside = np.zeros(odd.topology.num_links, dtype=bool)
-        inside[links_inside(odd)] = True
-        held = [amount // 2 if own else amount for amount, own in zip(held, inside.tolist(), strict=True)]
     for times in _SHARES:
         share = times * Fraction(sum(supply.odd), supply.total(odd))
         if share >= 1:
             return None
-        division = _Division(odd, held, supply, share, enter, leave)
-        found = division.packed()
-        if found is not None:
-            return found
+        for shares in _shares(odd, held, supply, share, enter):
+            found = _Division(odd, held, supply, shares, enter, leave).packed()
+            if found is not None:
+                return found
     return None
 
 
-class _Division:
-    """Links of the odd parts divided into what their own trees take, and whole trees for all alike boxes.
+def _shares(
+    odd: OddBoxes, held: Sequence[int], supply: Supply, share: Fraction, enter: dict[int, int]
+) -> Iterator[Shares]:
+    """Yield divisions of the links inside: trees of odd ranks have a ``share`` of each.
 
-    What own trees take inside odd parts leaves a multiple of the number of boxes, so nothing is lost.
+    Trees that are used both ways share a link and its reverse: first half and half, so that links carry as much in one
+    direction as in the other.
     """
+    links, boxes = links_inside(odd), odd.alike.count
+    room = {link: held[link] // 2 if supply.both else held[link] for link in links}
+    own = {link: _least(room[link], share, boxes) for link in links}
+    yield Shares({link: (room[link] - own[link]) // boxes for link in links}, own)
+    if supply.both:
+        yield from oriented(odd, held, supply, enter, links, share)
+
+
+def _least(held: int, share: Fraction, boxes: int) -> int:
+    """Return the least part of at least a share that leaves a multiple of the number of boxes: nothing is lost."""
+    rest = held % boxes
+    return min(held, rest + -(-max(int(held * share) - rest, 0) // boxes) * boxes)
+
+
+class _Division:
+    """Links of the odd parts divided into what their own trees take, and whole trees for all alike boxes."""
 
     def __init__(
-        self, odd: OddBoxes, held: Sequence[int], supply: Supply, share: Fraction, enter: dict[int, int],
+        self, odd: OddBoxes, held: Sequence[int], supply: Supply, shares: Shares, enter: dict[int, int],
         leave: dict[int, int],
     ) -> None:  # fmt: skip
         self.odd, self.held, self.supply, self.boxes = odd, held, supply, odd.alike.count
         self.links, self.enter, self.leave = links_inside(odd), dict(enter), leave
-        self.own = {link: self._least(held[link], share) for link in self.links}
+        self.whole, self.own = dict(shares.entering), dict(shares.own)
         self._let_enter(supply.entering(odd))
 
     def packed(self) -> OddParts | None:
@@ -114,18 +111,12 @@ class _Division:
         own = None if left is None or not self._is_needed else _own(self.odd, left, self.supply)
         if left is None or (own is None and self._is_needed):
             return None
-        held = {link: (self.held[link] - self.own[link]) // self.boxes for link in self.links}
-        entering = _entering(self.odd, held, self.enter, self.supply)
+        entering = _entering(self.odd, self.whole, self.enter, self.supply)
         return None if entering is None else OddParts(own, entering, _leaving(self.odd, self.leave, self.supply))
 
     @property
     def _is_needed(self) -> bool:
         return len(self.odd.ranks) > 1 and any(self.supply.odd)
-
-    def _least(self, held: int, share: Fraction) -> int:
-        """Return the least part of at least a share that leaves a multiple of the number of boxes."""
-        rest = held % self.boxes
-        return min(held, rest + -(-max(int(held * share) - rest, 0) // self.boxes) * self.boxes)
 
     def _let_enter(self, trees: int) -> None:
         """Let every rank get this number of whole trees: also from its link to the fabric, then from own trees."""
@@ -134,7 +125,7 @@ class _Division:
             into.setdefault(int(self.odd.topology.dst[link]), []).append(link)
         for v in self.odd.ranks:
             links = into.get(v, [])
-            short = trees - self.enter.get(v, 0) - sum((self.held[i] - self.own[i]) // self.boxes for i in links)
+            short = trees - self.enter.get(v, 0) - sum(self.whole[link] for link in links)
             if short > 0 and v in self.enter:
                 more = max(min(short, self._spare(v, inward=True) // self.boxes), 0)
                 self.enter[v] += more
@@ -144,6 +135,7 @@ class _Division:
                 if self.own[link] < self.boxes:
                     break
                 self.own[link] -= self.boxes
+                self.whole[link] += 1
                 short -= 1
 
     def _spare(self, v: int, inward: bool) -> int:

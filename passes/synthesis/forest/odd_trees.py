@@ -28,9 +28,10 @@ from .alike import box_trees, loads_of
 from .capacities import link_capacities
 from .halves import Half
 from .odd_boxes import OddBoxes, odd_boxes
-from .odd_parts import OddParts, Supply, bandwidth, packed_parts
+from .odd_parts import OddParts, bandwidth, packed_parts
 from .odd_routes import OddRoutes
 from .routes import Routed
+from .supplies import Supply
 
 __all__ = ["odd_seed"]
 

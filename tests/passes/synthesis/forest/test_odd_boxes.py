@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import attrs
 import numpy as np
 import pytest
@@ -21,8 +24,10 @@ from collc.ir.symmetries import Rotations
 from collc.ir.topology import Topology
 from collc.ir.validate import structure
 from collc.ir.verify import verify
+from collc.passes.synthesis.forest import odd_parts
 from collc.passes.synthesis.forest.halves import backwards, joined_halves
 from collc.passes.synthesis.forest.odd_boxes import odd_boxes
+from collc.passes.synthesis.forest.odd_orientation import Shares
 from collc.passes.synthesis.forest.odd_trees import odd_seed
 from collc.passes.synthesis.forest.scheduler import ForestScheduler
 from collc.passes.synthesis.forest.template import template
@@ -57,8 +62,8 @@ ODD = {
 @pytest.mark.parametrize("kind", ["allgather", "reduce-scatter", "allreduce"])
 def test_forest_is_optimal_and_costs_what_its_trees_cost(fault: str, kind: str) -> None:
     found = forest(collc.topology(ODD[fault]), kind, pieces=3)
-    if kind == "allreduce" and fault in ("slow inside", "no link of a pair", "no die"):
-        assert found is None  # data into the slowest rank need more than half of its links
+    if kind == "allreduce" and fault == "slow inside":
+        assert found is None  # the links of a rank inside its box are the slowest of all
         return
     assert found is not None
     whole = found.unfold()
@@ -70,6 +75,28 @@ def test_forest_is_optimal_and_costs_what_its_trees_cost(fault: str, kind: str) 
         assert mine.tolist() == all_of_them.tolist()
     assert structure(found) == structure(whole) == []
     assert verify(found).ok and verify(whole).ok
+
+
+@pytest.mark.parametrize("fault", ["no link of a pair", "no die"])
+def test_a_rank_that_lost_links_needs_more_than_half_of_them_inward(
+    fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half and half is not enough there; how links are divided decides, and no link carries more than it holds."""
+    network = collc.topology(ODD[fault])
+    assert forest(network, "allreduce") is not None
+    monkeypatch.setattr(odd_parts, "oriented", lambda *_: iter(()))
+    assert forest(network, "allreduce") is None
+
+
+def test_a_division_that_gives_a_link_twice_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trees of a division in which a link and its reverse hold too much do not fit, so there is no template."""
+
+    def twice(*arguments: Any) -> Iterator[Shares]:  # Any: those of the function that it replaces
+        held, links = arguments[1], arguments[4]
+        yield Shares({link: held[link] // 8 for link in links}, {link: held[link] for link in links})
+
+    monkeypatch.setattr(odd_parts, "oriented", twice)
+    assert forest(collc.topology(ODD["no die"]), "allreduce") is None
 
 
 @st.composite
