@@ -49,12 +49,6 @@ class AllreduceBound:
         """The rows of the linear program; 0 if none was needed."""
         return self.optimum.rows
 
-    def trees(self, topology: Topology) -> tuple[int, bool]:
-        """Return the number of trees that reach the bound, and whether it counts those of the whole vector."""
-        from .allreduce_trees import optimal_number
-
-        return optimal_number(topology, self.optimum)
-
 
 @attrs.frozen(eq=False)
 class ReachedBound:
@@ -68,10 +62,6 @@ class ReachedBound:
     def reached(self) -> Fraction:
         """The bandwidth of an allreduce that exists: the bound."""
         return self.value
-
-    def trees(self, topology: Topology) -> tuple[int, bool]:
-        """Return the number of trees that reach the bound: those of the whole vector."""
-        return self.k, True
 
 
 def allreduce_bound(topology: Topology) -> Fraction | None:

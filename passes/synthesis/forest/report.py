@@ -12,6 +12,7 @@ from collc.ir.costs.pieces import USUAL_SIZE
 from collc.ir.spec import Problem
 
 from .allreduce_program import AllreduceBound, ReachedBound
+from .allreduce_trees import optimal_number
 from .scheduler import ForestScheduler
 
 if TYPE_CHECKING:
@@ -60,7 +61,10 @@ def report(scheduler: Pass, problem: Problem, bound: AllreduceBound | ReachedBou
         least *= 2 if kind == "allreduce" and len(choices) == 1 else 1  # both phases take the same time
     k = max(choice.optimum.k for choice in choices)
     if bound is not None and bound.value > bound.composed and scheduler.divides(problem):
-        k, whole = bound.trees(problem.topology)
+        if isinstance(bound, ReachedBound):
+            k, whole = bound.k, True
+        else:
+            k, whole = optimal_number(problem.topology, bound.optimum)
         return ForestReport(problem.topology.num_ranks / bound.value, k, choices[0].tried, bound, True, whole, sizes)
     return ForestReport(least, k, choices[0].tried, bound, sizes=sizes)
 
