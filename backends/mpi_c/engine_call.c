@@ -94,6 +94,7 @@ struct call {
     int row;        /* of the tables of ranks: the rank's in the algorithm that carries out the call */
     int64_t chunks; /* in which that algorithm cuts the count */
     int64_t count;
+    int64_t each, rest; /* of the count: elements of every chunk, and how many chunks have one more */
     char *base[3];
     int packed[3]; /* of each buffer: whether its elements are */
     int compact;   /* whether those in working memory are */
@@ -206,12 +207,21 @@ static int unusable(const struct call *call, const void *buffer)
 }
 #endif /* EVEN */
 
+/* Below this, products of three numbers fit, and need no division to be compared. */
+enum { SHORT = 1 << 20 };
+
+/* Whether so many elements of a size have more bytes than these. */
+static int exceeds(int64_t count, int64_t size, int64_t bytes)
+{
+    return (count | size) < SHORT ? count * size > bytes : size > 0 && count > bytes / size;
+}
+
 /* The algorithm that carries out a call: the first that is for so many bytes. */
 static int choose(const struct plan *plan, const struct element *element, int64_t count)
 {
     int algorithm = plan->algorithm, last = algorithm + plan->algorithms - 1;
 
-    while (algorithm < last && element->size > 0 && count > algorithm_bytes[algorithm] / element->size)
+    while (algorithm < last && exceeds(count, element->size, algorithm_bytes[algorithm]))
         algorithm++;
     return algorithm;
 }
@@ -228,6 +238,8 @@ static int countable(const struct call *call)
         width = element->true_extent;
     if (width < element->size)
         width = element->size;
+    if ((call->count | width | call->plan->ranks) < SHORT)
+        return sizeof(MPI_Aint) >= 8 || call->count * width * call->plan->ranks <= most;
     return call->count <= most / call->plan->ranks / (width > 0 ? width : 1);
 }
 #endif /* EVEN */
@@ -254,21 +266,31 @@ static char *kept_at(const struct call *call, const void *base, int64_t index)
  * (one block a rank) simply go on: the chunk after a count's last is the first of the second block. */
 static int64_t edge(const struct call *call, int64_t chunk)
 {
-    int64_t block = chunk / call->chunks, nth = chunk % call->chunks;
+    int64_t block = 0, nth = chunk;
 
+    if (chunk >= call->chunks) {
+        block = chunk / call->chunks;
+        nth = chunk % call->chunks;
+    }
     /* nth * count / chunks, of which the product may be too large for 64 bits */
-    return block * call->count + nth * (call->count / call->chunks) +
-           nth * (call->count % call->chunks) / call->chunks;
+    return block * call->count + nth * call->each + (call->rest > 0 ? nth * call->rest / call->chunks : 0);
 }
 #endif /* EVEN */
+
+/* Divides the count by the chunks, once a call. */
+static void divide(struct call *call)
+{
+    call->each = call->count / call->chunks;
+    call->rest = call->count % call->chunks;
+}
 
 /* The most elements that a chunk can have. */
 static int64_t cell(const struct call *call)
 {
 #if COUNTS
-    return call->count / call->chunks + (call->count % call->chunks > 0) + 2 * call->grain;
+    return call->each + (call->rest > 0) + 2 * call->grain;
 #else /* COUNTS */
-    return call->count / call->chunks + (call->count % call->chunks > 0);
+    return call->each + (call->rest > 0);
 #endif /* COUNTS */
 }
 
@@ -391,18 +413,20 @@ struct place {
 };
 
 #if COUNTS
-static struct place locate_block(const struct call *call, int buffer, int64_t offset, int64_t chunks);
+static void locate_block(const struct call *call, int buffer, int64_t offset, int64_t chunks,
+                         struct place *place);
 
 #endif /* COUNTS */
-static struct place locate(const struct call *call, int buffer, int64_t offset, int64_t chunks)
+static void locate(const struct call *call, int buffer, int64_t offset, int64_t chunks, struct place *place)
 {
 #if EVEN
-    struct place place;
     int64_t origin = 0;
 
 #if COUNTS
-    if (call->plan->shards > 0)
-        return locate_block(call, buffer, offset, chunks);
+    if (call->plan->shards > 0) {
+        locate_block(call, buffer, offset, chunks, place);
+        return;
+    }
 #endif /* COUNTS */
 #if GROUPS
     offset = chunk_of(call, buffer, offset);
@@ -413,19 +437,18 @@ static struct place locate(const struct call *call, int buffer, int64_t offset, 
         origin = segment_cell[segment] * cell(call) - edge(call, segment_chunk[segment]);
         offset += segment_chunk[segment] - segment_cell[segment];
     }
-    place.buffer = buffer;
-    place.packed = call->packed[buffer];
-    place.begin = origin + edge(call, offset);
-    place.end = origin + edge(call, offset + chunks);
-    place.at = (place.packed ? kept_at : element_at)(call, call->base[buffer], place.begin);
+    place->buffer = buffer;
+    place->packed = call->packed[buffer];
+    place->begin = origin + edge(call, offset);
+    place->end = origin + edge(call, offset + chunks);
+    place->at = (place->packed ? kept_at : element_at)(call, call->base[buffer], place->begin);
     if (buffer == INPUT && call->in_place) {
-        place.buffer = OUTPUT;
-        place.begin += call->shift;
-        place.end += call->shift;
+        place->buffer = OUTPUT;
+        place->begin += call->shift;
+        place->end += call->shift;
     }
-    return place;
 #else /* EVEN */
-    return locate_block(call, buffer, offset, chunks);
+    locate_block(call, buffer, offset, chunks, place);
 #endif /* EVEN */
 }
 

@@ -163,6 +163,7 @@ static int64_t size_up_shards(struct call *call)
     call->algorithm = choose(plan, element, most);
     call->row = algorithm_row[call->algorithm] + call->rank;
     call->chunks = algorithm_chunks[call->algorithm];
+    divide(call);
     call->single = element->true_extent;
     call->span = cell(call) * width;
     call->whole = plan->reduces ? 0 : most_units(call, total);
@@ -177,9 +178,9 @@ static int64_t cut(const struct call *call, int64_t size, int64_t nth)
     return nth == call->chunks || call->grain == 0 ? found : found - found % call->grain;
 }
 
-static struct place locate_block(const struct call *call, int buffer, int64_t offset, int64_t chunks)
+static void locate_block(const struct call *call, int buffer, int64_t offset, int64_t chunks,
+                         struct place *place)
 {
-    struct place place;
     int64_t nth, size, origin;
 
     if (buffer == SCRATCH) {
@@ -196,12 +197,11 @@ static struct place locate_block(const struct call *call, int buffer, int64_t of
         size = extent->amount;
         origin = extent->spot;
     }
-    place.buffer = buffer == INPUT && call->in_place ? OUTPUT : buffer;
-    place.packed = 0;
-    place.begin = origin + cut(call, size, nth);
-    place.end = origin + cut(call, size, nth + chunks);
-    place.at = element_at(call, call->base[buffer], place.begin);
-    return place;
+    place->buffer = buffer == INPUT && call->in_place ? OUTPUT : buffer;
+    place->packed = 0;
+    place->begin = origin + cut(call, size, nth);
+    place->end = origin + cut(call, size, nth + chunks);
+    place->at = element_at(call, call->base[buffer], place->begin);
 }
 
 /* Finds where the segments of scratch begin; returns the units of all. */

@@ -67,6 +67,7 @@ struct context {
 
 static int context_key = MPI_KEYVAL_INVALID, finalize_key = MPI_KEYVAL_INVALID;
 static struct context *contexts;
+static volatile int comms_freed; /* how many of the owners; handles may be given again */
 static padlock contexts_busy = PADLOCK_OPEN; /* guards what stands above */
 
 static void lock(padlock *it)
@@ -185,6 +186,9 @@ static int on_free(MPI_Comm comm, int key, void *attribute, void *extra)
     int left;
 
     (void)comm, (void)key, (void)extra;
+    lock(&contexts_busy);
+    comms_freed++;
+    unlock(&contexts_busy);
     lock(&context->busy);
     context->owner = MPI_COMM_NULL;
     left = context->operations;
@@ -400,7 +404,8 @@ static char *carve_cells(struct arena *arena, const struct call *call, int64_t c
 
     if (cells <= 0)
         return carve(arena, 0);
-    if (call->span > 0 && cells > (PTRDIFF_MAX / 2 - call->single) / call->span) {
+    if (((cells | call->span | call->single) >= SHORT || sizeof(size_t) < 8) && call->span > 0 &&
+        cells > (PTRDIFF_MAX / 2 - call->single) / call->span) {
         arena->used = SIZE_MAX;
         return NULL;
     }

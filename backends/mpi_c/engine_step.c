@@ -82,11 +82,11 @@ static int64_t locate_piece(const struct call *call, int does, int64_t piece, st
     int64_t chunks = piece_count[piece], elements = 0;
 
     if (does & READS) {
-        *src = locate(call, piece_src_buffer[piece], piece_src[piece], chunks);
+        locate(call, piece_src_buffer[piece], piece_src[piece], chunks, src);
         elements = src->end - src->begin;
     }
     if (does & WRITES) {
-        *dst = locate(call, piece_dst_buffer[piece], piece_dst[piece], chunks);
+        locate(call, piece_dst_buffer[piece], piece_dst[piece], chunks, dst);
         elements = dst->end - dst->begin;
     }
     return elements;
@@ -126,11 +126,11 @@ static void prepare(const struct engine *engine, struct block *block)
     }
 #endif /* GROUPS */
     if (work->does & READS) {
-        work->src = locate(call, step_src_buffer[i], step_src[i], chunks);
+        locate(call, step_src_buffer[i], step_src[i], chunks, &work->src);
         work->elements = work->src.end - work->src.begin;
     }
     if (work->does & WRITES) {
-        work->dst = locate(call, step_dst_buffer[i], step_dst[i], chunks);
+        locate(call, step_dst_buffer[i], step_dst[i], chunks, &work->dst);
         work->elements = work->dst.end - work->dst.begin;
     }
     copies = code & BUFFERED || (call->in_place && code & BUFFERED_IN_PLACE) ||

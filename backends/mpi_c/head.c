@@ -14,6 +14,13 @@
 
 #include <mpi.h>
 
+/* A variable of which every thread has its own, where the compiler has such variables. */
+#if defined(__GNUC__)
+#define OF_THREAD __thread
+#elif __STDC_VERSION__ >= 201112L && !defined(__STDC_NO_THREADS__)
+#define OF_THREAD _Thread_local
+#endif
+
 #if defined(__unix__) || defined(__APPLE__)
 #include <sched.h>
 #define GIVE_WAY() ((void)sched_yield())

@@ -9,6 +9,7 @@ static void cip_drop(struct cip_double *gone)
     struct cip_double **link = &cip_all.doubles;
 
     cip_lock();
+    cip_all.freed++;
     while (*link != NULL && *link != gone)
         link = &(*link)->next;
     if (*link == gone)

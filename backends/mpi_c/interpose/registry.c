@@ -73,6 +73,7 @@ struct cip_state {
     int uneven;      /* whether ranks tell each other the sizes of their data */
     int key, key_of_end;
     struct cip_double *doubles;
+    volatile int freed; /* how many communicators with a double were: handles may be given again */
     long own[2][CIP_FUNCTIONS][CIP_ENDS];
     long (*ends)[CIP_FUNCTIONS][CIP_ENDS]; /* these, or those of a file: see counts.c */
     char path[CIP_PATH];
