@@ -422,6 +422,8 @@ LAUNCH = (
         "MPI_THREAD_MULTIPLE, and a thread of every rank"),
     Opt(("--uneven",), "MPI: also serve Alltoallv, Gatherv and Scatterv; ranks tell each\n"
         "other the sizes of their data before every call"),
+    Opt(("--tune",), "MPI: time compiled collectives against those of the MPI, at the first\n"
+        "blocking call of each size; use the faster ones, now and with --tune later"),
     Opt(("--stats",), "print the number of served calls at the end"),
     Opt(("--timeout",), "time limit of the command in seconds (default: none)", "value", "SECONDS", convert=positive),
     Opt(("-n", "--dry-run"), "print the command and its environment without running it"),

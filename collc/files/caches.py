@@ -20,6 +20,7 @@ from collc.ir.frozen import frozen
 from .derived import Origins, State, keep, kept, names_read, state_of
 from .store import MOST_BYTES, Store, default_folder, opened
 from .trust import SEAL, is_ours, is_private, is_sealed, make_folder
+from .tuned import TUNED, is_tuned_file
 
 __all__ = [
     "FILES",
@@ -45,7 +46,7 @@ _KEY = re.compile(r"[0-9a-f]{32}")
 
 @frozen
 class Part:
-    """A part of the caches: ``results``, ``launches``, ``libraries`` or ``files``, its folder, its most bytes."""
+    """A part of the caches, its folder and its most bytes (None: any number). ``parts`` lists them."""
 
     name: str
     folder: str
@@ -74,6 +75,8 @@ class Item:
                 return "wrong" if text is None else state_of(text, key, os.path.dirname(folder))
             case "libraries":
                 return "whole" if is_sealed(self.path, os.path.dirname(folder)) else "wrong"
+            case "tuned":
+                return "whole" if is_tuned_file(self.path, os.path.dirname(folder)) else "wrong"
             case _:
                 return "whole" if _is_named_by_content(self.path, os.path.dirname(folder)) else "wrong"
 
@@ -107,7 +110,7 @@ def parts(named: str | None, environ: Mapping[str, str]) -> list[Part]:
     """Return the parts of the caches, of the folder that ``--cache`` names or of the user's."""
     results = os.path.abspath(named) if named else default_folder(environ)
     base = os.path.abspath(named or launch_folder(environ))
-    folders = ((LAUNCHES, LAUNCHES), ("libraries", LIBRARIES), ("files", FILES))
+    folders = ((LAUNCHES, LAUNCHES), ("libraries", LIBRARIES), ("files", FILES), (TUNED, TUNED))
     limits = {"launches": MOST_BYTES}
     more = [Part(name, os.path.join(base, folder), limits.get(name)) for name, folder in folders]
     return [Part("results", results, MOST_BYTES), *more]
@@ -115,7 +118,10 @@ def parts(named: str | None, environ: Mapping[str, str]) -> list[Part]:
 
 def items(part: Part) -> list[Item]:
     """Return the entries of a part, the last used first."""
-    found = _of_store(part) if part.most is not None else _of_folders(part)
+    if part.name == TUNED:
+        found = (_item(part, path, [path]) for path in _listed(part.folder) if path.endswith(".tsv"))
+    else:
+        found = _of_store(part) if part.most is not None else _of_folders(part)
     return sorted(found, key=lambda item: (-item.used, item.path))
 
 

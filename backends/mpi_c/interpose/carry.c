@@ -244,19 +244,22 @@ static struct cip_habit *cip_habit_of(const struct cip_call *call)
 static int cip_carry_out(const struct cip_call *call, struct cip_entry *entry, int rank, int64_t block,
                          struct cip_double *with)
 {
-    struct cip_habit *habit = cip_habit_of(call);
+    int lasts = with != NULL; /* as before */
 
     if (with == NULL) {
         with = cip_private(call->comm);
         if (with == NULL)
             return CIP_NOT_BEGUN;
-        if ((!cip_reduces(call) || cip_classes_of(call->op) >= 0) && cip_lasts(call->send_type) &&
-            cip_lasts(call->recv_type)) {
-            struct cip_habit fresh = {*call, cip_all.freed, entry, with, rank, block};
+        lasts = (!cip_reduces(call) || cip_classes_of(call->op) >= 0) && cip_lasts(call->send_type) &&
+                cip_lasts(call->recv_type);
+        if (lasts) {
+            struct cip_habit *habit = cip_habit_of(call), fresh = {*call, cip_all.freed, entry, with, rank, block};
 
             *habit = fresh;
         }
     }
+    if (cip_all.tune != NULL && cip_loses(call, entry, rank, block, with, lasts || !cip_reduces(call)))
+        return CIP_NOT_FASTER;
     return cip_reduces(call) ? cip_reduce(call, entry, rank, with->comm) : cip_move(call, entry, rank, block, with);
 }
 
@@ -299,6 +302,8 @@ static int cip_serve(const struct cip_call *call, int large, int *error)
         cip_depth--;
         if (*error == CIP_NOT_BEGUN) /* the program's MPI may do with less memory */
             end = CIP_NO_MEMORY;
+        else if (*error == CIP_NOT_FASTER)
+            end = CIP_SLOWER;
     }
     return cip_conclude_call(call->function, large, end, call->comm, *error);
 }

@@ -18,6 +18,7 @@ static void cip_drop(struct cip_double *gone)
     if (gone->comm != MPI_COMM_NULL)
         MPI_Comm_free(&gone->comm);
     free(gone->memory);
+    free(gone->tuned);
     free(gone);
 }
 

@@ -28,13 +28,13 @@ static const char *const cip_function_names[CIP_FUNCTIONS] = {
  * same end, for they decide by what MPI wants to be the same everywhere. */
 enum cip_end { CIP_SERVED, CIP_NO_ALGORITHM, CIP_OTHER_SIZE, CIP_INTERCOMM, CIP_OTHER_ROOT, CIP_OTHER_OP,
                CIP_OTHER_TYPE, CIP_NOTHING_TO_DO, CIP_OTHER_BYTES, CIP_TOO_LARGE, CIP_UNEQUAL, CIP_WITHIN,
-               CIP_NO_WORLD, CIP_WRONG, CIP_NO_MEMORY, CIP_NO_DOUBLE, CIP_NO_THREADS, CIP_ENDS };
+               CIP_NO_WORLD, CIP_WRONG, CIP_NO_MEMORY, CIP_NO_DOUBLE, CIP_NO_THREADS, CIP_SLOWER, CIP_ENDS };
 
 static const char *const cip_end_names[CIP_ENDS] = {
     "served", "no algorithm for the collective", "communicator of another size", "intercommunicator",
     "another root", "operation", "type and operation", "no data", "bytes outside the range",
     "too large a count", "unequal counts", "within another call", "no MPI_Init", "arguments",
-    "no memory", "no private communicator yet", "no MPI_THREAD_MULTIPLE",
+    "no memory", "no private communicator yet", "no MPI_THREAD_MULTIPLE", "timed slower",
 };
 
 /* One algorithm: the calls that it is for, and the function that carries them out. */
@@ -60,6 +60,8 @@ struct cip_double {
     MPI_Comm owner, comm;
     char *memory; /* to pack data in: as much on all ranks */
     int64_t capacity;
+    struct cip_tuned *tuned; /* which of both is faster; see tune.c */
+    int untuned;             /* whether that was asked for before */
     struct cip_double *next;
 };
 
@@ -71,6 +73,7 @@ struct cip_state {
     int state_found;
     int nonblocking; /* whether nonblocking calls are served */
     int uneven;      /* whether ranks tell each other the sizes of their data */
+    const char *tune; /* the file of what was timed; NULL: nothing is */
     int key, key_of_end;
     struct cip_double *doubles;
     volatile int freed; /* how many communicators with a double were: handles may be given again */
@@ -98,7 +101,7 @@ static void cip_unlock(void)
 }
 
 /* What an algorithm returns where a rank had no memory, all ranks know it, and none has sent anything. */
-enum { CIP_NOT_BEGUN = INT_MIN };
+enum { CIP_NOT_BEGUN = INT_MIN, CIP_NOT_FASTER = INT_MIN + 1 };
 
 /* Called for every algorithm when the library is loaded. */
 CIP_SHARED void cip_enlist(struct cip_entry *entry);
@@ -196,6 +199,9 @@ static int cip_is_on(void)
             cip_all.state_found = cip_examine();
             cip_all.nonblocking = cip_all.state_found == CIP_ON && cip_wants("COLLC_NONBLOCKING");
             cip_all.uneven = cip_wants("COLLC_UNEVEN");
+            cip_all.tune = getenv("COLLC_TUNE");
+            if (cip_all.tune != NULL && cip_all.tune[0] == '\0')
+                cip_all.tune = NULL;
             cip_begin_counts();
             __sync_synchronize();
             cip_all.state = cip_all.state_found;

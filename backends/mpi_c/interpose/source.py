@@ -32,8 +32,8 @@ INTERPOSED = "collc_interpose"
 #: the files before the engine and after it, in order
 BEFORE = "symbols.c"
 AFTER = (
-    "registry.c", "counts.c", "private.c", "judge.c", "carry.c", "uneven.c", "worker.c", "requests.c", "statistics.c",
-    "fortran.c", "wrappers.c", "later.c",
+    "registry.c", "counts.c", "private.c", "judge.c", "tune.c", "carry.c", "uneven.c", "worker.c", "requests.c",
+    "statistics.c", "fortran.c", "wrappers.c", "later.c",
 )  # fmt: skip
 
 _KINDS = {
