@@ -118,10 +118,9 @@ def parts(named: str | None, environ: Mapping[str, str]) -> list[Part]:
 
 def items(part: Part) -> list[Item]:
     """Return the entries of a part, the last used first."""
+    found = _of_store(part) if part.most is not None else _of_folders(part)
     if part.name == TUNED:
-        found = (_item(part, path, [path]) for path in _listed(part.folder) if path.endswith(".tsv"))
-    else:
-        found = _of_store(part) if part.most is not None else _of_folders(part)
+        found = iter([_item(part, path, [path]) for path in _listed(part.folder) if path.endswith(".tsv")])
     return sorted(found, key=lambda item: (-item.used, item.path))
 
 
