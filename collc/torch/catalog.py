@@ -54,6 +54,10 @@ class Entry:
     once: bool
     algorithms: tuple[Algorithm, ...]
 
+    def peers(self, rank: int) -> set[int]:
+        """Return the ranks with which a rank exchanges messages."""
+        return {peer for algorithm in self.algorithms for peer in algorithm.layout.peers(rank)}
+
     def choose(self, size: int) -> int:
         """Return the index of the algorithm for a whole vector of ``size`` bytes."""
         last = len(self.algorithms) - 1

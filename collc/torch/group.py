@@ -47,7 +47,7 @@ class _Served:
 
 
 class CollcGroup(dist.ProcessGroup):
-    """One rank's view of a group. ``inner`` is gloo, ``wire`` a second gloo for the messages of schedules."""
+    """One rank's view of a group. ``inner`` is gloo, ``wire`` plays the schedules."""
 
     def __init__(
         self,
@@ -55,14 +55,14 @@ class CollcGroup(dist.ProcessGroup):
         size: int,
         timeout: timedelta,
         inner: dist.ProcessGroup,
-        wire: dist.ProcessGroup | None,
+        wire: Wire | None,
         entries: Sequence[Entry],
         name: str,
     ):
         super().__init__(rank, size)
         self._inner, self._timeout, self._label = inner, timeout, name
         self._entries = [entry for entry in entries if entry.ranks == size]
-        self._wire = Wire(wire, rank, size) if wire is not None else None
+        self._wire = wire
         self._worker = Worker(f"collc-{name}")
         self._planners: dict[tuple[int, int], Planner] = {}
         self.served: Counter[str] = Counter()
@@ -104,7 +104,7 @@ class CollcGroup(dist.ProcessGroup):
         with torch.inference_mode():
             if op is not None and op.factor is not None:
                 given = given.mul_(op.factor) if given.data_ptr() == result.data_ptr() else given * op.factor
-            self._wire.play(served.entry.name, plan, given, result, None if op is None else op.combine, timeout)
+            self._wire.play(served.entry.name, plan, given, result, op, timeout)
             if op is not None and op.mean and served.entry.root in (None, self.rank()):
                 result.div_(self.size())
 
@@ -445,6 +445,8 @@ class CollcGroup(dist.ProcessGroup):
 
     def shutdown(self) -> None:
         self._worker.close()
+        if self._wire is not None:
+            self._wire.close()
 
     # ---- sizes
 

@@ -118,6 +118,12 @@ class ProgramLayout:
         first, end = p.block_start[p.rank_blocks[rank : rank + 2]].tolist()
         return [first + i for i in np.argsort(self.order.place[first:end], kind="stable").tolist()]
 
+    def peers(self, rank: int) -> set[int]:
+        """Return the ranks with which a rank exchanges messages."""
+        receives = np.flatnonzero(self.order.sender >= 0)
+        ends = np.stack([self.program.rank[self.order.sender[receives]], self.program.rank[receives]])
+        return {*ends[1, ends[0] == rank].tolist(), *ends[0, ends[1] == rank].tolist()} - {rank}
+
     def messages(self, packed: bool) -> tuple[Array, Array]:
         """Return for every instruction the message it sends and the one it receives (-1: none), as ``(sends,
         receives)``; messages of a pair of ranks are numbered from 0 in the order they are sent, multiplied by N*N,

@@ -8,25 +8,26 @@ import attrs
 import torch
 import torch.distributed as dist
 
-from .running import Combine
+__all__ = ["Combine", "Operation", "operation"]
 
-__all__ = ["Operation", "operation"]
+#: (one, other, to)
+Combine = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], None]
 
 _FLOATS = frozenset({torch.float32, torch.float64, torch.float16, torch.bfloat16})
 _INTEGERS = frozenset({torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8})
 _TRUTH = frozenset({torch.bool})
 
 _Op = dist.ReduceOp
-#: operation, torch's function, element types, whether it is idempotent
-_OPERATIONS: tuple[tuple[dist.ReduceOp, Callable[..., torch.Tensor], frozenset[torch.dtype], bool], ...] = (
-    (_Op.SUM, torch.add, _FLOATS | _INTEGERS, False),
-    (_Op.AVG, torch.add, _FLOATS, False),
-    (_Op.PRODUCT, torch.mul, _FLOATS | _INTEGERS, False),
-    (_Op.MIN, torch.minimum, _FLOATS | _INTEGERS | _TRUTH, True),
-    (_Op.MAX, torch.maximum, _FLOATS | _INTEGERS | _TRUTH, True),
-    (_Op.BAND, torch.bitwise_and, _INTEGERS | _TRUTH, True),
-    (_Op.BOR, torch.bitwise_or, _INTEGERS | _TRUTH, True),
-    (_Op.BXOR, torch.bitwise_xor, _INTEGERS | _TRUTH, False),
+#: operation, its name in the engine, torch's function, element types, whether it is idempotent
+_OPERATIONS: tuple[tuple[dist.ReduceOp, str, Callable[..., torch.Tensor], frozenset[torch.dtype], bool], ...] = (
+    (_Op.SUM, "sum", torch.add, _FLOATS | _INTEGERS, False),
+    (_Op.AVG, "sum", torch.add, _FLOATS, False),
+    (_Op.PRODUCT, "product", torch.mul, _FLOATS | _INTEGERS, False),
+    (_Op.MIN, "min", torch.minimum, _FLOATS | _INTEGERS | _TRUTH, True),
+    (_Op.MAX, "max", torch.maximum, _FLOATS | _INTEGERS | _TRUTH, True),
+    (_Op.BAND, "and", torch.bitwise_and, _INTEGERS | _TRUTH, True),
+    (_Op.BOR, "or", torch.bitwise_or, _INTEGERS | _TRUTH, True),
+    (_Op.BXOR, "xor", torch.bitwise_xor, _INTEGERS | _TRUTH, False),
 )
 
 
@@ -38,6 +39,7 @@ class Operation:
     number of ranks.
     """
 
+    name: str
     combine: Combine
     idempotent: bool
     factor: float | torch.Tensor | None = None
@@ -47,10 +49,11 @@ class Operation:
 def operation(op: dist.ReduceOp, dtype: torch.dtype) -> Operation | None:
     """Return the operation on elements of a type; None: not served."""
     if op == _Op.PREMUL_SUM:
-        return Operation(_into(torch.add), False, factor=_factor(op)) if dtype in _FLOATS else None
-    for known, function, dtypes, idempotent in _OPERATIONS:
+        return Operation("sum", _into(torch.add), False, factor=_factor(op)) if dtype in _FLOATS else None
+    for known, name, function, dtypes, idempotent in _OPERATIONS:
         if op == known:  # torch's operations compare with ==, but are not found by `in`
-            return Operation(_into(function), idempotent, mean=known == _Op.AVG) if dtype in dtypes else None
+            mean = known == _Op.AVG
+            return Operation(name, _into(function), idempotent, mean=mean) if dtype in dtypes else None
     return None
 
 

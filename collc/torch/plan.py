@@ -7,13 +7,14 @@ message has its place there from its post to its last use, a sent one from its p
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
-from typing import Any, TypeAlias
+from functools import cached_property, lru_cache
+from typing import TypeAlias
 
 import attrs
 
 from collc.ir.program import Buffer
 
+from .columns import Action, Columns, columns
 from .moves import Kind, Message, Move, Outline, Place, ProgramLayout, outline
 
 __all__ = ["OWN", "Action", "Plan", "Planner"]
@@ -22,20 +23,23 @@ OWN = 3
 
 #: (buffer, first element, end)
 Span: TypeAlias = tuple[int, int, int]
-#: (kind, peer, number, message, span): an action on a message; (kind, to, one, other): a local action
-Action: TypeAlias = tuple[Any, ...]  # Any: the kind distinguishes the two forms
 
 #: number of sizes whose plans are kept
 _SIZES = 64
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class Plan:
     """The ``actions`` of a rank in one call, in order; ``scratch`` and ``own`` are memory in elements."""
 
     actions: tuple[Action, ...]
     scratch: int
     own: int
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The actions as the engine reads them."""
+        return columns(self.actions)
 
 
 class Planner:

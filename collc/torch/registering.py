@@ -8,16 +8,22 @@ import os
 import sys
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import Any
 
 import torch.distributed as dist
 
 from collc.ir.diagnostic import CollcError, warning
 
+from .catalog import Entry
+from .engine import Engine
 from .group import CollcGroup
+from .library import library
+from .links import connected
 from .messages import details
-from .settings import REPLACE, STATS
+from .running import Wire
+from .settings import ENGINE, REPLACE, STATS
 from .sharing import share
 
 __all__ = ["register", "replace"]
@@ -57,10 +63,24 @@ def _create(options: dist.distributed_c10d._DistributedBackendOptions, _backend_
         )
         warnings.warn(f"collc: {found.message} [{found.code}]", RuntimeWarning, stacklevel=6)
     inner = dist.ProcessGroupGloo(dist.PrefixStore("gloo", store), rank, size, timeout=limit)
-    wire = dist.ProcessGroupGloo(dist.PrefixStore("wire", store), rank, size, timeout=limit) if fits else None
+    wire = _wire(store, rank, size, limit, entries) if fits else None
     group = _Reporting(rank, size, limit, inner, wire, entries if fits else (), str(options.group_id))
     _open.add(group)
     return group
+
+
+def _wire(store: dist.Store, rank: int, size: int, limit: timedelta, entries: Sequence[Entry]) -> Wire:
+    """Return what plays the schedules of a group: the engine if all ranks can have it, else gloo."""
+    transport = dist.ProcessGroupGloo(dist.PrefixStore("wire", store), rank, size, timeout=limit)
+    off = os.environ.get(ENGINE, "") == "0"
+    loaded = f"{ENGINE} is 0" if off else library()
+    peers = {peer for entry in entries if entry.ranks == size for peer in entry.peers(rank)}
+    obstacle = loaded if isinstance(loaded, str) else ""
+    seconds = limit.total_seconds()
+    sockets = connected(dist.PrefixStore("engine", store), rank, size, peers, obstacle, seconds)
+    if isinstance(loaded, str) or isinstance(sockets, str):
+        return Wire(transport, None, rank, size, why=str(sockets))
+    return Wire(transport, Engine(loaded, size, sockets), rank, size)
 
 
 class _Reporting(CollcGroup):
@@ -80,7 +100,9 @@ def _report(group: CollcGroup) -> None:
         return
     counts = (("served", group.served), ("delegated", group.delegated))
     text = ", ".join(f"{word} {sum(by.values())}{_listed(by)}" for word, by in counts)
-    line = f"collc: torch group {group._label} of {group.size()} ranks: {text}\n"
+    wire = group._wire
+    why = f"; messages over gloo: {wire.why}" if wire is not None and wire.engine is None else ""
+    line = f"collc: torch group {group._label} of {group.size()} ranks: {text}{why}\n"
     if where == "1":
         sys.stderr.write(line)  # in one piece, since all ranks write there
         sys.stderr.flush()

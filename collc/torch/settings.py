@@ -11,7 +11,7 @@ import attrs
 
 from collc.ir.diagnostic import error
 
-__all__ = ["CACHE", "COLLECTIVES", "DEFINES", "REPLACE", "SPEC", "STATS", "Settings", "configure", "settings"]
+__all__ = ["CACHE", "COLLECTIVES", "DEFINES", "ENGINE", "REPLACE", "SPEC", "STATS", "Settings", "configure", "settings"]
 
 #: a `.coll` file, or a printed schedule or program
 SPEC = "COLLC_SPEC"
@@ -23,6 +23,8 @@ COLLECTIVES = "COLLC_COLLECTIVES"
 CACHE = "COLLC_CACHE"
 #: 1: print the served calls at the end
 STATS = "COLLC_STATS"
+#: 0: messages go over gloo, without the compiled engine
+ENGINE = "COLLC_TORCH_ENGINE"
 #: the backend that collc replaces in programs
 REPLACE = "COLLC_TORCH_REPLACE"
 

@@ -59,19 +59,21 @@ def installed(folder: Path) -> str:
     return str(folder)
 
 
-def test_every_collective_and_training_as_under_gloo(torch: Torch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", ["1", "0"])
+def test_every_collective_and_training_as_under_gloo(torch: Torch, tmp_path: Path, engine: str) -> None:
     """A program that does not import collc, under plain torchrun."""
     (tmp_path / "four.coll").write_text(FOUR)
     path = os.pathsep.join([str(torch.folder), installed(tmp_path)])
     status, written = torch.torchrun(
         4, [str(HELPERS / "torch_checks.py"), "--autoload"], COLLC_SPEC=str(tmp_path / "four.coll"),
-        COLLC_DEFINES='{"side": 2}', COLLC_STATS="1", PYTHONPATH=path,
+        COLLC_DEFINES='{"side": 2}', COLLC_STATS="1", COLLC_TORCH_ENGINE=engine, PYTHONPATH=path,
     )  # fmt: skip
     assert status == 0, written
     served = json.loads(written.split("\nserved ")[1].splitlines()[0])
     kinds = ("allreduce", "allgather", "reduce-scatter", "broadcast", "alltoall", "reduce", "gather", "scatter")
     assert all(served[kind] > 0 for kind in kinds), served
     assert served["allreduce"] > 150
+    assert ("messages over gloo: rank 0: COLLC_TORCH_ENGINE is 0" in written) == (engine == "0")
     found = re.search(r"collc: torch group \S+ of 4 ranks: served (\d+) \(.*allreduce (\d+).*delegated \d+", written)
     assert found and int(found[1]) == sum(served.values()) and int(found[2]) == served["allreduce"]
 
@@ -109,8 +111,10 @@ def test_calls_of_every_root_are_served(torch: Torch, tmp_path: Path) -> None:
     assert (served["reduce"], served["gather"], served["scatter"], served["broadcast"]) == (4, 4, 4, 30), served
 
 
-@pytest.fixture(scope="module")
-def trouble(torch: Torch, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[int, str]]]:
+@pytest.fixture(scope="module", params=["1", "0"], ids=["engine", "gloo"])
+def trouble(
+    torch: Torch, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> dict[str, list[tuple[int, str]]]:
     """What each rank of each scenario ended with and wrote."""
     folder = tmp_path_factory.mktemp("specs")
     (folder / "four.coll").write_text(FOUR.replace("side = 3", "side = 2"))
@@ -118,7 +122,9 @@ def trouble(torch: Torch, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     (folder / "bad.coll").write_text("topology t = torus(3);\ncollective g = allreduce on u;\n")
     scenarios = re.findall(r"^def (\w+)\(\) ", (HELPERS / "torch_trouble.py").read_text(), re.MULTILINE)
     scenarios = [name for name in scenarios if name not in ("begin", "end", "summed")]
-    status, written = torch.ranks(3, HELPERS / "torch_trouble.py", scenarios, COLLC_CHECK_SPECS=str(folder))
+    status, written = torch.ranks(
+        3, HELPERS / "torch_trouble.py", scenarios, COLLC_CHECK_SPECS=str(folder), COLLC_TORCH_ENGINE=request.param
+    )
     assert status == 0, written
     found = {}
     for part in written.split("scenario ")[1:]:
@@ -126,6 +132,23 @@ def trouble(torch: Torch, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
         ranks = re.split(r"^rank \d ended with (-?\d+)\n", rest, flags=re.MULTILINE)[1:]
         found[name] = [(int(s), text) for s, text in zip(ranks[::2], ranks[1::2], strict=True)]
     return found
+
+
+def test_the_engine_and_gloo_give_the_same_bits(torch: Torch, tmp_path: Path) -> None:
+    """Of every type and operation, in two groups at once; ranks without a compiler make all use gloo."""
+    (tmp_path / "three.coll").write_text(THREE)
+    written = []
+    for off in ("", "2", "0,1,2"):
+        status, text = torch.ranks(
+            3, HELPERS / "torch_bits.py", ["bits"], COLLC_SPEC=str(tmp_path / "three.coll"), COLLC_STATS="1",
+            COLLC_CHECK_OFF=off,
+        )  # fmt: skip
+        assert status == 0 and text.count("ended with 0") == 3, text
+        said = set(re.findall(r"served \d+ .*delegated \d+.*?(?:; (.*))?$", text, re.MULTILINE))
+        assert said == {f"messages over gloo: rank {off[0]}: COLLC_TORCH_ENGINE is 0" if off else ""}, text
+        written.append(sorted(re.findall(r"^bits .*$", text, re.MULTILINE)))
+        assert len(written[-1]) == 3 * (4 * 5 + 4 * 4)
+    assert written[0] == written[1] == written[2]
 
 
 Trouble = dict[str, list[tuple[int, str]]]
