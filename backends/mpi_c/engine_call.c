@@ -268,6 +268,8 @@ static int64_t edge(const struct call *call, int64_t chunk)
 {
     int64_t block = 0, nth = chunk;
 
+    if (chunk == 0 || chunk == call->chunks) /* the ends of a count need no division */
+        return chunk == 0 ? 0 : call->count;
     if (chunk >= call->chunks) {
         block = chunk / call->chunks;
         nth = chunk % call->chunks;

@@ -143,6 +143,27 @@ static int proceed(struct context *context, struct operation *it, int *moved)
     return 1;
 }
 
+/* Goes on with a call; returns whether it is under way afterwards. After an error no call on the communicator is. */
+static int carry_on(struct context *context, struct operation **link, int *moved)
+{
+    struct operation *it = *link;
+
+    if (!proceed(context, it, moved))
+        return 1;
+    *moved = 1;
+    if (it->error != MPI_SUCCESS) {
+        give_up(context, it->error);
+        return 0;
+    }
+    *link = it->next;
+    it->state = COMPLETE;
+    if (it->form == BEGUN) { /* the request may be kept for long */
+        free(it->memory);
+        it->memory = NULL;
+    }
+    return 0;
+}
+
 /* Goes on with all calls on a communicator, which the caller has locked; returns whether there was
  * anything to do. */
 static int work(struct context *context)
@@ -154,26 +175,25 @@ static int work(struct context *context)
         give_up(context, error);
         return 1;
     }
-    while (*link != NULL) {
-        struct operation *it = *link;
-
-        if (!proceed(context, it, &moved)) {
-            link = &it->next;
-            continue;
-        }
-        if (it->error != MPI_SUCCESS) {
-            give_up(context, it->error);
-            return 1;
-        }
-        *link = it->next;
-        it->state = COMPLETE;
-        if (it->form == BEGUN) { /* the request may be kept for long */
-            free(it->memory);
-            it->memory = NULL;
-        }
-        moved = 1;
-    }
+    while (context->under_way != NULL && *link != NULL)
+        if (carry_on(context, link, &moved))
+            link = &(*link)->next;
     return moved;
+}
+
+/* Goes on with a blocking call that is the only one on its communicator, while its messages come soon: without a look
+ * at everything else between two polls. */
+static void hurry(struct context *context, struct operation *it)
+{
+    int polls = 0;
+
+    while (context->under_way == it && it->next == NULL && it->state == RUNNING && polls < FRUITLESS_POLLS) {
+        int moved = 0;
+
+        if (!carry_on(context, &context->under_way, &moved))
+            return;
+        polls = moved ? 0 : polls + 1;
+    }
 }
 
 /* Whoever waits goes on with the calls on other communicators too: the rank that it waits for may be
@@ -243,6 +263,8 @@ static int commence(struct operation *it, enum state state)
         if (state == UNDECIDED)
             queue(it);
         work(context);
+        if (it->form == BLOCKING)
+            hurry(context, it);
     }
     error = it->state == COMPLETE ? it->error : MPI_SUCCESS;
     it->active = error == MPI_SUCCESS;

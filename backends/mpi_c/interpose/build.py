@@ -20,6 +20,9 @@ _SECONDS = 60.0
 #: the compiler's defaults could prevent loading the library into programs without an MPI
 _FLAGS = ("-shared", "-Wl,-z,lazy")
 
+#: a preloaded library is there when the program starts, so its threads' variables need no function to be found
+_COMPILING = ("-fPIC", "-c", "-ftls-model=initial-exec")
+
 
 def abi(mpi: Mpi) -> str:
     """Return the name of an MPI's binary interface: ``openmpi``, or ``mpich`` for MPICH and compatible ones."""
@@ -35,7 +38,7 @@ def build(mpi: Mpi, text: str, output: Path) -> None:
         source, compiled, library = (Path(folder) / name for name in ("library.c", "library.o", "library.so"))
         source.write_text(text, encoding="utf-8")
         expected = f"-DCOLLC_OPEN_MPI={int(mpi.vendor == OPEN_MPI)}"
-        compile_c(mpi, [source], compiled, ("-fPIC", "-c", expected))
+        compile_c(mpi, [source], compiled, (*_COMPILING, expected))
         _link(mpi, compiled, library)
         os.replace(library, output)
 
