@@ -96,6 +96,7 @@ int main(void)
             continue;
         }
         wrong += (wide)call.count * 4 * call.element.extent > INT64_MAX;
+        divide(&call);
         chunk = (int64_t)(seed >> 20) % (4 * call.chunks);
         from = edge(&call, chunk), to = edge(&call, chunk + 1);
         wrong += from != (int64_t)((wide)(chunk / call.chunks) * call.count +
