@@ -89,12 +89,12 @@ def _key(text: str, command: list[str]) -> str:
 def _build(text: str, command: list[str], path: str) -> None:
     """Compile to a path in an existing folder; raise ValueError if the compiler fails, OSError without the folder."""
     with tempfile.TemporaryDirectory(prefix=".building-", dir=os.path.dirname(path)) as folder:
-        source, made = os.path.join(folder, "engine.c"), os.path.join(folder, _NAME)
+        source, built = os.path.join(folder, "engine.c"), os.path.join(folder, _NAME)
         with open(source, "w", encoding="utf-8") as file:
             file.write(text)
         try:
             done = subprocess.run(
-                [*command, *_FLAGS, "-o", made, source], capture_output=True, timeout=_SECONDS, check=False,
+                [*command, *_FLAGS, "-o", built, source], capture_output=True, timeout=_SECONDS, check=False,
                 stdin=subprocess.DEVNULL,
             )  # fmt: skip
         except (OSError, subprocess.TimeoutExpired) as problem:
@@ -102,4 +102,4 @@ def _build(text: str, command: list[str], path: str) -> None:
         if done.returncode:
             lines = done.stderr.decode(errors="replace").strip().splitlines()
             raise ValueError(f"`{command[0]}` failed: {lines[0] if lines else done.returncode}")
-        os.replace(made, path)
+        os.replace(built, path)

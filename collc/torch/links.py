@@ -85,20 +85,20 @@ def _agreed(
         every = [json.loads(bytes(store.get(f"{step}/{r}"))) for r in range(size)]
         refused = next((f"rank {r}: {problem}" for r, (problem, _) in enumerate(every) if problem), "")
         store.set(step, json.dumps([refused, [where for _, where in every], secret]))
-    refused, places, told = json.loads(bytes(store.get(step)))
-    return refused or ([tuple(where or ("", 0)) for where in places], told or "")
+    refused, places, shared = json.loads(bytes(store.get(step)))
+    return refused or ([tuple(where or ("", 0)) for where in places], shared or "")
 
 
 def _address() -> str:
     """Return this rank's address as gloo chooses it: of ``GLOO_SOCKET_IFNAME``, else of the host's name."""
     name = os.environ.get("GLOO_SOCKET_IFNAME", "").split(",")[0]
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         if name:
             request = struct.pack("256s", name.encode()[:15])
-            return socket.inet_ntoa(fcntl.ioctl(asked.fileno(), _SIOCGIFADDR, request)[20:24])
+            return socket.inet_ntoa(fcntl.ioctl(probe.fileno(), _SIOCGIFADDR, request)[20:24])
         with contextlib.suppress(OSError):
             address = socket.gethostbyname(socket.gethostname())
-            asked.bind((address, 0))
+            probe.bind((address, 0))
             return address
     return "127.0.0.1"
 
@@ -130,11 +130,11 @@ def _greeted(
         one, _ = listener.accept()
         try:
             one.settimeout(min(_GREETING_SECONDS, _left(deadline)))
-            said = _received(one, _RANK.size + _DIGEST)
+            greeting = _received(one, _RANK.size + _DIGEST)
         except OSError:
-            said = b""
-        peer = _RANK.unpack(said[: _RANK.size])[0] if said else -1
-        if peer not in awaited or not hmac.compare_digest(said[_RANK.size :], _proof(secret, peer, rank)):
+            greeting = b""
+        peer = _RANK.unpack(greeting[: _RANK.size])[0] if greeting else -1
+        if peer not in awaited or not hmac.compare_digest(greeting[_RANK.size :], _proof(secret, peer, rank)):
             one.close()
             continue
         awaited.discard(peer)
@@ -146,13 +146,13 @@ def _proof(secret: bytes, sender: int, receiver: int) -> bytes:
 
 
 def _received(one: socket.socket, size: int) -> bytes:
-    said = b""
-    while len(said) < size:
-        more = one.recv(size - len(said))
+    greeting = b""
+    while len(greeting) < size:
+        more = one.recv(size - len(greeting))
         if not more:
             raise ConnectionResetError("the connection was closed")
-        said += more
-    return said
+        greeting += more
+    return greeting
 
 
 def _left(deadline: float) -> float:

@@ -105,7 +105,7 @@ class Wire:
                 except RuntimeError as problem:
                     self.kept.append((buffers, works, views))  # messages may still use them
                     timed_out = "timed out" in str(problem).lower()
-                    raise self._break(what, kind in _INCOMING, peer, _says(problem), timed_out, timeout) from None
+                    raise self._break(what, kind in _INCOMING, peer, _note(problem), timed_out, timeout) from None
             elif kind == _COPY:
                 to, one = (buffers[b][low:high] for b, low, high in action[1:3])
                 to.copy_(one)
@@ -158,7 +158,7 @@ def _combine(operation: Operation, action: Action, buffers: tuple[torch.Tensor, 
     operation.combine(one, other, to)
 
 
-def _says(problem: Exception) -> str:
+def _note(problem: Exception) -> str:
     lines = str(problem).strip().splitlines()
     return f"gloo says: {lines[0] if lines else type(problem).__name__}"
 
