@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from .tasks import EXAMPLES
 
-__all__ = ["Opt", "Verb", "check_outputs", "expand_response_files", "parse", "usage_error"]
+__all__ = ["Opt", "Verb", "check_outputs", "expand_response_files", "help_text", "parse", "usage", "usage_error"]
 
 _MAX_NESTING = 10
 
@@ -217,9 +217,7 @@ def _check_output(opt: Opt, place: str, inputs: Sequence[str]) -> None:
 
 def help_text(verb: Verb) -> str:
     """Return the help of a verb."""
-    before, dashes, after = " ".join(verb.positional).partition("--")
-    words = [verb.name, before.strip(), "[OPTIONS]", dashes + after]
-    lines = [f"usage: collc {' '.join(word for word in words if word)}", "", verb.summary, ""]
+    lines = [f"usage: {usage(verb)}", "", verb.summary, ""]
     if verb.details:
         lines += [verb.details.strip("\n"), ""]
     if examples := EXAMPLES.get(verb.name):
@@ -229,6 +227,13 @@ def help_text(verb: Verb) -> str:
         lines += _option_lines(group)
         lines.append("")
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def usage(verb: Verb) -> str:
+    """Return how a command line of a verb is written."""
+    before, dashes, after = " ".join(verb.positional).partition("--")
+    words = ["collc", verb.name, before.strip(), "[OPTIONS]", dashes + after]
+    return " ".join(word for word in words if word)
 
 
 def _option_lines(group: Iterable[Opt]) -> list[str]:

@@ -11,6 +11,7 @@ TASKS: dict[str, tuple[str, ...]] = {
     "compile for a runtime": ("compile", "convert", "replan", "targets", "passes", "formats", "cache"),
     "run what was compiled": ("run", "launch", "env"),
     "check files": ("check", "verify", "explain", "schema"),
+    "work in a shell and an editor": ("completion", "lsp"),
 }
 
 #: verb -> commands; pod.coll holds one allreduce, sums.coll one for MPI, and the other files come from these commands
@@ -61,5 +62,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "schedulers": ("collc schedulers", "collc schedulers forest"),
     "formats": ("collc formats", "collc formats ir"),
     "schema": ("collc schema", "collc schema cost"),
+    "completion": ("collc completion bash", "collc completion zsh", "collc completion fish"),
+    "lsp": ("collc lsp", "collc lsp -I site/ -D boxes=4"),
     "cache": ("collc cache", "collc cache check", "collc cache clear"),
 }

@@ -33,13 +33,14 @@ from .flags import (
 )  # fmt: skip
 from .tasks import TASKS
 
-__all__ = ["ALIKE", "LATER", "VERBS", "overview"]
+__all__ = ["ALIKE", "LATER", "SUMMARY", "VERBS", "by_task", "overview"]
+
+#: what collc is, in one line
+SUMMARY = "Compile collective communication for a network, and verify every file."
 
 #: verbs of collc that this version does not have -> what to do instead
 LATER = {
     "report": "`collc cost FILE` prints costs and bounds, `collc simulate FILE --svg OUT` draws goodput by size",
-    "completion": "`collc --help` lists the verbs, `collc VERB --help` the options of one",
-    "lsp": "`collc check FILE` finds mistakes without scheduling; --diagnostics-format=json prints them for editors",
 }
 
 #: words that other tools have as verbs -> the verb of collc
@@ -149,6 +150,15 @@ WORKLOAD is a JSON file, or a name that --list prints. TOPOLOGY is an expression
 An iteration is compute, plus allreduces that compute waits for, plus all-to-alls of expert layers.
 `collc train switch-base-256 --on 'torus(16, 16)' 'shifted_ring(256)'` compares two networks."""
 
+_LSP_DETAILS = """
+An editor starts it, and talks to it on standard input and output (the Language Server Protocol). It gives diagnostics
+while you type, explanations under the cursor, names to choose from, places of declarations, and the canonical form.
+It needs the package pygls: pip install 'collc[lsp]'. docs/editors.md has settings for editors."""
+
+_COMPLETION_DETAILS = """
+The script offers verbs, options, their values, and the names of schedulers, targets, passes and formats. It has the
+names of installed plugins, too: write it again after an installation. docs/editors.md says where each shell looks."""
+
 _CACHE = Opt(("--cache",), "the folder of the caches (default: those of the user)", "value", "DIR")
 _CACHE_DETAILS = """
 The key of an entry is a hash of all inputs: files, options, and versions of collc, solvers and plugins. The least
@@ -238,6 +248,14 @@ _VERBS = (
         "schema", "schema", "Print the JSON Schema of the objects that --json prints, or list the schemas.",
         ("[NAME]",), (*_FORMS, *_GENERAL), _SCHEMA_DETAILS,
     ),
+    Verb(
+        "lsp", "lsp", "Run the language server, which editors use for .coll files.", (),
+        (("Input", INPUT), *_GENERAL), _LSP_DETAILS,
+    ),
+    Verb(
+        "completion", "completion", "Print a script that completes command lines of collc in a shell.",
+        ("bash|zsh|fish",), _GENERAL, _COMPLETION_DETAILS,
+    ),
     Verb("formats", "listing", "List the file formats, or the verbs that read one.", ("[NAME]",),
          (*_FORMS, *_GENERAL)),
 )  # fmt: skip
@@ -248,14 +266,14 @@ VERBS: dict[str, Verb] = {verb.name: verb for verb in _VERBS}
 def overview() -> str:
     """Return what ``collc --help`` prints: the verbs by task."""
     lines = ["usage: collc FILE.coll [-t TARGET] [-o OUT] [OPTIONS]", "       collc VERB ...", ""]
-    for task, names in _by_task().items():
+    for task, names in by_task().items():
         lines += [f"{task}:", *(f"  {name:12}{VERBS[name].summary}" for name in names), ""]
     lines += ["`collc VERB --help` prints the options of a verb, with examples. `collc --version` prints the version.",
               "`collc --cmake-dir` prints the folder of collc.cmake and collc.mk."]  # fmt: skip
     return "\n".join(lines) + "\n"
 
 
-def _by_task() -> dict[str, tuple[str, ...]]:
+def by_task() -> dict[str, tuple[str, ...]]:
     """Return the verbs under their headings; those under none come last."""
     listed = {name for names in TASKS.values() for name in names}
     others = tuple(name for name in VERBS if name not in listed)

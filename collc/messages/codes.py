@@ -578,6 +578,13 @@ cannot make. The others have their files.
 
 `faults.json` has the reason of each. Write the option that the message names, or use another target, and run the
 command again: it keeps the files that are there. A fault that cuts ranks off has no plan, and is no error.""",
+    "C0099": """a package that the language server needs
+
+`collc lsp` answers editors by the package pygls, version 2 or later. It is not installed with collc itself.
+
+    collc lsp
+
+Install it into the environment of collc: `pip install 'collc[lsp]'`.""",
     "C0901": """a path that a depfile cannot hold
 
 Paths are escaped for GNU make. Some names cannot be escaped: a line break, a `%` in a target, a name like `a(b)`, which

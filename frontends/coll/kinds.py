@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collc.ir.collective import CUSTOM, KINDS, ROOTED, UNEVEN
 
-__all__ = ["DTYPES", "EVEN", "MATRIX", "NEIGHBOURS", "OPTIONS", "PREDEFINED", "ROOTED_KINDS"]
+__all__ = ["DEFAULTS", "DTYPES", "EVEN", "MATRIX", "NEIGHBOURS", "OPTIONS", "PREDEFINED", "ROOTED_KINDS"]
 
 #: The kind in which every rank has a shard for each link to another.
 NEIGHBOURS = "neighbours"
@@ -18,6 +18,11 @@ ROOTED_KINDS = tuple(kind for kind in PREDEFINED if EVEN.get(kind, kind) in ROOT
 MATRIX = UNEVEN["alltoall"]
 #: The options of collectives.
 OPTIONS = ("size", "op", "dtype", "root", "weights", "matrix", "pre", "post")
+#: What follows `with` -> its meaning.
+DEFAULTS = {
+    "bandwidth": "bandwidth of every link that has none of its own", "latency": "latency of every such link",
+    "reduction": "bytes that a rank adds per second", "launch": "time of a call besides its steps",
+}  # fmt: skip
 #: The types of elements.
 DTYPES = (
     "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",

@@ -14,6 +14,7 @@ from collc.ir.topology import Topology
 from ..units import BANDWIDTH, SIZE, TIME, UNITS
 from . import ast
 from .expressions import Compiler, Needs
+from .kinds import DEFAULTS
 from .network import Defaults, attributes_of
 from .origins import with_origins
 from .printer import expression_text
@@ -152,7 +153,7 @@ def defaults(
     _require_not_exchanged(items)
     for item in items:
         try:
-            known(item.name, (*_DEFAULTS, *more), "C0127", "default", compiler)
+            known(item.name, (*DEFAULTS, *more), "C0127", "default", compiler)
             result = _with_default(result, item, scope, compiler)
         except CollcError as failure:
             compiler.problems.take(with_origins(failure, item, scope, []), item.span)
@@ -205,9 +206,6 @@ def _require_not_exchanged(items: Sequence[ast.Option]) -> None:
 
 def _measure(item: ast.Option) -> str | None:
     return UNITS[item.value.unit][0] if isinstance(item.value, ast.Quantity) and item.value.unit in UNITS else None
-
-
-_DEFAULTS = ("bandwidth", "latency", "reduction", "launch")
 
 
 def _of_ranks(name: str, value: Value, span: Span | None) -> Fraction:

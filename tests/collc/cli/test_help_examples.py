@@ -22,8 +22,9 @@ from collc.cli.verbs import VERBS, overview
 Collc = Callable[..., Ran]
 
 SUMS = "topology box = complete(4);\ncollective sums = allreduce on box;\nschedule sums using bfb;\n"
-#: verbs that start an MPI, or programs that there are not; others may also write the files that these write
-NEED = ("run", "launch")
+#: verbs that start an MPI, or programs that there are not, or that answer an editor (tests/collc/lsp); others may also
+#: write the files that these write
+NEED = ("run", "launch", "lsp")
 TIMES = "name,bytes,seconds,steps,load\n" + "".join(
     f"ring,{size},{4e-5 + 1.5 * size / 1e9},4,1.5\n" for size in (1024, 65536, 1 << 20, 1 << 24)
 )
