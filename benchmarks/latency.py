@@ -3,7 +3,7 @@
     python benchmarks/latency.py [--ranks 2,4,8] [--mpi DIR ..] [--sizes 8,64,..] [--seconds S]
 
 Compiles an allreduce on a complete network for all sizes (``auto { sizes: all }``), and runs ``latency.c`` with
-``collc launch``. The program times both by turns: the library's by ``MPI_Allreduce``, the MPI's own by
+``collc launch``. The program times both alternately: the library's by ``MPI_Allreduce``, the MPI's own by
 ``PMPI_Allreduce``. Each cell is the ratio of the shortest times, and in brackets the median of the ratios of all turns:
 the MPI's own time by the library's, so above 1 the library is faster.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+from collc import __version__
 from collc.ir.diagnostic import error
 
 from .console import Console
@@ -23,5 +24,5 @@ def lsp(options: SimpleNamespace, console: Console) -> int:
         raise error("C0099", message, hint="install it: pip install 'collc[lsp]'") from None
     given = [word for name, value in options.D for word in ("-D", f"{name}={value}")]
     given += [word for folder in options.I for word in ("-I", folder)]
-    serve(loading(options), [*given, "--node-limit", str(options.node_limit)])
+    serve(__version__, loading(options), [*given, "--node-limit", str(options.node_limit)])
     return 0

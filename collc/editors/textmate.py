@@ -9,8 +9,6 @@ import json
 import sys
 from pathlib import Path
 
-from collc import __version__
-
 from .rules import rules
 
 __all__ = ["SCOPES", "files", "write_files"]
@@ -24,6 +22,8 @@ SCOPES: dict[str, str | None] = {
     "kind": "entity.name.type", "option": "variable.parameter", "name": "variable.other",
 }  # fmt: skip
 
+#: The version of the extension is that of collc.
+_VERSION = "0.1.0"
 _GRAMMAR = "coll.tmLanguage.json"
 _SETTINGS = "language-configuration.json"
 
@@ -65,7 +65,7 @@ def _package() -> dict[str, object]:
     language = {"id": "coll", "aliases": ["collc"], "extensions": [".coll"], "configuration": f"./{_SETTINGS}"}
     grammar = {"language": "coll", "scopeName": "source.coll", "path": f"./{_GRAMMAR}"}
     return {
-        "name": "coll", "displayName": "collc", "publisher": "collc", "version": __version__,
+        "name": "coll", "displayName": "collc", "publisher": "collc", "version": _VERSION,
         "description": "Networks, collectives and schedules of collc (.coll files)", "license": "Apache-2.0",
         "engines": {"vscode": "^1.60.0"}, "categories": ["Programming Languages"],
         "contributes": {"languages": [language], "grammars": [grammar]},

@@ -32,7 +32,7 @@ def context_at(text: str, offset: int) -> Context:
     """Return the context of an offset.
 
     >>> context_at("schedule c using bfb { re", 25)
-    Context(before='', word='re', owners=('schedule c using bfb ',), quoted=False)
+    Context(before=' ', word='re', owners=('schedule c using bfb ',), quoted=False)
     >>> context_at("param n = 2; topology t = to", 28).before
     ' topology t = '
     """

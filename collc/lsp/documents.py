@@ -8,12 +8,12 @@ from collc.frontends.coll import ast
 from collc.frontends.coll.parser import parse_file
 from collc.ir.diagnostic import CollcError, Diagnostic, Source
 from collc.ir.frozen import frozen
+from collc.ir.registry import consulting
 from collc.ir.spec import Spec
 
-from ..compiling import shielded
 from ..driver.checking import mistakes
 from ..files.naming import stem_of
-from ..messages.internal import INTERNAL_STATUS
+from ..messages.internal import INTERNAL_STATUS, InternalError
 from ..reading import load
 from ..reading.base import ReadOptions
 from ..reading.loading import Loading
@@ -39,22 +39,26 @@ def check(text: str, path: str, loading: Loading) -> Checked:
     """
     source = Source(path, text)
     found: list[Spec] = []
+    with consulting() as of_plugins:
+        try:
+            diagnostics = _diagnostics(text, path, loading, found)
+        except CollcError as mistake:
+            if mistake.exit_status == INTERNAL_STATUS:
+                raise
+            diagnostics = mistake.diagnostics
+        except Exception as fault:
+            raise InternalError(f"check failed: {type(fault).__name__}: {fault}") from fault
+    return Checked(source, (*diagnostics, *of_plugins), found[0] if found else None)
 
-    def work() -> tuple[Diagnostic, ...]:
-        spec, start = load(text, path, "check", ReadOptions(loading))
-        found.append(spec)
-        wrong = mistakes(spec, stem_of(path)) if start is None else None
-        if wrong is not None and wrong.exit_status == INTERNAL_STATUS:
-            raise wrong
-        return (*(wrong.diagnostics if wrong else ()), *spec.warnings)
 
-    try:
-        diagnostics = shielded("check", work)
-    except CollcError as mistake:
-        if mistake.exit_status == INTERNAL_STATUS:
-            raise
-        diagnostics = mistake.diagnostics
-    return Checked(source, tuple(diagnostics), found[0] if found else None)
+def _diagnostics(text: str, path: str, loading: Loading, found: list[Spec]) -> tuple[Diagnostic, ...]:
+    """Return what is wrong with the collectives of a text, and warnings; add its specification to ``found``."""
+    spec, start = load(text, path, "check", ReadOptions(loading))
+    found.append(spec)
+    wrong = mistakes(spec, stem_of(path)) if start is None else None
+    if wrong is not None and wrong.exit_status == INTERNAL_STATUS:
+        raise wrong
+    return (*(wrong.diagnostics if wrong else ()), *spec.warnings)
 
 
 def tree_of(source: Source) -> ast.File:

@@ -19,7 +19,6 @@ from pygls import uris
 from pygls.lsp.server import LanguageServer
 from pygls.workspace import TextDocument
 
-from collc import __version__
 from collc.frontends.coll import format_text
 from collc.ir.diagnostic import CollcError, Diagnostic, Severity, Source, Span
 from collc.ir.spec import Spec
@@ -49,12 +48,12 @@ _KINDS = {
 _Answer: TypeAlias = Callable[..., Awaitable[object]]
 
 
-def serve(loading: Loading, options: Sequence[str] = ()) -> None:
+def serve(version: str, loading: Loading, options: Sequence[str] = ()) -> None:
     """Answer a client on standard input and output until it ends.
 
-    ``loading`` says how files are read; ``options`` says the same to a command line.
+    ``version`` is that of collc. ``loading`` says how files are read; ``options`` says the same to a command line.
     """
-    server = LanguageServer("collc", __version__, text_document_sync_kind=types.TextDocumentSyncKind.Incremental)
+    server = LanguageServer("collc", version, text_document_sync_kind=types.TextDocumentSyncKind.Incremental)
     session = _Session(server, loading, tuple(options))
     features: list[tuple[str, _Answer, object]] = [
         (types.TEXT_DOCUMENT_DID_OPEN, session.changed, None),

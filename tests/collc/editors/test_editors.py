@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from places import ROOT
 
+from collc import __version__
 from collc.backends import TARGETS
 from collc.editors import rules as rules_module
 from collc.editors.rules import KINDS, WORD_OPERATORS, Rule, keywords, rules
@@ -165,6 +166,7 @@ def test_a_shipped_file_is_up_to_date(name: str) -> None:
 def test_the_extension_names_its_files(tmp_path: Path) -> None:
     assert {path.name for path in SHIPPED.iterdir()} == set(files())
     package = json.loads(files()["package.json"])
+    assert package["version"] == __version__
     (language,), (grammar,) = package["contributes"]["languages"], package["contributes"]["grammars"]
     assert {language["configuration"], grammar["path"]} <= {f"./{name}" for name in files()}
     assert (language["id"], language["extensions"]) == (grammar["language"], [".coll"])

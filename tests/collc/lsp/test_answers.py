@@ -9,6 +9,7 @@ import pytest
 from collc.frontends.coll import topology
 from collc.frontends.coll.kinds import OPTIONS, PREDEFINED
 from collc.ir.diagnostic import Source
+from collc.lsp import documents
 from collc.lsp.completing import completions
 from collc.lsp.context import context_at
 from collc.lsp.defining import all_names, definition
@@ -16,6 +17,7 @@ from collc.lsp.documents import check
 from collc.lsp.hovering import MOST_WORK, network_text, text_at
 from collc.lsp.names import declared
 from collc.lsp.places import Place, end_of, offset_of, word_at
+from collc.messages.internal import InternalError
 from collc.passes import SCHEDULERS
 from collc.reading.loading import Loading
 
@@ -156,3 +158,9 @@ def test_every_text_has_an_answer() -> None:
         completions(text, offset, names)
         text_at(text, offset, None)
         definition(source, offset)
+
+
+def test_a_fault_of_collc_is_no_diagnostic(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "mistakes", lambda *_: 1 // 0)
+    with pytest.raises(InternalError, match="check failed: ZeroDivisionError"):
+        check("collective c = allgather on biring(3);", "a.coll", Loading())
