@@ -15,11 +15,11 @@ from collc.passes.finder.tasks import EVALUATIONS
 
 from ..files.texts import Output, check_writable, read_text, write_all
 from ..messages.quantities import show_bandwidth, show_size, show_time
-from ..processes.workers import Work, cores, pool
 from ..tools.finding import DEFAULT_SIZE, Frontier, Wanted
 from ..tools.finding import find as find_topologies
 from .arguments import usage_error
 from .console import Console
+from .searching import workers
 from .table import table
 from .tabular import require_one_form, show
 
@@ -112,10 +112,10 @@ def _database(path: str, degree: int) -> tuple[str, str]:
 
 def _found(wanted: Wanted, options: SimpleNamespace, console: Console) -> Frontier:
     database = _database(options.database, wanted.degree) if options.database else None
-    with pool(options.jobs or cores()) if options.refresh else pool(1) as executor:
+    with workers(options, console) as work:
         return find_topologies(
             wanted, database=database, refresh=options.refresh, evaluations=options.effort or EVALUATIONS,
-            seed=options.seed, work=Work(executor, console.count),
+            seed=options.seed, work=work,
         )  # fmt: skip
 
 

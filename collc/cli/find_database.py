@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 from collc.passes.finder.database import DEGREES, LARGEST, parse_rows, shipped
 
+from ..files.finished import Finished
 from ..files.texts import Output, check_writable, read_text, write_all
-from ..processes.workers import Work, cores, pool
 from ..tools.finding import check_sizes
 from ..tools.finding_database import EVALUATIONS, Searched, file_of
 from ..tools.finding_database import build as build_database
 from ..tools.finding_database import check as check_rows
 from .arguments import usage_error
 from .console import Console
+from .searching import workers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,10 +32,9 @@ def build(options: SimpleNamespace, console: Console) -> int:
         raise usage_error("a database file holds one degree", "give a folder: `--database DIR/`")
     for degree in degrees:
         check_sizes(max(_sizes(options, degree)[-1], degree + 1), degree)
-    check_writable(paths.values())
-    how = Searched(options.effort or EVALUATIONS, options.seed)
-    with pool(options.jobs or cores()) as executor:
-        work = Work(executor, console.count)
+    check_writable([*paths.values(), *map(_unfinished, paths.values())])
+    how = Searched(options.effort or EVALUATIONS, options.seed, options.bidirectional)
+    with workers(options, console) as work:
         for degree, path in paths.items():
             text = read_text(path) if os.path.exists(path) else ""
 
@@ -42,7 +42,8 @@ def build(options: SimpleNamespace, console: Console) -> int:
                 console.signals.check()
                 write_all([Output(path, new_text)])
 
-            text = build_database(degree, _sizes(options, degree), text, path, how, work, store)
+            finished = Finished(_unfinished(path))
+            text = build_database(degree, _sizes(options, degree), text, path, how, work, store, finished)
             console.clear_progress()
             rows = parse_rows(text, degree, path)
             console.out(
@@ -53,8 +54,7 @@ def build(options: SimpleNamespace, console: Console) -> int:
 
 def check(options: SimpleNamespace, console: Console) -> int:
     """Recompute the rows of databases; return 0 if all are right, else raise C0033 with the wrong ones."""
-    with pool(options.jobs or cores()) as executor:
-        work = Work(executor, console.count)
+    with workers(options, console) as work:
         for degree in _degrees(options):
             text, path = _text(options, degree)
             rows = parse_rows(text, degree, path)
@@ -65,6 +65,11 @@ def check(options: SimpleNamespace, console: Console) -> int:
             console.clear_progress()
             console.out(f"{path}: {count} topologies of degree {degree} have the costs of their rows\n")
     return 0
+
+
+def _unfinished(path: str) -> str:
+    """Return the file of the finished units of a database that is being built."""
+    return f"{path}.units"
 
 
 def _degrees(options: SimpleNamespace) -> list[int]:

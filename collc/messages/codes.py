@@ -168,6 +168,7 @@ Use a smaller topology or a larger machine. `collc cost` needs less memory than 
     "C0024": """a worker that ended
 
 The executor given to the API lost the process that compiled a collective: it was killed, or ran out of memory.
+`collc find` makes the calls of a lost worker again, and ends after three losses without a result between them.
 
     collc.compile("pod.coll", executor=ProcessPoolExecutor())
 
@@ -224,6 +225,20 @@ The search met no topology of this size and degree. This happens only in searche
     collc find -n 1999 -d 16 --bidirectional --refresh --effort 1
 
 Search longer (--effort), or with another --seed.""",
+    "C0036": """an executor that does not exist, or whose package is not installed
+
+    collc find -n 64 -d 4 --refresh --executor dask:tcp://head:8786
+
+Executors are `processes`, `processes:N`, `dask:tcp://HOST:PORT` and `mpi`. Dask needs `pip install 'collc[dask]'`, MPI
+`pip install 'collc[mpi4py]'`.""",
+    "C0037": """an executor without workers
+
+No Dask scheduler answers at the address, or the command does not run as an MPI program.
+
+    collc find -n 64 -d 4 --refresh --executor mpi
+
+Start `dask scheduler` and `dask worker ADDRESS` first. For MPI, start the command with
+`mpiexec -n 4 python -m mpi4py.futures -m collc`.""",
     "C0040": """a network that does not fit a schedule
 
 `collc simulate --network` sends the messages of a schedule over another network, from rank to rank. Both need the same

@@ -6,7 +6,8 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from typing import TypeVar
 
@@ -15,19 +16,32 @@ import attrs
 from collc.ir.diagnostic import error
 from collc.ir.progress import progress
 
-__all__ = ["Work", "completed", "cores", "pool"]
+__all__ = ["Renewable", "Work", "completed", "cores", "pool"]
 
 T = TypeVar("T")
 #: ``progress(what, done, total)``
 Progress = Callable[[str, int, int], object]
 #: between two looks for a cancellation while workers work
 _POLL_SECONDS = 0.1
+#: losses of workers one after the other, without a result between them, after which the work ends
+_MOST_LOSSES = 3
 
 
 def cores() -> int:
     """Return how many processors this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+class Renewable(Executor):
+    """An executor that goes on after the loss of a worker. ``lost`` are the exceptions of calls that a worker took with
+    it; :meth:`renew` makes the executor ready to take these calls again."""
+
+    lost: tuple[type[BaseException], ...] = (BrokenExecutor,)
+
+    @abstractmethod
+    def renew(self) -> None:
+        """Replace lost workers."""
 
 
 @attrs.frozen
@@ -42,11 +56,19 @@ class Work:
         if self.progress is not None:
             self.progress(what, done, total)
 
-    def run(self, function: Callable[..., T], calls: Sequence[tuple[object, ...]], names: Sequence[str]) -> list[T]:
-        """Return the results of all calls, in their order. Raises C0024 if a worker ended."""
+    def run(
+        self, function: Callable[..., T], calls: Sequence[tuple[object, ...]], names: Sequence[str],
+        keep: Callable[[int, T], object] | None = None,
+    ) -> list[T]:  # fmt: skip
+        """Return the results of all calls, in their order; ``keep`` gets each with its place as soon as it is there.
+
+        Calls of a lost worker are made again if the executor is :class:`Renewable`. Raises C0024 if a worker ended.
+        """
         results: dict[int, T] = {}
         for done, (place, result) in enumerate(self._results(function, calls, names), 1):
             results[place] = result
+            if keep is not None:
+                keep(place, result)
             self.report(names[place], done, len(calls))
         return [results[place] for place in range(len(calls))]
 
@@ -58,13 +80,33 @@ class Work:
                 self.report(names[place], place, len(calls))
                 yield place, function(*call)
             return
-        try:
-            self.report(names[0] if names else "", 0, len(calls))
-            futures = [self.executor.submit(function, *call) for call in calls]
-            yield from ((place, futures[place].result()) for place in completed(futures))
-        except BrokenExecutor as problem:
-            message = "a worker ended before its part of the work was done"
-            raise error("C0024", message, notes=[str(problem) or type(problem).__name__]) from None
+        self.report(names[0] if names else "", 0, len(calls))
+        left, losses = dict(enumerate(calls)), 0
+        while left:
+            known, losses = len(left), losses + 1
+            try:
+                for place, result in _shared(self.executor, function, left):
+                    del left[place]
+                    yield place, result
+            except _lost(self.executor) as problem:
+                losses = losses if len(left) == known else 0
+                if not isinstance(self.executor, Renewable) or losses >= _MOST_LOSSES:
+                    message = "a worker ended before its part of the work was done"
+                    raise error("C0024", message, notes=[str(problem) or type(problem).__name__]) from None
+                self.executor.renew()
+
+
+def _lost(executor: Executor) -> tuple[type[BaseException], ...]:
+    return executor.lost if isinstance(executor, Renewable) else (BrokenExecutor,)
+
+
+def _shared(
+    executor: Executor, function: Callable[..., T], calls: Mapping[int, tuple[object, ...]]
+) -> Iterator[tuple[int, T]]:
+    """Yield the results of calls in an executor's workers as they come, each with its place."""
+    places = list(calls)
+    futures = [executor.submit(function, *calls[place]) for place in places]
+    yield from ((places[at], futures[at].result()) for at in completed(futures))
 
 
 def completed(futures: Sequence[Future[T]]) -> Iterator[int]:

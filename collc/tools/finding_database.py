@@ -2,11 +2,12 @@
 
 Only better rows replace rows. The sizes of a block do not depend on each other. So its searches run in any order on any
 number of processes, with the same text as result. The text lists the searched sizes, so that an interrupted build
-continues.
+continues. Sizes of an unfinished block are in a file of finished units.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,8 @@ from collc.passes.finder.database import Row, merged_frontiers, parse_rows, prin
 from collc.passes.finder.measure import row_mistakes
 from collc.passes.finder.tasks import search_one
 
+from .. import __version__
+from ..files.finished import Finished
 from ..processes.workers import Work
 
 __all__ = ["EVALUATIONS", "Searched", "build", "check", "evaluations_for", "file_of"]
@@ -31,10 +34,11 @@ _MAX_NODES = 2**20  # the largest size in a database
 
 @attrs.frozen
 class Searched:
-    """The settings of a search: number of evaluations, and seed."""
+    """The settings of a search: number of evaluations, seed, and whether only networks with links both ways."""
 
     evaluations: int = EVALUATIONS
     seed: int = 0
+    bidirectional: bool = False
 
 
 def file_of(path: str, degree: int) -> str:
@@ -57,28 +61,78 @@ def evaluations_for(nodes: int, evaluations: int) -> int:
 
 
 def build(
-    degree: int, sizes: Sequence[int], text: str, path: str, how: Searched, work: Work, store: Callable[[str], None]
+    degree: int, sizes: Sequence[int], text: str, path: str, how: Searched, work: Work, store: Callable[[str], None],
+    finished: Finished | None = None,
 ) -> str:  # fmt: skip
     """Search the sizes that ``text`` does not list, and merge the rows; ``store`` gets the text after every block.
 
-    Returns the text. Raises C0570 for a text that is no database.
+    ``finished`` keeps the rows of every size until its block is stored. Returns the text. Raises C0570 for a text that
+    is no database.
     """
     rows, done = _read(text, degree, path)
     todo = [n for n in sorted(sizes) if n > degree and n not in done.get(how, ())]
+    before = 0
     for number, block in enumerate(_blocks(todo, degree)):
-        bases = [rows.get(n // degree, []) if n % degree == 0 and degree > 1 else [] for n in block]
-        calls = [
-            (n, degree, base, evaluations_for(n, how.evaluations), how.seed, coll.topology)
-            for n, base in zip(block, bases, strict=True)
-        ]
-        names = [f"degree {degree}, {n} nodes" for n in block]
-        for n, found in zip(block, work.run(search_one, calls, names), strict=True):
+        whole = attrs.evolve(work, progress=_counted(work, before, len(todo)))
+        units = [_unit(n, degree, rows.get(n // degree, []) if n % degree == 0 and degree > 1 else [], how)
+                 for n in block]  # fmt: skip
+        for n, found in zip(block, _searched(units, whole, finished), strict=True):
             rows[n] = merged_frontiers([*rows.get(n, []), *found])
         done.setdefault(how, set()).update(block)
         text = _written(degree, rows, done)
         store(text)
+        if finished is not None:
+            finished.clear()
+        before += len(block)
         work.report(f"degree {degree}: block {number + 1} written")
     return text
+
+
+def _counted(work: Work, before: int, total: int) -> Callable[[str, int, int], object]:
+    """Return a callback that reports the parts of a block as parts of the whole build."""
+    return lambda what, done, _: work.report(what, before + done, total)
+
+
+@attrs.frozen
+class _Unit:
+    """The search of one size, and its name among finished units."""
+
+    nodes: int
+    degree: int
+    call: tuple[object, ...]
+    name: str
+
+    @property
+    def shown(self) -> str:
+        return f"degree {self.degree}, {self.nodes} nodes"
+
+
+def _unit(nodes: int, degree: int, bases: list[Row], how: Searched) -> _Unit:
+    evaluations = evaluations_for(nodes, how.evaluations)
+    known = hashlib.sha256(print_rows(degree, bases).encode()).hexdigest()[:16]
+    kind = " both ways" if how.bidirectional else ""
+    name = f"{nodes} {degree} effort {evaluations} seed {how.seed}{kind} bases {known} collc {__version__}"
+    call = (nodes, degree, bases, evaluations, how.seed, coll.topology, how.bidirectional)
+    return _Unit(nodes, degree, call, name)
+
+
+def _searched(units: Sequence[_Unit], work: Work, finished: Finished | None) -> list[list[Row]]:
+    """Return the rows of each unit: those that are finished, and those that are searched now."""
+    known = {place: text for place, unit in enumerate(units)
+             if finished is not None and (text := finished.get(unit.name)) is not None}  # fmt: skip
+    left = [place for place in range(len(units)) if place not in known]
+
+    def keep(at: int, rows: list[Row]) -> None:
+        if finished is not None:
+            unit = units[left[at]]
+            finished.add(unit.name, print_rows(unit.degree, rows))
+
+    names = [units[place].shown for place in left]
+    fresh = dict(zip(left, work.run(search_one, [units[place].call for place in left], names, keep), strict=True))
+    return [
+        fresh[place] if place in fresh else parse_rows(known[place], unit.degree, "finished units")
+        for place, unit in enumerate(units)
+    ]
 
 
 def _blocks(sizes: Sequence[int], degree: int) -> Iterator[list[int]]:
@@ -104,11 +158,11 @@ def _read(text: str, degree: int, path: str) -> tuple[dict[int, list[Row]], dict
     for line in text.splitlines():
         if line.startswith("# searched "):
             words, _, how = line[len("# searched ") :].partition(" with effort ")
-            match = re.fullmatch(r"(\d{1,18}), seed (\d{1,18})", how)
+            match = re.fullmatch(r"(\d{1,18}), seed (\d{1,18})(, links both ways)?", how)
             spans = [re.fullmatch(r"(\d{1,18})(?:\.\.(\d{1,18}))?", word) for word in words.split(",")]
             if not match or not all(spans):
                 raise error("C0570", f"{path}: `{line[:80]}` is no list of searched sizes")
-            sizes = done.setdefault(Searched(int(match[1]), int(match[2])), set())
+            sizes = done.setdefault(Searched(int(match[1]), int(match[2]), match[3] is not None), set())
             for span in filter(None, spans):
                 first, end = int(span[1]), int(span[2] or int(span[1]) + 1)
                 if end > _MAX_NODES:
@@ -122,7 +176,8 @@ def _written(degree: int, rows: dict[int, list[Row]], done: dict[Searched, set[i
     head, _, rest = text.partition("\n")
     lines = [
         f"# searched {_spans(sizes)} with effort {how.evaluations}, seed {how.seed}"
-        for how, sizes in sorted(done.items(), key=lambda item: (item[0].evaluations, item[0].seed))
+        + (", links both ways" if how.bidirectional else "")
+        for how, sizes in sorted(done.items(), key=lambda item: attrs.astuple(item[0]))
     ]
     return "\n".join([head, *lines, rest])
 

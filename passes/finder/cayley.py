@@ -16,7 +16,7 @@ import attrs
 import numpy as np
 
 from collc.ir.arrays import Array
-from collc.ir.group import Group
+from collc.ir.group import Group, Translations
 
 from ..synthesis.flow.cayley import cayley_rate
 from .climb import Draws, climb, goal
@@ -181,11 +181,22 @@ def _merge(kept: dict[tuple[int, ...], int], sets: Array, values: Array, rows: A
         kept.update(order[:most])
 
 
+def _abelian_last(groups: Sequence[Group]) -> list[Group]:
+    """Return the groups, abelian ones at the end.
+
+    Links both ways on an abelian group take many steps, and a step takes time to evaluate. A set of another group that
+    is bandwidth-optimal limits the steps of all later ones.
+    """
+    return sorted(groups, key=lambda group: isinstance(group, Translations))
+
+
 class _Search:
     def __init__(self, nodes: int, degree: int, bidirectional: bool, evaluations: int, seed: int, spend_all: bool):
         self.nodes, self.degree, self.evaluations, self.spend_all = nodes, degree, evaluations, spend_all
         self.rng = np.random.Generator(np.random.PCG64([nodes, degree, int(bidirectional), seed]))
         groups = groups_of_order(nodes, max(min(96, int(evaluations * _RANDOM_SHARE) // _FEWEST_DRAWS), 2))
+        if bidirectional:
+            groups = _abelian_last(groups)
         self.evaluators = [Evaluator(group) for group in groups]
         self.draws = [Draws(each, degree, bidirectional) for each in self.evaluators]
         self.kept = [_Kept() for _ in groups]

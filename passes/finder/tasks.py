@@ -124,9 +124,17 @@ def _row(candidate: Candidate) -> Row:
 
 
 def search_one(
-    nodes: int, degree: int, rows: Sequence[Row], evaluations: int, seed: int, library: Library
-) -> list[Row]:
-    """Return the frontier of one size: its Cayley digraphs, and expansions of the rows of smaller sizes."""
+    nodes: int, degree: int, rows: Sequence[Row], evaluations: int, seed: int, library: Library,
+    bidirectional: bool = False,
+) -> list[Row]:  # fmt: skip
+    """Return the frontier of one size: its Cayley digraphs, and expansions of the rows of smaller sizes.
+
+    With ``bidirectional`` return only the Cayley graphs with links both ways.
+    """
+    if bidirectional:
+        task = Task(nodes, degree, True, evaluations, seed)
+        found = task.run() if can_be_bidirectional(nodes, degree) else []
+        return merged_frontiers([with_reduce_scatter(row, library) for row in found])
     found = list(rows)
     if _has_lines(nodes, degree):
         found += Task(nodes, degree, False, evaluations, seed, lines=True).run()
