@@ -457,6 +457,11 @@ SEARCH = (
     Opt(("--effort",), "evaluations of each search (20000; databases 400)", "value", "E", convert=positive),
     Opt(("--seed",), "the seed of the search (0)", "value", "S", 0, convert=_count),
     Opt(("-j", "--jobs"), "number of search processes (one per processor)", "value", "J", convert=positive),
-    Opt(("--executor",), "what runs the searches: processes[:N] (default), dask:tcp://HOST:PORT, or mpi\n"
-        "in `mpiexec -n 4 python -m mpi4py.futures -m collc find ..`", "value", "ENGINE"),
+    Opt(
+        ("--executor",),
+        "what runs the searches: processes[:N] (default), dask:tcp://HOST:PORT, or mpi\n"
+        "in `mpiexec -n 4 python -m mpi4py.futures -m collc find ..`",
+        "value",
+        "ENGINE",
+    ),
 )

@@ -13,7 +13,7 @@ import platform
 import sys
 from collections.abc import Iterator, Sequence
 
-__all__ = ["digest_of_tree", "plugins", "surroundings", "tree"]
+__all__ = ["digest_of_tree", "plugins", "surroundings", "tree", "version"]
 
 #: the folders of collc in a source tree; an installed collc has them inside its own
 _ROOMS = ("ir", "frontends", "passes", "backends")
@@ -21,16 +21,20 @@ _ROOMS = ("ir", "frontends", "passes", "backends")
 _PACKAGES = (".dist-info", ".egg-info", ".egg-link", ".pth")
 
 
+def version() -> str:
+    """Return collc's version."""
+    return str(sys.modules["collc"].__dict__["__version__"])
+
+
 def surroundings() -> list[object]:
     """Return the versions of collc and Python, the kind of machine, and the states of collc's and all packages' files.
 
     The list can be written as JSON.
     """
-    package = sys.modules["collc"]  # this module is a part of it
-    own, *others = list(package.__path__)
+    own, *others = list(sys.modules["collc"].__path__)  # this module is a part of it
     rooms = [os.path.join(other, room) for other in others for room in _ROOMS]
     states = [digest_of_tree(folder) for folder in (own, *rooms)]
-    return [package.__dict__["__version__"], sys.version, platform.machine(), states, _packages(sys.path)]
+    return [version(), sys.version, platform.machine(), states, _packages(sys.path)]
 
 
 def plugins() -> list[str]:

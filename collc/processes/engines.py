@@ -54,21 +54,21 @@ def parse_engine(text: str) -> Engine:
 
 
 @contextlib.contextmanager
-def engine(wanted: Engine) -> Iterator[Executor | None]:
+def engine(chosen: Engine) -> Iterator[Executor | None]:
     """Yield an executor with the workers of an engine; None if the work runs in this process.
 
     Raises C0036 (a package that is not installed) and C0037 (no cluster, or not started as an MPI program).
     """
-    if wanted.kind == "dask":
-        with _dask(wanted.address) as executor:
+    if chosen.kind == "dask":
+        with _dask(chosen.address) as executor:
             yield executor
-    elif wanted.kind == "mpi":
+    elif chosen.kind == "mpi":
         with _mpi() as executor:
             yield executor
-    elif (wanted.workers or cores()) == 1:
+    elif (chosen.workers or cores()) == 1:
         yield None
     else:
-        with Processes(wanted.workers or cores()) as executor:
+        with Processes(chosen.workers or cores()) as executor:
             yield executor
 
 

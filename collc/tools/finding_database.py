@@ -20,8 +20,8 @@ from collc.passes.finder.database import Row, merged_frontiers, parse_rows, prin
 from collc.passes.finder.measure import row_mistakes
 from collc.passes.finder.tasks import search_one
 
-from .. import __version__
 from ..files.finished import Finished
+from ..files.surroundings import version
 from ..processes.workers import Work
 
 __all__ = ["EVALUATIONS", "Searched", "build", "check", "evaluations_for", "file_of"]
@@ -111,7 +111,7 @@ def _unit(nodes: int, degree: int, bases: list[Row], how: Searched) -> _Unit:
     evaluations = evaluations_for(nodes, how.evaluations)
     known = hashlib.sha256(print_rows(degree, bases).encode()).hexdigest()[:16]
     kind = " both ways" if how.bidirectional else ""
-    name = f"{nodes} {degree} effort {evaluations} seed {how.seed}{kind} bases {known} collc {__version__}"
+    name = f"{nodes} {degree} effort {evaluations} seed {how.seed}{kind} bases {known} collc {version()}"
     call = (nodes, degree, bases, evaluations, how.seed, coll.topology, how.bidirectional)
     return _Unit(nodes, degree, call, name)
 

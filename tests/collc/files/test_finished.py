@@ -9,7 +9,7 @@ import pytest
 from collc.files.finished import Finished
 from collc.ir.diagnostic import CollcError
 
-UNITS = {"8 nodes": "8 2 7/8\n", "10 nodes": "", "12 nodes": "r\u00e9sum\u00e9 \"quoted\"\n"}
+UNITS = {"8 nodes": "8 2 7/8\n", "10 nodes": "", "12 nodes": 'r\u00e9sum\u00e9 "quoted"\n'}
 
 
 @pytest.fixture
