@@ -35,5 +35,8 @@ TARGETS: Registry[tuple[str, str, str]] = Registry("target", ("targets",), {
         "collc.backends.nccl_topo", "NcclTopo",
         "topology file of NCCL for virtual machines: CPUs and PCIe switches",
     ),
+    "report": (
+        "collc.backends.report", "HtmlReport", "one HTML page to look at: times, network, schedule, bounds, checks",
+    ),
     "ir": ("collc.backends.ir_text", "IrText", "the textual IR of the final level"),
 })  # fmt: skip

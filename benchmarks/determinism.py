@@ -37,6 +37,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "nccl-tuner": (),
     "nccl-topo": (),
     "nccl-graph": ("nccl-graph",),
+    "report": ("report",),
 }
 LEVELS = ("-O0", "-O1", "-O2", "-O3")
 

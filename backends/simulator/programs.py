@@ -17,7 +17,7 @@ from collc.ir.topology import Topology
 
 from .traffic import Traffic
 
-__all__ = ["program_traffic"]
+__all__ = ["instruction_steps", "program_traffic"]
 
 
 def program_traffic(program: Program, topology: Topology) -> Traffic:
@@ -28,7 +28,7 @@ def program_traffic(program: Program, topology: Topology) -> Traffic:
     if topology.num_ranks != program.num_ranks:
         raise ValueError(f"the network has {topology.num_ranks} ranks, not {program.num_ranks}")
     sends = np.flatnonzero(program.sends)
-    steps = _steps(program)
+    steps = instruction_steps(program)
     step = np.array(steps, dtype=np.int64)[sends]
     links = connections(program)
     link = links.outward[program.block[sends]]
@@ -56,8 +56,11 @@ def _reduced(program: Program, steps: list[int]) -> Fraction:
     return Fraction(sum(largest_sums(when, ranks, amounts)), program.chunks * program.num_ranks)
 
 
-def _steps(program: Program) -> list[int]:
-    """Return for every instruction the step in which it sends."""
+def instruction_steps(program: Program) -> list[int]:
+    """Return for every instruction of a program that completes the step in which it sends; see :func:`program_traffic`.
+
+    A receive follows the step of the send that it takes from.
+    """
     receives = program.receives.tolist()
     block, start, deps = program.block.tolist(), program.dep_start.tolist(), program.deps.tolist()
     sender = partners(program).tolist()

@@ -7,7 +7,15 @@ __all__ = ["EXAMPLES", "TASKS"]
 #: heading -> its verbs
 TASKS: dict[str, tuple[str, ...]] = {
     "describe a network and its collectives": ("import", "format", "topologies"),
-    "decide on a topology and a schedule": ("find", "train", "cost", "simulate", "schedulers", "calibrate"),
+    "decide on a topology and a schedule": (
+        "find",
+        "train",
+        "cost",
+        "simulate",
+        "report",
+        "schedulers",
+        "calibrate",
+    ),
     "compile for a runtime": ("compile", "convert", "replan", "targets", "passes", "formats", "cache"),
     "run what was compiled": ("run", "launch", "env"),
     "check files": ("check", "verify", "explain", "schema"),
@@ -31,6 +39,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "verify": ("collc verify pod.coll", "collc verify ring.xml --runtime rccl"),
     "cost": ("collc cost pod.coll --size 1MiB,64MiB", "collc cost pod.coll --json --alpha 5us --bandwidth 200Gbps"),
     "simulate": ("collc simulate pod.coll --size 1MiB --steps", "collc simulate pod.coll --svg curves.svg"),
+    "report": ("collc report pod.coll -o pod.html",),
     "replan": (
         "collc replan pod.coll --without '0 <-> 1'",
         "collc replan pod.coll --slow '0 <-> 1: 1/2' -t msccl-xml -o broken.xml",

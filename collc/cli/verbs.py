@@ -39,9 +39,7 @@ __all__ = ["ALIKE", "LATER", "SUMMARY", "VERBS", "by_task", "overview"]
 SUMMARY = "Compile collective communication for a network, and verify every file."
 
 #: verbs of collc that this version does not have -> what to do instead
-LATER = {
-    "report": "`collc cost FILE` prints costs and bounds, `collc simulate FILE --svg OUT` draws goodput by size",
-}
+LATER = {}
 
 #: words that other tools have as verbs -> the verb of collc
 ALIKE = {
@@ -77,6 +75,13 @@ _COLL = Opt(
 )
 _UNCHANGED = Opt(("--write-if-changed",), "do not touch OUT if its content is the same")
 _WATCH = Opt(("--watch",), "check again when a file changes, until Ctrl-C")
+_PAGE = (
+    Opt(
+        ("-o",), "write to OUT: a file, a folder (`DIR/`), or - for standard output\n(default: report.html)",
+        "value", "OUT", writes=True,
+    ),
+    *(opt for opt in OUTPUT if opt.names[0] in ("--write-if-changed", "--json")),
+)  # fmt: skip
 _SVG = Opt(("--svg",), "draw the frontier into FILE", "value", "FILE", writes=True)
 _FIND_DETAILS = """
 Rows form the frontier: no topology is better in both T_L and T_B. Each row is an expression of the language.
@@ -87,6 +92,10 @@ _SIMULATE_DETAILS = """
 All messages of a step start together and share the links of their routes. The next step starts when the last one has
 arrived. A message takes its route's latency plus the time of its busiest link. The model has no packets and no queues.
 Without --latency and --routing, a schedule over single links takes the time that `collc cost` predicts."""
+
+_REPORT_DETAILS = """
+`collc FILE -t report` does the same. The page needs no network and no server, and has less than 2 MB. The default
+output is report.html. Large networks and schedules are shown in part: the page says which part."""
 
 _CHECK_DETAILS = """
 It finds mistakes of the language, options out of range, and ranks that cannot be reached. It finds schedulers and
@@ -190,6 +199,10 @@ _VERBS = (
     Verb(
         "simulate", "simulate", "Simulate FILE's schedules on the links: time, congestion, a trace, curves.",
         ("FILE",), (("Model", SIMULATION), ("Output", (*FORMS, *PICTURES)), *_COMPILING, *_GENERAL), _SIMULATE_DETAILS,
+    ),
+    Verb(
+        "report", "report", "Write one HTML page on FILE's collectives: times, network, schedule, bounds, checks.",
+        ("FILE",), (("Output", _PAGE), *_COMPILING, ("Dependencies", DEPENDENCIES), *_GENERAL), _REPORT_DETAILS,
     ),
     Verb(
         "replan", "replan", "Compile PLAN again after faults of its network, and print what they cost.",

@@ -68,11 +68,19 @@ def _compiled(
     request: CollectiveRequest, targets: Sequence[Target], settings: Settings, observer: Observer | None,
     start: Executable | None = None,
 ) -> CollectiveResult:  # fmt: skip
-    from .direct import emit_direct, without_schedule
+    from .direct import describes, emit_direct, without_schedule
 
     scheduled = [target for target in targets if needs_schedule(target)]
     if len(scheduled) < len(targets):
-        whole = _compiled(request, scheduled, settings, observer, start) if scheduled else None
+        whole = None
+        if scheduled:
+            whole = _compiled(request, scheduled, settings, observer, start)
+        elif any(describes(target) for target in targets):
+            from .accounts import compile_described
+
+            whole = compile_described(
+                request, settings, lambda shown, chosen: _compiled(request, shown, chosen, observer, start)
+            )
         return emit_direct(whole or without_schedule(request, settings), targets, settings, observer)
     if request.schedule.scheduler != "auto" or start is not None:
         return compile_decided(request, targets, settings, observer, start)

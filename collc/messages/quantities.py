@@ -6,7 +6,7 @@ import re
 from fractions import Fraction
 
 from collc.ir.diagnostic import error, nearest
-from collc.ir.quantities import SIZES
+from collc.ir.quantities import SIZES, show_bandwidth, show_size, show_size_about, show_time
 
 __all__ = [
     "bandwidth", "gamma", "show_bandwidth", "show_size", "show_size_about", "show_time", "size", "time",
@@ -94,47 +94,3 @@ def _nearest_unit(found: str, units: dict[str, Fraction] | dict[str, int]) -> st
 
 def _listed(units: dict[str, Fraction] | dict[str, int]) -> str:
     return ", ".join(unit for unit in units if unit)
-
-
-# ---- for tables
-
-
-def show_size(value: int) -> str:
-    """Return bytes in the largest binary unit that divides them.
-
-    >>> show_size(1048576), show_size(1500)
-    ('1 MiB', '1500 B')
-    """
-    for unit in ("TiB", "GiB", "MiB", "KiB"):
-        if value and value % SIZES[unit] == 0:
-            return f"{value // SIZES[unit]} {unit}"
-    return f"{value} B"
-
-
-def show_size_about(value: int) -> str:
-    """Return bytes in three digits of a binary unit.
-
-    >>> show_size_about(98266), show_size_about(500)
-    ('96 KiB', '500 B')
-    """
-    for unit in ("GiB", "MiB", "KiB"):
-        if value >= SIZES[unit]:
-            return f"{value / SIZES[unit]:.3g} {unit}"
-    return f"{value} B"
-
-
-def show_time(seconds: float) -> str:
-    """Return seconds with four digits in a suitable unit.
-
-    >>> show_time(0.00012345)
-    '123.5 us'
-    """
-    for unit, factor in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= factor:
-            return f"{seconds / factor:.4g} {unit}"
-    return f"{seconds / 1e-9:.4g} ns"
-
-
-def show_bandwidth(value: float) -> str:
-    """Return bytes per second in GB/s."""
-    return f"{value / 1e9:.4g} GB/s"

@@ -65,6 +65,10 @@ ONLY_COMPARED = {
         "name": "a name", "max_message_size": "other sizes of calls", "min_message_size": "other sizes of calls",
     },
     "ir": {},
+    "report": dict.fromkeys(
+        ("charset", "content", "id", "href", "tabindex", "section", "labelledby", "title", "description"),
+        "the text that is written from the data, and its form",
+    ),
     "nccl-tuner": {},
     "nccl-topo": {"version": "NCCL reads it and does not compare it"},
     "nccl-graph": {

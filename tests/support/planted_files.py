@@ -27,6 +27,8 @@ from collc.backends.nccl_graph import NcclGraph
 from collc.backends.nccl_topo import NcclTopo
 from collc.backends.nccl_tuner import NcclTuner
 from collc.backends.oneccl_xml import OneCclXml
+from collc.backends.report import HtmlReport
+from collc.driver.accounts import account_of
 from collc.ir.collective import KINDS, Collective
 from collc.ir.diagnostic import CollcError
 from collc.ir.graph.rooted import roots_of
@@ -304,6 +306,12 @@ def _nccl_graph() -> Iterator[Case]:
         yield _single(f"nccl-graph {name}", target, found.forest or found.schedule)
 
 
+def _report() -> Iterator[Case]:
+    text = "topology t = biring(3); collective c = allgather on t; schedule c using ring;"
+    found = account_of(compiler.compile_source(text).collectives["c"])
+    yield _single("report ring", HtmlReport(), found)
+
+
 def _mscclpp() -> Iterator[Case]:
     target = MscclppJson(inplace=True)
     yield _single("mscclpp-json ring", target, puts.ring(3))
@@ -314,4 +322,4 @@ def _mscclpp() -> Iterator[Case]:
 @cache
 def cases() -> tuple[Case, ...]:
     """Return files of every target, for several collectives, networks and options."""
-    return (*_mpi_c(), *_msccl(), *_oneccl(), *_ir(), *_nccl(), *_nccl_graph(), *_mscclpp())
+    return (*_mpi_c(), *_msccl(), *_oneccl(), *_ir(), *_nccl(), *_nccl_graph(), *_mscclpp(), *_report())
