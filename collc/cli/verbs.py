@@ -39,7 +39,9 @@ __all__ = ["ALIKE", "LATER", "SUMMARY", "VERBS", "by_task", "overview"]
 SUMMARY = "Compile collective communication for a network, and verify every file."
 
 #: verbs of collc that this version does not have -> what to do instead
-LATER = {}
+LATER = {
+    "explore": "`collc FILE --dump-ir=all` prints the IR after every pass, `collc report FILE` shows the result",
+}
 
 #: words that other tools have as verbs -> the verb of collc
 ALIKE = {
