@@ -65,7 +65,8 @@ _TOPOLOGY: Rule = ("@topologies", "@files")
 VALUES: dict[str, Rule] = {
     "FILE": _FILES, "OUT": _FILES, "DIR": ("@folders",), "NAME|DIR": ("mpich", "openmpi", "impi", "@folders"),
     "TARGET": ("@targets",), "PASSES": (",", "@passes"), "PASS|all": ("@passes", "all"), "KIND": ("@collectives",),
-    "TOPOLOGY": _TOPOLOGY, "ENGINE": ("processes", "dask:tcp://", "mpi"), "MIX|WORKLOAD": ("@workloads", "@files"), "N|best": ("best",), "SIZES|auto": ("auto",),
+    "TOPOLOGY": _TOPOLOGY, "MIX|WORKLOAD": ("@workloads", "@files"), "N|best": ("best",), "SIZES|auto": ("auto",),
+    "ENGINE": ("processes", "dask:tcp://", "mpi"),
     "PLACES": (",", "in", "out"), "OPS": (",", "sum", "max", "min", "prod", "user"), "TYPES": (",", "@dtypes", "all"),
 }  # fmt: skip
 
