@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .document import length
+from .numbers import Json
 from .section import Section
 
 __all__ = ["MOST_CHARACTERS", "fitted"]
@@ -58,8 +59,8 @@ def _brief(section: Section) -> Section:
     checks, curves = findings["checks"], goodput["curves"]
     assert isinstance(checks, list) and isinstance(curves, list)
     failed = [row for row in checks if isinstance(row, list) and row[0] != "passed"]
-    short = [*failed, ["passed", "all", f"{len(checks) - len(failed)} checks", ""]]
-    chosen = [one for one in curves if isinstance(one, dict) and one["chosen"]]
+    short: list[Json] = [*failed, ["passed", "all", f"{len(checks) - len(failed)} checks", ""]]
+    chosen: list[Json] = [one for one in curves if isinstance(one, dict) and one["chosen"]]
     return {
         **section, "findings": {"checks": short, "limits": [], "passes": [], "remarks": []},
         "goodput": {**goodput, "curves": chosen, "crossings": [], "skipped": []},

@@ -181,13 +181,13 @@ def _merge(kept: dict[tuple[int, ...], int], sets: Array, values: Array, rows: A
         kept.update(order[:most])
 
 
-def _abelian_last(groups: Sequence[Group]) -> list[Group]:
+def _abelian_last(groups: Sequence[Group]) -> tuple[Group, ...]:
     """Return the groups, abelian ones at the end.
 
     Links both ways on an abelian group take many steps, and a step takes time to evaluate. A set of another group that
     is bandwidth-optimal limits the steps of all later ones.
     """
-    return sorted(groups, key=lambda group: isinstance(group, Translations))
+    return tuple(sorted(groups, key=lambda group: isinstance(group, Translations)))
 
 
 class _Search:
