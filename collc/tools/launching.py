@@ -210,11 +210,14 @@ def _require_right(report: Report, name: str) -> None:
 
 def _key(text: str, mpi: Mpi) -> str:
     """Return the hash of all inputs of a library."""
+    from collc.backends.mpi_c.interpose.build import COMPILING, LINKING
+
     wrapper = mpi.mpicc.resolve()
     found = wrapper.stat()
     compilers = [os.environ.get(name, "") for name in ("CC", "MPICH_CC", "OMPI_CC", "I_MPI_CC", "CFLAGS")]
     parts = [
         text, mpi.vendor, mpi.version, str(wrapper), found.st_size, found.st_mtime_ns, platform.machine(), *compilers,
+        *COMPILING, *LINKING,
     ]  # fmt: skip
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 

@@ -275,7 +275,7 @@ def test_another_engine_than_the_shipped_is_refused(monkeypatch: pytest.MonkeyPa
     right, program = source.template, ring("allreduce", 3)
 
     def other(name: str) -> str:
-        return right(name).replace("place.end = origin + edge", "place.end = edge")
+        return right(name).replace("place->end = origin + edge", "place->end = edge")
 
     monkeypatch.setattr(source, "template", other)
     report = MpiC().check(program, MpiC().emit(program))

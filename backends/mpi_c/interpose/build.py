@@ -13,15 +13,15 @@ from collc.ir.diagnostic import error
 from ...processes import run
 from ..toolchain import OPEN_MPI, Mpi, compile_c
 
-__all__ = ["abi", "build"]
+__all__ = ["COMPILING", "LINKING", "abi", "build"]
 
 _SECONDS = 60.0
 
 #: the compiler's defaults could prevent loading the library into programs without an MPI
-_FLAGS = ("-shared", "-Wl,-z,lazy")
+LINKING = ("-shared", "-Wl,-z,lazy")
 
 #: a preloaded library is there when the program starts, so its threads' variables need no function to be found
-_COMPILING = ("-fPIC", "-c", "-ftls-model=initial-exec")
+COMPILING = ("-fPIC", "-c", "-ftls-model=initial-exec")
 
 
 def abi(mpi: Mpi) -> str:
@@ -38,14 +38,14 @@ def build(mpi: Mpi, text: str, output: Path) -> None:
         source, compiled, library = (Path(folder) / name for name in ("library.c", "library.o", "library.so"))
         source.write_text(text, encoding="utf-8")
         expected = f"-DCOLLC_OPEN_MPI={int(mpi.vendor == OPEN_MPI)}"
-        compile_c(mpi, [source], compiled, (*_COMPILING, expected))
+        compile_c(mpi, [source], compiled, (*COMPILING, expected))
         _link(mpi, compiled, library)
         os.replace(library, output)
 
 
 def _link(mpi: Mpi, compiled: Path, output: Path) -> None:
     """Link with the compiler behind ``mpicc``; ``mpicc`` itself would bind the library to its MPI."""
-    command = [_compiler(mpi), *_FLAGS, "-o", str(output), str(compiled), "-ldl"]
+    command = [_compiler(mpi), *LINKING, "-o", str(output), str(compiled), "-ldl"]
     done = _run(command, mpi)
     if done.returncode != 0:
         lines = done.stderr.decode(errors="replace").strip().splitlines()[:8]

@@ -174,9 +174,9 @@ def test_only_verbs_that_there_are_are_suggested(collc: Collc, word: str) -> Non
 
 
 def test_a_verb_that_is_added_is_suggested(collc: Collc, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "did you mean" not in collc("repotr").err
-    monkeypatch.setitem(VERBS, "report", VERBS["check"])
-    assert "did you mean `report`?" in collc("repotr").err
+    assert "did you mean" not in collc("animtae").err
+    monkeypatch.setitem(VERBS, "animate", VERBS["check"])
+    assert "did you mean `animate`?" in collc("animtae").err
 
 
 @pytest.mark.parametrize("word", LATER)

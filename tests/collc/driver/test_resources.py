@@ -218,6 +218,8 @@ _KNOWN = {
     "backends/mpi_c/launch.py": "ends processes", "backends/processes.py": "ends processes",
     "backends/mpi_c/reserved.py": "names of C", "collc/cli/console.py": "how often progress is shown",
     "collc/cli/watching.py": "waits between two looks at files",
+    "collc/cli/searching.py": "says how long the rest takes", "collc/lsp/documents.py": "shows it in the editor",
+    "collc/files/tuned.py": "names the machine whose times a file has",
     "collc/cli/signals.py": "ends the process", "collc/files/replacing.py": "waits for another writer; undoes renames",
     "passes/solver.py": "passes on what ends it", "ir/registry.py": "says which plugin fails",
     "collc/reading/__init__.py": "says which plugin's reader fails, and that it knows no text",
