@@ -94,7 +94,8 @@ static void wrong_arguments(MPI_Comm comm)
     EXPECT(sums(a, b, 1, MPI_DATATYPE_NULL, MPI_SUM, comm) == MPI_ERR_TYPE);
     EXPECT(sums(a, b, 1, MPI_INT, MPI_OP_NULL, comm) == MPI_ERR_OP);
     MPI_Op_create(first_of_two, 0, &keep);
-    EXPECT(sums(a, b, 1, MPI_INT, keep, comm) == MPI_ERR_OP);
+    EXPECT(sums(a, b, 1, MPI_INT, MPI_SUM, comm) == MPI_SUCCESS);
+    EXPECT(sums(a, b, 1, MPI_INT, keep, comm) == MPI_ERR_OP); /* only the operation is another one */
     EXPECT(pieces(a, b, 1, MPI_INT, keep, comm) == MPI_ERR_OP);
     EXPECT(total(a, b, 1, MPI_INT, keep, comm) == MPI_ERR_OP);
     EXPECT(all(a, b, 1, MPI_INT, keep, comm) == MPI_SUCCESS); /* nothing is reduced: ignored */
