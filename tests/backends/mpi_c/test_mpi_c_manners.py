@@ -33,4 +33,4 @@ def test_manners(which: str, request: pytest.FixtureRequest, tmp_path: Path) -> 
         sources.append(tmp_path / f"{name}.c")
     compile_c(mpi, sources, tmp_path / "manners", [*STRICT, f"-I{tmp_path}", "-O1" if which == "mpich" else "-O0"])
     output = launch(mpi, 5, [str(tmp_path / "manners")], 120, tmp_path).splitlines()
-    assert output == ["manners-end checks=68 failures=0"], output
+    assert output == ["manners-end checks=69 failures=0"], output
