@@ -53,13 +53,23 @@ def compile_described(
     """
     if request.problem.collective.num_ranks > MOST_RANKS:
         return compile((), _exact(settings))
+    refused = []
     for target in _emitted(request):
         try:
             return attrs.evolve(compile((target,), settings), emitted=())
         except CollcError as mistake:
             if is_fatal(mistake):
                 raise
-    return compile((), settings)
+            refused.append(f"{target.title} refuses the program: {mistake.diagnostics[0].message}")
+    return _with_remarks(compile((), settings), tuple(refused))
+
+
+def _with_remarks(result: CollectiveResult, remarks: tuple[str, ...]) -> CollectiveResult:
+    """Return a result with further remarks, on its first algorithm if it has several."""
+    if not remarks:
+        return result
+    each = tuple(attrs.evolve(one, remarks=(*one.remarks, *remarks)) for one in result.algorithms[:1])
+    return attrs.evolve(result, remarks=(*result.remarks, *remarks), algorithms=(*each, *result.algorithms[1:]))
 
 
 def _exact(settings: Settings) -> Settings:

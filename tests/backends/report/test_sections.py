@@ -93,6 +93,14 @@ def test_a_program_is_that_of_the_emit_of_the_file() -> None:
     assert [name.partition("{")[0] for name, *_ in findings["passes"]][:4] == ["bfb", "discretize", "renumber", "lower"]
 
 
+def test_a_target_that_refuses_the_program_is_a_remark() -> None:
+    text = "collective c = allreduce on dgx_a100(2);\nschedule c using ring;\nemit c as msccl-xml { threadblocks: 1 };"
+    found = section(text)
+    findings: Any = found["findings"]
+    (remark,) = [one for one in findings["remarks"] if one.startswith("msccl-xml refuses the program: ")]
+    assert "threadblock" in remark and found["program"] is not None
+
+
 def test_curves_hold_every_candidate_and_never_pass_the_bound() -> None:
     goodput: Any = section(DGX)["goodput"]
     names = [curve["name"] for curve in goodput["curves"]]
