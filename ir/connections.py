@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from .arrays import Array, distinct
+from .arrays import Array, distinct, lexsort
 from .frozen import frozen
 from .program import Program
+from .ragged import nth_in_group
 
-__all__ = ["Connections", "connections", "primitives"]
+__all__ = ["Connections", "connections", "partners", "primitives", "receivers"]
 
 
 @frozen(eq=False)
@@ -57,6 +58,52 @@ def _connections(program: Program) -> Connections:
     for column in columns:
         column.flags.writeable = False  # all callers get the same arrays
     return Connections(*columns)
+
+
+def partners(program: Program) -> Array:
+    """Return the matching send of each receiving instruction; -1 if there is none.
+
+    The k-th send of a connection pairs with its k-th receive; each end of it is one block. The result is read-only.
+    """
+    if "partners" not in program.found:
+        program.found["partners"] = _partners(program)
+        program.found["partners"].flags.writeable = False
+    found: Array = program.found["partners"]
+    return found
+
+
+def _partners(program: Program) -> Array:
+    links = connections(program)
+    result = np.full(program.num_instructions, -1, dtype=np.int64)
+    sends, sent = _by_connection(np.flatnonzero(program.sends), links.outward.take(program.block))
+    receives, received = _by_connection(np.flatnonzero(program.receives), links.inward.take(program.block))
+    if np.array_equal(sent, received):  # every connection has as many sends as receives
+        result[receives] = sends
+        return result
+    width = program.num_instructions + 1
+    sent_key, received_key = (group * width + nth_in_group(group) for group in (sent, received))
+    if len(sends):
+        at = np.minimum(np.searchsorted(sent_key, received_key), len(sends) - 1)
+        found = sent_key[at] == received_key
+        result[receives[found]] = sends[at[found]]
+    return result
+
+
+def receivers(partner: Array) -> Array:
+    """Return for each sending instruction the matching receive; -1 if there is none.
+
+    ``partner`` is the result of :func:`partners`.
+    """
+    result = np.full(len(partner), -1, dtype=np.int64)
+    received = np.flatnonzero(partner >= 0)
+    result[partner.take(received)] = received
+    return result
+
+
+def _by_connection(rows: Array, connection: Array) -> tuple[Array, Array]:
+    """Return rows ordered by connection, and the connection of each."""
+    rows = rows.take(lexsort([connection.take(rows)]))
+    return rows, connection.take(rows)
 
 
 def primitives(program: Program, split: int | None) -> Array:

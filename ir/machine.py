@@ -21,11 +21,11 @@ from functools import cached_property
 
 import numpy as np
 
-from .arrays import Array, lexsort
-from .connections import Connections, connections, primitives
+from .arrays import Array
+from .connections import Connections, connections, partners, primitives, receivers
 from .frozen import frozen
 from .program import Program
-from .ragged import nth_in_group, ranges
+from .ragged import ranges
 from .waves import completes_in_waves, least_depth, waves
 
 __all__ = [
@@ -46,56 +46,10 @@ __all__ = [
 ]
 
 
-def partners(program: Program) -> Array:
-    """Return the matching send of each receiving instruction; -1 if there is none.
-
-    The k-th send of a connection pairs with its k-th receive; each end of it is one block. The result is read-only.
-    """
-    if "partners" not in program.found:
-        program.found["partners"] = _partners(program)
-        program.found["partners"].flags.writeable = False
-    found: Array = program.found["partners"]
-    return found
-
-
-def _partners(program: Program) -> Array:
-    links = connections(program)
-    result = np.full(program.num_instructions, -1, dtype=np.int64)
-    sends, sent = _by_connection(np.flatnonzero(program.sends), links.outward.take(program.block))
-    receives, received = _by_connection(np.flatnonzero(program.receives), links.inward.take(program.block))
-    if np.array_equal(sent, received):  # every connection has as many sends as receives
-        result[receives] = sends
-        return result
-    width = program.num_instructions + 1
-    sent_key, received_key = (group * width + nth_in_group(group) for group in (sent, received))
-    if len(sends):
-        at = np.minimum(np.searchsorted(sent_key, received_key), len(sends) - 1)
-        found = sent_key[at] == received_key
-        result[receives[found]] = sends[at[found]]
-    return result
-
-
-def receivers(partner: Array) -> Array:
-    """Return for each sending instruction the matching receive; -1 if there is none.
-
-    ``partner`` is the result of :func:`partners`.
-    """
-    result = np.full(len(partner), -1, dtype=np.int64)
-    received = np.flatnonzero(partner >= 0)
-    result[partner.take(received)] = received
-    return result
-
-
 def message_links(program: Program, links: Connections) -> tuple[Array, Array]:
     """Return the connection that each instruction receives from, and the one it sends into (-1: none)."""
     inward = np.where(program.receives, links.inward[program.block], -1)
     return inward, np.where(program.sends, links.outward[program.block], -1)
-
-
-def _by_connection(rows: Array, connection: Array) -> tuple[Array, Array]:
-    """Return rows ordered by connection, and the connection of each."""
-    rows = rows.take(lexsort([connection.take(rows)]))
-    return rows, connection.take(rows)
 
 
 @frozen

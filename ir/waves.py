@@ -21,7 +21,8 @@ from .connections import connections, primitives
 from .frozen import frozen
 from .program import Program
 from .progress import progress
-from .ragged import inverse, ranges, starts
+from .ragged import inverse, owners, ranges, starts
+from .rendezvous import executes, meets
 
 try:
     from _blake2 import blake2b  # where `hashlib` takes it from, which also loads OpenSSL
@@ -37,7 +38,8 @@ __all__ = [
 MIN_BLOCKS, MIN_WIDTH, PATIENCE = 64, 16, 32
 _KEPT, _LARGEST = 4, 1 << 22
 
-_CONTROL = ("block_rank", "send_peer", "recv_peer", "channel", "block_start", "opcode", "dep_start", "deps")
+_BLOCKS = ("block_rank", "send_peer", "recv_peer", "channel", "block_start", "opcode")
+_CONTROL = (*_BLOCKS, "dep_start", "deps")
 
 
 @frozen(eq=False)
@@ -104,6 +106,7 @@ def waves(program: Program) -> Waves | None:
             while len(_found) > _KEPT:
                 _found.popitem(last=False)
     program.found["waves of all"] = known
+    _keep(program, known)
     return known
 
 
@@ -140,7 +143,7 @@ def completes_in_waves(program: Program, depth: int, split: int | None) -> bool 
     if program.num_blocks < MIN_BLOCKS:
         return None
     enough = _enough(program, split)
-    if enough is not None and enough <= depth:
+    if (enough is not None and enough <= depth) or (depth > 0 and _meets(program, split)):
         return True
     run = _Run(program, depth, split)
     found = run.run_waves()
@@ -148,6 +151,7 @@ def completes_in_waves(program: Program, depth: int, split: int | None) -> bool 
         _remember(program, split, depth)
         if split is None:
             program.found["waves", depth] = program.found["waves"] = run.waves()
+            _keep(program, program.found["waves"])
     return found
 
 
@@ -158,6 +162,8 @@ def least_depth(program: Program, split: int | None) -> int | None:
     """
     if program.num_blocks < MIN_BLOCKS:
         return None
+    if _meets(program, split) and program.sends.any():
+        return 1  # without a slot nothing is sent
     run = _Run(program, 0, split)
     while (found := run.run_waves()) is False and run.waits_for_slot():
         run.depth = (run.depth or 0) + 1
@@ -166,7 +172,48 @@ def least_depth(program: Program, split: int | None) -> int | None:
     _remember(program, split, run.depth or 0)
     if split is None:
         program.found["waves"] = run.waves()
+        _keep(program, program.found["waves"])
     return run.depth
+
+
+#: the last orders that were found, by the digest of what a program's instructions are, without their dependencies
+_orders: OrderedDict[bytes, Waves] = OrderedDict()
+
+
+def _keep(program: Program, order: Waves) -> None:
+    """Keep an order that executes a program, for programs of the same instructions."""
+    if len(order.instruction) <= _LARGEST:
+        _orders[_instructions(program)] = order
+        while len(_orders) > _KEPT:
+            _orders.popitem(last=False)
+
+
+def _meets(program: Program, split: int | None) -> bool:
+    """Return whether a kept order executes a program, and shows that it completes with FIFOs of any depth from 1 on.
+
+    If so, its waves are kept with the program.
+    """
+    order = _orders.get(_instructions(program))
+    if order is None or program.found.get("refused order") is order:
+        return False
+    if program.found.get("meets") is not order:
+        wave = np.empty(program.num_instructions, dtype=np.int64)
+        wave[order.instruction] = owners(np.diff(order.start))
+        if not (executes(program, wave) and meets(program, wave)):
+            program.found["refused order"] = order
+            return False
+        program.found["meets"] = order
+        program.found.setdefault("waves", order)
+    _remember(program, split, 1)
+    return True
+
+
+def _instructions(program: Program) -> bytes:
+    """Return a digest of the instructions of all blocks, without their dependencies, counts and places."""
+    if "instructions" not in program.found:
+        program.found["instructions"] = _digest(program, _BLOCKS)
+    found: bytes = program.found["instructions"]
+    return found
 
 
 #: depths with which programs complete, by the digest of their control and by split
