@@ -40,10 +40,18 @@ class Hang:
     why: str
 
 
+def _ascii_as_bytes(text: str | bytes) -> str | bytes:
+    """Return a text as bytes if it is ASCII, as nearly all files are: large ones are not encoded again and again."""
+    if isinstance(text, bytes):
+        return text if text.isascii() else text.decode("utf-8", "surrogateescape")
+    return text.encode() if text.isascii() else text
+
+
 @frozen
 class Artifact:
     """One file to be written: a suggested file name, its text, and its target.
 
+    The text may be given as bytes. ``content`` has it as bytes if it is ASCII, and else as text.
     ``label`` distinguishes files of one collective for different sizes. A target with a file for each node gives each
     its ``ending``, as ``.node1.xml``: the file's name ends so, whatever the main file is called. If a target shares its
     files among collectives (``Target.shared``), the ``part`` of the main file is its input for them. ``model`` is the
@@ -55,7 +63,7 @@ class Artifact:
     """
 
     filename: str
-    text: str = attrs.field(repr=False)
+    content: str | bytes = attrs.field(repr=False, alias="text", converter=_ascii_as_bytes)
     target: str
     label: str = ""
     part: Any = attrs.field(default=None, repr=False, eq=False)  # Any: each target has its own
@@ -63,13 +71,24 @@ class Artifact:
     hangs: Hang | None = attrs.field(default=None, repr=False, eq=False)
     ending: str = attrs.field(default="", repr=False)
 
+    @property
+    def text(self) -> str:
+        """The text of the file."""
+        return self.content if isinstance(self.content, str) else self.content.decode("ascii")
+
+    @property
+    def data(self) -> bytes:
+        """The bytes of the file: UTF-8, except names of files in other encodings."""
+        return self.content if isinstance(self.content, bytes) else self.content.encode("utf-8", "surrogateescape")
+
     def __repr__(self) -> str:
         label = f", {clipped(self.label)}" if self.label else ""
-        return shown(self, f"{clipped(self.filename)}: {self.target}{label}, {counted(len(self.text), 'character')}")
+        size = counted(len(self.content), "character")
+        return shown(self, f"{clipped(self.filename)}: {self.target}{label}, {size}")
 
     def __reduce__(self) -> tuple[object, ...]:
         return Artifact, (
-            self.filename, self.text, self.target, self.label, self.part, None, self.hangs, self.ending,
+            self.filename, self.content, self.target, self.label, self.part, None, self.hangs, self.ending,
         )  # fmt: skip
 
 

@@ -152,7 +152,7 @@ class Result:
         except OSError as problem:
             reason = (problem.strerror or str(problem)).lower()
             raise error("C0004", f"cannot make the directory `{folder}`: {reason}") from None
-        outputs = [Output(os.path.join(folder, name), file.text) for name, file in self.files.items()]
+        outputs = [Output(os.path.join(folder, name), file.content) for name, file in self.files.items()]
         check_writable([output.path for output in outputs], self.spec.files)
         write_all(outputs)
         return [output.path for output in outputs]

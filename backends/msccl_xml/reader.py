@@ -48,15 +48,14 @@ _NUMBER = re.compile(r"[ \t\n\r]*([+-]?)(0[xX][0-9a-fA-F]+|[0-9]+)")
 # ---- steps that stand one to a line
 
 
-def _by_lines(source: Source) -> Algorithm | None:
+def _by_lines(text: bytes, path: str) -> Algorithm | None:
     """Return the algorithm of a text whose steps stand one to a line; None if anything about it is unusual.
 
     The lines of each threadblock's steps become one table, without an element for each. The rest is read with a short
     element in place of the steps.
     """
-    if len(source.text) > MAX_TEXT:
+    if len(text) > MAX_TEXT:
         return None
-    text = source.text.encode("utf-8", "surrogatepass")
     begin = beginnings(text)
     is_step = starts_step(text, begin)
     table = read_lines(text, begin.compress(is_step)) if is_step.any() else None
@@ -74,7 +73,7 @@ def _by_lines(source: Source) -> Algorithm | None:
     start = starts(sizes)
     found = read_skeleton(skeleton, divided(table, start))
     try:
-        head = None if found is None else _Reader(source).algorithm(found.head)
+        head = None if found is None else _Reader(Source(path, skeleton)).algorithm(found.head)
     except CollcError:
         return None
     if found is None or head is None or head.remarks:
@@ -97,8 +96,8 @@ class _Plain(dict[str | None, int | None]):
 _plain = _Plain().__getitem__
 
 
-def read(text: str, path: str = "<xml>") -> Algorithm:
-    """Return the algorithm of an MSCCL-XML text.
+def read(text: str | bytes, path: str = "<xml>") -> Algorithm:
+    """Return the algorithm of an MSCCL-XML text; bytes are UTF-8.
 
     Raises C0601 (not XML), C0602 (not an algorithm), C0603 (an attribute missing or wrong), C0604 (too
     large, or with a document type, which could make a small text huge). ``path`` names the text in
@@ -109,8 +108,12 @@ def read(text: str, path: str = "<xml>") -> Algorithm:
     >>> read(f"<algo {head}>{gpu}</algo>").gpus[0].i_chunks
     2
     """
-    source = Source(path, text)
-    return _by_lines(source) or _Reader(source).algorithm(_parse(source))
+    encoded, source = (text, None) if isinstance(text, bytes) else (text.encode("utf-8", "surrogatepass"), text)
+    found = _by_lines(encoded, path)
+    if found is None:
+        whole = Source(path, encoded.decode("utf-8", "surrogatepass") if source is None else source)
+        found = _Reader(whole).algorithm(_parse(whole))
+    return found
 
 
 def _parse(source: Source) -> _Node:

@@ -178,10 +178,10 @@ class MscclXml(Target):
 
     def emit(self, ir: Program) -> Sequence[Artifact]:
         """Return one file. Raises C0607 to C0633 if the runtime cannot run the program."""
-        from .writer import write
+        from .writer import written
 
         algorithm, sizes = self._algorithm(ir)
-        text = write(algorithm)
+        text = written(algorithm)
         return [Artifact(f"{ir.name}.xml", text, self.name, model=(self, ir, algorithm, text), hangs=sizes.hangs)]
 
     def _algorithm(self, ir: Program) -> tuple[Algorithm, Sizes]:
@@ -243,7 +243,7 @@ class MscclXml(Target):
         if [a.filename for a in artifacts] != [f"{ir.name}.xml"]:
             yield Check("files", False, f"found {', '.join(a.filename for a in artifacts)}, needed {ir.name}.xml")
             return
-        text = artifacts[0].text
+        text = artifacts[0].content
         try:
             found = read(text, artifacts[0].filename)
             report = verify_read(found, text, [self.profile], collective=_unnamed(ir.collective))
@@ -255,19 +255,21 @@ class MscclXml(Target):
             other = next(differences(found, served(ir, (bool(found.inplace), bool(found.outofplace)))), "")
             yield Check("same program", not other, other or "equal instructions; dependencies have the same effect")
         expected, expected_text = self._expected(ir, artifacts[0])
-        wrong = first_difference(text, expected_text) if text != expected_text else ""
+        wrong = ""
+        if artifacts[0].data != expected_text:
+            wrong = first_difference(artifacts[0].text, expected_text.decode("utf-8", "surrogatepass"))
         if not wrong and not found.equals(expected):
             wrong = "the reader finds another algorithm"
         yield Check("as written", not wrong, wrong or "byte for byte the emitted text")
 
-    def _expected(self, ir: Program, artifact: Artifact) -> tuple[Algorithm, str]:
+    def _expected(self, ir: Program, artifact: Artifact) -> tuple[Algorithm, bytes]:
         """Return the algorithm and the text of a program: the artifact's if it is this program's, else new ones."""
         if isinstance(artifact.model, tuple) and artifact.model[:2] == (self, ir):
             return artifact.model[2], artifact.model[3]
-        from .writer import write
+        from .writer import written
 
         algorithm, _ = self._algorithm(ir)
-        return algorithm, write(algorithm)
+        return algorithm, written(algorithm)
 
     # ---- parts of emit
 

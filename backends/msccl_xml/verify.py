@@ -73,7 +73,7 @@ def verify_text(
 
 def verify_read(
     algorithm: Algorithm,
-    text: str,
+    text: str | bytes,
     profiles: Sequence[Profile],
     *,
     collective: str | Collective | None = None,
@@ -105,12 +105,14 @@ def verify_read(
     return Report("msccl-xml", kind, algorithm.ngpus, _replace(checks, _sized(strict, algorithm)))
 
 
-def _stops(algorithm: Algorithm, text: str) -> list[Finding]:
+def _stops(algorithm: Algorithm, text: str | bytes) -> list[Finding]:
     """Return where the tokeniser stops.
 
     It takes every line of a step that :mod:`.step_lines` takes. So the text without them decides whether it stops.
     """
-    return check_tokens(text) if not algorithm.skeleton or check_tokens(algorithm.skeleton) else []
+    if algorithm.skeleton and not check_tokens(algorithm.skeleton):
+        return []
+    return check_tokens(text if isinstance(text, str) else text.decode("utf-8", "surrogatepass"))
 
 
 def _replace(checks: Sequence[Check], other: Check) -> tuple[Check, ...]:

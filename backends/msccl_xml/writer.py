@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from io import BytesIO
+from itertools import chain, pairwise
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from collc.ir.ragged import starts
 from .model import Algorithm, Gpu, Threadblock
 from .steps import BUFFERS, DST, KINDS_OF, LINE, SRC, TYPE
 
-__all__ = ["write"]
+__all__ = ["write", "written"]
 
 _WRITTEN = (
     ("&", "&amp;"),
@@ -43,17 +44,24 @@ def write(algorithm: Algorithm) -> str:
 
     The text has no attributes that are None. Comments come first, one a line.
     """
+    return written(algorithm).decode("utf-8", "surrogatepass")
+
+
+def written(algorithm: Algorithm) -> bytes:
+    """Return the text of :func:`write`, encoded."""
     # A comment must begin with a space, and must not have a double hyphen.
     comments = [_encoded(f"<!-- {comment.replace('--', '- -')} -->\n") for comment in algorithm.comments]
     steps = _steps(algorithm.table, algorithm.starts)
-    inside = [text for gpu in algorithm.gpus for text in _gpu(gpu, steps)]
-    return b"".join([*comments, *_element(0, "algo", _head(algorithm), inside)]).decode("utf-8", "surrogatepass")
+    inside = (text for gpu in algorithm.gpus for text in _gpu(gpu, steps))
+    file = BytesIO()  # grows in place; a list of all parts would have the text twice
+    file.writelines(chain(comments, _element(0, "algo", _head(algorithm), inside, bool(algorithm.gpus))))
+    return file.getvalue()
 
 
-def _gpu(gpu: Gpu, steps: Iterator[bytes | memoryview]) -> list[bytes | memoryview]:
+def _gpu(gpu: Gpu, steps: Iterator[bytes | memoryview]) -> Iterator[bytes | memoryview]:
     chunks = {"i_chunks": gpu.i_chunks, "o_chunks": gpu.o_chunks, "s_chunks": gpu.s_chunks}
-    inside = [text for block in gpu.threadblocks for text in _threadblock(block, next(steps))]
-    return _element(1, "gpu", {"id": gpu.id, **chunks}, inside)
+    inside = (text for block in gpu.threadblocks for text in _threadblock(block, next(steps)))
+    return _element(1, "gpu", {"id": gpu.id, **chunks}, inside, bool(gpu.threadblocks))
 
 
 def _threadblock(block: Threadblock, steps: bytes | memoryview) -> list[bytes | memoryview]:
@@ -133,14 +141,17 @@ def _steps(table: Array, start: Array) -> Iterator[bytes | memoryview]:
 
 
 def _element(
-    depth: int, tag: str, values: Mapping[str, object], inside: Sequence[bytes | memoryview]
-) -> list[bytes | memoryview]:
-    """Return the text of an element, with the texts ``inside`` of its children; values that are None are absent."""
+    depth: int, tag: str, values: Mapping[str, object], inside: Iterable[bytes | memoryview], has_children: bool
+) -> Iterator[bytes | memoryview]:
+    """Yield the text of an element, with the texts ``inside`` of its children; values that are None are absent."""
     given = "".join([f' {name}="{_escaped(value)}"' for name, value in values.items() if value is not None])
     gap = "  " * depth
-    if not inside:
-        return [_encoded(f"{gap}<{tag}{given}/>\n")]
-    return [_encoded(f"{gap}<{tag}{given}>\n"), *inside, _encoded(f"{gap}</{tag}>\n")]
+    if not has_children:
+        yield _encoded(f"{gap}<{tag}{given}/>\n")
+        return
+    yield _encoded(f"{gap}<{tag}{given}>\n")
+    yield from inside
+    yield _encoded(f"{gap}</{tag}>\n")
 
 
 def _encoded(text: str) -> bytes:

@@ -289,7 +289,7 @@ def _write(
     """Write the files and rules of all inputs, or nothing."""
     outputs: list[Output] = []
     for one, named in zip(inputs, files, strict=True):
-        outputs += [Output(file.path, file.artifact.text) for file in named]
+        outputs += [Output(file.path, file.artifact.content) for file in named]
         if one.rule is not None:
             outputs.append(Output(one.rule, _rule([file.path for file in named], one.spec, options, console)))
     # Main files come last: a build system that checks them runs again after any interruption.
@@ -328,8 +328,8 @@ def outputs_list(files: Sequence[NamedFile]) -> list[dict[str, object]]:
     return [
         {
             "path": file.path, "target": file.target, "collective": file.collective,
-            "bytes": len(file.artifact.text.encode()),
-            "sha256": sha256(file.artifact.text.encode()).hexdigest(),
+            "bytes": len(file.artifact.data),
+            "sha256": sha256(file.artifact.data).hexdigest(),
         }
         for file in files
     ]  # fmt: skip

@@ -77,7 +77,7 @@ def _beside(file: NamedFile, emitted: Sequence[tuple[str, Target, Sequence[Artif
 
 
 def _write(files: Sequence[NamedFile], options: SimpleNamespace, console: Console) -> None:
-    outputs = [Output(file.path, file.artifact.text) for file in files]
+    outputs = [Output(file.path, file.artifact.content) for file in files]
     twice = sorted({o.path for o in outputs if o.path != STDOUT and sum(p.path == o.path for p in outputs) > 1})
     if twice:
         raise error(

@@ -120,7 +120,7 @@ class _Ahead:
         assert plan is not None, "it was compiled after a fault"
         net = planner.networks[self.healthy.name]
         lost = [old for old, now in enumerate(net.rank.tolist()) if now >= 0] if (net.rank < 0).any() else None
-        return [Output(file.path, file.artifact.text) for file in reversed(files)], {
+        return [Output(file.path, file.artifact.content) for file in reversed(files)], {
             **start, "files": [os.path.basename(file.path) for file in files],
             "representative": self.faults[by].fault.where, "plan": plan.how, "trees_kept": plan.kept,
             "trees_new": plan.new, **cost_object(result.cost_of_fault), "unit": result.cost.unit,

@@ -20,14 +20,14 @@ def format(options: SimpleNamespace, console: Console) -> int:
         raise usage_error("standard input cannot be rewritten in place", "leave out -i")
     if options.in_place and options.check:
         raise usage_error("-i rewrites files, --check does not change them", "give only one of the two")
-    printed, changed, wrong = list[Output](), list[Output](), list[Diagnostic]()
+    printed, changed, wrong = list[str](), list[Output](), list[Diagnostic]()
     for path in options.files:
         try:
             before, after = _formatted(path, console)
         except CollcError as mistake:
             wrong += mistake.diagnostics
             continue
-        printed.append(Output(path, after))
+        printed.append(after)
         if before != after:
             changed.append(Output(path, after))
     if wrong:
@@ -37,7 +37,7 @@ def format(options: SimpleNamespace, console: Console) -> int:
             console.out(f"{output.path}: would be formatted\n")
         return 1 if changed else 0
     if not options.in_place:
-        console.out("".join(output.text for output in printed))
+        console.out("".join(printed))
         return 0
     check_writable([output.path for output in changed])
     console.signals.check()

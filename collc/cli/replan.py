@@ -110,7 +110,7 @@ def _write(
         return []
     stem = f"{stem_of(options.files[0])}-broken"
     files = name_files(emitted, stem, options.o, verify=options.verify != "off")
-    outputs = [Output(file.path, file.artifact.text) for file in files]
+    outputs = [Output(file.path, file.artifact.content) for file in files]
     check_writable([output.path for output in outputs], used, options.o)
     console.signals.check()
     with output_folder(options.o):

@@ -69,7 +69,7 @@ def _record(value: object) -> object:
         raise TypeError(f"no record of a {name}")
     if isinstance(value, Enum):
         return {"is": name, "value": value.value}
-    names = [field.name for field in attrs.fields(_class(name)) if field.init]
+    names = [field.alias for field in attrs.fields(_class(name)) if field.init]  # as the class takes them
     return {"is": name, **{field: _record(getattr(value, field)) for field in names}}
 
 

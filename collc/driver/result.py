@@ -300,7 +300,7 @@ class CollectiveResult:
         """Return the summary and the files as a table, for notebooks."""
         from collc.ir.html import html_table
 
-        files = [("file", f"{one.filename}, {one.target}, {len(one.text)} characters") for one in self.artifacts]
+        files = [("file", f"{one.filename}, {one.target}, {len(one.content)} characters") for one in self.artifacts]
         return html_table(self.name, (), [("schedule", self.summary), *files])
 
     @property

@@ -42,13 +42,13 @@ class Output:
     """One file to be written. ``path`` is as the user gave it; ``-`` is standard output."""
 
     path: str
-    text: str = attrs.field(repr=False)
+    content: str | bytes = attrs.field(repr=False)
 
     @property
     def data(self) -> bytes:
         """The bytes to write: UTF-8, except file names in other encodings."""
         # File names in other encodings (in a depfile) keep their bytes.
-        return self.text.encode("utf-8", "surrogateescape")
+        return self.content if isinstance(self.content, bytes) else self.content.encode("utf-8", "surrogateescape")
 
 
 # ---- reading

@@ -63,7 +63,7 @@ def lines(algorithm: Algorithm) -> list[object]:
 
 @pytest.mark.parametrize("text", TEXTS[:4])
 def test_files_of_collc_are_read_by_lines(text: str) -> None:
-    found = reader._by_lines(reader.Source("<xml>", text))
+    found = reader._by_lines(text.encode(), "<xml>")
     assert found is not None and found == by_elements(text)
     assert lines(found) == lines(by_elements(text))
     assert write(found) == text

@@ -15,7 +15,7 @@ from collc.passes.analysis.timing import play
 from collc.passes.lowering.lower import Lower
 from collc.passes.program.coalesce import Coalesce
 from collc.passes.program.fuse import _clashes
-from collc.passes.program.pairing import _weights
+from collc.passes.program.pairing import _listed, _weights
 from collc.passes.schedule.discretize import Discretize
 
 programs = schedules(kinds=("allgather", "reduce-scatter", "allreduce", "broadcast")).map(
@@ -35,7 +35,7 @@ def test_blocks_that_forward_most_chunks_come_first(program: Program, number: in
         of_pair[0] += int(program.count[j])
         of_pair[1] += 1
     due = sorted((-chunks, a, b, messages) for (a, b), (chunks, messages) in total.items())
-    assert _weights(program, (receives, sends)) == [(a, b, messages) for _, a, b, messages in due]
+    assert _listed(_weights(program, (receives, sends))) == [(a, b, messages) for _, a, b, messages in due]
 
 
 @settings(max_examples=examples(40))
