@@ -93,6 +93,11 @@ def pair_blocks(
     send count as one step.
     """
     links = connections(program)
+    forwards = _weights(program, flow)
+    if most is not None:  # blocks only grow: what is too long now is so at its turn
+        into, out, pairs = forwards
+        fits = steps.take(into) + steps.take(out) - pairs * fused <= most
+        forwards = into.compress(fits), out.compress(fits), pairs.compress(fits)
     classes, host = _Classes(links), list(range(program.num_blocks))
     free_in = ((program.recv_peer >= 0) & (program.send_peer < 0)).tolist()
     free_out = ((program.send_peer >= 0) & (program.recv_peer < 0)).tolist()
@@ -107,10 +112,10 @@ def pair_blocks(
             size[min(a, b)] += size[max(a, b)] - saved * fused
 
     _join_own(program, links, classes)
-    for a, b, pairs in _weights(program, flow):
+    for a, b, pairs_of_both in _listed(forwards):
         if free_in[a] and free_out[b]:
-            join(a, b, pairs)
-    if few:
+            join(a, b, pairs_of_both)
+    if few and (most is None or _shortest(steps, free_in) + _shortest(steps, free_out) <= most):
         for pairs_of_blocks in _pairs_without_data(program, times, free_in, free_out):
             for a, b in pairs_of_blocks:
                 if free_in[a] and free_out[b]:
@@ -138,7 +143,7 @@ def flow_channels(program: Program, flow: tuple[Array, Array]) -> Array:
     classes = _Classes(links)
     _join_own(program, links, classes)
     used_in, used_out = np.zeros((2, len(links)), dtype=bool)
-    for a, b, _ in _weights(program, flow):
+    for a, b, _ in _listed(_weights(program, flow)):
         inward, outward = int(links.inward[a]), int(links.outward[b])
         if not (used_in[inward] or used_out[outward]) and classes.join(inward, outward):
             used_in[inward] = used_out[outward] = True
@@ -151,8 +156,17 @@ def _join_own(program: Program, links: Connections, classes: _Classes) -> None:
         classes.join(int(links.inward[b]), int(links.outward[b]))
 
 
-def _weights(program: Program, flow: tuple[Array, Array]) -> list[tuple[int, int, int]]:
-    """Return (receiving block, sending block, messages forwarded), most chunks first."""
+def _shortest(steps: Array, free: list[bool]) -> int:
+    """Return the steps of the shortest of the free blocks, 0 if there is none."""
+    return int(steps[np.array(free, dtype=bool)].min()) if any(free) else 0
+
+
+def _listed(columns: tuple[Array, ...]) -> list[tuple[int, int, int]]:
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def _weights(program: Program, flow: tuple[Array, Array]) -> tuple[Array, Array, Array]:
+    """Return (receiving blocks, sending blocks, messages forwarded), most chunks first."""
     receives, sends = flow
     into, out = program.block[receives], program.block[sends]
     order = lexsort((out, into))
@@ -162,7 +176,7 @@ def _weights(program: Program, flow: tuple[Array, Array]) -> list[tuple[int, int
     chunks = np.diff(starts(program.count.take(sends[order]))[np.append(first, len(order))])
     into, out = into[first], out[first]
     chosen = lexsort((out, into, -chunks))
-    return list(zip(*(column[chosen].tolist() for column in (into, out, messages)), strict=True))
+    return into[chosen], out[chosen], messages[chosen]
 
 
 def _leftovers(program: Program, free_in: list[bool], free_out: list[bool], same: bool) -> list[tuple[int, int]]:

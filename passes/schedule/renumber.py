@@ -18,7 +18,7 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array, distinct, lexsort, numbered
+from collc.ir.arrays import Array, distinct, fit, lexsort, numbered
 from collc.ir.frozen import frozen
 from collc.ir.group import Group
 from collc.ir.progress import counting
@@ -240,6 +240,7 @@ def _shared_by_images(intervals: _Intervals, images: _Images, order: Array) -> A
     between = images.group.multiply(images.group.inverse(one // per_shard), other // per_shard)
     place = (one % per_shard * shards + between) * per_shard + other % per_shard
     count = np.bincount(place, minlength=per_shard * shards * per_shard).reshape(per_shard, shards, per_shard)
+    count = count.astype(fit(-1, int(count.max())))  # a quarter of the bytes in a table of many pairs
     shard = np.arange(shards)
     leads = images.group.multiply(images.group.inverse(shard)[:, None], shard)
     table = count[:, leads].transpose(1, 0, 2, 3).reshape(intervals.number, intervals.number)
