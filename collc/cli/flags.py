@@ -32,6 +32,7 @@ __all__ = [
     "SEARCH",
     "SIMULATION",
     "TRAINING",
+    "ranges",
 ]
 
 
@@ -68,7 +69,7 @@ def _counts(text: str, option: str) -> list[int]:
     return [_count(word.strip(), option) for word in text.split(",")]
 
 
-def _ranges(text: str, option: str) -> list[int]:
+def ranges(text: str, option: str) -> list[int]:
     """Return the numbers of ``12``, ``8..16`` (as in the language, without 16) or several of these, with commas."""
     found: list[int] = []
     for word in text.split(","):
@@ -307,7 +308,7 @@ MULTIPROCESSORS = Opt(
 PICTURES = (
     Opt(("--steps",), "also print each step: messages, hops, exact max link load"),
     Opt(("--trace",), "write a Chrome trace (Perfetto) of the first size into FILE", "value", "FILE", writes=True),
-    Opt(("--trace-ranks",), "trace only these sending ranks: 0..8", "value", "N", convert=_ranges),
+    Opt(("--trace-ranks",), "trace only these sending ranks: 0..8", "value", "N", convert=ranges),
     Opt(("--svg",), "draw goodput by size for all collectives into FILE", "value", "FILE", writes=True),
 )
 RUN = (
@@ -429,8 +430,8 @@ LAUNCH = (
     Opt(("-n", "--dry-run"), "print the command and its environment without running it"),
 )  # fmt: skip
 FIND = (
-    Opt(("-n",), "number of nodes; for databases also several: 8..64,128", "value", "N", convert=_ranges),
-    Opt(("-d",), "degree, the links out of a node; for databases also several: 2,4", "value", "D", convert=_ranges),
+    Opt(("-n",), "number of nodes; for databases also several: 8..64,128", "value", "N", convert=ranges),
+    Opt(("-d",), "degree, the links out of a node; for databases also several: 2,4", "value", "D", convert=ranges),
     Opt(("--bidirectional",), "only topologies in which every link has a reverse"),
     Opt(("--objective",), "the collective to optimize for (allreduce)", "value",
         choices=("allreduce", "allgather", "alltoall")),

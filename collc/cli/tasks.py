@@ -13,6 +13,7 @@ TASKS: dict[str, tuple[str, ...]] = {
         "cost",
         "simulate",
         "report",
+        "explore",
         "schedulers",
         "calibrate",
     ),
@@ -40,6 +41,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "cost": ("collc cost pod.coll --size 1MiB,64MiB", "collc cost pod.coll --json --alpha 5us --bandwidth 200Gbps"),
     "simulate": ("collc simulate pod.coll --size 1MiB --steps", "collc simulate pod.coll --svg curves.svg"),
     "report": ("collc report pod.coll -o pod.html",),
+    "explore": ("collc explore pod.coll -o passes.html", "collc explore pod.coll --ranks 0,2 -o passes.html"),
     "replan": (
         "collc replan pod.coll --without '0 <-> 1'",
         "collc replan pod.coll --slow '0 <-> 1: 1/2' -t msccl-xml -o broken.xml",

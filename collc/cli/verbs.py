@@ -30,6 +30,7 @@ from .flags import (
     SEARCH,
     SIMULATION,
     TRAINING,
+    ranges,
 )  # fmt: skip
 from .tasks import TASKS
 
@@ -39,9 +40,7 @@ __all__ = ["ALIKE", "LATER", "SUMMARY", "VERBS", "by_task", "overview"]
 SUMMARY = "Compile collective communication for a network, and verify every file."
 
 #: verbs of collc that this version does not have -> what to do instead
-LATER = {
-    "explore": "`collc FILE --dump-ir=all` prints the IR after every pass, `collc report FILE` shows the result",
-}
+LATER = {"serve": "`collc report FILE` and `collc explore FILE` write pages that need no server"}
 
 #: words that other tools have as verbs -> the verb of collc
 ALIKE = {
@@ -84,6 +83,15 @@ _PAGE = (
     ),
     *(opt for opt in OUTPUT if opt.names[0] in ("--write-if-changed", "--json")),
 )  # fmt: skip
+_STAGES = (
+    Opt(
+        ("-o",), "write to OUT: a file, or - for standard output\n(default: FILE's name with .explore.html)",
+        "value", "OUT", writes=True,
+    ),
+    Opt(("--ranks",), "show only rows of these ranks: 0,3,8..16 (default: all of small IRs,\nrank 0 of others)",
+        "value", "N", convert=ranges),
+    *(opt for opt in OUTPUT if opt.names[0] in ("-t", "--write-if-changed")),
+)  # fmt: skip
 _SVG = Opt(("--svg",), "draw the frontier into FILE", "value", "FILE", writes=True)
 _FIND_DETAILS = """
 Rows form the frontier: no topology is better in both T_L and T_B. Each row is an expression of the language.
@@ -98,6 +106,10 @@ Without --latency and --routing, a schedule over single links takes the time tha
 _REPORT_DETAILS = """
 `collc FILE -t report` does the same. The page needs no network and no server, and has less than 2 MB. The default
 output is report.html. Large networks and schedules are shown in part: the page says which part."""
+
+_EXPLORE_DETAILS = """
+Each pass has the rows before it and after it, side by side, and its remarks. The passes are those for the first target:
+of -t, else of `emit`. The page has no script and needs no network."""
 
 _CHECK_DETAILS = """
 It finds mistakes of the language, options out of range, and ranks that cannot be reached. It finds schedulers and
@@ -205,6 +217,10 @@ _VERBS = (
     Verb(
         "report", "report", "Write one HTML page on FILE's collectives: times, network, schedule, bounds, checks.",
         ("FILE",), (("Output", _PAGE), *_COMPILING, ("Dependencies", DEPENDENCIES), *_GENERAL), _REPORT_DETAILS,
+    ),
+    Verb(
+        "explore", "explore", "Write one HTML page with FILE's IR after every pass, changed rows marked.",
+        ("FILE",), (("Output", _STAGES), *_COMPILING, *_GENERAL), _EXPLORE_DETAILS,
     ),
     Verb(
         "replan", "replan", "Compile PLAN again after faults of its network, and print what they cost.",

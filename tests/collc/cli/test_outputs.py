@@ -40,6 +40,7 @@ WRITING = {
     ("env", "--config"): ["env", "a.coll", "--config", "%s"],
     ("env", "--rules"): ["env", "a.coll", "--library", "openmpi", "--rules", "%s"],
     ("report", "-o"): ["report", "a.coll", "-o", "%s"],
+    ("explore", "-o"): ["explore", "a.coll", "-o", "%s"],
     ("report", "-MF"): ["report", "a.coll", "-MD", "-MF", "%s"],
     ("simulate", "--trace"): ["simulate", "a.coll", "--trace", "%s"],
     ("simulate", "--svg"): ["simulate", "a.coll", "--svg", "%s"],
@@ -51,7 +52,7 @@ WRITING = {
     ("train", "--trace"): ["train", "gpt2-xl", "--on", "torus(2, 2)", "--trace", "%s"],
     **{(verb, "--profile"): [verb, "a.coll", *more, "--profile", "%s"]
        for verb, *more in (["compile", "-t", "ir", "-o", "a.ir"], ["check"], ["cost"], ["simulate"], ["run"],
-                           ["convert", "-t", "ir"], ["report"], ["replan", "--without", "0 -> 1"])},
+                           ["convert", "-t", "ir"], ["report"], ["explore"], ["replan", "--without", "0 -> 1"])},
     ("launch", "--profile"): ["launch", "a.coll", "--profile", "%s", "--", "true"],
     **{(verb, f"--{form}"): [verb, "a.coll", f"--{form}=%s"]
        for verb in ("cost", "simulate", "run", "calibrate") for form in ("csv", "markdown")},
