@@ -463,6 +463,7 @@ def find(
     nodes: int,
     degree: int,
     bidirectional: bool = False,
+    exclude: Sequence[str] = (),
     objective: Literal["allreduce", "allgather", "alltoall"] = "allreduce",
     alpha: str | Fraction | float | None = None,
     size: str | int | None = None,
@@ -477,8 +478,8 @@ def find(
     """Find the best topologies of a number of nodes and a degree: ``.frontier`` (rows), ``.best``, ``.bound``.
 
     The rows come from collc's own database. Missing sizes, or all with ``refresh``, are searched with ``effort``
-    evaluations, in the workers of ``executor``, if given. ``alpha`` (seconds, or ``"10us"``), ``size`` (bytes, or
-    ``"1MiB"``) and ``bandwidth`` (bytes per second out of a node, or ``"100Gbps"``) determine the best.
+    evaluations, in the workers of ``executor``. ``alpha`` (seconds, or ``"10us"``), ``size`` (bytes, or ``"1MiB"``) and
+    ``bandwidth`` (bytes per second out of a node, or ``"100Gbps"``) determine the best. ``exclude`` lists patterns.
     ``progress(what, done, total)`` is called from this thread; ``cancel`` raises :class:`Cancelled`. Raises CollcError.
 
     >>> found = find(nodes=9, degree=4)
@@ -487,9 +488,11 @@ def find(
     """
     from .processes.workers import Work
     from .tools import finding as finder
+    from .tools.excluding import excluded
 
     def work(watch: Watch | None) -> Frontier:
-        wanted = finder.wanted(nodes, degree, bidirectional, objective, alpha, size, bandwidth)
+        without = excluded([exclude] if isinstance(exclude, str) else exclude)
+        wanted = finder.wanted(nodes, degree, bidirectional, objective, alpha, size, bandwidth, without)
         evaluations = finder.EVALUATIONS if effort is None else finder.whole("effort", effort)
         return finder.find(wanted, refresh=refresh, evaluations=evaluations, seed=seed, work=Work(executor, watch))
 

@@ -10,7 +10,9 @@ import attrs
 
 from collc.ir.costs.cost import DEFAULT_ALPHA, DEFAULT_BANDWIDTH
 from collc.ir.diagnostic import warning
+from collc.ir.shown import listed
 from collc.passes.finder.database import Row
+from collc.passes.finder.exclude import NOTHING
 from collc.passes.finder.tasks import EVALUATIONS
 
 from ..files.texts import Output, check_writable, read_text, write_all
@@ -36,6 +38,8 @@ def find(options: SimpleNamespace, console: Console) -> int:
     if options.check or (options.refresh and options.database):
         from .find_database import build, check
 
+        if options.exclude:
+            raise usage_error("--exclude is for one size, and a database holds all topologies", "leave out --exclude")
         return (check if options.check else build)(options, console)
     require_one_form(options)
     wanted = _wanted(options, _workload(options, console))
@@ -95,11 +99,14 @@ def _wanted(options: SimpleNamespace, workload: Objective | None) -> Wanted:
                 f"`collc find` takes one {name}, found {len(value)}",
                 "databases (--database, --check) take several",
             )
+    from ..tools.excluding import excluded
+
     return Wanted(
         options.n[0], options.d[0], options.bidirectional, options.objective or "allreduce",
         DEFAULT_ALPHA if options.alpha is None else options.alpha,
         DEFAULT_SIZE if options.size is None else options.size[0],
         DEFAULT_BANDWIDTH if options.bandwidth is None else options.bandwidth, workload,
+        excluded(options.exclude) if options.exclude else NOTHING,
     )  # fmt: skip
 
 
@@ -134,7 +141,8 @@ def _text(found: Frontier, options: SimpleNamespace) -> str:
     if not any(row[4] for row in rows):  # usually a reduce-scatter takes as long as an allgather
         head, lines = (*head[:4], *head[5:]), [(*row[:4], *row[5:]) for row in rows]
     kind = "bidirectional topologies" if wanted.bidirectional else "topologies"
-    text = f"{kind} of {wanted.nodes} nodes and degree {wanted.degree}: T_L in steps, T_B in M/B\n"
+    without = f" without {listed(sorted(wanted.exclude.names), 'or')}" if wanted.exclude.names else ""
+    text = f"{kind} of {wanted.nodes} nodes and degree {wanted.degree}{without}: T_L in steps, T_B in M/B\n"
     text += table(lines, head=head, right=(1, 3, len(head) - 2), indent="  ")
     return text + _footer(found, options)
 
@@ -214,6 +222,7 @@ def frontier_object(found: Frontier) -> dict[str, object]:
         "bound": {"T_L": steps, "T_B": str(bandwidth), "T_B_float": float(bandwidth)},
         "best": None if found.best is None else found.best.expression,
         **({} if wanted.workload is None else {"workload": wanted.workload.text}),
+        **({"excluded": sorted(wanted.exclude.names)} if wanted.exclude.names else {}),
     }  # fmt: skip
 
 

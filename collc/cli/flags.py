@@ -433,6 +433,8 @@ FIND = (
     Opt(("-n",), "number of nodes; for databases also several: 8..64,128", "value", "N", convert=ranges),
     Opt(("-d",), "degree, the links out of a node; for databases also several: 2,4", "value", "D", convert=ranges),
     Opt(("--bidirectional",), "only topologies in which every link has a reverse"),
+    Opt(("--exclude",), "no topologies with this name in their expression: a family, operator or\n"
+        "group; 'kautz', '*debruijn' (repeatable)", "list", "PATTERN"),
     Opt(("--objective",), "the collective to optimize for (allreduce)", "value",
         choices=("allreduce", "allgather", "alltoall")),
     Opt(("--workload",), "optimize for a mix of collectives instead, or for a training iteration:\n"

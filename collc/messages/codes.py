@@ -225,6 +225,14 @@ The search met no topology of this size and degree. This happens only in searche
     collc find -n 1999 -d 16 --bidirectional --refresh --effort 1
 
 Search longer (--effort), or with another --seed.""",
+    "C0035": """a pattern that excludes nothing
+
+`--exclude` takes the name of a graph family, an operator, a group or a graph of the literature, as expressions have it.
+The wildcards of a shell match several: `*kautz`.
+
+    collc find -n 64 -d 4 --exclude kauz
+
+`collc topologies` lists families and operators.""",
     "C0036": """an executor that does not exist, or whose package is not installed
 
     collc find -n 64 -d 4 --refresh --executor dask:tcp://head:8786

@@ -560,6 +560,7 @@ bound: frontier_bound: what no topology goes below
 best: string|null: the fastest
 points?: [find_point]: the fastest at each of several sizes
 workload?: string: what the times are of, with --workload
+excluded?: [string]: the names that no topology may have, with --exclude
 """,)),
     "train": ("`collc train --json`; with --list the workloads that come with collc", ("""
 name: string: the workload

@@ -19,7 +19,8 @@ from collc.ir.costs.pieces import USUAL_SIZE
 from collc.ir.diagnostic import error, nearest
 from collc.ir.shown import brief_fields, counted, shown
 from collc.passes.finder.bases import can_be_bidirectional
-from collc.passes.finder.database import Row, frontier, rows_for
+from collc.passes.finder.database import Row, frontier, merged_frontiers, rows_for
+from collc.passes.finder.exclude import NOTHING, Excluded
 from collc.passes.finder.measure import with_alltoall_rate
 from collc.passes.finder.tasks import EVALUATIONS, Task, assemble, plan
 
@@ -48,8 +49,8 @@ class Wanted:
     """The goal of a search: number of nodes, degree, and the best for an objective at a size.
 
     ``alpha`` is the latency of a step (seconds), ``size`` is M (bytes), ``bandwidth`` is B, the total bandwidth out of
-    a node (bytes per second). A ``workload`` takes the place of the objective and the size. Raises C0030 to C0032 for
-    impossible goals.
+    a node (bytes per second). A ``workload`` takes the place of the objective and the size. ``exclude`` holds the names
+    that no topology may have in its expression. Raises C0030 to C0032 for impossible goals.
     """
 
     nodes: int
@@ -60,6 +61,7 @@ class Wanted:
     size: int = DEFAULT_SIZE
     bandwidth: Fraction = DEFAULT_BANDWIDTH
     workload: Objective | None = None
+    exclude: Excluded = NOTHING
 
     __repr__ = brief_fields
 
@@ -113,7 +115,7 @@ class Wanted:
 
 def wanted(
     nodes: object, degree: object, bidirectional: bool = False, objective: str = "allreduce", alpha: object = None,
-    size: object = None, bandwidth: object = None,
+    size: object = None, bandwidth: object = None, exclude: Excluded = NOTHING,
 ) -> Wanted:  # fmt: skip
     """Return the goal for arguments of the API; raise C0030 for wrong whole numbers, C0020 for wrong quantities."""
     from ..messages import quantities as q
@@ -125,6 +127,7 @@ def wanted(
         DEFAULT_SIZE if size is None else q.size(size, "size") if isinstance(size, str) else whole("size", size),
         DEFAULT_BANDWIDTH if bandwidth is None
         else q.bandwidth(bandwidth, "bandwidth") if isinstance(bandwidth, str) else rational("bandwidth", bandwidth, 1),
+        exclude=exclude,
     )  # fmt: skip
 
 
@@ -237,29 +240,34 @@ def find(
 ) -> Frontier:  # fmt: skip
     """Return the frontier from the database, or from a search with ``refresh`` or for a size that it lacks.
 
-    ``database`` is the text and the path of a database other than the shipped one. Raises C0034 without a result.
+    ``database`` is the text and the path of a database other than the shipped one. A database lacks the topologies that
+    others beat. If one of its rows is excluded, a search finds what that row kept out. Raises C0034 without a result.
     """
-    rows = [] if refresh else list(rows_for(wanted.nodes, wanted.degree, *(database or ())))
+    known = [] if refresh else list(rows_for(wanted.nodes, wanted.degree, *(database or ())))
+    rows = [row for row in known if wanted.exclude.allows(row.expression)]
     work = work or Work()
-    if not frontier(rows, bidirectional=wanted.bidirectional):
-        rows = search(wanted.nodes, wanted.degree, evaluations, seed, work)
+    if len(rows) < len(known) or not frontier(rows, bidirectional=wanted.bidirectional):
+        found = search(wanted.nodes, wanted.degree, evaluations, seed, work, wanted.exclude)
+        rows = merged_frontiers([*rows, *found]) if wanted.exclude.names else found
     if wanted.needs_alltoall:
         rows = work.run(
             with_alltoall_rate,
             [(row, coll.topology, _MAX_RATED_NODES) for row in rows],
             [row.expression for row in rows],
         )
-    found = frontier(rows, bidirectional=wanted.bidirectional, objective=wanted.compared)
-    if not found:
+    best = frontier(rows, bidirectional=wanted.bidirectional, objective=wanted.compared)
+    if not best:
         raise error(
             "C0034",
             f"no topology was found of {wanted.nodes} nodes and degree {wanted.degree}"
             + (" with a reverse for every link" if wanted.bidirectional else ""),
-            hint="search longer: --effort 100000",
+            hint="exclude less, or search longer: --effort 100000"
+            if wanted.exclude.names
+            else "search longer: --effort 100000",
             exit_status=3,
         )
     both_ways = frontier(rows, bidirectional=True, objective=wanted.compared)
-    return Frontier(wanted, _ordered(found, wanted), _ordered(both_ways, wanted))
+    return Frontier(wanted, _ordered(best, wanted), _ordered(both_ways, wanted))
 
 
 def _ordered(rows: Sequence[Row], wanted: Wanted) -> tuple[Row, ...]:
@@ -271,15 +279,15 @@ def _ordered(rows: Sequence[Row], wanted: Wanted) -> tuple[Row, ...]:
     return (*(rows[place] for _, place in known), *(row for time, row in timed if time is None))
 
 
-def search(nodes: int, degree: int, evaluations: int, seed: int, work: Work) -> list[Row]:
+def search(nodes: int, degree: int, evaluations: int, seed: int, work: Work, exclude: Excluded = NOTHING) -> list[Row]:
     """Search one size from scratch: Cayley digraphs of the sizes that expand to it, then all expansions."""
-    tasks = plan(nodes, degree, evaluations=evaluations, seed=seed)
+    tasks = plan(nodes, degree, evaluations=evaluations, seed=seed, exclude=exclude)
     results = work.run(Task.run, [(task,) for task in tasks], [_shown(task) for task in tasks])
     rows: list[Row] = []
-    for size in sorted({task.nodes for task in tasks}):
+    for size in sorted({nodes, *(task.nodes for task in tasks)}):
         mine = [row for task, found in zip(tasks, results, strict=True) if task.nodes == size for row in found]
         work.report(f"{size} nodes: expansions")
-        rows = assemble(size, degree, [*rows, *mine], coll.topology)
+        rows = assemble(size, degree, [*rows, *mine], coll.topology, exclude)
     return rows
 
 

@@ -21,6 +21,7 @@ from collc.ir.group import Group, Translations
 from ..synthesis.flow.cayley import cayley_rate
 from .climb import Draws, climb, goal
 from .evaluate import NEVER, Costs, Evaluator, cayley_heads, load_unit
+from .exclude import NOTHING, Excluded
 from .found import Found, pareto
 from .groups import group_expression, groups_of_order
 
@@ -86,6 +87,7 @@ def search_cayley(
     evaluations: int = 20000,
     seed: int = 0,
     alltoall: bool = False,
+    exclude: Excluded = NOTHING,
 ) -> list[Found]:
     """Return the Pareto frontier of the Cayley digraphs that a search finds with this number of evaluations.
 
@@ -95,7 +97,8 @@ def search_cayley(
     result. It is empty for fewer than degree + 1 nodes, which no Cayley digraph without parallel links has.
     """
     found = candidates(
-        nodes, degree, bidirectional=bidirectional, evaluations=evaluations, seed=seed, spend_all=alltoall
+        nodes, degree, bidirectional=bidirectional, evaluations=evaluations, seed=seed, spend_all=alltoall,
+        exclude=exclude,
     )  # fmt: skip
     tried = found[:_MOST_RATED] if alltoall else _frontier(found)
     if degree > _NARROW_DEGREE and not alltoall:
@@ -116,14 +119,16 @@ def candidates(
     evaluations: int = 20000,
     seed: int = 0,
     spend_all: bool = False,
+    exclude: Excluded = NOTHING,
 ) -> list[Candidate]:
     """Return the frontier and the candidates near it, in order of cost.
 
     With ``spend_all`` the search goes on to find more candidates of equal cost: their line graphs may differ in cost.
     """
-    if nodes <= degree or degree < 1:
+    if nodes <= degree or degree < 1 or not exclude.allows("cayley()"):
         return []
-    search = _Search(nodes, degree, bidirectional, evaluations, seed, spend_all)
+    most = max(min(96, int(evaluations * _RANDOM_SHARE) // _FEWEST_DRAWS), 2)
+    search = _Search(groups_of_order(nodes, most, exclude), nodes, degree, bidirectional, evaluations, seed, spend_all)
     search.draw()
     search.climb()
     return search.candidates()
@@ -191,10 +196,12 @@ def _abelian_last(groups: Sequence[Group]) -> tuple[Group, ...]:
 
 
 class _Search:
-    def __init__(self, nodes: int, degree: int, bidirectional: bool, evaluations: int, seed: int, spend_all: bool):
+    def __init__(
+        self, groups: tuple[Group, ...], nodes: int, degree: int, bidirectional: bool, evaluations: int, seed: int,
+        spend_all: bool,
+    ):  # fmt: skip
         self.nodes, self.degree, self.evaluations, self.spend_all = nodes, degree, evaluations, spend_all
         self.rng = np.random.Generator(np.random.PCG64([nodes, degree, int(bidirectional), seed]))
-        groups = groups_of_order(nodes, max(min(96, int(evaluations * _RANDOM_SHARE) // _FEWEST_DRAWS), 2))
         if bidirectional:
             groups = _abelian_last(groups)
         self.evaluators = [Evaluator(group) for group in groups]

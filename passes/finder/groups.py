@@ -17,6 +17,8 @@ import numpy as np
 from collc.ir.arrays import Array
 from collc.ir.group import Direct, Group, Metacyclic, Permutations, Semidirect, Translations
 
+from .exclude import NOTHING, Excluded
+
 __all__ = ["group_expression", "groups_of_order"]
 
 _MOST_MATRICES = 4096  # tried for one shape
@@ -35,8 +37,8 @@ def group_expression(group: Group) -> str:
 
 
 @lru_cache(maxsize=64)
-def groups_of_order(order: int, most: int = 96) -> tuple[Group, ...]:
-    """Return at most ``most`` groups of an order of at least 1, no two known to be isomorphic.
+def groups_of_order(order: int, most: int = 96, exclude: Excluded = NOTHING) -> tuple[Group, ...]:
+    """Return at most ``most`` groups of an order of at least 1 without excluded names, no two known to be isomorphic.
 
     The kinds alternate, so a short list has some of each. The same arguments give the same list.
 
@@ -48,7 +50,8 @@ def groups_of_order(order: int, most: int = 96) -> tuple[Group, ...]:
     for group in _round_robin([kind(order) for kind in kinds]):
         if len(found) >= most:
             break
-        found.setdefault(_fingerprint(group), group)
+        if exclude.allows(group_expression(group)):
+            found.setdefault(_fingerprint(group), group)
     return tuple(found.values())
 
 

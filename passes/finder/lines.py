@@ -25,6 +25,7 @@ from collc.ir.topology import Topology
 
 from .cayley import Candidate, candidates
 from .evaluate import MOST_TABLED, Evaluator, busiest, in_masks, load_unit
+from .exclude import NOTHING, Excluded
 from .found import Found, pareto
 
 __all__ = ["line_cost", "line_cost_cayley", "search_lines"]
@@ -173,7 +174,9 @@ def _near(base: _Base) -> tuple[Array, Array]:
 # ---- the search
 
 
-def search_lines(nodes: int, degree: int, *, evaluations: int = 20000, seed: int = 0) -> list[Found]:
+def search_lines(
+    nodes: int, degree: int, *, evaluations: int = 20000, seed: int = 0, exclude: Excluded = NOTHING
+) -> list[Found]:
     """Return the Pareto frontier of line graphs, taken any number of times, of Cayley digraphs that a search finds.
 
     Every size of bases gets this number of evaluations. The same arguments give the same result.
@@ -181,7 +184,9 @@ def search_lines(nodes: int, degree: int, *, evaluations: int = 20000, seed: int
     times = [k for k in range(1, nodes) if degree > 1 and nodes % degree**k == 0 and nodes // degree**k > degree]
     found: list[Found] = []
     for k in times:
-        bases = candidates(nodes // degree**k, degree, evaluations=evaluations, seed=seed, spend_all=True)
+        bases = candidates(
+            nodes // degree**k, degree, evaluations=evaluations, seed=seed, spend_all=True, exclude=exclude
+        )
         found += _lines(bases, k)
     return pareto(found)
 

@@ -12,6 +12,7 @@ from functools import lru_cache
 from math import isqrt
 
 from .bases import bases
+from .exclude import NOTHING, Excluded
 from .expand import Candidate, bidirectional, degree, line, power, product, prune
 
 __all__ = ["BottomUp", "search_bottom_up"]
@@ -23,9 +24,10 @@ Frontier = Callable[[int, int], list[Candidate]]
 
 
 class BottomUp:
-    """The predicted frontiers by (nodes, degree), each computed at its first use."""
+    """The predicted frontiers by (nodes, degree) without excluded names, each computed at its first use."""
 
-    def __init__(self) -> None:
+    def __init__(self, exclude: Excluded = NOTHING) -> None:
+        self._exclude = exclude
         self._frontiers: dict[tuple[int, int], list[Candidate]] = {}
         self._factors: dict[tuple[int, int], list[Candidate]] = {}
 
@@ -38,15 +40,18 @@ class BottomUp:
 
     def candidates(self, nodes: int, links: int, frontier: Frontier) -> Iterator[Candidate]:
         """Yield the bases of a size, and all expansions of the ``frontier`` of smaller sizes."""
-        yield from bases(nodes, links)
-        yield from filter(None, _expanded(nodes, links, frontier))
+        yield from self._bases(nodes, links)
+        yield from (c for c in _expanded(nodes, links, frontier) if c and self._exclude.allows(c.expression))
         yield from self.factors(nodes, links)
+
+    def _bases(self, nodes: int, links: int) -> Iterator[Candidate]:
+        return (c for c in bases(nodes, links) if self._exclude.allows(c.expression))
 
     def factors(self, nodes: int, links: int) -> list[Candidate]:
         """Return the factors of fewest steps for Theorem 13: one of all candidates, one with links both ways."""
         key = nodes, links
         if key not in self._factors:
-            found = [c for c in bases(nodes, links) if c.multiplies]
+            found = [c for c in self._bases(nodes, links) if c.multiplies]
             self._factors[key] = prune([*found, *self._products(nodes, links)])
         return self._factors[key]
 
@@ -58,7 +63,7 @@ class BottomUp:
                 for one in self.factors(first, share):
                     for two in self.factors(nodes // first, links - share):
                         candidate = product((one, two))
-                        if candidate is not None:
+                        if candidate is not None and self._exclude.allows(candidate.expression):
                             yield candidate
 
 
@@ -79,10 +84,13 @@ def _expanded(nodes: int, links: int, frontier: Frontier) -> Iterator[Candidate 
 
 
 def search_bottom_up(
-    nodes: int, links: int, known: dict[tuple[int, int], list[Candidate]], measure: Measure
+    nodes: int, links: int, known: dict[tuple[int, int], list[Candidate]], measure: Measure, exclude: Excluded = NOTHING
 ) -> list[Candidate]:
-    """Return the measured frontier of one size, from expansions of the bases and of ``known``, by (nodes, degree)."""
-    search = _predictions()
+    """Return the measured frontier of one size, from expansions of the bases and of ``known``, by (nodes, degree).
+
+    No candidate that is compared has an excluded name; the caller leaves such out of ``known``.
+    """
+    search = _predictions(exclude)
 
     def frontier(n: int, d: int) -> list[Candidate]:
         return prune([*known.get((n, d), ()), *search.frontier(n, d)])
@@ -91,9 +99,9 @@ def search_bottom_up(
 
 
 @lru_cache(maxsize=1)
-def _predictions() -> BottomUp:
-    """Return the predicted frontiers of this process. They have no parameters, so all searches share them."""
-    return BottomUp()
+def _predictions(exclude: Excluded) -> BottomUp:
+    """Return the predicted frontiers of this process, which all searches without these names share."""
+    return BottomUp(exclude)
 
 
 def _measured(found: Iterable[Candidate], measure: Measure) -> list[Candidate]:

@@ -16,6 +16,7 @@ from .bases import can_be_bidirectional
 from .cayley import candidates, search_cayley
 from .database import Row, merged_frontiers
 from .digraphs import digraphs
+from .exclude import NOTHING, Excluded
 from .expand import Candidate, line_of
 from .lines import search_lines
 from .measure import Library, measure, with_alltoall_rate, with_reduce_scatter
@@ -39,33 +40,48 @@ class Task:
     evaluations: int
     seed: int = 0
     lines: bool = False
+    exclude: Excluded = NOTHING
 
     def run(self) -> list[Row]:
         """Return the rows that the search finds."""
         if self.lines:
-            found = search_lines(self.nodes, self.degree, evaluations=self.evaluations, seed=self.seed)
+            found = search_lines(
+                self.nodes, self.degree, evaluations=self.evaluations, seed=self.seed, exclude=self.exclude
+            )
             return [Row.of(one) for one in found]
 
         if self.bidirectional:
             found = search_cayley(
-                self.nodes, self.degree, bidirectional=True, evaluations=self.evaluations, seed=self.seed
-            )
+                self.nodes, self.degree, bidirectional=True, evaluations=self.evaluations, seed=self.seed,
+                exclude=self.exclude,
+            )  # fmt: skip
             return [Row.of(one) for one in found]
-        return digraphs(candidates(self.nodes, self.degree, evaluations=self.evaluations, seed=self.seed))
+        return digraphs(
+            candidates(self.nodes, self.degree, evaluations=self.evaluations, seed=self.seed, exclude=self.exclude)
+        )
 
 
-def plan(nodes: int, degree: int, *, evaluations: int = EVALUATIONS, seed: int = 0, seeds: int = 1) -> list[Task]:
+def plan(
+    nodes: int, degree: int, *, evaluations: int = EVALUATIONS, seed: int = 0, seeds: int = 1,
+    exclude: Excluded = NOTHING,
+) -> list[Task]:  # fmt: skip
     """Return the tasks of a size and degree: the size itself, and the sizes whose line graphs lead to it.
 
-    ``seeds`` searches of different seeds share the evaluations of a size.
+    ``seeds`` searches of different seeds share the evaluations of a size. All tasks are of Cayley digraphs, so there
+    are none if ``cayley`` is excluded.
     """
-    tasks = [Task(nodes, degree, False, evaluations, seed, lines=True)] if _has_lines(nodes, degree) else []
-    for size in _line_bases(nodes, degree):
+    if not exclude.allows("cayley()"):
+        return []
+    lines = exclude.allows("line()")
+    tasks = []
+    if lines and _has_lines(nodes, degree):
+        tasks.append(Task(nodes, degree, False, evaluations, seed, lines=True, exclude=exclude))
+    for size in _line_bases(nodes, degree) if lines else [nodes]:
         for both in (False, True):
             if both and (size != nodes or not can_be_bidirectional(size, degree)):
                 continue  # line graphs have links one way
             for number in range(seeds):
-                tasks.append(Task(size, degree, both, max(evaluations // seeds, 1), seed + number))
+                tasks.append(Task(size, degree, both, max(evaluations // seeds, 1), seed + number, exclude=exclude))
     return tasks
 
 
@@ -97,13 +113,15 @@ def known(rows: Iterable[Row]) -> dict[tuple[int, int], list[Candidate]]:
     return found
 
 
-def assemble(nodes: int, degree: int, rows: Sequence[Row], library: Library) -> list[Row]:
+def assemble(nodes: int, degree: int, rows: Sequence[Row], library: Library, exclude: Excluded = NOTHING) -> list[Row]:
     """Return the frontier of a size and degree from the bases, the known ``rows``, and all expansions of both.
 
     ``library`` returns the topology of an expression. A known row of the size itself stays unless another beats it.
+    Networks with excluded names are not compared with any.
     """
     real = partial(measure, library=library)
-    expanded = [_row(candidate) for candidate in search_bottom_up(nodes, degree, known(rows), real)]
+    rows = [row for row in rows if exclude.allows(row.expression)]
+    expanded = [_row(candidate) for candidate in search_bottom_up(nodes, degree, known(rows), real, exclude)]
     given = [_with_direction(row, library) for row in rows if (row.nodes, row.degree) == (nodes, degree)]
     return merged_frontiers(
         [with_alltoall_rate(with_reduce_scatter(row, library), library) for row in (*given, *expanded)]
