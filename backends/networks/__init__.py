@@ -1,7 +1,7 @@
 """Topology -> text of another program: graphs for networkx and Graphviz, networks for ASTRA-sim and NCCL.
 
 A text holds the whole network, or the writer refuses the topology and says why. So what reads a text back gets the same
-network, link by link.
+network, link by link. A cabling list is for people: it has all links, in the order of cables.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ FORMS: dict[str, Form] = {
     "dot": Form("dot", "Graphviz"),
     "astra-sim": Form("astra_sim", "YAML of ASTRA-sim's analytical network: rings, complete graphs and switches"),
     "nccl-topo": Form("nccl_topo", "XML of NCCL's topology dump: one box of GPUs"),
+    "cabling": Form("cabling", "CSV with a line for each cable: node, port, peer, port of the peer"),
 }
 
 

@@ -381,8 +381,8 @@ CALIBRATION = (
 )  # fmt: skip
 NETWORK = (
     Opt(("--as",), "write the network: nodelink (JSON of networkx), graphml, dot (Graphviz),\n"
-        "astra-sim (YAML) or nccl-topo (XML of NCCL's dump)", "value",
-        choices=("nodelink", "graphml", "dot", "astra-sim", "nccl-topo"), shown_as="--as=FORM"),
+        "astra-sim (YAML), nccl-topo (XML of NCCL's dump) or cabling (CSV of cables)", "value",
+        choices=("nodelink", "graphml", "dot", "astra-sim", "nccl-topo", "cabling"), shown_as="--as=FORM"),
     Opt(("--topology",), "the topology to write, of a file that has several", "value", "NAME"),
     Opt(("-o",), "write the network into FILE (default: standard output)", "value", "FILE", writes=True),
 )  # fmt: skip

@@ -69,6 +69,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "collc topologies torus",
         "collc topologies 'dgx_a100(2)' --as graphml -o pod.graphml",
         "collc topologies pod.coll --as dot",
+        "collc topologies 'torus(4, 4)' --as cabling -o cables.csv",
     ),
     "schedulers": ("collc schedulers", "collc schedulers forest"),
     "formats": ("collc formats", "collc formats ir"),

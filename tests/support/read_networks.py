@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import re
@@ -16,7 +17,7 @@ import networkx
 
 from collc.ir.topology import LinkClass, Topology
 
-__all__ = ["Link", "astra_links", "links", "nccl_links", "read_dot", "read_graphml", "read_nodelink"]
+__all__ = ["Link", "astra_links", "cabled_links", "links", "nccl_links", "read_dot", "read_graphml", "read_nodelink"]
 
 Link = tuple[object, object, Fraction, Fraction]
 
@@ -103,6 +104,38 @@ def _astra(kinds: list[str], sizes: list[int], rates: list[Fraction], latencies:
             near = {(at[k] + 1) % size, (at[k] - 1) % size} if kind == "Ring" else set(range(size)) - {at[k]}
             for x in near:
                 yield rank, line[x], rates[k], latencies[k]
+
+
+# ---- cables
+
+
+def cabled_links(text: str) -> Counter[Link]:
+    """Return the links that the cables of a list make; fail if a port has two cables or a number is left out."""
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [row["cable"] for row in rows] == [str(number) for number in range(len(rows))]
+    found: Counter[Link] = Counter()
+    sends: set[tuple[str, int]] = set()
+    receives: set[tuple[str, int]] = set()
+
+    def connect(node: str, port: str, peer: str, peer_port: str, row: dict[str, str]) -> None:
+        start, end = (node, int(port)), (peer, int(peer_port))
+        assert start not in sends, f"port {start} sends into two cables"
+        assert end not in receives, f"port {end} receives from two cables"
+        sends.add(start)
+        receives.add(end)
+        found[node, peer, Fraction(row["bandwidth"]), Fraction(row["latency_s"])] += 1
+
+    for row in rows:
+        start, end = (row["node"], row["port"]), (row["peer"], row["peer_port"])
+        assert row["direction"] in ("->", "<->", "loop")
+        assert (row["direction"] == "loop") == (row["node"] == row["peer"]) == (start == end)
+        connect(*start, *end, row)
+        if row["direction"] == "<->":
+            connect(*end, *start, row)
+    for used in (sends, receives):
+        numbers = Counter(node for node, _ in used)
+        assert all(port < numbers[node] for node, port in used), "a number is left out"
+    return found
 
 
 # ---- NCCL
