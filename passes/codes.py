@@ -351,6 +351,14 @@ links into every rank as out of it, and one bandwidth and latency for all links.
 
 `collc cost` predicts the cost of a schedule on any topology.
 """,
+    "C0579": """racks of a network with switches
+
+Racks hold ranks. Where switches stand is not known, so links to them are not counted.
+
+    collc topologies 'fat_tree(4)' --as cabling --rack 4     # C0579
+
+Write the list without racks.
+""",
     "C0520": """a collective that expansion cannot schedule
 
 `using expansion` expands the schedule of a base topology by the operators that built the topology. It schedules

@@ -17,6 +17,7 @@ from collc.passes.finder.tasks import EVALUATIONS
 
 from ..files.texts import Output, check_writable, read_text, write_all
 from ..messages.quantities import show_bandwidth, show_size, show_time
+from ..tools.building import Asked, Facts
 from ..tools.finding import DEFAULT_SIZE, Frontier, Wanted
 from ..tools.finding import find as find_topologies
 from .arguments import usage_error
@@ -38,8 +39,7 @@ def find(options: SimpleNamespace, console: Console) -> int:
     if options.check or (options.refresh and options.database):
         from .find_database import build, check
 
-        if options.exclude:
-            raise usage_error("--exclude is for one size, and a database holds all topologies", "leave out --exclude")
+        _require_no_questions(options)
         return (check if options.check else build)(options, console)
     require_one_form(options)
     wanted = _wanted(options, _workload(options, console))
@@ -55,6 +55,13 @@ def find(options: SimpleNamespace, console: Console) -> int:
     return 0
 
 
+def _require_no_questions(options: SimpleNamespace) -> None:
+    """Raise C0001 for options of one size beside databases."""
+    for name in ("exclude", "rack"):
+        if getattr(options, name):
+            raise usage_error(f"--{name} is for one size, and a database holds all topologies", f"leave out --{name}")
+
+
 def _document(found: Frontier, options: SimpleNamespace) -> dict[str, object]:
     points = {"points": _points(found, options.size)} if options.size and len(options.size) > 1 else {}
     return {**frontier_object(found), **points}
@@ -63,10 +70,11 @@ def _document(found: Frontier, options: SimpleNamespace) -> dict[str, object]:
 def _table(found: Frontier) -> Table:
     """Return the rows of the frontier, and the best topologies with links in both directions."""
     from collc.tables.columns import Table
-    from collc.tables.listed import FRONTIER
+    from collc.tables.listed import FRONTIER, RACKED
 
     rows = [*found.frontier, *(row for row in found.both_ways if row not in found.frontier)]
-    return Table(FRONTIER, [{"best": row is found.best, **_object(row, found.wanted)} for row in rows])
+    columns = (*FRONTIER, *(RACKED if found.wanted.asked.rack else ()))
+    return Table(columns, [{"best": row is found.best, **_object(row, found)} for row in rows])
 
 
 def _workload(options: SimpleNamespace, console: Console) -> Objective | None:
@@ -106,7 +114,7 @@ def _wanted(options: SimpleNamespace, workload: Objective | None) -> Wanted:
         DEFAULT_ALPHA if options.alpha is None else options.alpha,
         DEFAULT_SIZE if options.size is None else options.size[0],
         DEFAULT_BANDWIDTH if options.bandwidth is None else options.bandwidth, workload,
-        excluded(options.exclude) if options.exclude else NOTHING,
+        excluded(options.exclude) if options.exclude else NOTHING, Asked(options.rack),
     )  # fmt: skip
 
 
@@ -132,26 +140,39 @@ def _found(wanted: Wanted, options: SimpleNamespace, console: Console) -> Fronti
 def _text(found: Frontier, options: SimpleNamespace) -> str:
     wanted, (steps, bandwidth) = found.wanted, found.bound
     unknown = "" if wanted.workload is None else "no all-to-all rate"
-    rows = [_row(row, wanted.time(row), row is found.best, unknown) for row in found.frontier]
+    rows = [_row(row, found, row is found.best, unknown) for row in found.frontier]
     costs = (str(steps), str(bandwidth), f"{float(bandwidth):.4f}", "")
-    rows.append(("", *costs, "", "", "bound: no topology has less"))
-    rows += [_row(row, wanted.time(row), unknown=unknown) for row in found.both_ways if row not in found.frontier]
-    head: tuple[str, ...] = ("", "T_L", "T_B", "", "reduce-scatter", "links", "time", "topology")
+    asked = _asked_head(found)
+    rows.append(("", *costs, "", *("" for _ in asked), "", "bound: no topology has less"))
+    rows += [_row(row, found, unknown=unknown) for row in found.both_ways if row not in found.frontier]
+    head: tuple[str, ...] = ("", "T_L", "T_B", "", "reduce-scatter", "links", *asked, "time", "topology")
     lines: list[tuple[str, ...]] = list(rows)
     if not any(row[4] for row in rows):  # usually a reduce-scatter takes as long as an allgather
         head, lines = (*head[:4], *head[5:]), [(*row[:4], *row[5:]) for row in rows]
     kind = "bidirectional topologies" if wanted.bidirectional else "topologies"
     without = f" without {listed(sorted(wanted.exclude.names), 'or')}" if wanted.exclude.names else ""
     text = f"{kind} of {wanted.nodes} nodes and degree {wanted.degree}{without}: T_L in steps, T_B in M/B\n"
-    text += table(lines, head=head, right=(1, 3, len(head) - 2), indent="  ")
+    text += table(lines, head=head, right=(1, 3, *range(len(head) - 2 - len(asked), len(head) - 1)), indent="  ")
     return text + _footer(found, options)
 
 
-def _row(row: Row, time: float | None, best: bool = False, unknown: str = "") -> tuple[str, ...]:
+def _asked_head(found: Frontier) -> tuple[str, ...]:
+    """Return the headings of what was asked beside the costs."""
+    return ("between racks", "at least") if found.wanted.asked.rack else ()
+
+
+def _asked_cells(row: Row, found: Frontier) -> tuple[str, ...]:
+    known = found.facts.get(row, Facts())
+    return (str(known.between_racks), str(known.between_racks_bound)) if found.wanted.asked.rack else ()
+
+
+def _row(row: Row, found: Frontier, best: bool = False, unknown: str = "") -> tuple[str, ...]:
+    time = found.wanted.time(row)
     shown = unknown if time is None else show_time(time)
     back = "" if row.reduce_scatter_T_B in (None, row.T_B) else str(row.reduce_scatter_T_B)
     costs = (str(row.T_L), str(row.T_B), f"{float(row.T_B):.4f}", back)
-    return ("*" if best else "", *costs, "<->" if row.bidirectional else "->", shown, _expression(row))
+    links = "<->" if row.bidirectional else "->"
+    return ("*" if best else "", *costs, links, *_asked_cells(row, found), shown, _expression(row))
 
 
 def _expression(row: Row) -> str:
@@ -217,17 +238,20 @@ def frontier_object(found: Frontier) -> dict[str, object]:
         "n": wanted.nodes, "degree": wanted.degree, "bidirectional": wanted.bidirectional,
         "objective": "workload" if wanted.workload else wanted.objective, "alpha_us": float(wanted.alpha * 10**6),
         "size_bytes": 0 if wanted.workload else wanted.size,
-        "bandwidth_GBps": float(wanted.bandwidth / 10**9), "frontier": [_object(row, wanted) for row in found.frontier],
-        "bidirectional_frontier": [_object(row, wanted) for row in found.both_ways],
+        "bandwidth_GBps": float(wanted.bandwidth / 10**9), "frontier": [_object(row, found) for row in found.frontier],
+        "bidirectional_frontier": [_object(row, found) for row in found.both_ways],
         "bound": {"T_L": steps, "T_B": str(bandwidth), "T_B_float": float(bandwidth)},
         "best": None if found.best is None else found.best.expression,
         **({} if wanted.workload is None else {"workload": wanted.workload.text}),
         **({"excluded": sorted(wanted.exclude.names)} if wanted.exclude.names else {}),
+        **({"rack": wanted.asked.rack} if wanted.asked.rack else {}),
     }  # fmt: skip
 
 
-def _object(row: Row, wanted: Wanted) -> dict[str, Cell]:
-    time, rate = wanted.time(row), row.alltoall_rate
+def _object(row: Row, found: Frontier) -> dict[str, Cell]:
+    time, rate = found.wanted.time(row), row.alltoall_rate
+    known = found.facts.get(row, Facts())
+    racks = {"links_between_racks": known.between_racks, "links_between_racks_bound": known.between_racks_bound}
     return {
         "expression": row.expression, "T_L": row.T_L, "T_B": str(row.T_B), "T_B_float": float(row.T_B),
         "T_B_reduce_scatter": None if row.reduce_scatter_T_B is None else str(row.reduce_scatter_T_B),
@@ -235,4 +259,5 @@ def _object(row: Row, wanted: Wanted) -> dict[str, Cell]:
         "bidirectional": row.bidirectional, "alltoall_rate": None if rate is None else str(rate),
         "alltoall_rate_float": None if rate is None else float(rate),
         "time_us": None if time is None else time * 1e6, "scheduler": row.scheduler,
+        **(racks if found.wanted.asked.rack else {}),
     }  # fmt: skip

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from collc.ir.diagnostic import Source, nearest
-from collc.ir.shown import listed
+from collc.ir.shown import counted, listed
 
 from ..files.texts import STDIN, Output, check_writable, write_all
 from .arguments import usage_error
@@ -31,20 +31,34 @@ def topologies(options: SimpleNamespace, console: Console) -> int:
         return listing.topologies(options, console)
     _require_one_output(options)
     source = options.files[0]
+    if options.rack is not None and form != "cabling":
+        raise usage_error("--rack is for a cabling list", "add --as cabling")
     if options.o:
         check_writable([options.o], [source] if os.path.isfile(source) else [])
-    from collc.backends.networks import write_network
-
-    text = write_network(_network(options, console), form)
+    text = _written(_network(options, console), form, options.rack, console)
     write_all([Output(options.o or STDIN, text)])
     if options.o:
         console.say(f"wrote {options.o} ({len(text.encode())} bytes)")
     return 0
 
 
+def _written(topology: Topology, form: str, rack: int | None, console: Console) -> str:
+    if rack is None:
+        from collc.backends.networks import write_network
+
+        return write_network(topology, form)
+    from collc.backends.networks.cabling import write
+    from collc.passes.finder.racks import assign_racks
+
+    racks = assign_racks(topology, rack)
+    count = counted(int(racks.rack.max()) + 1, "rack")
+    console.say(f"{count}: {counted(racks.links, 'link')} between racks, no assignment has less than {racks.bound}")
+    return write(topology, racks.rack.tolist())
+
+
 def _require_form(options: SimpleNamespace) -> None:
     """Raise C0001 for options that only a written network has."""
-    for name, value in (("-o", options.o), ("--topology", options.topology)):
+    for name, value in (("-o", options.o), ("--topology", options.topology), ("--rack", options.rack)):
         if value is not None:
             raise usage_error(f"{name} is for a network that is written", "add --as FORM, such as `--as graphml`")
 

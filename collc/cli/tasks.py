@@ -55,7 +55,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "collc calibrate --nccl-tests ring.log tree.log -o lines.csv",
     ),
     "launch": ("collc launch sums.coll --stats -- mpiexec -n 4 ./app",),
-    "find": ("collc find -n 64 -d 4 --size 1MiB", "collc find -n 36 -d 4 --bidirectional --svg frontier.svg"),
+    "find": (
+        "collc find -n 64 -d 4 --size 1MiB",
+        "collc find -n 36 -d 4 --bidirectional --svg frontier.svg",
+        "collc find -n 64 -d 4 --exclude cayley --rack 16",
+    ),
     "train": (
         "collc train --list",
         "collc train gpt2-xl --on 'torus(4, 4)' 'circulant(16, {3, 4})' --alpha 5us",

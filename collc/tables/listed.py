@@ -17,6 +17,7 @@ __all__ = [
     "NATIVE",
     "OPTIONS",
     "POINTS",
+    "RACKED",
     "RUN",
     "SCHEDULED",
     "SIMULATED",
@@ -137,6 +138,13 @@ FRONTIER = (
     Column("time_us", "time", "number", "predicted time, in microseconds", _microseconds),
     Column("scheduler", "scheduler", "text", "the scheduler that takes these steps"),
     Column("expression", "topology", "text", "the topology, as the language writes it"),
+)
+
+RACKED = (
+    Column(
+        "links_between_racks", "between racks", "integer", "directed links between racks, with --rack", optional=True
+    ),
+    Column("links_between_racks_bound", "at least", "integer", "what no assignment to racks goes below", optional=True),
 )
 
 RUN = (

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from .columns import Column, Kind
-from .listed import CODES, FIT, FRONTIER, NAMES, NATIVE, OPTIONS, POINTS, RUN, SIMULATED, TRAIN, WORKLOADS
+from .listed import CODES, FIT, FRONTIER, NAMES, NATIVE, OPTIONS, POINTS, RACKED, RUN, SIMULATED, TRAIN, WORKLOADS
 
 __all__ = ["DOCUMENTS", "VERSION", "schema"]
 
@@ -166,7 +166,7 @@ _LISTED = "{0}: [named]: the {0}"
 _DEFINITIONS: dict[str, str] = {
     "point": _row(POINTS),
     "simulated": f"{_row(SIMULATED)}\ngoodput_Gbps: number: algbw in Gb/s",
-    "frontier_row": _row(column for column in FRONTIER if column.key != "best"),
+    "frontier_row": _row(column for column in (*FRONTIER, *RACKED) if column.key != "best"),
     "run_row": _row(column for column in RUN if column.key != "on").replace("?: ", ": "),
     "fit_point": f"{_row(FIT)}\nreduced: number|null: the most that a rank adds, over all steps, in M",
     "named": _row(NAMES),
@@ -561,6 +561,7 @@ best: string|null: the fastest
 points?: [find_point]: the fastest at each of several sizes
 workload?: string: what the times are of, with --workload
 excluded?: [string]: the names that no topology may have, with --exclude
+rack?: integer: nodes in a rack, with --rack
 """,)),
     "train": ("`collc train --json`; with --list the workloads that come with collc", ("""
 name: string: the workload

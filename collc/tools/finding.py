@@ -6,7 +6,7 @@ a pool of processes, or by any executor, always with the same result.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, SupportsIndex
 
@@ -25,6 +25,7 @@ from collc.passes.finder.measure import with_alltoall_rate
 from collc.passes.finder.tasks import EVALUATIONS, Task, assemble, plan
 
 from ..processes.workers import Work
+from .building import NO_QUESTION, Asked, Facts, equals, facts, fewest_between_racks
 
 if TYPE_CHECKING:
     from ..training.objectives import Objective
@@ -50,7 +51,8 @@ class Wanted:
 
     ``alpha`` is the latency of a step (seconds), ``size`` is M (bytes), ``bandwidth`` is B, the total bandwidth out of
     a node (bytes per second). A ``workload`` takes the place of the objective and the size. ``exclude`` holds the names
-    that no topology may have in its expression. Raises C0030 to C0032 for impossible goals.
+    that no topology may have in its expression, ``asked`` what else is computed. Raises C0030 to C0032 for impossible
+    goals.
     """
 
     nodes: int
@@ -62,6 +64,7 @@ class Wanted:
     bandwidth: Fraction = DEFAULT_BANDWIDTH
     workload: Objective | None = None
     exclude: Excluded = NOTHING
+    asked: Asked = NO_QUESTION
 
     __repr__ = brief_fields
 
@@ -175,7 +178,8 @@ class Frontier:
 
     ``bound`` is Moore's bound on T_L (for ``bidirectional`` the bound of graphs) and Theorem 4's bound on T_B.
 
-    ``both_ways`` is the frontier of the topologies in which every link has a reverse: duplex cables.
+    ``both_ways`` is the frontier of the topologies in which every link has a reverse: duplex cables. ``facts`` are the
+    answers to what the goal asked, by row.
 
     >>> import collc
     >>> found = collc.find(nodes=9, degree=4)
@@ -186,6 +190,7 @@ class Frontier:
     wanted: Wanted
     frontier: tuple[Row, ...]
     both_ways: tuple[Row, ...] = ()
+    facts: Mapping[Row, Facts] = attrs.field(factory=dict, hash=False)
 
     def __repr__(self) -> str:
         wanted, best = self.wanted, "" if self.best is None else f", best {self.best!r}"
@@ -267,7 +272,22 @@ def find(
             exit_status=3,
         )
     both_ways = frontier(rows, bidirectional=True, objective=wanted.compared)
-    return Frontier(wanted, _ordered(best, wanted), _ordered(both_ways, wanted))
+    return _answered(Frontier(wanted, _ordered(best, wanted), _ordered(both_ways, wanted)), rows, work)
+
+
+def _answered(found: Frontier, rows: Sequence[Row], work: Work) -> Frontier:
+    """Return the frontier with the facts that were asked; of equal rows it has those of fewest links between racks."""
+    asked = found.wanted.asked
+    if not asked:
+        return found
+    shown = (*found.frontier, *found.both_ways)
+    if asked.rack is not None:
+        shown = tuple(other for row in shown for other in equals(row, rows))
+    known = facts(shown, asked, work)
+    best, both_ways = (
+        tuple(fewest_between_racks(row, rows, known) for row in each) for each in (found.frontier, found.both_ways)
+    )
+    return attrs.evolve(found, frontier=best, both_ways=both_ways, facts=known)
 
 
 def _ordered(rows: Sequence[Row], wanted: Wanted) -> tuple[Row, ...]:

@@ -1,0 +1,71 @@
+"""What a builder of a cluster asks of a topology, beside its costs: how many links leave a rack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+
+from collc.frontends import coll
+from collc.passes.finder.database import Row
+from collc.passes.finder.racks import assign_racks
+
+from ..processes.workers import Work
+
+__all__ = ["NO_QUESTION", "Asked", "Facts", "equals", "facts", "fewest_between_racks"]
+
+
+@attrs.frozen
+class Asked:
+    """The questions: ``rack`` is the number of nodes in a rack, None without racks."""
+
+    rack: int | None = None
+
+    def __bool__(self) -> bool:
+        return self.rack is not None
+
+
+NO_QUESTION = Asked()
+
+
+@attrs.frozen
+class Facts:
+    """The answers for one topology; None for what was not asked.
+
+    ``between_racks`` counts the directed links between racks in the best assignment that was found, and
+    ``between_racks_bound`` is a number that no assignment can go below.
+    """
+
+    between_racks: int | None = None
+    between_racks_bound: int | None = None
+
+
+def facts(rows: Iterable[Row], asked: Asked, work: Work) -> dict[Row, Facts]:
+    """Return the answers for every row."""
+    if not asked:
+        return {}
+    known = list(dict.fromkeys(rows))
+    found = work.run(_facts, [(row, asked) for row in known], [row.expression for row in known])
+    return dict(zip(known, found, strict=True))
+
+
+def _facts(row: Row, asked: Asked) -> Facts:
+    if asked.rack is None:
+        return Facts()
+    racks = assign_racks(coll.topology(row.expression), asked.rack, row.alltoall_rate)
+    return Facts(racks.links, racks.bound)
+
+
+def equals(row: Row, rows: Sequence[Row]) -> list[Row]:
+    """Return the row and those that can take its place: of equal costs, no lower rate, and links as it has them."""
+    return [row] + [
+        other for other in rows
+        if (other.T_L, other.T_B, other.allreduce_T_B) == (row.T_L, row.T_B, row.allreduce_T_B) and other != row
+        and other.bidirectional >= row.bidirectional
+        and (row.alltoall_rate is None or (other.alltoall_rate or 0) >= row.alltoall_rate)
+    ]  # fmt: skip
+
+
+def fewest_between_racks(row: Row, rows: Sequence[Row], known: Mapping[Row, Facts]) -> Row:
+    """Return the one of equal rows with the fewest links between racks; of equals the first, which is ``row``."""
+    return min(equals(row, rows), key=lambda one: (known[one].between_racks or 0) if one in known else 0)
