@@ -17,11 +17,12 @@ from collc.passes.finder.tasks import EVALUATIONS
 
 from ..files.texts import Output, check_writable, read_text, write_all
 from ..messages.quantities import show_bandwidth, show_size, show_time
-from ..tools.building import Asked, Facts
+from ..tools.building import Asked
 from ..tools.finding import DEFAULT_SIZE, Frontier, Wanted
 from ..tools.finding import find as find_topologies
 from .arguments import usage_error
 from .console import Console
+from .find_building import asked_cells, asked_columns, asked_head, asked_object
 from .searching import workers
 from .table import table
 from .tabular import require_one_form, show
@@ -57,7 +58,7 @@ def find(options: SimpleNamespace, console: Console) -> int:
 
 def _require_no_questions(options: SimpleNamespace) -> None:
     """Raise C0001 for options of one size beside databases."""
-    for name in ("exclude", "rack"):
+    for name in ("exclude", "rack", "robust"):
         if getattr(options, name):
             raise usage_error(f"--{name} is for one size, and a database holds all topologies", f"leave out --{name}")
 
@@ -70,10 +71,10 @@ def _document(found: Frontier, options: SimpleNamespace) -> dict[str, object]:
 def _table(found: Frontier) -> Table:
     """Return the rows of the frontier, and the best topologies with links in both directions."""
     from collc.tables.columns import Table
-    from collc.tables.listed import FRONTIER, RACKED
+    from collc.tables.listed import FRONTIER
 
     rows = [*found.frontier, *(row for row in found.both_ways if row not in found.frontier)]
-    columns = (*FRONTIER, *(RACKED if found.wanted.asked.rack else ()))
+    columns = (*FRONTIER, *asked_columns(found))
     return Table(columns, [{"best": row is found.best, **_object(row, found)} for row in rows])
 
 
@@ -114,7 +115,7 @@ def _wanted(options: SimpleNamespace, workload: Objective | None) -> Wanted:
         DEFAULT_ALPHA if options.alpha is None else options.alpha,
         DEFAULT_SIZE if options.size is None else options.size[0],
         DEFAULT_BANDWIDTH if options.bandwidth is None else options.bandwidth, workload,
-        excluded(options.exclude) if options.exclude else NOTHING, Asked(options.rack),
+        excluded(options.exclude) if options.exclude else NOTHING, Asked(options.rack, options.robust),
     )  # fmt: skip
 
 
@@ -142,7 +143,7 @@ def _text(found: Frontier, options: SimpleNamespace) -> str:
     unknown = "" if wanted.workload is None else "no all-to-all rate"
     rows = [_row(row, found, row is found.best, unknown) for row in found.frontier]
     costs = (str(steps), str(bandwidth), f"{float(bandwidth):.4f}", "")
-    asked = _asked_head(found)
+    asked = asked_head(found)
     rows.append(("", *costs, "", *("" for _ in asked), "", "bound: no topology has less"))
     rows += [_row(row, found, unknown=unknown) for row in found.both_ways if row not in found.frontier]
     head: tuple[str, ...] = ("", "T_L", "T_B", "", "reduce-scatter", "links", *asked, "time", "topology")
@@ -156,23 +157,13 @@ def _text(found: Frontier, options: SimpleNamespace) -> str:
     return text + _footer(found, options)
 
 
-def _asked_head(found: Frontier) -> tuple[str, ...]:
-    """Return the headings of what was asked beside the costs."""
-    return ("between racks", "at least") if found.wanted.asked.rack else ()
-
-
-def _asked_cells(row: Row, found: Frontier) -> tuple[str, ...]:
-    known = found.facts.get(row, Facts())
-    return (str(known.between_racks), str(known.between_racks_bound)) if found.wanted.asked.rack else ()
-
-
 def _row(row: Row, found: Frontier, best: bool = False, unknown: str = "") -> tuple[str, ...]:
     time = found.wanted.time(row)
     shown = unknown if time is None else show_time(time)
     back = "" if row.reduce_scatter_T_B in (None, row.T_B) else str(row.reduce_scatter_T_B)
     costs = (str(row.T_L), str(row.T_B), f"{float(row.T_B):.4f}", back)
     links = "<->" if row.bidirectional else "->"
-    return ("*" if best else "", *costs, links, *_asked_cells(row, found), shown, _expression(row))
+    return ("*" if best else "", *costs, links, *asked_cells(row, found), shown, _expression(row))
 
 
 def _expression(row: Row) -> str:
@@ -250,8 +241,6 @@ def frontier_object(found: Frontier) -> dict[str, object]:
 
 def _object(row: Row, found: Frontier) -> dict[str, Cell]:
     time, rate = found.wanted.time(row), row.alltoall_rate
-    known = found.facts.get(row, Facts())
-    racks = {"links_between_racks": known.between_racks, "links_between_racks_bound": known.between_racks_bound}
     return {
         "expression": row.expression, "T_L": row.T_L, "T_B": str(row.T_B), "T_B_float": float(row.T_B),
         "T_B_reduce_scatter": None if row.reduce_scatter_T_B is None else str(row.reduce_scatter_T_B),
@@ -259,5 +248,5 @@ def _object(row: Row, found: Frontier) -> dict[str, Cell]:
         "bidirectional": row.bidirectional, "alltoall_rate": None if rate is None else str(rate),
         "alltoall_rate_float": None if rate is None else float(rate),
         "time_us": None if time is None else time * 1e6, "scheduler": row.scheduler,
-        **(racks if found.wanted.asked.rack else {}),
+        **asked_object(row, found),
     }  # fmt: skip

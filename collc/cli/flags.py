@@ -446,6 +446,7 @@ FIND = (
     Opt(("--bandwidth",), "B, the total bandwidth out of one node (100Gbps)", "value", "RATE", convert=_bandwidth),
     Opt(("--rack",), "count the links between racks of R nodes; of equal topologies print the\none with the fewest",
         "value", "R", convert=positive),
+    Opt(("--robust",), "compute the cost after the worst failure of a link, and of a node"),
 )  # fmt: skip
 TRAINING = (
     Opt(("--on",), "a topology to compare (repeatable); more may follow it", "list", "TOPOLOGY"),

@@ -18,6 +18,7 @@ __all__ = [
     "OPTIONS",
     "POINTS",
     "RACKED",
+    "ROBUST",
     "RUN",
     "SCHEDULED",
     "SIMULATED",
@@ -145,6 +146,23 @@ RACKED = (
         "links_between_racks", "between racks", "integer", "directed links between racks, with --rack", optional=True
     ),
     Column("links_between_racks_bound", "at least", "integer", "what no assignment to racks goes below", optional=True),
+)
+
+ROBUST = (
+    Column(
+        "link_failure", "link failure", "text", "computed, disconnected, or not computed; with --robust", optional=True
+    ),
+    Column(
+        "T_L_link_failure", "T_L without a link", "integer", "most steps after the failure of a link", optional=True
+    ),
+    *_rational("T_B_link_failure", "T_B without a link", "greatest bandwidth time after the failure of a link", True),
+    Column(
+        "node_failure", "node failure", "text", "computed, disconnected, or not computed; with --robust", optional=True
+    ),
+    Column(
+        "T_L_node_failure", "T_L without a node", "integer", "most steps after the failure of a node", optional=True
+    ),
+    *_rational("T_B_node_failure", "T_B without a node", "greatest bandwidth time after the failure of a node", True),
 )
 
 RUN = (

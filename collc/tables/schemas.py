@@ -12,7 +12,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from .columns import Column, Kind
-from .listed import CODES, FIT, FRONTIER, NAMES, NATIVE, OPTIONS, POINTS, RACKED, RUN, SIMULATED, TRAIN, WORKLOADS
+from .listed import (
+    CODES,
+    FIT,
+    FRONTIER,
+    NAMES,
+    NATIVE,
+    OPTIONS,
+    POINTS,
+    RACKED,
+    ROBUST,
+    RUN,
+    SIMULATED,
+    TRAIN,
+    WORKLOADS,
+)
 
 __all__ = ["DOCUMENTS", "VERSION", "schema"]
 
@@ -166,7 +180,7 @@ _LISTED = "{0}: [named]: the {0}"
 _DEFINITIONS: dict[str, str] = {
     "point": _row(POINTS),
     "simulated": f"{_row(SIMULATED)}\ngoodput_Gbps: number: algbw in Gb/s",
-    "frontier_row": _row(column for column in (*FRONTIER, *RACKED) if column.key != "best"),
+    "frontier_row": _row(column for column in (*FRONTIER, *RACKED, *ROBUST) if column.key != "best"),
     "run_row": _row(column for column in RUN if column.key != "on").replace("?: ", ": "),
     "fit_point": f"{_row(FIT)}\nreduced: number|null: the most that a rank adds, over all steps, in M",
     "named": _row(NAMES),

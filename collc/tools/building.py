@@ -1,4 +1,4 @@
-"""What a builder of a cluster asks of a topology, beside its costs: how many links leave a rack."""
+"""What a builder of a cluster asks of a topology, beside its costs: how many links leave a rack, what failures cost."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import attrs
 
 from collc.frontends import coll
 from collc.passes.finder.database import Row
+from collc.passes.finder.failures import After, after_failures
 from collc.passes.finder.racks import assign_racks
 
 from ..processes.workers import Work
@@ -17,12 +18,14 @@ __all__ = ["NO_QUESTION", "Asked", "Facts", "equals", "facts", "fewest_between_r
 
 @attrs.frozen
 class Asked:
-    """The questions: ``rack`` is the number of nodes in a rack, None without racks."""
+    """The questions: ``rack`` is the number of nodes in a rack, None without racks; ``robust`` is whether failures are
+    evaluated."""
 
     rack: int | None = None
+    robust: bool = False
 
     def __bool__(self) -> bool:
-        return self.rack is not None
+        return self.rack is not None or self.robust
 
 
 NO_QUESTION = Asked()
@@ -33,11 +36,14 @@ class Facts:
     """The answers for one topology; None for what was not asked.
 
     ``between_racks`` counts the directed links between racks in the best assignment that was found, and
-    ``between_racks_bound`` is a number that no assignment can go below.
+    ``between_racks_bound`` is a number that no assignment can go below. ``after_link`` and ``after_node`` are the costs
+    after the worst failure.
     """
 
     between_racks: int | None = None
     between_racks_bound: int | None = None
+    after_link: After | None = None
+    after_node: After | None = None
 
 
 def facts(rows: Iterable[Row], asked: Asked, work: Work) -> dict[Row, Facts]:
@@ -50,10 +56,14 @@ def facts(rows: Iterable[Row], asked: Asked, work: Work) -> dict[Row, Facts]:
 
 
 def _facts(row: Row, asked: Asked) -> Facts:
-    if asked.rack is None:
-        return Facts()
-    racks = assign_racks(coll.topology(row.expression), asked.rack, row.alltoall_rate)
-    return Facts(racks.links, racks.bound)
+    topology, found = coll.topology(row.expression), Facts()
+    if asked.rack is not None:
+        racks = assign_racks(topology, asked.rack, row.alltoall_rate)
+        found = attrs.evolve(found, between_racks=racks.links, between_racks_bound=racks.bound)
+    if asked.robust:
+        cut, lost = after_failures(topology)
+        found = attrs.evolve(found, after_link=cut, after_node=lost)
+    return found
 
 
 def equals(row: Row, rows: Sequence[Row]) -> list[Row]:

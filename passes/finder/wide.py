@@ -18,7 +18,7 @@ from collc.ir.topology import Topology
 from ..synthesis.breadth_first.balance import Histogram, assign, balance, links_of_mask
 from .evaluate import in_masks
 
-__all__ = ["wide_cost"]
+__all__ = ["greatest_load", "wide_cost"]
 _Filling = Callable[[Array, Array, Array], tuple[Array, Array]]
 
 
@@ -32,11 +32,11 @@ def wide_cost(topology: Topology) -> tuple[int, Fraction]:
     hops, masks, width = in_masks(topology, np.arange(nodes))
     masks = masks.astype(np.int64)
     steps = int(hops.max(initial=0))
-    total = sum((_greatest_load(np.where(hops == step, masks, 0), width) for step in range(1, steps + 1)), Fraction(0))
+    total = sum((greatest_load(np.where(hops == step, masks, 0), width) for step in range(1, steps + 1)), Fraction(0))
     return steps, total * degree / nodes
 
 
-def _greatest_load(masks: Array, width: int) -> Fraction:
+def greatest_load(masks: Array, width: int) -> Fraction:
     """Return the greatest load any node needs in one step; masks (nodes, sources), 0 for sources of other steps."""
     histogram = _histograms(masks)
     low = _lower_bounds(histogram, len(masks), width)
