@@ -17,12 +17,12 @@ from collc.passes.finder.tasks import EVALUATIONS
 
 from ..files.texts import Output, check_writable, read_text, write_all
 from ..messages.quantities import show_bandwidth, show_size, show_time
-from ..tools.building import Asked
+from ..tools.building import Questions
 from ..tools.finding import DEFAULT_SIZE, Frontier, Wanted
 from ..tools.finding import find as find_topologies
 from .arguments import usage_error
 from .console import Console
-from .find_building import asked_cells, asked_columns, asked_head, asked_object
+from .find_building import extra_cells, extra_columns, extra_head, extra_object
 from .searching import workers
 from .table import table
 from .tabular import require_one_form, show
@@ -52,14 +52,34 @@ def find(options: SimpleNamespace, console: Console) -> int:
 
         console.signals.check()
         write_all([Output(options.svg, pareto_svg(found))])
+    if options.expand_to:
+        return _show_expansions(found, options, console)
     show(options, console, lambda: _table(found), lambda: _document(found, options), lambda: _text(found, options))
+    return 0
+
+
+def _show_expansions(found: Frontier, options: SimpleNamespace, console: Console) -> int:
+    from ..tools.growing import expansions
+    from .find_growth import growth_objects, growth_table, growth_text
+
+    database = _database(options.database, found.wanted.degree) if options.database else None
+    with workers(options, console) as work:
+        larger = expansions(
+            found, options.expand_to, database=database, evaluations=options.effort or EVALUATIONS, seed=options.seed,
+            work=work,
+        )  # fmt: skip
+    show(
+        options, console, lambda: growth_table(larger),
+        lambda: {**_document(found, options), "expansions": growth_objects(larger)},
+        lambda: _text(found, options) + growth_text(found, larger),
+    )  # fmt: skip
     return 0
 
 
 def _require_no_questions(options: SimpleNamespace) -> None:
     """Raise C0001 for options of one size beside databases."""
-    for name in ("exclude", "rack", "robust"):
-        if getattr(options, name):
+    for name in ("exclude", "rack", "robust", "expand-to"):
+        if getattr(options, name.replace("-", "_")):
             raise usage_error(f"--{name} is for one size, and a database holds all topologies", f"leave out --{name}")
 
 
@@ -74,7 +94,7 @@ def _table(found: Frontier) -> Table:
     from collc.tables.listed import FRONTIER
 
     rows = [*found.frontier, *(row for row in found.both_ways if row not in found.frontier)]
-    columns = (*FRONTIER, *asked_columns(found))
+    columns = (*FRONTIER, *extra_columns(found))
     return Table(columns, [{"best": row is found.best, **_object(row, found)} for row in rows])
 
 
@@ -115,7 +135,7 @@ def _wanted(options: SimpleNamespace, workload: Objective | None) -> Wanted:
         DEFAULT_ALPHA if options.alpha is None else options.alpha,
         DEFAULT_SIZE if options.size is None else options.size[0],
         DEFAULT_BANDWIDTH if options.bandwidth is None else options.bandwidth, workload,
-        excluded(options.exclude) if options.exclude else NOTHING, Asked(options.rack, options.robust),
+        excluded(options.exclude) if options.exclude else NOTHING, Questions(options.rack, options.robust),
     )  # fmt: skip
 
 
@@ -143,17 +163,17 @@ def _text(found: Frontier, options: SimpleNamespace) -> str:
     unknown = "" if wanted.workload is None else "no all-to-all rate"
     rows = [_row(row, found, row is found.best, unknown) for row in found.frontier]
     costs = (str(steps), str(bandwidth), f"{float(bandwidth):.4f}", "")
-    asked = asked_head(found)
-    rows.append(("", *costs, "", *("" for _ in asked), "", "bound: no topology has less"))
+    questions = extra_head(found)
+    rows.append(("", *costs, "", *("" for _ in questions), "", "bound: no topology has less"))
     rows += [_row(row, found, unknown=unknown) for row in found.both_ways if row not in found.frontier]
-    head: tuple[str, ...] = ("", "T_L", "T_B", "", "reduce-scatter", "links", *asked, "time", "topology")
+    head: tuple[str, ...] = ("", "T_L", "T_B", "", "reduce-scatter", "links", *questions, "time", "topology")
     lines: list[tuple[str, ...]] = list(rows)
     if not any(row[4] for row in rows):  # usually a reduce-scatter takes as long as an allgather
         head, lines = (*head[:4], *head[5:]), [(*row[:4], *row[5:]) for row in rows]
     kind = "bidirectional topologies" if wanted.bidirectional else "topologies"
     without = f" without {listed(sorted(wanted.exclude.names), 'or')}" if wanted.exclude.names else ""
     text = f"{kind} of {wanted.nodes} nodes and degree {wanted.degree}{without}: T_L in steps, T_B in M/B\n"
-    text += table(lines, head=head, right=(1, 3, *range(len(head) - 2 - len(asked), len(head) - 1)), indent="  ")
+    text += table(lines, head=head, right=(1, 3, *range(len(head) - 2 - len(questions), len(head) - 1)), indent="  ")
     return text + _footer(found, options)
 
 
@@ -163,7 +183,7 @@ def _row(row: Row, found: Frontier, best: bool = False, unknown: str = "") -> tu
     back = "" if row.reduce_scatter_T_B in (None, row.T_B) else str(row.reduce_scatter_T_B)
     costs = (str(row.T_L), str(row.T_B), f"{float(row.T_B):.4f}", back)
     links = "<->" if row.bidirectional else "->"
-    return ("*" if best else "", *costs, links, *asked_cells(row, found), shown, _expression(row))
+    return ("*" if best else "", *costs, links, *extra_cells(row, found), shown, _expression(row))
 
 
 def _expression(row: Row) -> str:
@@ -235,7 +255,7 @@ def frontier_object(found: Frontier) -> dict[str, object]:
         "best": None if found.best is None else found.best.expression,
         **({} if wanted.workload is None else {"workload": wanted.workload.text}),
         **({"excluded": sorted(wanted.exclude.names)} if wanted.exclude.names else {}),
-        **({"rack": wanted.asked.rack} if wanted.asked.rack else {}),
+        **({"rack": wanted.questions.rack} if wanted.questions.rack else {}),
     }  # fmt: skip
 
 
@@ -248,5 +268,5 @@ def _object(row: Row, found: Frontier) -> dict[str, Cell]:
         "bidirectional": row.bidirectional, "alltoall_rate": None if rate is None else str(rate),
         "alltoall_rate_float": None if rate is None else float(rate),
         "time_us": None if time is None else time * 1e6, "scheduler": row.scheduler,
-        **asked_object(row, found),
+        **extra_object(row, found),
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""The columns of ``collc find`` for what a builder of a cluster asked: racks, failures."""
+"""The columns of ``collc find`` that a builder of a cluster wants: racks, failures."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ if TYPE_CHECKING:
     from collc.passes.finder.database import Row
     from collc.tables.columns import Cell, Column
 
-__all__ = ["asked_cells", "asked_columns", "asked_head", "asked_object"]
+__all__ = ["extra_cells", "extra_columns", "extra_head", "extra_object"]
 
 
-def asked_columns(found: Frontier) -> tuple[Column, ...]:
+def extra_columns(found: Frontier) -> tuple[Column, ...]:
     """Return the columns of CSV and Markdown."""
     from collc.tables.listed import RACKED, ROBUST
 
-    asked = found.wanted.asked
-    return (*(RACKED if asked.rack else ()), *(ROBUST if asked.robust else ()))
+    questions = found.wanted.questions
+    return (*(RACKED if questions.rack else ()), *(ROBUST if questions.robust else ()))
 
 
-def asked_head(found: Frontier) -> tuple[str, ...]:
+def extra_head(found: Frontier) -> tuple[str, ...]:
     """Return the headings in the text."""
-    asked = found.wanted.asked
+    questions = found.wanted.questions
     racks, failures = ("between racks", "at least"), ("without a link", "without a node")
-    return (*(racks if asked.rack else ()), *(failures if asked.robust else ()))
+    return (*(racks if questions.rack else ()), *(failures if questions.robust else ()))
 
 
-def asked_cells(row: Row, found: Frontier) -> tuple[str, ...]:
+def extra_cells(row: Row, found: Frontier) -> tuple[str, ...]:
     """Return the cells of a row in the text."""
-    asked, known = found.wanted.asked, found.facts.get(row, Facts())
+    questions, known = found.wanted.questions, found.facts.get(row, Facts())
     racks = (str(known.between_racks), str(known.between_racks_bound))
     failures = (_cost(known.after_link), _cost(known.after_node))
-    return (*(racks if asked.rack else ()), *(failures if asked.robust else ()))
+    return (*(racks if questions.rack else ()), *(failures if questions.robust else ()))
 
 
 def _cost(after: After | None) -> str:
@@ -45,11 +45,11 @@ def _cost(after: After | None) -> str:
     return f"{after.T_L}, {after.T_B}" if after.state == "computed" else after.state
 
 
-def asked_object(row: Row, found: Frontier) -> dict[str, Cell]:
+def extra_object(row: Row, found: Frontier) -> dict[str, Cell]:
     """Return the keys of a row in JSON and CSV."""
-    asked, known = found.wanted.asked, found.facts.get(row, Facts())
+    questions, known = found.wanted.questions, found.facts.get(row, Facts())
     cells: dict[str, Cell] = {}
-    if asked.rack:
+    if questions.rack:
         cells |= {"links_between_racks": known.between_racks, "links_between_racks_bound": known.between_racks_bound}
     for kind, after in (("link", known.after_link), ("node", known.after_node)):
         if after is not None:

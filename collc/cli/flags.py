@@ -384,7 +384,7 @@ NETWORK = (
         "astra-sim (YAML), nccl-topo (XML of NCCL's dump) or cabling (CSV of cables)", "value",
         choices=("nodelink", "graphml", "dot", "astra-sim", "nccl-topo", "cabling"), shown_as="--as=FORM"),
     Opt(("--topology",), "the topology to write, of a file that has several", "value", "NAME"),
-    Opt(("--rack",), "also list the racks of R nodes, in a cabling list", "value", "R", convert=positive),
+    Opt(("--rack",), "also list the racks of N nodes, in a cabling list", "value", "N", convert=positive),
     Opt(("-o",), "write the network into FILE (default: standard output)", "value", "FILE", writes=True),
 )  # fmt: skip
 IMPORT = (
@@ -444,8 +444,10 @@ FIND = (
         "several: 1KiB,1MiB or 1KiB..1GiB:4", "value", "SIZES", convert=_sizes),
     Opt(("--alpha",), "latency of a step (10us)", "value", "TIME", convert=_time),
     Opt(("--bandwidth",), "B, the total bandwidth out of one node (100Gbps)", "value", "RATE", convert=_bandwidth),
-    Opt(("--rack",), "count the links between racks of R nodes; of equal topologies print the\none with the fewest",
-        "value", "R", convert=positive),
+    Opt(("--rack",), "count the links between racks of N nodes; of equal topologies print the\none with the fewest",
+        "value", "N", convert=positive),
+    Opt(("--expand-to",), "list larger topologies of up to N nodes that keep many links of the best\none", "value", "N",
+        convert=positive),
     Opt(("--robust",), "compute the cost after the worst failure of a link, and of a node"),
 )  # fmt: skip
 TRAINING = (

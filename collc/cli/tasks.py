@@ -59,6 +59,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "collc find -n 64 -d 4 --size 1MiB",
         "collc find -n 36 -d 4 --bidirectional --svg frontier.svg",
         "collc find -n 64 -d 4 --exclude cayley --rack 16",
+        "collc find -n 16 -d 4 --robust --expand-to 18",
     ),
     "train": (
         "collc train --list",

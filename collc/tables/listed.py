@@ -13,6 +13,7 @@ __all__ = [
     "COST",
     "FIT",
     "FRONTIER",
+    "GROWN",
     "NAMES",
     "NATIVE",
     "OPTIONS",
@@ -148,6 +149,20 @@ RACKED = (
     Column("links_between_racks_bound", "at least", "integer", "what no assignment to racks goes below", optional=True),
 )
 
+#: larger topologies, with --expand-to
+GROWN = (
+    Column("n", "nodes", "integer", "number of nodes"),
+    Column("T_L", "T_L", "integer", "steps of the schedule"),
+    *_rational("T_B", "T_B", "bandwidth time in M/B"),
+    Column("bidirectional", "bidirectional", "flag", "whether every link has a reverse"),
+    Column("links_kept", "kept", "integer", "directed links of the smaller topology that stay"),
+    Column("links", "of", "integer", "directed links of the smaller topology, without loops"),
+    Column("links_kept_bound", "at most", "integer", "what no placement of the nodes exceeds"),
+    Column("labelling", "labelling", "text", "`numbers` if nodes keep their numbers, `search` if a search placed them"),
+    Column("scheduler", "scheduler", "text", "the scheduler that takes these steps"),
+    Column("expression", "topology", "text", "the larger topology, as the language writes it"),
+)
+
 ROBUST = (
     Column(
         "link_failure", "link failure", "text", "computed, disconnected, or not computed; with --robust", optional=True
@@ -276,7 +291,8 @@ CODES = (
 
 #: verb -> the columns of its table; `options` are those of one pass, scheduler or target
 TABLES: dict[str, tuple[Column, ...]] = {
-    "cost": COST, "cost --baselines": BASELINES, "simulate": SIMULATION, "find": FRONTIER, "run": RUN,
+    "cost": COST, "cost --baselines": BASELINES, "simulate": SIMULATION, "find": FRONTIER, "find --expand-to": GROWN,
+    "run": RUN,
     "train": TRAIN, "train --list": WORKLOADS, "calibrate": FIT, "calibrate --nccl-tests": NATIVE, "explain": CODES,
     "targets": NAMES, "passes": NAMES, "schedulers": SCHEDULED, "formats": NAMES, "topologies": TOPOLOGIES,
     "options": OPTIONS,

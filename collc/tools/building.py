@@ -13,11 +13,11 @@ from collc.passes.finder.racks import assign_racks
 
 from ..processes.workers import Work
 
-__all__ = ["NO_QUESTION", "Asked", "Facts", "equals", "facts", "fewest_between_racks"]
+__all__ = ["NO_QUESTION", "Facts", "Questions", "equals", "facts", "fewest_between_racks"]
 
 
 @attrs.frozen
-class Asked:
+class Questions:
     """The questions: ``rack`` is the number of nodes in a rack, None without racks; ``robust`` is whether failures are
     evaluated."""
 
@@ -28,12 +28,12 @@ class Asked:
         return self.rack is not None or self.robust
 
 
-NO_QUESTION = Asked()
+NO_QUESTION = Questions()
 
 
 @attrs.frozen
 class Facts:
-    """The answers for one topology; None for what was not asked.
+    """The answers for one topology; None without the question.
 
     ``between_racks`` counts the directed links between racks in the best assignment that was found, and
     ``between_racks_bound`` is a number that no assignment can go below. ``after_link`` and ``after_node`` are the costs
@@ -46,21 +46,21 @@ class Facts:
     after_node: After | None = None
 
 
-def facts(rows: Iterable[Row], asked: Asked, work: Work) -> dict[Row, Facts]:
+def facts(rows: Iterable[Row], questions: Questions, work: Work) -> dict[Row, Facts]:
     """Return the answers for every row."""
-    if not asked:
+    if not questions:
         return {}
     known = list(dict.fromkeys(rows))
-    found = work.run(_facts, [(row, asked) for row in known], [row.expression for row in known])
+    found = work.run(_facts, [(row, questions) for row in known], [row.expression for row in known])
     return dict(zip(known, found, strict=True))
 
 
-def _facts(row: Row, asked: Asked) -> Facts:
+def _facts(row: Row, questions: Questions) -> Facts:
     topology, found = coll.topology(row.expression), Facts()
-    if asked.rack is not None:
-        racks = assign_racks(topology, asked.rack, row.alltoall_rate)
+    if questions.rack is not None:
+        racks = assign_racks(topology, questions.rack, row.alltoall_rate)
         found = attrs.evolve(found, between_racks=racks.links, between_racks_bound=racks.bound)
-    if asked.robust:
+    if questions.robust:
         cut, lost = after_failures(topology)
         found = attrs.evolve(found, after_link=cut, after_node=lost)
     return found

@@ -25,7 +25,7 @@ from collc.passes.finder.measure import with_alltoall_rate
 from collc.passes.finder.tasks import EVALUATIONS, Task, assemble, plan
 
 from ..processes.workers import Work
-from .building import NO_QUESTION, Asked, Facts, equals, facts, fewest_between_racks
+from .building import NO_QUESTION, Facts, Questions, equals, facts, fewest_between_racks
 
 if TYPE_CHECKING:
     from ..training.objectives import Objective
@@ -51,8 +51,8 @@ class Wanted:
 
     ``alpha`` is the latency of a step (seconds), ``size`` is M (bytes), ``bandwidth`` is B, the total bandwidth out of
     a node (bytes per second). A ``workload`` takes the place of the objective and the size. ``exclude`` holds the names
-    that no topology may have in its expression, ``asked`` what else is computed. Raises C0030 to C0032 for impossible
-    goals.
+    that no topology may have in its expression, ``questions`` what else is computed. Raises C0030 to C0032 for goals
+    that are impossible.
     """
 
     nodes: int
@@ -64,7 +64,7 @@ class Wanted:
     bandwidth: Fraction = DEFAULT_BANDWIDTH
     workload: Objective | None = None
     exclude: Excluded = NOTHING
-    asked: Asked = NO_QUESTION
+    questions: Questions = NO_QUESTION
 
     __repr__ = brief_fields
 
@@ -179,7 +179,7 @@ class Frontier:
     ``bound`` is Moore's bound on T_L (for ``bidirectional`` the bound of graphs) and Theorem 4's bound on T_B.
 
     ``both_ways`` is the frontier of the topologies in which every link has a reverse: duplex cables. ``facts`` are the
-    answers to what the goal asked, by row.
+    answers to the goal's questions, by row.
 
     >>> import collc
     >>> found = collc.find(nodes=9, degree=4)
@@ -276,14 +276,14 @@ def find(
 
 
 def _answered(found: Frontier, rows: Sequence[Row], work: Work) -> Frontier:
-    """Return the frontier with the facts that were asked; of equal rows it has those of fewest links between racks."""
-    asked = found.wanted.asked
-    if not asked:
+    """Return the frontier with the answers; of equal rows it has the ones of fewest links between racks."""
+    questions = found.wanted.questions
+    if not questions:
         return found
     shown = (*found.frontier, *found.both_ways)
-    if asked.rack is not None:
+    if questions.rack is not None:
         shown = tuple(other for row in shown for other in equals(row, rows))
-    known = facts(shown, asked, work)
+    known = facts(shown, questions, work)
     best, both_ways = (
         tuple(fewest_between_racks(row, rows, known) for row in each) for each in (found.frontier, found.both_ways)
     )

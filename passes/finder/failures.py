@@ -49,7 +49,7 @@ def after_failures(topology: Topology) -> tuple[After, After]:
     if (len(links) + len(nodes)) * topology.num_ranks**2 > MOST_EFFORT:
         return After("not computed"), After("not computed")
     degree = topology.degree or 0
-    cut = [strict_cost(_without_links(topology, gone), degree) for gone in links]
+    cut = [strict_cost(_without_links(topology, failed), degree) for failed in links]
     lost = [strict_cost(_without_node(topology, int(node)), degree) for node in nodes]
     return _worst(cut), _worst(lost)
 
@@ -98,9 +98,9 @@ def _cables(topology: Topology) -> Iterator[list[int]]:
 # ---- what is left
 
 
-def _without_links(topology: Topology, gone: list[int]) -> Topology:
+def _without_links(topology: Topology, failed: list[int]) -> Topology:
     kept = np.ones(topology.num_links, dtype=bool)
-    kept[gone] = False
+    kept[failed] = False
     return _rest(topology, kept, topology.src[kept], topology.dst[kept], topology.num_ranks)
 
 

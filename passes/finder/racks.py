@@ -18,6 +18,7 @@ import numpy as np
 from collc.ir.arrays import Array
 from collc.ir.diagnostic import error
 from collc.ir.group import Translations
+from collc.ir.ragged import inverse
 from collc.ir.topology import Topology
 
 __all__ = ["Racks", "assign_racks", "links_between", "racks_bound"]
@@ -79,7 +80,7 @@ def assign_racks(topology: Topology, size: int, rate: Fraction | None = None) ->
 def _numbered(rack: Array) -> Array:
     """Return the racks numbered in the order of their lowest nodes."""
     _, first, which = np.unique(rack, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[which]
+    return inverse(np.argsort(first))[which]
 
 
 # ---- assignments from the structure
@@ -300,7 +301,7 @@ def _busiest_kind(heads: Array) -> int | None:
         return None
     load, routes = [0] * heads.shape[1], [1] * len(heads)
     for node in reversed(order[1:]):
-        kind, tail = min(tails[node], key=lambda way: (load[way[0]], way))
+        kind, tail = min(tails[node], key=lambda hop: (load[hop[0]], hop))
         load[kind] += routes[node]
         routes[tail] += routes[node]
     return max(load)
