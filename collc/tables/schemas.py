@@ -182,7 +182,7 @@ _DEFINITIONS: dict[str, str] = {
     "point": _row(POINTS),
     "simulated": f"{_row(SIMULATED)}\ngoodput_Gbps: number: algbw in Gb/s",
     "frontier_row": _row(column for column in (*FRONTIER, *RACKED, *ROBUST) if column.key != "best"),
-    "expansion": _row(GROWN),
+    "larger_topology": _row(GROWN),
     "run_row": _row(column for column in RUN if column.key != "on").replace("?: ", ": "),
     "fit_point": f"{_row(FIT)}\nreduced: number|null: the most that a rank adds, over all steps, in M",
     "named": _row(NAMES),
@@ -578,7 +578,7 @@ points?: [find_point]: the fastest at each of several sizes
 workload?: string: what the times are of, with --workload
 excluded?: [string]: the names that no topology may have, with --exclude
 rack?: integer: nodes in a rack, with --rack
-expansions?: [expansion]: larger topologies, with --expand-to
+expansions?: [larger_topology]: larger topologies, with --expand-to
 """,)),
     "train": ("`collc train --json`; with --list the workloads that come with collc", ("""
 name: string: the workload
