@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from collc.passes.finder.failures import After
-
 from ..tools.building import Facts
 from ..tools.finding import Frontier
 
 if TYPE_CHECKING:
     from collc.passes.finder.database import Row
+    from collc.passes.finder.failures import After
     from collc.tables.columns import Cell, Column
 
 __all__ = ["extra_cells", "extra_columns", "extra_head", "extra_object"]

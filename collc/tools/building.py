@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 
 from collc.frontends import coll
 from collc.passes.finder.database import Row
-from collc.passes.finder.failures import After, after_failures
-from collc.passes.finder.racks import assign_racks
 
 from ..processes.workers import Work
+
+if TYPE_CHECKING:
+    from collc.passes.finder.failures import After
 
 __all__ = ["NO_QUESTION", "Facts", "Questions", "equals", "facts", "fewest_between_racks"]
 
@@ -58,9 +60,13 @@ def facts(rows: Iterable[Row], questions: Questions, work: Work) -> dict[Row, Fa
 def _facts(row: Row, questions: Questions) -> Facts:
     topology, found = coll.topology(row.expression), Facts()
     if questions.rack is not None:
+        from collc.passes.finder.racks import assign_racks
+
         racks = assign_racks(topology, questions.rack, row.alltoall_rate)
         found = attrs.evolve(found, between_racks=racks.links, between_racks_bound=racks.bound)
     if questions.robust:
+        from collc.passes.finder.failures import after_failures
+
         cut, lost = after_failures(topology)
         found = attrs.evolve(found, after_link=cut, after_node=lost)
     return found
