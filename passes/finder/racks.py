@@ -27,6 +27,7 @@ _MOST_JOINED = 3  # generators whose cosets are tried together
 _MOST_STARTS = 3  # assignments that are improved by exchanges
 _EXCHANGES = 12_000  # exchanges that a search tries
 _DEPTH = 16  # exchanges between two racks, before the best prefix is kept
+_MOST_DENSE = 4096  # nodes or units, up to which tables of all their pairs are made
 _MOST_ROUTED = 40_000  # nodes times diameter, up to which the bound routes all pairs
 
 
@@ -66,7 +67,7 @@ def assign_racks(topology: Topology, size: int, rate: Fraction | None = None) ->
     bound = racks_bound(topology, size, rate)
     best = np.array(ranked[0], dtype=np.int64)
     links = starts[ranked[0]]
-    if nodes > size:
+    if size < nodes <= _MOST_DENSE:
         joined = _joined(topology)
         for start in ranked:
             if links == bound:
@@ -92,7 +93,8 @@ def _starts(topology: Topology, size: int) -> Iterator[Array]:
     for shape in _shapes(topology):
         yield from _boxes(shape, size)
     for unit in _units(topology, size):
-        yield _grown(topology, unit, size)
+        if len(np.unique(unit)) <= _MOST_DENSE:
+            yield _grown(topology, unit, size)
 
 
 def _shapes(topology: Topology) -> Iterator[tuple[int, ...]]:
@@ -278,8 +280,9 @@ def _busiest(topology: Topology) -> int | None:
     """
     if topology.symmetry is not None and topology.degree:
         return _busiest_kind(topology.dst.reshape(topology.num_ranks, -1))
-    hops = topology.distances
-    if int(hops.min()) < 0 or topology.num_ranks * int(hops.max()) > _MOST_ROUTED:
+    if topology.num_ranks > _MOST_DENSE or not topology.is_connected:
+        return None
+    if topology.num_ranks * int(topology.distances.max()) > _MOST_ROUTED:
         return None
     return _busiest_link(topology)
 

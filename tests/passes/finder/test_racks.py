@@ -90,6 +90,11 @@ def test_any_number_of_nodes_fits_a_rack(size: int) -> None:
         judged(topology(call), size)
 
 
+def test_large_networks_make_no_tables_of_all_pairs() -> None:
+    assert judged(topology("torus(80, 80)"), 64).links == 100 * 32
+    assert judged(topology("generalized_kautz(4, 9000)"), 100).bound >= 90
+
+
 def test_a_rate_makes_the_bound_at_least_as_good() -> None:
     network = topology("hamming(2, 3)")
     assert judged(network, 3, Fraction(1, 3)).bound == judged(network, 3).links == 18
