@@ -21,12 +21,14 @@ import numpy as np
 
 from .arrays import Array
 from .frozen import frozen
+from .linear import LINEAR_KINDS, codes, field_of, matrices_of, scaled
 from .shown import counted
 
 __all__ = [
     "GROUPS",
     "Direct",
     "Group",
+    "Linear",
     "Metacyclic",
     "Permutations",
     "Semidirect",
@@ -297,6 +299,57 @@ class Direct(Group):
         return f"direct({self.one.expression}, {self.two.expression})"
 
 
+@frozen
+class Linear(Group):
+    """A group of 2 x 2 matrices over the field of ``q`` elements; ``kind`` is one of :data:`.linear.LINEAR_KINDS`.
+
+    These groups have few normal subgroups, so their Cayley digraphs reach far in few steps.
+    Of the multiples of a matrix, ``psl`` and ``pgl`` keep the one whose first entry other than 0 is 1. Elements are
+    numbered in lexicographic order of their entries, those with a = 1 first. So the identity is 0. The order is
+    q(q^2 - 1), for psl with odd q half of it.
+    """
+
+    kind: str
+    q: int
+
+    def __attrs_post_init__(self) -> None:
+        if self.kind not in LINEAR_KINDS:
+            raise ValueError(f"found `{self.kind}`, needed {', '.join(LINEAR_KINDS)}")
+        field_of(self.q)
+
+    @property
+    def order(self) -> int:
+        whole = self.q * (self.q**2 - 1)
+        return whole // 2 if self.kind == "psl" and self.q % 2 else whole
+
+    def multiply(self, a: Array | int, b: Array | int) -> Array:
+        field, entries = field_of(self.q), matrices_of(self.kind, self.q)[0]
+        one, two = np.moveaxis(entries[np.asarray(a)], -1, 0), np.moveaxis(entries[np.asarray(b)], -1, 0)
+        product = [
+            field.plus[field.times[one[row], two[column]], field.times[one[row + 1], two[column + 2]]]
+            for row in (0, 2)
+            for column in (0, 1)
+        ]
+        return self._numbers(np.stack(product, axis=-1))
+
+    def inverse(self, a: Array | int) -> Array:
+        # the adjugate: the inverse times the determinant, which is 1 or a scalar that does not matter
+        matrix, negative = matrices_of(self.kind, self.q)[0][np.asarray(a)], field_of(self.q).negative
+        a11, a12, a21, a22 = np.moveaxis(matrix, -1, 0)
+        return self._numbers(np.stack([a22, negative[a12], negative[a21], a11], axis=-1))
+
+    def _numbers(self, matrices: Array) -> Array:
+        """Return the numbers of matrices, shape (.., 4)."""
+        if self.kind != "sl":
+            matrices = scaled(matrices, field_of(self.q))
+        found: Array = np.searchsorted(matrices_of(self.kind, self.q)[1], codes(matrices, self.q)).astype(np.int64)
+        return found
+
+    @property
+    def expression(self) -> str:
+        return f"{self.kind}(2, {self.q})"
+
+
 # ---- groups by name
 
 #: name -> (arguments in the form of the documentation, function that builds the group from integers and groups)
@@ -313,6 +366,9 @@ GROUPS: dict[str, tuple[str, Callable[..., Group]]] = {
     "symmetric": ("n", lambda n: Permutations(n)),
     "alternating": ("n", lambda n: Permutations(n, even=True)),
     "direct": ("group, ..", lambda *groups: _direct(groups)),
+    "psl": ("2, q", lambda n, q: _linear("psl", n, q)),
+    "pgl": ("2, q", lambda n, q: _linear("pgl", n, q)),
+    "sl": ("2, q", lambda n, q: _linear("sl", n, q)),
 }
 
 
@@ -325,6 +381,12 @@ def _semidirect(base: Group, k: int, entries: Sequence[int]) -> Group:
         raise ValueError(f"found {len(entries)} matrix entries, needed {rank * rank}: {rows_needed}")
     rows = (tuple(x % size for x in entries[i * rank : i * rank + rank]) for i, size in enumerate(base.shape))
     return Semidirect(base.shape, k, tuple(rows))
+
+
+def _linear(kind: str, rows: int, q: int) -> Group:
+    if rows != 2:
+        raise ValueError(f"found matrices of {counted(rows, 'row')}, needed 2")
+    return Linear(kind, q)
 
 
 def _direct(groups: Sequence[Group]) -> Group:

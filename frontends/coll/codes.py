@@ -454,7 +454,8 @@ Use `debruijn` or `generalized_kautz`, which have the same sizes.""",
 
 metacyclic(m, k, r) needs r^k = 1 modulo m, and its last argument s, where there is one, s * (r - 1) = 0 modulo m;
 semidirect needs a square matrix over the moduli of its abelian group whose k-th power is the identity; symmetric and
-alternating take 1 to 9 points. `collc topologies cayley` lists the groups.
+alternating take 1 to 9 points; psl, pgl and sl take 2 and a prime power of at most 64. `collc topologies cayley` lists
+the groups.
 
 Write `metacyclic(8, 4, 3)`: 3^4 is 1 modulo 8.""",
     "C0320": """generators that make no Cayley digraph

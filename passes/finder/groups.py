@@ -1,8 +1,8 @@
 """List groups of a given order, as expressions of the language, for Cayley digraphs.
 
 The list has many groups of different kinds, not all of the order: cyclic and other abelian groups, metacyclic ones,
-extensions of vectors by a matrix, permutations, and direct products. Isomorphic groups are removed if that is cheap: by
-canonical parameters, then by the numbers of elements by order, centre and square roots.
+extensions of vectors by a matrix, permutations, matrices over finite fields, and direct products. Isomorphic groups are
+removed if that is cheap: by canonical parameters, then by the numbers of elements by order, centre and square roots.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from math import factorial, gcd, lcm, prod
 import numpy as np
 
 from collc.ir.arrays import Array
-from collc.ir.group import Direct, Group, Metacyclic, Permutations, Semidirect, Translations
+from collc.ir.group import Direct, Group, Linear, Metacyclic, Permutations, Semidirect, Translations
 
 from .exclude import NOTHING, Excluded
 
@@ -23,6 +23,12 @@ __all__ = ["group_expression", "groups_of_order"]
 
 _MOST_MATRICES = 4096  # tried for one shape
 _MOST_RANK = 6  # of an elementary abelian group on which a matrix acts
+#: groups of matrices over fields, of orders to 4096, without those isomorphic to groups of the other kinds
+_LINEAR = (
+    Linear("sl", 5), Linear("psl", 7), Linear("pgl", 7), Linear("sl", 7), Linear("psl", 8), Linear("pgl", 9),
+    Linear("sl", 9), Linear("psl", 11), Linear("pgl", 11), Linear("sl", 11), Linear("psl", 13), Linear("pgl", 13),
+    Linear("sl", 13), Linear("psl", 16), Linear("psl", 17), Linear("psl", 19),
+)  # fmt: skip
 
 
 def group_expression(group: Group) -> str:
@@ -45,7 +51,7 @@ def groups_of_order(order: int, most: int = 96, exclude: Excluded = NOTHING) -> 
     >>> [group_expression(group) for group in groups_of_order(6)]
     ['metacyclic(3, 2, 2)', 'cyclic(6)']
     """
-    kinds = (_metacyclic, _abelian, _extensions, _permutations, _products)
+    kinds = (_metacyclic, _abelian, _extensions, _permutations, _linear, _products)
     found: dict[tuple[object, ...], Group] = {}
     for group in _round_robin([kind(order) for kind in kinds]):
         if len(found) >= most:
@@ -192,6 +198,13 @@ def _permutations(order: int) -> Iterator[Group]:
             if order % size == 0:
                 group = Permutations(degree, even)
                 yield group if order == size else Direct(group, Translations((order // size,)))
+
+
+def _linear(order: int) -> Iterator[Group]:
+    """Yield the groups of 2 x 2 matrices over small fields, and their products with a cyclic group."""
+    for group in _LINEAR:
+        if order % group.order == 0:
+            yield group if order == group.order else Direct(group, Translations((order // group.order,)))
 
 
 def _products(order: int) -> Iterator[Group]:

@@ -13,7 +13,8 @@ EXPRESSIONS = [
     "cyclic(1)", "cyclic(12)", "abelian(3, 3, 2)", "dihedral(5)", "dicyclic(2)", "metacyclic(7, 3, 2)",
     "metacyclic(16, 4, 5, 4)", "semidirect(abelian(2, 2), 3, 0, 1, 1, 1)", "semidirect(abelian(4, 2), 2, 1, 2, 0, 1)",
     "symmetric(1)", "symmetric(4)", "alternating(2)", "alternating(4)", "alternating(5)",
-    "direct(symmetric(3), cyclic(4), dihedral(3))",
+    "direct(symmetric(3), cyclic(4), dihedral(3))", "psl(2, 2)", "psl(2, 4)", "psl(2, 7)", "psl(2, 8)", "psl(2, 9)",
+    "pgl(2, 3)", "pgl(2, 5)", "pgl(2, 9)", "sl(2, 3)", "sl(2, 5)", "direct(psl(2, 4), cyclic(3))",
 ]  # fmt: skip
 
 
@@ -71,7 +72,9 @@ def test_metacyclic_parameters_make_a_group_or_an_error(m: int, k: int, r: int, 
         ("cyclic(9999999)", "up to"), ("cyclic(99999999999)", "needed"), ("metacyclic(7, 3, 3)", "r\\^k"),
         ("symmetric(10)", "1 to 9"), ("semidirect(cyclic(2), 2)", "matrix entries"), ("direct(3)", "direct"),
         ("semidirect(dihedral(3), 2, 1)", "abelian"), ("semidirect(abelian(2, 2), 2, 0, 1, 1, 1)", "identity"),
-        ("semidirect(abelian(4, 2), 2, 1, 1, 0, 1)", "moduli"), ("direct(" * 30, "needed"), ("cyclic(#)", "not a"),
+        ("psl(2, 6)", "prime power"), ("pgl(2, 67)", "at most 64"), ("sl(3, 2)", "3 rows"), ("psl(7)", r"psl\(2, q\)"),
+        ("psl(2, 1)", "prime power"), ("semidirect(abelian(4, 2), 2, 1, 1, 0, 1)", "moduli"),
+        ("direct(" * 30, "needed"), ("cyclic(#)", "not a"),
     ],
 )  # fmt: skip
 def test_what_is_no_group(text: str, message: str) -> None:

@@ -16,7 +16,7 @@ from collc.ir.group import Metacyclic, Translations, parse_group
 NAMES = (
     "cyclic(1)", "cyclic(12)", "abelian(3, 3, 2)", "dihedral(5)", "dihedral(64)", "dicyclic(8)", "metacyclic(7, 3, 2)",
     "metacyclic(16, 4, 5, 4)", "semidirect(abelian(2, 2), 3, 0, 1, 1, 1)", "symmetric(4)", "alternating(5)",
-    "direct(symmetric(3), cyclic(4), dihedral(3))",
+    "direct(symmetric(3), cyclic(4), dihedral(3))", "psl(2, 7)", "pgl(2, 4)", "sl(2, 3)",
 )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import collc
-from collc.ir.group import parse_group
+from collc.ir.group import Metacyclic, Semidirect, parse_group
 from collc.passes.finder.cayley import candidates, cayley_expression, least_steps, search_cayley
 from collc.passes.finder.climb import Draws, climb, goal
 from collc.passes.finder.evaluate import Costs, Evaluator, bfb_cost
@@ -47,6 +47,29 @@ def test_small_orders_have_all_groups_and_none_twice(order: int, count: int) -> 
 @pytest.mark.parametrize(("order", "count"), [(16, 14), (24, 15), (32, 51), (64, 267), (81, 15)])
 def test_no_order_has_more_groups_than_there_are(order: int, count: int) -> None:
     assert count >= len(groups_of_order(order, 1000)) > count // 5
+
+
+@pytest.mark.parametrize(
+    ("order", "groups"),
+    [
+        (168, {"psl(2, 7)"}), (336, {"pgl(2, 7)", "sl(2, 7)", "direct(psl(2, 7), abelian(2))"}),
+        (504, {"psl(2, 8)"}), (660, {"psl(2, 11)"}), (1092, {"psl(2, 13)"}), (1320, {"pgl(2, 11)", "sl(2, 11)"}),
+        (120, {"symmetric(5)", "sl(2, 5)"}),
+    ],
+)  # fmt: skip
+def test_matrices_over_fields_are_among_the_groups(order: int, groups: set[str]) -> None:
+    assert groups <= {group_expression(group) for group in groups_of_order(order)}
+
+
+@pytest.mark.parametrize(("q", "order"), [(5, 20), (7, 42), (8, 56), (9, 72), (11, 110), (16, 240)])
+def test_affine_groups_of_the_line_are_among_the_groups(q: int, order: int) -> None:
+    """AGL(1, q), the maps x -> ax + b, has q - 1 elements outside its translations for each: no centre."""
+    groups = [group for group in groups_of_order(order) if isinstance(group, Metacyclic | Semidirect)]
+    x = np.arange(order)
+    central = [
+        int(np.all(group.multiply(x[:, None], x) == group.multiply(x, x[:, None]), axis=1).sum()) for group in groups
+    ]
+    assert 1 in central and order == q * (q - 1)
 
 
 # ---- drawing and climbing

@@ -41,6 +41,7 @@ GROUPS = [
     "cyclic(5)", "cyclic(12)", "abelian(2, 2, 2)", "abelian(4, 3)", "metacyclic(3, 2, 2)", "metacyclic(8, 2, 3)",
     "metacyclic(7, 3, 2)", "metacyclic(4, 4, 3, 2)", "alternating(4)", "symmetric(4)", "dicyclic(3)",
     "semidirect(abelian(2, 2), 3, 0, 1, 1, 1)", "direct(metacyclic(3, 2, 2), cyclic(3))",
+    "psl(2, 4)", "sl(2, 3)",
 ]  # fmt: skip
 
 #: what is known to be reached at degree 4: nodes, T_L, T_B and where
