@@ -22,6 +22,7 @@ import collc as package
 from collc.ir.costs.bounds import moore_steps
 from collc.passes.finder.database import DEGREES, Row, frontier, parse_rows, shipped
 from collc.passes.finder.measure import row_mistakes
+from collc.passes.finder.wide import wide_cost
 from collc.pictures.frontier import pareto_svg
 from collc.processes.workers import Work, pool
 from collc.tools.finding import Frontier, Wanted, find
@@ -337,6 +338,26 @@ def test_the_database_holds_what_is_known_to_be_reached(nodes: int) -> None:
     found = parse_rows(shipped(4) or "", 4, "shipped", nodes)
     for steps, bandwidth in REACHED[nodes]:
         assert any(row.T_L <= steps and row.T_B <= Fraction(bandwidth) for row in found)
+
+
+#: two-way networks that a longer search with links both ways found
+@pytest.mark.parametrize(("degree", "nodes", "steps"), [(3, 336, 10), (3, 1000, 13), (4, 168, 5), (4, 504, 6)])
+def test_the_database_has_two_way_networks_of_few_steps(degree: int, nodes: int, steps: int) -> None:
+    found = frontier(parse_rows(shipped(degree) or "", degree, "shipped", nodes), bidirectional=True)
+    assert any(row.T_L <= steps and row.T_B == Fraction(nodes - 1, nodes) for row in found)
+
+
+@pytest.mark.slow
+def test_other_code_finds_the_costs_of_two_way_rows_of_degree_three() -> None:
+    """A greedy flow on all nodes of the network, not the orbit of one node of its group."""
+    rows = [row for row in parse_rows(shipped(3) or "", 3, "shipped") if row.nodes <= 200 and row.bidirectional]
+    assert len(rows) > 98
+    for row in rows:
+        topology = package.topology(row.expression)
+        assert topology.reverse_links is not None
+        assert (topology.num_ranks, topology.degree) == (row.nodes, 3)
+        if row.scheduler == "bfb":
+            assert wide_cost(topology) == (row.T_L, row.T_B), row
 
 
 @pytest.mark.slow
