@@ -62,10 +62,8 @@ CIP_LATER(IREDUCE, REDUCE, Ireduce, 0, 0, h, (CIP_P8), (CIP_W8), (a, b, c, d, e,
 
 CIP_I_UNEVEN(, 0)
 
-#if MPI_VERSION >= 4
-CIP_I_UNEVEN(_c, 1)
+#if CIP_PERSISTENT
 CIP_UNEVEN_INIT(, 0)
-CIP_UNEVEN_INIT(_c, 1)
 
 CIP_LATER(ALLGATHER_INIT, ALLGATHER, Allgather_init, 0, 1, i, (CIP_P9), (CIP_W9), (a, b, c, d, e, f, g, h, i), b, e,
           CIP_TWO_SIDES(int, -1, g))
@@ -83,6 +81,11 @@ CIP_LATER(REDUCE_SCATTER_BLOCK_INIT, REDUCE_SCATTER, Reduce_scatter_block_init, 
           CIP_SUMS(int, -1, f))
 CIP_LATER(REDUCE_INIT, REDUCE, Reduce_init, 0, 1, i, (CIP_P9), (CIP_W9), (a, b, c, d, e, f, g, h, i), c, 0,
           CIP_SUMS(int, (int)f, g))
+#endif
+
+#if MPI_VERSION >= 4
+CIP_I_UNEVEN(_c, 1)
+CIP_UNEVEN_INIT(_c, 1)
 
 CIP_LATER(IALLGATHER, ALLGATHER, Iallgather_c, 1, 0, h, (CIP_P8), (CIP_W8), (a, b, c, d, e, f, g, h), b, e,
           CIP_TWO_SIDES(MPI_Count, -1, g))
@@ -116,33 +119,46 @@ CIP_LATER(REDUCE_SCATTER_BLOCK_INIT, REDUCE_SCATTER, Reduce_scatter_block_init_c
           CIP_SUMS(MPI_Count, -1, f))
 CIP_LATER(REDUCE_INIT, REDUCE, Reduce_init_c, 1, 1, i, (CIP_P9), (CIP_W9), (a, b, c, d, e, f, g, h, i), c, 0,
           CIP_SUMS(MPI_Count, (int)f, g))
+#endif
 
-/* The MPI's request of a persistent call is started first: the thread answers it. */
-CIP_WRAPPER(Start, (cip_word a))
+#if CIP_PERSISTENT
+/* The MPI's request of a persistent call is started first: the thread answers it. Open MPI puts another one in its place
+ * if it is not done with it.
+ */
+static int cip_start_one(MPI_Request *request)
 {
-    static int (*next)(cip_word);
-    struct cip_operation *it = cip_persistent(*(MPI_Request *)a);
+    static int (*next)(MPI_Request *);
+    struct cip_operation *it = cip_persistent(*request);
     int error;
 
     if (next == NULL)
-        next = (int (*)(cip_word))cip_behind("PMPI_Start", 0);
-    error = next(a);
-    return it == NULL || error != MPI_SUCCESS ? error : cip_start(it);
+        next = (int (*)(MPI_Request *))cip_behind("PMPI_Start", 0);
+    error = next(request);
+    if (it == NULL || error != MPI_SUCCESS)
+        return error;
+    it->handle = *request;
+    return cip_start(it);
+}
+
+CIP_WRAPPER(Start, (cip_word a))
+{
+    return cip_start_one((MPI_Request *)a);
 }
 
 CIP_WRAPPER(Startall, (cip_word a, cip_word b))
 {
     static int (*next)(cip_word, cip_word);
     MPI_Request *requests = (MPI_Request *)b;
-    struct cip_operation *it;
-    int error, k;
+    int error = MPI_SUCCESS, ours = 0, k;
 
     if (next == NULL)
         next = (int (*)(cip_word, cip_word))cip_behind("PMPI_Startall", 0);
-    error = next(a, b);
-    for (k = 0; k < (int)a && error == MPI_SUCCESS; k++)
-        if ((it = cip_persistent(requests[k])) != NULL)
-            error = cip_start(it);
+    for (k = 0; k < (int)a && !ours; k++)
+        ours = cip_persistent(requests[k]) != NULL;
+    if (!ours)
+        return next(a, b);
+    for (k = 0; k < (int)a && error == MPI_SUCCESS; k++) /* in any order, says MPI */
+        error = cip_start_one(&requests[k]);
     return error;
 }
 

@@ -126,7 +126,7 @@ static int cip_prepare(struct cip_operation *it, int64_t block, MPI_Comm comm, M
     return error;
 }
 
-#if MPI_VERSION >= 4
+#if CIP_PERSISTENT
 /* The persistent call behind a request, or NULL. */
 static struct cip_operation *cip_persistent(MPI_Request handle)
 {
