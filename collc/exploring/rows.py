@@ -57,7 +57,7 @@ def rows(ir: Executable, ranks: Collection[int] | None = None) -> tuple[str, lis
     With ``ranks``, they are the transfers from or to these ranks, the trees of these roots, or the threadblocks of
     these ranks. Templates, which stand for all ranks, have all their rows.
     """
-    level = ir.seed if isinstance(ir, SymmetricForest) else ir
+    level: Executable = ir.seed if isinstance(ir, SymmetricForest) else ir
     if ranks is not None:
         level = _of_ranks(level, ranks)
     lines = print_ir(level).splitlines()
