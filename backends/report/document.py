@@ -20,7 +20,7 @@ from collc.ir.shown import counted
 from .numbers import Json
 from .section import Section
 
-__all__ = ["DATA", "Markup", "element", "length", "page", "script", "style"]
+__all__ = ["DATA", "Markup", "element", "length", "opening", "page", "script", "style"]
 
 #: the parts of the script, in order
 _SCRIPTS = ("base.js", "model.js", "network.js", "schedule.js", "threadblocks.js", "goodput.js", "main.js")
@@ -75,12 +75,8 @@ def _hash(text: str) -> str:
 def page(sections: Sequence[Section]) -> str:
     """Return the page of one or more collectives; equal data give equal bytes."""
     names = ", ".join(str(one["name"]) for one in sections)
-    policy = f"default-src 'none'; script-src {_hash(script())}; style-src {_hash(style())}; base-uri 'none'"
     lines = [
-        "<!DOCTYPE html>", '<html lang="en">', "<head>", '<meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        element("title", f"collc report: {names}"), f"<style>{style()}</style>", "</head>", "<body>",
+        *opening(f"collc report: {names}", style(), script()),
         element("a", "Skip to the first collective", class_="skip", href="#s0"),
         element("h1", f"collc report: {names}"), element("noscript", element("p", _NO_SCRIPT, class_="note")),
         *_contents(sections), "<main>",
@@ -89,6 +85,18 @@ def page(sections: Sequence[Section]) -> str:
         f"<script>{script()}</script>", "</body>", "</html>", "",
     ]  # fmt: skip
     return "\n".join(lines)
+
+
+def opening(title: str, styles: str, program: str = "") -> list[str]:
+    """Return the lines of a page up to its body. Its policy allows these styles and this script, and no request."""
+    runs = f"script-src {_hash(program)}; " if program else ""
+    policy = f"default-src 'none'; {runs}style-src {_hash(styles)}; base-uri 'none'"
+    return [
+        "<!DOCTYPE html>", '<html lang="en">', "<head>", '<meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        element("title", title), f"<style>{styles}</style>", "</head>", "<body>",
+    ]  # fmt: skip
 
 
 def length(section: Section) -> int:

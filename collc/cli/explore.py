@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -13,7 +15,7 @@ from collc.ir.levels import rows
 from ..driver.compilation import make_jobs
 from ..driver.spans import span
 from ..files.naming import stem_of
-from ..files.texts import Output, check_writable, write_all
+from ..files.texts import Output, check_writable, is_folder, output_folder, write_all
 from .arguments import usage_error
 from .console import Console
 from .failures import Failures
@@ -23,6 +25,8 @@ from .watcher import Watcher
 if TYPE_CHECKING:
     from collc.ir.levels import Executable
 
+    from ..driver.plan import Plan
+    from ..driver.result import CollectiveResult
     from ..exploring import Stage
 
 __all__ = ["explore"]
@@ -40,6 +44,10 @@ class _Recorder(Watcher):
         super().__init__(options, console)
         self.stages = Stages()
 
+    def planned(self, collective: str, chain: Plan) -> None:
+        super().planned(collective, chain)
+        self.stages.begin(collective)
+
     def finished(self, collective: str, step: str, ir: Executable) -> None:
         super().finished(collective, step, ir)
         self.stages.keep(collective, step, ir)
@@ -52,8 +60,8 @@ def explore(options: SimpleNamespace, console: Console) -> int:
     spec, start = load(options, console)
     jobs, warnings = make_jobs(spec, targets(options), options.collective, start)
     console.warn([*spec.warnings, *warnings])
-    path = options.o or f"{stem_of(options.files[0])}.explore.html"
-    check_writable([path], spec.files)
+    path = _path(options)
+    check_writable([path], spec.files, options.o)
     # the passes of one target: those of a second one would run on the same schedule
     jobs = [attrs.evolve(job, targets=job.targets[:1]) for job in jobs]
     failures, recorder = Failures(), _Recorder(options, console)
@@ -61,14 +69,27 @@ def explore(options: SimpleNamespace, console: Console) -> int:
     console.warn(warning for result in results for warning in result.warnings)
     if failures:
         return failures.report(console)
-    stages = recorder.stages.remarked({result.name: result.remarks for result in results})
+    stages = recorder.stages.titled({result.name: _remarks(result) for result in results})
     if not any(stages.values()):
         raise error("C0019", "no pass ran, so there is nothing to explore", hint="leave --level and --passes out")
     ranks = _ranks(options, stages)
-    with span("explore", "output"):
+    with span("explore", "output"), output_folder(options.o):
         write_all([Output(path, page(options.files[0], stages, ranks))], if_changed=options.write_if_changed)
     console.say(f"wrote {path}")
     return 0
+
+
+def _path(options: SimpleNamespace) -> str:
+    """Return the path of the page."""
+    name = f"{stem_of(options.files[0])}.explore.html"
+    if options.o is None:
+        return name
+    return os.path.join(options.o, name) if is_folder(options.o) else str(options.o)
+
+
+def _remarks(result: CollectiveResult) -> list[Sequence[str]]:
+    """Return the remarks of each plan: one for each algorithm of `auto`."""
+    return [one.remarks for one in result.algorithms] or [result.remarks]
 
 
 def _ranks(options: SimpleNamespace, stages: dict[str, list[Stage]]) -> set[int] | None:

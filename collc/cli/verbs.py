@@ -85,7 +85,8 @@ _PAGE = (
 )  # fmt: skip
 _STAGES = (
     Opt(
-        ("-o",), "write to OUT: a file, or - for standard output\n(default: FILE's name with .explore.html)",
+        ("-o",), "write to OUT: a file, a folder (`DIR/`), or - for standard output\n"
+        "(default: FILE's name with .explore.html)",
         "value", "OUT", writes=True,
     ),
     Opt(("--ranks",), "show only rows of these ranks: 0,3,8..16 (default: all of small IRs,\nrank 0 of others)",

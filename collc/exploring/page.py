@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
-from hashlib import sha256
 from importlib.resources import files
 from itertools import groupby
 
-from collc.backends.report.document import Markup, element
-from collc.ir.shown import counted
+from collc.backends.report.document import Markup, element, opening
+from collc.ir.shown import counted, listed
 
 from .changes import Change, changes
 from .rows import Row, rows
@@ -33,23 +31,15 @@ def _style() -> str:
 
 def page(title: str, collectives: Mapping[str, Sequence[Stage]], ranks: Collection[int] | None) -> str:
     """Return the page of the stages of collectives; equal stages give equal bytes. ``ranks`` are those of `rows`."""
-    digest = b64encode(sha256(_style().encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'"
+    title = f"collc explore: {title}"
     head = [
-        "<!DOCTYPE html>", '<html lang="en">', "<head>", '<meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        element("title", f"collc explore: {title}"), f"<style>{_style()}</style>", "</head>", "<body>",
-        element("h1", f"collc explore: {title}"),
+        *opening(title, _style()), element("h1", title),
         element("p", "Each pass below has the rows of the IR before it on the left, and after it on the right. "
                      "~ is a changed row, \u2212 a removed one, + an added one.", class_="note"),
     ]  # fmt: skip
     if ranks is not None:
-        shown = ", ".join(map(str, sorted(ranks)))
-        text = f"Only the rows of rank {shown} are here: --ranks names others." if len(ranks) == 1 else (
-            f"Only the rows of ranks {shown} are here: --ranks names others."
-        )  # fmt: skip
-        head.append(element("p", text, class_="note"))
+        shown = listed([f"rank {rank}" for rank in sorted(ranks)])
+        head.append(element("p", f"Only the rows of {shown} are here: --ranks names others.", class_="note"))
     body = [line for number, (name, stages) in enumerate(collectives.items()) for line in
             _collective(number, name, stages, ranks)]  # fmt: skip
     return "\n".join([*head, "<main>", *body, "</main>", "</body>", "</html>", ""])
@@ -77,15 +67,15 @@ def _part(
 ) -> str:  # fmt: skip
     """Return the part of one pass, which is folded if the pass changed nothing."""
     if found is None:
-        summary_text = f"{level}, {counted(len(now), 'row')}" if not known else f"the {known} becomes a {level}"
+        summary_text = f"{level}, {counted(len(now), 'row')}{f' (before: {known})' if known else ''}"
         inside = [_listing(now)]
         opened = not known
     else:
         numbers = {kind: sum(one.kind == kind for one in found) for kind in ("changed", "removed", "added")}
-        listed = ", ".join(f"{number} {_KINDS[kind][1]}" for kind, number in numbers.items() if number)
-        summary_text = f"{listed or 'no row changed'}, of {counted(len(now), 'row')}"
-        opened = bool(listed)
-        inside = [_table(stage.step, found)] if listed else []
+        counts = ", ".join(f"{number} {_KINDS[kind][1]}" for kind, number in numbers.items() if number)
+        summary_text = f"{counts or 'no row changed'}, of {counted(len(now), 'row')}"
+        opened = bool(counts)
+        inside = [_table(stage.step, found)] if counts else []
     remarks = [element("p", text, class_="note") for text in stage.remarks]
     summary = element("summary", element("h3", stage.step), element("span", summary_text))
     return element("details", summary, *remarks, *inside, id=identity, **({"open": "open"} if opened else {}))

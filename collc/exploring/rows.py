@@ -24,9 +24,9 @@ __all__ = ["Row", "rows"]
 
 #: what a level is called, by its class
 _LEVELS: dict[type, str] = {
-    Schedule: "schedule", SymmetricSchedule: "schedule of one shard, moved by a group", Forest: "trees",
-    SymmetricForest: "trees of one root, moved by a group", Program: "program",
-    SymmetricProgram: "program of one rank, moved by a group", OneSided: "one-sided program",
+    Schedule: "schedule", SymmetricSchedule: "template of a schedule", Forest: "trees",
+    SymmetricForest: "template of trees", Program: "program", SymmetricProgram: "template of a program",
+    OneSided: "one-sided program",
 }  # fmt: skip
 _HEAD = re.compile(r"(schedule|symmetric-schedule|forest|program|symmetric-program|one-sided)\b")
 _RANK = re.compile(r"  rank (\d+)\b")
@@ -57,8 +57,10 @@ def rows(ir: Executable, ranks: Collection[int] | None = None) -> tuple[str, lis
     With ``ranks``, they are the transfers from or to these ranks, the trees of these roots, or the threadblocks of
     these ranks. Templates, which stand for all ranks, have all their rows.
     """
-    level: Executable = ir.seed if isinstance(ir, SymmetricForest) else ir
-    if ranks is not None:
+    level: Executable = ir
+    if isinstance(ir, SymmetricForest) or (isinstance(ir, SymmetricSchedule) and ir.orbits is not None):
+        level = ir.seed  # which `print_ir` would print as that of all ranks
+    elif ranks is not None:
         level = _of_ranks(level, ranks)
     lines = print_ir(level).splitlines()
     begin = next(number for number, line in enumerate(lines) if _HEAD.match(line))

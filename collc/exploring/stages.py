@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 
 import attrs
 
@@ -23,25 +24,36 @@ class Stage:
 
 @attrs.define(eq=False)
 class Stages:
-    """The stages of each collective, in the order of passes.
+    """The stages of each collective, plan by plan: `auto` has a plan for each of its algorithms.
 
     A pass that runs again, since its first result did not fit the target, begins anew: what came after it is dropped.
     """
 
-    found: dict[str, list[Stage]] = attrs.field(factory=dict)
+    found: dict[str, list[list[Stage]]] = attrs.field(factory=dict)
+
+    def begin(self, collective: str) -> None:
+        """Take the next stages of a collective as those of another plan."""
+        self.found.setdefault(collective, []).append([])
 
     def keep(self, collective: str, step: str, ir: Executable) -> None:
-        """Keep the IR after a pass of a collective."""
-        before = self.found.setdefault(collective, [])
-        again = next((number for number, stage in enumerate(before) if stage.step == step), len(before))
-        self.found[collective] = [*before[:again], Stage(step, ir)]
+        """Keep the IR after a pass of the collective's last plan."""
+        plans = self.found[collective]
+        again = next((number for number, stage in enumerate(plans[-1]) if stage.step == step), len(plans[-1]))
+        plans[-1] = [*plans[-1][:again], Stage(step, ir)]
 
-    def remarked(self, remarks: Mapping[str, Sequence[str]]) -> dict[str, list[Stage]]:
-        """Return the stages with the remarks of collectives, which begin with the name of a pass."""
-        return {
-            name: [
-                attrs.evolve(stage, remarks=tuple(t for t in remarks.get(name, ()) if t.startswith(f"{stage.step}: ")))
-                for stage in stages
-            ]
-            for name, stages in self.found.items()
-        }
+    def titled(self, remarks: Mapping[str, Sequence[Sequence[str]]]) -> dict[str, list[Stage]]:
+        """Return the stages by the name of their collective, and of their scheduler if it has several plans.
+
+        ``remarks`` are those of each plan of each collective; they begin with the name of a pass.
+        """
+        titled = {}
+        for name, plans in self.found.items():
+            for number, (plan, texts) in enumerate(zip_longest(plans, remarks.get(name, ()), fillvalue=()), 1):
+                if plan:
+                    title = f"{name}, {number} of {len(plans)}: {plan[0].step}" if len(plans) > 1 else name
+                    titled[title] = [_remarked(stage, texts) for stage in plan]
+        return titled
+
+
+def _remarked(stage: Stage, texts: Sequence[str]) -> Stage:
+    return attrs.evolve(stage, remarks=tuple(text for text in texts if text.startswith(f"{stage.step}: ")))

@@ -208,7 +208,11 @@ def _check_one(path: str, inputs: Sequence[str]) -> None:
     if path.endswith("/") and not os.path.isdir(path):
         raise error("C0004", f"cannot write `{path}`: it is a folder's name", hint="name a file")
     if os.path.isdir(path):
-        raise error("C0004", f"cannot write `{path}`: it is a directory", hint=f"write `{path}/` for files inside it")
+        raise error(
+            "C0004",
+            f"cannot write `{path}`: it is a directory",
+            hint=f"write `{path.rstrip('/')}/` for files inside it",
+        )
     for given in inputs:
         if given != STDIN and os.path.exists(path) and os.path.exists(given) and os.path.samefile(path, given):
             raise error(

@@ -127,7 +127,8 @@ def test_every_pass_is_there(collc: Collc, target: str) -> None:
 
 def test_rows_that_a_pass_changed_are_marked(collc: Collc) -> None:
     found = parts(explored(collc, TORUS.format("msccl-xml"), "--ranks", "0"))
-    assert said(found["bfb"]) == "schedule, 37 rows" and "becomes a program" in said(found["lower"])
+    assert said(found["bfb"]) == "schedule, 37 rows"
+    assert said(found["lower"]) == "program, 43 rows (before: schedule)"
     assert said(found["coalesce"]).startswith("no row changed") and found["coalesce"].get("open") is None
     fuse = found["fuse"]
     assert fuse.get("open") == "open" and "fuse: strategy flow of" in fuse.findtext("p")
@@ -177,11 +178,34 @@ def test_no_text_of_an_input_becomes_markup() -> None:
 def test_a_pass_that_runs_again_begins_anew() -> None:
     ir = compiled(TORUS.format("msccl-xml"))["program"].ir
     stages = Stages()
+    stages.begin("c")
     for step in ("bfb", "lower", "fuse", "lower"):
         stages.keep("c", step, ir)
-    assert [stage.step for stage in stages.found["c"]] == ["bfb", "lower"]
-    remarked = stages.remarked({"c": ["lower: two", "fuse: three"]})
-    assert [stage.remarks for stage in remarked["c"]] == [(), ("lower: two",)]
+    (titled,) = stages.titled({"c": [["lower: two", "fuse: three"]]}).items()
+    assert titled[0] == "c" and [stage.step for stage in titled[1]] == ["bfb", "lower"]
+    assert [stage.remarks for stage in titled[1]] == [(), ("lower: two",)]
+
+
+def test_every_algorithm_of_auto_is_there(collc: Collc) -> None:
+    text = "collective c = allreduce on torus(4, 4);\nschedule c using auto { sizes: all };\nemit c as msccl-xml;\n"
+    tree = explored(collc, text)
+    titles = [str(section.findtext("h2")) for section in tree.iter("section")]
+    ran = collc("pod.coll", "-o", "out/", "-q", "--print-pipeline")
+    schedulers = [line.partition(": ")[2].partition(",")[0].partition("{")[0] for line in ran.err.splitlines()]
+    assert titles == [f"c, {n} of {len(schedulers)}: {name}" for n, name in enumerate(schedulers, 1)]
+    assert len(set(titles)) > 1
+    fuses = [section.xpath(".//details[summary/h3='fuse']")[0] for section in tree.iter("section")]
+    assert all(fuse.findtext("p").startswith("fuse: ") for fuse in fuses)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("network", "scheduler"), [("dgx_a100(128)", "forest"), ("torus(16, 16)", "bfb")])
+def test_a_template_is_not_written_out(collc: Collc, network: str, scheduler: str) -> None:
+    """Also one of several orbits: the page has rows of its ranks, not of all."""
+    text = f"collective c = allreduce on {network};\nschedule c using {scheduler};\nemit c as mpi-c;\n"
+    found = parts(explored(collc, text))
+    assert "template" in said(found[scheduler])
+    assert all(int(re.findall(r"(\d+) rows", said(part))[0]) < 40_000 for part in found.values())
 
 
 # ---- the command
@@ -191,6 +215,8 @@ def test_the_page_is_named_after_the_file(collc: Collc) -> None:
     Path("pod.coll").write_text(TORUS.format("msccl-xml"))
     assert "wrote pod.explore.html" in collc("explore", "pod.coll", "-v").err
     assert collc("explore", "pod.coll", "-o", "-", "-q").out == Path("pod.explore.html").read_text("utf-8")
+    assert collc("explore", "pod.coll", "-o", "new/", "-q").status == 0
+    assert Path("new/pod.explore.html").read_text("utf-8") == Path("pod.explore.html").read_text("utf-8")
     assert "[C0005]" in collc("explore", "pod.coll", "-o", "pod.coll").err
 
 
