@@ -31,9 +31,9 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     waving._depths.clear()
 
 
-def _wave(program: Program) -> Array:
-    """Return the wave of each instruction in an execution with unbounded FIFOs."""
-    order = waving.all_waves(program)
+def _wave(program: Program, order: waving.Waves | None = None) -> Array:
+    """Return the wave of each instruction in an order, by default in an execution with unbounded FIFOs."""
+    order = order or waving.all_waves(program)
     wave = np.zeros(program.num_instructions, dtype=np.int64)
     wave[order.instruction] = np.repeat(np.arange(len(order)), np.diff(order.start))
     return wave
@@ -151,9 +151,28 @@ def test_a_kept_order_never_changes_an_answer(program: Program, data: st.DataObj
         deps = data.draw(st.lists(st.sampled_from(same), max_size=2, unique=True)) if same else []
         changed = with_deps(changed, place, sorted(deps))
     for split in (None, 1):
-        for depth in (1, 2):
+        for depth in (0, 1, 2):
             complete = execute(changed, depth, split).deadlock is None
             assert waving.completes_in_waves(changed, depth, split) is complete
         free = execute(changed, None, split)
         found = waving.least_depth(attrs.evolve(changed), split)
         assert found == (None if free.deadlock else free.depth)
+    order = changed.found.get("waves")
+    assert order is None or executes(changed, _wave(changed, order))
+
+
+@pytest.mark.usefixtures("narrow")
+def test_a_kept_order_that_waits_too_little_is_not_taken() -> None:
+    """Rank 0 sends in the wave of its copy; then the send waits for the copy, though its receive comes later still."""
+    blocks = [(0, -1, -1, 0), (0, 1, -1, 0), (1, -1, 0, 0)]
+    rows = [
+        [(Opcode.COPY, Buffer.INPUT, 0, Buffer.SCRATCH, 0, 1, ())],
+        [(Opcode.SEND, Buffer.SCRATCH, 0, Buffer.INPUT, 0, 1, ())],
+        [(Opcode.RECV, Buffer.INPUT, 0, Buffer.SCRATCH, 0, 1, ())],
+    ]
+    program = Program.build(Collective("broadcast", 2, root=0), 1, [1, 1], blocks, rows)
+    assert waving.completes_in_waves(program, 2, None)
+    later = with_deps(program, 1, [0])
+    assert meets(later, _wave(program)) and not executes(later, _wave(program))
+    assert waving.least_depth(later, None) == 1
+    assert executes(later, _wave(later, later.found["waves"]))

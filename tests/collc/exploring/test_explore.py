@@ -7,7 +7,9 @@ from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
+from built_programs import with_deps
 from commands import Ran
 from hypothesis import given
 from hypothesis import strategies as st
@@ -100,6 +102,15 @@ def test_rows_are_those_of_the_ranks() -> None:
         assert sum(row.is_numbered for row in listed) == sum(rank in ranks for rank in program.rank.tolist())
         assert [int(row.text.split()[1]) for row in listed if row.text.startswith("  rank ")] == sorted(ranks)
     assert rows(program) == rows(program, set(range(9)))
+
+
+def test_an_instruction_that_waits_for_others_is_the_same_row() -> None:
+    program = compiled(TORUS.format("msccl-xml"))["program"].ir
+    assert isinstance(program, Program)
+    place = int(np.flatnonzero(program.num_dependencies)[0])
+    before, after = ([row for row in rows(ir)[1] if row.is_numbered] for ir in (program, with_deps(program, place, [])))
+    assert [row.key for row in before] == [row.key for row in after]
+    assert [n for n, pair in enumerate(zip(before, after, strict=True)) if pair[0].body != pair[1].body] == [place]
 
 
 def test_trees_are_those_of_the_roots(collc: Collc) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
@@ -13,9 +14,10 @@ from collc.ir.program import Program
 from collc.passes.analysis.hazards import conflicts
 from collc.passes.analysis.timing import play
 from collc.passes.lowering.lower import Lower
+from collc.passes.program import pairing
 from collc.passes.program.coalesce import Coalesce
 from collc.passes.program.fuse import _clashes
-from collc.passes.program.pairing import _listed, _weights
+from collc.passes.program.pairing import _listed, _weights, pair_blocks
 from collc.passes.schedule.discretize import Discretize
 
 programs = schedules(kinds=("allgather", "reduce-scatter", "allreduce", "broadcast")).map(
@@ -36,6 +38,19 @@ def test_blocks_that_forward_most_chunks_come_first(program: Program, number: in
         of_pair[1] += 1
     due = sorted((-chunks, a, b, messages) for (a, b), (chunks, messages) in total.items())
     assert _listed(_weights(program, (receives, sends))) == [(a, b, messages) for _, a, b, messages in due]
+
+
+@settings(max_examples=examples(40))
+@given(programs, st.integers(0, 3))
+def test_blocks_without_data_are_paired_up_to_the_limit(program: Program, less: int) -> None:
+    """Whether the shortest blocks fit together is only a quick answer to whether any do."""
+    length = np.diff(program.block_start.astype(np.int64))
+    none = np.zeros(0, dtype=np.int64)
+    for most in {int(length.max(initial=0)) + more for more in range(-less, int(length.max(initial=0)) + 1)}:
+        found = pair_blocks(program, (none, none), True, length, most).host
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(pairing, "_shortest", lambda steps, free: 0)
+            assert pair_blocks(program, (none, none), True, length, most).host.tolist() == found.tolist()
 
 
 @settings(max_examples=examples(40))
