@@ -122,8 +122,8 @@ CIP_LATER(REDUCE_INIT, REDUCE, Reduce_init_c, 1, 1, i, (CIP_P9), (CIP_W9), (a, b
 #endif
 
 #if CIP_PERSISTENT
-/* The MPI's request of a persistent call is started first: the thread answers it. Open MPI puts another one in its place
- * if it is not done with it.
+/* The MPI's request of a persistent call is started first: the thread answers it. The handle is inout, so an MPI may change
+ * it.
  */
 static int cip_start_one(MPI_Request *request)
 {
