@@ -105,6 +105,11 @@ def topologies(options: SimpleNamespace, console: Console) -> int:
     families = {**FAMILIES, **brought()}
     if options.files:
         both = {**families, **OPERATORS}
+        if any(mark in options.files[0] for mark in "(./"):
+            from shlex import quote
+
+            hint = f"add --as, which writes its network: collc topologies {quote(options.files[0])} --as dot"
+            raise usage_error(f"`{options.files[0]}` is an expression or a file, not the name of a family", hint)
         name = _known(options.files[0], both, "graph family")
         groups, more = {"topologies": {name: both[name]}}, _more(name) if name in FAMILIES else {}
     else:

@@ -19,6 +19,7 @@ from collc.ir.arrays import Array
 from collc.ir.diagnostic import error
 from collc.ir.group import Translations
 from collc.ir.ragged import inverse
+from collc.ir.shown import counted
 from collc.ir.topology import Topology
 
 __all__ = ["Racks", "assign_racks", "links_between", "racks_bound"]
@@ -58,7 +59,7 @@ def assign_racks(topology: Topology, size: int, rate: Fraction | None = None) ->
     if topology.num_switches:
         raise error(
             "C0579",
-            f"racks hold ranks, and `{topology.name}` has {topology.num_switches} switches",
+            f"racks hold ranks, and `{topology.name}` has {counted(topology.num_switches, 'switch')}",
             hint="leave out --rack, or name a network of ranks",
         )
     nodes = topology.num_ranks

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -190,6 +191,13 @@ def test_verbs_that_do_not_exist_say_what_to_do_instead(collc: Collc, word: str)
 def test_no_verb_of_collc_counts_as_missing(collc: Collc) -> None:
     assert not set(VERBS) & (set(LATER) | set(ALIKE))
     assert "`collc cache` takes info, list, check or clear, found `clean`" in collc("cache", "clean").err
+
+
+@pytest.mark.parametrize("network", ["torus(4, 4)", "pod.coll", "./pod.coll"])
+def test_a_network_needs_a_form(collc: Collc, network: str) -> None:
+    ran = collc("topologies", network)
+    assert ran.status == 2 and f"`{network}` is an expression or a file" in ran.err
+    assert f"collc topologies {shlex.quote(network)} --as dot" in ran.err
 
 
 @pytest.mark.parametrize("word", ALIKE)
