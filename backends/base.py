@@ -124,6 +124,8 @@ class Limits:
     inplace: bool = False
     #: whether files hold the program of one rank of a symmetric network and its group
     templates: bool = False
+    #: whether files list all ranks, and passes may work on one of each orbit before
+    orbits: bool = False
     #: parallel instances that the user set
     instances: int | None = None
 

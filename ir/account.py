@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from .costs.cost import Cost
     from .levels import Scheduled
     from .program import Program
+    from .schedule import Forest
     from .spec import CollectiveRequest
+    from .symmetric_forest import SymmetricForest
     from .topology import Topology
     from .verify import Report
 
@@ -65,7 +67,7 @@ class Algorithm:
     """One algorithm: its schedule with its cost, and its program.
 
     It serves calls of ``low`` to ``high`` bytes, both inclusive; None: no upper limit. ``absent`` says why there is no
-    ``program``.
+    ``program``. ``forest`` are the trees that the schedule was made of, if any.
     """
 
     schedule: Scheduled
@@ -78,6 +80,7 @@ class Algorithm:
     remarks: tuple[str, ...] = ()
     reports: tuple[Report, ...] = ()
     allowances: tuple[Allowance, ...] = ()
+    forest: Forest | SymmetricForest | None = None
 
     def __repr__(self) -> str:
         return shown(self, f"{self.cost.scheduler}, {counted(self.cost.T_L, 'step')}")

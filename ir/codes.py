@@ -117,7 +117,7 @@ _SCHEDULE = {
 
 The verifier executed it symbolically. It does not perform the collective: a rank sends data that it does not
 have, a contribution is added twice or lost, a link does not exist, or a rank ends with other data. The message
-names the step, rank and shard where it failed, or the first ranks with what they miss. Of a schedule written by
+names the step, rank and shard where it failed, or the first ranks with what they miss. For a schedule written by
 hand it underlines the transfer, and the one that explains it.
 
     schedule grads using steps { at 0: send shard 1 from 0 to 1; }   # rank 0 does not have shard 1
@@ -173,8 +173,8 @@ characters, and a symmetry is a group of at most 1048576 elements. Beyond that a
 Other passes cannot handle larger networks either.""",
     "C0806": """a textual IR that is not well formed
 
-The syntax is correct, but the contents are inconsistent: a link ends at a node that does not exist, the links
-of a route do not connect, steps decrease from row to row, or a location is outside of its buffer. The message
+The syntax is correct, but the contents are inconsistent. A link ends at a node that does not exist, for example, the
+links of a route do not connect, steps decrease from row to row, or a location is outside of its buffer. The message
 names the row.
 
     ranks 2

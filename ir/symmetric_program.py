@@ -7,7 +7,8 @@ A buffer that holds the whole vector holds shard s at place s, so there an offse
 shard, and scratch, look alike on all ranks of an orbit.
 
 The messages of one step of a connection go together: an instruction that is ``joined`` moves its data in the message of
-the instruction before it. So a message is a set of chunks, which lie in other places on every rank.
+the instruction before it. So a message is a set of chunks, which lie in other places on every rank. For files that list
+all ranks, messages are laid out as runs of chunks (:mod:`.laid_out`).
 """
 
 from __future__ import annotations
@@ -37,14 +38,19 @@ class SymmetricProgram(Columnar):
     (a flag of each instruction) says that an instruction moves its data in the message of the instruction before it,
     which is of the same block and opcode. Dependencies are those of the first instruction of a message, on first
     instructions.
+
+    Where every rank has the whole vector before and after, chunks may lie in any order: ``numbering`` is the place of
+    each chunk of the vector in input and output, the same on all ranks. Offsets are numbers of chunks, not places.
+    Without a numbering (an empty column) both are equal.
     """
 
     seed: Program
     group: Group
     joined: Array = attrs.field(converter=as_column)
+    numbering: Array = attrs.field(factory=lambda: np.zeros(0, dtype=np.int64), converter=as_column)
 
     SCALARS = ("seed", "group")
-    COLUMNS = ("joined",)
+    COLUMNS = ("joined", "numbering")
 
     def __repr__(self) -> str:
         what = f"{counted(self.seed.num_blocks, 'threadblock')}, {counted(len(self.message_start) - 1, 'message')}"
@@ -99,6 +105,18 @@ class SymmetricProgram(Columnar):
         image: Array = self.group.multiply(element, number // self.width) * self.width + number % self.width
         return image
 
+    def placed(self, element: Array, offset: Array, moves: Array) -> Array:
+        """Return the places of chunks on the images of their ranks; only those that ``moves`` marks move.
+
+        ``offset`` are offsets of the seed; all arguments are broadcast together.
+        """
+        shard, inside = np.divmod(np.where(moves, offset, 0), self.chunks)
+        image = self.moved(element, shard) * self.chunks + inside
+        if len(self.numbering):
+            image = self.numbering.astype(np.int64)[image]
+        place: Array = np.where(moves, image, offset)
+        return place
+
     @property
     def num_channels(self) -> int:
         """One more than the largest channel number."""
@@ -125,6 +143,12 @@ class SymmetricProgram(Columnar):
         shards = np.arange(self.collective.num_shards)
         slots = self.collective.output_slots if buffer == Buffer.OUTPUT else self.collective.input_slots
         return bool((slots(0, shards) == shards).all())
+
+    def moving(self, end: str) -> Array:
+        """Return which instructions of the seed use their location ``end`` in a buffer whose shards move."""
+        buffers = [buffer for buffer in Buffer if self.moves(buffer)]
+        moving: Array = self.seed.uses(end) & np.isin(getattr(self.seed, f"{end}_buffer"), buffers)
+        return moving
 
     # ---- messages
 
@@ -191,18 +215,15 @@ class SymmetricProgram(Columnar):
             peer = getattr(seed, name).astype(np.int64)
             found[name] = np.where(peer >= 0, self.moved(element, np.maximum(peer, 0)), -1)
         for end in ("src", "dst"):
-            offset, buffer = getattr(seed, f"{end}_offset").astype(np.int64), getattr(seed, f"{end}_buffer")
-            shard, inside = offset // seed.chunks, offset % seed.chunks
-            moved = np.isin(buffer, [b for b in (Buffer.INPUT, Buffer.OUTPUT) if self.moves(b)])
-            moved &= seed.reads_src if end == "src" else seed.writes_dst
-            image = self.moved(element, np.where(moved, shard, 0)) * seed.chunks + inside
-            found[f"{end}_offset"] = np.where(moved, image, offset)
+            offset = getattr(seed, f"{end}_offset").astype(np.int64)
+            found[f"{end}_offset"] = self.placed(np.array(element), offset, self.moving(end))
         return found
 
     def unfold(self) -> Program:
-        """Return the program of all ranks, with an instruction for each of the seed's, not joined."""
+        """Return the program of all ranks, with an instruction for each of the seed's, not joined and not numbered."""
         seed, order = self.seed, self.group.order
-        images = [self.images(element) for element in range(order)]
+        plain = attrs.evolve(self, numbering=[])
+        images = [plain.images(element) for element in range(order)]
         columns: Columns = {c: np.concatenate([image[c] for image in images]) for c in images[0]}
         same = ("channel", "opcode", "src_buffer", "dst_buffer", "count")
         columns |= {c: np.tile(getattr(seed, c), order) for c in same}

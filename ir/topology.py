@@ -20,6 +20,7 @@ from .shown import clipped, counted, shown
 
 if TYPE_CHECKING:
     import networkx
+    import pandas
 
 __all__ = ["LinkClass", "Origin", "Topology", "Translations", "renumbered"]
 
@@ -64,10 +65,10 @@ class Topology(Columnar):
     links; they count in the degree and carry no data). ``unit`` is ``"link"`` if bandwidths are relative (1 = one
     link), and ``"B/s"`` if they are absolute.
 
-    ``symmetry`` is a group with an element for every rank: the links out of rank r are numbers r*d .. r*d+d-1, and
-    multiplying every rank by an element on the left maps links to links, each to one of the same place among its
-    rank's links. ``gamma`` (seconds) is the time in which a rank adds a byte that it received, ``epsilon`` (seconds)
-    the launch, the time of a call besides its steps. ``origin`` is not part of the network: equality and the textual
+    ``symmetry`` is a group with an element for every rank. The links out of rank r are numbers r*d .. r*d+d-1.
+    Ranks multiplied by an element on the left map links to links, each to one of the same place among its rank's
+    links. ``gamma`` (seconds) is the time in which a rank adds a byte that it received, ``epsilon`` (seconds) the
+    launch, the time of a call besides its steps. ``origin`` is not part of the network: equality and the textual
     form ignore it.
 
     Switches forward. Those in ``multicast`` (node numbers, ascending) also copy data to several links, and those in
@@ -120,6 +121,23 @@ class Topology(Columnar):
             ("ranks", self.num_ranks), ("switches", self.num_switches), ("links", self.num_links), ("degree", degree),
         ]  # fmt: skip
         return html_table(self.name, (), rows)
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """Return the links as a data frame of pandas: ends by number and name, bandwidth in ``unit``, latency in s.
+
+        Raises C0028 without pandas.
+        """
+        from .frames import dataframe
+
+        kinds = {
+            "src": "integer", "dst": "integer", "src_name": "text", "dst_name": "text", "bandwidth": "rational",
+            "bandwidth_float": "number", "latency_s": "number",
+        }  # fmt: skip
+        each = [(kind.bandwidth, float(kind.bandwidth), float(kind.latency)) for kind in self.classes]
+        ends = zip(self.src.tolist(), self.dst.tolist(), self.link_class.tolist(), strict=True)
+        names = self.names
+        cells = ((a, b, names[a], names[b], *each[kind]) for a, b, kind in ends)
+        return dataframe(kinds, [dict(zip(kinds, row, strict=True)) for row in cells])
 
     @property
     def num_nodes(self) -> int:

@@ -277,6 +277,10 @@ def _program_template(level: SymmetricProgram) -> Flaws:
     if len(level.joined) != level.seed.num_instructions:
         yield Flaw(f"{len(level.joined)} flags of messages for {level.seed.num_instructions} instructions")
     yield from _outside("instructions", level.joined, 2, "joined")
+    chunks = level.collective.num_shards * level.chunks
+    if len(level.numbering) not in (0, chunks):
+        yield Flaw(f"{len(level.numbering)} places for {chunks} chunks")
+    yield from _outside("numbering", level.numbering, chunks, "place")
     beyond = level.seed.block_rank >= level.width
     yield from _rows("threadblocks", beyond, lambda row: f"a template has blocks of {level.seeds} only")
 

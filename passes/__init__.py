@@ -36,6 +36,9 @@ _TRANSFORMS: dict[str, tuple[str, str, str]] = {
         "renumber chunks so that chunks of one message are neighbours",
     ),
     "lower": ("collc.passes.lowering.lower", "Lower", "lower a schedule to a program of instructions"),
+    "lay-out": (
+        "collc.passes.program.lay_out", "LayOut", "list all ranks of the program of one rank and a group",
+    ),
     "coalesce": ("collc.passes.program.coalesce", "Coalesce", "send contiguous chunks in one message"),
     "balance-threadblocks": (
         "collc.passes.program.threadblocks", "BalanceThreadblocks",

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collc.ir.levels import Executable, Level, Scheduled
     from collc.ir.schedule import Forest
     from collc.ir.spec import Problem
+    from collc.ir.symmetric_program import SymmetricProgram
 
 __all__ = ["FACTS", "Kept", "Pass", "Replanned", "Solver", "has_collector", "remark", "remarks", "solver", "solving"]
 
@@ -135,6 +136,8 @@ class Pass(ABC):
     most_pieces: ClassVar[int | None] = None
     #: whether it takes a SymmetricSchedule as a Schedule, a SymmetricForest as a Forest; others receive them unfolded
     takes_templates: ClassVar[bool] = False
+    #: whether its option for templates also serves targets that list all ranks, since later passes work by orbits
+    for_orbits: ClassVar[bool] = False
     #: whether it turns a Forest into a Forest, as it does with a Schedule; others receive the forest's steps
     takes_forests: ClassVar[bool] = False
     #: whether it changes a schedule only to improve the program
@@ -173,6 +176,13 @@ class Pass(ABC):
         that both are equal.
         """
         return collective
+
+    def works_by_orbits(self, ir: SymmetricProgram) -> bool:
+        """Return whether this pass takes the program of the first ranks and a group, and gives one.
+
+        It gets the program of all ranks otherwise: by default always.
+        """
+        return False
 
     def of_all_ranks(self) -> Pass:
         """Return this pass as it runs on an IR that is no template: by default itself.

@@ -25,11 +25,15 @@ be verified or converted as an algorithm.
     "C0603": """\
 an attribute is missing or has a value no runtime takes
 
-All runtimes need `proto`, `nchannels`, `nchunksperloop`, `ngpus`, `coll` and `inplace` of an algorithm, `id`,
-`i_chunks`, `o_chunks` and `s_chunks` of a gpu, `id`, `send`, `recv` and `chan` of a tb, and all ten attributes of a
-step: `s type srcbuf srcoff dstbuf dstoff cnt depid deps hasdep`. collc reads whole numbers as C does: `010` is 8, text
-after the digits is ignored, and text without digits is 0. `collc verify` reports where that happens. Sizes have at
-most 64 bits, other numbers 32. Example: `cnt="99999999999"`.
+All runtimes need these attributes:
+
+* An algorithm has `proto nchannels nchunksperloop ngpus coll inplace`.
+* A gpu has `id i_chunks o_chunks s_chunks`.
+* A tb has `id send recv chan`.
+* A step has `s type srcbuf srcoff dstbuf dstoff cnt depid deps hasdep`.
+
+collc reads whole numbers as C does: `010` is 8, text after the digits is ignored, and text without digits is 0.
+`collc verify` reports where that happens. Sizes have at most 64 bits, other numbers 32. Example: `cnt="99999999999"`.
 """,
     "C0604": """\
 the file is too large, or has a document type
@@ -384,6 +388,6 @@ a folder with other files
 The executor and RCCL load every file of their folder, whatever its name. If one is not an algorithm, they cannot create
 communicators. Keep algorithms in a folder of their own: `-o DIR/`.
 
-    collc env pod/ring.xml                # C0655: pod.coll stands beside it
+    collc env pod/ring.xml                # C0655: pod.coll is beside it
 """,
 }

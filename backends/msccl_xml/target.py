@@ -161,6 +161,7 @@ class MscclXml(Target):
             fifo_depth=PROTOCOLS[self.proto].fifo_depth,
             fused=self.profile.fused,
             equal_chunks=True,
+            orbits=True,
         )
 
     @property

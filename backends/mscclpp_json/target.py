@@ -167,6 +167,7 @@ class MscclppJson(Target):
         return OneSidedLimits(
             max_threadblocks=blocks // (self.shares * self.instances) or 1,
             equal_chunks=True,
+            orbits=True,
             one_sided=True,
             packets={"LL": True, "Simple": False}.get(self.protocol, self._small()),
             ranks_per_node=self.ranks_per_node,

@@ -143,7 +143,7 @@ def _algorithm(result: CollectiveResult) -> Algorithm:
     target = result.plans[0].target if result.plans else None
     return Algorithm(
         result.schedule, cost, program, absent, low, high, tuple(_steps(result)), result.remarks, result.reports,
-        () if program is None or target is None else tuple(_allowances(target, program)),
+        () if program is None or target is None else tuple(_allowances(target, program)), result.forest,
     )  # fmt: skip
 
 

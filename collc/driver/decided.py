@@ -18,11 +18,12 @@ from collc.passes.base import Pass
 
 from .bounding import ScheduleCosts
 from .fitting import Fitted, fit
+from .later import Deferred
 from .maker import Maker, program_of
 from .pipeline import is_by_hand, plan
 from .plan import Plan
 from .relaying import judged
-from .result import CollectiveResult, Deferred, Observer, Settings
+from .result import CollectiveResult, Observer, Settings
 from .session import Session
 
 __all__ = ["compile_decided", "emit_selected", "level_of"]

@@ -11,6 +11,7 @@ from collc.ir.collective import CUSTOM, Collective
 from collc.ir.diagnostic import CollcError, Kind, Subject, error, warning
 from collc.ir.equal_shards import in_equal_shards
 from collc.ir.frozen import frozen
+from collc.ir.laid_out import laid_out
 from collc.ir.levels import Executable
 from collc.ir.program import Program
 from collc.ir.ranges import runs
@@ -108,8 +109,9 @@ class Emission:
 
         Raises C0062 if some of them only relay, and the target has no such ranks.
         """
-        if isinstance(ir, SymmetricProgram) and not target.limits.templates:
-            ir = ir.unfold()
+        if isinstance(ir, SymmetricProgram):
+            # files that hold a template move sets of chunks, whose numbers need no order
+            ir = attrs.evolve(ir, numbering=[]) if target.limits.templates else laid_out(ir)
         if target.level == "one-sided" and ir is not None:
             return self._of_members(target, ir)
         if not isinstance(ir, Program):

@@ -10,7 +10,7 @@ from collc.ir.spec import Option
 
 __all__ = [
     "COPIES", "CUT", "EQUAL", "FIT", "FUSE", "INSTANCES", "JOIN", "LEGAL", "LEGALIZING", "LEGAL_WRITES", "LEVELS",
-    "LOWER", "MERGE", "PIPELINE", "PUT", "SCHEDULED", "SHAPE", "SPREAD", "UNFUSE", "Entry",
+    "LIST", "LOWER", "MERGE", "PIPELINE", "PUT", "SCHEDULED", "SHAPE", "SPREAD", "UNFUSE", "Entry",
 ]  # fmt: skip
 
 
@@ -74,6 +74,7 @@ _SPLIT = Entry(
 )
 _PRUNE = Entry("prune-dependencies", "runs when threadblocks are final: they decide which dependencies imply others")
 _PACK = Entry("reuse-scratch", "runs last: it moves data only where the remaining dependencies keep them apart")
+LIST = Entry("lay-out", "files list all ranks of a template, on one of which passes worked")
 INSTANCES = Entry("replicate", "runs last: the schedule asks for instances")
 
 COPIES = Entry(

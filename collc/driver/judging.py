@@ -42,7 +42,8 @@ def flaw(this: Pass, before: Level, after: Executable, network: Topology | None,
     ``formed``.
     """
     gives: type | tuple[type, ...] = _TEMPLATES.get(this.gives, this.gives)
-    gives = (Program, SymmetricProgram) if this.gives is Program and isinstance(before, SymmetricSchedule) else gives
+    if this.gives is Program and isinstance(before, SymmetricSchedule | SymmetricProgram):
+        gives = (Program, SymmetricProgram)
     gives = Forest if this.takes_forests and isinstance(before, Forest) else gives
     if not isinstance(after, gives):
         return f"it returned a {type(after).__name__}"
@@ -110,6 +111,8 @@ def _strayed(before: Level, after: Executable) -> str:
     if isinstance(after, SymmetricProgram) and isinstance(before, SymmetricSchedule):
         more = template_strayed(after, before)
         return f"its result sends too much: {more}" if more else ""
+    if isinstance(after, SymmetricProgram) and isinstance(before, SymmetricProgram):
+        before, after = before.seed, after.seed  # what the first ranks send determines what all send
     if not isinstance(after, Program):
         return ""
     if isinstance(before, SymmetricSchedule):

@@ -23,8 +23,9 @@ from collc.ir.topology import Origin, Topology
 from ..files.store import Store, digest
 from ..files.surroundings import tree
 from .compilation import Job, compiled
+from .later import Deferred
 from .records import read, written
-from .result import CollectiveResult, Costs, Deferred, Settings
+from .result import CollectiveResult, Costs, Settings
 
 if TYPE_CHECKING:
     from collc.ir.spec import Spec

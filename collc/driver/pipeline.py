@@ -220,7 +220,10 @@ class _Planner:
     def append(self, cls: type[Pass], element: Element, why: str) -> None:
         limits = {k: v for k, v in attrs.asdict(self.limits).items() if v is not None}
         # passes that the user wrote, and those that copy a program, are for programs of all ranks
-        limits["templates"] = self.limits.templates and self.recipe.elements is None and self.request.instances == 1
+        limits["templates"] = (
+            (self.limits.templates or (self.limits.orbits and cls.for_orbits))
+            and self.recipe.elements is None and self.request.instances == 1
+        )  # fmt: skip
         options = element.options
         if cls.takes is Problem:
             options = self.with_request(element)

@@ -24,6 +24,7 @@ _MODULES = {
     "collc.selection.algorithm": ("Algorithm",),
     "collc.selection.choice": ("Choice", "Interval", "Measured", "Skipped"),
     "collc.selection.times": ("Times",),
+    "collc.sweeping.cases": ("SweepRow",),
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from collc.ir.frozen import frozen
 
 if TYPE_CHECKING:
+    import pandas
+
     from collc.ir.costs.cost import Cost
 
 __all__ = ["FaultCost"]
@@ -34,6 +36,25 @@ class FaultCost:
         """Return what faults cost, of the costs of the schedules before and after them."""
         bound = now.tightest
         return cls(_at_large_sizes(healthy), bound.value, _at_large_sizes(now), bound.kind)
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """Return the times a byte as a data frame of pandas with one row; raise C0028 without pandas."""
+        from collc.ir.frames import dataframe
+
+        values = {name: getattr(self, name) for name in ("healthy", "optimum", "reached", "times")}
+        floats = {f"{name}_float": float(value) for name, value in values.items()}
+        kinds = {**dict.fromkeys(values, "rational"), **dict.fromkeys(floats, "number"), "among": "text"}
+        return dataframe(kinds, [{**values, **floats, "among": self.among}])
+
+    def _repr_html_(self) -> str:
+        """Return the times a byte as a table, for notebooks."""
+        from collc.ir.html import html_table
+
+        named = (("before the faults", self.healthy), ("least after them", self.optimum), ("reached", self.reached))
+        rows = [
+            (name, value, f"{float(value / self.healthy):.4g}x" if self.healthy else "") for name, value in named
+        ]  # fmt: skip
+        return html_table(f"time a byte, least among {self.among}", ("", "exactly", ""), rows)
 
     @property
     def times(self) -> Fraction:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import cached_property
-from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeAlias, TypeVar
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 import attrs
 
@@ -19,6 +18,8 @@ from .plan import Plan, Recipe
 if TYPE_CHECKING:
     from fractions import Fraction
 
+    import pandas
+
     from collc.backends.base import Artifact, Target, Window
     from collc.frontends.coll.faults import Broken, Fault
     from collc.ir.costs.cost import Cost
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collc.passes.synthesis.forest.allreduce_program import AllreduceBound, ReachedBound
 
     from ..selection import Algorithm, Choice, Memory
+    from .later import Deferred
     from .replan import FaultCost
     from .simulated import Simulated
     from .spans import Timing
@@ -39,7 +41,6 @@ __all__ = [
     "CollectiveResult",
     "CompiledKey",
     "Costs",
-    "Deferred",
     "Emitted",
     "Kept",
     "Observer",
@@ -50,7 +51,6 @@ __all__ = [
 #: up to this number of ranks a ``repr`` has the cost, which takes milliseconds
 _COSTED_RANKS = 64
 
-T = TypeVar("T")
 Emitted = tuple["Target", "tuple[Artifact, ...]"]
 
 
@@ -82,18 +82,6 @@ class Settings:
     remembers: bool = False
     keeps_last: bool = False
     hints: bool = True
-
-
-@frozen(eq=False)
-class Deferred(Generic[T]):
-    """A value that ``make`` returns; the first use calls it, later ones do not."""
-
-    make: Callable[[], T]
-
-    @cached_property
-    def value(self) -> T:
-        """The value; raises what ``make`` raises."""
-        return self.make()
 
 
 class Costs(Protocol):
@@ -302,6 +290,20 @@ class CollectiveResult:
 
         files = [("file", f"{one.filename}, {one.target}, {len(one.content)} characters") for one in self.artifacts]
         return html_table(self.name, (), [("schedule", self.summary), *files])
+
+    @property
+    def row(self) -> dict[str, object]:
+        """The values of its row of :meth:`collc.results.Result.to_dataframe`; the cost is empty without a schedule."""
+        from .frames import row_of
+
+        cost = None if self.costs is None else self.costs.cost
+        return row_of(self.name, self.request.problem, [one.filename for one in self.artifacts], cost)
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """Return its row of :meth:`collc.results.Result.to_dataframe`; raise C0028 without pandas."""
+        from .frames import frame_of
+
+        return frame_of([self.row])
 
     @property
     def _costs(self) -> Costs:

@@ -8,8 +8,10 @@ from typing import TypeVar
 
 import attrs
 
+from collc.backends.base import Limits
 from collc.ir.diagnostic import CollcError, Subject, error
 from collc.ir.levels import Executable, Level, Scheduled, depth, rows
+from collc.ir.program import Program
 from collc.ir.schedule import Forest, Schedule
 from collc.ir.spec import Problem
 from collc.ir.symmetric import SymmetricSchedule
@@ -19,7 +21,10 @@ from collc.ir.verify import Report, verify
 from collc.passes.base import FACTS, Pass, remark, remarks
 
 from ..messages.internal import memory_error
+from ..registry.classes import pass_class
+from ..registry.options import build
 from .culprits import Culprits
+from .entries import LIST
 from .judging import failures, flaw
 from .placing import wrong_by_hand
 from .plan import Plan
@@ -53,12 +58,16 @@ class Runner:
 
     def run(self, ir: Level, chain: Plan, begin: int = 0, end: int | None = None) -> Level:
         """Return the IR after all passes of a plan, or those from ``begin`` to ``end`` (exclusive)."""
+        limits = _limits(chain)
         prefix = next((passes for passes, found in self.known if found is ir), chain.passes[:begin])
-        for count in range(begin, len(chain.passes) if end is None else end):
-            if isinstance(ir, SymmetricProgram) and chain.target is not None and chain.target.limits.templates:
-                continue  # it has joined messages and few blocks; passes on programs take instructions of all ranks
-            ir = ir.unfold() if isinstance(ir, SymmetricProgram) else ir
+        end = len(chain.passes) if end is None else end
+        for count in range(begin, end):
             this = chain.passes[count]
+            if isinstance(ir, SymmetricProgram):
+                if limits.templates:
+                    continue  # it has joined messages and few blocks; passes on programs take instructions of all ranks
+                if not (limits.orbits and this.works_by_orbits(ir)):
+                    ir, prefix = self.written_out(ir, chain, count), (*prefix, _listing(limits))
             prefix = (*prefix, this if isinstance(ir, SymmetricSchedule | SymmetricForest) else this.of_all_ranks())
             known = next((found for passes, found in self.known if passes == prefix), None)
             if known is None:
@@ -66,7 +75,25 @@ class Runner:
                 if self.share:
                     self.known.append((prefix, known))
             ir = known
+        if isinstance(ir, SymmetricProgram) and limits.orbits and end == len(chain.passes):
+            ir = self.written_out(ir, chain, end - 1)
         return ir
+
+    def written_out(self, ir: SymmetricProgram, chain: Plan, count: int) -> Program:
+        """Return the program of all ranks of a template, before pass ``count`` or after the last one."""
+        session, this = self.session, _listing(_limits(chain))
+        with span(this.name, "pass") as whole:
+            after = session.timed(this.name, lambda: this.run(ir), rows)
+            whole.rows = rows(after)
+        assert isinstance(after, Program), "the program of all ranks"
+        self.program = after
+        if session.observer:
+            session.observer.finished(session.request.name, this.name, after)
+        if session.settings.verify == "full":
+            report = self.checked(chain, count, ir, lambda: self.report(this.name, after))
+            if not report.ok:
+                raise self.culprits.pass_error(chain, count, ir, f"its template is laid out wrong: {failures(report)}")
+        return after
 
     def step(self, ir: Level, chain: Plan, count: int) -> Executable:
         """Run one pass and check its result."""
@@ -144,7 +171,7 @@ class Runner:
         found = self.checked(chain, count, before, (lambda: self.session.timed("structure", look)) if formed else look)
         if found:
             raise self.culprits.pass_error(chain, count, before, found)
-        last = _ends_level(chain, count) or isinstance(after, SymmetricProgram)
+        last = _ends_level(chain, count) or (isinstance(after, SymmetricProgram) and _limits(chain).templates)
         if mode == "off" or not (this.by_hand or last or mode == "full"):
             return
         report = self.checked(chain, count, before, lambda: self.report(this.name, after, keep=this.by_hand or last))
@@ -178,6 +205,16 @@ class Runner:
         """Raise C0401 if a schedule written by hand is wrong."""
         if not report.ok:
             raise CollcError([wrong_by_hand(self.session.request, check) for check in report.failed])
+
+
+def _limits(chain: Plan) -> Limits:
+    return Limits() if chain.target is None else chain.target.limits
+
+
+def _listing(limits: Limits) -> Pass:
+    """Return the pass that lists all ranks of a template within a target's limits."""
+    given = {name: value for name, value in attrs.asdict(limits).items() if value is not None}
+    return build(pass_class(LIST.name), f"pass `{LIST.name}`", (), given)
 
 
 def _rows_after(levels: tuple[Level, Executable]) -> int:

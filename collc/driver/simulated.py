@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import attrs
 
 from collc.backends.simulator import LATENCIES, ROUTINGS, Simulation, forest_traffic, simulate
 from collc.ir.costs.cost import Point
 from collc.ir.diagnostic import error
+from collc.ir.frames import dataframe
 from collc.ir.html import html_table
 from collc.ir.levels import Scheduled
 from collc.ir.quantities import in_bytes, sizes_in_bytes
@@ -19,6 +20,9 @@ from collc.ir.shown import clipped, counted, shown
 from collc.ir.topology import Topology
 
 from ..messages import quantities
+
+if TYPE_CHECKING:
+    import pandas
 
 __all__ = ["Simulated", "simulated"]
 
@@ -63,7 +67,7 @@ class Simulated:
 
     def __repr__(self) -> str:
         congestion = f"congestion {self.congestion}"
-        return shown(self, f"{self._title}, {self.steps} steps, {congestion}, {counted(len(self.points), 'point')}")
+        return shown(self, f"{self.title}, {self.steps} steps, {congestion}, {counted(len(self.points), 'point')}")
 
     def _repr_html_(self) -> str:
         """Return the points as a table, for notebooks."""
@@ -71,10 +75,19 @@ class Simulated:
             (quantities.show_size(p.size), quantities.show_time(p.time), quantities.show_bandwidth(p.bandwidth))
             for p in self.points
         ]
-        return html_table(self._title, ("size", "time", "algbw"), rows)
+        return html_table(self.title, ("size", "time", "algbw"), rows)
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """Return the points as a data frame of pandas: microseconds and GB/s by size; raise C0028 without pandas."""
+        kinds = {"size_bytes": "integer", "time_us": "number", "algbw_GBps": "number"}
+        rows = [
+            {"size_bytes": p.size, "time_us": p.time * 1e6, "algbw_GBps": p.bandwidth / 1e9} for p in self.points
+        ]  # fmt: skip
+        return dataframe(kinds, rows)
 
     @property
-    def _title(self) -> str:
+    def title(self) -> str:
+        """The collective, its topology and scheduler."""
         traffic = self.simulation.traffic
         return f"{traffic.collective.name} on {clipped(self.name)} by {clipped(traffic.scheduler)}"
 

@@ -23,7 +23,8 @@ from .partitions import MOST_EFFORT, Partition, bandwidths_of_groups, crossing, 
 from .readable import cut, named_cut, named_partition
 
 __all__ = [
-    "allreduce_cuts", "bandwidth_bound", "bound", "finest_bound", "moore_bound", "moore_steps", "steps_bound",
+    "allreduce_cuts", "bandwidth_bound", "bound", "finest_bound", "moore_bound", "moore_graph_steps",
+    "moore_steps", "steps_bound",
     "time_per_byte_bound", "worst_cut",
 ]  # fmt: skip
 
@@ -51,6 +52,20 @@ def moore_steps(num_ranks: int, degree: int) -> int:
     while moore_bound(degree, k) < num_ranks:
         k += 1
     return k
+
+
+def moore_graph_steps(num_ranks: int, degree: int) -> int:
+    """Return T_L**(N, d), the least steps if every link has its reverse: that of the link to a node reaches no new one.
+
+    >>> moore_graph_steps(1024, 4), moore_graph_steps(10, 3), moore_graph_steps(7, 2)
+    (6, 2, 3)
+    """
+    if degree < 3:
+        return num_ranks // 2 if degree == 2 else max(num_ranks - 1, 0)
+    steps, layer, reached = 0, degree, 1
+    while reached < num_ranks:
+        steps, reached, layer = steps + 1, reached + layer, layer * (degree - 1)
+    return steps
 
 
 def steps_bound(topology: Topology, collective: Collective, phases: int = 1) -> int | None:

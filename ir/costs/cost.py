@@ -13,8 +13,10 @@ import numpy as np
 
 from ..arrays import Array, distinct
 from ..bundles import loading
+from ..frames import dataframe
 from ..frozen import frozen
-from ..quantities import in_bytes
+from ..progress import counting
+from ..quantities import in_bytes, sizes_in_bytes
 from ..schedule import Action, Forest, Routes, Schedule
 from ..shown import clipped, counted, shown
 from ..symmetric import SymmetricSchedule
@@ -25,6 +27,8 @@ from .reductions import reduced_share
 from .rounds import Round, front, loads
 
 if TYPE_CHECKING:
+    import pandas
+
     from .certificate import Bound
 
 __all__ = ["Cost", "ForestCost", "Point", "assumptions", "cost", "link_loads", "predict", "predicted_time"]
@@ -32,6 +36,14 @@ __all__ = ["Cost", "ForestCost", "Point", "assumptions", "cost", "link_loads", "
 #: Assumptions of a prediction without values from the topology or the caller: the paper's testbed figures.
 DEFAULT_ALPHA = Fraction(10, 10**6)
 DEFAULT_BANDWIDTH = Fraction(100 * 10**9, 8)
+
+
+#: column of :meth:`Cost.to_dataframe` -> its kind
+_FRAME = {
+    "collective": "text", "scheduler": "text", "ranks": "integer", "T_L": "integer", "T_L_bound": "integer",
+    "T_B": "rational", "T_B_float": "number", "time_per_byte": "rational", "time_per_byte_bound": "rational",
+    "size_bytes": "integer", "time_us": "number", "algbw_GBps": "number",
+}  # fmt: skip
 
 
 @frozen
@@ -49,7 +61,7 @@ class Cost:
 
     ``T_L`` counts steps. ``T_B`` is the bandwidth time in units of M/B, where B is the total egress bandwidth of a node
     (None if nodes differ). ``time_per_byte`` is the same per byte of M and unit of bandwidth: per link unit, or seconds
-    if the topology's bandwidths are absolute. Of an allreduce both phases count, in the bounds too. ``latency`` is the
+    if the topology's bandwidths are absolute. Both phases of an allreduce count, in the bounds too. ``latency`` is the
     sum of the links' own latencies (seconds); ``timed`` is whether any link of the topology has one. ``phases`` is 2
     for an allreduce that computes every sum at one rank and then copies it, otherwise 1; ``T_L_bound`` holds for
     schedules with as many phases. ``floor`` is the lower bound of Theorem 4 on T_B, ``bound`` the least
@@ -178,6 +190,22 @@ class Cost:
         """
         return predicted_time(self, in_bytes(size), alpha, bandwidth)
 
+    def to_dataframe(self, sizes: int | str | Iterable[int | str] = ("1KiB", "1MiB", "1GiB")) -> pandas.DataFrame:
+        """Return the predicted time at every size (bytes, or texts such as ``"64MiB"``) as a data frame of pandas.
+
+        Rationals are exact beside floats, times in microseconds, bandwidths in GB/s. Raises C0028 without pandas.
+        """
+        about = {
+            "collective": self.collective, "scheduler": self.scheduler, "ranks": self.ranks, "T_L": self.T_L,
+            "T_L_bound": self.T_L_bound, "T_B": self.T_B, "T_B_float": None if self.T_B is None else float(self.T_B),
+            "time_per_byte": self.time_per_byte, "time_per_byte_bound": self.time_per_byte_bound,
+        }  # fmt: skip
+        points = predict(self, sizes_in_bytes(sizes))
+        rows = [
+            {**about, "size_bytes": p.size, "time_us": p.time * 1e6, "algbw_GBps": p.bandwidth / 1e9} for p in points
+        ]
+        return dataframe(_FRAME, rows)
+
     def _repr_html_(self) -> str:
         """Return the cost as a table, for notebooks."""
         from ..html import html_table
@@ -226,7 +254,8 @@ def cost(level: Schedule | SymmetricSchedule | Forest | SymmetricForest, known: 
 @cost.register
 def _(level: Schedule, known: Cost | None = None) -> Cost:
     slowest, (route, routes) = [], loading(level)
-    for a, b in zip(level.step_start[:-1].tolist(), level.step_start[1:].tolist(), strict=True):
+    steps = list(zip(level.step_start[:-1].tolist(), level.step_start[1:].tolist(), strict=True))
+    for a, b in counting(steps, "loads of steps"):
         load = link_loads(level.topology, routes, route[a:b], level.amount[a:b])
         slowest.append(_slowest(level, load, level.route[a:b]))
     return _cost_of_steps(level, len(level), level.num_steps, slowest, known)

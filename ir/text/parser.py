@@ -279,6 +279,8 @@ class _Parser:
         scheduler, chunks = reader.bare("scheduler"), reader.integer("chunks")
         group = self._symmetry()
         messages = columns(reader.text, self._table("messages"))["instructions"].astype(np.int64)
+        none = np.zeros(0, dtype=np.int64)
+        numbering = columns(reader.text, self._table("numbering"))["place"] if reader.at("numbering") else none
         body = Table("instructions", (), 0, 0, reader.pos, len(reader.text.text))
         self.tables[body.name] = body
         reader.pos = body.end
@@ -289,7 +291,7 @@ class _Parser:
         scratch[:width] = seed.scratch
         joined = np.ones(seed.num_instructions, dtype=np.int64)
         joined[starts(messages)[:-1]] = 0
-        return SymmetricProgram(attrs.evolve(seed, scratch=scratch), group, joined)
+        return SymmetricProgram(attrs.evolve(seed, scratch=scratch), group, joined, numbering)
 
     def _one_sided(self, line: Line) -> OneSided:
         from .one_sided import read_one_sided

@@ -177,6 +177,8 @@ def _symmetric_program(program: SymmetricProgram) -> Iterator[str]:
     yield f"  chunks {program.chunks}"
     yield f"  symmetry {quoted(program.group.expression)}"
     yield from _integers("messages", (np.diff(program.message_start),))
+    if len(program.numbering):
+        yield from _integers("numbering", (program.numbering,))
     yield from _ranks(program.seed, program.width)
     yield "}"
 

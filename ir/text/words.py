@@ -42,6 +42,7 @@ TABLES = {
     "trees": ("root", "weight"),
     "edges": ("tree", "parent", "child", "route"),
     "messages": ("instructions",),
+    "numbering": ("place",),
 }
 
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
 
 from ..diagnostic import CollcError, Diagnostic
 from ..frozen import frozen
 from ..shown import clipped, counted, shown
+
+if TYPE_CHECKING:
+    import pandas
 
 __all__ = ["Check", "Report", "Row", "joined"]
 
@@ -75,6 +78,14 @@ class Report:
 
         rows = [("ok" if check.ok else "FAILED", check.name, check.detail) for check in self.checks]
         return html_table(f"{self.kind} of {self.collective}, {self.ranks} ranks", ("", "check", "found"), rows)
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """Return the checks as a data frame of pandas; raise C0028 without pandas."""
+        from ..frames import dataframe
+
+        kinds = {"name": "text", "ok": "flag", "detail": "text", "notes": "text", "hint": "text"}
+        rows = [{**attrs.asdict(check, recurse=False), "notes": "; ".join(check.notes)} for check in self.checks]
+        return dataframe(kinds, rows)
 
     def require(self, code: str = "C0401", what: str = "") -> None:
         """Raise ``code`` with one diagnostic per failed check."""

@@ -46,6 +46,7 @@ def verify_schedule(schedule: Schedule | SymmetricSchedule, shards: Array | None
     names = ("structure", "links", "placement", "causality", "single reduction", "postcondition")
     done: list[Check] = []
     try:
+        progress("structure and links")
         done += _form(schedule)
         if isinstance(schedule, Schedule) and schedule.placement is not None:
             done.append(check_placement(schedule, schedule.placement))

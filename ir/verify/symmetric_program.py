@@ -31,8 +31,9 @@ _BLOCK = 1 << 22  # products of the group checked together
 def verify_symmetric_program(program: SymmetricProgram) -> Report:
     """Execute the first ranks symbolically and report the result of each check.
 
-    The checks are, in this order: ``structure``, ``symmetry``, ``bounds``, ``out-of-place input is not written``,
-    ``matched``, ``deadlock``, ``races``, ``single reduction``, ``postcondition``. The first that fails ends them.
+    The checks are, in this order: ``structure``, ``symmetry``, ``numbering`` if there is one, ``bounds``,
+    ``out-of-place input is not written``, ``matched``, ``deadlock``, ``races``, ``single reduction``,
+    ``postcondition``. The first that fails ends them.
     """
     collective = program.collective
     return Report("program", collective.kind, collective.num_ranks, tuple(_until_wrong(_checks(program))))
@@ -94,6 +95,7 @@ def _checks(program: SymmetricProgram) -> Iterator[Check]:
     group = f"the group {program.group.shown} of order {program.group.order}"
     programs = "rank 0's program" if width == 1 else f"the programs of {program.seeds}"
     yield _check("symmetry", _asymmetry(program), f"{group} moves {programs} to all ranks")
+    yield from _numbering(program)
     yield _check("bounds", _outside(program), "rank 0's buffers" if width == 1 else f"the buffers of {program.seeds}")
     into_input = np.flatnonzero(seed.writes_dst & (seed.dst_buffer == Buffer.INPUT))
     wrong = f"{seed.place(int(into_input[0]))} writes to the input" if len(into_input) else ""
@@ -102,7 +104,8 @@ def _checks(program: SymmetricProgram) -> Iterator[Check]:
     execution = execute(program.batched)
     stuck = execution.deadlock.describe(program.batched) if execution.deadlock else ""
     yield _check("deadlock", stuck, f"completes with FIFOs of depth {execution.depth}")
-    yield _check("races", _race(program, execution.finished), "in place and out of place")
+    wrong = next(filter(None, (_race(program, execution.finished, inplace) for inplace in _race_modes(program))), "")
+    yield _check("races", wrong, "in place and out of place")
     values = [_Values(program, inplace, execution.finished) for inplace in (False, True)]
     strict = not program.collective.idempotent
     wrong = _ordered(program) or values[0].run(strict) or values[1].run(strict)
@@ -175,6 +178,18 @@ def _asymmetry(program: SymmetricProgram) -> str:
     return ""
 
 
+def _numbering(program: SymmetricProgram) -> Iterator[Check]:
+    """Yield whether a numbering gives every chunk a place of its own, in buffers that hold the whole vector."""
+    if not len(program.numbering):
+        return
+    chunks = program.collective.num_shards * program.chunks
+    whole = program.moves(Buffer.INPUT) and program.moves(Buffer.OUTPUT)
+    wrong = "" if whole else f"the chunks of {program.collective.name} have fixed places"
+    if whole and not np.array_equal(np.sort(program.numbering), np.arange(chunks)):
+        wrong = f"the numbers of its {chunks} chunks are not all different"
+    yield _check("numbering", wrong, f"{chunks} chunks have places of their own, the same on all ranks")
+
+
 def _outside(program: SymmetricProgram) -> str:
     """Return which instruction leaves its buffer or, where shards move, its shard."""
     seed = program.seed
@@ -216,16 +231,32 @@ def _place(program: SymmetricProgram, message: int) -> str:
 # ---- races
 
 
-def _race(program: SymmetricProgram, finished: Array) -> str:
+def _race_modes(program: SymmetricProgram) -> tuple[bool, ...]:
+    """Return in which uses, in place or not, accesses are compared.
+
+    In place more locations are one, so that use covers the other, unless a copy does nothing in place.
+    """
+    return (True, False) if _idle(_Atoms.of(program, True), program).any() else (True,)
+
+
+def _idle(atoms: _Atoms, program: SymmetricProgram) -> Array:
+    """Return which atoms, by access to a dst, a copy copies onto themselves: that changes nothing."""
+    copies = program.seed.opcode == Opcode.COPY
+    idle = np.zeros(len(atoms.dst), dtype=bool)
+    idle[copies[atoms.dst_row]] = atoms.src[copies[atoms.src_row]] == atoms.dst[copies[atoms.dst_row]]
+    return idle
+
+
+def _race(program: SymmetricProgram, finished: Array, inplace: bool) -> str:
     """Return two messages that access a chunk, one of them a write, and that their rank's own order leaves unordered.
 
-    Only program order and dependencies count, not messages: these lead to other ranks. In place and out of place
-    differ in which locations are one: in place, more are.
+    Only program order and dependencies count, not messages: these lead to other ranks. A copy of a place onto itself
+    counts as a read alone.
     """
     batched = program.batched
     position = np.empty(batched.num_instructions, dtype=np.int64)
     position[finished] = np.arange(len(finished))
-    location, message, write = _accesses(program, inplace=True)
+    location, message, write = _accesses(program, inplace)
     order = lexsort((write, position[message], location))
     location, message, write = location[order], message[order], write[order]
     before = _clocks(program, finished)
@@ -275,8 +306,11 @@ def _clocks(program: SymmetricProgram, finished: Array) -> Array:
 def _accesses(program: SymmetricProgram, inplace: bool) -> tuple[Array, Array, Array]:
     """Return every access to an atom of the seed's ranks: location, message, whether it writes."""
     atoms = _Atoms.of(program, inplace)
+    moves = ~_idle(atoms, program)
     found = []
-    for places, rows, writes in ((atoms.src, atoms.src_row, False), (atoms.dst, atoms.dst_row, True)):
+    for places, rows, writes in (
+        (atoms.src, atoms.src_row, False), (atoms.dst[moves], atoms.dst_row[moves], True),
+    ):  # fmt: skip
         found.append((places, program.message[rows], np.full(len(places), writes)))
     location, message, write = (np.concatenate(columns) for columns in zip(*found, strict=True))
     return location, message, write

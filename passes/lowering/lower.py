@@ -45,8 +45,8 @@ class Lower(Pass):
     may first copy a shard of its own beside shards that it receives (:mod:`.gathering`). The pass `coalesce` joins
     messages of different steps too, which would undo pipelining.
 
-    With ``templates``, the program of a template is that of one rank (:mod:`.template`). Passes on programs of all
-    ranks then do not run.
+    With ``templates``, the program of a template is that of one rank (:mod:`.template`). Files hold it as it is, or
+    passes work on it by orbits until all ranks are listed.
     """
 
     name: ClassVar[str] = "lower"
@@ -56,6 +56,7 @@ class Lower(Pass):
     requires: ClassVar[tuple[str, ...]] = ("discrete",)
 
     takes_templates: ClassVar[bool] = True
+    for_orbits: ClassVar[bool] = True
 
     join: bool = attrs.field(default=False, metadata={"help": "join contiguous transfers of one step into one message"})
     templates: bool = attrs.field(

@@ -15,6 +15,7 @@ from collc.ir.machine import linearization, partners, receivers
 from collc.ir.program import Opcode, Program
 from collc.ir.progress import progress
 from collc.ir.ragged import group_starts, inverse, starts, stretches
+from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
 from collc.ir.waves import Needed, Waves, waves
 
 from ..analysis.arrange import completes_merged, merge_rows
@@ -22,6 +23,8 @@ from ..analysis.hazards import conflicts, known_conflicts, ordered_by, synchroni
 from ..base import Pass, remark
 from ..ranges import AT_LEAST_1
 from .coalesce_packing import Group, pack, saves_time, without_gaps
+from .orbit_messages import divided_by_depth
+from .orbit_numbering import numbered_for_runs
 
 __all__ = ["Coalesce", "count_messages", "least_messages"]
 
@@ -42,6 +45,10 @@ class Coalesce(Pass):
     order of the sender's or the receiver's buffer if that saves copies. ``auto`` packs messages that arrive earlier
     that way by the model of :mod:`.coalesce_packing`, at the collective's size. It packs none if the collective has no
     size, because packing delays large calls. No rank gets more copies than ``max-steps`` allows one threadblock.
+
+    Messages of a template are sets of chunks, which lie in other places on every rank. They are divided into those that
+    could be sent at different times. Chunks with free numbers are numbered so that messages lie in few runs. None are
+    packed.
     """
 
     name: ClassVar[str] = "coalesce"
@@ -68,9 +75,14 @@ class Coalesce(Pass):
         default=None, metadata={"help": "the most steps of a threadblock", "range": AT_LEAST_1}
     )
 
-    def run(self, ir: Program) -> Program:
+    def works_by_orbits(self, ir: SymmetricProgram) -> bool:
+        return self.pack == "auto"
+
+    def run(self, ir: AnyProgram) -> AnyProgram:
         if self.pack not in _PACKS:
             raise error("C0599", f"coalesce packs {', '.join(_PACKS)}, found `{self.pack}`", exit_status=2)
+        if isinstance(ir, SymmetricProgram):
+            return numbered_for_runs(divided_by_depth(ir), self.max_count)
         joined = self._coalesced(ir)
         return joined if self.pack == "never" else self._packed(joined)
 

@@ -18,6 +18,7 @@ from collc.ir.machine import Deadlock, completes_with, execute
 from collc.ir.program import BLOCK_COLUMNS, INSTRUCTION_COLUMNS, Buffer, Opcode, Program
 from collc.ir.progress import progress
 from collc.ir.ragged import inverse
+from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
 
 from ..analysis.arrange import reblock
 from ..analysis.hazards import accesses, agree, conflicts, known_conflicts, sequential_order, synchronize
@@ -26,6 +27,7 @@ from ..base import Pass, remark
 from ..ranges import AT_LEAST_1
 from .limits import steps
 from .merging import Merged, merge
+from .orbit_messages import message_conflicts, message_order, relays
 from .pairing import Pairs, flows, pair_blocks
 from .relays import why_not_fused
 from .unfuse import Unfuse
@@ -114,7 +116,9 @@ class Fuse(Pass):
       threadblocks if it takes at most an eighth more time: threadblocks take GPU cores from computation. ``few`` is
       left out where ``flow`` takes over twice the time of ``apart``.
 
-    If the author of the schedule chose the threadblocks, none are joined, and messages are fused within them.
+    If the author of the schedule chose the threadblocks, none are joined, and messages are fused within them. Blocks of
+    a template stay ``apart`` if at most an eighth of its messages can be forwarded as they arrive. Otherwise its
+    program is written out for all ranks.
 
     Joined blocks share a channel, so forwarded data stay on one channel. The pass renumbers channels. Fusing also helps
     runtimes without ``fused`` instructions: it finds the data that need not be stored, and `unfuse`, which must follow,
@@ -159,7 +163,17 @@ class Fuse(Pass):
         },
     )
 
-    def run(self, ir: Program) -> Program:
+    def works_by_orbits(self, ir: SymmetricProgram) -> bool:
+        if self.strategy != "auto":
+            return self.strategy == "apart"
+        return self._prompt_relays(ir) * _MARGIN <= int(ir.batched.receives.sum())
+
+    def run(self, ir: AnyProgram) -> AnyProgram:
+        if isinstance(ir, SymmetricProgram):
+            if self.strategy == "auto":
+                found = f"{self._prompt_relays(ir)} of {int(ir.batched.receives.sum())} messages of a rank"
+                remark(f"fuse: strategy apart, because {found} can be forwarded as they arrive")
+            return ir
         if self.strategy == "apart" or not ir.num_instructions:
             return ir
         program = _with_single_copies(ir) if self.turns and not ir.placed else ir
@@ -194,6 +208,22 @@ class Fuse(Pass):
         prompt = _without_delay(program, times, clashes, relays)
         through = _without_delay(program, times, clashes, relays, through=True) if self.fused else prompt
         return _Draft(program, times, order, clashes, relays, prompt, through)
+
+    def _prompt_relays(self, ir: SymmetricProgram) -> int:
+        """Return how many messages of a template can be fused with a send without delay, in blocks joined in pairs."""
+        batched, order = ir.batched, message_order(ir)
+        clashes = message_conflicts(ir, order)
+        times = play(batched, _START, self._unit(ir.seed), lambda: inverse(order))
+        arrival, send = _without_delay(batched, times, clashes, relays(ir, clashes))
+        pairs, number = np.unique(np.stack([batched.block[arrival], batched.block[send]]), axis=1, return_counts=True)
+        free_in, free_out, fused = set(pairs[0].tolist()), set(pairs[1].tolist()), 0
+        for k in lexsort([-number]).tolist():
+            into, out = pairs[:, k].tolist()
+            if into in free_in and out in free_out:
+                fused += int(number[k])
+                free_in.remove(into)
+                free_out.remove(out)
+        return fused
 
     def _candidates(self, draft: _Draft, apart: _Joined | None) -> dict[str, _Joined]:
         """Return the programs of the strategies that join blocks, without those that promise no more than others.
@@ -268,6 +298,7 @@ class Fuse(Pass):
         unit = self._unit(program)
         if not self.fused:
             plain = Unfuse().run(program)
+            assert isinstance(plain, Program), "a program of all ranks stays one"
             return duration(plain, _START, unit, self._depth if completes_with(plain, self._depth) else None) or 0
         return duration(program, _START, unit, self._depth) or 0
 

@@ -9,11 +9,11 @@ from collc.ir.program import Opcode, Program
 
 from .unfuse import UNFUSED_STEPS
 
-__all__ = ["steps", "steps_of"]
+__all__ = ["PARTS", "steps", "steps_of"]
 
 
 #: how many instructions each opcode becomes
-_PARTS = np.array([UNFUSED_STEPS.get(opcode, 1) for opcode in Opcode])
+PARTS = np.array([UNFUSED_STEPS.get(opcode, 1) for opcode in Opcode])
 
 
 def steps(program: Program, fused: bool = True) -> Array:
@@ -29,7 +29,7 @@ def steps_of(opcode: Array, num_dependencies: Array, block: Array, num_blocks: i
     """Return the steps of blocks that are no program yet: the columns are those of instructions, in any order."""
     each = np.maximum(num_dependencies, 1)
     if not fused:
-        each = each + _PARTS[opcode] - 1
+        each = each + PARTS[opcode] - 1
     total = np.zeros(num_blocks, dtype=np.int64)
     np.add.at(total, block, each)
     return total

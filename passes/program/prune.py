@@ -6,9 +6,11 @@ from typing import ClassVar
 
 from collc.ir.frozen import frozen
 from collc.ir.program import Program
+from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
 
 from ..analysis.clocks import without_implied
 from ..base import Pass
+from .orbit_messages import without_implied_waits
 
 __all__ = ["PruneDependencies"]
 
@@ -27,5 +29,10 @@ class PruneDependencies(Pass):
     takes: ClassVar[type] = Program
     gives: ClassVar[type] = Program
 
-    def run(self, ir: Program) -> Program:
+    def works_by_orbits(self, ir: SymmetricProgram) -> bool:
+        return True
+
+    def run(self, ir: AnyProgram) -> AnyProgram:
+        if isinstance(ir, SymmetricProgram):
+            return without_implied_waits(ir)
         return without_implied(ir) if len(ir.deps) else ir

@@ -10,9 +10,11 @@ import numpy as np
 
 from collc.ir.arrays import Array, Columns, lexsort
 from collc.ir.frozen import frozen
+from collc.ir.laid_out import run_counts
 from collc.ir.program import Buffer, Program
 from collc.ir.progress import counting
 from collc.ir.ragged import first_of_group, group_starts, nth_in_group
+from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
 
 from ..analysis.clocks import Clocks, clocks
 from ..base import Pass
@@ -38,23 +40,43 @@ class ReuseScratch(Pass):
     takes: ClassVar[type] = Program
     gives: ClassVar[type] = Program
 
-    def run(self, ir: Program) -> Program:
-        if ir.placed or not ir.scratch.any():
-            return ir
-        objects = _Objects.of(ir)
-        at = _placed(objects, clocks(ir), ir.num_ranks)
-        scratch = np.zeros(ir.num_ranks, dtype=np.int64)
-        np.maximum.at(scratch, objects.rank, at + objects.size)
-        if (scratch >= ir.scratch).all():
-            return ir
-        moved: Columns = {}
-        for is_dst, end in enumerate(("src", "dst")):
-            offset = getattr(ir, f"{end}_offset").astype(np.int64)
-            these = objects.is_dst == is_dst
-            of = objects.object[these]
-            offset[objects.row[these]] += (at - objects.start)[of]
-            moved[f"{end}_offset"] = offset
-        return attrs.evolve(ir, scratch=scratch, **moved)
+    def works_by_orbits(self, ir: SymmetricProgram) -> bool:
+        found = self.run(ir)
+        assert isinstance(found, SymmetricProgram), "a template stays one"
+        # data that lie apart are more runs when messages are laid out
+        return found is ir or int(run_counts(found).sum()) <= int(run_counts(ir).sum())
+
+    def run(self, ir: AnyProgram) -> AnyProgram:
+        if isinstance(ir, SymmetricProgram):
+            if "reused" not in ir.found:
+                reused = _reused(ir.seed, ir.batched, ir.message)
+                ir.found["reused"] = ir if reused is ir.seed else attrs.evolve(ir, seed=reused)
+            found: SymmetricProgram = ir.found["reused"]
+            return found
+        return _reused(ir, ir, np.arange(ir.num_instructions))
+
+
+def _reused(ir: Program, ordered: Program, instruction: Array) -> Program:
+    """Return a program with less scratch, or as it is.
+
+    ``instruction[i]`` is what instruction i is part of in the ``ordered`` program, which has the dependencies.
+    """
+    if ir.placed or not ir.scratch.any():
+        return ir
+    objects = _Objects.of(ir)
+    at = _placed(attrs.evolve(objects, row=instruction[objects.row]), clocks(ordered), ir.num_ranks)
+    scratch = np.zeros(ir.num_ranks, dtype=np.int64)
+    np.maximum.at(scratch, objects.rank, at + objects.size)
+    if (scratch >= ir.scratch).all():
+        return ir
+    moved: Columns = {}
+    for is_dst, end in enumerate(("src", "dst")):
+        offset = getattr(ir, f"{end}_offset").astype(np.int64)
+        these = objects.is_dst == is_dst
+        of = objects.object[these]
+        offset[objects.row[these]] += (at - objects.start)[of]
+        moved[f"{end}_offset"] = offset
+    return attrs.evolve(ir, scratch=scratch, **moved)
 
 
 @frozen(eq=False)

@@ -15,12 +15,14 @@ from collc.ir.machine import execute
 from collc.ir.program import Program
 from collc.ir.progress import progress
 from collc.ir.ragged import inverse, ranges, starts
+from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
 
 from ..analysis.arrange import Ordered, Rearrangement, reblock, split_counts
 from ..analysis.hazards import sequential_order, synchronize
 from ..base import Pass
 from ..ranges import AT_LEAST_1
 from .limits import steps, steps_of
+from .orbit_channels import Room, spread_over_channels
 from .spreading import Blocks, Layout, free_channels
 
 __all__ = ["BalanceThreadblocks"]
@@ -37,7 +39,8 @@ class BalanceThreadblocks(Pass):
     rank would exceed ``max-threadblocks``, a sending and a receiving block of one channel share a threadblock: the one
     with most chunks joins the one with fewest. Raises C0509 if the limits cannot be met.
 
-    A schedule that chooses channels, threadblocks or scratch keeps its threadblocks.
+    A schedule that chooses channels, threadblocks or scratch keeps its threadblocks. Of a template whole messages go to
+    channels, if they fit on every rank.
     """
 
     name: ClassVar[str] = "balance-threadblocks"
@@ -65,7 +68,12 @@ class BalanceThreadblocks(Pass):
     )
     fused: bool = attrs.field(default=True, metadata={"help": "whether the runtime has fused instructions"})
 
-    def run(self, ir: Program) -> Program:
+    def works_by_orbits(self, ir: SymmetricProgram) -> bool:
+        return self._by_orbits(ir) is not None
+
+    def run(self, ir: AnyProgram) -> AnyProgram:
+        if isinstance(ir, SymmetricProgram):
+            return self._by_orbits(ir) or ir
         if (ir.sends & ir.receives).any():
             message = "balance-threadblocks does not take fused receive-and-send instructions"
             raise error("C0510", message, hint="put `balance-threadblocks` before `fuse`, or `unfuse` between them")
@@ -75,6 +83,14 @@ class BalanceThreadblocks(Pass):
         if self.max_count is not None:
             ir, order = split_counts(ir, order, self.max_count)
         return self._fit_blocks(self._spread(ir, order))
+
+    def _by_orbits(self, ir: SymmetricProgram) -> SymmetricProgram | None:
+        """Return a template with its messages on channels; None if whole messages do not fit."""
+        room = Room(self.channels, self.max_steps, self.max_channels, self.max_threadblocks, self.max_count, self.fused)
+        if room not in ir.found:
+            ir.found[room] = spread_over_channels(ir, room)
+        found: SymmetricProgram | None = ir.found[room]
+        return found
 
     def _spread(self, ir: Program, order: Array) -> Program:
         """Return the program with as many channels as ``max-steps`` needs."""

@@ -11,6 +11,7 @@ from collc.ir.editing import take
 from collc.ir.frozen import frozen
 from collc.ir.program import INSTRUCTION_COLUMNS, Buffer, Opcode, Program
 from collc.ir.ragged import inverse, starts
+from collc.ir.symmetric_program import AnyProgram, SymmetricProgram
 
 from ..analysis.hazards import sequential_order, synchronize
 from ..base import Pass
@@ -36,7 +37,12 @@ class Unfuse(Pass):
     takes: ClassVar[type] = Program
     gives: ClassVar[type] = Program
 
-    def run(self, ir: Program) -> Program:
+    def works_by_orbits(self, ir: SymmetricProgram) -> bool:
+        return not ir.seed.fused.any()
+
+    def run(self, ir: AnyProgram) -> AnyProgram:
+        if isinstance(ir, SymmetricProgram):
+            return ir
         fused = ir.fused
         if not fused.any():
             return ir

@@ -6,7 +6,7 @@ all messages together need
 
     (sum of their chunks)  -  (sum of s(a, b) over neighbours a, b)
 
-instructions. So the best numbering is the heaviest path through all chunks (:mod:`.paths`).
+instructions. So the best numbering is the heaviest path through all chunks (:mod:`..analysis.paths`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from collc.ir.arrays import Array, distinct, fit, lexsort, numbered
+from collc.ir.arrays import Array, distinct, lexsort, numbered
 from collc.ir.frozen import frozen
 from collc.ir.group import Group
 from collc.ir.progress import counting
@@ -26,10 +26,11 @@ from collc.ir.ragged import first_of_group, owners, ranges, starts
 from collc.ir.schedule import Schedule
 from collc.ir.symmetric import SymmetricSchedule
 
+from ..analysis.paths import MOST_NODES, heavy_path
+from ..analysis.shared import shared_by_images, shared_with_first
 from ..base import Pass, remark
 from ..lowering.lower import INSTRUCTIONS, instructions
 from ..program.coalesce import count_messages, least_messages
-from .paths import MOST_NODES, heavy_path
 
 __all__ = ["FREE", "Renumber"]
 
@@ -62,6 +63,7 @@ class Renumber(Pass):
     requires: ClassVar[tuple[str, ...]] = ("discrete",)
     for_programs: ClassVar[bool] = True
     takes_templates: ClassVar[bool] = True
+    for_orbits: ClassVar[bool] = True
 
     templates: bool = attrs.field(
         default=False, metadata={"help": "leave the schedule of one shard and a group: its messages are sets"}
@@ -226,25 +228,11 @@ def _shared(kind: Array, message: Array, kinds: int) -> Array:
 
 
 def _shared_by_images(intervals: _Intervals, images: _Images, order: Array) -> Array:
-    """Return what :func:`_shared` does for intervals in this order, all of different kinds, from messages of rank 0.
-
-    An element of the group maps both intervals of a pair, so the number of messages depends on their places in their
-    shards, and on the element that leads from one shard to the other. Element g turns rank 0's messages into rank g's.
-    """
-    shards, per_shard = images.group.order, len(intervals.width)
+    """Return what :func:`_shared` does for intervals in this order, all of different kinds, from messages of rank 0."""
     own = np.flatnonzero(images.sender == 0)
-    own = own[lexsort([intervals.message[own]])]
-    size = np.diff(np.append(np.flatnonzero(first_of_group(intervals.message[own])), len(own)))
-    one = np.repeat(intervals.interval[own], np.repeat(size, size))
-    other = intervals.interval[own][ranges(np.repeat(starts(size)[:-1], size), np.repeat(size, size))]
-    between = images.group.multiply(images.group.inverse(one // per_shard), other // per_shard)
-    place = (one % per_shard * shards + between) * per_shard + other % per_shard
-    count = np.bincount(place, minlength=per_shard * shards * per_shard).reshape(per_shard, shards, per_shard)
-    count = count.astype(fit(-1, int(count.max())))  # a quarter of the bytes in a table of many pairs
-    shard = np.arange(shards)
-    leads = images.group.multiply(images.group.inverse(shard)[:, None], shard)
-    table = count[:, leads].transpose(1, 0, 2, 3).reshape(intervals.number, intervals.number)
-    return table.take(order, axis=0).take(order, axis=1)
+    message, interval = intervals.message[own], intervals.interval[own]
+    count = shared_with_first(images.group, len(intervals.width), message, interval)
+    return shared_by_images(images.group, count).take(order, axis=0).take(order, axis=1)
 
 
 def _in_pairs(kind: Array, sizes: Array, kinds: int) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from collc.ir.collective import Collective
 from collc.ir.progress import counting, progress, watched
 from collc.ir.spec import Problem
 from collc.ir.topology import Topology
+from collc.passes.finder.failures import after_failures
+from collc.passes.finder.racks import assign_racks
 from collc.passes.synthesis.breadth_first.bfb import BFB
 from collc.passes.synthesis.exact.scheduler import Exact
 from collc.passes.synthesis.flow import scheduler as flow
@@ -123,6 +126,31 @@ def test_trees_and_cuts_are_counted() -> None:
     assert len(totals) == 1 and len({*done}) > 3 and done[0] == min(done) == 0 < max(done) < max(totals)
     assert counts(said, "cuts before ranks")[1] == {16}
     assert counts(said, "dividing switches")[0][0] == 0
+
+
+def _cost(expression: str) -> object:
+    return collc.compile_source(f"collective c = allreduce on {expression}; schedule c using swing;").cost
+
+
+#: work that takes seconds on a thousand ranks -> the names of its reports
+LONG: dict[str, tuple[Callable[[], object], set[str]]] = {
+    "cost": (lambda: _cost("torus(3, 4)"), {"parts of the data", "structure and links", "loads of steps"}),
+    "simulation": (
+        lambda: collc.compile_source("collective c = allgather on biring(5);")["c"].simulate(1), {"loads of steps"}
+    ),
+    "racks": (lambda: assign_racks(collc.topology("kautz(2, 3)"), 4),
+              {"bound on links between racks", "assignments to racks"}),
+    "failures": (lambda: after_failures(collc.topology("kautz(2, 3)")), {"failures of links", "failures of nodes"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_long_work_says_what_it_does(name: str) -> None:
+    work, expected = LONG[name]
+    said: list[str] = []
+    with watched(lambda what, done, total: said.append(what)):
+        work()
+    assert expected <= set(said)
 
 
 def test_the_caller_is_told_steps_and_collectives() -> None:

@@ -97,19 +97,19 @@ def instructions_of(program: Program) -> Sequence[tuple[int, ...]]:
     Scratch may be in any order of shards. Which of several additions of one step is the first, the one that reads the
     input, is free: additions are listed without what they read.
     """
-    place = {end: getattr(program, f"{end}_offset").astype(np.int64) for end in ("src", "dst")}
-    for end, offset in place.items():
-        inside = getattr(program, f"{end}_buffer") == Buffer.SCRATCH
-        place[end] = np.where(inside, offset % program.chunks, offset)
     block = program.block
     adds = program.receives & program.reads_src
     src_buffer = np.where(adds, 0, program.src_buffer)
     count = program.count.astype(np.int64)
-    row, inside = owners(count), nth(count)
+    row = owners(count)
+    place = {end: getattr(program, f"{end}_offset").astype(np.int64)[row] + nth(count) for end in ("src", "dst")}
+    for end, offset in place.items():
+        inside = getattr(program, f"{end}_buffer")[row] == Buffer.SCRATCH
+        place[end] = np.where(inside, offset % program.chunks, offset)
     reads, writes = (program.reads_src & ~adds)[row], program.writes_dst[row]
     columns = (
         program.rank[row], program.send_peer[block][row], program.recv_peer[block][row], program.channel[block][row],
-        program.opcode[row], src_buffer[row], np.where(reads, place["src"][row] + inside, -1),
-        program.dst_buffer[row], np.where(writes, place["dst"][row] + inside, -1),
+        program.opcode[row], src_buffer[row], np.where(reads, place["src"], -1),
+        program.dst_buffer[row], np.where(writes, place["dst"], -1),
     )  # fmt: skip
     return sorted(zip(*(column.tolist() for column in columns), strict=True))

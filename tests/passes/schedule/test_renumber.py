@@ -24,13 +24,14 @@ from collc.ir.schedule import Forest
 from collc.ir.spec import Problem
 from collc.ir.symmetric import SymmetricSchedule
 from collc.ir.verify import verify_program, verify_schedule
+from collc.passes.analysis import paths
 from collc.passes.analysis.hazards import synchronize
+from collc.passes.analysis.paths import heavy_path, weight
 from collc.passes.base import remarks
 from collc.passes.lowering.lower import Lower, instructions
 from collc.passes.program.coalesce import Coalesce, count_messages, least_messages
-from collc.passes.schedule import paths, renumber
+from collc.passes.schedule import renumber
 from collc.passes.schedule.discretize import Discretize
-from collc.passes.schedule.paths import heavy_path, weight
 from collc.passes.schedule.renumber import FREE, Renumber
 from collc.passes.synthesis.breadth_first.bfb import BFB
 from collc.passes.synthesis.torus.bucket import Bucket

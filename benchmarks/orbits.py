@@ -1,0 +1,58 @@
+"""Compare files of programs whose passes worked on one rank with those whose passes worked on all: one table.
+
+Time is that of the model of ``passes/analysis/timing.py``, with a latency of 64 KiB of a link's time.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+import collc
+from collc.ir.laid_out import laid_out
+from collc.ir.program import Program
+from collc.ir.symmetric_program import SymmetricProgram
+from collc.passes.analysis.timing import duration
+
+NETWORKS = ("torus(8, 8)", "torus(16, 16)", "hypercube(8)", "torus(6, 6, 6)", "circulant(256, {3, 5, 7})")
+SIZES = {"1 KiB": 1 << 10, "64 MiB": 1 << 26}
+SPEC = """
+topology pod = {network};
+collective grads = {kind} on pod {{ size: 64 MiB }};
+schedule grads using bfb {{ template: {template} }};
+"""
+
+
+def program_of(network: str, kind: str, template: bool) -> Program:
+    """Return the program that the file lists."""
+    text = SPEC.format(network=network, kind=kind, template=str(template).lower())
+    program = collc.compile_source(text, target="msccl-xml").program
+    return laid_out(program) if isinstance(program, SymmetricProgram) else program
+
+
+def times(program: Program) -> list[int]:
+    """Return the time of a call of each size, in bytes that a link moves in it."""
+    chunks = program.chunks * program.collective.num_shards
+    return [duration(program, 1 << 16, max(size // chunks, 1), 8) or 0 for size in SIZES.values()]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="*", default=NETWORKS, help="networks")
+    parser.add_argument("--kinds", nargs="*", default=["allreduce"], help="collectives")
+    arguments = parser.parse_args()
+    names = " | ".join(f"time at {size}, one / all" for size in SIZES)
+    print(f"| Network | Collective | Instructions, all ranks | one rank | Threadblocks, all | one | {names} |")
+    print("|---" * (6 + len(SIZES)) + "|")
+    for network in arguments.only:
+        for kind in arguments.kinds:
+            of_all, of_one = (program_of(network, kind, template) for template in (False, True))
+            ratios = [f"{one / before:.2f}" for one, before in zip(times(of_one), times(of_all), strict=True)]
+            blocks = [int(np.diff(program.rank_blocks).max()) for program in (of_all, of_one)]
+            row = (f"`{network}`", kind, f"{of_all.num_instructions:,}", f"{of_one.num_instructions:,}", *blocks)
+            print(f"| {' | '.join(map(str, (*row, *ratios)))} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

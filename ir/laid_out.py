@@ -1,0 +1,205 @@
+"""Lay the program of a template out on all ranks: each message, a set of chunks, becomes runs of adjacent chunks.
+
+A message moves the images of its chunks, which lie in other places on every rank. A run is adjacent at both ends of the
+message, so sender and receiver cut it alike. The chunks of a message are sent in the order of the sender's places: that
+order is free, because no instruction waits for a part of a message.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .arrays import Array, Columns, numbered
+from .editing import with_dependencies
+from .frozen import frozen
+from .machine import partners, receivers
+from .opcodes import Opcode
+from .program import BLOCK_COLUMNS, INSTRUCTION_COLUMNS, Buffer, Program
+from .ragged import group_starts, nth, owners, ranges, starts
+from .symmetric_program import SymmetricProgram
+
+__all__ = ["laid_out", "run_counts"]
+
+
+def laid_out(program: SymmetricProgram, most: int | None = None) -> Program:
+    """Return the program of all ranks, with an instruction for each run of a message, of at most ``most`` chunks.
+
+    The first run of a message has its dependencies; those on a message are on its last run.
+    """
+    seed, messages, elements = program.seed, len(program.message_start) - 1, np.arange(program.group.order)[:, None]
+    table = _runs(program, most).instructions(program)
+    order = np.argsort(table["at"], kind="stable")  # of one message, in the order of the sender's places
+    first = group_starts(table["at"][order], program.group.order * messages)
+
+    def rows(message: Array) -> Array:
+        """Return the first rows of these messages, element by element."""
+        found: Array = first[(elements * messages + message).ravel()]
+        return found
+
+    opening = np.searchsorted(program.message_start, seed.block_start[:-1])
+    result = Program(
+        seed.collective, seed.chunks, np.tile(seed.scratch[: program.width], program.group.order),
+        **_blocks(program, elements), block_start=np.append(rows(opening), len(order)),
+        **{c: table[c][order] for c in INSTRUCTION_COLUMNS}, dep_start=np.zeros(len(order) + 1, dtype=np.int64),
+        deps=[], name=seed.name, scheduler=seed.scheduler,
+    )  # fmt: skip
+    later, earlier = program.message[seed.dependent], program.message[seed.deps]
+    return with_dependencies(result, rows(later), rows(earlier + 1) - 1)
+
+
+def run_counts(program: SymmetricProgram, most: int | None = None) -> Array:
+    """Return the number of instructions that :func:`laid_out` makes of each message, shape (elements, messages)."""
+    messages, order = len(program.message_start) - 1, program.group.order
+    at = np.concatenate(_runs(program, most).places(messages))
+    return np.bincount(at, minlength=order * messages).reshape(order, messages)
+
+
+def _blocks(program: SymmetricProgram, elements: Array) -> Columns:
+    """Return the columns of the blocks of all ranks, element by element."""
+    seed, order = program.seed, program.group.order
+    columns: Columns = {c: np.tile(getattr(seed, c).astype(np.int64), order) for c in BLOCK_COLUMNS}
+    columns["block_rank"] = (elements * program.width + seed.block_rank).ravel()
+    for end in ("send_peer", "recv_peer"):
+        peer = getattr(seed, end).astype(np.int64)
+        columns[end] = np.where(peer >= 0, program.moved(elements, np.maximum(peer, 0)), -1).ravel()
+    return columns
+
+
+# ---- runs
+
+
+@frozen(eq=False)
+class _Runs:
+    """The runs of all messages and copies: one row for each, by element and message of the sender, then by place.
+
+    ``element`` moves the sender's rank of the seed, ``away`` the receiver's. ``message`` and ``arrival`` are their
+    messages, for a copy both the same. ``src`` is the sender's place, ``dst`` and ``operand`` the receiver's: where it
+    stores, and what it adds to. ``sent`` and ``received`` are instructions of the seed that name the buffers.
+    """
+
+    element: Array
+    message: Array
+    away: Array
+    arrival: Array
+    src: Array
+    dst: Array
+    operand: Array
+    sent: Array
+    received: Array
+    count: Array
+
+    @property
+    def arrives(self) -> Array:
+        """Which runs are messages: copies are one instruction, not two."""
+        arrives: Array = self.arrival != self.message
+        return arrives
+
+    def places(self, messages: int) -> list[Array]:
+        """Return ``element * messages + message`` of each instruction: those that send or copy, then the arrivals."""
+        return [self.element * messages + self.message, (self.away * messages + self.arrival)[self.arrives]]
+
+    def instructions(self, program: SymmetricProgram) -> Columns:
+        """Return the columns of the instructions, and in ``at`` their :meth:`places`."""
+        seed, copies = program.seed, ~self.arrives
+        here = {
+            "opcode": seed.opcode[self.sent], "src_buffer": seed.src_buffer[self.sent], "src_offset": self.src,
+            "dst_buffer": np.where(copies, seed.dst_buffer[self.received], 0),
+            "dst_offset": np.where(copies, self.dst, 0), "count": self.count,
+        }  # fmt: skip
+        adds = seed.reads_src[self.received]
+        there = {
+            "opcode": seed.opcode[self.received], "src_buffer": np.where(adds, seed.src_buffer[self.received], 0),
+            "src_offset": np.where(adds, self.operand, 0), "dst_buffer": seed.dst_buffer[self.received],
+            "dst_offset": self.dst, "count": self.count,
+        }  # fmt: skip
+        columns = {c: np.concatenate([here[c], there[c][~copies]]) for c in here}
+        return {**columns, "at": np.concatenate(self.places(len(program.message_start) - 1))}
+
+
+def _runs(program: SymmetricProgram, most: int | None) -> _Runs:
+    """Return the runs of at most ``most`` chunks; they are kept, because passes count them before they are written."""
+    if ("runs", most) not in program.found:
+        program.found["runs", most] = _Chunks.of(program).runs(program, most)
+    known: _Runs = program.found["runs", most]
+    return known
+
+
+@frozen(eq=False)
+class _Chunks:
+    """The chunks of all messages that leave the seed's ranks, and of their copies: one row for each.
+
+    ``message`` sends it, ``arrival`` is the message at the other end, ``leads`` the element from the sender to the
+    receiver. ``sent`` and ``received`` are the instructions at both ends, ``sent_chunk`` and ``received_chunk`` number
+    the chunk among those of all instructions of the seed. A copy is both ends.
+    """
+
+    message: Array
+    arrival: Array
+    leads: Array
+    sent: Array
+    received: Array
+    sent_chunk: Array
+    received_chunk: Array
+
+    @classmethod
+    def of(cls, program: SymmetricProgram) -> _Chunks:
+        seed, batched = program.seed, program.batched
+        count, sends = seed.count.astype(np.int64), batched.sends
+        first = starts(count)[program.message_start]  # the first chunk of each message
+        message = np.flatnonzero(sends | (batched.opcode == Opcode.COPY))
+        arrival = np.where(sends, receivers(partners(batched)), np.arange(len(sends)))[message]
+        leads = np.where(sends, seed.send_peer[batched.block].astype(np.int64) // program.width, 0)[message]
+        size = np.diff(first)[message]
+        row, of = owners(count), owners(size)
+        sent, received = ranges(first[message], size), ranges(first[arrival], size)
+        return cls(message[of], arrival[of], leads[of], row[sent], row[received], sent, received)
+
+    def runs(self, program: SymmetricProgram, most: int | None) -> _Runs:
+        """Return the runs of at most ``most`` chunks."""
+        seed, elements = program.seed, np.arange(program.group.order)[:, None]
+        src, dst = _places(program, "src"), _places(program, "dst")
+        kind, sent = self._kinds(seed), src[:, self.sent_chunk]
+        order = np.argsort(kind * (np.int64(sent.max(initial=0)) + 1) + sent, axis=1)
+        kind = np.sort(kind)  # all elements have the same kinds in the same columns
+        leads, lead = numbered(self.leads)
+        away = program.group.multiply(elements, leads)[elements, lead[order]]
+        received = self.received_chunk[order]
+        sent, stored, operand = np.take_along_axis(sent, order, axis=1), dst[away, received], src[away, received]
+        fresh = np.ones(sent.shape, dtype=bool)
+        adds = (seed.receives & seed.reads_src)[self.received[order[:, 1:]]]
+        follows = kind[1:] == kind[:-1]
+        follows = follows & _ascends(sent) & _ascends(stored) & (_ascends(operand) | ~adds)
+        fresh[:, 1:] = ~follows
+        if most is not None:
+            at = np.arange(sent.shape[1])
+            fresh |= (at - np.maximum.accumulate(np.where(fresh, at, 0), axis=1)) % most == 0
+        element, at = np.nonzero(fresh)
+        chunk = order[element, at]
+        return _Runs(
+            element, self.message[chunk], away[element, at], self.arrival[chunk], sent[element, at],
+            stored[element, at], operand[element, at], self.sent[chunk], self.received[chunk],
+            np.diff(np.append(element * sent.shape[1] + at, fresh.size)),
+        )  # fmt: skip
+
+    def _kinds(self, seed: Program) -> Array:
+        """Number the messages of the chunks, and in a message the buffers: chunks of other buffers are not adjacent."""
+        kind = self.message
+        adds = np.where(seed.reads_src, seed.src_buffer, 0)
+        for buffer in (seed.src_buffer[self.sent], seed.dst_buffer[self.received], adds[self.received]):
+            kind = kind * len(Buffer) + buffer
+        return numbered(kind)[1]
+
+
+def _places(program: SymmetricProgram, end: str) -> Array:
+    """Return where each chunk of the seed's accesses lies on the images of its rank, shape (elements, chunks)."""
+    seed = program.seed
+    count = seed.count.astype(np.int64)
+    row = owners(count)
+    offset = getattr(seed, f"{end}_offset").astype(np.int64)[row] + nth(count)
+    return program.placed(np.arange(program.group.order)[:, None], offset, program.moving(end)[row])
+
+
+def _ascends(places: Array) -> Array:
+    """Return which places in a row follow the one before, without the first column."""
+    follows: Array = places[:, 1:] == places[:, :-1] + 1
+    return follows

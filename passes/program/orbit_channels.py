@@ -1,0 +1,193 @@
+"""Distribute the messages of a template over channels, so that no block of any image has too many steps."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from collc.ir.arrays import Array, Columns, lexsort
+from collc.ir.editing import take
+from collc.ir.frozen import frozen
+from collc.ir.laid_out import run_counts
+from collc.ir.machine import partners
+from collc.ir.program import Program
+from collc.ir.ragged import first_of_group, inverse, nth_in_group, ranges, starts
+from collc.ir.symmetric_program import SymmetricProgram
+
+from ..analysis.hazards import needed
+from .limits import PARTS
+from .orbit_messages import in_parts, message_conflicts, message_order, waiting_for
+from .spreading import free_channels, least_loaded
+
+__all__ = ["Room", "spread_over_channels"]
+
+_ROUNDS = 16
+_SENDING, _RECEIVING, _LOCAL = 0, 1, 2
+
+
+@frozen
+class Room:
+    """The least channels of a connection, and a runtime's limits: None for no limit.
+
+    Without ``fused`` instructions each counts as the instructions that replace it.
+    """
+
+    channels: int
+    steps: int | None
+    most_channels: int | None
+    threadblocks: int | None
+    count: int | None
+    fused: bool
+
+
+def spread_over_channels(program: SymmetricProgram, room: Room) -> SymmetricProgram | None:
+    """Return the program with as many channels as its images need; None if whole messages do not fit.
+
+    Every message goes to the channel of its connection with the fewest chunks so far.
+    """
+    if program.width != 1:
+        return None
+    whole = _Messages.of(program, room)
+    number = np.full(len(whole.to), max(room.channels, 1), dtype=np.int64)
+    for _ in range(_ROUNDS):
+        parted = in_parts(program, np.where(whole.kind == _LOCAL, 1, np.append(number, 1)[whole.link]))
+        found = (whole if parted is program else _Messages.of(parted, room)).spread(number)
+        if found.limits_exceeded(room):
+            return None
+        more = found.more(room.steps, number)
+        if more is None:
+            return None
+        if (more == number).all():
+            return found.program(parted)
+        number = more
+    return None
+
+
+@frozen(eq=False)
+class _Messages:
+    """The messages of rank 0: by connection, the rank ``to`` which it leads and how many it ``carries``.
+
+    By message, ``kind`` says whether it is sent, arrives or stays, ``link`` is its connection (0 for what stays) and
+    ``nth`` its number there, ``peer`` its other rank, ``order`` its position in an execution. ``sent`` are those that
+    leave, by connection. ``runs`` are the instructions of each on every image, shape (images, messages).
+    """
+
+    to: Array
+    carries: Array
+    kind: Array
+    link: Array
+    nth: Array
+    peer: Array
+    count: Array
+    order: Array
+    sent: Array
+    runs: Array
+    conflicts: tuple[Array, Array]
+
+    @classmethod
+    def of(cls, program: SymmetricProgram, room: Room) -> _Messages:
+        batched, seed = program.batched, program.seed
+        kind = np.select([batched.sends, batched.receives], [_SENDING, _RECEIVING], _LOCAL)
+        sent, received = program.connections
+        # connections in the order of the ranks to which they lead, parallel ones by channel
+        blocks = np.flatnonzero(sent >= 0)
+        blocks = blocks[lexsort((seed.channel[blocks], seed.send_peer[blocks]))]
+        number = np.zeros(int(max(sent.max(initial=0), received.max(initial=0))) + 1, dtype=np.int64)
+        number[sent[blocks]] = np.arange(len(blocks))
+        of_block = number[np.maximum(np.maximum(sent, received), 0)]
+        peer = np.maximum(seed.send_peer, seed.recv_peer).astype(np.int64)
+        leaving = np.flatnonzero(kind == _SENDING)
+        leaving = leaving[lexsort([of_block[batched.block[leaving]]])]
+        link, order = of_block[batched.block], message_order(program)
+        nth = np.zeros(len(kind), dtype=np.int64)
+        nth[leaving] = nth_in_group(link[leaving])
+        partner = partners(batched)
+        arriving = kind == _RECEIVING
+        nth[arriving] = nth[partner[arriving]]
+        conflicts, runs = message_conflicts(program, order), run_counts(program, room.count)
+        runs = runs if room.fused else runs * PARTS[batched.opcode]
+        return cls(
+            seed.send_peer[blocks].astype(np.int64), np.bincount(link[leaving], minlength=len(blocks)), kind, link, nth,
+            peer[batched.block], batched.count.astype(np.int64), order, leaving, runs, conflicts,
+        )  # fmt: skip
+
+    def spread(self, number: Array) -> _Spread:
+        """Return the messages with ``number`` channels for each connection."""
+        src = np.zeros(len(self.to), dtype=np.int64)
+        channels = free_channels(src, self.to, number)
+        of_sent = least_loaded(self.count[self.sent], self.carries, number)
+        which = of_sent[np.minimum(starts(self.carries)[self.link] + self.nth, max(len(of_sent) - 1, 0))]
+        channel = np.where(self.kind == _LOCAL, 0, channels[starts(number)[self.link] + which])
+        return _Spread.of(self, channel)
+
+
+@frozen(eq=False)
+class _Spread:
+    """The blocks of messages: ``rows`` are the messages, block by block, in the order of an execution.
+
+    ``block`` is the block of each message, ``waits`` are the pairs of messages (later, earlier) of different blocks.
+    """
+
+    messages: _Messages
+    channel: Array
+    rows: Array
+    block: Array
+    waits: tuple[Array, Array]
+
+    @classmethod
+    def of(cls, messages: _Messages, channel: Array) -> _Spread:
+        m = messages
+        rows = lexsort((m.order, channel, m.peer, m.kind))
+        place = lexsort((channel, m.peer, m.kind))
+        fresh = first_of_group(m.kind[place]) | first_of_group(m.peer[place]) | first_of_group(channel[place])
+        block = np.empty(len(rows), dtype=np.int64)
+        block[place] = np.cumsum(fresh) - 1
+        at = inverse(m.order)
+        later, earlier = (m.order[column] for column in m.conflicts)
+        later, earlier = needed(block[at], later, earlier)
+        return cls(m, channel, rows, block, (at[later], at[earlier]))
+
+    @property
+    def steps(self) -> Array:
+        """The most steps that each block has on any image; each dependency after the first of a message is one."""
+        m = self.messages
+        number = np.bincount(self.waits[0], minlength=len(m.kind))
+        each = m.runs + np.maximum(number - 1, 0)
+        begin = np.flatnonzero(first_of_group(self.block[self.rows]))
+        found: Array = np.add.reduceat(each[:, self.rows], begin, axis=1).max(axis=0)
+        return found
+
+    def limits_exceeded(self, room: Room) -> bool:
+        """Return whether these are more channels or blocks than a runtime has."""
+        limits = (int(self.channel.max()) + 1, room.most_channels), (int(self.block.max()) + 1, room.threadblocks)
+        return any(most is not None and found > most for found, most in limits)
+
+    def more(self, most: int | None, number: Array) -> Array | None:
+        """Return the channels of connections so that fewer blocks are too long; None if one cannot become shorter."""
+        if most is None:
+            return number
+        more, steps = number.copy(), self.steps
+        head = self.rows[first_of_group(self.block[self.rows])]
+        for block in np.flatnonzero(steps > most).tolist():
+            link, kind = int(self.messages.link[head[block]]), int(self.messages.kind[head[block]])
+            if kind == _LOCAL or number[link] >= self.messages.carries[link]:
+                return None
+            need = max(-(-int(steps[block]) * int(number[link]) // most), int(number[link]) + 1)
+            more[link] = max(more[link], min(need, int(self.messages.carries[link])))
+        return more
+
+    def program(self, given: SymmetricProgram) -> SymmetricProgram:
+        """Return the program of these blocks."""
+        seed, start = given.seed, given.message_start
+        size = np.diff(start)[self.rows]
+        rows = ranges(start[self.rows], size)
+        head = self.rows[first_of_group(self.block[self.rows])]
+        peer, kind = self.messages.peer[head], self.messages.kind[head]
+        blocks: Columns = {
+            "block_rank": np.zeros(len(head), dtype=np.int64), "send_peer": np.where(kind == _SENDING, peer, -1),
+            "recv_peer": np.where(kind == _RECEIVING, peer, -1), "channel": self.channel[head],
+        }  # fmt: skip
+        moved: Program = take(seed, rows, np.repeat(self.block[self.rows], size), blocks)
+        place = inverse(self.rows)
+        found = attrs.evolve(given, seed=moved, joined=given.joined[rows])
+        return waiting_for(found, *(place[column] for column in self.waits))

@@ -1,0 +1,117 @@
+"""Programs of templates, laid out on all ranks, against their unfolded programs; and what the verifier says of both."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sampling import examples
+from template_programs import KINDS, cayley_networks, group_networks, instructions_of, network, template
+
+from collc.ir.laid_out import laid_out, run_counts
+from collc.ir.program import Opcode
+from collc.ir.symmetric_program import SymmetricProgram
+from collc.ir.text import parse_ir, print_ir
+from collc.ir.topology import Topology
+from collc.ir.validate import structure
+from collc.ir.verify import verify
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(
+    topology=st.one_of(cayley_networks(), group_networks()), kind=st.sampled_from(KINDS),
+    most=st.sampled_from([None, 1, 2, 3]),
+)  # fmt: skip
+def test_it_moves_the_chunks_of_the_unfolded_program(topology: Topology, kind: str, most: int | None) -> None:
+    program = template(topology, kind)
+    found = laid_out(program, most)
+    assert verify(found).ok
+    assert instructions_of(found) == instructions_of(program.unfold())
+    assert most is None or int(found.count[~found.local].max()) <= most
+    assert int(run_counts(program, most).sum()) == found.num_instructions
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(topology=cayley_networks(), seed=st.integers(0, 2**32 - 1))
+def test_any_numbering_of_an_allreduce_is_right(topology: Topology, seed: int) -> None:
+    program = _numbered(template(topology, "allreduce"), seed)
+    found = laid_out(program)
+    assert verify(program).ok
+    assert verify(found).ok
+    renumbered = laid_out(attrs.evolve(program, numbering=[]))
+    amount = np.bincount(renumbered.rank, weights=renumbered.count, minlength=found.num_ranks)
+    assert np.array_equal(np.bincount(found.rank, weights=found.count, minlength=found.num_ranks), amount)
+
+
+def _numbered(program: SymmetricProgram, seed: int) -> SymmetricProgram:
+    chunks = program.collective.num_shards * program.chunks
+    return attrs.evolve(program, numbering=np.random.default_rng(seed).permutation(chunks))
+
+
+@pytest.mark.quick
+def test_runs_are_adjacent_chunks_in_the_order_of_the_numbering() -> None:
+    program = template(network("uniring(4)"), "allreduce")
+    whole = attrs.evolve(program, numbering=np.arange(4))
+    assert laid_out(whole) == laid_out(program)
+    backwards = laid_out(attrs.evolve(program, numbering=np.arange(4)[::-1]))
+    first = backwards.src_offset[np.flatnonzero(backwards.opcode == Opcode.SEND)]
+    plain = laid_out(program)
+    assert (3 - first == plain.src_offset[np.flatnonzero(plain.opcode == Opcode.SEND)]).all()
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    ("kind", "change", "said"),
+    [
+        ("allreduce", lambda places: np.where(places == 1, 0, places), "not all different"),
+        ("allgather", lambda places: places, "have fixed places"),
+    ],
+)
+def test_a_wrong_numbering_is_caught(kind: str, change, said: str) -> None:  # type: ignore[no-untyped-def]
+    program = template(network("torus(3, 3)"), kind)
+    chunks = program.collective.num_shards * program.chunks
+    report = verify(attrs.evolve(program, numbering=change(np.arange(chunks))))
+    assert [check.name for check in report.failed] == ["numbering"]
+    assert said in report.failed[0].detail
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("numbering", [[0, 1], [*range(8), 9]])
+def test_a_numbering_of_another_form_is_malformed(numbering: list[int]) -> None:
+    program = attrs.evolve(template(network("uniring(9)"), "allreduce"), numbering=numbering)
+    assert structure(program)
+
+
+@pytest.mark.quick
+def test_a_numbering_is_printed_and_read() -> None:
+    program = _numbered(template(network("torus(3, 3)"), "allreduce"), 7)
+    assert parse_ir(print_ir(program)) == program
+
+
+@pytest.mark.quick
+def test_a_copy_onto_itself_is_no_race_but_one_of_place_counts() -> None:
+    """In place the copy of a rank's own shard to the output does nothing; out of place it must come before no write."""
+    program = template(network("uniring(4)"), "allgather")
+    seed = program.seed
+    free = attrs.evolve(program, seed=attrs.evolve(seed, dep_start=np.zeros_like(seed.dep_start), deps=[]))
+    copies = np.flatnonzero(seed.opcode == Opcode.COPY)
+    assert len(copies)
+    failed = [check.name for check in verify(free).failed]
+    assert failed in ([], ["races"])  # sends of what arrived need their dependencies
+    moved = seed.dst_offset.copy()
+    moved[copies] = (moved[copies] + seed.chunks) % (4 * seed.chunks)
+    assert not verify(attrs.evolve(program, seed=attrs.evolve(seed, dst_offset=moved))).ok
+
+
+@pytest.mark.quick
+def test_one_changed_row_of_one_rank_is_caught() -> None:
+    program = laid_out(template(network("torus(3, 3)"), "allreduce"))
+    missed = []
+    for row in range(0, program.num_instructions, 7):
+        offset = program.src_offset.copy()
+        offset[row] = (offset[row] + 1) % (9 * program.chunks)
+        if program.reads_src[row] and verify(attrs.evolve(program, src_offset=offset)).ok:
+            missed.append(row)
+    assert not missed

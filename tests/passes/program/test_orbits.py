@@ -1,0 +1,185 @@
+"""Passes that work on the program of one rank and a group: right, within limits, and independent of the ranks."""
+
+from __future__ import annotations
+
+import json
+
+import attrs
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sampling import examples
+from template_programs import KINDS, cayley_networks, group_networks, instructions_of, network, template
+
+import collc
+from collc.cli import main
+from collc.ir.editing import with_dependencies
+from collc.ir.laid_out import laid_out, run_counts
+from collc.ir.symmetric_program import SymmetricProgram
+from collc.ir.topology import Topology
+from collc.ir.verify import verify
+from collc.passes.base import remarks
+from collc.passes.program.coalesce import Coalesce
+from collc.passes.program.fuse import Fuse
+from collc.passes.program.lay_out import LayOut
+from collc.passes.program.limits import steps
+from collc.passes.program.orbit_messages import divided_by_depth, in_parts, message_conflicts, message_order, relays
+from collc.passes.program.orbit_numbering import numbered_for_runs
+from collc.passes.program.prune import PruneDependencies
+from collc.passes.program.scratch import ReuseScratch
+from collc.passes.program.threadblocks import BalanceThreadblocks
+from collc.passes.program.unfuse import Unfuse
+
+_NETWORKS = st.one_of(cayley_networks(), group_networks())
+_RCCL = "msccl-xml{runtime=rccl}"
+SPEC = """
+topology pod = {network} with {{ bandwidth: 25 Gbps, latency: 10 us }};
+collective grads = {kind} on pod {{ size: 1 MiB }};
+schedule grads using bfb {{ template: {template} }};
+"""
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(topology=_NETWORKS, kind=st.sampled_from(KINDS), parts=st.integers(1, 4))
+def test_divided_messages_carry_the_same_chunks(topology: Topology, kind: str, parts: int) -> None:
+    program = template(topology, kind)
+    for found in (divided_by_depth(program), in_parts(program, np.full(len(program.message_start) - 1, parts))):
+        assert verify(found).ok
+        assert instructions_of(found.unfold()) == instructions_of(program.unfold())
+        assert len(found.message_start) >= len(program.message_start)
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(topology=_NETWORKS, most=st.sampled_from([None, 1, 2]))
+def test_a_numbering_never_needs_more_instructions(topology: Topology, most: int | None) -> None:
+    program = template(topology, "allreduce")
+    found = numbered_for_runs(program, most)
+    assert verify(found).ok
+    assert run_counts(found, most).sum() <= run_counts(program, most).sum()
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(
+    topology=_NETWORKS, kind=st.sampled_from(KINDS), steps_of_block=st.integers(3, 12),
+    channels=st.integers(1, 3), count=st.sampled_from([None, 1, 3]),
+)  # fmt: skip
+def test_messages_fit_the_limits_on_every_rank(
+    topology: Topology, kind: str, steps_of_block: int, channels: int, count: int | None
+) -> None:
+    program = Coalesce(max_count=count).run(template(topology, kind))
+    assert isinstance(program, SymmetricProgram)
+    fit = BalanceThreadblocks(channels=channels, max_steps=steps_of_block, max_count=count)
+    if not fit.works_by_orbits(program):
+        return
+    found = fit.run(program)
+    assert isinstance(found, SymmetricProgram)
+    assert verify(found).ok
+    pruned = PruneDependencies().run(found)
+    assert isinstance(pruned, SymmetricProgram)
+    assert verify(pruned).ok
+    assert len(pruned.seed.deps) <= len(found.seed.deps)
+    listed = LayOut(max_steps=steps_of_block, max_count=count).run(pruned)
+    assert verify(listed).ok
+    assert int(steps(listed).max()) <= steps_of_block
+    assert listed.num_channels >= min(channels, 1)
+    assert count is None or int(listed.count[~listed.local].max()) <= count
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(topology=cayley_networks(), kind=st.sampled_from(KINDS))
+def test_without_a_dependency_that_prune_keeps_the_program_is_refused(topology: Topology, kind: str) -> None:
+    program = PruneDependencies().run(divided_by_depth(template(topology, kind)))
+    assert isinstance(program, SymmetricProgram)
+    seed = program.seed
+    for lost in range(0, len(seed.deps), max(len(seed.deps) // 5, 1)):
+        kept = np.arange(len(seed.deps)) != lost
+        fewer = with_dependencies(seed, seed.dependent[kept], seed.deps[kept].astype(np.int64))
+        assert not verify(attrs.evolve(program, seed=fewer)).ok
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(("name", "forwards"), [("uniring(8)", True), ("torus(4, 4)", False)])
+def test_fuse_takes_a_template_unless_many_messages_are_forwarded(name: str, forwards: bool) -> None:
+    program = divided_by_depth(template(network(name), "allgather"))
+    assert Fuse().works_by_orbits(program) is not forwards
+    assert not Fuse(strategy="flow").works_by_orbits(program)
+    assert Fuse(strategy="apart").works_by_orbits(program)
+    with remarks() as texts:
+        assert Fuse().run(program) is program
+    assert "can be forwarded as they arrive" in texts[0]
+
+
+@pytest.mark.quick
+def test_a_ring_forwards_all_messages_but_its_own() -> None:
+    program = template(network("uniring(8)"), "allgather")
+    arrival, send = relays(program, message_conflicts(program, message_order(program)))
+    assert len(arrival) == len(send) == 6
+
+
+@pytest.mark.quick
+def test_which_passes_take_a_template() -> None:
+    gather, scatter = (template(network("torus(3, 3)"), kind) for kind in ("allgather", "reduce-scatter"))
+    assert Unfuse().works_by_orbits(gather)
+    assert Unfuse().run(gather) is gather
+    assert ReuseScratch().run(gather) is gather
+    assert ReuseScratch().works_by_orbits(gather)
+    assert ReuseScratch().works_by_orbits(scatter)
+    assert not Unfuse().works_by_orbits(scatter)  # it adds what it receives
+    assert not Coalesce(pack="always").works_by_orbits(gather)
+    assert not BalanceThreadblocks(max_threadblocks=3).works_by_orbits(gather)
+    assert not BalanceThreadblocks(max_steps=1, max_channels=1).works_by_orbits(gather)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(topology=_NETWORKS)
+def test_scratch_is_reused_as_on_all_ranks(topology: Topology) -> None:
+    program = PruneDependencies().run(Coalesce().run(template(topology, "reduce-scatter")))
+    assert isinstance(program, SymmetricProgram)
+    found, everywhere = ReuseScratch().run(program), LayOut().run(program)
+    assert isinstance(found, SymmetricProgram)
+    assert verify(found).ok
+    assert verify(LayOut().run(found)).ok
+    of_all = ReuseScratch().run(everywhere)
+    assert not isinstance(of_all, SymmetricProgram)
+    assert int(found.seed.scratch.max()) <= int(of_all.scratch.max())
+
+
+@pytest.mark.quick
+def test_limits_are_counted_with_the_dependencies_of_runs() -> None:
+    """Where these make a block too long, the messages of all ranks are distributed again."""
+    program = divided_by_depth(template(network("torus(4, 4)"), "allreduce"))
+    whole = laid_out(program)
+    least = int(np.bincount(whole.block).max())
+    listed = LayOut(max_steps=least).run(program)
+    assert verify(listed).ok
+    assert int(steps(listed).max()) <= least
+
+
+@pytest.mark.parametrize("target", ["msccl-xml", _RCCL, "oneccl-xml", "mscclpp-json"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_of_templates_are_right_for_every_target(target: str, kind: str) -> None:
+    for name in ("torus(4, 4)", "uniring(6)", "cayley(dihedral(4), {1, 2})"):
+        result = collc.compile_source(SPEC.format(network=name, kind=kind, template="true"), target=target)["grads"]
+        assert all(report.ok for report in result.reports)
+        # others forward much and are fused, and instructions that a runtime lacks are replaced, on all ranks
+        if name == "torus(4, 4)" and (kind == "allgather" or target != _RCCL):
+            executed = [check.detail for report in result.reports for check in report.checks]
+            assert any("executed 1 of" in text for text in executed)
+
+
+@pytest.mark.quick
+def test_passes_of_a_template_have_its_rows_whatever_the_number_of_ranks(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    """Four times the ranks are four times the shards of a rank, and sixteen times the rows of all ranks."""
+    rows = {}
+    for side in (4, 8):
+        source = tmp_path / "pod.coll"
+        source.write_text(SPEC.format(network=f"torus({side}, {side})", kind="allreduce", template="true"))
+        profile = tmp_path / "profile.json"
+        output = str(tmp_path / "o.xml")
+        assert main(["compile", str(source), "-t", "msccl-xml", "-o", output, "--profile", str(profile)]) == 0
+        events = json.loads(profile.read_text())["traceEvents"]
+        rows[side] = {e["name"]: e["args"]["rows"] for e in events if "rows" in e.get("args", {}) and e["ph"] == "X"}
+    for one in ("lower", "coalesce", "balance-threadblocks", "fuse", "prune-dependencies", "reuse-scratch"):
+        assert rows[8][one] < 6 * rows[4][one] < 8 * 64 * 4, one
+    assert rows[8]["lay-out"] > 10 * rows[4]["lay-out"]
