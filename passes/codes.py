@@ -353,7 +353,7 @@ links into every rank as out of it, and one bandwidth and latency for all links.
 """,
     "C0579": """racks of a network with switches
 
-Racks hold ranks. Where switches stand is not known, so links to them are not counted.
+Racks hold ranks. The racks of switches are not known, so links to switches are not counted.
 
     collc topologies 'fat_tree(4)' --as cabling --rack 4     # C0579
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -10,38 +12,40 @@ import attrs
 
 from collc.ir.costs.cost import DEFAULT_ALPHA, DEFAULT_BANDWIDTH
 from collc.ir.diagnostic import warning
-from collc.ir.shown import listed
-from collc.passes.finder.database import Row
+from collc.ir.shown import counted, listed
+from collc.passes.finder.database import Row, rate_text
 from collc.passes.finder.exclude import NOTHING
-from collc.passes.finder.tasks import EVALUATIONS
 
 from ..files.texts import Output, check_writable, read_text, write_all
 from ..messages.quantities import show_bandwidth, show_size, show_time
 from ..tools.building import Questions
 from ..tools.finding import DEFAULT_SIZE, Frontier, Wanted
 from ..tools.finding import find as find_topologies
+from ..tools.frontier_table import frontier_table, row_cells
 from .arguments import usage_error
 from .console import Console
-from .find_building import extra_cells, extra_columns, extra_head, extra_object
+from .find_building import extra_cells, extra_head
 from .searching import workers
+from .signals import Terminated
 from .table import table
 from .tabular import require_one_form, show
 
 if TYPE_CHECKING:
-    from collc.tables.columns import Cell, Table
-
     from ..training.objectives import Objective
 
 __all__ = ["find"]
 
+#: options that ask about one size
+_QUESTIONS = ("exclude", "rack", "robust", "expand-to")
+
 
 def find(options: SimpleNamespace, console: Console) -> int:
     """Print the frontier of a size and degree, or work on databases (``--check``, ``--refresh --database``)."""
-    if options.check or (options.refresh and options.database):
-        from .find_database import build, check
+    if options.check or options.rates_only or (options.refresh and options.database):
+        from .find_database import build, check, rate
 
         _require_no_questions(options)
-        return (check if options.check else build)(options, console)
+        return (check if options.check else rate if options.rates_only else build)(options, console)
     require_one_form(options)
     wanted = _wanted(options, _workload(options, console))
     if options.svg:
@@ -54,7 +58,7 @@ def find(options: SimpleNamespace, console: Console) -> int:
         write_all([Output(options.svg, pareto_svg(found))])
     if options.expand_to:
         return _show_expansions(found, options, console)
-    show(options, console, lambda: _table(found), lambda: _document(found, options), lambda: _text(found, options))
+    _show(found, options, console)
     return 0
 
 
@@ -63,9 +67,9 @@ def _show_expansions(found: Frontier, options: SimpleNamespace, console: Console
     from .find_growth import growth_objects, growth_table, growth_text
 
     database = _database(options.database, found.wanted.degree) if options.database else None
-    with workers(options, console) as work:
+    with workers(options, console, options.refresh) as work:
         larger = expansions(
-            found, options.expand_to, database=database, evaluations=options.effort or EVALUATIONS, seed=options.seed,
+            found, options.expand_to, database=database, evaluations=options.effort or None, seed=options.seed,
             work=work,
         )  # fmt: skip
     show(
@@ -78,7 +82,8 @@ def _show_expansions(found: Frontier, options: SimpleNamespace, console: Console
 
 def _require_no_questions(options: SimpleNamespace) -> None:
     """Raise C0001 for options of one size beside databases."""
-    for name in ("exclude", "rack", "robust", "expand-to"):
+    names = ("rack", "robust", "expand-to") if options.refresh and not options.check else _QUESTIONS
+    for name in names:
         if getattr(options, name.replace("-", "_")):
             raise usage_error(f"--{name} is for one size, and a database holds all topologies", f"leave out --{name}")
 
@@ -86,16 +91,6 @@ def _require_no_questions(options: SimpleNamespace) -> None:
 def _document(found: Frontier, options: SimpleNamespace) -> dict[str, object]:
     points = {"points": _points(found, options.size)} if options.size and len(options.size) > 1 else {}
     return {**frontier_object(found), **points}
-
-
-def _table(found: Frontier) -> Table:
-    """Return the rows of the frontier, and the best topologies with links in both directions."""
-    from collc.tables.columns import Table
-    from collc.tables.listed import FRONTIER
-
-    rows = [*found.frontier, *(row for row in found.both_ways if row not in found.frontier)]
-    columns = (*FRONTIER, *extra_columns(found))
-    return Table(columns, [{"best": row is found.best, **_object(row, found)} for row in rows])
 
 
 def _workload(options: SimpleNamespace, console: Console) -> Objective | None:
@@ -147,43 +142,98 @@ def _database(path: str, degree: int) -> tuple[str, str]:
 
 
 def _found(wanted: Wanted, options: SimpleNamespace, console: Console) -> Frontier:
+    """Return the frontier. If a signal ends a search, print what it has found so far before the process ends."""
     database = _database(options.database, wanted.degree) if options.database else None
-    with workers(options, console) as work:
-        return find_topologies(
-            wanted, database=database, refresh=options.refresh, evaluations=options.effort or EVALUATIONS,
-            seed=options.seed, work=work,
-        )  # fmt: skip
+    kept, start = list[Frontier](), time.monotonic()
+    with workers(options, console, options.refresh) as work:
+        try:
+            found = find_topologies(
+                wanted, database=database, refresh=options.refresh, evaluations=options.effort or None,
+                seed=options.seed, work=work, keep=kept.append,
+            )  # fmt: skip
+        except Terminated:
+            if kept:
+                note = "the frontier of the parts that ended"
+                _say(console, f"interrupted after {_seconds(start)} s of search: {note}")
+                _show(kept[-1], options, console)
+            raise
+    if kept and not found.listed:
+        _say(console, f"not in the database; searched for {_seconds(start)} s (--effort searches longer)")
+    return found
+
+
+def _seconds(start: float) -> str:
+    return f"{time.monotonic() - start:.1f}"
+
+
+def _say(console: Console, text: str) -> None:
+    if not console.errors_only and console.format == "text":
+        console.err(f"collc: {text}\n")
+
+
+def _show(found: Frontier, options: SimpleNamespace, console: Console) -> None:
+    show(
+        options,
+        console,
+        lambda: frontier_table(found),
+        lambda: _document(found, options),
+        lambda: _text(found, options),
+    )
 
 
 # ---- text
 
 
 def _text(found: Frontier, options: SimpleNamespace) -> str:
+    from collc.passes.synthesis.flow.rate import rate_bound
+
     wanted, (steps, bandwidth) = found.wanted, found.bound
     unknown = "" if wanted.workload is None else "no all-to-all rate"
     rows = [_row(row, found, row is found.best, unknown) for row in found.frontier]
     costs = (str(steps), str(bandwidth), f"{float(bandwidth):.4f}", "")
     questions = extra_head(found)
-    rows.append(("", *costs, "", *("" for _ in questions), "", "bound: no topology has less"))
+    most = str(rate_bound(wanted.nodes, wanted.degree))
+    rows.append(("", *costs, "", most, *("" for _ in questions), "", "bound: no topology has less, or a higher rate"))
     rows += [_row(row, found, unknown=unknown) for row in found.both_ways if row not in found.frontier]
-    head: tuple[str, ...] = ("", "T_L", "T_B", "", "reduce-scatter", "links", *questions, "time", "topology")
+    head: tuple[str, ...] = (
+        "", "T_L", "T_B", "", "reduce-scatter", "links", "all-to-all rate", *questions, "time", "topology",
+    )  # fmt: skip
     lines: list[tuple[str, ...]] = list(rows)
     if not any(row[4] for row in rows):  # usually a reduce-scatter takes as long as an allgather
         head, lines = (*head[:4], *head[5:]), [(*row[:4], *row[5:]) for row in rows]
+    last = len(head) - 1
     kind = "bidirectional topologies" if wanted.bidirectional else "topologies"
     without = f" without {listed(sorted(wanted.exclude.names), 'or')}" if wanted.exclude.names else ""
     text = f"{kind} of {wanted.nodes} nodes and degree {wanted.degree}{without}: T_L in steps, T_B in M/B\n"
-    text += table(lines, head=head, right=(1, 3, *range(len(head) - 2 - len(questions), len(head) - 1)), indent="  ")
-    return text + _footer(found, options)
+    text += table(lines, head=head, right=(1, 3, *range(last - 1 - len(questions), last)), indent="  ")
+    return text + _notes(found) + _footer(found, options)
+
+
+def _notes(found: Frontier) -> str:
+    """Return what the marks and the brackets mean, if there are some."""
+    rows = dict.fromkeys((*found.frontier, *found.both_ways))
+    lines = []
+    if any(found.is_for_rate(row) for row in rows):
+        lines.append("  + costs more than another row, but its all-to-all rate is, or may be, better")
+    if any(row.alltoall_upper is not None for row in rows):
+        lines.append("  a..b: the rate is at least a, which a routing reaches, and at most b")
+    if found.may_be_faster:
+        lines.append(f"  {counted(len(found.may_be_faster), 'row')} may be faster than the star's, at a rate near b")
+    return "".join(line + "\n" for line in lines)
 
 
 def _row(row: Row, found: Frontier, best: bool = False, unknown: str = "") -> tuple[str, ...]:
     time = found.wanted.time(row)
     shown = unknown if time is None else show_time(time)
+    least = found.wanted.least_seconds(row)
+    if least is not None and time is not None and least < time:
+        shown = f"{show_time(least)}..{shown}"
     back = "" if row.reduce_scatter_T_B in (None, row.T_B) else str(row.reduce_scatter_T_B)
     costs = (str(row.T_L), str(row.T_B), f"{float(row.T_B):.4f}", back)
     links = "<->" if row.bidirectional else "->"
-    return ("*" if best else "", *costs, links, *extra_cells(row, found), shown, _expression(row))
+    mark = "*" if best else "+" if found.is_for_rate(row) else ""
+    rate = rate_text(row)
+    return (mark, *costs, links, rate, *extra_cells(row, found), shown, _expression(row))
 
 
 def _expression(row: Row) -> str:
@@ -249,8 +299,8 @@ def frontier_object(found: Frontier) -> dict[str, object]:
         "n": wanted.nodes, "degree": wanted.degree, "bidirectional": wanted.bidirectional,
         "objective": "workload" if wanted.workload else wanted.objective, "alpha_us": float(wanted.alpha * 10**6),
         "size_bytes": 0 if wanted.workload else wanted.size,
-        "bandwidth_GBps": float(wanted.bandwidth / 10**9), "frontier": [_object(row, found) for row in found.frontier],
-        "bidirectional_frontier": [_object(row, found) for row in found.both_ways],
+        "bandwidth_GBps": float(wanted.bandwidth / 10**9), "frontier": _rows(found, found.frontier),
+        "bidirectional_frontier": _rows(found, found.both_ways),
         "bound": {"T_L": steps, "T_B": str(bandwidth), "T_B_float": float(bandwidth)},
         "best": None if found.best is None else found.best.expression,
         **({} if wanted.workload is None else {"workload": wanted.workload.text}),
@@ -259,14 +309,9 @@ def frontier_object(found: Frontier) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _object(row: Row, found: Frontier) -> dict[str, Cell]:
-    time, rate = found.wanted.time(row), row.alltoall_rate
-    return {
-        "expression": row.expression, "T_L": row.T_L, "T_B": str(row.T_B), "T_B_float": float(row.T_B),
-        "T_B_reduce_scatter": None if row.reduce_scatter_T_B is None else str(row.reduce_scatter_T_B),
-        "diameter": row.diameter,
-        "bidirectional": row.bidirectional, "alltoall_rate": None if rate is None else str(rate),
-        "alltoall_rate_float": None if rate is None else float(rate),
-        "time_us": None if time is None else time * 1e6, "scheduler": row.scheduler,
-        **extra_object(row, found),
-    }  # fmt: skip
+def _rows(found: Frontier, rows: Sequence[Row]) -> list[dict[str, object]]:
+    """Return rows for JSON: rationals are strings."""
+    return [
+        {key: str(value) if isinstance(value, Fraction) else value for key, value in row_cells(row, found).items()}
+        for row in rows
+    ]

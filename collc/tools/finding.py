@@ -6,14 +6,14 @@ a pool of processes, or by any executor, always with the same result.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, SupportsIndex
 
 import attrs
 
 from collc.frontends import coll
-from collc.ir.costs.bounds import moore_steps
+from collc.ir.costs.bounds import moore_graph_steps, moore_steps
 from collc.ir.costs.cost import DEFAULT_ALPHA, DEFAULT_BANDWIDTH
 from collc.ir.costs.pieces import USUAL_SIZE
 from collc.ir.diagnostic import error, nearest
@@ -21,17 +21,19 @@ from collc.ir.shown import brief_fields, counted, shown
 from collc.passes.finder.bases import can_be_bidirectional
 from collc.passes.finder.database import Row, frontier, merged_frontiers, rows_for
 from collc.passes.finder.exclude import NOTHING, Excluded
-from collc.passes.finder.measure import with_alltoall_rate
-from collc.passes.finder.tasks import EVALUATIONS, Task, assemble, plan
+from collc.passes.finder.measure import with_narrow_rate
+from collc.passes.finder.tasks import Task, assemble, plan, usual_evaluations
 
 from ..processes.workers import Work
 from .building import NO_QUESTION, Facts, Questions, equals, facts, fewest_between_racks
 
 if TYPE_CHECKING:
+    import pandas
+
     from ..training.objectives import Objective
 
 __all__ = [
-    "DEFAULT_SIZE", "EVALUATIONS", "MOST_NODES", "OBJECTIVES", "Frontier", "Wanted", "check_sizes", "find", "rational",
+    "DEFAULT_SIZE", "MOST_NODES", "OBJECTIVES", "Frontier", "Keep", "Wanted", "check_sizes", "find", "rational",
     "search", "wanted", "whole",
 ]  # fmt: skip
 
@@ -39,10 +41,12 @@ OBJECTIVES = ("allreduce", "allgather", "alltoall")
 #: default of M, in bytes
 DEFAULT_SIZE = USUAL_SIZE
 #: the largest search; measuring a row of this size takes seconds
-MOST_NODES = 4096
+MOST_NODES = 10_000
+_MOST_DEGREE = 8  # links of a node up to which networks of this size are searched
+_MOST_NODES_WIDE = 4096
 _MAX_DEGREE = 64
-#: up to this number of nodes, all-to-all rates are computed for any topology
-_MAX_RATED_NODES = 256
+#: up to this number of nodes, brackets of all-to-all rates are narrowed for times that need them
+_MAX_NARROWED = 256
 
 
 @attrs.frozen
@@ -100,11 +104,21 @@ class Wanted:
         found = self.exact_time(row)
         return None if found is None else float(found)
 
+    def least_time(self, row: Row) -> Fraction | None:
+        """Return what the time may be at least if the all-to-all rate is known between bounds; else the exact time."""
+        return self.exact_time(attrs.evolve(row, alltoall_rate=row.most_alltoall, alltoall_upper=None))
+
+    def least_seconds(self, row: Row) -> float | None:
+        """Return :meth:`least_time` as a float."""
+        found = self.least_time(row)
+        return None if found is None else float(found)
+
     def exact_time(self, row: Row) -> Fraction | None:
         """Return the predicted time in seconds; None if it needs an unknown all-to-all rate.
 
         Section A.2 for allreduce (both halves) and allgather; section A.5 for all-to-all, whose rate is of links of
-        bandwidth B/d, and of which every node sends M/N to every other.
+        bandwidth B/d, and of which every node sends M/N to every other. Of a bracket it takes the rate that a routing
+        reaches.
         """
         if self.workload is not None:
             return self.workload.time(row, self.alpha, self.bandwidth)
@@ -164,8 +178,8 @@ def check_sizes(nodes: int, degree: int) -> None:
     elif nodes < degree + 1:
         message, need = f"{nodes} nodes of degree {degree}", f"at least {degree + 1} nodes, d + 1"
         hint = f"on fewer nodes links are parallel: write `uniring({max(nodes, 2)}, {degree})`" if nodes > 1 else None
-    elif nodes > MOST_NODES:
-        message, need = f"{nodes} nodes", f"at most {MOST_NODES}"
+    elif nodes > (most := MOST_NODES if degree <= _MOST_DEGREE else _MOST_NODES_WIDE):
+        message, need = f"{nodes} nodes of degree {degree}", f"at most {most}"
         hint = "find a smaller topology and expand it: `line(G)` has d times the nodes, `power(G, 2)` their square"
     else:
         return
@@ -174,12 +188,13 @@ def check_sizes(nodes: int, degree: int) -> None:
 
 @attrs.frozen
 class Frontier:
-    """The frontier: rows by T_L, with a workload by time; none is worse than another in all criteria.
+    """The frontier: rows by T_L, with a workload by time; none is surely no better than another in T_L, T_B and the
+    all-to-all rate.
 
     ``bound`` is Moore's bound on T_L (for ``bidirectional`` the bound of graphs) and Theorem 4's bound on T_B.
 
     ``both_ways`` is the frontier of the topologies in which every link has a reverse: duplex cables. ``facts`` are the
-    answers to the goal's questions, by row.
+    answers to the goal's questions, by row. ``listed``: the database has the size.
 
     >>> import collc
     >>> found = collc.find(nodes=9, degree=4)
@@ -191,6 +206,7 @@ class Frontier:
     frontier: tuple[Row, ...]
     both_ways: tuple[Row, ...] = ()
     facts: Mapping[Row, Facts] = attrs.field(factory=dict, hash=False)
+    listed: bool = True
 
     def __repr__(self) -> str:
         wanted, best = self.wanted, "" if self.best is None else f", best {self.best!r}"
@@ -209,6 +225,12 @@ class Frontier:
         title = f"{counted(self.wanted.nodes, 'node')} of degree {self.wanted.degree}"
         return html_table(title, head, rows)
 
+    def to_dataframe(self) -> pandas.DataFrame:
+        """Return the rows as ``collc find --csv`` prints them as a data frame of pandas; raise C0028 without pandas."""
+        from .frontier_table import frontier_table
+
+        return frontier_table(self).to_dataframe()
+
     @property
     def times(self) -> tuple[float | None, ...]:
         """The predicted seconds of each row of the frontier; None if a rate is unknown."""
@@ -222,42 +244,58 @@ class Frontier:
         return self.frontier[min(known)[1]] if known else None
 
     @property
+    def may_be_faster(self) -> tuple[Row, ...]:
+        """The rows that are faster than the best if their rate is near its upper bound."""
+        best = self.best
+        time = None if best is None else self.wanted.exact_time(best)
+        if time is None:
+            return ()
+        least = [(row, self.wanted.least_time(row)) for row in self.frontier if row is not best]
+        return tuple(row for row, seconds in least if seconds is not None and seconds < time)
+
+    def is_for_rate(self, row: Row) -> bool:
+        """Return whether another row of the frontier costs less, so that only its all-to-all rate keeps this one."""
+        return any(_costs_less(other, row) for other in (*self.frontier, *self.both_ways)
+                   if other.bidirectional or row in self.frontier)  # fmt: skip
+
+    @property
     def bound(self) -> tuple[int, Fraction]:
         """T_L and T_B that no topology of this size and degree can go below."""
         n, d = self.wanted.nodes, self.wanted.degree
-        steps = _graph_steps(n, d) if self.wanted.bidirectional else moore_steps(n, d)
+        steps = moore_graph_steps(n, d) if self.wanted.bidirectional else moore_steps(n, d)
         return steps, Fraction(n - 1, n)
 
 
-def _graph_steps(nodes: int, degree: int) -> int:
-    """Return Moore's bound for graphs, T_L**: the reverse of the link that reaches a node reaches no new node."""
-    if degree < 3:
-        return nodes // 2 if degree == 2 else nodes - 1
-    steps, layer, reached = 0, degree, 1
-    while reached < nodes:
-        steps, reached, layer = steps + 1, reached + layer, layer * (degree - 1)
-    return steps
+def _costs_less(one: Row, two: Row) -> bool:
+    """Return whether ``one`` costs no more than ``two`` in all of T_L and both T_B, and less in one of them."""
+    costs = [(row.T_L, row.T_B, row.allreduce_T_B) for row in (one, two)]
+    return costs[0] != costs[1] and all(a <= b for a, b in zip(*costs, strict=True))
+
+
+#: gets a frontier that a search has so far
+Keep = Callable[[Frontier], object]
 
 
 def find(
-    wanted: Wanted, *, database: tuple[str, str] | None = None, refresh: bool = False, evaluations: int = EVALUATIONS,
-    seed: int = 0, work: Work | None = None,
+    wanted: Wanted, *, database: tuple[str, str] | None = None, refresh: bool = False,
+    evaluations: int | None = None, seed: int = 0, work: Work | None = None, keep: Keep | None = None,
 ) -> Frontier:  # fmt: skip
     """Return the frontier from the database, or from a search with ``refresh`` or for a size that it lacks.
 
     ``database`` is the text and the path of a database other than the shipped one. A database lacks the topologies that
-    others beat. If one of its rows is excluded, a search finds what that row kept out. Raises C0034 without a result.
+    others beat. If one of its rows is excluded, a search finds what that row kept out. ``keep`` gets the frontier of
+    what a search has found, whenever one of its parts ends. Raises C0034 without a result.
     """
     known = [] if refresh else list(rows_for(wanted.nodes, wanted.degree, *(database or ())))
     rows = [row for row in known if wanted.exclude.allows(row.expression)]
     work = work or Work()
     if len(rows) < len(known) or not frontier(rows, bidirectional=wanted.bidirectional):
-        found = search(wanted.nodes, wanted.degree, evaluations, seed, work, wanted.exclude)
+        found = search(wanted, evaluations, seed, work, keep)
         rows = merged_frontiers([*rows, *found]) if wanted.exclude.names else found
     if wanted.needs_alltoall:
         rows = work.run(
-            with_alltoall_rate,
-            [(row, coll.topology, _MAX_RATED_NODES) for row in rows],
+            with_narrow_rate,
+            [(row, coll.topology, _MAX_NARROWED) for row in rows],
             [row.expression for row in rows],
         )
     best = frontier(rows, bidirectional=wanted.bidirectional, objective=wanted.compared)
@@ -272,7 +310,8 @@ def find(
             exit_status=3,
         )
     both_ways = frontier(rows, bidirectional=True, objective=wanted.compared)
-    return _answered(Frontier(wanted, _ordered(best, wanted), _ordered(both_ways, wanted)), rows, work)
+    shown = Frontier(wanted, _ordered(best, wanted), _ordered(both_ways, wanted), listed=refresh or bool(known))
+    return _answered(shown, rows, work)
 
 
 def _answered(found: Frontier, rows: Sequence[Row], work: Work) -> Frontier:
@@ -299,10 +338,23 @@ def _ordered(rows: Sequence[Row], wanted: Wanted) -> tuple[Row, ...]:
     return (*(rows[place] for _, place in known), *(row for time, row in timed if time is None))
 
 
-def search(nodes: int, degree: int, evaluations: int, seed: int, work: Work, exclude: Excluded = NOTHING) -> list[Row]:
-    """Search one size from scratch: Cayley digraphs of the sizes that expand to it, then all expansions."""
-    tasks = plan(nodes, degree, evaluations=evaluations, seed=seed, exclude=exclude)
-    results = work.run(Task.run, [(task,) for task in tasks], [_shown(task) for task in tasks])
+def search(
+    wanted: Wanted, evaluations: int | None, seed: int, work: Work, keep: Keep | None = None
+) -> list[Row]:  # fmt: skip
+    """Search one size from scratch: Cayley digraphs of the sizes that expand to it, lifts, then all expansions."""
+    nodes, degree, exclude = wanted.nodes, wanted.degree, wanted.exclude
+    effort = usual_evaluations(nodes) if evaluations is None else evaluations
+    tasks = plan(nodes, degree, evaluations=effort, seed=seed, exclude=exclude)
+    if wanted.bidirectional:  # what has links one way is not shown, and expands to nothing that is
+        tasks = [task for task in tasks if task.bidirectional]
+    known: list[Row] = []
+
+    def kept(place: int, found: list[Row]) -> None:
+        known.extend(row for row in found if row.nodes == nodes)
+        if keep is not None and (best := frontier(known, bidirectional=wanted.bidirectional)):
+            keep(Frontier(wanted, tuple(best), tuple(frontier(known, bidirectional=True))))
+
+    results = work.run(Task.run, [(task,) for task in tasks], [_shown(task) for task in tasks], kept)
     rows: list[Row] = []
     for size in sorted({nodes, *(task.nodes for task in tasks)}):
         mine = [row for task, found in zip(tasks, results, strict=True) if task.nodes == size for row in found]
@@ -312,5 +364,6 @@ def search(nodes: int, degree: int, evaluations: int, seed: int, work: Work, exc
 
 
 def _shown(task: Task) -> str:
-    what = "line graphs" if task.lines else "Cayley graphs" if task.bidirectional else "Cayley digraphs"
+    what = {"line": "line graphs", "lifts": "polycirculants"}.get(task.kind)
+    what = what or ("Cayley graphs" if task.bidirectional else "Cayley digraphs")
     return f"{task.nodes} nodes: {what}"

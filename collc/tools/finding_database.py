@@ -10,35 +10,47 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import attrs
 
 from collc.frontends import coll
 from collc.ir.diagnostic import CollcError, Diagnostic, error
-from collc.passes.finder.database import Row, merged_frontiers, parse_rows, print_rows
-from collc.passes.finder.measure import row_mistakes
+from collc.passes.finder.database import Row, merged_frontiers, parse_rows, print_rows, shipped
+from collc.passes.finder.exclude import NOTHING, Excluded
+from collc.passes.finder.measure import row_mistakes, with_alltoall_rates
 from collc.passes.finder.tasks import search_one
 
 from ..files.finished import Finished
 from ..files.surroundings import version
 from ..processes.workers import Work
 
-__all__ = ["EVALUATIONS", "Searched", "build", "check", "evaluations_for", "file_of"]
+__all__ = ["EVALUATIONS", "Searched", "build", "check", "evaluations_for", "file_of", "rate"]
 
 #: default number of evaluations of each search of a database
 EVALUATIONS = 400
 _BLOCK = 64  # sizes between two writes
 _MAX_NODES = 2**20  # the largest size in a database
+_RATED = 64  # rows that are rated between two entries of the file of finished units
 
 
 @attrs.frozen
 class Searched:
-    """The settings of a search: number of evaluations, seed, and whether only networks with links both ways."""
+    """The settings of a search: number of evaluations, seed, whether only networks with links both ways, and the names
+    that no expression may have."""
 
     evaluations: int = EVALUATIONS
     seed: int = 0
     bidirectional: bool = False
+    exclude: Excluded = NOTHING
+
+    @property
+    def shown(self) -> str:
+        """The settings as the text of a database lists them."""
+        both = ", links both ways" if self.bidirectional else ""
+        return f"effort {self.evaluations}, seed {self.seed}{both}" + "".join(
+            f", without {name}" for name in sorted(self.exclude.names)
+        )
 
 
 def file_of(path: str, degree: int) -> str:
@@ -110,9 +122,9 @@ class _Unit:
 def _unit(nodes: int, degree: int, bases: list[Row], how: Searched) -> _Unit:
     evaluations = evaluations_for(nodes, how.evaluations)
     known = hashlib.sha256(print_rows(degree, bases).encode()).hexdigest()[:16]
-    kind = " both ways" if how.bidirectional else ""
-    name = f"{nodes} {degree} effort {evaluations} seed {how.seed}{kind} bases {known} collc {version()}"
-    call = (nodes, degree, bases, evaluations, how.seed, coll.topology, how.bidirectional)
+    shown = attrs.evolve(how, evaluations=evaluations).shown
+    name = f"{nodes} {degree} {shown} bases {known} collc {version()}"
+    call = (nodes, degree, bases, evaluations, how.seed, coll.topology, how.bidirectional, how.exclude)
     return _Unit(nodes, degree, call, name)
 
 
@@ -147,6 +159,47 @@ def _blocks(sizes: Sequence[int], degree: int) -> Iterator[list[int]]:
         yield block
 
 
+# ---- all-to-all rates
+
+
+def rate(
+    degree: int, sizes: Collection[int] | None, text: str, path: str, work: Work, finished: Finished
+) -> tuple[str, int]:  # fmt: skip
+    """Return the text with the all-to-all rates of rows that have none, and how many these are.
+
+    ``sizes`` limits them to some numbers of nodes. Rates of topologies that the shipped database has are taken from
+    there. ``finished`` keeps rates until the text is stored. Raises C0570 for a text that is no database.
+    """
+    rows, done = _read(text, degree, path)
+    known = {row.expression: row for row in parse_rows(shipped(degree) or "", degree, "shipped")}
+    chosen = [row for n in sorted(rows) if sizes is None or n in sizes for row in rows[n] if row.alltoall_rate is None]
+    todo = [row for row in chosen if row.expression not in known or known[row.expression].alltoall_rate is None]
+    for row in _rated(degree, todo, work, finished):
+        known[row.expression] = row
+    for row in chosen:
+        found = known[row.expression]
+        place = rows[row.nodes].index(row)
+        rows[row.nodes][place] = attrs.evolve(
+            row, alltoall_rate=found.alltoall_rate, alltoall_upper=found.alltoall_upper
+        )
+    return _written(degree, rows, done), len(chosen)
+
+
+def _rated(degree: int, rows: Sequence[Row], work: Work, finished: Finished) -> list[Row]:
+    """Return the rows with their rates: those that are finished, and those that are computed now."""
+    parts = [rows[first : first + _RATED] for first in range(0, len(rows), _RATED)]
+    texts = [print_rows(degree, part) for part in parts]
+    names = [f"rates of {hashlib.sha256(text.encode()).hexdigest()} collc {version()}" for text in texts]
+    left = [place for place, name in enumerate(names) if finished.get(name) is None]
+
+    def keep(at: int, found: list[Row]) -> None:
+        finished.add(names[left[at]], print_rows(degree, found))
+
+    shown = [f"degree {degree}, {parts[place][-1].nodes} nodes: rates" for place in left]
+    work.run(with_alltoall_rates, [(parts[place], coll.topology) for place in left], shown, keep)
+    return [row for name in names for row in parse_rows(finished.get(name) or "", degree, "finished units")]
+
+
 # ---- the text
 
 
@@ -158,11 +211,12 @@ def _read(text: str, degree: int, path: str) -> tuple[dict[int, list[Row]], dict
     for line in text.splitlines():
         if line.startswith("# searched "):
             words, _, how = line[len("# searched ") :].partition(" with effort ")
-            match = re.fullmatch(r"(\d{1,18}), seed (\d{1,18})(, links both ways)?", how)
+            match = re.fullmatch(r"(\d{1,18}), seed (\d{1,18})(, links both ways)?((?:, without \S+)*)", how)
             spans = [re.fullmatch(r"(\d{1,18})(?:\.\.(\d{1,18}))?", word) for word in words.split(",")]
             if not match or not all(spans):
                 raise error("C0570", f"{path}: `{line[:80]}` is no list of searched sizes")
-            sizes = done.setdefault(Searched(int(match[1]), int(match[2]), match[3] is not None), set())
+            without = Excluded(frozenset(match[4].split(", without ")[1:]))
+            sizes = done.setdefault(Searched(int(match[1]), int(match[2]), match[3] is not None, without), set())
             for span in filter(None, spans):
                 first, end = int(span[1]), int(span[2] or int(span[1]) + 1)
                 if end > _MAX_NODES:
@@ -175,9 +229,8 @@ def _written(degree: int, rows: dict[int, list[Row]], done: dict[Searched, set[i
     text = print_rows(degree, [row for n in sorted(rows) for row in rows[n]])
     head, _, rest = text.partition("\n")
     lines = [
-        f"# searched {_spans(sizes)} with effort {how.evaluations}, seed {how.seed}"
-        + (", links both ways" if how.bidirectional else "")
-        for how, sizes in sorted(done.items(), key=lambda item: attrs.astuple(item[0]))
+        f"# searched {_spans(sizes)} with {how.shown}"
+        for how, sizes in sorted(done.items(), key=lambda item: (item[0].evaluations, item[0].seed, item[0].shown))
     ]
     return "\n".join([head, *lines, rest])
 

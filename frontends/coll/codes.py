@@ -66,12 +66,12 @@ Write `{ channels: 4 }`.""",
 
     link gpu[0] -- gpu[1];
 
-Write `link gpu[0] <-> gpu[1];`. As an argument, links stand in a set: `without(torus(3, 3), {0 <-> 1})`.""",
+Write `link gpu[0] <-> gpu[1];`. As an argument, links are in a set: `without(torus(3, 3), {0 <-> 1})`.""",
     "C0109": """a form of another language
 
-Comments begin with `#`, strings stand in double quotes, the remainder is `mod`, powers are `pow(a, b)`, conditions are
-joined with `and`, `or` and `not`, `a..b` is a range, indices stand in one pair of brackets, arguments have no names,
-names have no types.
+Comments begin with `#`. Strings are in double quotes. The remainder is `mod`, powers are `pow(a, b)`, and `a..b` is a
+range. `and`, `or` and `not` join conditions. Indices are in one pair of brackets. Arguments have no names, names have
+no types.
 
     let next = (r + 1) % n;
 
@@ -284,11 +284,11 @@ rank, switch and link belong to topologies, at, send and reduce to steps; a para
 Move it to where it belongs.""",
     "C0141": """a declaration in a loop
 
-A topology declares its nodes once: `rank`, `switch` and `param` stand in the body itself or in an `if` of the body.
+A topology declares its nodes once: `rank`, `switch` and `param` are in the body itself or in an `if` of the body.
 
     for b in 0..boxes { rank gpu[8]; }
 
-Write `rank gpu[boxes, 8];`. A value that changes is a `let`. `define` stands in the file, or in the steps
+Write `rank gpu[boxes, 8];`. A value that changes is a `let`. `define` is in the file, or in the steps
 outside of other blocks.""",
     "C0142": """too many statements to run
 
@@ -421,7 +421,7 @@ Leave out links that carry nothing.""",
 
     rank gpu[boxes - 1, 8];                                # with boxes = 1
 
-Every size in a declaration of nodes is at least 1. A declaration may stand in an `if`.""",
+Every size in a declaration of nodes is at least 1. A declaration may be in an `if`.""",
     "C0317": """a topology without ranks
 
 Only ranks have data, so a topology of switches alone cannot run a collective.
@@ -452,10 +452,12 @@ Use `debruijn` or `generalized_kautz`, which have the same sizes.""",
 
     topology net = cayley(metacyclic(8, 4, 2), {1, 4});
 
-metacyclic(m, k, r) needs r^k = 1 modulo m, and its last argument s, where there is one, s * (r - 1) = 0 modulo m;
-semidirect needs a square matrix over the moduli of its abelian group whose k-th power is the identity; symmetric and
-alternating take 1 to 9 points; psl, pgl and sl take 2 and a prime power of at most 64. `collc topologies cayley` lists
-the groups.
+* `metacyclic(m, k, r)` needs r^k = 1 modulo m, and its last argument s, where there is one, s * (r - 1) = 0 modulo m.
+* `semidirect` needs a square matrix over the moduli of its abelian group whose k-th power is the identity.
+* `symmetric` and `alternating` take 1 to 9 points.
+* `psl`, `pgl` and `sl` take 2 and a prime power of at most 64.
+
+`collc topologies cayley` lists the groups.
 
 Write `metacyclic(8, 4, 3)`: 3^4 is 1 modulo 8.""",
     "C0320": """generators that make no Cayley digraph
@@ -522,7 +524,7 @@ Name another root, or other conditions, and compile the file.""",
     schedule parts using steps { at 0: send shard 0 from 0 to 1; }
     collc replan pod.coll --without '0 -> 1'
 
-Nobody but its author can change a schedule written by hand. It stays if the faults leave all its links, also slower
+Only its author can change a schedule written by hand. It stays if the faults leave all its links, also slower
 ones.
 
 Change these transfers, or let collc schedule the collective: `using auto`.""",

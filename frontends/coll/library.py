@@ -160,11 +160,16 @@ class Library:
 def _guilty(entry: Construction, node: ast.Call, values: Sequence[Value], failure: CollcError) -> Span | None:
     """Return the place of the argument that makes no graph, or of a member of its set; the call's if it is several."""
     at = failure.at if isinstance(failure, DomainError) else None
-    index = next((i for i, parameter in enumerate(entry.parameters) if parameter.name == at), len(values))
-    if index == len(values) or not isinstance(failure, DomainError):
+    places = [i for i in range(len(values)) if entry.parameter(i).name == at]
+    if not places or not isinstance(failure, DomainError):
         return node.span
+    index = next((i for i in places if _holds(values[i], failure.item)), places[0])
     value, whole = values[index], node.arguments[index].span
     return whole if failure.item is None or not isinstance(value, Integers) else value.place(failure.item, whole)
+
+
+def _holds(value: Value, item: int | None) -> bool:
+    return isinstance(value, Integers) and item in value.items
 
 
 def _times_of_ranks(arguments: Sequence[object]) -> tuple[Fraction, Fraction]:

@@ -25,11 +25,13 @@ from .exclude import NOTHING, Excluded
 from .found import Found, pareto
 from .groups import group_expression, groups_of_order
 
-__all__ = ["Candidate", "candidates", "cayley_expression", "least_steps", "search_cayley"]
+__all__ = ["Candidate", "candidates", "cayley_expression", "least_steps", "rated", "search_cayley"]
 
 _RANDOM_SHARE = 0.3  # of all evaluations
 _RATED_TIES = 12  # digraphs of equal cost whose all-to-all rate is computed
 _RATED_TIES_IF_WIDE = 2  # the same with more than 4 links: their rates take longer
+_RATED_NEAR = 3  # digraphs off the frontier whose rate is computed, for each number of steps
+_MOST_NODES_RATED = 4096  # nodes up to which rates are computed unasked
 _MOST_RATED = 400  # digraphs whose rate is computed if it is an objective
 _KEPT_BY_STEPS = 24  # sets kept for each number of steps in a group
 _START_SETS = 8  # sets that a climb starts from
@@ -87,26 +89,30 @@ def search_cayley(
     evaluations: int = 20000,
     seed: int = 0,
     alltoall: bool = False,
+    near: bool = False,
     exclude: Excluded = NOTHING,
 ) -> list[Found]:
     """Return the Pareto frontier of the Cayley digraphs that a search finds with this number of evaluations.
 
-    With ``bidirectional`` every link has its reverse. Up to degree 8 the results have their all-to-all rate, and the
-    best rate decides between equal T_L and T_B. Beyond, a rate takes seconds and is left out. With ``alltoall`` the
-    rate is a third objective at any degree, and the search spends all evaluations. The same arguments give the same
-    result. It is empty for fewer than degree + 1 nodes, which no Cayley digraph without parallel links has.
+    With ``bidirectional`` every link has its reverse. Up to 4,096 nodes the results have their
+    all-to-all rate, and the best rate decides
+    between equal T_L and T_B. With ``near`` the rate is a third objective, and a few sets of greater T_L or T_B are
+    rated too. With ``alltoall`` it is one among hundreds of sets, and the search spends all evaluations. The same
+    arguments give the same result. It is empty for fewer than degree + 1 nodes, which no Cayley digraph without
+    parallel links has.
     """
     found = candidates(
         nodes, degree, bidirectional=bidirectional, evaluations=evaluations, seed=seed, spend_all=alltoall,
         exclude=exclude,
     )  # fmt: skip
-    tried = found[:_MOST_RATED] if alltoall else _frontier(found)
-    if degree > _NARROW_DEGREE and not alltoall:
+    tried = found[:_MOST_RATED] if alltoall else _frontier(found, _RATED_NEAR if near else 0)
+    if nodes > _MOST_NODES_RATED and not alltoall:
         return pareto(each.found(bidirectional) for each in tried)
-    return pareto((_rated(each.found(bidirectional), each) for each in tried), alltoall=alltoall)
+    return pareto((rated(each.found(bidirectional), each) for each in tried), alltoall=alltoall or near)
 
 
-def _rated(found: Found, candidate: Candidate) -> Found:
+def rated(found: Found, candidate: Candidate) -> Found:
+    """Return the result with the all-to-all rate of the candidate."""
     heads = cayley_heads(candidate.group, candidate.generators)
     return attrs.evolve(found, alltoall_rate=cayley_rate(heads)[0])
 
@@ -134,14 +140,17 @@ def candidates(
     return search.candidates()
 
 
-def _frontier(found: list[Candidate]) -> list[Candidate]:
-    """Return the candidates of the frontier, a few of each point."""
+def _frontier(found: list[Candidate], near: int) -> list[Candidate]:
+    """Return the candidates of the frontier, a few of each point, and up to ``near`` others of each number of steps."""
     best: list[Candidate] = []
+    others: list[Candidate] = []
     for _, same in groupby(found, key=lambda one: (one.T_L, one.T_B)):
         several = list(islice(same, _RATED_TIES if len(found[0].generators) <= 4 else _RATED_TIES_IF_WIDE))
         if not best or several[0].T_B < best[-1].T_B:
             best += several
-    return best
+        elif sum(other.T_L == several[0].T_L for other in others) < near:
+            others.append(several[0])
+    return [*best, *others]
 
 
 class _Kept:

@@ -4,7 +4,7 @@ A row reads ``NODES T_L T_B BACK DIAMETER LINKS RATE SCHEDULER EXPRESSION``:
 
 * ``BACK`` is the T_B of a reduce-scatter, ``-`` if it was not computed.
 * ``LINKS`` is ``<->`` if every link has its reverse, otherwise ``->``.
-* ``RATE`` is the all-to-all rate of LP (3), ``-`` if it was not computed.
+* ``RATE`` is the all-to-all rate of LP (3), or ``LOWER..UPPER`` around it, ``-`` if it was not computed.
 
 Rows are sorted by nodes, T_L, T_B and expression, so equal rows give equal bytes. Lines that begin with ``#`` are
 comments.
@@ -21,7 +21,7 @@ import attrs
 from collc.ir.diagnostic import error
 from collc.ir.shown import clipped, shown
 
-from .found import Found, pareto
+from .found import Found, no_worse, pareto
 
 __all__ = [
     "DEGREES",
@@ -31,6 +31,7 @@ __all__ = [
     "merged_frontiers",
     "parse_rows",
     "print_rows",
+    "rate_text",
     "rows_for",
     "shipped",
 ]
@@ -75,20 +76,25 @@ class Row(Found):
 def frontier(rows: Iterable[Row], *, bidirectional: bool = False, objective: str = "allgather") -> list[Row]:
     """Return the rows that no other row beats, by T_L; with ``bidirectional`` only those whose links go both ways.
 
-    Rows are compared by T_L and T_B. With the ``objective`` allreduce those best by T_L and the T_B of an allreduce are
-    added. With alltoall the rate is a third criterion. With mix, rows are compared by all of these; an unknown rate is
-    neither better nor worse than another.
+    Rows are compared by T_L, T_B and the all-to-all rate. With the ``objective`` allreduce those best by T_L and the
+    T_B of an allreduce are added. With mix, rows are compared by all of these; an unknown rate is neither better nor
+    worse than another. With cost, rows are compared by T_L and T_B only.
     """
     chosen = [row for row in rows if row.bidirectional or not bidirectional]
     if objective == "mix":
         return _undominated(chosen)
-    if objective != "alltoall":
-        chosen = _cheapest_reduce_scatters(chosen)
-    found = {row: None for row in pareto(chosen, alltoall=objective == "alltoall") if isinstance(row, Row)}
+    found = dict.fromkeys(_rows(pareto(_cheapest_reduce_scatters(chosen))) if objective != "alltoall" else ())
+    if objective != "cost":
+        rated = [row for row in chosen if not any(no_worse(other, row, alltoall=True) for other in found)]
+        found |= dict.fromkeys(_rows(pareto(rated, alltoall=True)))
     if objective == "allreduce":
-        halves = {attrs.evolve(row, T_B=row.allreduce_T_B): row for row in chosen}
-        found |= {halves[one]: None for one in pareto(halves) if isinstance(one, Row)}
+        halves = {attrs.evolve(row, T_B=row.allreduce_T_B): row for row in _cheapest_reduce_scatters(chosen)}
+        found |= {halves[one]: None for one in _rows(pareto(halves))}
     return sorted(found, key=_order)
+
+
+def _rows(found: Iterable[Found]) -> list[Row]:
+    return [row for row in found if isinstance(row, Row)]
 
 
 def _undominated(rows: Sequence[Row]) -> list[Row]:
@@ -103,10 +109,10 @@ def _undominated(rows: Sequence[Row]) -> list[Row]:
 
 def _covers(one: Row, two: Row) -> bool:
     """Return whether ``one`` is surely no worse than ``two``."""
-    if two.alltoall_rate is None or one.alltoall_rate is None:
-        rated = one.alltoall_rate == two.alltoall_rate
+    if two.most_alltoall is None or one.alltoall_rate is None:
+        rated = one.alltoall_rate == two.most_alltoall
     else:
-        rated = one.alltoall_rate >= two.alltoall_rate
+        rated = one.alltoall_rate >= two.most_alltoall
     return rated and one.T_L <= two.T_L and one.T_B <= two.T_B and one.allreduce_T_B <= two.allreduce_T_B
 
 
@@ -120,16 +126,11 @@ def _cheapest_reduce_scatters(rows: Sequence[Row]) -> list[Row]:
 
 
 def merged_frontiers(rows: Iterable[Row]) -> list[Row]:
-    """Return the rows of one size and degree to keep: the frontiers of all rows, and of those with links both ways.
-
-    Rows with known all-to-all rates are also compared by the rate.
-    """
+    """Return the rows of one size and degree to keep: the frontiers of all rows, and of those with links both ways."""
     everything = list(rows)
-    rated = [row for row in everything if row.alltoall_rate is not None]
     kept: dict[Row, None] = {}
     for both in (False, True):
         kept |= dict.fromkeys(frontier(everything, bidirectional=both, objective="allreduce"))
-        kept |= dict.fromkeys(frontier(rated, bidirectional=both, objective="alltoall"))
     return sorted(kept, key=_order)
 
 
@@ -148,8 +149,18 @@ def print_rows(degree: int, rows: Iterable[Row]) -> str:
 
 def _line(row: Row) -> str:
     links = "<->" if row.bidirectional else "->"
-    back, rate = ("-" if value is None else str(value) for value in (row.reduce_scatter_T_B, row.alltoall_rate))
+    back = "-" if row.reduce_scatter_T_B is None else str(row.reduce_scatter_T_B)
+    rate = rate_text(row) or "-"
     return f"{row.nodes} {row.T_L} {row.T_B} {back} {row.diameter} {links} {rate} {row.scheduler} {row.expression}"
+
+
+def rate_text(row: Found) -> str:
+    """Return the all-to-all rate as ``p/q``, or ``lower..upper`` if it is known between bounds, or nothing.
+
+    >>> rate_text(Found("complete(3)", 3, 2, 1, Fraction(2, 3), 1, True, Fraction(1)))
+    '1'
+    """
+    return "..".join(str(end) for end in (row.alltoall_rate, row.alltoall_upper) if end is not None)
 
 
 def parse_rows(text: str, degree: int, path: str, nodes: int | None = None) -> list[Row]:
@@ -169,7 +180,7 @@ def _row(line: str, degree: int, place: str) -> Row:
             raise ValueError
         return Row(
             expression, int(size), degree, int(steps), _rational(bandwidth), int(diameter), links == "<->",
-            None if rate == "-" else _rational(rate), scheduler, None if back == "-" else _rational(back),
+            *_rate(rate), scheduler, None if back == "-" else _rational(back),
         )  # fmt: skip
     except (ValueError, ZeroDivisionError):
         raise error(
@@ -178,6 +189,17 @@ def _row(line: str, degree: int, place: str) -> Row:
             notes=[f"needed: {_HEAD[2:]}"],
             hint="build the file with `collc find --refresh --database`",
         ) from None
+
+
+def _rate(text: str) -> tuple[Fraction | None, Fraction | None]:
+    """Return the rate of a row, and the upper end of a bracket; raise ValueError for ends in the wrong order."""
+    if text == "-":
+        return None, None
+    lower, between, upper = text.partition("..")
+    ends = _rational(lower), _rational(upper) if between else None
+    if ends[0] <= 0 or (ends[1] is not None and ends[1] <= ends[0]):
+        raise ValueError
+    return ends
 
 
 def _rational(text: str) -> Fraction:

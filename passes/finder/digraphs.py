@@ -6,6 +6,7 @@ generators. If the group is not abelian, its cost may differ. Many results of a 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import groupby
@@ -14,7 +15,7 @@ import attrs
 import numpy as np
 
 from ..expansion.theorems import optimum
-from .cayley import Candidate
+from .cayley import Candidate, rated
 from .database import Row, frontier
 from .evaluate import Evaluator
 
@@ -22,15 +23,20 @@ __all__ = ["digraphs"]
 
 _TRIED = 48  # digraphs of each number of steps whose reduce-scatter is evaluated
 _DEPTH = 4  # numbers of steps tried
+_RATED = 4  # digraphs of each number of steps whose all-to-all rate is computed
 
 
 def digraphs(found: Sequence[Candidate]) -> list[Row]:
-    """Return the rows that no other row beats in T_L and T_B, of the allgather or of the whole allreduce."""
+    """Return the rows that no other row beats in T_L, T_B of the allgather or of the whole allreduce, and the
+    all-to-all rate of those that have one.
+    """
     tried = _promising(found)
-    rows = [
-        attrs.evolve(Row.of(one.found(False)), reduce_scatter_T_B=back)
-        for one, back in zip(tried, _backwards(tried), strict=True)
-    ]
+    rows: list[Row] = []
+    seen = Counter[int]()
+    for one, back in zip(tried, _backwards(tried), strict=True):
+        seen[one.T_L] += 1
+        result = one.found(False) if seen[one.T_L] > _RATED else rated(one.found(False), one)
+        rows.append(attrs.evolve(Row.of(result), reduce_scatter_T_B=back))
     return frontier(rows, objective="allreduce")
 
 

@@ -33,6 +33,7 @@ __all__ = ["NEVER", "Costs", "Evaluator", "bfb_cost", "busiest", "cayley_cost", 
 MOST_TABLED = 16
 _CHUNK = 1 << 15  # elements that one batch of breadth-first searches holds
 _TABLE = 1 << 20  # counters transformed together
+_MOST_KEPT = 1 << 22  # entries of a group's multiplication table
 
 
 def load_unit(degree: int) -> int:
@@ -98,23 +99,36 @@ NEVER = int(np.iinfo(np.int64).max)
 class Evaluator:
     """Computes costs of Cayley digraphs of one group: node x has a link to x*g for every generator g.
 
-    The multiplication table is filled as generators occur, so only these take memory.
+    The multiplication table is filled as generators occur, so only these take memory. A large table is emptied when it
+    is full.
     """
 
     def __init__(self, group: Group):
         self.group = group
         self.nodes = group.order
         self.inverse: Array = group.inverse(np.arange(self.nodes))
-        self._times = np.zeros((self.nodes, self.nodes), dtype=np.int64)  # [g, x] = x*g; zeros until needed
-        self._known = np.zeros(self.nodes, dtype=bool)
+        self._table = np.empty((0, self.nodes), dtype=np.int64)  # x*g for every x, a row for each g in it
+        self._row = np.full(self.nodes, -1, dtype=np.int64)  # of each g, -1 without one
+        self._filled = 0
 
     def times(self, elements: Array) -> Array:
         """Return x*g for every element g given and every x: shape (.., N)."""
-        new = np.unique(elements[~self._known[elements]])
-        if len(new):
-            self._times[new] = self.group.multiply(np.arange(self.nodes), new[:, None])
-            self._known[new] = True
-        return self._times[elements]
+        if (self._row[elements] < 0).any():
+            self._fill(np.unique(elements))
+        return self._table[self._row[elements]]
+
+    def _fill(self, elements: Array) -> None:
+        new = elements[self._row[elements] < 0]
+        if (self._filled + len(new)) * self.nodes > max(_MOST_KEPT, len(elements) * self.nodes):
+            self._row[:], self._filled, new = -1, 0, elements
+        end = self._filled + len(new)
+        if end > len(self._table):
+            larger = np.empty((min(max(end, 2 * len(self._table)), self.nodes), self.nodes), dtype=np.int64)
+            larger[: self._filled] = self._table[: self._filled]
+            self._table = larger
+        self._table[self._filled : end] = self.group.multiply(np.arange(self.nodes), new[:, None])
+        self._row[new] = np.arange(self._filled, end)
+        self._filled = end
 
     def search(self, generators: Array, limit: int) -> tuple[Array, Array]:
         """Search breadth first from the identity; ``generators`` has shape (B, d).

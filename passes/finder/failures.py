@@ -13,6 +13,7 @@ import attrs
 import numpy as np
 
 from collc.ir.arrays import Array
+from collc.ir.progress import counting
 from collc.ir.topology import Topology
 
 from .evaluate import in_masks, load_unit, node_loads
@@ -49,8 +50,8 @@ def after_failures(topology: Topology) -> tuple[After, After]:
     if (len(links) + len(nodes)) * topology.num_ranks**2 > MOST_EFFORT:
         return After("not computed"), After("not computed")
     degree = topology.degree or 0
-    cut = [strict_cost(_without_links(topology, failed), degree) for failed in links]
-    lost = [strict_cost(_without_node(topology, int(node)), degree) for node in nodes]
+    cut = [strict_cost(_without_links(topology, failed), degree) for failed in counting(links, "failures of links")]
+    lost = [strict_cost(_without_node(topology, int(node)), degree) for node in counting(nodes, "failures of nodes")]
     return _worst(cut), _worst(lost)
 
 

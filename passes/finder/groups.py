@@ -23,11 +23,12 @@ __all__ = ["group_expression", "groups_of_order"]
 
 _MOST_MATRICES = 4096  # tried for one shape
 _MOST_RANK = 6  # of an elementary abelian group on which a matrix acts
-#: groups of matrices over fields, of orders to 4096, without those isomorphic to groups of the other kinds
+#: groups of matrices over fields, of orders to 10,000, without those isomorphic to groups of the other kinds
 _LINEAR = (
     Linear("sl", 5), Linear("psl", 7), Linear("pgl", 7), Linear("sl", 7), Linear("psl", 8), Linear("pgl", 9),
     Linear("sl", 9), Linear("psl", 11), Linear("pgl", 11), Linear("sl", 11), Linear("psl", 13), Linear("pgl", 13),
-    Linear("sl", 13), Linear("psl", 16), Linear("psl", 17), Linear("psl", 19),
+    Linear("sl", 13), Linear("psl", 16), Linear("psl", 17), Linear("pgl", 17), Linear("sl", 17), Linear("psl", 19),
+    Linear("pgl", 19), Linear("sl", 19), Linear("psl", 23), Linear("psl", 25), Linear("psl", 27),
 )  # fmt: skip
 
 

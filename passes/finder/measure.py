@@ -1,8 +1,8 @@
-"""Build every topology that a search keeps, and compute the exact cost of its schedule."""
+"""Build every topology that a search keeps, and compute the exact cost of its schedule and its all-to-all rate."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import attrs
@@ -17,7 +17,8 @@ from collc.ir.spec import Problem
 from collc.ir.topology import Origin, Topology
 
 from ..synthesis.breadth_first.bfb import BFB
-from .database import Row
+from .bits import MOST_LINKS, bits_cost, period_of
+from .database import Row, rate_text
 from .evaluate import MOST_TABLED, bfb_cost, load_unit, node_loads
 from .expand import Candidate
 from .lines import line_cost
@@ -28,15 +29,23 @@ __all__ = [
     "bfb_costs",
     "expansion_costs",
     "measure",
+    "rounded",
     "row_mistakes",
     "with_alltoall_rate",
+    "with_alltoall_rates",
+    "with_narrow_rate",
     "with_reduce_scatter",
 ]
 
 #: links of a node up to which a table of all their sets is quick
 _NARROW_DEGREE = 8
-#: kinds of ranks times ranks up to which an all-to-all rate is always computed
-_FEW_KINDS = 4096
+#: the bounds of a bracket are rounded to a part in this
+_DIGITS = 2**13
+_NARROW = 1 + Fraction(1, 1000)  # a bracket that is no wider stays
+#: links of a node up to which bits are quicker than tables for any network
+_BITS_DEGREE = 6
+#: ranks up to which tables of all pairs are small
+_MOST_TABLED = 4096
 
 #: returns the topology of an expression; a function of a module, because it is sent to other processes
 Library = Callable[[str], Topology]
@@ -61,7 +70,17 @@ def _plain(topology: Topology) -> tuple[int, Fraction]:
     base, times = _line_of(topology)
     if base is not None and _simple(base) and 1 < (base.degree or 0) <= MOST_TABLED:
         return line_cost(base, times)
+    if _suits_bits(topology):
+        return bits_cost(topology)
     return wide_cost(topology) if (topology.degree or 0) > _NARROW_DEGREE else bfb_cost(topology)
+
+
+def _suits_bits(topology: Topology) -> bool:
+    """Return whether sets of ranks as integers are quicker than tables of all pairs of ranks, or need less memory."""
+    degree = topology.degree or 0
+    if not 0 < degree <= MOST_LINKS or not topology.is_direct or not topology.is_uniform:
+        return False
+    return degree <= _BITS_DEGREE or topology.num_ranks > _MOST_TABLED or period_of(topology) <= topology.num_ranks // 2
 
 
 def _line_of(topology: Topology) -> tuple[Topology | None, int]:
@@ -172,32 +191,49 @@ def expansion_costs(topology: Topology, kind: str = "allgather") -> tuple[int, F
     return real.T_L, real.T_B
 
 
-def with_alltoall_rate(row: Row, library: Library, most_nodes: int = 0) -> Row:
-    """Return the row with its all-to-all rate if that is quick.
-
-    It is quick for few kinds of ranks, or up to ``most_nodes`` ranks. A routing reaches the rate. With a symmetry no
-    routing has a better one.
-    """
+def with_alltoall_rate(row: Row, library: Library) -> Row:
+    """Return the row with its all-to-all rate, exact or between bounds; the bounds of a bracket have few digits."""
     if row.alltoall_rate is not None:
         return row
-    topology = library(row.expression)
-    kinds = _kinds_of_ranks(topology)
-    is_quick = (topology.degree or 0) <= _NARROW_DEGREE and (kinds == 1 or kinds * topology.num_ranks <= _FEW_KINDS)
-    if not is_quick and topology.num_ranks > most_nodes:
+    from .rates import rate_bracket
+
+    lower, upper = rate_bracket(library(row.expression))
+    if lower == upper:
+        return attrs.evolve(row, alltoall_rate=lower)
+    return attrs.evolve(row, alltoall_rate=rounded(lower, up=False), alltoall_upper=rounded(upper, up=True))
+
+
+def with_narrow_rate(row: Row, library: Library, most_nodes: int) -> Row:
+    """Return the row with its all-to-all rate; up to ``most_nodes`` nodes a wide bracket is narrowed, which may take
+    seconds.
+    """
+    row = with_alltoall_rate(row, library)
+    lower, upper = row.alltoall_rate, row.alltoall_upper
+    if lower is None or upper is None or upper <= lower * _NARROW or row.nodes > most_nodes:
         return row
     from ..synthesis.flow.rate import alltoall_rate
 
-    return attrs.evolve(row, alltoall_rate=alltoall_rate(topology).lower)
+    found = alltoall_rate(library(row.expression))
+    upper = min(upper, found.upper)
+    return attrs.evolve(row, alltoall_rate=max(lower, found.lower), alltoall_upper=None if found.exact else upper)
 
 
-def _kinds_of_ranks(topology: Topology) -> int:
-    """Return an upper bound on the number of kinds of ranks, from the symmetry and the origin of the topology."""
-    if topology.symmetry is not None:
-        return 1
-    base, times = _line_of(topology)
-    if base is not None and base.degree is not None:
-        return _kinds_of_ranks(base) * int(base.degree**times)
-    return topology.num_ranks
+def with_alltoall_rates(rows: Sequence[Row], library: Library) -> list[Row]:
+    """Return rows with their all-to-all rates."""
+    return [with_alltoall_rate(row, library) for row in rows]
+
+
+def rounded(rate: Fraction, up: bool) -> Fraction:
+    """Return a rate near this one, by less than a part in 8,192, with few digits.
+
+    >>> rounded(Fraction(12345, 98765432), up=False), rounded(Fraction(12345, 98765432), up=True)
+    (Fraction(2, 16001), Fraction(1, 8000))
+    """
+    parts = 1
+    while parts < _DIGITS * rate:
+        parts *= 2
+    whole = parts * rate.denominator
+    return Fraction(parts, whole // rate.numerator if up else -(-whole // rate.numerator))
 
 
 def _check(candidate: Candidate | Row, topology: Topology) -> None:
@@ -225,13 +261,31 @@ def row_mistakes(row: Row, library: Library) -> list[str]:
     if row.reduce_scatter_T_B is not None:
         again = with_reduce_scatter(attrs.evolve(row, reduce_scatter_T_B=None), library)
         pairs["reduce_scatter_T_B"] = (row.reduce_scatter_T_B, again.reduce_scatter_T_B)
-    if row.alltoall_rate is not None:
-        again = with_alltoall_rate(attrs.evolve(row, alltoall_rate=None), library)
-        pairs["alltoall_rate"] = (row.alltoall_rate, again.alltoall_rate)
-    return [f"{name} is {real}, the row has {found}" for name, (found, real) in pairs.items() if real != found]
+    found = [f"{name} is {real}, the row has {given}" for name, (given, real) in pairs.items() if real != given]
+    return [*found, *_rate_mistakes(row, topology)]
+
+
+def _rate_mistakes(row: Row, topology: Topology) -> list[str]:
+    """Return the differences of the all-to-all rate from what is proved now: an exact one is equal, the bounds of a
+    bracket are as near as rounding lets them be.
+    """
+    if row.alltoall_rate is None or row.most_alltoall is None:
+        return []
+    from .rates import rate_bracket
+
+    lower, upper = rate_bracket(topology)
+    slack = 1 + 2 * Fraction(1, _DIGITS)
+    exact = row.alltoall_upper is None
+    near = lower / slack <= row.alltoall_rate <= lower and upper <= row.most_alltoall <= upper * slack
+    if row.alltoall_rate == row.most_alltoall == lower == upper or (near and not exact and lower < upper):
+        return []
+    proved = str(lower) if lower == upper else f"between {lower} and {upper}"
+    return [f"alltoall_rate is {proved}, the row has {rate_text(row)}"]
 
 
 def _diameter(topology: Topology) -> int | None:
+    if topology.symmetry is None and _suits_bits(topology):
+        return bits_cost(topology)[0]
     if topology.symmetry is None or not topology.degree:
         return topology.diameter
     hops = _hops_to(topology.src[topology.in_links[1].reshape(topology.num_ranks, -1)], 0)

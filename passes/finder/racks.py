@@ -18,6 +18,7 @@ import numpy as np
 from collc.ir.arrays import Array
 from collc.ir.diagnostic import error
 from collc.ir.group import Translations
+from collc.ir.progress import counting, progress
 from collc.ir.ragged import inverse
 from collc.ir.shown import counted
 from collc.ir.topology import Topology
@@ -65,12 +66,13 @@ def assign_racks(topology: Topology, size: int, rate: Fraction | None = None) ->
     nodes = topology.num_ranks
     starts = {tuple(rack.tolist()): links_between(topology, rack) for rack in _starts(topology, size)}
     ranked = sorted(starts, key=lambda rack: (starts[rack], rack))[:_MOST_STARTS]
+    progress("bound on links between racks")
     bound = racks_bound(topology, size, rate)
     best = np.array(ranked[0], dtype=np.int64)
     links = starts[ranked[0]]
     if size < nodes <= _MOST_DENSE:
         joined = _joined(topology)
-        for start in ranked:
+        for start in counting(ranked, "assignments to racks"):
             if links == bound:
                 break
             improved = _exchanged(joined, np.array(start, dtype=np.int64))

@@ -1,58 +1,67 @@
 """The search for one size and degree as tasks, which processes or the workers of a cluster share.
 
-First come the Cayley digraphs of the size, and of the sizes whose line graphs have it; each is a task. Then the
-bottom-up search combines their results and the bases, measures the survivors, and keeps the frontier. The result of a
-task depends only on its fields, so the number of workers does not change the result.
+First come the Cayley digraphs of the size, and of the sizes whose line graphs have it, and the polycirculants of the
+size; each is a task. Then the bottom-up search combines their results and the bases, measures the survivors, and keeps
+the frontier. The result of a task depends only on its fields, so the number of workers does not change the result.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from typing import Literal
 
 import attrs
 
 from .bases import can_be_bidirectional
+from .bits import MOST_LINKS
 from .cayley import candidates, search_cayley
 from .database import Row, merged_frontiers
 from .digraphs import digraphs
 from .exclude import NOTHING, Excluded
 from .expand import Candidate, line_of
+from .inserted import search_inserted
 from .lines import search_lines
 from .measure import Library, measure, with_alltoall_rate, with_reduce_scatter
+from .polycirculants import search_polycirculants
 from .search import search_bottom_up
 
-__all__ = ["EVALUATIONS", "Task", "assemble", "known", "plan", "search_one"]
+__all__ = ["EVALUATIONS", "Task", "assemble", "known", "plan", "search_one", "usual_evaluations"]
 
-#: generator sets that a task tries by default
+#: generator sets that a task tries by default, on up to 2,000 nodes
 EVALUATIONS = 20_000
+_USUAL_NODES = 2000
+_MOST_NODES_RATED = 4096  # beyond, an all-to-all rate takes many seconds
 _LINES = 8  # links of a node, up to which line graphs of many bases are tried
 
 
 @attrs.frozen
 class Task:
-    """One search with a number of evaluations: of the Cayley digraphs of ``nodes`` ranks, or with ``lines`` of the line
-    graphs of smaller ones."""
+    """One search with a number of evaluations: of ``cayley`` digraphs of ``nodes`` ranks, of ``line`` graphs of smaller
+    ones, or of ``lifts``: polycirculants, and smaller ones with nodes inserted."""
 
     nodes: int
     degree: int
     bidirectional: bool
     evaluations: int
     seed: int = 0
-    lines: bool = False
+    kind: Literal["cayley", "line", "lifts"] = "cayley"
     exclude: Excluded = NOTHING
 
     def run(self) -> list[Row]:
         """Return the rows that the search finds."""
-        if self.lines:
-            found = search_lines(
-                self.nodes, self.degree, evaluations=self.evaluations, seed=self.seed, exclude=self.exclude
-            )
-            return [Row.of(one) for one in found]
-
+        if self.kind != "cayley":
+            searches = (search_lines,) if self.kind == "line" else (search_polycirculants, search_inserted)
+            return [
+                Row.of(one)
+                for search in searches
+                for one in search(
+                    self.nodes, self.degree, evaluations=self.evaluations, seed=self.seed, exclude=self.exclude
+                )
+            ]
         if self.bidirectional:
             found = search_cayley(
-                self.nodes, self.degree, bidirectional=True, evaluations=self.evaluations, seed=self.seed,
+                self.nodes, self.degree, bidirectional=True, evaluations=self.evaluations, seed=self.seed, near=True,
                 exclude=self.exclude,
             )  # fmt: skip
             return [Row.of(one) for one in found]
@@ -61,21 +70,31 @@ class Task:
         )
 
 
+def usual_evaluations(nodes: int) -> int:
+    """Return the evaluations of each task by default: fewer on large networks, which take longer.
+
+    >>> usual_evaluations(1000), usual_evaluations(10000)
+    (20000, 4000)
+    """
+    return EVALUATIONS * _USUAL_NODES // max(nodes, _USUAL_NODES)
+
+
 def plan(
     nodes: int, degree: int, *, evaluations: int = EVALUATIONS, seed: int = 0, seeds: int = 1,
     exclude: Excluded = NOTHING,
 ) -> list[Task]:  # fmt: skip
     """Return the tasks of a size and degree: the size itself, and the sizes whose line graphs lead to it.
 
-    ``seeds`` searches of different seeds share the evaluations of a size. All tasks are of Cayley digraphs, so there
-    are none if ``cayley`` is excluded.
+    ``seeds`` searches of different seeds share the evaluations of a size. There are none of Cayley digraphs and their
+    line graphs if ``cayley`` is excluded.
     """
+    lifts = exclude.allows("polycirculant()") and _has_lifts(nodes, degree)
+    tasks = [Task(nodes, degree, True, evaluations, seed, "lifts", exclude)] if lifts else []
     if not exclude.allows("cayley()"):
-        return []
+        return tasks
     lines = exclude.allows("line()")
-    tasks = []
     if lines and _has_lines(nodes, degree):
-        tasks.append(Task(nodes, degree, False, evaluations, seed, lines=True, exclude=exclude))
+        tasks.append(Task(nodes, degree, False, evaluations, seed, "line", exclude))
     for size in _line_bases(nodes, degree) if lines else [nodes]:
         for both in (False, True):
             if both and (size != nodes or not can_be_bidirectional(size, degree)):
@@ -83,6 +102,10 @@ def plan(
             for number in range(seeds):
                 tasks.append(Task(size, degree, both, max(evaluations // seeds, 1), seed + number, exclude=exclude))
     return tasks
+
+
+def _has_lifts(nodes: int, degree: int) -> bool:
+    return 2 < degree <= MOST_LINKS and can_be_bidirectional(nodes, degree)
 
 
 def _has_lines(nodes: int, degree: int) -> bool:
@@ -123,9 +146,8 @@ def assemble(nodes: int, degree: int, rows: Sequence[Row], library: Library, exc
     rows = [row for row in rows if exclude.allows(row.expression)]
     expanded = [_row(candidate) for candidate in search_bottom_up(nodes, degree, known(rows), real, exclude)]
     given = [_with_direction(row, library) for row in rows if (row.nodes, row.degree) == (nodes, degree)]
-    return merged_frontiers(
-        [with_alltoall_rate(with_reduce_scatter(row, library), library) for row in (*given, *expanded)]
-    )
+    whole = [with_reduce_scatter(row, library) for row in (*given, *expanded)]
+    return merged_frontiers(whole if nodes > _MOST_NODES_RATED else [with_alltoall_rate(row, library) for row in whole])
 
 
 def _with_direction(row: Row, library: Library) -> Row:
@@ -143,20 +165,18 @@ def _row(candidate: Candidate) -> Row:
 
 def search_one(
     nodes: int, degree: int, rows: Sequence[Row], evaluations: int, seed: int, library: Library,
-    bidirectional: bool = False,
+    bidirectional: bool = False, exclude: Excluded = NOTHING,
 ) -> list[Row]:  # fmt: skip
-    """Return the frontier of one size: its Cayley digraphs, and expansions of the rows of smaller sizes.
+    """Return the frontier of one size: its Cayley digraphs and lifts, and expansions of the rows of smaller sizes.
 
-    With ``bidirectional`` return only the Cayley graphs with links both ways.
+    With ``bidirectional`` return only the Cayley graphs and lifts with links both ways.
     """
+    tasks = [
+        task
+        for task in plan(nodes, degree, evaluations=evaluations, seed=seed, exclude=exclude)
+        if task.nodes == nodes and (task.bidirectional or not bidirectional)
+    ]
+    found = [row for task in tasks for row in task.run()]
     if bidirectional:
-        task = Task(nodes, degree, True, evaluations, seed)
-        found = task.run() if can_be_bidirectional(nodes, degree) else []
         return merged_frontiers([with_reduce_scatter(row, library) for row in found])
-    found = list(rows)
-    if _has_lines(nodes, degree):
-        found += Task(nodes, degree, False, evaluations, seed, lines=True).run()
-    for both in (False, True):
-        if not both or can_be_bidirectional(nodes, degree):
-            found += Task(nodes, degree, both, evaluations, seed).run()
-    return assemble(nodes, degree, found, library)
+    return assemble(nodes, degree, [*rows, *found], library, exclude)

@@ -1,4 +1,4 @@
-"""Who reads and writes which chunks: plain accesses, chunk range by chunk range."""
+"""Which chunks each thread reads and writes: plain accesses, chunk range by chunk range."""
 
 from __future__ import annotations
 

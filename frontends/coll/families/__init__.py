@@ -34,9 +34,12 @@ class Elements:
 
 
 class Parameter(NamedTuple):
-    """One parameter: an ``integer`` of at least ``least``, a ``set`` of integers, a set of ``ranks`` of the topology
-    before it or of its ``parts`` (nodes and links), its ranks in an ``order``, a ``factor`` above 0 and at most 1, a
-    ``name`` (string), a ``bandwidth`` (in B/s or in link units), a ``group`` or a ``topology``.
+    """One parameter, of a ``kind``.
+
+    It is an ``integer`` of at least ``least``, a ``set`` of integers, a ``name`` (string), a ``group`` or a
+    ``topology``. It may depend on the topology before it: a set of its ``ranks`` or of its ``parts`` (nodes and links),
+    or its ranks in an ``order``. Numbers are a ``factor`` above 0 and at most 1, and a ``bandwidth`` (in B/s or in
+    link units).
 
     The last ones may be ``optional``, and the last one may stand for one or more arguments (``many``).
 
@@ -196,6 +199,10 @@ FAMILIES: Registry[Construction] = Registry("graph family", ("families",), {
         "routers", (Parameter("d", least=3), Parameter("lift"), _SEED, _HOSTS),
         "a random lift of the complete graph of d+1 routers, `lift` for each; the ranks, or with `hosts` ranks each",
     ),
+    "polycirculant": Construction(
+        "lifts", (Parameter("n", least=2), Parameter("offsets", "set", many=True)),
+        "rank x linked to x + a and back for offsets a of set x mod m, of m sets",
+    ),
     "modified_debruijn": Construction(
         "searched", _integers("d>=2 n"), "de Bruijn digraph with one cycle in place of self-loops and 2-cycles"
     ),
@@ -247,6 +254,10 @@ OPERATORS: dict[str, Construction] = {
     ),
     "relabel": Construction(
         "operators", (_TOPOLOGY, Parameter("ranks", "order")), "the ranks in another order: the set gives rank 0, 1, .."
+    ),
+    "inserted": Construction(
+        "operators", (_TOPOLOGY, Parameter("parts", "parts"), Parameter("n", optional=True)),
+        "n new ranks, linked to each other, in the middle of links such as `{0 <-> 1, 5 <-> 8}` (default: 1)",
     ),
     "in_network": Construction(
         "operators", (_TOPOLOGY, Parameter("switches", "parts")), "these switches multicast and reduce"

@@ -22,6 +22,7 @@ __all__ = [
     "degraded",
     "degree",
     "in_network",
+    "inserted",
     "line",
     "power",
     "product",
@@ -322,6 +323,49 @@ def without_size(topology: Topology, parts: Elements) -> tuple[int, int]:
     if sum(node < topology.num_ranks for node in parts.nodes) == topology.num_ranks:
         raise domain(f"found all {topology.num_ranks} ranks, needed at least one that stays", at="parts")
     return topology.num_nodes, topology.num_links
+
+
+# ---- more ranks
+
+
+def inserted(topology: Topology, parts: Elements, n: int = 1) -> Topology:
+    """Return the topology with n more ranks in the middle of some links, and linked to each other.
+
+    A link a -> b becomes a -> x -> b for a new rank x. The new ranks share the links: the first share, in their order,
+    goes to the first new rank. New ranks come after the others. In a network of degree d all ranks have d links if
+    every new one gets d - n + 1. Random networks grow in this way (Singla et al., Jellyfish, 2012, section 4.2).
+
+    >>> from collc.frontends.coll import topology
+    >>> net = topology("inserted(torus(3, 3), {0 <-> 1, 5 <-> 8})")
+    >>> net.num_ranks, net.degree, net.diameter
+    (10, 4, 2)
+    """
+    src, dst, kind = _columns(topology)
+    cut = np.array(parts.links, dtype=np.int64)
+    new = topology.num_ranks + np.arange(n)
+    middle = np.repeat(new, len(cut) // n)
+    heads = dst.copy()
+    heads[cut] = middle
+    one, two = (ends[~np.eye(n, dtype=bool)] for ends in np.meshgrid(new, new, indexing="ij"))
+    tails = np.concatenate([src, middle, one])
+    heads = np.concatenate([heads, dst[cut], two])
+    kinds = np.concatenate([kind, kind[cut], np.full(len(one), kind[cut[0]])])
+    order = np.argsort(tails, kind="stable")
+    names = (*topology.names, *(f"added[{rank}]" for rank in new)) if topology.node_names else None
+    return attrs.evolve(
+        topology, num_ranks=topology.num_ranks + n, src=tails[order], dst=heads[order], link_class=kinds[order],
+        node_names=names, symmetry=None,
+    )  # fmt: skip
+
+
+def inserted_size(topology: Topology, parts: Elements, n: int = 1) -> tuple[int, int]:
+    _require_direct("inserted", topology)
+    if parts.nodes or not parts.links:
+        found = "a rank" if parts.nodes else "no links"
+        raise domain(f"found {found}, needed links", "as in `inserted(torus(3, 3), {0 <-> 1, 5 <-> 8})`", "parts")
+    if len(parts.links) % n:
+        raise domain(f"found {len(parts.links)} links, needed a multiple of the {n} new ranks", at="parts")
+    return topology.num_ranks + n, topology.num_links + len(parts.links) + n * (n - 1)
 
 
 # ---- the same network, with other switches

@@ -29,7 +29,7 @@ __all__ = ["Bracket", "Commodities", "Routing", "column_rate", "good_prices", "q
 _PRICE = 2**26  # the dearest class's price, in whole numbers
 _SHARE = 2**26  # units in which a mix's shares are counted
 #: Rounds of multiplicative weights, and how many of the last join the linear program: small and large programs.
-_WARM, _KEEP = (60, 300), (30, 6)
+_WARM, _KEEP = (16, 300), (16, 6)
 _WARM_LEAST, _MOST_WARM, _MOST_QUICK = 4, 1 << 23, 1 << 25
 _WARM_LEARN, _LEARN = 60, 160  # rounds if flows learn
 _WARM_QUICK, _MOST_LEARNT = 30, 1 << 17  # rounds beyond the most sources times classes for learning

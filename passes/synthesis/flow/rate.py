@@ -27,7 +27,7 @@ from .narrowing import narrowed
 from .paths import Network
 from .quotient import best_flows, best_prices
 
-__all__ = ["Rate", "alltoall_bound", "alltoall_rate", "cayley_rate", "quick_bracket", "rate_bound"]
+__all__ = ["Rate", "alltoall_bound", "alltoall_rate", "cayley_rate", "commodities_of", "quick_bracket", "rate_bound"]
 
 #: Default relative gap between the bounds.
 GAP = Fraction(1, 10**5)
@@ -216,6 +216,11 @@ def _quick(topology: Topology) -> Rate | None:
 
 def _is_quick(topology: Topology) -> bool:
     return topology.num_ranks * topology.num_links <= _MOST_SYMMETRIC
+
+
+def commodities_of(topology: Topology) -> Commodities:
+    """Return the data of an all-to-all, one source and link for every orbit under automorphisms."""
+    return _commodities(topology)[0]
 
 
 def _commodities(topology: Topology) -> tuple[Commodities, int]:

@@ -1,4 +1,4 @@
-"""Who sends the trees of a root from its box to the other boxes of a cluster.
+"""The ranks that send the trees of a root from its box to the other boxes of a cluster.
 
 A root sends them itself as far as its link to the fabric holds them, and ranks of its box send the rest. If the links
 of the whole box hold too few, every tree still leaves the box for some boxes, and these send it on to the others.

@@ -11,6 +11,7 @@ import numpy as np
 from collc.ir.arrays import Array
 from collc.ir.diagnostic import CollcError
 from collc.ir.effort import within
+from collc.ir.progress import counting
 from collc.ir.schedule import Forest, Routes
 from collc.ir.spec import Problem
 from collc.ir.topology import Topology
@@ -99,7 +100,10 @@ def replanned(scheduler: ForestScheduler, problem: Problem, before: Kept) -> Rep
     scheduler.require(problem)
     kind = problem.collective.kind
     directions = {"allreduce": (False, True)}.get(kind, (kind in ("reduce-scatter", "reduce"),))
-    stays = [standing(before.forest, inward, before.rank, before.link, before.touched) for inward in directions]
+    stays = [
+        standing(before.forest, inward, before.rank, before.link, before.touched)
+        for inward in counting(directions, "trees that stay")
+    ]
     found = _allreduce(problem, *stays) if scheduler.divides_links(problem) else None
     found = found or _of_equal_shards(scheduler, problem, directions, stays)
     return Replanned(found[0], found[1], found[0].num_trees - found[1])

@@ -1,4 +1,4 @@
-"""Who sends the trees of a root from its pod to the other pods, if the pod cannot send all: few roots get help."""
+"""The ranks that send the trees of a root to other pods, if its own pod cannot send all: few roots get help."""
 
 from __future__ import annotations
 

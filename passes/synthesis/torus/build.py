@@ -15,6 +15,7 @@ from collc.ir.collective import Collective
 from collc.ir.costs.messages import Messages, with_reduced
 from collc.ir.diagnostic import Excess, Subject, error
 from collc.ir.frozen import frozen
+from collc.ir.progress import counting
 from collc.ir.ragged import owners
 from collc.ir.schedule import Action, Routes, Schedule
 from collc.ir.spec import Problem
@@ -52,7 +53,7 @@ def to_schedule(plan: Plan) -> Schedule:
     """Return the schedule, one row per transfer; raise C0594 if there are more than 2^26."""
     _require_few_rows(plan)
     pieces: list[tuple[Array, ...]] = []
-    for part in plan.parts:
+    for part in counting(plan.parts, "parts of the data"):
         for step, verb, shard, src, dst in _transfers(plan, part):
             key = plan.router.keys(src, dst, part.direction, part.lane)
             pieces.append(tuple(np.broadcast_to(x, key.shape) for x in (

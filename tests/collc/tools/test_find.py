@@ -22,6 +22,7 @@ import collc as package
 from collc.ir.costs.bounds import moore_steps
 from collc.passes.finder.database import DEGREES, Row, frontier, parse_rows, shipped
 from collc.passes.finder.measure import row_mistakes
+from collc.passes.finder.tasks import usual_evaluations
 from collc.passes.finder.wide import wide_cost
 from collc.pictures.frontier import pareto_svg
 from collc.processes.workers import Work, pool
@@ -126,6 +127,40 @@ def test_what_the_database_does_not_have_is_searched(collc: Collc, database: str
     assert "9/10" == json.loads(ran.out)["frontier"][0]["T_B"]
 
 
+def test_a_search_for_a_missing_size_says_how_long_it_took(collc: Collc, database: str) -> None:
+    use = ("find", "-n", "10", "-d", "4", "--database", database, "--effort", "100")
+    assert "collc: not in the database; searched for " in collc(*use).err
+    assert collc(*use, "-q").err == ""
+    assert collc("find", "-n", "16", "-d", "4", "--database", database).err == ""
+
+
+def test_an_interrupted_search_prints_what_it_has(collc: Collc, monkeypatch: pytest.MonkeyPatch) -> None:
+    from collc.cli.signals import Terminated
+    from collc.tools import finding
+
+    def interrupted(*arguments: object) -> list[Row]:
+        raise Terminated(2)
+
+    monkeypatch.setattr(finding, "assemble", interrupted)
+    ran = collc("find", "-n", "24", "-d", "4", "--refresh", "--effort", "50")
+    assert ran.status == 130
+    assert "interrupted after" in ran.err
+    assert "the frontier of the parts that ended" in ran.err
+    assert "topologies of 24 nodes and degree 4" in ran.out
+    assert "cayley(" in ran.out or "polycirculant(" in ran.out
+
+
+def test_large_networks_are_searched_with_less_effort() -> None:
+    kept: list[Frontier] = []
+    found = find(Wanted(2520, 4), evaluations=4, keep=kept.append)
+    assert not found.listed
+    assert found.frontier
+    assert kept
+    for row in found.frontier:
+        assert (row.nodes, row.degree) == (package.topology(row.expression).num_ranks, 4)
+    assert usual_evaluations(2000) > usual_evaluations(2520) > usual_evaluations(10000) > 0
+
+
 def test_nothing_is_left_on_standard_error_without_a_terminal(collc: Collc) -> None:
     ran = collc("find", "-n", "10", "-d", "4", "--refresh", "--effort", "100", "-j", "1")
     assert (0, "") == (ran.status, ran.err)
@@ -143,7 +178,8 @@ def test_nothing_is_left_on_standard_error_without_a_terminal(collc: Collc) -> N
         (["-n", "16..8", "-d", "4"], 2, "C0001", "a range"),
         (["-n", "4", "-d", "4"], 1, "C0030", "at least 5 nodes"),
         (["-n", "9", "-d", "0"], 1, "C0030", "at least 1"),
-        (["-n", "100000", "-d", "4"], 1, "C0030", "at most 4096"),
+        (["-n", "100000", "-d", "4"], 1, "C0030", "at most 10000"),
+        (["-n", "5000", "-d", "9"], 1, "C0030", "at most 4096"),
         (["-n", "900", "-d", "800"], 1, "C0030", "at most 64"),
         (["-n", "9", "-d", "3", "--bidirectional"], 1, "C0031", "odd"),
         (["-n", "9", "-d", "4", "--objective", "broadcast"], 2, "C0001", "needs one of"),
@@ -176,7 +212,7 @@ def test_a_search_that_finds_nothing_says_so() -> None:
 class _Nothing(Work):
     """Searches that find nothing."""
 
-    def run(self, function, calls, names):  # type: ignore[no-untyped-def]
+    def run(self, function, calls, names, keep=None):  # type: ignore[no-untyped-def]
         raise package.CollcError(_nothing().diagnostics, 3)
 
 
@@ -341,10 +377,24 @@ def test_the_database_holds_what_is_known_to_be_reached(nodes: int) -> None:
 
 
 #: two-way networks that a longer search with links both ways found
-@pytest.mark.parametrize(("degree", "nodes", "steps"), [(3, 336, 10), (3, 1000, 13), (4, 168, 5), (4, 504, 6)])
+@pytest.mark.parametrize(
+    ("degree", "nodes", "steps"), [(3, 336, 10), (3, 1000, 13), (4, 168, 5), (4, 504, 6), (4, 1996, 16)]
+)
 def test_the_database_has_two_way_networks_of_few_steps(degree: int, nodes: int, steps: int) -> None:
     found = frontier(parse_rows(shipped(degree) or "", degree, "shipped", nodes), bidirectional=True)
     assert any(row.T_L <= steps and row.T_B == Fraction(nodes - 1, nodes) for row in found)
+
+
+@pytest.mark.parametrize(
+    ("degree", "nodes", "steps", "bandwidth"),
+    [(4, 1996, 9, "1.014"), (4, 1995, 9, "1.025"), (4, 1999, 9, "1.1"),
+     (3, 1996, 15, "1.1"), (3, 1000, 12, "1.06"), (6, 1000, 6, "1.05")],
+)  # fmt: skip
+def test_the_database_has_two_way_networks_between_the_bounds(
+    degree: int, nodes: int, steps: int, bandwidth: str
+) -> None:
+    found = frontier(parse_rows(shipped(degree) or "", degree, "shipped", nodes), bidirectional=True)
+    assert any(row.T_L <= steps and row.T_B <= Fraction(bandwidth) for row in found)
 
 
 @pytest.mark.slow
@@ -390,11 +440,16 @@ def test_the_picture_is_deterministic_well_formed_and_complete(collc: Collc, dat
     for needed in ("circulant(16, {3, 4})", "T_L (steps)", "T_B (M/B)", "bound: 2 steps", "bound: 15/16 M/B"):
         assert needed in words
     space = "{http://www.w3.org/2000/svg}"
-    squares = [each for each in root.findall(f"{space}rect") if each.get("class") == "fill c1"]  # legends are groups
-    circles = [each for each in root.findall(f"{space}circle") if each.get("class") == "fill c0"]
+    squares = [
+        each for each in root.findall(f"{space}a/{space}rect") if each.get("class") == "fill c1"
+    ]  # legends are groups
+    circles = [each for each in root.findall(f"{space}a/{space}circle") if each.get("class") == "fill c0"]
     rings = [each for each in root.findall(f"{space}circle") if each.get("class") == "ring ink"]
     assert (1, 1, 1) == (len(squares), len(circles), len(rings))
     assert "circulant(16, {3, 4}): 3 steps, 15/16 M/B" in [title.text for each in squares for title in each]
+    (link,) = [one for one in root.findall(f"{space}a") if squares[0] in list(one)]
+    (row,) = [one for one in root if f"#{one.get('id')}" == link.get("href")]
+    assert "circulant(16, {3, 4}): 3 steps, 15/16 M/B" in " ".join(row.itertext())
 
 
 def test_text_in_pictures_is_escaped() -> None:

@@ -268,7 +268,7 @@ def test_known_rows_are_kept_and_expanded() -> None:
 def test_the_plan_has_the_sizes_whose_line_graphs_lead_there() -> None:
     found = tasks.plan(1024, 4, evaluations=10)
     assert {16, 64, 256, 1024} == {task.nodes for task in found}
-    assert {1024} == {task.nodes for task in found if task.bidirectional or task.lines}
+    assert {1024} == {task.nodes for task in found if task.bidirectional or task.kind == "line"}
     assert not any(task.bidirectional for task in tasks.plan(27, 3))
 
 

@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 
 import collc
 from collc.ir.group import Metacyclic, Semidirect, parse_group
+from collc.passes.finder import evaluate
 from collc.passes.finder.cayley import candidates, cayley_expression, least_steps, search_cayley
 from collc.passes.finder.climb import Draws, climb, goal
 from collc.passes.finder.evaluate import Costs, Evaluator, bfb_cost
 from collc.passes.finder.found import Found, dominates
-from collc.passes.finder.groups import group_expression, groups_of_order
+from collc.passes.finder.groups import _fingerprint, group_expression, groups_of_order
 from collc.passes.finder.lines import search_lines
 from collc.passes.synthesis.flow.rate import alltoall_rate
 
@@ -70,6 +71,40 @@ def test_affine_groups_of_the_line_are_among_the_groups(q: int, order: int) -> N
         int(np.all(group.multiply(x[:, None], x) == group.multiply(x, x[:, None]), axis=1).sum()) for group in groups
     ]
     assert 1 in central and order == q * (q - 1)
+
+
+#: wreath products of cyclic groups, extraspecial groups of exponent p, and direct products of non-abelian groups
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "semidirect(abelian(3, 3, 3), 3, 0, 0, 1, 1, 0, 0, 0, 1, 0)", "semidirect(abelian(4, 4), 2, 0, 1, 1, 0)",
+        "semidirect(abelian(2, 2, 2, 2), 4, 0, 0, 0, 1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0)",
+        "semidirect(abelian(3, 3), 3, 1, 1, 0, 1)", "semidirect(abelian(5, 5), 5, 1, 1, 0, 1)",
+        "direct(dihedral(3), dihedral(3))", "direct(dihedral(4), dihedral(4))", "direct(alternating(4), dihedral(3))",
+    ],
+)  # fmt: skip
+def test_other_families_are_among_the_groups(expression: str) -> None:
+    group = parse_group(expression)
+    assert _fingerprint(group) in {_fingerprint(one) for one in groups_of_order(group.order, 1000)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("order", "group"), [(4896, "pgl(2, 17)"), (6072, "psl(2, 23)"), (9828, "psl(2, 27)")])
+def test_large_orders_have_matrices_too(order: int, group: str) -> None:
+    assert group in {group_expression(one) for one in groups_of_order(order, 12)}
+
+
+def test_a_full_table_of_products_is_emptied_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    group = parse_group("metacyclic(16, 4, 3)")
+    sets = Draws(Evaluator(group), 4, True).random(60, np.random.default_rng(1))
+    whole = Evaluator(group).costs(sets, 10)
+    monkeypatch.setattr(evaluate, "_MOST_KEPT", 64 * 12)
+    monkeypatch.setattr(evaluate, "_CHUNK", 64 * 3)
+    small = Evaluator(group)
+    again = small.costs(sets, 10)
+    assert whole.steps.tolist() == again.steps.tolist()
+    assert whole.loads.tolist() == again.loads.tolist()
+    assert len(small._table) <= 12
 
 
 # ---- drawing and climbing

@@ -98,6 +98,29 @@ def test_cayley_digraphs_have_the_rate_of_their_links(group: Metacyclic, numbers
     assert alltoall_rate(attrs.evolve(plain, symmetry=group)).value == lower
 
 
+@pytest.mark.parametrize(
+    "group", [Metacyclic(7, 3, 2), Metacyclic(9, 2, -1), Metacyclic(5, 4, 2), Metacyclic(13, 1, 1)]
+)
+@pytest.mark.parametrize("numbers", [(1, 8), (2, 9), (3, 3), (1, 2)])
+def test_a_generator_and_its_inverse_are_one_class(group: Metacyclic, numbers: tuple[int, ...]) -> None:
+    """Sets that hold all inverses, also twice, and one with another capacity for one direction only."""
+    inverse = {g: x for x in range(group.order) for g in range(group.order) if group.multiply(g, x) == 0}
+    chosen = [1 + x % (group.order - 1) for x in numbers]
+    generators = np.array([*chosen, *(inverse[g] for g in chosen)])
+    heads = group.multiply(np.arange(group.order)[:, None], generators)
+    plain = Topology("plain", group.order, np.repeat(np.arange(group.order), len(generators)), heads.ravel())
+    if not plain.is_connected:
+        assert cayley_rate(heads) == (0, 0)
+        return
+    lower, upper = cayley_rate(heads)
+    assert lower == upper and agrees(Rate(lower, upper), lp3(plain))
+    kinds = (LinkClass(Fraction(1)), LinkClass(Fraction(2)))
+    widths = [Fraction(2), *[Fraction(1)] * (len(generators) - 1)]
+    classes = [1, *[0] * (len(generators) - 1)] * group.order
+    lower, upper = cayley_rate(heads, widths)
+    assert lower == upper and agrees(Rate(lower, upper), lp3(attrs.evolve(plain, link_class=classes, classes=kinds)))
+
+
 def test_a_gap_may_be_left() -> None:
     heads = (np.arange(1024)[:, None] + np.array([449, 962, 508, 567])) % 1024
     (exact, same), (lower, upper) = cayley_rate(heads), cayley_rate(heads, gap=Fraction(1, 10))

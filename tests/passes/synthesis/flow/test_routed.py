@@ -166,7 +166,14 @@ def test_classes_that_are_not_alike_must_not_be_one() -> None:
     assert min(times) >= 8 and max(times) > 8
 
 
-@pytest.mark.parametrize("expression", ["mi250(2)", "without(dgx_a100(4, 2), {3, 9})"])
+def test_cheapest_paths_may_close_the_bracket() -> None:
+    network = topology("mi250(2)")
+    bracket, found = rate.quick_bracket(network), rate._by_classes(network)
+    assert bracket is not None and bracket.exact
+    assert found is not None and found.exact and found.lower == bracket.lower
+
+
+@pytest.mark.parametrize("expression", ["without(dgx_a100(4, 2), {3, 9})"])
 def test_the_bound_is_exact_where_classes_are_few(expression: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cheapest paths leave a bracket; prices of the classes' program close it, and a wrong price is refused."""
     network = topology(expression)

@@ -1,0 +1,74 @@
+"""Polycirculants: networks on a ring of ranks that look the same after every shift by a period.
+
+They are the lifts of a small graph with voltages in a cyclic group (Gross and Tucker, Topological Graph Theory, 1987).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from collc.ir.topology import Topology
+
+from . import _sizes
+from ._sizes import domain
+
+__all__ = ["polycirculant"]
+
+
+def polycirculant(n: int, *offsets: tuple[int, ...]) -> Topology:
+    """Return the graph in which rank x is linked both ways to x + a for every a of set number x mod m, of m sets.
+
+    So a shift of all ranks by m keeps the links. A link that is its own reverse after a shift, with a = n/2, counts
+    once. The links of a rank are ordered by set, then by offset, those that start there before those that end there.
+
+    >>> net = polycirculant(10, (2, 1), (4,))
+    >>> net.num_ranks, net.degree, net.diameter
+    (10, 3, 2)
+    """
+    period = len(offsets)
+    steps: list[list[int]] = [[] for _ in range(period)]
+    for rank, step in _links(n, offsets):
+        steps[rank].append(step)
+    heads = [(rank + np.arange(0, n, period)[:, None] + np.array(own, dtype=np.int64)) % n
+             for rank, own in enumerate(steps)]  # fmt: skip
+    tails = [np.repeat(np.arange(rank, n, period), len(own)) for rank, own in enumerate(steps)]
+    tail, head = np.concatenate(tails), np.concatenate([part.ravel() for part in heads])
+    order = np.argsort(tail, kind="stable")
+    return Topology("polycirculant", n, tail[order], head[order])
+
+
+def _links(n: int, offsets: tuple[tuple[int, ...], ...]) -> Iterator[tuple[int, int]]:
+    """Yield (rank, step) for every link of the first ranks, one of each set, to rank + step."""
+    period = len(offsets)
+    for rank, own in enumerate(offsets):
+        for step in own:
+            yield rank, step
+            if step % period or 2 * step != n:
+                yield (rank + step) % period, -step % n
+
+
+def polycirculant_size(n: int, *offsets: tuple[int, ...]) -> tuple[int, int]:
+    period = len(offsets)
+    if n % period:
+        near = [m for m in range(1, min(n, 64) + 1) if n % m == 0]
+        hint = f"{n} ranks take {', '.join(map(str, near))} sets" + (", .." if n > 64 else "")
+        raise domain(f"found {period} sets of offsets, needed a number that divides {n}", hint, "n")
+    if not any(offsets):
+        raise domain("found no offsets, needed at least one", at="offsets")
+    for step in (step for own in offsets for step in own):
+        if not 1 <= step < n:
+            same = f"offset {step} is {step % n} modulo {n}" if step % n else None
+            raise domain(f"found offset {step}, needed one from 1 to {n - 1}", same, "offsets", step)
+    seen = set[tuple[int, int]]()
+    for link in _links(n, offsets):
+        if link in seen:
+            raise domain(_twice(n, period, link), "a set links both ways: leave out one of the two", "offsets", link[1])
+        seen.add(link)
+    return n, _sizes.prod([n // period, len(seen)])
+
+
+def _twice(n: int, period: int, link: tuple[int, int]) -> str:
+    rank, step = link
+    return f"found the link of ranks {rank} and {(rank + step) % n} twice, as offset {step} of set {rank} and back"
