@@ -30,9 +30,12 @@ version 3.0 or later.
 Remedy: check that other MPI programs compile (`mpicc hello.c`). If they do, this is a defect in collc.""",
     "C0704": """this program cannot become MPI-C
 
-The mpi-c target takes every program that verifies both in place and out of place. It refuses programs that deadlock,
-that write their input (an MPI call must not write its send buffer), that use more than 32767 channels (a channel is a
-message tag), and that move data to a place where chunks have another size.
+The mpi-c target takes every program that verifies both in place and out of place. It refuses programs that
+
+* deadlock,
+* write their input, because an MPI call must not write its send buffer,
+* use more than 32767 channels, because a channel is a message tag,
+* move data to a place where chunks have another size.
 
 Remedy: `collc verify` the program; compile the same collective from a schedule instead of an imported file.""",
     "C0705": """a name that C cannot use
@@ -102,7 +105,8 @@ of their emits; or let `using auto { sizes: .. }` choose.""",
 
 `interpose=true` makes a library whose functions are MPI's own, so it takes no `function`. `min-bytes` and `max-bytes`
 limit the calls that it serves, by the bytes of the whole vector, both included. They need `interpose`. It serves no
-collectives with counts (`allgatherv`, `alltoallv`).
+collectives with counts (`allgatherv`, `alltoallv`), except `neighbours` and `custom` ones with one target for each
+shard. Those go without `min-bytes` and `max-bytes`: ranks choose the algorithm before they know the sizes.
 
     collc pod.coll -t 'mpi-c{interpose=true,min-bytes=4096,max-bytes=1024}'
 

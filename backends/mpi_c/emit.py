@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import attrs
 
-from collc.ir.diagnostic import error
+from collc.ir.collective import CUSTOM
+from collc.ir.diagnostic import Kind, error
 from collc.ir.roots import Roots
 from collc.ir.symmetric_program import AnyProgram
 from collc.ir.verify import Report
@@ -144,14 +145,29 @@ class MpiC(Target):
         from .scratch import is_counted
 
         if self.interpose and is_counted(collective):
-            raise error(
-                "C0731", f"a library for unmodified programs serves no `{collective.name}`",
-                hint="compile it without `interpose`", exit_status=2, option="interpose",
-            )  # fmt: skip
+            self._require_pairs(collective)
         if self.shared is None and self.function is not None:
             from .source import taken
 
             chosen(self.function, taken(is_counted(collective)))
+
+    def _require_pairs(self, collective: Collective) -> None:
+        """Raise C0731 for a collective with counts that no neighbourhood collective of MPI is, and for its sizes."""
+        from .interpose import exchanged_pairs
+
+        if exchanged_pairs(collective) is None:
+            pairs = "found another arrangement than one target for each shard, and one shard for each pair of ranks"
+            raise error(
+                "C0731", f"a library for unmodified programs serves no `{collective.name}`",
+                notes=[pairs] if collective.kind == CUSTOM else [], hint="compile it without `interpose`",
+                exit_status=2, kind=Kind.INFEASIBLE, option="interpose",
+            )  # fmt: skip
+        if self.min_bytes or self.max_bytes is not None:
+            option = "min-bytes" if self.min_bytes else "max-bytes"
+            raise error(
+                "C0731", f"option `{option}` does not go with `{collective.name}`: ranks choose its algorithm before "
+                "they know the sizes", hint=f"leave `{option}` out", exit_status=2, option=option,
+            )  # fmt: skip
 
     def require_stem(self, stem: str) -> None:
         if not self.interpose:
@@ -192,6 +208,9 @@ class MpiC(Target):
     def _served(self, functions: Sequence[Function]) -> list[Served]:
         from .interpose import Served
 
+        for function in functions:
+            if function.counted:  # a pass may have made it another collective than the requested one
+                self._require_pairs(function.first.collective)
         return [Served(function, self.min_bytes, self.max_bytes) for function in functions]
 
     def _named(self, collectives: Sequence[_Orbit]) -> tuple[str, list[Function]]:

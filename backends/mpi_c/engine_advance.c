@@ -22,8 +22,6 @@ static int hand_over(struct engine *engine, struct block *block)
         const struct place *from = work->does & WRITES ? &work->dst : &work->src;
 
         error = start_message(engine, block, 1, work->leaves ? &work->slot : from);
-        if (error == MPI_SUCCESS)
-            block->sending++;
     }
     step_done(block);
     return error;
@@ -105,7 +103,6 @@ static int begin(struct engine *engine, struct block *block, int *error)
         return 0;
     if (work->does & RECEIVES) {
         *error = start_message(engine, block, 0, work->lands ? &work->slot : &work->dst);
-        block->phase = RECEIVING;
         return 1;
     }
     if (work->opcode == COPY)
@@ -176,67 +173,60 @@ static int advance(struct engine *engine)
     return error;
 }
 
-/* What follows from the end of a message. */
-static void arrive(struct engine *engine, const struct flight *flight)
-{
-    engine->stirred = 1;
-    if (!flight->sends)
-        flight->block->phase = ARRIVED;
-    else if (flight->block->sending--, flight->slot >= 0)
-        flight->block->taken[flight->slot] = 0;
-}
-
 /* So few messages are asked for one by one: MPIs are faster at that. */
 enum { FEW = 4 };
 
-static int collect_few(struct engine *engine)
+/* Looks which of many messages are complete. */
+static int test_many(struct engine *engine)
 {
-    int kept = 0, k, error = MPI_SUCCESS;
+    int done = 0, k, error;
 
-    for (k = 0; k < engine->in_flight; k++) {
-        int done = 0;
-
-        if (error == MPI_SUCCESS)
-            error = MPI_Test(&engine->requests[k], &done, MPI_STATUS_IGNORE);
-        if (done && error == MPI_SUCCESS) {
-            arrive(engine, &engine->flights[k]);
-            continue;
-        }
-        if (kept < k) {
-            engine->requests[kept] = engine->requests[k];
-            engine->flights[kept] = engine->flights[k];
-        }
-        kept++;
-    }
-    engine->in_flight = kept;
+    error = MPI_Testsome(engine->in_flight, engine->requests, &done, engine->landed, engine->statuses);
+    if (error == MPI_ERR_IN_STATUS)
+        for (k = 0; k < done; k++)
+            if (engine->statuses[k].MPI_ERROR != MPI_SUCCESS)
+                error = engine->statuses[k].MPI_ERROR;
+    for (k = 0; k < done && error == MPI_SUCCESS; k++)
+        engine->flights[engine->landed[k]].done = 1;
     return error;
+}
+
+/* Looks whether one is complete. */
+static int test_one(struct engine *engine, int k, int many)
+{
+    struct flight *flight = &engine->flights[k];
+
+    if (flight->box != NULL)
+        return pass_letter(engine->call, flight->box, flight->turn, flight->sends, &flight->from, flight->elements,
+                           &flight->done);
+    return many ? MPI_SUCCESS : MPI_Test(&engine->requests[k], &flight->done, MPI_STATUS_IGNORE);
 }
 
 /* Looks which messages are complete, and forgets them. */
 static int collect(struct engine *engine)
 {
-    int done = 0, kept = 0, k, error;
+    int many = engine->by_mpi > FEW, kept = 0, k;
+    int error = many ? test_many(engine) : engine->by_mpi == 0 ? visit_mpi(engine->call) : MPI_SUCCESS;
 
-    if (engine->in_flight <= FEW)
-        return collect_few(engine);
-    error = MPI_Testsome(engine->in_flight, engine->requests, &done, engine->landed,
-                         engine->statuses);
-    if (error == MPI_ERR_IN_STATUS)
-        for (k = 0; k < done; k++)
-            if (engine->statuses[k].MPI_ERROR != MPI_SUCCESS)
-                error = engine->statuses[k].MPI_ERROR;
-    if (error != MPI_SUCCESS || done <= 0)
-        return error;
-    for (k = 0; k < done; k++)
-        arrive(engine, &engine->flights[engine->landed[k]]);
     for (k = 0; k < engine->in_flight; k++) {
-        if (engine->requests[k] == MPI_REQUEST_NULL)
+        struct flight *flight = &engine->flights[k];
+
+        if (error == MPI_SUCCESS && !flight->done)
+            error = test_one(engine, k, many);
+        if (error == MPI_SUCCESS && flight->done) {
+            engine->stirred = 1;
+            engine->by_mpi -= flight->box == NULL;
+            landed(flight);
             continue;
-        engine->requests[kept] = engine->requests[k];
-        engine->flights[kept++] = engine->flights[k];
+        }
+        if (kept < k) {
+            engine->requests[kept] = engine->requests[k];
+            engine->flights[kept] = *flight;
+        }
+        kept++;
     }
     engine->in_flight = kept;
-    return MPI_SUCCESS;
+    return error;
 }
 
 /* After an error: takes receives back and lets go of sends; 1 if the MPI may still read our memory. */
@@ -259,7 +249,7 @@ static int abandon(struct engine *engine)
                 MPI_Request_free(request);
         }
     }
-    engine->in_flight = 0;
+    engine->in_flight = engine->by_mpi = 0;
     return reading;
 }
 

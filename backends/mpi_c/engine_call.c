@@ -11,6 +11,7 @@ struct element {
 };
 
 struct call;
+struct mail;
 #if COUNTS
 
 /* Numbers of the caller, one for each block: of one of these types, or none. */
@@ -83,6 +84,7 @@ struct call {
     MPI_Op op;
     MPI_Comm comm;
     int tag; /* the first of this call's message tags */
+    struct mail *mail; /* for its small messages; NULL: all are sent by MPI */
     int rank;
 #if ROOTS
     int root, part; /* the root of this call (-1: none), and the rank of the plan whose part this rank takes */

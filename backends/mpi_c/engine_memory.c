@@ -55,6 +55,7 @@ struct context {
     int refused;     /* calls before that one which are not under way here, for want of memory */
     MPI_Request late[LATE_VOTES]; /* the votes on these, in turn */
     int least[LATE_VOTES], oldest, cast; /* their results, the oldest that is under way, and how many are */
+    struct mail mail; /* of blocking calls */
     int credit;      /* nonblocking calls for which all ranks have requests yet; the same on all ranks */
     MPI_Request vote; /* the ranks' agreement on a call, under way */
     int offer, offered; /* what this rank has, and the least that any has */
@@ -174,6 +175,7 @@ static void dispose(struct context *context)
     for (k = 0; k <= COLLC_AT_ONCE; k++)
         free(context->lanes[k].ledger);
 #endif /* COUNTS */
+    close_letters(&context->mail);
     free_stocks(context);
     if (context->vote == MPI_REQUEST_NULL && context->cast == 0) /* else the MPI may still write results */
         free(context);
@@ -354,7 +356,7 @@ static int create_context(MPI_Comm owner, int error, struct context **result)
     error = agree(owner, error);
     if (error == MPI_SUCCESS) {
         *result = context;
-        return MPI_SUCCESS;
+        return context->failure = open_letters(&context->mail, context->original.comm);
     }
     if (context == NULL)
         close_page(&page);

@@ -62,12 +62,17 @@ struct flight {
     struct block *block;
     int sends, slot;
     struct place from; /* what is being read, where it is not a slot */
+    int64_t elements;
+    struct box *box; /* of a letter; NULL: a message of the MPI */
+    uint32_t turn;   /* of the box, for which the letter waits */
+    int done;
 };
 
 struct engine {
     struct call *call;
     struct block *blocks;
     int num_blocks, in_flight;
+    int by_mpi; /* of those in flight: no letters */
     int stirred; /* something came, so blocks may be able to go on */
     struct flight *flights; /* parallel to requests */
     MPI_Request *requests;
@@ -185,7 +190,16 @@ static int take_slot(const struct engine *engine, struct block *block)
     return 1;
 }
 
-/* Starts the message of the step at hand: out of, or into, `place`. */
+/* What follows for a block from the end of its message. */
+static void landed(const struct flight *flight)
+{
+    if (!flight->sends)
+        flight->block->phase = ARRIVED;
+    else if (flight->block->sending--, flight->slot >= 0)
+        flight->block->taken[flight->slot] = 0;
+}
+
+/* Starts the message of the step at hand: out of, or into, `place`. A letter may end at once. */
 static int start_message(struct engine *engine, struct block *block, int sends,
                          const struct place *place)
 {
@@ -202,13 +216,28 @@ static int start_message(struct engine *engine, struct block *block, int sends,
 #if ROOTS
     peer = taker_of(call->plan, call->root, peer);
 #endif /* ROOTS */
-    error = start(call, place, block->work.elements, sends, peer, tag, request);
-    if (error != MPI_SUCCESS)
-        return error;
     flight->block = block;
     flight->sends = sends;
     flight->slot = sends && block->work.leaves ? block->slot : -1;
     flight->from = *place;
-    engine->in_flight++;
-    return MPI_SUCCESS;
+    flight->elements = block->work.elements;
+    flight->box = NULL;
+    flight->done = 0;
+    if (sends)
+        block->sending++;
+    else
+        block->phase = RECEIVING;
+    if (is_letter(call, flight->elements)) {
+        *request = MPI_REQUEST_NULL;
+        flight->box = next_box(call->mail, sends, peer, block_channel[block->id], &flight->turn);
+        error = pass_letter(call, flight->box, flight->turn, sends, place, flight->elements, &flight->done);
+    } else {
+        error = start(call, place, flight->elements, sends, peer, tag, request);
+        engine->by_mpi += error == MPI_SUCCESS;
+    }
+    if (error == MPI_SUCCESS && flight->done)
+        landed(flight);
+    else if (error == MPI_SUCCESS)
+        engine->in_flight++;
+    return error;
 }

@@ -74,7 +74,7 @@ static int set_out(struct operation *it)
     if (it->form != PERSISTENT)
         settle_in(it);
     engine->call = &it->call;
-    engine->in_flight = 0;
+    engine->in_flight = engine->by_mpi = 0;
     engine->stirred = 1;
     for (k = 0; k < engine->num_blocks; k++) {
         struct block *block = &engine->blocks[k];
@@ -241,6 +241,8 @@ static void queue(struct operation *it)
     it->lane = &context->lanes[turn];
     it->call.comm = context->original.comm;
     it->call.tag = turn * (CHANNELS + 1);
+    if (turn == context->at_once && context->mail.base != NULL)
+        it->call.mail = &context->mail;
 }
 
 /* Begins a call that was arranged, or makes a persistent request (UNDECIDED), or begins its call (QUEUED). */

@@ -52,8 +52,8 @@ _WIDTH = 100
 ENGINE_COUNTS = "engine_counts.c"
 #: parts of a source after its tables, in order
 ENGINE = (
-    "engine_call.c", "engine_memory.c", ENGINE_COUNTS, "engine_step.c", "engine_advance.c", "engine_run.c",
-    "engine_agree.c", "engine_work.c",
+    "engine_call.c", "engine_letters.c", "engine_memory.c", ENGINE_COUNTS, "engine_step.c", "engine_advance.c",
+    "engine_run.c", "engine_agree.c", "engine_work.c",
 )  # fmt: skip
 
 _REQUESTS = """\
@@ -214,8 +214,13 @@ def taken(counted: bool = False, relayed: bool = False, width: int = 0, rooted: 
 
 
 def identifiers(text: str) -> frozenset[str]:
-    """Return all words of a C text except those in comments."""
-    return frozenset(re.findall(r"[A-Za-z_]\w*", re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)))
+    """Return all words of a C text except those in comments, strings and characters.
+
+    >>> sorted(identifiers('/* it is */ puts("no %d" /* here */, x);'))
+    ['puts', 'x']
+    """
+    ignored = r"""/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)'"""
+    return frozenset(re.findall(r"[A-Za-z_]\w*", re.sub(ignored, " ", text, flags=re.DOTALL)))
 
 
 # ---- the source

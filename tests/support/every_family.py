@@ -57,6 +57,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "fat_tree": ("fat_tree(2)", "fat_tree(4)", "fat_tree(4, 2)"),
     "leaf_spine": ("leaf_spine(2, 2, 1)", "leaf_spine(3, 2, 2)", "leaf_spine(2, 4, 2, 2)"),
     "dragonfly": ("dragonfly(1, 2, 1)", "dragonfly(2, 2, 1)"),
+    "polycirculant": ("polycirculant(10, {1, 2}, {4})", "polycirculant(12, {1, 6}, {1}, {1})", "polycirculant(9, {2})"),
     "modified_debruijn": ("modified_debruijn(2, 2)", "modified_debruijn(2, 3)", "modified_debruijn(2, 4)"),
     "diamond": ("diamond()",),
     "dgx_a100": ("dgx_a100(1)", "dgx_a100(2)", "dgx_a100(2, 2)"),
@@ -86,6 +87,10 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
         "subset(torus(3, 3), {0..7})", "subset(mesh(3, 3), {0, 1, 2, 3, 5, 6, 7, 8})",
         "subset(dgx_a100(2), {0..5, 8..13})", "subset(mi250(2), {0..8, 16..24})",
     ),
+    "inserted": (
+        "inserted(torus(3, 3), {0 <-> 1, 5 <-> 8})", "inserted(complete(4), {0 <-> 1, 2 <-> 3}, 2)",
+        "inserted(uniring(3), {0 -> 1})",
+    ),
     "without": (
         "without(torus(3, 3), {4})", "without(torus(4, 3), {0 <-> 1, 5 -> 4})", "without(dgx_a100(2), {gpu[0, 3]})",
         "without(mi300x(), {gpu[0, 1] <-> gpu[0, 2]})", "without(dgx_a100(2), {gpu[1, 2] <-> nv[1]})",
@@ -105,7 +110,7 @@ SIZES = (None, "64 B", "1 KiB", "1 MiB")
 
 TARGETS = (
     "mpi-c", "msccl-xml{runtime=executor}", "msccl-xml{runtime=msccl}", "msccl-xml{runtime=rccl}", "oneccl-xml", "ir",
-    "nccl-graph", "mscclpp-json",
+    "nccl-graph", "mscclpp-json", "chakra",
 )  # fmt: skip
 
 

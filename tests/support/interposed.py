@@ -74,7 +74,9 @@ class Preloaded:
         self.program = folder / "program"
         compile_c(mpi, [program], self.program, ("-Wall", "-Wextra", "-Werror", "-pthread"))
 
-    def run(self, ranks: int, *arguments: object, library: Path | None = None, **variables: str) -> Ran:
+    def run(
+        self, ranks: int, *arguments: object, library: Path | None = None, seconds: float = 120, **variables: str
+    ) -> Ran:
         report = self.folder / "report"
         report.write_text("")
         given = {
@@ -87,6 +89,6 @@ class Preloaded:
         command = [str(self.mpi.mpiexec), *(word for one in words for word in one), "-n", str(ranks)]
         done = subprocess.run(
             [*command, str(self.program), *map(str, arguments)], capture_output=True, text=True, check=False,
-            env=self.mpi.environment(os.environ), timeout=120, stdin=subprocess.DEVNULL,
+            env=self.mpi.environment(os.environ), timeout=seconds, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         return Ran(done.returncode, done.stdout, done.stderr, read_report(report.read_text()))

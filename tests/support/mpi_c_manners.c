@@ -163,16 +163,17 @@ static void no_memory(MPI_Comm comm)
 }
 
 /* An MPI error in the middle comes back; the communicator's private duplicate is spoiled (and kept for ever, with the
- * messages left in it), others are not. */
+ * messages left in it), others are not. Large messages are sent by MPI, and after an error small calls fail too. */
 static void failing_mpi(MPI_Comm comm)
 {
+    static int many[MANY], sum[MANY];
     MPI_Comm mine;
     int a[N] = {1, 1, 1, 1}, b[N], at;
 
     for (at = 1; at <= SPOILED; at++) {
         PMPI_Comm_dup(comm, &mine);
         fail_at = at, receives = 0;
-        EXPECT(sums(a, b, N, MPI_INT, MPI_SUM, mine) == MPI_ERR_OTHER);
+        EXPECT(sums(many, sum, MANY, MPI_INT, MPI_SUM, mine) == MPI_ERR_OTHER);
         fail_at = 0;
         EXPECT(sums(a, b, N, MPI_INT, MPI_SUM, mine) == MPI_ERR_OTHER);
         PMPI_Comm_free(&mine);

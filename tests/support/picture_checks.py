@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from xml.etree import ElementTree
 
-from collc.pictures.lettering import Box, text_box
+from collc.backends.pictures.lettering import Box, text_box
 
 __all__ = ["SPACE", "axes_of", "boxes", "check", "drawn", "kinds", "overlap", "places", "words_of"]
 
@@ -58,7 +58,8 @@ def axes_of(root: ElementTree.Element) -> Box:
 
 def drawn(root: ElementTree.Element) -> Iterator[tuple[float, float]]:
     """The corners of curves, centers of marks and ends of bars; those of the legend are in groups."""
-    for node in root:
+    linked = [node for link in root.findall(f"{SPACE}a") for node in link]
+    for node in [*root, *linked]:
         if "axis" in kinds(node) or "paper" in kinds(node):
             continue
         if node.tag == f"{SPACE}path" and "line" in kinds(node):

@@ -19,6 +19,8 @@ from counted_programs import counted, relayed
 
 import collc as compiler
 from collc.backends.base import Artifact, Target, Window
+from collc.backends.chakra import Chakra
+from collc.backends.graphviz import Dot
 from collc.backends.ir_text import IrText
 from collc.backends.mpi_c import MpiC
 from collc.backends.msccl_xml import MscclXml
@@ -28,6 +30,7 @@ from collc.backends.nccl_topo import NcclTopo
 from collc.backends.nccl_tuner import NcclTuner
 from collc.backends.oneccl_xml import OneCclXml
 from collc.backends.report import HtmlReport
+from collc.backends.svg import Svg
 from collc.driver.accounts import account_of
 from collc.ir.collective import KINDS, Collective
 from collc.ir.diagnostic import CollcError
@@ -312,6 +315,22 @@ def _report() -> Iterator[Case]:
     yield _single("report ring", HtmlReport(), found)
 
 
+def _pictures() -> Iterator[Case]:
+    for name, text in (
+        ("ring", "topology t = biring(3); collective c = allgather on t; schedule c using ring;"),
+        ("trees", "topology t = torus(3, 2); collective c = allreduce on t; schedule c using forest;"),
+    ):
+        found = account_of(compiler.compile_source(text).collectives["c"])
+        yield _single(f"svg {name}", Svg(), found)
+        yield _single(f"dot {name}", Dot(), found)
+
+
+def _chakra() -> Iterator[Case]:
+    yield _single("chakra ring", Chakra(), programs.ring_allreduce(3, 2))
+    yield _single("chakra alltoall", Chakra(size=1 << 16), direct("alltoall", 3))
+    yield _single("chakra bfb", Chakra(), compiled("torus(3, 2)", "allreduce on t", "bfb", target="chakra"))
+
+
 def _mscclpp() -> Iterator[Case]:
     target = MscclppJson(inplace=True)
     yield _single("mscclpp-json ring", target, puts.ring(3))
@@ -322,4 +341,15 @@ def _mscclpp() -> Iterator[Case]:
 @cache
 def cases() -> tuple[Case, ...]:
     """Return files of every target, for several collectives, networks and options."""
-    return (*_mpi_c(), *_msccl(), *_oneccl(), *_ir(), *_nccl(), *_nccl_graph(), *_mscclpp(), *_report())
+    return (
+        *_mpi_c(),
+        *_msccl(),
+        *_oneccl(),
+        *_ir(),
+        *_nccl(),
+        *_nccl_graph(),
+        *_mscclpp(),
+        *_report(),
+        *_pictures(),
+        *_chakra(),
+    )

@@ -9,9 +9,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .source import INTERPOSED, Served, interposed, interposing, listed, require_distinct, require_range
+    from .source import (
+        INTERPOSED,
+        Served,
+        exchanged_pairs,
+        interposed,
+        interposing,
+        listed,
+        require_distinct,
+        require_range,
+    )
 
-__all__ = ["INTERPOSED", "Served", "interposed", "interposing", "listed", "require_distinct", "require_range"]
+__all__ = [
+    "INTERPOSED", "Served", "exchanged_pairs", "interposed", "interposing", "listed", "require_distinct",
+    "require_range",
+]  # fmt: skip
 
 
 def _attribute(name: str) -> object:

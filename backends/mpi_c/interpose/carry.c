@@ -263,10 +263,15 @@ static int cip_carry_out(const struct cip_call *call, struct cip_entry *entry, i
     return cip_reduces(call) ? cip_reduce(call, entry, rank, with->comm) : cip_move(call, entry, rank, block, with);
 }
 
+static void cip_count(int function, int large, enum cip_end end)
+{
+    __sync_fetch_and_add(&cip_all.ends[large][function][end], 1);
+}
+
 /* Counts a call, and tells of its error; returns whether it was served. */
 static int cip_conclude_call(int function, int large, enum cip_end end, MPI_Comm comm, int error)
 {
-    __sync_fetch_and_add(&cip_all.ends[large][function][end], 1);
+    cip_count(function, large, end);
     if (end != CIP_SERVED)
         return 0;
     if (error != MPI_SUCCESS)

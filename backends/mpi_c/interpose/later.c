@@ -18,107 +18,127 @@
 #define CIP_SUMS(COUNT, root, comm) \
     (void *)a, (void *)b, (COUNT)c, (COUNT)c, (MPI_Datatype)d, (MPI_Datatype)d, (MPI_Op)e, root, (MPI_Comm)comm
 
-CIP_LATER(IALLGATHER, ALLGATHER, Iallgather, 0, 0, h, (CIP_P8), (CIP_W8), (a, b, c, d, e, f, g, h), b, e,
-          CIP_TWO_SIDES(int, -1, g))
-CIP_LATER(IALLTOALL, ALLTOALL, Ialltoall, 0, 0, h, (CIP_P8), (CIP_W8), (a, b, c, d, e, f, g, h), b, e,
-          CIP_TWO_SIDES(int, -1, g))
-CIP_LATER(IGATHER, GATHER, Igather, 0, 0, i, (CIP_P9), (CIP_W9), (a, b, c, d, e, f, g, h, i), b, e,
-          CIP_TWO_SIDES(int, (int)g, h))
-CIP_LATER(ISCATTER, SCATTER, Iscatter, 0, 0, i, (CIP_P9), (CIP_W9), (a, b, c, d, e, f, g, h, i), b, e,
-          CIP_TWO_SIDES(int, (int)g, h))
-CIP_LATER(IBCAST, BROADCAST, Ibcast, 0, 0, f, (CIP_P6), (CIP_W6), (a, b, c, d, e, f), b, 0,
-          CIP_ONE_SIDE(int))
-CIP_LATER(IALLREDUCE, ALLREDUCE, Iallreduce, 0, 0, g, (CIP_P7), (CIP_W7), (a, b, c, d, e, f, g), c, 0,
-          CIP_SUMS(int, -1, f))
-CIP_LATER(IREDUCE_SCATTER_BLOCK, REDUCE_SCATTER, Ireduce_scatter_block, 0, 0, g, (CIP_P7), (CIP_W7), (a, b, c, d, e, f, g), c, 0,
-          CIP_SUMS(int, -1, f))
-CIP_LATER(IREDUCE, REDUCE, Ireduce, 0, 0, h, (CIP_P8), (CIP_W8), (a, b, c, d, e, f, g, h), c, 0,
-          CIP_SUMS(int, (int)f, g))
-
-#define CIP_LATER_UNEVEN(FUNCTION, KIND, name, large, persistent, request, comm, op, parameters, types, arguments, ...) \
+#define CIP_LATER_UNEVEN(FUNCTION, KIND, name, large, persistent, request, comm, op, root, parameters, types, arguments, \
+                         ...) \
     CIP_WRAPPER(name, parameters) \
     { \
-        struct cip_uneven uneven = {CIP_MPI_##FUNCTION, large, CIP_##KIND, -1, __VA_ARGS__, op, (MPI_Comm)(comm)}; \
-        struct cip_call call = {CIP_MPI_##FUNCTION, CIP_##KIND, NULL, NULL, 0, 0, uneven.out.type, uneven.in.type, op, \
-                                -1, (MPI_Comm)(comm), 0}; \
+        struct cip_uneven uneven = {CIP_MPI_##FUNCTION, large, CIP_##KIND, root, __VA_ARGS__, op, (MPI_Comm)(comm)}; \
+        struct cip_call call = cip_frame(&uneven); \
         int error; \
         if (cip_serve_later(&call, &uneven, large, persistent, (MPI_Request *)(request), &error)) \
             return error; \
         CIP_PASS_ON(name, types, arguments, 0, 0, 0); \
     }
 
-#define CIP_I_UNEVEN(SUFFIX, large) \
-    CIP_LATER_UNEVEN(IALLGATHERV, ALLGATHER, Iallgatherv##SUFFIX, large, 0, i, h, MPI_OP_NULL, (CIP_P9), (CIP_W9), \
-                     (a, b, c, d, e, f, g, h, i), CIP_ONE(large, a, b, c), CIP_EACH(large, d, e, f, g)) \
-    CIP_LATER_UNEVEN(IREDUCE_SCATTER, REDUCE_SCATTER, Ireduce_scatter##SUFFIX, large, 0, g, f, (MPI_Op)e, (CIP_P7), \
-                     (CIP_W7), (a, b, c, d, e, f, g), CIP_EACH(large, a, c, NULL, d), CIP_EACH(large, b, c, NULL, d))
+#define CIP_ALL_BEGUN(SUFFIX, COUNT, large) \
+    CIP_LATER(IALLGATHER, ALLGATHER, Iallgather##SUFFIX, large, 0, h, (CIP_P8), (CIP_W8), \
+              (a, b, c, d, e, f, g, h), b, e, CIP_TWO_SIDES(COUNT, -1, g)) \
+    CIP_LATER(IALLTOALL, ALLTOALL, Ialltoall##SUFFIX, large, 0, h, (CIP_P8), (CIP_W8), \
+              (a, b, c, d, e, f, g, h), b, e, CIP_TWO_SIDES(COUNT, -1, g)) \
+    CIP_LATER(IGATHER, GATHER, Igather##SUFFIX, large, 0, i, (CIP_P9), (CIP_W9), \
+              (a, b, c, d, e, f, g, h, i), b, e, CIP_TWO_SIDES(COUNT, (int)g, h)) \
+    CIP_LATER(ISCATTER, SCATTER, Iscatter##SUFFIX, large, 0, i, (CIP_P9), (CIP_W9), \
+              (a, b, c, d, e, f, g, h, i), b, e, CIP_TWO_SIDES(COUNT, (int)g, h)) \
+    CIP_LATER(IBCAST, BROADCAST, Ibcast##SUFFIX, large, 0, f, (CIP_P6), (CIP_W6), \
+              (a, b, c, d, e, f), b, 0, CIP_ONE_SIDE(COUNT)) \
+    CIP_LATER(IALLREDUCE, ALLREDUCE, Iallreduce##SUFFIX, large, 0, g, (CIP_P7), (CIP_W7), \
+              (a, b, c, d, e, f, g), c, 0, CIP_SUMS(COUNT, -1, f)) \
+    CIP_LATER(IREDUCE_SCATTER_BLOCK, REDUCE_SCATTER, Ireduce_scatter_block##SUFFIX, large, 0, g, (CIP_P7), (CIP_W7), \
+              (a, b, c, d, e, f, g), c, 0, CIP_SUMS(COUNT, -1, f)) \
+    CIP_LATER(IREDUCE, REDUCE, Ireduce##SUFFIX, large, 0, h, (CIP_P8), (CIP_W8), \
+              (a, b, c, d, e, f, g, h), c, 0, CIP_SUMS(COUNT, (int)f, g)) \
+    CIP_LATER_UNEVEN(IALLGATHERV, ALLGATHER, Iallgatherv##SUFFIX, large, 0, i, h, MPI_OP_NULL, -1, (CIP_P9), (CIP_W9), \
+                     (a, b, c, d, e, f, g, h, i), CIP_ONE(large, a, b, c), \
+                     CIP_EACH(large, d, e, f, g)) \
+    CIP_LATER_UNEVEN(IALLTOALLV, ALLTOALL, Ialltoallv##SUFFIX, large, 0, j, i, MPI_OP_NULL, -1, (CIP_P10), (CIP_W10), \
+                     (a, b, c, d, e, f, g, h, i, j), CIP_EACH(large, a, b, c, d), \
+                     CIP_EACH(large, e, f, g, h)) \
+    CIP_LATER_UNEVEN(IALLTOALLW, ALLTOALL, Ialltoallw##SUFFIX, large, 0, j, i, MPI_OP_NULL, -1, (CIP_P10), (CIP_W10), \
+                     (a, b, c, d, e, f, g, h, i, j), CIP_EACH_TYPE(large, 0, a, b, c, d), \
+                     CIP_EACH_TYPE(large, 0, e, f, g, h)) \
+    CIP_LATER_UNEVEN(IGATHERV, GATHER, Igatherv##SUFFIX, large, 0, j, i, MPI_OP_NULL, (int)h, (CIP_P10), (CIP_W10), \
+                     (a, b, c, d, e, f, g, h, i, j), CIP_ONE(large, a, b, c), \
+                     CIP_EACH(large, d, e, f, g)) \
+    CIP_LATER_UNEVEN(ISCATTERV, SCATTER, Iscatterv##SUFFIX, large, 0, j, i, MPI_OP_NULL, (int)h, (CIP_P10), (CIP_W10), \
+                     (a, b, c, d, e, f, g, h, i, j), CIP_EACH(large, a, b, c, d), \
+                     CIP_ONE(large, e, f, g)) \
+    CIP_LATER_UNEVEN(IREDUCE_SCATTER, REDUCE_SCATTER, Ireduce_scatter##SUFFIX, large, 0, g, f, (MPI_Op)e, -1, (CIP_P7), (CIP_W7), \
+                     (a, b, c, d, e, f, g), CIP_EACH(large, a, c, NULL, d), \
+                     CIP_EACH(large, b, c, NULL, d)) \
+    CIP_LATER_UNEVEN(INEIGHBOR_ALLGATHER, NEIGHBOURS, Ineighbor_allgather##SUFFIX, large, 0, h, g, MPI_OP_NULL, CIP_TO_ALL, \
+                     (CIP_P8), (CIP_W8), (a, b, c, d, e, f, g, h), CIP_ONE(large, a, b, c), \
+                     CIP_ONE(large, d, e, f)) \
+    CIP_LATER_UNEVEN(INEIGHBOR_ALLGATHERV, NEIGHBOURS, Ineighbor_allgatherv##SUFFIX, large, 0, i, h, MPI_OP_NULL, CIP_TO_ALL, \
+                     (CIP_P9), (CIP_W9), (a, b, c, d, e, f, g, h, i), CIP_ONE(large, a, b, c), \
+                     CIP_EACH(large, d, e, f, g)) \
+    CIP_LATER_UNEVEN(INEIGHBOR_ALLTOALL, NEIGHBOURS, Ineighbor_alltoall##SUFFIX, large, 0, h, g, MPI_OP_NULL, -1, \
+                     (CIP_P8), (CIP_W8), (a, b, c, d, e, f, g, h), CIP_ONE(large, a, b, c), \
+                     CIP_ONE(large, d, e, f)) \
+    CIP_LATER_UNEVEN(INEIGHBOR_ALLTOALLV, NEIGHBOURS, Ineighbor_alltoallv##SUFFIX, large, 0, j, i, MPI_OP_NULL, -1, \
+                     (CIP_P10), (CIP_W10), (a, b, c, d, e, f, g, h, i, j), CIP_EACH(large, a, b, c, d), \
+                     CIP_EACH(large, e, f, g, h)) \
+    CIP_LATER_UNEVEN(INEIGHBOR_ALLTOALLW, NEIGHBOURS, Ineighbor_alltoallw##SUFFIX, large, 0, j, i, MPI_OP_NULL, -1, \
+                     (CIP_P10), (CIP_W10), (a, b, c, d, e, f, g, h, i, j), CIP_EACH_TYPE(large, 1, a, b, c, d), \
+                     CIP_EACH_TYPE(large, 1, e, f, g, h))
 
-#define CIP_UNEVEN_INIT(SUFFIX, large) \
-    CIP_LATER_UNEVEN(ALLGATHERV_INIT, ALLGATHER, Allgatherv_init##SUFFIX, large, 1, j, h, MPI_OP_NULL, (CIP_P10), \
-                     (CIP_W10), (a, b, c, d, e, f, g, h, i, j), CIP_ONE(large, a, b, c), CIP_EACH(large, d, e, f, g)) \
-    CIP_LATER_UNEVEN(REDUCE_SCATTER_INIT, REDUCE_SCATTER, Reduce_scatter_init##SUFFIX, large, 1, h, f, (MPI_Op)e, \
-                     (CIP_P8), (CIP_W8), (a, b, c, d, e, f, g, h), CIP_EACH(large, a, c, NULL, d), \
-                     CIP_EACH(large, b, c, NULL, d))
+#define CIP_ALL_INIT(SUFFIX, COUNT, large) \
+    CIP_LATER(ALLGATHER_INIT, ALLGATHER, Allgather_init##SUFFIX, large, 1, i, (CIP_P9), (CIP_W9), \
+              (a, b, c, d, e, f, g, h, i), b, e, CIP_TWO_SIDES(COUNT, -1, g)) \
+    CIP_LATER(ALLTOALL_INIT, ALLTOALL, Alltoall_init##SUFFIX, large, 1, i, (CIP_P9), (CIP_W9), \
+              (a, b, c, d, e, f, g, h, i), b, e, CIP_TWO_SIDES(COUNT, -1, g)) \
+    CIP_LATER(GATHER_INIT, GATHER, Gather_init##SUFFIX, large, 1, j, (CIP_P10), (CIP_W10), \
+              (a, b, c, d, e, f, g, h, i, j), b, e, CIP_TWO_SIDES(COUNT, (int)g, h)) \
+    CIP_LATER(SCATTER_INIT, SCATTER, Scatter_init##SUFFIX, large, 1, j, (CIP_P10), (CIP_W10), \
+              (a, b, c, d, e, f, g, h, i, j), b, e, CIP_TWO_SIDES(COUNT, (int)g, h)) \
+    CIP_LATER(BCAST_INIT, BROADCAST, Bcast_init##SUFFIX, large, 1, g, (CIP_P7), (CIP_W7), \
+              (a, b, c, d, e, f, g), b, 0, CIP_ONE_SIDE(COUNT)) \
+    CIP_LATER(ALLREDUCE_INIT, ALLREDUCE, Allreduce_init##SUFFIX, large, 1, h, (CIP_P8), (CIP_W8), \
+              (a, b, c, d, e, f, g, h), c, 0, CIP_SUMS(COUNT, -1, f)) \
+    CIP_LATER(REDUCE_SCATTER_BLOCK_INIT, REDUCE_SCATTER, Reduce_scatter_block_init##SUFFIX, large, 1, h, (CIP_P8), (CIP_W8), \
+              (a, b, c, d, e, f, g, h), c, 0, CIP_SUMS(COUNT, -1, f)) \
+    CIP_LATER(REDUCE_INIT, REDUCE, Reduce_init##SUFFIX, large, 1, i, (CIP_P9), (CIP_W9), \
+              (a, b, c, d, e, f, g, h, i), c, 0, CIP_SUMS(COUNT, (int)f, g)) \
+    CIP_LATER_UNEVEN(ALLGATHERV_INIT, ALLGATHER, Allgatherv_init##SUFFIX, large, 1, j, h, MPI_OP_NULL, -1, (CIP_P10), (CIP_W10), \
+                     (a, b, c, d, e, f, g, h, i, j), CIP_ONE(large, a, b, c), \
+                     CIP_EACH(large, d, e, f, g)) \
+    CIP_LATER_UNEVEN(ALLTOALLV_INIT, ALLTOALL, Alltoallv_init##SUFFIX, large, 1, k, i, MPI_OP_NULL, -1, (CIP_P11), (CIP_W11), \
+                     (a, b, c, d, e, f, g, h, i, j, k), CIP_EACH(large, a, b, c, d), \
+                     CIP_EACH(large, e, f, g, h)) \
+    CIP_LATER_UNEVEN(ALLTOALLW_INIT, ALLTOALL, Alltoallw_init##SUFFIX, large, 1, k, i, MPI_OP_NULL, -1, (CIP_P11), (CIP_W11), \
+                     (a, b, c, d, e, f, g, h, i, j, k), CIP_EACH_TYPE(large, 0, a, b, c, d), \
+                     CIP_EACH_TYPE(large, 0, e, f, g, h)) \
+    CIP_LATER_UNEVEN(GATHERV_INIT, GATHER, Gatherv_init##SUFFIX, large, 1, k, i, MPI_OP_NULL, (int)h, (CIP_P11), (CIP_W11), \
+                     (a, b, c, d, e, f, g, h, i, j, k), CIP_ONE(large, a, b, c), \
+                     CIP_EACH(large, d, e, f, g)) \
+    CIP_LATER_UNEVEN(SCATTERV_INIT, SCATTER, Scatterv_init##SUFFIX, large, 1, k, i, MPI_OP_NULL, (int)h, (CIP_P11), (CIP_W11), \
+                     (a, b, c, d, e, f, g, h, i, j, k), CIP_EACH(large, a, b, c, d), \
+                     CIP_ONE(large, e, f, g)) \
+    CIP_LATER_UNEVEN(REDUCE_SCATTER_INIT, REDUCE_SCATTER, Reduce_scatter_init##SUFFIX, large, 1, h, f, (MPI_Op)e, -1, (CIP_P8), (CIP_W8), \
+                     (a, b, c, d, e, f, g, h), CIP_EACH(large, a, c, NULL, d), \
+                     CIP_EACH(large, b, c, NULL, d)) \
+    CIP_LATER_UNEVEN(NEIGHBOR_ALLGATHER_INIT, NEIGHBOURS, Neighbor_allgather_init##SUFFIX, large, 1, i, g, MPI_OP_NULL, CIP_TO_ALL, \
+                     (CIP_P9), (CIP_W9), (a, b, c, d, e, f, g, h, i), CIP_ONE(large, a, b, c), \
+                     CIP_ONE(large, d, e, f)) \
+    CIP_LATER_UNEVEN(NEIGHBOR_ALLGATHERV_INIT, NEIGHBOURS, Neighbor_allgatherv_init##SUFFIX, large, 1, j, h, MPI_OP_NULL, CIP_TO_ALL, \
+                     (CIP_P10), (CIP_W10), (a, b, c, d, e, f, g, h, i, j), CIP_ONE(large, a, b, c), \
+                     CIP_EACH(large, d, e, f, g)) \
+    CIP_LATER_UNEVEN(NEIGHBOR_ALLTOALL_INIT, NEIGHBOURS, Neighbor_alltoall_init##SUFFIX, large, 1, i, g, MPI_OP_NULL, -1, \
+                     (CIP_P9), (CIP_W9), (a, b, c, d, e, f, g, h, i), CIP_ONE(large, a, b, c), \
+                     CIP_ONE(large, d, e, f)) \
+    CIP_LATER_UNEVEN(NEIGHBOR_ALLTOALLV_INIT, NEIGHBOURS, Neighbor_alltoallv_init##SUFFIX, large, 1, k, i, MPI_OP_NULL, -1, \
+                     (CIP_P11), (CIP_W11), (a, b, c, d, e, f, g, h, i, j, k), CIP_EACH(large, a, b, c, d), \
+                     CIP_EACH(large, e, f, g, h)) \
+    CIP_LATER_UNEVEN(NEIGHBOR_ALLTOALLW_INIT, NEIGHBOURS, Neighbor_alltoallw_init##SUFFIX, large, 1, k, i, MPI_OP_NULL, -1, \
+                     (CIP_P11), (CIP_W11), (a, b, c, d, e, f, g, h, i, j, k), CIP_EACH_TYPE(large, 1, a, b, c, d), \
+                     CIP_EACH_TYPE(large, 1, e, f, g, h))
 
-CIP_I_UNEVEN(, 0)
-
+CIP_ALL_BEGUN(, int, 0)
 #if CIP_PERSISTENT
-CIP_UNEVEN_INIT(, 0)
-
-CIP_LATER(ALLGATHER_INIT, ALLGATHER, Allgather_init, 0, 1, i, (CIP_P9), (CIP_W9), (a, b, c, d, e, f, g, h, i), b, e,
-          CIP_TWO_SIDES(int, -1, g))
-CIP_LATER(ALLTOALL_INIT, ALLTOALL, Alltoall_init, 0, 1, i, (CIP_P9), (CIP_W9), (a, b, c, d, e, f, g, h, i), b, e,
-          CIP_TWO_SIDES(int, -1, g))
-CIP_LATER(GATHER_INIT, GATHER, Gather_init, 0, 1, j, (CIP_P10), (CIP_W10), (a, b, c, d, e, f, g, h, i, j), b, e,
-          CIP_TWO_SIDES(int, (int)g, h))
-CIP_LATER(SCATTER_INIT, SCATTER, Scatter_init, 0, 1, j, (CIP_P10), (CIP_W10), (a, b, c, d, e, f, g, h, i, j), b, e,
-          CIP_TWO_SIDES(int, (int)g, h))
-CIP_LATER(BCAST_INIT, BROADCAST, Bcast_init, 0, 1, g, (CIP_P7), (CIP_W7), (a, b, c, d, e, f, g), b, 0,
-          CIP_ONE_SIDE(int))
-CIP_LATER(ALLREDUCE_INIT, ALLREDUCE, Allreduce_init, 0, 1, h, (CIP_P8), (CIP_W8), (a, b, c, d, e, f, g, h), c, 0,
-          CIP_SUMS(int, -1, f))
-CIP_LATER(REDUCE_SCATTER_BLOCK_INIT, REDUCE_SCATTER, Reduce_scatter_block_init, 0, 1, h, (CIP_P8), (CIP_W8), (a, b, c, d, e, f, g, h), c, 0,
-          CIP_SUMS(int, -1, f))
-CIP_LATER(REDUCE_INIT, REDUCE, Reduce_init, 0, 1, i, (CIP_P9), (CIP_W9), (a, b, c, d, e, f, g, h, i), c, 0,
-          CIP_SUMS(int, (int)f, g))
+CIP_ALL_INIT(, int, 0)
 #endif
-
 #if MPI_VERSION >= 4
-CIP_I_UNEVEN(_c, 1)
-CIP_UNEVEN_INIT(_c, 1)
-
-CIP_LATER(IALLGATHER, ALLGATHER, Iallgather_c, 1, 0, h, (CIP_P8), (CIP_W8), (a, b, c, d, e, f, g, h), b, e,
-          CIP_TWO_SIDES(MPI_Count, -1, g))
-CIP_LATER(IALLTOALL, ALLTOALL, Ialltoall_c, 1, 0, h, (CIP_P8), (CIP_W8), (a, b, c, d, e, f, g, h), b, e,
-          CIP_TWO_SIDES(MPI_Count, -1, g))
-CIP_LATER(IGATHER, GATHER, Igather_c, 1, 0, i, (CIP_P9), (CIP_W9), (a, b, c, d, e, f, g, h, i), b, e,
-          CIP_TWO_SIDES(MPI_Count, (int)g, h))
-CIP_LATER(ISCATTER, SCATTER, Iscatter_c, 1, 0, i, (CIP_P9), (CIP_W9), (a, b, c, d, e, f, g, h, i), b, e,
-          CIP_TWO_SIDES(MPI_Count, (int)g, h))
-CIP_LATER(IBCAST, BROADCAST, Ibcast_c, 1, 0, f, (CIP_P6), (CIP_W6), (a, b, c, d, e, f), b, 0,
-          CIP_ONE_SIDE(MPI_Count))
-CIP_LATER(IALLREDUCE, ALLREDUCE, Iallreduce_c, 1, 0, g, (CIP_P7), (CIP_W7), (a, b, c, d, e, f, g), c, 0,
-          CIP_SUMS(MPI_Count, -1, f))
-CIP_LATER(IREDUCE_SCATTER_BLOCK, REDUCE_SCATTER, Ireduce_scatter_block_c, 1, 0, g, (CIP_P7), (CIP_W7), (a, b, c, d, e, f, g), c, 0,
-          CIP_SUMS(MPI_Count, -1, f))
-CIP_LATER(IREDUCE, REDUCE, Ireduce_c, 1, 0, h, (CIP_P8), (CIP_W8), (a, b, c, d, e, f, g, h), c, 0,
-          CIP_SUMS(MPI_Count, (int)f, g))
-CIP_LATER(ALLGATHER_INIT, ALLGATHER, Allgather_init_c, 1, 1, i, (CIP_P9), (CIP_W9), (a, b, c, d, e, f, g, h, i), b, e,
-          CIP_TWO_SIDES(MPI_Count, -1, g))
-CIP_LATER(ALLTOALL_INIT, ALLTOALL, Alltoall_init_c, 1, 1, i, (CIP_P9), (CIP_W9), (a, b, c, d, e, f, g, h, i), b, e,
-          CIP_TWO_SIDES(MPI_Count, -1, g))
-CIP_LATER(GATHER_INIT, GATHER, Gather_init_c, 1, 1, j, (CIP_P10), (CIP_W10), (a, b, c, d, e, f, g, h, i, j), b, e,
-          CIP_TWO_SIDES(MPI_Count, (int)g, h))
-CIP_LATER(SCATTER_INIT, SCATTER, Scatter_init_c, 1, 1, j, (CIP_P10), (CIP_W10), (a, b, c, d, e, f, g, h, i, j), b, e,
-          CIP_TWO_SIDES(MPI_Count, (int)g, h))
-CIP_LATER(BCAST_INIT, BROADCAST, Bcast_init_c, 1, 1, g, (CIP_P7), (CIP_W7), (a, b, c, d, e, f, g), b, 0,
-          CIP_ONE_SIDE(MPI_Count))
-CIP_LATER(ALLREDUCE_INIT, ALLREDUCE, Allreduce_init_c, 1, 1, h, (CIP_P8), (CIP_W8), (a, b, c, d, e, f, g, h), c, 0,
-          CIP_SUMS(MPI_Count, -1, f))
-CIP_LATER(REDUCE_SCATTER_BLOCK_INIT, REDUCE_SCATTER, Reduce_scatter_block_init_c, 1, 1, h, (CIP_P8), (CIP_W8), (a, b, c, d, e, f, g, h), c, 0,
-          CIP_SUMS(MPI_Count, -1, f))
-CIP_LATER(REDUCE_INIT, REDUCE, Reduce_init_c, 1, 1, i, (CIP_P9), (CIP_W9), (a, b, c, d, e, f, g, h, i), c, 0,
-          CIP_SUMS(MPI_Count, (int)f, g))
+CIP_ALL_BEGUN(_c, MPI_Count, 1)
+CIP_ALL_INIT(_c, MPI_Count, 1)
 #endif
 
 #if CIP_PERSISTENT
@@ -176,6 +196,18 @@ CIP_WRAPPER(Request_free, (cip_word a))
     return error;
 }
 #endif
+
+/* MPI forbids programs to cancel collectives. A cancelled request would leave the thread's message to a later call. */
+CIP_WRAPPER(Cancel, (cip_word a))
+{
+    static int (*next)(cip_word);
+
+    if (cip_is_under_way((const MPI_Request *)a))
+        return MPI_SUCCESS;
+    if (next == NULL)
+        next = (int (*)(cip_word))cip_behind("PMPI_Cancel", 0);
+    return next(a);
+}
 
 #define CIP_FREES_LATER(name, Handle, NONE, type, op) \
     CIP_WRAPPER(name, (cip_word a)) \

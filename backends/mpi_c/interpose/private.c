@@ -15,8 +15,11 @@ static void cip_drop(struct cip_double *gone)
     if (*link == gone)
         *link = gone->next;
     cip_unlock();
+    if (gone->staged != MPI_COMM_NULL)
+        MPI_Comm_free(&gone->staged);
     if (gone->comm != MPI_COMM_NULL)
         MPI_Comm_free(&gone->comm);
+    free(gone->halo.order);
     free(gone->memory);
     free(gone->tuned);
     free(gone);
@@ -72,17 +75,36 @@ static int cip_fails_anywhere(MPI_Comm comm, int error)
     return MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, comm) != MPI_SUCCESS || any;
 }
 
+/* What the first call by an algorithm on a communicator would wait for. Collective. */
+static int cip_attach_entries(MPI_Comm comm)
+{
+    int error = MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), ranks = 0;
+    struct cip_entry *entry;
+
+    if (cip_all.nonblocking && MPI_Comm_size(comm, &ranks) == MPI_SUCCESS)
+        for (entry = cip_all.entries; entry != NULL; entry = entry->next)
+            if (entry->ranks == ranks && entry->attach(comm) != MPI_SUCCESS && error == MPI_SUCCESS)
+                error = MPI_ERR_OTHER;
+    return error;
+}
+
+static void cip_find_halo(MPI_Comm comm, MPI_Comm agrees, struct cip_halo *halo);
+
 /* What cip_make_double() does that may succeed on one rank and fail on another. */
 static int cip_attach(MPI_Comm owner, struct cip_double *fresh)
 {
-    int error = MPI_Comm_set_errhandler(fresh->comm, MPI_ERRORS_RETURN), ranks = 0;
-    struct cip_entry *entry;
+    int error = cip_attach_entries(fresh->comm);
 
-    /* Collective, so on all ranks or none: nonblocking calls must not wait for it. */
-    if (cip_all.nonblocking && MPI_Comm_size(owner, &ranks) == MPI_SUCCESS)
-        for (entry = cip_all.entries; entry != NULL; entry = entry->next)
-            if (entry->ranks == ranks && entry->attach(fresh->comm) != MPI_SUCCESS && error == MPI_SUCCESS)
-                error = MPI_ERR_OTHER;
+    cip_find_halo(owner, fresh->comm, &fresh->halo);
+    /* On all ranks or none: nonblocking calls must not wait for it. */
+    if (cip_all.nonblocking && cip_all.uneven) {
+        int made = MPI_Comm_split(fresh->comm, 0, 0, &fresh->staged);
+
+        if (made == MPI_SUCCESS)
+            made = cip_attach_entries(fresh->staged);
+        if (error == MPI_SUCCESS)
+            error = made;
+    }
     if (error != MPI_SUCCESS)
         return error;
     cip_lock();
@@ -109,6 +131,7 @@ static struct cip_double *cip_make_double(MPI_Comm owner, int error)
     if (fresh != NULL) {
         fresh->owner = MPI_COMM_NULL;
         fresh->comm = comm;
+        fresh->staged = MPI_COMM_NULL;
     }
     if (error == MPI_SUCCESS)
         error = cip_attach(owner, fresh);

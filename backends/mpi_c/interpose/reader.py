@@ -9,7 +9,7 @@ import attrs
 
 from ..cursor import Cursor, Unreadable
 from ..reader import SourceText, expect_same, rest_of_source, shipped
-from .source import AFTER, BEFORE, call_text, serves_text
+from .source import AFTER, BEFORE, call_text, exchange_text, serves_text
 
 __all__ = ["LibraryText", "ServedCall", "read_library", "served_lines"]
 
@@ -121,6 +121,9 @@ def _body(cursor: Cursor, lines: tuple[str, ...]) -> LibraryText:
     cursor.expect(before)
     calls = []
     for entry in source.entries:
+        if source.plans[entry.plan].shards > 0:
+            calls.append(exchange_text(entry.name, entry.plan))
+            continue
         calls.append(call_text(entry.name, entry.orbits > 0))
         calls += [serves_text(entry.plan + k) for k in range(entry.orbits)]
     cursor.expect("\n".join(calls))
@@ -137,11 +140,15 @@ def _body(cursor: Cursor, lines: tuple[str, ...]) -> LibraryText:
 def _served(cursor: Cursor) -> ServedCall:
     found = cursor.match(
         rf"    {{CIP_([A-Z_]+), ({_INTEGER}), ({_INTEGER}), ({_INTEGER}), ({_INTEGER}), ({_INTEGER}|INT64_MAX), "
-        rf'"({_PHRASE})", cip_({_NAME}), cip_\8_begin, cip_start_this, cip_test_this, cip_forget_this, '
-        rf"cip_attach_this, (?:NULL|cip_serves_({_INTEGER})), INT64_MAX, cip_bind, NULL}},\n",
+        rf'"({_PHRASE})", (?:NULL, NULL|cip_({_NAME}), cip_\8_begin), cip_start_this, cip_test_this, cip_forget_this, '
+        rf"cip_attach_this, (?:NULL|cip_serves_({_INTEGER})), (?:NULL, NULL|cip_({_NAME})_peers, cip_\10_exchange), "
+        r"INT64_MAX, cip_bind, NULL},\n",
         "a served call",
     )
-    kind, ranks, root, twice, low, high, name, function, serves = found.groups()
+    kind, ranks, root, twice, low, high, name, even, serves, exchange = found.groups()
+    if (even is None) == (exchange is None):
+        raise cursor.fail("functions of one kind")
+    function = even or exchange
     sizes = int(low), None if high == "INT64_MAX" else int(high)
     return ServedCall(kind.lower().replace("_", "-"), int(ranks), int(root), int(twice), *sizes, name, function,
                       None if serves is None else int(serves))  # fmt: skip

@@ -1,7 +1,7 @@
 /* ---- What this library serves, and what it did ------------------------------------------------------ */
 
 enum { CIP_ALLGATHER, CIP_ALLREDUCE, CIP_ALLTOALL, CIP_BROADCAST, CIP_GATHER, CIP_REDUCE,
-       CIP_REDUCE_SCATTER, CIP_SCATTER };
+       CIP_REDUCE_SCATTER, CIP_SCATTER, CIP_NEIGHBOURS };
 
 /* The functions that programs call, twice: with int counts, and with large ones. */
 enum { CIP_MPI_ALLGATHER, CIP_MPI_ALLREDUCE, CIP_MPI_ALLTOALL, CIP_MPI_BCAST, CIP_MPI_GATHER, CIP_MPI_REDUCE,
@@ -10,8 +10,16 @@ enum { CIP_MPI_ALLGATHER, CIP_MPI_ALLREDUCE, CIP_MPI_ALLTOALL, CIP_MPI_BCAST, CI
        CIP_MPI_IREDUCE_SCATTER_BLOCK, CIP_MPI_ISCATTER,
        CIP_MPI_ALLGATHER_INIT, CIP_MPI_ALLREDUCE_INIT, CIP_MPI_ALLTOALL_INIT, CIP_MPI_BCAST_INIT, CIP_MPI_GATHER_INIT,
        CIP_MPI_REDUCE_INIT, CIP_MPI_REDUCE_SCATTER_BLOCK_INIT, CIP_MPI_SCATTER_INIT,
-       CIP_MPI_ALLGATHERV, CIP_MPI_ALLTOALLV, CIP_MPI_GATHERV, CIP_MPI_SCATTERV,
-       CIP_MPI_IALLGATHERV, CIP_MPI_IREDUCE_SCATTER, CIP_MPI_ALLGATHERV_INIT, CIP_MPI_REDUCE_SCATTER_INIT,
+       CIP_MPI_ALLGATHERV, CIP_MPI_ALLTOALLV, CIP_MPI_ALLTOALLW, CIP_MPI_GATHERV, CIP_MPI_SCATTERV,
+       CIP_MPI_IALLGATHERV, CIP_MPI_IALLTOALLV, CIP_MPI_IALLTOALLW, CIP_MPI_IGATHERV, CIP_MPI_IREDUCE_SCATTER,
+       CIP_MPI_ISCATTERV,
+       CIP_MPI_ALLGATHERV_INIT, CIP_MPI_ALLTOALLV_INIT, CIP_MPI_ALLTOALLW_INIT, CIP_MPI_GATHERV_INIT,
+       CIP_MPI_REDUCE_SCATTER_INIT, CIP_MPI_SCATTERV_INIT,
+       CIP_MPI_NEIGHBOR_ALLGATHER, CIP_MPI_NEIGHBOR_ALLGATHERV, CIP_MPI_NEIGHBOR_ALLTOALL,
+       CIP_MPI_NEIGHBOR_ALLTOALLV, CIP_MPI_NEIGHBOR_ALLTOALLW, CIP_MPI_INEIGHBOR_ALLGATHER,
+       CIP_MPI_INEIGHBOR_ALLGATHERV, CIP_MPI_INEIGHBOR_ALLTOALL, CIP_MPI_INEIGHBOR_ALLTOALLV,
+       CIP_MPI_INEIGHBOR_ALLTOALLW, CIP_MPI_NEIGHBOR_ALLGATHER_INIT, CIP_MPI_NEIGHBOR_ALLGATHERV_INIT,
+       CIP_MPI_NEIGHBOR_ALLTOALL_INIT, CIP_MPI_NEIGHBOR_ALLTOALLV_INIT, CIP_MPI_NEIGHBOR_ALLTOALLW_INIT,
        CIP_FUNCTIONS };
 
 static const char *const cip_function_names[CIP_FUNCTIONS] = {
@@ -20,22 +28,42 @@ static const char *const cip_function_names[CIP_FUNCTIONS] = {
     "MPI_Ialltoall", "MPI_Ibcast", "MPI_Igather", "MPI_Ireduce", "MPI_Ireduce_scatter_block", "MPI_Iscatter",
     "MPI_Allgather_init", "MPI_Allreduce_init", "MPI_Alltoall_init", "MPI_Bcast_init", "MPI_Gather_init",
     "MPI_Reduce_init", "MPI_Reduce_scatter_block_init", "MPI_Scatter_init", "MPI_Allgatherv", "MPI_Alltoallv",
-    "MPI_Gatherv", "MPI_Scatterv", "MPI_Iallgatherv", "MPI_Ireduce_scatter", "MPI_Allgatherv_init",
-    "MPI_Reduce_scatter_init",
+    "MPI_Alltoallw", "MPI_Gatherv", "MPI_Scatterv", "MPI_Iallgatherv", "MPI_Ialltoallv", "MPI_Ialltoallw",
+    "MPI_Igatherv", "MPI_Ireduce_scatter", "MPI_Iscatterv", "MPI_Allgatherv_init", "MPI_Alltoallv_init",
+    "MPI_Alltoallw_init", "MPI_Gatherv_init", "MPI_Reduce_scatter_init", "MPI_Scatterv_init",
+    "MPI_Neighbor_allgather", "MPI_Neighbor_allgatherv", "MPI_Neighbor_alltoall", "MPI_Neighbor_alltoallv",
+    "MPI_Neighbor_alltoallw", "MPI_Ineighbor_allgather", "MPI_Ineighbor_allgatherv", "MPI_Ineighbor_alltoall",
+    "MPI_Ineighbor_alltoallv", "MPI_Ineighbor_alltoallw", "MPI_Neighbor_allgather_init",
+    "MPI_Neighbor_allgatherv_init", "MPI_Neighbor_alltoall_init", "MPI_Neighbor_alltoallv_init",
+    "MPI_Neighbor_alltoallw_init",
 };
 
 /* What became of a call. But for arguments that make no sense anyhow, all ranks of a call come to the
  * same end, for they decide by what MPI wants to be the same everywhere. */
 enum cip_end { CIP_SERVED, CIP_NO_ALGORITHM, CIP_OTHER_SIZE, CIP_INTERCOMM, CIP_OTHER_ROOT, CIP_OTHER_OP,
                CIP_OTHER_TYPE, CIP_NOTHING_TO_DO, CIP_OTHER_BYTES, CIP_TOO_LARGE, CIP_UNEQUAL, CIP_WITHIN,
-               CIP_NO_WORLD, CIP_WRONG, CIP_NO_MEMORY, CIP_NO_DOUBLE, CIP_NO_THREADS, CIP_SLOWER, CIP_ENDS };
+               CIP_NO_WORLD, CIP_WRONG, CIP_NO_MEMORY, CIP_NO_DOUBLE, CIP_NO_THREADS, CIP_SLOWER,
+               CIP_NEEDS_NONBLOCKING, CIP_NEEDS_UNEVEN, CIP_NEEDS_BOTH, CIP_OTHER_NEIGHBOURS, CIP_ENDS };
 
 static const char *const cip_end_names[CIP_ENDS] = {
     "served", "no algorithm for the collective", "communicator of another size", "intercommunicator",
     "another root", "operation", "type and operation", "no data", "bytes outside the range",
     "too large a count", "unequal counts", "within another call", "no MPI_Init", "arguments",
     "no memory", "no private communicator yet", "no MPI_THREAD_MULTIPLE", "timed slower",
+    "needs --nonblocking", "needs --uneven", "needs --nonblocking --uneven", "other neighbours",
 };
+
+/* Blocks that go from rank to rank, with lists in the algorithm's order. */
+struct cip_exchange {
+    const void *send;
+    void *recv;
+    const MPI_Count *send_counts, *recv_counts;
+    const MPI_Aint *send_places, *recv_places;
+    MPI_Datatype send_type, recv_type;
+};
+
+/* How such a call is made: at once, as a request that is begun, or as one that can be started again and again. */
+enum { CIP_AT_ONCE, CIP_ONCE, CIP_AGAIN };
 
 /* One algorithm: the calls that it is for, and the function that carries them out. */
 struct cip_entry {
@@ -50,14 +78,25 @@ struct cip_entry {
     void (*forget)(void *);
     int (*attach)(MPI_Comm); /* what a first call would wait for; collective */
     int (*serves)(int root);     /* whether the algorithm is moved to a root; NULL: it serves one root, or needs none */
+    int (*peers)(int rank, int receives, int *peers); /* of neighbours: the other ends of a rank's blocks; their number */
+    int (*exchange)(const struct cip_exchange *, MPI_Comm, int form, void **request);
     int64_t most;                /* elements of a count */
     const char *(*bind)(void);   /* finds the MPI's functions; returns the name of one that is missing */
     struct cip_entry *next;
 };
 
+/* An algorithm for the neighbours of a communicator, and which of its neighbours each block of the algorithm is for. */
+struct cip_halo {
+    struct cip_entry *entry; /* NULL: there is none */
+    int sends, receives;
+    int *order; /* of the blocks that are sent, and then of those that are received */
+};
+
 /* A communicator that was served, and its private double. */
 struct cip_double {
     MPI_Comm owner, comm;
+    MPI_Comm staged; /* for calls that the thread begins; see stages.c */
+    struct cip_halo halo;
     char *memory; /* to pack data in: as much on all ranks */
     int64_t capacity;
     struct cip_tuned *tuned; /* which of both is faster; see tune.c */
@@ -112,6 +151,20 @@ CIP_SHARED void cip_enlist(struct cip_entry *entry)
     while (*link != NULL)
         link = &(*link)->next;
     *link = entry;
+}
+
+/* The other ends of a rank's blocks in a plan: `listed` has the shards in each rank's input and output. */
+CIP_SHARED int cip_list_peers(const int32_t *begins, const int32_t *listed, int ranks, int rank, int receives, int *peers);
+CIP_SHARED int cip_list_peers(const int32_t *begins, const int32_t *listed, int ranks, int rank, int receives, int *peers)
+{
+    int first = begins[2 * rank + receives], end = begins[2 * rank + receives + 1], k, r, j;
+
+    for (k = first; k < end; k++)
+        for (r = 0; r < ranks; r++)
+            for (j = begins[2 * r + !receives]; j < begins[2 * r + !receives + 1]; j++)
+                if (listed[j] == listed[k])
+                    peers[k - first] = r;
+    return end - first;
 }
 
 /* Whether this process is the one to speak for all, as far as its launcher tells. */

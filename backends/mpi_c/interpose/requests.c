@@ -7,13 +7,14 @@ static void cip_make_room(struct cip_operation *it, int64_t block)
     int64_t into, all;
 
     if (it->is_uneven) {
-        struct cip_sides sides = cip_sides_of(&it->uneven, it->rank, it->entry->ranks);
+        struct cip_sides sides = cip_sides_of(&it->uneven, it->rank, it->ranks);
 
         block = it->most;
         work->packs_in = work->packs_out = 1;
         work->send_blocks = sides.sends;
         work->recv_blocks = sides.receives;
-    } else if (cip_reduces(&it->call)) {
+        work->stays = sides.stays;
+    } else if (it->meets || cip_reduces(&it->call)) {
         return;
     } else {
         cip_plan(&it->call, it->rank, block, it->entry->ranks, work);
@@ -40,8 +41,10 @@ static int cip_begin_operation(struct cip_operation *it, int64_t block, MPI_Comm
     const struct cip_work *work = &it->work;
     const void *send = call->send;
 
+    if (it->meets)
+        return it->entry->exchange(&it->neighbours.exchange, comm, it->persistent ? CIP_AGAIN : CIP_ONCE, &it->request);
     if (it->is_uneven)
-        return it->entry->begin(work->in, work->out, cip_units(&it->uneven, it->most), cip_unit(&it->uneven), call->op,
+        return it->entry->begin(work->in, work->stays ? MPI_IN_PLACE : work->out, cip_units(&it->uneven, it->most), cip_unit(&it->uneven), call->op,
                                 call->root, comm, it->persistent, &it->request);
     if (cip_reduces(call)) {
         if (send == call->recv && (call->kind != CIP_REDUCE || it->rank == call->root))
@@ -56,8 +59,10 @@ static int cip_begin_operation(struct cip_operation *it, int64_t block, MPI_Comm
 
 static int cip_pack_now(struct cip_operation *it)
 {
+    if (it->meets)
+        return cip_repack(&it->neighbours, 0);
     if (it->is_uneven) {
-        struct cip_sides sides = cip_sides_of(&it->uneven, it->rank, it->entry->ranks);
+        struct cip_sides sides = cip_sides_of(&it->uneven, it->rank, it->ranks);
 
         return cip_carry_blocks(&sides.sent, sides.sends, it->memory, it->most, 0, MPI_COMM_SELF);
     }
@@ -95,6 +100,18 @@ static struct cip_operation *cip_make_operation(const struct cip_call *call, str
     return it;
 }
 
+/* The end of beginning a call. */
+static int cip_return(struct cip_operation *it, int error, MPI_Request *handle)
+{
+    if (error != MPI_SUCCESS) {
+        cip_release(it);
+        return error;
+    }
+    *handle = it->handle;
+    cip_hand_over(it);
+    return MPI_SUCCESS;
+}
+
 /* Begins a call that was judged to be one for us. */
 static int cip_launch(struct cip_operation *it, int64_t block, MPI_Comm comm, MPI_Request *handle)
 {
@@ -105,13 +122,7 @@ static int cip_launch(struct cip_operation *it, int64_t block, MPI_Comm comm, MP
         error = cip_pack_now(it);
     if (error == MPI_SUCCESS)
         error = cip_begin_operation(it, block, comm);
-    if (error != MPI_SUCCESS) {
-        cip_release(it);
-        return error;
-    }
-    *handle = it->handle;
-    cip_hand_over(it);
-    return MPI_SUCCESS;
+    return cip_return(it, error, handle);
 }
 
 /* Makes a persistent call that was judged to be one for us. */
@@ -169,96 +180,42 @@ static void cip_forget(struct cip_operation *it)
 }
 #endif
 
-static const int64_t *cip_copy(const struct cip_blocks *blocks, const void *numbers, int ranks, int64_t *copy)
+/* Copies `ranks` things of a size, for which there is room; NULL stays NULL. */
+static const void *cip_copy(const void *list, int ranks, size_t size, char **room)
 {
-    int k;
+    char *copy = *room;
 
-    for (k = 0; k < ranks; k++)
-        copy[k] = cip_number(blocks, numbers, k);
+    if (list == NULL)
+        return NULL;
+    memcpy(copy, list, (size_t)ranks * size);
+    *room += (size_t)ranks * sizeof(int64_t);
     return copy;
 }
 
-/* Makes an operation one with a count for each rank. */
-static void cip_keep(struct cip_operation *it, const struct cip_uneven *uneven, int64_t most)
-{
-    struct cip_blocks *sides[2];
-    int ranks = it->entry->ranks, k;
-    int64_t *copy = it->numbers = malloc(4 * (size_t)ranks * sizeof *it->numbers);
+typedef char cip_needs_types_of_64_bits[sizeof(MPI_Datatype) <= sizeof(int64_t) ? 1 : -1];
 
-    if (copy == NULL) {
+/* Makes an operation one with a count for each rank. */
+static void cip_keep(struct cip_operation *it, const struct cip_uneven *uneven, int ranks)
+{
+    size_t size = uneven->large ? sizeof(int64_t) : sizeof(int);
+    struct cip_blocks *sides[2];
+    char *room = it->lists = malloc(6 * (size_t)ranks * sizeof(int64_t));
+    int k;
+
+    if (room == NULL) {
         fprintf(stderr, "collc: no memory for the counts of a nonblocking call\n");
         MPI_Abort(MPI_COMM_WORLD, MPI_ERR_NO_MEM);
     }
     it->is_uneven = 1;
+    it->ranks = ranks;
     it->uneven = *uneven;
-    it->most = most;
     sides[0] = &it->uneven.out;
     sides[1] = &it->uneven.in;
-    for (k = 0; k < 2; k++, copy += 2 * ranks) {
-        if (sides[k]->counts != NULL)
-            sides[k]->counts = cip_copy(sides[k], sides[k]->counts, ranks, copy);
-        if (sides[k]->places != NULL)
-            sides[k]->places = cip_copy(sides[k], sides[k]->places, ranks, copy + ranks);
-        sides[k]->large = 1;
+    for (k = 0; k < 2; k++) {
+        int matters = cip_matters(&it->uneven, sides[k], it->rank);
+
+        sides[k]->counts = cip_copy(matters ? sides[k]->counts : NULL, ranks, size, &room);
+        sides[k]->places = cip_copy(matters ? sides[k]->places : NULL, ranks, size, &room);
+        sides[k]->types = cip_copy(matters ? sides[k]->types : NULL, ranks, sizeof(MPI_Datatype), &room);
     }
-}
-
-/* The double of a communicator that has one. The call must not wait, so it makes none. All ranks agree: doubles are
- * made in the order of collective calls. */
-static struct cip_double *cip_double_of(MPI_Comm owner)
-{
-    void *found = NULL;
-    int flag = 0;
-
-    if (cip_all.key == MPI_KEYVAL_INVALID || MPI_Comm_get_attr(owner, cip_all.key, &found, &flag) != MPI_SUCCESS)
-        return NULL;
-    return flag ? found : NULL;
-}
-
-/* Begins a nonblocking call, or makes a persistent one, if it is one for us: 1, with the error that it returns; else 0.
- * Of one with a count for each rank, `uneven` has the data. */
-static int cip_serve_later(const struct cip_call *call, const struct cip_uneven *uneven, int large, int persistent,
-                           MPI_Request *handle, int *error)
-{
-    struct cip_entry *entry = NULL;
-    struct cip_double *with = NULL;
-    enum cip_end end;
-    int64_t block = 0;
-    int rank = 0;
-
-    if (!cip_is_on() || !cip_all.nonblocking)
-        return 0;
-    end = uneven == NULL ? cip_judge(call, &entry, &rank, &block) : cip_judge_uneven(uneven, &entry, &rank, &block);
-    if (end == CIP_SERVED && !cip_has_worker())
-        end = CIP_NO_THREADS;
-    if (end == CIP_SERVED && (with = cip_double_of(call->comm)) == NULL)
-        end = CIP_NO_DOUBLE;
-    *error = MPI_SUCCESS;
-    if (end == CIP_SERVED) {
-        struct cip_operation *it = cip_make_operation(call, entry, rank, persistent);
-
-        if (uneven != NULL)
-            cip_keep(it, uneven, block);
-        cip_depth++;
-        *error = (persistent ? cip_prepare : cip_launch)(it, block, with->comm, handle);
-        cip_depth--;
-    }
-    return cip_conclude_call(call->function, large, end, call->comm, *error);
-}
-
-/* Gives a communicator that was just made its double, so that nonblocking calls need not wait for one. Collective. */
-static void cip_welcome(MPI_Comm comm)
-{
-    struct cip_entry *entry;
-    int ranks = 0, inter = 0, wanted = 0;
-
-    if (!cip_is_on() || !cip_all.nonblocking || cip_depth > 0 || comm == MPI_COMM_NULL ||
-        MPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter || MPI_Comm_size(comm, &ranks) != MPI_SUCCESS)
-        return;
-    for (entry = cip_all.entries; entry != NULL; entry = entry->next)
-        wanted |= entry->ranks == ranks;
-    cip_depth++;
-    if (wanted)
-        cip_private(comm);
-    cip_depth--;
 }

@@ -14,6 +14,7 @@ from itertools import combinations
 
 import attrs
 
+from collc.ir.collective import CUSTOM, Collective
 from collc.ir.diagnostic import CollcError, Diagnostic, error
 from collc.ir.verify import adds_once
 
@@ -22,8 +23,8 @@ from ..rooted import shown_roots
 from ..source import Function, Listing, identifiers, source
 
 __all__ = [
-    "AFTER", "BEFORE", "INTERPOSED", "Served", "call_text", "interposed", "interposing", "listed",
-    "require_distinct", "require_range", "serves_text",
+    "AFTER", "BEFORE", "INTERPOSED", "Served", "call_text", "exchange_text", "exchanged_pairs", "interposed",
+    "interposing", "listed", "require_distinct", "require_range", "serves_text",
 ]  # fmt: skip
 
 #: the default name of the library
@@ -32,13 +33,19 @@ INTERPOSED = "collc_interpose"
 #: the files before the engine and after it, in order
 BEFORE = "symbols.c"
 AFTER = (
-    "registry.c", "counts.c", "private.c", "judge.c", "tune.c", "carry.c", "uneven.c", "worker.c", "requests.c",
-    "statistics.c", "fortran.c", "wrappers.c", "later.c",
+    "registry.c", "counts.c", "private.c", "judge.c", "tune.c", "carry.c", "uneven.c", "neighbours.c", "worker.c",
+    "requests.c", "stages.c", "statistics.c", "fortran.c", "wrappers.c", "later.c",
 )  # fmt: skip
+
+_RANGES = ", or give both ranges of sizes: `min-bytes`, `max-bytes` of mpi-c"
+
+#: the name of custom collectives that libraries serve
+NEIGHBOURS = "neighbours"
 
 _KINDS = {
     "allgather": "ALLGATHER", "reduce-scatter": "REDUCE_SCATTER", "allreduce": "ALLREDUCE", "broadcast": "BROADCAST",
     "reduce": "REDUCE", "gather": "GATHER", "scatter": "SCATTER", "alltoall": "ALLTOALL",
+    NEIGHBOURS: "NEIGHBOURS",
 }  # fmt: skip
 
 #: a function of MPI that is called, not a type in a cast or a declaration
@@ -74,7 +81,13 @@ class Served:
     def calls(self) -> tuple[str, int, int | None]:
         """The served calls without their sizes: kind, number of ranks, root."""
         collective = self.function.first.collective
-        return collective.kind, collective.num_ranks, collective.root
+        kind = NEIGHBOURS if self.function.is_custom else collective.kind
+        return kind, collective.num_ranks, collective.root
+
+    @property
+    def pairs(self) -> frozenset[tuple[int, int]] | None:
+        """The ranks of every block of a neighbourhood collective: source and target; None for other collectives."""
+        return exchanged_pairs(self.function.first.collective)
 
     @property
     def roots(self) -> tuple[int | None, ...]:
@@ -101,6 +114,19 @@ def _range(low: int, high: int | None) -> str:
     return f"{low} to {high} bytes"
 
 
+def exchanged_pairs(collective: Collective) -> frozenset[tuple[int, int]] | None:
+    """Return (source, target) of each shard of a custom collective; None for a collective that no
+    neighbourhood collective of MPI is: if it reduces, or a shard has not one target, or two shards have the same ranks.
+    """
+    if collective.kind != CUSTOM or collective.contributors is not None:
+        return None
+    assert collective.pre is not None and collective.post is not None
+    if any(len(targets) != 1 for targets in collective.post):
+        return None
+    pairs = frozenset((source, targets[0]) for source, targets in zip(collective.pre, collective.post, strict=True))
+    return pairs if len(pairs) == len(collective.pre) else None
+
+
 def require_distinct(served: Iterable[Served]) -> None:
     """Raise C0730 if two functions would serve the same call."""
     wrong = [
@@ -108,10 +134,13 @@ def require_distinct(served: Iterable[Served]) -> None:
             "C0730",
             f"`{a.function.first.name}` and `{b.function.first.name}` both serve {a.calls[0]} of {a.calls[1]} ranks",
             notes=(f"`{a.function.first.name}`: {a}", f"`{b.function.first.name}`: {b}"),
-            hint="leave one out (--collective NAME), or give both ranges of sizes: `min-bytes`, `max-bytes` of mpi-c",
+            hint=f"leave one out (--collective NAME){_RANGES * (a.pairs is None)}",
         )
         for a, b in combinations(served, 2)
-        if a.calls[:2] == b.calls[:2] and not set(a.roots).isdisjoint(b.roots) and _overlap(a.sizes, b.sizes)
+        if a.calls[:2] == b.calls[:2]
+        and a.pairs == b.pairs
+        and not set(a.roots).isdisjoint(b.roots)
+        and _overlap(a.sizes, b.sizes)
     ]
     if wrong:
         raise CollcError(wrong)
@@ -200,6 +229,8 @@ def _pointers(called: Sequence[str]) -> str:
 
 
 def _call(one: Served, number: int) -> str:
+    if one.function.counted:
+        return exchange_text(one.function.name, number)
     rooted = one.function.rooted is not None
     text = call_text(one.function.name, rooted) if one.function.is_head else ""
     return text + ("\n" * bool(text) + serves_text(number) if rooted else "")
@@ -225,6 +256,31 @@ static int cip_{name}_begin(const void *send, void *recv, int64_t count, MPI_Dat
 """
 
 
+def exchange_text(name: str, number: int) -> str:
+    """Return the functions that carry out calls of a neighbourhood collective, and list a rank's neighbours."""
+    return f"""\
+static int cip_{name}_peers(int rank, int receives, int *peers)
+{{
+    return cip_list_peers(begins_{number}, listed_{number}, plans[{number}].ranks, rank, receives, peers);
+}}
+
+static int cip_{name}_exchange(const struct cip_exchange *x, MPI_Comm comm, int form, void **request)
+{{
+    struct arguments given = {{.send = x->send, .recv = x->recv, .op = MPI_OP_NULL, .root = -1}};
+
+    given.send_counts.wide = x->send_counts;
+    given.send_places.far = x->send_places;
+    given.send_type = x->send_type;
+    given.recv_counts.wide = x->recv_counts;
+    given.recv_places.far = x->recv_places;
+    given.recv_type = x->recv_type;
+    if (form == CIP_AT_ONCE)
+        return cip_outcome(perform_counts(&plans[{number}], &given, comm), comm);
+    return request_counts((void *)request, form == CIP_AGAIN, &plans[{number}], &given, comm);
+}}
+"""
+
+
 def serves_text(number: int) -> str:
     """Return the function that says whether a plan is moved to a root."""
     return f"""\
@@ -238,10 +294,14 @@ static int cip_serves_{number}(int root)
 def _entry(one: Served, number: int) -> str:
     (kind, ranks, root), (low, high) = one.calls, one.sizes
     twice = int(not all(adds_once(program) for _, program in one.function.parts))
+    name = one.function.name
+    calls = f"cip_{name}, cip_{name}_begin", "NULL, NULL"
+    if one.function.counted:
+        calls = "NULL, NULL", f"cip_{name}_peers, cip_{name}_exchange"
     return (
         f"    {{CIP_{_KINDS[kind]}, {ranks}, {-1 if root is None else root}, {twice}, {low}, "
         f'{"INT64_MAX" if high is None else high}, "{comment(one.function.first.name)}", '
-        f"cip_{one.function.name}, cip_{one.function.name}_begin, cip_start_this, cip_test_this, cip_forget_this, "
-        f"cip_attach_this, {'NULL' if one.function.rooted is None else f'cip_serves_{number}'}, "
+        f"{calls[0]}, cip_start_this, cip_test_this, cip_forget_this, "
+        f"cip_attach_this, {'NULL' if one.function.rooted is None else f'cip_serves_{number}'}, {calls[1]}, "
         f"INT64_MAX, cip_bind, NULL}},"
     )

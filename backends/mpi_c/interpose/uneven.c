@@ -1,7 +1,8 @@
 /* ---- Calls with a count for each rank ------------------------------------------------------------------------
  *
  * Blocks are padded to the largest one. Of MPI_Allgatherv and MPI_Reduce_scatter every rank knows all sizes. Of the
- * others a rank knows its own: with COLLC_UNEVEN=1, on all ranks, the ranks tell each other before every call.
+ * others a rank knows its own: with COLLC_UNEVEN=1, on all ranks, the ranks tell each other before every call, or, of
+ * nonblocking ones, as the first stage of the call (stages.c).
  */
 
 /* Data are padded to at most as many times their size. */
@@ -15,9 +16,22 @@ struct cip_blocks {
     const void *counts, *places;
     MPI_Datatype type;
     int large;
+    const MPI_Datatype *types; /* of MPI_Alltoallw: one for each block, and places in bytes; else NULL */
+    int far;                   /* whether places have 64 bits though counts do not */
 };
 
+/* The blocks of one side: one block, or one for each rank at a place of its own. */
+#define CIP_ONE(large, data, count, type) \
+    {(void *)(data), (large) ? (int64_t)(count) : (int)(count), NULL, NULL, (MPI_Datatype)(type), large, NULL, 0}
+#define CIP_EACH(large, data, counts, places, type) \
+    {(void *)(data), 0, (const void *)(counts), (const void *)(places), (MPI_Datatype)(type), large, NULL, 0}
+#define CIP_EACH_TYPE(large, far, data, counts, places, types) \
+    {(void *)(data), 0, (const void *)(counts), (const void *)(places), MPI_DATATYPE_NULL, large, \
+     (const MPI_Datatype *)(types), far}
+
 typedef char cip_needs_counts_of_64_bits[sizeof(MPI_Count) == 8 && sizeof(MPI_Aint) == 8 ? 1 : -1];
+
+enum { CIP_TO_ALL = -2 }; /* in place of a root: one block for all neighbours */
 
 struct cip_uneven {
     int function, large, kind, root;
@@ -31,24 +45,39 @@ struct cip_known {
     int64_t most, all, end;
 };
 
-static int64_t cip_number(const struct cip_blocks *blocks, const void *numbers, int k)
+enum { CIP_KNOWN = 3 }; /* numbers in it */
+
+static int64_t cip_number(const void *numbers, int large, int k)
 {
-    return blocks->large ? ((const int64_t *)numbers)[k] : ((const int *)numbers)[k];
+    return large ? ((const int64_t *)numbers)[k] : ((const int *)numbers)[k];
+}
+
+static int64_t cip_place_of(const struct cip_blocks *blocks, int k)
+{
+    return cip_number(blocks->places, blocks->large | blocks->far, k);
 }
 
 static int64_t cip_count_of(const struct cip_blocks *blocks, int k)
 {
-    return blocks->counts == NULL ? blocks->count : cip_number(blocks, blocks->counts, k);
+    return blocks->counts == NULL ? blocks->count : cip_number(blocks->counts, blocks->large, k);
+}
+
+static MPI_Datatype cip_type_of(const struct cip_blocks *blocks, int k)
+{
+    return blocks->types == NULL ? blocks->type : blocks->types[k];
 }
 
 /* Adds the sizes of `number` blocks to what is known. */
 static void cip_measure(const struct cip_blocks *blocks, int number, struct cip_known *known)
 {
-    int64_t size = cip_size(blocks->type), bytes;
     int k;
 
     for (k = 0; k < number; k++) {
-        bytes = cip_count_of(blocks, k);
+        int64_t bytes = cip_count_of(blocks, k), size;
+
+        if (blocks->types != NULL && bytes == 0)
+            continue; /* some programs have no type for a block without data */
+        size = cip_size(cip_type_of(blocks, k));
         if (size < 0 || bytes < 0 || (size > 0 && bytes > INT64_MAX / 4096 / size)) {
             known->end = CIP_WRONG;
             return;
@@ -75,6 +104,16 @@ static int cip_receives(const struct cip_uneven *call, int rank, int ranks)
     return call->kind == CIP_ALLTOALL || call->kind == CIP_ALLGATHER ? ranks : 1;
 }
 
+/* Whether the lists of a side mean something on a rank. */
+static int cip_matters(const struct cip_uneven *call, const struct cip_blocks *side, int rank)
+{
+    if (call->kind == CIP_ALLTOALL)
+        return side == &call->in || call->out.data != MPI_IN_PLACE;
+    if (call->kind == CIP_GATHER && side == &call->in)
+        return rank == call->root;
+    return call->kind != CIP_SCATTER || side == &call->in || rank == call->root;
+}
+
 /* What this rank knows before the ranks tell each other. */
 static struct cip_known cip_know(const struct cip_uneven *call, int rank, int ranks)
 {
@@ -95,10 +134,7 @@ static struct cip_known cip_know(const struct cip_uneven *call, int rank, int ra
             known.end = CIP_OTHER_TYPE;
         break;
     case CIP_ALLTOALL:
-        if (in_place)
-            known.end = CIP_UNEQUAL;
-        else
-            cip_measure(&call->out, ranks, &known);
+        cip_measure(in_place ? &call->in : &call->out, ranks, &known);
         break;
     case CIP_GATHER:
         if (call->out.data != MPI_IN_PLACE)
@@ -120,78 +156,120 @@ static struct cip_known cip_know(const struct cip_uneven *call, int rank, int ra
 }
 
 /* What all ranks know together; the same on all of them. */
-static struct cip_known cip_tell_all(struct cip_known known, int ranks, MPI_Comm comm)
+static struct cip_known cip_combine(const struct cip_known *of_all, int ranks)
 {
-    struct cip_known few[64], *of_all = ranks <= 64 ? few : malloc((size_t)ranks * sizeof *of_all);
+    struct cip_known known = of_all[0];
     int k;
 
-    if (of_all == NULL) {
-        fprintf(stderr, "collc: no memory for the sizes of %d ranks\n", ranks);
-        MPI_Abort(comm, MPI_ERR_NO_MEM);
-    }
-    if (MPI_Allgather(&known, 3, MPI_INT64_T, of_all, 3, MPI_INT64_T, comm) != MPI_SUCCESS)
-        known.end = CIP_WRONG;
-    for (k = 0; k < ranks && known.end != CIP_WRONG; k++) {
-        if (k == 0)
-            known = of_all[0];
-        else
-            known.all += of_all[k].all;
+    for (k = 1; k < ranks; k++) {
+        known.all += of_all[k].all;
         if (of_all[k].most > known.most)
             known.most = of_all[k].most;
         if (of_all[k].end > known.end)
             known.end = of_all[k].end;
     }
+    return known;
+}
+
+static struct cip_known cip_tell_all(struct cip_known known, int ranks, MPI_Comm comm)
+{
+    struct cip_known few[64], *of_all = ranks <= 64 ? few : malloc((size_t)ranks * sizeof *of_all);
+
+    if (of_all == NULL) {
+        fprintf(stderr, "collc: no memory for the sizes of %d ranks\n", ranks);
+        MPI_Abort(comm, MPI_ERR_NO_MEM);
+    }
+    if (MPI_Allgather(&known, CIP_KNOWN, MPI_INT64_T, of_all, CIP_KNOWN, MPI_INT64_T, comm) != MPI_SUCCESS)
+        known.end = CIP_WRONG;
+    else
+        known = cip_combine(of_all, ranks);
     if (of_all != few)
         free(of_all);
     return known;
 }
 
-/* Says whether a call is one for us, as all ranks say. */
-static enum cip_end cip_judge_uneven(const struct cip_uneven *call, struct cip_entry **entry, int *rank, int64_t *most)
+/* Whether ranks have to tell each other their sizes. */
+static int cip_tells(const struct cip_uneven *call)
 {
-    struct cip_call even = {call->function, call->kind, NULL, NULL, 0, 0, MPI_BYTE, MPI_BYTE, call->op, call->root,
-                            call->comm, 0};
-    struct cip_known known;
-    int ranks = 0, tells;
-    enum cip_end end = cip_judge_comm(call->comm, rank, &ranks);
+    return call->kind != CIP_ALLGATHER && call->kind != CIP_REDUCE_SCATTER && call->kind != CIP_NEIGHBOURS;
+}
+
+/* A call without its data, to find its algorithm. */
+static struct cip_call cip_frame(const struct cip_uneven *call)
+{
+    struct cip_call even = {call->function, call->kind, NULL, NULL, 0, 0, call->out.type, call->in.type, call->op,
+                            call->root, call->comm, 0};
+
+    return even;
+}
+
+/* Says whether a call may be one for us, before its sizes are known: CIP_OTHER_BYTES where they decide. */
+static enum cip_end cip_judge_frame(const struct cip_uneven *call, struct cip_entry **entry, int *rank, int *ranks)
+{
+    struct cip_call even = cip_frame(call);
+    enum cip_end end = cip_judge_comm(call->comm, rank, ranks);
+
+    return end == CIP_SERVED ? cip_choose(&even, *ranks, -1, entry) : end;
+}
+
+/* Says whether a call is one for us, by what all ranks know. */
+static enum cip_end cip_judge_known(const struct cip_uneven *call, struct cip_known known, int ranks,
+                                    struct cip_entry **entry)
+{
+    struct cip_call even = cip_frame(call);
+    enum cip_end end = (enum cip_end)known.end;
 
     if (end != CIP_SERVED)
         return end;
-    end = cip_choose(&even, ranks, -1, entry);
-    if (end != CIP_OTHER_BYTES)
-        return end;
-    tells = call->kind != CIP_ALLGATHER && call->kind != CIP_REDUCE_SCATTER;
-    if (tells && !cip_all.uneven)
-        return CIP_UNEQUAL;
-    known = cip_know(call, *rank, ranks);
-    if (tells)
-        known = cip_tell_all(known, ranks, call->comm);
-    if (known.end != CIP_SERVED)
-        return (enum cip_end)known.end;
     if (known.most == 0)
         return CIP_NOTHING_TO_DO;
     if ((double)known.most * ranks * (call->kind == CIP_ALLTOALL ? ranks : 1) > (double)CIP_PADDED * known.all)
         return CIP_UNEQUAL;
-    *most = known.most;
     end = cip_choose(&even, ranks, known.most * ranks, entry);
     return end == CIP_SERVED && known.most > (*entry)->most ? CIP_TOO_LARGE : end;
+}
+
+/* Says whether a call is one for us, as all ranks say; waits for them where they have to tell their sizes. */
+static enum cip_end cip_judge_uneven(const struct cip_uneven *call, struct cip_entry **entry, int *rank, int64_t *most)
+{
+    struct cip_known known;
+    int ranks = 0;
+    enum cip_end end = cip_judge_frame(call, entry, rank, &ranks);
+
+    if (end != CIP_OTHER_BYTES)
+        return end;
+    if (cip_tells(call) && !cip_all.uneven)
+        return CIP_NEEDS_UNEVEN;
+    known = cip_know(call, *rank, ranks);
+    if (cip_tells(call))
+        known = cip_tell_all(known, ranks, call->comm);
+    *most = known.most;
+    return cip_judge_known(call, known, ranks, entry);
 }
 
 /* Packs or unpacks the blocks of a side, `step` bytes apart. */
 static int cip_carry_blocks(const struct cip_blocks *blocks, int number, char *memory, int64_t step, int unpack,
                             MPI_Comm comm)
 {
-    int64_t size = cip_size(blocks->type), place = 0;
-    MPI_Aint lb, extent;
-    int error = MPI_Type_get_extent(blocks->type, &lb, &extent), k;
+    int64_t place = 0;
+    int error = MPI_SUCCESS, k;
 
     for (k = 0; k < number && error == MPI_SUCCESS; k++) {
-        int64_t count = cip_count_of(blocks, k);
-        char *data = (char *)blocks->data + (blocks->places == NULL ? place : cip_number(blocks, blocks->places, k)) * extent;
+        int64_t count = cip_count_of(blocks, k), size = 0;
+        MPI_Datatype type = cip_type_of(blocks, k);
+        MPI_Aint lb, extent = 0;
 
+        if (count > 0) {
+            size = cip_size(type);
+            error = MPI_Type_get_extent(type, &lb, &extent);
+        }
+        if (size > 0 && error == MPI_SUCCESS) {
+            int64_t at = blocks->places == NULL ? place : cip_place_of(blocks, k);
+
+            error = cip_pack((char *)blocks->data + at * (blocks->types == NULL ? extent : 1), count, type,
+                             memory + k * step, unpack, comm);
+        }
         place += count; /* blocks without places stand one after the other */
-        if (count > 0 && size > 0)
-            error = cip_pack(data, count, blocks->type, memory + k * step, unpack, comm);
         if (!unpack && error == MPI_SUCCESS)
             memset(memory + k * step + count * size, 0, (size_t)(step - count * size));
     }
@@ -210,6 +288,8 @@ static struct cip_blocks cip_sent(const struct cip_uneven *call, int rank)
         return sent;
     }
     sent = call->in;
+    if (call->kind == CIP_ALLTOALL)
+        return sent;
     sent.count = cip_count_of(&call->in, rank);
     sent.counts = NULL;
     sent.places = (const char *)sent.places + rank * (sent.large ? sizeof(int64_t) : sizeof(int));

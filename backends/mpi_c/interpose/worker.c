@@ -12,20 +12,29 @@
 #define CIP_PERSISTENT 0
 #endif
 
+/* Who goes on with a call: an algorithm, or the MPI. Before that ranks may have to tell each other their sizes. */
+enum cip_stage { CIP_CARRIED, CIP_TELLING, CIP_LEFT };
+
 /* A call under way, or a persistent one between two starts. */
 struct cip_operation {
     struct cip_call call;
     struct cip_entry *entry;
     void *request; /* the engine's */
     MPI_Request handle;
-    int tag, rank, error, fatal;
+    int tag, rank, ranks, error, fatal;
     int persistent, active;
     struct cip_work work;
     char *memory;              /* in which data are packed */
     int is_uneven;
     struct cip_uneven uneven;  /* of a call with a count for each rank, beside its communicator, types and operation */
     int64_t most;              /* bytes of its largest block */
-    int64_t *numbers;          /* its counts and places: some programs free theirs at once */
+    char *lists;               /* its counts, places and types: some programs free theirs at once */
+    enum cip_stage stage;
+    MPI_Request own;           /* the MPI's, that of another stage than CIP_CARRIED */
+    MPI_Comm staged;
+    struct cip_known known, *of_all; /* what this rank tells, and all do */
+    int meets;                 /* whether it is a call of neighbours */
+    struct cip_neighbours neighbours;
     struct cip_operation *next;
 };
 
@@ -68,12 +77,14 @@ static void cip_settle(struct cip_operation *it)
     struct cip_call *call = &it->call;
     int from_us = call->kind == CIP_BROADCAST && it->rank == call->root;
 
-    if (it->error == MPI_SUCCESS && it->is_uneven) {
-        struct cip_sides sides = cip_sides_of(&it->uneven, it->rank, it->entry->ranks);
+    if (it->error == MPI_SUCCESS && it->is_uneven && it->stage == CIP_CARRIED) {
+        struct cip_sides sides = cip_sides_of(&it->uneven, it->rank, it->ranks);
 
         it->error = cip_carry_blocks(&sides.got, sides.receives, it->memory + sides.sends * it->most, it->most, 1,
                                      MPI_COMM_SELF);
-    } else if (it->error == MPI_SUCCESS && !cip_reduces(call) && it->work.packs_out && !from_us)
+    } else if (it->error == MPI_SUCCESS && it->meets) {
+        it->error = cip_repack(&it->neighbours, 1);
+    } else if (it->error == MPI_SUCCESS && !it->is_uneven && !cip_reduces(call) && it->work.packs_out && !from_us)
         it->error = cip_pack(call->recv, it->work.recv_blocks * call->recv_count, call->recv_type, it->work.out, 1,
                              MPI_COMM_SELF);
     if (it->error != MPI_SUCCESS && it->fatal) {
@@ -82,10 +93,26 @@ static void cip_settle(struct cip_operation *it)
     }
 }
 
+static int cip_has_type(const struct cip_blocks *side, int ranks, MPI_Datatype type)
+{
+    int k;
+
+    for (k = 0; side->types != NULL && k < ranks; k++)
+        if (side->types[k] == type)
+            return 1;
+    return 0;
+}
+
 static int cip_needs(const struct cip_operation *it, const struct cip_held *held)
 {
     if (held->type == MPI_DATATYPE_NULL)
         return it->call.op == held->op;
+    if (it->is_uneven && (cip_has_type(&it->uneven.out, it->ranks, held->type) ||
+                          cip_has_type(&it->uneven.in, it->ranks, held->type)))
+        return 1;
+    if (it->meets && (cip_has_type(&it->neighbours.out, it->neighbours.sends, held->type) ||
+                      cip_has_type(&it->neighbours.in, it->neighbours.receives, held->type)))
+        return 1;
     return it->call.send_type == held->type || it->call.recv_type == held->type;
 }
 
@@ -125,7 +152,10 @@ static void cip_free_held(void)
 static void cip_release(struct cip_operation *it)
 {
     free(it->memory);
-    free(it->numbers);
+    free(it->lists);
+    free(it->of_all);
+    if (it->meets)
+        cip_part(&it->neighbours);
     free(it);
 }
 
@@ -157,6 +187,8 @@ static void cip_complete(struct cip_operation *it)
     MPI_Send("", failed, MPI_BYTE, 0, tag, cip_worker.self); /* the program may start it again now */
 }
 
+static int cip_advance(struct cip_operation *it, int *done, int *moved);
+
 /* Looks once at every call under way; returns whether one of them has moved. Only the thread takes calls out. */
 static int cip_pass(struct cip_operation *it)
 {
@@ -165,7 +197,7 @@ static int cip_pass(struct cip_operation *it)
 
     for (; it != NULL; it = next) {
         done = moved = 0;
-        error = it->entry->test(&it->request, &done, &moved);
+        error = cip_advance(it, &done, &moved);
         cip_begin_work();
         next = it->next;
         cip_end_work();
@@ -305,6 +337,20 @@ static void cip_hand_over(struct cip_operation *it)
     *link = it;
     pthread_cond_signal(&cip_worker.wake);
     cip_end_work();
+}
+
+/* Whether a request is that of a call under way. */
+static int cip_is_under_way(const MPI_Request *handle)
+{
+    const struct cip_operation *it;
+
+    if (!cip_worker.runs)
+        return 0;
+    cip_begin_work();
+    for (it = cip_worker.active; it != NULL && it->handle != *handle; it = it->next)
+        ;
+    cip_end_work();
+    return it != NULL;
 }
 
 /* Whether a handle that the program frees has to wait for calls: then the last one that needs it frees it. */

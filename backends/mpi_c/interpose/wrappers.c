@@ -11,12 +11,14 @@
 #define CIP_P8 CIP_P7, cip_word h
 #define CIP_P9 CIP_P8, cip_word i
 #define CIP_P10 CIP_P9, cip_word j
+#define CIP_P11 CIP_P10, cip_word k
 #define CIP_W3 cip_word, cip_word, cip_word
 #define CIP_W6 CIP_W3, CIP_W3
 #define CIP_W7 CIP_W6, cip_word
 #define CIP_W8 CIP_W7, cip_word
 #define CIP_W9 CIP_W6, CIP_W3
 #define CIP_W10 CIP_W9, cip_word
+#define CIP_W11 CIP_W10, cip_word
 
 #define CIP_WRAPPER(name, parameters) \
     CIP_EXPORT int cip_MPI_##name parameters __asm__("MPI_" #name); \
@@ -95,12 +97,6 @@
     if (cip_find("PMPI_" #name) == NULL) \
         return cip_shorten(a, b, counts, d, e, f);
 
-/* The blocks of one side: one block, or one for each rank at a place of its own. */
-#define CIP_ONE(large, data, count, type) \
-    {(void *)(data), (large) ? (int64_t)(count) : (int)(count), NULL, NULL, (MPI_Datatype)(type), large}
-#define CIP_EACH(large, data, counts, places, type) \
-    {(void *)(data), 0, (const void *)(counts), (const void *)(places), (MPI_Datatype)(type), large}
-
 /* With the same count for every rank it is MPI_Reduce_scatter_block. */
 #define CIP_SCATTERS(name, COUNT, large) \
     CIP_WRAPPER(name, (cip_word a, cip_word b, cip_word c, cip_word d, cip_word e, cip_word f)) \
@@ -160,10 +156,42 @@ static int cip_ranks(MPI_Comm comm)
                CIP_ONE(large, a, b, c), CIP_EACH(large, d, e, f, g)) \
     CIP_UNEVEN(Alltoallv##SUFFIX, ALLTOALLV, large, ALLTOALL, -1, i, (CIP_P9), (CIP_W9), \
                (a, b, c, d, e, f, g, h, i), CIP_EACH(large, a, b, c, d), CIP_EACH(large, e, f, g, h)) \
+    CIP_UNEVEN(Alltoallw##SUFFIX, ALLTOALLW, large, ALLTOALL, -1, i, (CIP_P9), (CIP_W9), \
+               (a, b, c, d, e, f, g, h, i), CIP_EACH_TYPE(large, 0, a, b, c, d), \
+               CIP_EACH_TYPE(large, 0, e, f, g, h)) \
     CIP_UNEVEN(Gatherv##SUFFIX, GATHERV, large, GATHER, (int)h, i, (CIP_P9), (CIP_W9), (a, b, c, d, e, f, g, h, i), \
                CIP_ONE(large, a, b, c), CIP_EACH(large, d, e, f, g)) \
     CIP_UNEVEN(Scatterv##SUFFIX, SCATTERV, large, SCATTER, (int)h, i, (CIP_P9), (CIP_W9), (a, b, c, d, e, f, g, h, i), \
                CIP_EACH(large, a, b, c, d), CIP_ONE(large, e, f, g))
+
+#define CIP_NEIGHBORS(name, FUNCTION, large, root, comm, parameters, types, arguments, ...) \
+    CIP_WRAPPER(name, parameters) \
+    { \
+        struct cip_uneven call = {CIP_MPI_##FUNCTION, large, CIP_NEIGHBOURS, root, __VA_ARGS__, MPI_OP_NULL, \
+                                  (MPI_Comm)(comm)}; \
+        int error; \
+        if (cip_serve_neighbours(&call, &error)) \
+            return error; \
+        CIP_PASS_ON(name, types, arguments, 0, 0, 0); \
+    }
+
+#define CIP_ALL_NEIGHBORS(SUFFIX, large) \
+    CIP_NEIGHBORS(Neighbor_allgather##SUFFIX, NEIGHBOR_ALLGATHER, large, CIP_TO_ALL, g, (CIP_P7), (CIP_W7), \
+                  (a, b, c, d, e, f, g), CIP_ONE(large, a, b, c), CIP_ONE(large, d, e, f)) \
+    CIP_NEIGHBORS(Neighbor_allgatherv##SUFFIX, NEIGHBOR_ALLGATHERV, large, CIP_TO_ALL, h, (CIP_P8), (CIP_W8), \
+                  (a, b, c, d, e, f, g, h), CIP_ONE(large, a, b, c), CIP_EACH(large, d, e, f, g)) \
+    CIP_NEIGHBORS(Neighbor_alltoall##SUFFIX, NEIGHBOR_ALLTOALL, large, -1, g, (CIP_P7), (CIP_W7), \
+                  (a, b, c, d, e, f, g), CIP_ONE(large, a, b, c), CIP_ONE(large, d, e, f)) \
+    CIP_NEIGHBORS(Neighbor_alltoallv##SUFFIX, NEIGHBOR_ALLTOALLV, large, -1, i, (CIP_P9), (CIP_W9), \
+                  (a, b, c, d, e, f, g, h, i), CIP_EACH(large, a, b, c, d), CIP_EACH(large, e, f, g, h)) \
+    CIP_NEIGHBORS(Neighbor_alltoallw##SUFFIX, NEIGHBOR_ALLTOALLW, large, -1, i, (CIP_P9), (CIP_W9), \
+                  (a, b, c, d, e, f, g, h, i), CIP_EACH_TYPE(large, 1, a, b, c, d), \
+                  CIP_EACH_TYPE(large, 1, e, f, g, h))
+
+CIP_ALL_NEIGHBORS(, 0)
+#if MPI_VERSION >= 4
+CIP_ALL_NEIGHBORS(_c, 1)
+#endif
 
 CIP_ALL_UNEVEN(, 0)
 #if MPI_VERSION >= 4
@@ -246,6 +274,7 @@ CIP_SCATTERS(Reduce_scatter_c, MPI_Count, 1)
         int error; \
         if (next == NULL) \
             next = (int (*)(cip_word))cip_behind("PMPI_" #name, 0); \
+        cip_await_stages((const MPI_Comm *)a); \
         cip_depth++; \
         error = next(a); \
         cip_depth--; \

@@ -12,8 +12,10 @@ import pytest
 from interposed import Preloaded, everything
 from places import the
 
-from collc.backends.mpi_c.interpose import interposed
+import collc
+from collc.backends.mpi_c.interpose import Served, interposed
 from collc.backends.mpi_c.interpose.build import build
+from collc.backends.mpi_c.source import Function
 from collc.backends.mpi_c.toolchain import Mpi, compile_c
 from collc.tools.launching import mpi_of
 
@@ -42,16 +44,22 @@ def conventions(openmpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_names_of_open_mpi_are_served(openmpi: Mpi, conventions: Path, tmp_path: Path) -> None:
-    library = made(openmpi, tmp_path, interposed("lib", everything(4)))
+    near = collc.compile_source(
+        "topology t = biring(4); collective near = neighbours on t;", target="ir", collective="near"
+    ).program
+    served = [*everything(4), Served(Function("near", ((None, near),)))]
+    library = made(openmpi, tmp_path, interposed("lib", served))
     library.program = conventions
-    ran = library.run(4)
+    ran = library.run(4, COLLC_UNEVEN="1", COLLC_NONBLOCKING="1")
     assert ran.status == 0, ran.err
-    # The MPI's own functions got the uneven call, and the one by its pmpi_ name: two buffers each.
-    assert ran.out.count("wrong 0 own 4\n") == 4
+    # The MPI's own functions got the call by its pmpi_ name alone: two buffers.
+    assert ran.out.count("wrong 0 own 2\n") == 4, ran.out + ran.err
     assert ran.report.ranks == 4 and not ran.report.missing
-    assert [end for _, end in ran.report.calls if end != "served"] == ["unequal counts"]
-    assert len({name for (name, end) in ran.report.calls if end == "served"}) == 9
-    assert ran.report.served == 4 * 13
+    assert {end for _, end in ran.report.calls} == {"served"}
+    assert len({name for (name, _) in ran.report.calls}) == 17 + 14
+    assert ran.report.served == 4 * (23 + 14)
+    left = library.run(4, COLLC_DISABLE="1", KEEP_HANDLES="1")
+    assert left.status == 0 and left.out.count("wrong 0 ") == 4, left.out + left.err
 
 
 def test_a_wrong_place_is_seen(openmpi: Mpi, conventions: Path, tmp_path: Path) -> None:
@@ -62,6 +70,24 @@ def test_a_wrong_place_is_seen(openmpi: Mpi, conventions: Path, tmp_path: Path) 
     library.program = conventions
     ran = library.run(4)
     assert ran.out.count("wrong ") == 4 and "wrong 0" not in ran.out
+
+
+@pytest.mark.parametrize(
+    ("sound", "faulty"),
+    [
+        ("        *request = number(handle);\n", "        *request = number(MPI_REQUEST_NULL);\n"),
+        ("uneven->in.data = cip_fortran_buffer(uneven->in.data);", "uneven->in.data = uneven->out.data;"),
+        ("CIP_FORTRAN_EACH(a, b, c, d), CIP_FORTRAN_ONE(e, f, g))\nCIP_FORTRAN_UNEVEN(NEIGHBOR_ALLGATHER,",
+         "CIP_FORTRAN_EACH(a, b, b, d), CIP_FORTRAN_ONE(e, f, g))\nCIP_FORTRAN_UNEVEN(NEIGHBOR_ALLGATHER,"),
+    ],
+)  # fmt: skip
+def test_faults_are_seen(sound: str, faulty: str, openmpi: Mpi, conventions: Path, tmp_path: Path) -> None:
+    text = interposed("lib", everything(4))
+    assert text.count(sound) == 1
+    library = made(openmpi, tmp_path, text.replace(sound, faulty))
+    library.program = conventions
+    ran = library.run(4, COLLC_UNEVEN="1", COLLC_NONBLOCKING="1")
+    assert ran.out.count("wrong 0 ") < 4
 
 
 @pytest.mark.parametrize("interface", ["FH", "F90", "F08"])

@@ -222,7 +222,7 @@ def test_the_registry_keys_by_root() -> None:
     entry = (
         '{CIP_BROADCAST, 6, 1, 0, 0, INT64_MAX, "news[1]", cip_collc_interpose_news, cip_collc_interpose_news_begin, '
     )
-    assert entry in text and "cip_attach_this, cip_serves_1, INT64_MAX" in text
+    assert entry in text and "cip_attach_this, cip_serves_1, NULL, NULL, INT64_MAX" in text
 
 
 def test_two_algorithms_of_one_root_clash() -> None:
