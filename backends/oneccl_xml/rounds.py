@@ -68,6 +68,7 @@ class _Run:
         self.touched: set[int] = set()  # connections with a new arrival
         self.posted: set[int] = set()  # blocks whose next message is at its connection
         self.busy: dict[int, list[Piece]] = {}  # block -> messages of this round, and the local pieces after them
+        self.mates: dict[tuple[int, int], list[list[Piece]]] = {}  # thread of a rank -> these pieces of its blocks
         self.later: list[tuple[int, Piece]] = []  # (block, local piece after the messages of this round)
         self.ending: set[int] = set()  # instructions that these pieces end
         self.round = 0
@@ -114,7 +115,7 @@ class _Run:
         """Yield the messages with both ends ready; these may make the next ones ready."""
         used: dict[int, int] = {}
         full: set[int] = set()
-        self.busy, self.later, self.ending = {}, [], set()
+        self.busy, self.mates, self.later, self.ending = {}, {}, [], set()
         while self.touched or self._more():
             links, self.touched = sorted(self.touched), set()
             for link in links:
@@ -154,17 +155,24 @@ class _Run:
         self.posted.discard(block)
         self.at[block] += 1
         self._end(block, piece)
-        self.busy.setdefault(block, []).append(piece)
+        if block not in self.busy:
+            self.busy[block] = []
+            self.mates.setdefault((self.rank[block], self.thread[block]), []).append(self.busy[block])
+        self.busy[block].append(piece)
         self._look_ahead(block)
 
     def _look_ahead(self, block: int) -> None:
-        """Post the next message of a block that has one in this round, if it has no conflict."""
+        """Post the next message of a block that has one in this round, if it has no conflict.
+
+        A message that overtakes a local piece of its block does not take over the dependencies of that piece.
+        """
         if self.lanes == 1 or block in self.posted:
             return
         busy = self.busy[block]
         while (following := self._head(block)) is not None and self._can_follow(block, following):
             if following.kind != LOCAL:
-                if not any(self._conflict(block, one, following) for mate in self._mates(block) for one in mate):
+                mates = self.mates[self.rank[block], self.thread[block]]
+                if not any(self._conflict(block, one, following) for mate in mates for one in mate):
                     self._post(block, following)
                 return
             busy.append(following)
@@ -220,15 +228,6 @@ class _Run:
         if piece.last:
             self.ended[piece.instruction] = self.round
             self.queue.extend(self.waiting.pop(piece.instruction, ()))
-
-    def _mates(self, block: int) -> Iterator[list[Piece]]:
-        """Yield the pieces so far in this round of each block of a block's thread.
-
-        A message that overtakes a local piece of its block does not take over the dependencies of that piece.
-        """
-        for other, busy in self.busy.items():
-            if self.rank[other] == self.rank[block] and self.thread[other] == self.thread[block]:
-                yield busy
 
     def _conflict(self, block: int, before: Piece, after: Piece) -> bool:
         """Return whether a message uses data of another piece of its thread in the same round.

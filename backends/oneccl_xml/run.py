@@ -86,9 +86,13 @@ def execute(
     repeats: int = 1,
     warmup: int = 0,
     compare: bool = False,
+    times: Sequence[Path] = (),
     timeout: float = 120.0,
 ) -> list[Row]:
     """Run a built executor on files for one number of ranks.
+
+    With ``times``, one for each file, calls use oneCCL's own collective where that is faster, by the times in these
+    files, to which the run adds what it had to time itself.
 
     Raises C0764 for no counts or types, C0763 if an element is wrong, and C0762 for every other failure: a refused
     file, a dead rank, the time limit (seconds). No process of it remains.
@@ -103,7 +107,7 @@ def execute(
             raise error("C0764", f"nothing to run: no {option.removeprefix('--')} given", exit_status=2)
     words = [word for option, values in cases.items() for word in (option, ",".join(values))]
     limit = ["--repeat", str(repeats), "--warmup", str(warmup), "--timeout", str(max(1, int(timeout)))]
-    limit += ["--compare"] * compare
+    limit += [*["--compare"] * compare, *(word for path in times for word in ("--tune", str(path)))]
     status, out, err = _launch([str(program), *map(str, algorithms), *words, *limit], timeout + _GRACE_SECONDS)
     rows = [_row(line.split(), algorithms) for line in out.splitlines() if line.startswith("row ")]
     messages = [line for line in err.splitlines() if line.startswith("collc-oneccl: ")]

@@ -91,7 +91,7 @@ class OneCclXml(Target):
     @property
     def limits(self) -> Limits:
         """Blocks are of one size."""
-        return Limits(equal_chunks=True)
+        return Limits(equal_chunks=True, orbits=True)
 
     def require(self, collective: Collective) -> None:
         if collective.contributors is not None:

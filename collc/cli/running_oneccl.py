@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -14,13 +16,15 @@ from collc.backends.measured import Row, RunResult
 
 from ..driver.compilation import make_jobs
 from ..files.naming import identifier, stem_of
+from ..files.trust import digest_of
 from ..reading import sniff
 from ..registry.elements import Element
 from .console import Console
 from .failures import Failures
 from .inputs import load_text, require_ranks, settings
 from .predicted import Model, with_model
-from .watcher import Watcher, time_table
+from .tuned import path_of_times, tuned_text
+from .watcher import Watcher, show_times
 
 if TYPE_CHECKING:
     from collc.backends.oneccl_xml.model import Document
@@ -77,10 +81,13 @@ def run_oneccl(
     console.progress("building the executor")
     program = built(oneccl)
     rows: dict[int, list[Row]] = {}
-    for cases, listed in together.items():
-        console.progress(f"{', '.join(file.name for file in listed)}: running on {cases.ranks} ranks")
-        rows.setdefault(cases.ranks, []).extend(_rows(program, cases, listed, options))
-    console.clear_progress()
+    with _Times.of(options, program, console) as times:
+        for cases, listed in together.items():
+            console.progress(f"{', '.join(file.name for file in listed)}: running on {cases.ranks} ranks")
+            rows.setdefault(cases.ranks, []).extend(_rows(program, cases, listed, options, times))
+        console.clear_progress()
+        if times is not None:
+            times.show()
     return [_result(oneccl, ranks, listed, files) for ranks, listed in rows.items()]
 
 
@@ -102,8 +109,7 @@ def _files(
     console.warn(spec.warnings)
     watcher = Watcher(options, console)
     compiled = failures.compiled(jobs, settings(options), watcher)
-    if options.time_passes:
-        console.err(time_table(compiled))
+    show_times(compiled, options, console)
     for result in compiled:
         model = Model.of(result, options.alpha, options.bandwidth)
         for artifact in result.artifacts:
@@ -172,7 +178,44 @@ def _nothing_to_run(what: str) -> Exception:
 # ---- running
 
 
-def _rows(program: Path, cases: _Cases, files: list[_File], options: SimpleNamespace) -> Iterator[Row]:
+class _Times:
+    """The files of what ``--tune`` times, one for each file that runs."""
+
+    def __init__(self, cache: Path, program: Path, console: Console):
+        self.cache, self.program, self.console = cache, program, console
+        self.kept: dict[str, str] = {}  # name of a file -> path
+
+    @classmethod
+    @contextlib.contextmanager
+    def of(cls, options: SimpleNamespace, program: Path, console: Console) -> Iterator[_Times | None]:
+        """Yield them in the cache of launches; None without ``--tune``."""
+        from ..tools.launching import cache_folder
+
+        if not options.tune:
+            yield None
+            return
+        with cache_folder(None, os.environ) as cache:
+            yield cls(cache, program, console)
+
+    def paths(self, files: Sequence[Path]) -> list[Path]:
+        """Return the files of times of some oneCCL-XML files; none if one cannot be kept."""
+        program = digest_of(str(self.program))
+        for file in files:
+            path = None if program is None else path_of_times(self.cache, file, self.console, program)
+            if path is None:
+                return []
+            self.kept[file.stem] = path
+        return [Path(self.kept[file.stem]) for file in files]
+
+    def show(self) -> None:
+        """Print what was timed, now and earlier."""
+        for name, path in self.kept.items():
+            self.console.err(f"{name}: {tuned_text(path, self.cache, 'oneCCL')}")
+
+
+def _rows(
+    program: Path, cases: _Cases, files: list[_File], options: SimpleNamespace, times: _Times | None
+) -> Iterator[Row]:
     from collc.backends.oneccl_xml.run import execute
 
     with TemporaryDirectory(prefix="collc-run-") as folder:
@@ -182,7 +225,8 @@ def _rows(program: Path, cases: _Cases, files: list[_File], options: SimpleNames
             paths[-1].write_text(file.text, encoding="utf-8")
         found = execute(
             program, paths, counts=cases.counts, dtypes=cases.dtypes, ops=cases.ops or None, in_place=cases.in_place,
-            repeats=options.repeat, warmup=options.warmup, compare=options.compare, timeout=float(options.timeout),
+            repeats=options.repeat, warmup=options.warmup, compare=options.compare,
+            times=[] if times is None else times.paths(paths), timeout=float(options.timeout),
         )  # fmt: skip
     documents = {file.name: file.document for file in files}
     for row in found:

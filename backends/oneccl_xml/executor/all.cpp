@@ -6,6 +6,7 @@
 #include "executor.cpp"
 #include "check.cpp"
 #include "builtin.cpp"
+#include "tuner.cpp"
 #include "ranks.cpp"
 #include "main.cpp"
 #include "runtime_stubs.cpp"

@@ -6,9 +6,9 @@ namespace collc::oneccl {
 
 namespace {
 
-ccl::reduction reduction_of(const std::string &op)
+ccl::reduction reduction_of(Operation op)
 {
-    switch (op.empty() ? Operation::sum : operation_of(op)) {
+    switch (op) {
     case Operation::prod:
         return ccl::reduction::prod;
     case Operation::min:
@@ -48,8 +48,27 @@ bool exchanges(const Algorithm &a)
 
 } // namespace
 
+bool has_own(const std::string &collective)
+{
+    return collective == "allreduce" || collective == "reduce-scatter" || collective == "allgather" || collective == "alltoall";
+}
+
+void call_own(const std::string &collective, const void *send, void *recv, std::size_t count, ccl::datatype type, Operation op,
+              const ccl::communicator &comm)
+{
+    void *from = const_cast<void *>(send); // of oneCCL's functions, some take no constant data
+    if (collective == "allreduce")
+        ccl::allreduce(from, recv, count, type, reduction_of(op), comm).wait();
+    else if (collective == "reduce-scatter")
+        ccl::reduce_scatter(from, recv, count, type, reduction_of(op), comm).wait();
+    else if (collective == "allgather")
+        ccl::allgather(from, recv, count, type, comm).wait();
+    else
+        ccl::alltoall(from, recv, count, type, comm).wait();
+}
+
 Builtin::Builtin(const Algorithm &algorithm, int rank, std::size_t count, const std::string &type, const std::string &op)
-    : algorithm_(algorithm), rank_(rank), count_(count), type_(datatype_of(type)), op_(reduction_of(op))
+    : algorithm_(algorithm), rank_(rank), count_(count), type_(datatype_of(type)), op_(op.empty() ? Operation::sum : operation_of(op))
 {
     const auto bytes = [&](std::int64_t blocks) { return std::max<std::size_t>(static_cast<std::size_t>(blocks) * count * size_of(type_), 1); };
     send_.resize(bytes(std::max<std::int64_t>(algorithm.input_blocks(rank), 1)));
@@ -80,16 +99,10 @@ void Builtin::run(const ccl::communicator &comm)
 {
     const std::string &kind = algorithm_.collective;
     void *send = send_.data(), *recv = recv_.data();
-    if (kind == "allreduce")
-        ccl::allreduce(send, recv, count_, type_, op_, comm).wait();
-    else if (kind == "reduce-scatter")
-        ccl::reduce_scatter(send, recv, count_, type_, op_, comm).wait();
+    if (has_own(kind))
+        call_own(kind, send, recv, count_, type_, op_, comm);
     else if (kind == "reduce")
-        ccl::reduce(send, recv, count_, type_, op_, algorithm_.root, comm).wait();
-    else if (kind == "allgather")
-        ccl::allgather(send, recv, count_, type_, comm).wait();
-    else if (kind == "alltoall")
-        ccl::alltoall(send, recv, count_, type_, comm).wait();
+        ccl::reduce(send, recv, count_, type_, reduction_of(op_), algorithm_.root, comm).wait();
     else if (kind == "custom" && gathers_all(algorithm_))
         ccl::allgatherv(send, counts_[0][static_cast<std::size_t>(rank_)], recv, counts_[0], type_, comm).wait();
     else if (kind == "custom")

@@ -8,6 +8,13 @@
 
 namespace collc::oneccl {
 
+// Whether oneCCL has a collective in which every rank has both buffers.
+bool has_own(const std::string &collective);
+
+// Perform such a collective by oneCCL itself.
+void call_own(const std::string &collective, const void *send, void *recv, std::size_t count, ccl::datatype type, Operation op,
+              const ccl::communicator &comm);
+
 // One call of oneCCL's own collective, out of place, on zeros.
 class Builtin {
 public:
@@ -22,7 +29,7 @@ private:
     const int rank_;
     const std::size_t count_;
     const ccl::datatype type_;
-    const ccl::reduction op_;
+    const Operation op_;
     std::vector<char> send_, recv_;
     std::vector<std::size_t> counts_[2]; // of a custom collective: what each rank sends, or is sent; what each sends here
 };

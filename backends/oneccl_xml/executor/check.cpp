@@ -95,9 +95,9 @@ void Trial::fill()
         set(memory_.data() + input_, static_cast<std::size_t>(k), type_, input(rank_, k));
 }
 
-void Trial::run(Executor &executor)
+void Trial::run(Tuner &tuner)
 {
-    executor.run(in_ ? input_at() : nullptr, out_ ? memory_.data() + output_ : nullptr, wanted_.count, type_, op_);
+    tuner.run(in_ ? input_at() : nullptr, out_ ? memory_.data() + output_ : nullptr, wanted_.count, type_, op_);
 }
 
 std::string Trial::wrong() const

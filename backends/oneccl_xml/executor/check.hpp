@@ -1,7 +1,7 @@
 // One call with known data, and the expected value of every element after it.
 #pragma once
 
-#include "executor.hpp"
+#include "tuner.hpp"
 
 #include <string>
 
@@ -19,7 +19,7 @@ public:
     Trial(const Algorithm &algorithm, int rank, const Case &wanted);
 
     void fill();
-    void run(Executor &executor);
+    void run(Tuner &tuner);
     // Describe the first wrong element (empty: none) of the output, of an input that must be unchanged, and of the
     // memory around both.
     std::string wrong() const;

@@ -20,6 +20,8 @@ const char *const usage =
     "  --repeat K         calls of each case that are timed (default 1)\n"
     "  --warmup K         calls of each case before those (default 0)\n"
     "  --compare          time oneCCL's own collective too, by turns, out of place\n"
+    "  --tune TIMES       time the file against oneCCL's own collective, once for each class of sizes, keep the times in\n"
+    "                     the file TIMES, and use the faster one; once for each FILE, in their order\n"
     "  --timeout S        seconds for everything (default 120)\n"
     "  --load             only load the file and hold it to the rules\n"
     "Every case prints `row FILE TYPE OP PLACE COUNT MEDIAN exact TIMES OWN` or `wrong`: FILE is a number, the first is 0;\n"
@@ -82,6 +84,8 @@ Options parse(int argc, char **argv)
             found.repeats = static_cast<int>(whole(value, 1, 1000000));
         else if (word == "--warmup")
             found.warmup = static_cast<int>(whole(value, 0, 1000000));
+        else if (word == "--tune")
+            found.times.push_back(value);
         else if (word == "--timeout")
             found.timeout = static_cast<int>(whole(value, 1, 1000000));
         else if (word == "--rank")
@@ -93,6 +97,8 @@ Options parse(int argc, char **argv)
     }
     if (found.paths.empty())
         throw Usage("no file is named");
+    if (!found.times.empty() && found.times.size() != found.paths.size())
+        throw Usage("--tune names times of " + std::to_string(found.times.size()) + " of " + std::to_string(found.paths.size()) + " files");
     return found;
 }
 

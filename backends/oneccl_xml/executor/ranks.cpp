@@ -242,7 +242,7 @@ template <class F> double timed(const ccl::communicator &control, F work)
 
 // Repeat one call and print its times; return whether all results were right on all ranks. For a comparison, it
 // alternates with oneCCL's own, so both run under the same conditions.
-bool run_case(std::size_t file, const Algorithm &algorithm, const Case &wanted, const Options &options, Executor &executor,
+bool run_case(std::size_t file, const Algorithm &algorithm, const Case &wanted, const Options &options, Tuner &tuner,
               const ccl::communicator &control)
 {
     Trial trial(algorithm, options.rank, wanted);
@@ -253,7 +253,7 @@ bool run_case(std::size_t file, const Algorithm &algorithm, const Case &wanted, 
     bool bad = false;
     for (int k = -options.warmup; k < options.repeats; k++) {
         trial.fill();
-        const double took = timed(control, [&] { trial.run(executor); });
+        const double took = timed(control, [&] { trial.run(tuner); });
         const std::string wrong = trial.wrong();
         if (!wrong.empty() && !bad)
             std::fprintf(stderr, "collc-oneccl: rank %d: %s (%s, %s %s, count %zu, %s place)\n", options.rank, wrong.c_str(),
@@ -297,8 +297,9 @@ int run_rank(const std::vector<Job> &jobs, const Options &options)
         const ccl::communicator control = ccl::create_communicator(size, options.rank, kvs);
         for (std::size_t file = 0; file < jobs.size(); file++) {
             Executor executor(jobs[file].algorithm, options.rank, channels, std::chrono::seconds(options.timeout));
+            Tuner tuner(jobs[file].algorithm, options.rank, executor, control, options.times.empty() ? "" : options.times[file]);
             for (const Case &wanted : jobs[file].cases)
-                good = run_case(file, jobs[file].algorithm, wanted, options, executor, control) && good;
+                good = run_case(file, jobs[file].algorithm, wanted, options, tuner, control) && good;
         }
     } catch (const std::exception &problem) {
         std::fprintf(stderr, "collc-oneccl: rank %d: %s\n", options.rank, problem.what());

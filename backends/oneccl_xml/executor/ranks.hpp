@@ -9,7 +9,7 @@
 namespace collc::oneccl {
 
 struct Options {
-    std::vector<std::string> paths;
+    std::vector<std::string> paths, times; // times: one for each path, or none
     std::string folder;
     std::vector<std::size_t> counts;
     std::vector<std::string> types, ops, places;
