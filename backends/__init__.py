@@ -38,5 +38,12 @@ TARGETS: Registry[tuple[str, str, str]] = Registry("target", ("targets",), {
     "report": (
         "collc.backends.report", "HtmlReport", "one HTML page to look at: times, network, schedule, bounds, checks",
     ),
+    "svg": (
+        "collc.backends.svg", "Svg", "pictures: network with loads, trees, matrix of loads, goodput with the bound",
+    ),
+    "dot": ("collc.backends.graphviz", "Dot", "the network with loads, and the trees, as graphs for Graphviz"),
+    "chakra": (
+        "collc.backends.chakra", "Chakra", "execution traces of MLCommons Chakra, a file a rank, for ASTRA-sim",
+    ),
     "ir": ("collc.backends.ir_text", "IrText", "the textual IR of the final level"),
 })  # fmt: skip

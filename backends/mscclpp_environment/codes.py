@@ -9,7 +9,7 @@ CODES: dict[str, str] = {
 no plan for MSCCL++
 
 A plan is a JSON object with the keys `name`, `collective`, `inplace` and `gpus`, which lists the ranks. The file, or
-every `.json` file of the folder, is something else, is cut, or cannot be read. Plans that are loaded together stand in
+every `.json` file of the folder, is something else, is cut, or cannot be read. Plans that are loaded together are in
 one folder.
 
     collc pod.coll -t mscclpp-json -o plans/

@@ -51,9 +51,9 @@ limit allows that.""",
     "C0915": """\
 not a graph file
 
-The text is not XML, its first element is not `graphs`, or an element lacks an attribute that NCCL needs: `id`,
-`pattern`, `crossnic`, `nchannels`, `speedintra`, `speedinter`, `typeintra`, `typeinter` and `samechannels` of a graph,
-`dev` of a GPU or NIC. A channel has no NIC, or two.
+The text is not XML, its first element is not `graphs`, a channel has no NIC or two, or an element lacks an attribute
+that NCCL needs. A graph needs `id`, `pattern`, `crossnic`, `nchannels`, `speedintra`, `speedinter`, `typeintra`,
+`typeinter` and `samechannels`. A GPU or NIC needs `dev`.
 
     <graph id="0" pattern="4" nchannels="1">           <!-- C0915: crossnic is missing -->""",
     "C0916": """\

@@ -28,6 +28,9 @@ FORMS: dict[str, Form] = {
     "graphml": Form("graphml", "GraphML, as networkx writes it"),
     "dot": Form("dot", "Graphviz"),
     "astra-sim": Form("astra_sim", "YAML of ASTRA-sim's analytical network: rings, complete graphs and switches"),
+    "astra-sim-gib": Form(
+        "astra_sim_gib", "the same for ASTRA-sim's own arithmetic, in which a GB/s is 2^30 bytes a second"
+    ),
     "nccl-topo": Form("nccl_topo", "XML of NCCL's topology dump: one box of GPUs"),
     "cabling": Form("cabling", "CSV with a line for each cable: node, port, peer, port of the peer"),
 }

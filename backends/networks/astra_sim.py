@@ -39,10 +39,10 @@ class Dimension(NamedTuple):
     link: LinkClass
 
 
-def write(topology: Topology) -> str:
+def write(topology: Topology, giga: int = 10**9, unit: str = "GB/s") -> str:
     """Return the YAML; raise C0780 for a network that is no such product, or whose numbers are no decimals.
 
-    Names of nodes, gamma and epsilon have no place in it.
+    Names of nodes, gamma and epsilon have no place in it. A bandwidth is in ``giga`` bytes a second, called ``unit``.
     """
     require_printable((topology.name,), "ASTRA-sim")
     if topology.unit != "B/s":
@@ -52,12 +52,12 @@ def write(topology: Topology) -> str:
     found = dimensions(topology)
     if found is None:
         raise _no_product(topology)
-    rates = [_decimal(one.link.bandwidth / 10**9, "bandwidth", "GB/s") for one in found]
+    rates = [_decimal(one.link.bandwidth / giga, "bandwidth", unit) for one in found]
     latencies = [_decimal(one.link.latency * 10**9, "latency", "ns") for one in found]
     title = f"{clipped(topology.name)}: {counted(topology.num_ranks, 'rank')}"
     lines = [
         f"# {title}", f"topology: {_list([one.kind for one in found])}",
-        f"npus_count: {_list([str(one.size) for one in found])}", f"bandwidth: {_list(rates)}  # GB/s",
+        f"npus_count: {_list([str(one.size) for one in found])}", f"bandwidth: {_list(rates)}  # {unit}",
         f"latency: {_list(latencies)}  # ns",
     ]  # fmt: skip
     return "\n".join([*lines, ""])

@@ -11,35 +11,35 @@ from typing import TYPE_CHECKING
 from .values import powers, require_printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
     from fractions import Fraction
 
     from collc.ir.topology import LinkClass, Topology
 
-__all__ = ["write"]
+__all__ = ["quoted", "write"]
 
 
-def write(topology: Topology) -> str:
+def write(topology: Topology, drawn: Sequence[Mapping[str, str]] = ()) -> str:
     """Return the digraph; raise C0780 for names with control characters.
 
     Nodes are numbers, in order, with their names as labels. Graph attributes are ``unit``, and ``gamma`` and
-    ``epsilon`` if they are not 0.
+    ``epsilon`` if they are not 0. ``drawn`` are further attributes of every link, for Graphviz.
     """
     require_printable((topology.name, *topology.names), "Graphviz")
     times = {"gamma": topology.gamma, "epsilon": topology.epsilon}
     about = {"unit": topology.unit, **{name: str(time) for name, time in times.items() if time}}
-    lines = [f"digraph {_quoted(topology.name)} {{", f"  graph [{_listed(about)}];"]
-    return "\n".join([*lines, *_nodes(topology), *_edges(topology), "}", ""])
+    lines = [f"digraph {quoted(topology.name)} {{", f"  graph [{_listed(about)}];"]
+    return "\n".join([*lines, *_nodes(topology), *_edges(topology, drawn), "}", ""])
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """Return a text in quotes; Graphviz shows a label's escapes, so a backslash is doubled."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
-def _listed(attributes: dict[str, str]) -> str:
-    return ", ".join(f"{name}={_quoted(value)}" for name, value in attributes.items())
+def _listed(attributes: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={quoted(value)}" for name, value in attributes.items())
 
 
 def _nodes(topology: Topology) -> Iterator[str]:
@@ -49,14 +49,16 @@ def _nodes(topology: Topology) -> Iterator[str]:
         yield f"  {node} [{_listed({'label': name, 'kind': kind, 'shape': shape, **powers(topology, node)})}];"
 
 
-def _edges(topology: Topology) -> Iterator[str]:
+def _edges(topology: Topology, drawn: Sequence[Mapping[str, str]]) -> Iterator[str]:
     kinds = [_attributes(kind, topology.unit) for kind in topology.classes]
     links = list(zip(topology.src.tolist(), topology.dst.tolist(), topology.link_class.tolist(), strict=True))
     at = 0
     while at < len(links):
         src, dst, kind = links[at]
         duplex = src != dst and at + 1 < len(links) and links[at + 1] == (dst, src, kind)
-        yield f"  {src} -> {dst} [{kinds[kind]}{', dir=both' if duplex else ''}];"
+        duplex = duplex and (not drawn or drawn[at] == drawn[at + 1])
+        more = f", {_listed(drawn[at])}" if drawn else ""
+        yield f"  {src} -> {dst} [{kinds[kind]}{more}{', dir=both' if duplex else ''}];"
         at += 1 + duplex
 
 

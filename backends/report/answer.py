@@ -14,10 +14,11 @@ from collc.ir.quantities import show_bandwidth, show_size, show_time
 from collc.ir.shown import counted, listed
 from collc.ir.topology import Topology
 
+from ..pictures.networks import origin_text
 from .goodput import seconds_at
 from .numbers import Json
 
-__all__ = ["answer_of", "assumed", "origin_text", "rows_of", "table_sizes"]
+__all__ = ["answer_of", "assumed", "rows_of", "table_sizes"]
 
 #: sizes (bytes) of the table, besides the collective's own
 _USUAL = (1 << 10, 1 << 20, 1 << 30)
@@ -54,14 +55,6 @@ def _network(topology: Topology) -> str:
     origin = origin_text(topology)
     name = topology.name if origin in ("", topology.name) else f"{topology.name}, {origin}"
     return f"{name}: {counted(topology.num_ranks, 'rank')}{switches}, {counted(topology.num_links, 'link')}"
-
-
-def origin_text(topology: Topology) -> str:
-    """Return the call that built a network if its arguments are numbers, such as ``torus(3, 3, 2)``; else empty."""
-    origin = topology.origin
-    if origin is None or not all(isinstance(one, int) for one in origin.arguments):
-        return ""
-    return f"{origin.name}({', '.join(map(str, origin.arguments))})"
 
 
 def _answer(account: Account) -> str:

@@ -128,7 +128,7 @@ def _section(number: int, one: Section) -> Iterator[str]:
     yield element(
         "dl", element("dt", "Question"), element("dd", str(one["question"])), element("dt", "Answer"),
         element("dd", str(one["answer"]), class_="answer"), element("dt", "Why not faster"),
-        element("dd", str(one["why"])), class_="lead",
+        element("dd", str(one["why"]), *_cut_link(number, one)), class_="lead",
     )  # fmt: skip
     yield _table(
         "Time by size of the whole vector", ("size", "time", "algbw", "busbw", "bound", "time / bound", "algorithm"),
@@ -138,10 +138,20 @@ def _section(number: int, one: Section) -> Iterator[str]:
         yield element("p", str(one["assumed"]), class_="note")
     for kind, title, text in _FIGURES:
         stage = Markup(f'<div class="stage" data-figure="{kind}" data-section="{number}"></div>')
-        yield element("figure", element("figcaption", element("h3", title), element("p", text, class_="note")), stage)
+        caption = element("figcaption", element("h3", title), element("p", text, class_="note"))
+        yield element("figure", caption, stage, id=f"{kind}-{number}")
     yield _steps(one)
     yield from _findings(one)
     yield "</section>"
+
+
+def _cut_link(number: int, one: Section) -> Iterator[str]:
+    """Yield the link that draws the cut of the bound in the network, if both are on the page."""
+    network = one["network"]
+    assert isinstance(network, dict)
+    if one["cut"] is not None and network["shape"] != "none":
+        yield " "
+        yield element("a", "Show the cut.", class_="show-cut", href=f"#network-{number}", data_section=str(number))
 
 
 _FIGURES = (

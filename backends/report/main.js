@@ -23,4 +23,5 @@ function drawStage(stage) {
 const stages = [...document.querySelectorAll(".stage")];
 const near = new IntersectionObserver((seen) => seen.forEach((one) => { if (one.isIntersecting) { near.unobserve(one.target); drawStage(one.target); } }), { rootMargin: "600px" });
 stages.forEach((stage) => near.observe(stage));
+document.querySelectorAll("a.show-cut").forEach((link) => link.addEventListener("click", () => sectionOf(Number(link.dataset.section)).state.set({ cut: true })));
 addEventListener("beforeprint", () => stages.forEach(drawStage));

@@ -195,6 +195,7 @@ class NetworkPicture {
       texts[busy > 0 ? Math.max(Math.ceil(busy / most * LEVELS - 1e-9), 1) : 0].push(curve.text);
     }
     texts.forEach((each, level) => this.levels[level].setAttribute("d", each.join("")));
+    if (this.cutBox) this.cutBox.checked = Boolean(values.cut);
     this.drawCut(values.cut);
     this.drawJourney(values, step);
     for (const [node, mark] of this.marks) mark.classList.toggle("picked", node === values.rank);

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collc.ir.costs.certificate import Cut
 from collc.ir.costs.cost import Cost
-from collc.ir.costs.partitions import Partition
 from collc.ir.costs.readable import bandwidth_text
 from collc.ir.quantities import show_time
 from collc.ir.topology import Topology
 
-from .layout import Layout, layout_of
+from ..pictures.cuts import cut_parts
+from ..pictures.layout import Layout, layout_of
 from .numbers import Json, decimal, integers
 
 __all__ = ["cut_of", "network_of"]
@@ -63,15 +62,8 @@ def cut_of(cost: Cost, topology: Topology) -> dict[str, Json] | None:
 
     ``parts`` is null where every rank is a part. None if the certificate is not a cut or a partition of nodes.
     """
-    proof = cost.tightest.certificate
-    parts: list[Json] | None = None
-    if isinstance(proof, Cut):
-        inside, nodes = proof.nodes, topology.num_nodes
-        if len(inside) > nodes // 2:
-            inside = tuple(sorted(set(range(nodes)).difference(inside)))
-        parts = [list(inside)]
-    elif isinstance(proof, Partition):
-        parts = None if proof.is_finest else [list(part) for part in proof.parts]
-    else:
+    found = cut_parts(cost, topology)
+    if found is None:
         return None
-    return {"text": proof.text, "parts": parts}
+    parts: list[Json] | None = None if found.parts is None else [list(part) for part in found.parts]
+    return {"text": found.text, "parts": parts}

@@ -9,7 +9,7 @@ from collc.ir.diagnostic import Source, Span
 from collc.ir.quantities import show_size, show_time
 from collc.ir.shown import counted
 
-from .answer import origin_text
+from ..pictures.networks import origin_text
 from .goodput import seconds_at
 from .numbers import Json
 

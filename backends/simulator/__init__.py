@@ -12,13 +12,38 @@ from .latency import LATENCIES, Latency
 from .model import ROUTINGS, Simulation, assumptions, simulate
 from .network import Routed, route
 from .pipelined import forest_traffic
-from .programs import program_traffic
+from .program_trace import Label, count_program_events, labels_of, program_trace_events, program_trace_json
+from .programs import on_routes, program_traffic
 from .step import StepLoad
 from .trace import MOST_EVENTS, count_events, trace_events, trace_json
 from .traffic import Traffic
 
 __all__ = [
-    "LATENCIES", "MOST_EVENTS", "ROUTINGS", "Crossover", "Latency", "Level", "Routed", "Simulation", "StepLoad",
-    "Timed", "Traffic", "assumptions", "count_events", "crossovers", "forest_traffic", "program_traffic",
-    "route", "simulate", "trace_events", "trace_json", "traffic_of",
+    "LATENCIES",
+    "MOST_EVENTS",
+    "ROUTINGS",
+    "Crossover",
+    "Label",
+    "Latency",
+    "Level",
+    "Routed",
+    "Simulation",
+    "StepLoad",
+    "Timed",
+    "Traffic",
+    "assumptions",
+    "count_events",
+    "count_program_events",
+    "crossovers",
+    "forest_traffic",
+    "labels_of",
+    "on_routes",
+    "program_trace_events",
+    "program_trace_json",
+    "program_traffic",
+    "route",
+    "simulate",
+    "trace_events",
+    "trace_json",
+    "traffic_of",
 ]  # fmt: skip

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import attrs
 import numpy as np
 
+from collc.ir.arrays import Array
 from collc.ir.costs.reductions import largest_sums
 from collc.ir.machine import connections, execute, partners
 from collc.ir.program import Program
+from collc.ir.schedule import Schedule
 from collc.ir.topology import Topology
 
 from .traffic import Traffic
 
-__all__ = ["instruction_steps", "program_traffic"]
+__all__ = ["instruction_steps", "message_rows", "on_routes", "program_traffic"]
 
 
 def program_traffic(program: Program, topology: Topology) -> Traffic:
@@ -27,14 +30,8 @@ def program_traffic(program: Program, topology: Topology) -> Traffic:
     """
     if topology.num_ranks != program.num_ranks:
         raise ValueError(f"the network has {topology.num_ranks} ranks, not {program.num_ranks}")
-    sends = np.flatnonzero(program.sends)
-    steps = instruction_steps(program)
-    step = np.array(steps, dtype=np.int64)[sends]
-    links = connections(program)
-    link = links.outward[program.block[sends]]
-    src, dst = links.src[link].astype(np.int64), links.dst[link].astype(np.int64)
-    ranks = program.num_ranks
-    key, row = np.unique((step * ranks + src) * ranks + dst, return_inverse=True)
+    sends, ranks, steps = np.flatnonzero(program.sends), program.num_ranks, instruction_steps(program)
+    key, row = _messages(program, steps)
     amount = np.zeros(len(key), dtype=np.int64)
     np.add.at(amount, row, program.count[sends].astype(np.int64))
     step_and_src, dst = np.divmod(key, max(ranks, 1))
@@ -45,6 +42,47 @@ def program_traffic(program: Program, topology: Topology) -> Traffic:
         times=np.ones(len(used), dtype=np.int64), scheduler=program.scheduler or "program",
         reduced=_reduced(program, steps),
     )  # fmt: skip
+
+
+def on_routes(traffic: Traffic, schedule: Schedule) -> Traffic:
+    """Return the messages on the routes of a schedule, if it uses one between every two ranks that send; else alike.
+
+    Without routes the simulator takes shortest ones, and divides messages among parallel links.
+    """
+    if schedule.topology is not traffic.topology or schedule.in_network:
+        return traffic
+    ranks, routes = schedule.collective.num_ranks, schedule.routes
+    used = np.unique(schedule.route).astype(np.int64)
+    ends = [routes.tails(schedule.topology), routes.heads(schedule.topology)]
+    key = ends[0][used].astype(np.int64) * ranks + ends[1][used]
+    order = np.argsort(key, kind="stable")
+    key, used = key[order], used[order]
+    sent = traffic.src.astype(np.int64) * ranks + traffic.dst
+    place = np.minimum(np.searchsorted(key, sent), max(len(key) - 1, 0))
+    if not len(key) or bool((key[1:] == key[:-1]).any()) or bool((key[place] != sent).any()):
+        return traffic
+    return attrs.evolve(traffic, route=used[place], routes=routes)
+
+
+def _messages(program: Program, steps: list[int]) -> tuple[Array, Array]:
+    """Return the keys of messages, ascending by step, sender and receiver, and the message of every send."""
+    sends, ranks = np.flatnonzero(program.sends), program.num_ranks
+    links = connections(program)
+    link = links.outward[program.block[sends]]
+    src, dst = links.src[link].astype(np.int64), links.dst[link].astype(np.int64)
+    step = np.array(steps, dtype=np.int64)[sends]
+    key, row = np.unique((step * ranks + src) * ranks + dst, return_inverse=True)
+    return key, row
+
+
+def message_rows(program: Program) -> tuple[Array, list[int]]:
+    """Return for every instruction the message of :func:`program_traffic` that it sends (-1: none), and for every step
+    of messages the step of its instructions."""
+    steps = instruction_steps(program)
+    key, row = _messages(program, steps)
+    found = np.full(program.num_instructions, -1, dtype=np.int64)
+    found[np.flatnonzero(program.sends)] = row
+    return found, np.unique(key // max(program.num_ranks, 1) ** 2).tolist()
 
 
 def _reduced(program: Program, steps: list[int]) -> Fraction:

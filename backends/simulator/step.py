@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 
 from collc.ir.arrays import Array
+from collc.ir.progress import counting
 from collc.ir.shown import brief_fields
 
 from .latency import Latency
@@ -58,7 +59,8 @@ class StepLoad:
 def step_loads(traffic: Traffic, routed: Routed, latency: Latency) -> tuple[StepLoad, ...]:
     """Return the loads of every step, in order; a repeated step is one entry."""
     largest = _largest(traffic)
-    return tuple(Step(traffic, routed, latency, number, largest[number]).load() for number in range(len(traffic.times)))
+    numbers = counting(range(len(traffic.times)), "loads of steps")
+    return tuple(Step(traffic, routed, latency, number, largest[number]).load() for number in numbers)
 
 
 def _largest(traffic: Traffic) -> list[Fraction]:

@@ -18,7 +18,9 @@ from collc.ir.ragged import nth_in_group
 
 from .model import Simulation
 
-__all__ = ["MOST_EVENTS", "count_events", "trace_events", "trace_json"]
+__all__ = [
+    "MOST_EVENTS", "Event", "count_events", "link_counters", "named", "process", "ticks", "trace_events", "trace_json",
+]  # fmt: skip
 
 
 class Event(TypedDict, total=False):
@@ -31,6 +33,8 @@ class Event(TypedDict, total=False):
     tid: int
     ts: float
     dur: float
+    id: int
+    bp: str
     args: Mapping[str, object]
 
 
@@ -67,27 +71,38 @@ def trace_events(simulation: Simulation, size: int, ranks: Collection[int] | Non
 
     The trace shows the messages that ``ranks`` (default: all) send, and the links out of them. Times are microseconds.
     """
-    topology, traffic = simulation.topology, simulation.traffic
+    traffic = simulation.traffic
     chosen = _chosen(traffic.src, ranks)
     lanes = _lanes(simulation)
     yield from _names(simulation, chosen, lanes, ranks)
-    links = np.flatnonzero(_chosen(topology.src, ranks))
-    names = _link_names(simulation, links)
-    shown, begin, done = np.zeros(len(links)), Fraction(0), 0
+    begin, done = Fraction(0), 0
     seconds = simulation.seconds_per_unit * size
     for number, step in enumerate(simulation.steps):
         slices = _slices(simulation, number, size, chosen, lanes)
+        for _ in range(step.times):
+            start = ticks(begin)
+            for event, arrival in slices:
+                duration = (ticks(begin + arrival) - start) / 10**6
+                yield {**event, "args": {"step": done, **event["args"]}, "ts": start / 10**6, "dur": duration}
+            begin, done = begin + step.time(seconds), done + 1
+    yield from link_counters(simulation, size, ranks)
+
+
+def link_counters(simulation: Simulation, size: int, ranks: Collection[int] | None = None) -> Iterator[Event]:
+    """Yield the bytes that each link out of ``ranks`` (default: all) carries in a step, where they change."""
+    topology = simulation.topology
+    links = np.flatnonzero(_chosen(topology.src, ranks))
+    names = _link_names(simulation, links)
+    shown, begin = np.zeros(len(links)), Fraction(0)
+    seconds = simulation.seconds_per_unit * size
+    for number, step in enumerate(simulation.steps):
         carried = _carried(simulation, number, size)[links]
         for _ in range(step.times):
-            start = _ticks(begin)
-            for event, arrival in slices:
-                duration = (_ticks(begin + arrival) - start) / 10**6
-                yield {**event, "args": {"step": done, **event["args"]}, "ts": start / 10**6, "dur": duration}
             for i in np.flatnonzero(carried != shown).tolist():
-                yield _counter(names[i], topology.num_ranks, start, float(carried[i]))
-            shown, begin, done = carried, begin + step.time(seconds), done + 1
+                yield _counter(names[i], topology.num_ranks, ticks(begin), float(carried[i]))
+            shown, begin = carried, begin + step.time(seconds)
     for i in np.flatnonzero(shown).tolist():
-        yield _counter(names[i], topology.num_ranks, _ticks(begin), 0.0)
+        yield _counter(names[i], topology.num_ranks, ticks(begin), 0.0)
 
 
 def _chosen(column: Array, ranks: Collection[int] | None) -> Array:
@@ -95,7 +110,7 @@ def _chosen(column: Array, ranks: Collection[int] | None) -> Array:
     return np.ones(len(column), dtype=bool) if ranks is None else np.isin(column, sorted(ranks))
 
 
-def _ticks(seconds: Fraction) -> int:
+def ticks(seconds: Fraction) -> int:
     """Return whole picoseconds, so that a slice never ends after the next begins."""
     return int(seconds * _PICOSECONDS)
 
@@ -103,19 +118,21 @@ def _ticks(seconds: Fraction) -> int:
 def _names(simulation: Simulation, chosen: Array, lanes: Array, ranks: Collection[int] | None) -> Iterator[Event]:
     topology, traffic = simulation.topology, simulation.traffic
     for rank in range(topology.num_ranks) if ranks is None else sorted(ranks):
-        yield from _process(rank, f"rank {topology.names[rank]}")
+        yield from process(rank, f"rank {topology.names[rank]}")
     key = np.unique(traffic.src[chosen].astype(np.int64) * (1 << 32) + lanes[chosen])
     for rank, lane in zip((key >> 32).tolist(), (key & 0xFFFFFFFF).tolist(), strict=True):
-        yield _named("thread_name", rank, lane, "name", f"message {lane}")
-    yield from _process(topology.num_ranks, "links: bytes in a step")
+        yield named("thread_name", rank, lane, "name", f"message {lane}")
+    yield from process(topology.num_ranks, "links: bytes in a step")
 
 
-def _process(pid: int, name: str) -> Iterator[Event]:
-    yield _named("process_name", pid, 0, "name", name)
-    yield _named("process_sort_index", pid, 0, "sort_index", pid)
+def process(pid: int, name: str) -> Iterator[Event]:
+    """Yield the name and the place of a process."""
+    yield named("process_name", pid, 0, "name", name)
+    yield named("process_sort_index", pid, 0, "sort_index", pid)
 
 
-def _named(kind: str, pid: int, tid: int, key: str, value: str | int) -> Event:
+def named(kind: str, pid: int, tid: int, key: str, value: str | int) -> Event:
+    """Return an event that names or places a track."""
     return {"name": kind, "ph": "M", "pid": pid, "tid": tid, "args": {key: value}}
 
 

@@ -1,7 +1,1 @@
-"""Pictures as SVG text: only this package writes SVG.
-
-``svg`` has the elements and the page, ``style`` the colors for light and dark, ``lettering`` the sizes of texts.
-``units``, ``ticks`` and ``axes`` turn values into places; ``charts`` draws curves and marks, ``timelines`` rows
-of bars.
-``goodput`` and ``frontier`` are the pictures of the command.
-"""
+"""The pictures of the command, ``goodput`` and ``frontier``, drawn with :mod:`collc.backends.pictures`."""

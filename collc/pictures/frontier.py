@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from .axes import Axis
-from .charts import Chart, Rule, Series
-from .style import QUIET, RING, Look
+from collc.backends.pictures.axes import Axis
+from collc.backends.pictures.charts import Chart, Rule, Series
+from collc.backends.pictures.style import QUIET, RING, Look
 
 if TYPE_CHECKING:
     from collc.passes.finder.database import Row
@@ -25,13 +25,15 @@ def pareto_svg(found: Frontier) -> str:
     """Return the frontier as a scatter plot: T_L in steps against T_B in M/B, the bounds as dashed lines.
 
     Circles are topologies with one-way links, squares those in which every link has a reverse; a ring marks the best.
+    Each of them is a link to its row below, which has the whole expression.
     """
     steps, bandwidth = found.bound
     rules = [Rule(steps, f"bound: {steps} steps"), Rule(bandwidth, f"bound: {bandwidth} M/B", upright=False)]
+    rows = [(_name(number), f"{number + 1}. {_tip(row)}") for number, row in enumerate(found.frontier)]
     chart = Chart(
         _title(found), Axis("T_L (steps)", whole=True, margin=Fraction(1, 5)),
         Axis("T_B (M/B)", margin=Fraction(3, 20)), list(_series(found)), rules, _SUBTITLE,
-        "; ".join([*(_tip(row) for row in found.frontier), *(rule.label for rule in rules)]),
+        "; ".join([*(_tip(row) for row in found.frontier), *(rule.label for rule in rules)]), rows,
     )  # fmt: skip
     return chart.picture().file()
 
@@ -45,8 +47,8 @@ def _title(found: Frontier) -> str:
 def _series(found: Frontier) -> Iterator[Series]:
     rows = found.frontier
     yield Series("", _edge(rows), QUIET, "steps")
-    yield _marks("links one way", [row for row in rows if not row.bidirectional], _ONE_WAY)
-    yield _marks("every link has its reverse", [row for row in rows if row.bidirectional], _BOTH_WAYS)
+    yield _marks("links one way", [one for one in enumerate(rows) if not one[1].bidirectional], _ONE_WAY)
+    yield _marks("every link has its reverse", [one for one in enumerate(rows) if one[1].bidirectional], _BOTH_WAYS)
     best = [row for row in rows if row is found.best]
     yield Series("takes the least time" if best else "", [(row.T_L, row.T_B) for row in best], RING, "marks")
 
@@ -56,11 +58,16 @@ def _edge(rows: Sequence[Row]) -> list[tuple[int, Fraction]]:
     return [(row.T_L, min(other.T_B for other in rows[: i + 1])) for i, row in enumerate(rows)]
 
 
-def _marks(name: str, rows: Sequence[Row], look: Look) -> Series:
+def _marks(name: str, rows: Sequence[tuple[int, Row]], look: Look) -> Series:
     return Series(
-        name if rows else "", [(row.T_L, row.T_B) for row in rows], look, "marks",
-        tips=[_tip(row) for row in rows], labels=[row.expression for row in rows],
+        name if rows else "", [(row.T_L, row.T_B) for _, row in rows], look, "marks",
+        tips=[_tip(row) for _, row in rows], labels=[row.expression for _, row in rows],
+        links=[_name(number) for number, _ in rows],
     )  # fmt: skip
+
+
+def _name(number: int) -> str:
+    return f"t{number + 1}"
 
 
 def _tip(row: Row) -> str:

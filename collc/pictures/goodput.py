@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
+from collc.backends.pictures.axes import Axis
+from collc.backends.pictures.charts import Chart, Rule, Series
+from collc.backends.pictures.style import Look, look
+from collc.backends.pictures.units import BYTES, BYTES_PER_SECOND
+
 from ..messages.quantities import show_bandwidth, show_size, show_size_about, show_time
-from .axes import Axis
-from .charts import Chart, Rule, Series
-from .style import Look, look
-from .units import BYTES, BYTES_PER_SECOND
 
 if TYPE_CHECKING:
     from collc.backends.simulator import Traffic
@@ -51,13 +52,16 @@ class Curve:
         return f"{self.name} ({self.scheduler})"
 
 
-def goodput_svg(curves: Sequence[Curve], sizes: Sequence[int]) -> str:
+def goodput_svg(curves: Sequence[Curve], sizes: Sequence[int], bound: Fraction | None = None) -> str:
     """Return goodput (M over the time) against M in bytes, on an axis of powers of two, at ``sizes`` above 0.
 
-    A dashed line marks a size at which another curve becomes the highest (:func:`collc.backends.simulator.crossovers`).
+    A dashed line marks a size at which another curve becomes the highest (:func:`collc.backends.simulator.crossovers`),
+    and a level one the ``bound`` on the goodput (bytes a second), if given.
     """
     shown = sorted({size for size in sizes if size > 0})
     changes = list(_changes(curves, shown))
+    if bound is not None:
+        changes.append(Rule(bound, f"bound: {show_bandwidth(float(bound))}", upright=False))
     chart = Chart(
         _title(curves), Axis("size of the vector", 2, BYTES),
         Axis("goodput", units=BYTES_PER_SECOND, zero=True, margin=Fraction(1, 10)),

@@ -69,6 +69,13 @@ ONLY_COMPARED = {
         ("charset", "content", "id", "href", "tabindex", "section", "labelledby", "title", "description"),
         "the text that is written from the data, and its form",
     ),
+    "svg": dict.fromkeys(
+        ("x", "y", "x1", "y1", "x2", "y2", "cx", "cy", "r", "rx", "d", "width", "height", "viewBox", "class",
+         "transform", "stroke_dasharray", "dasharray", "title"),
+        "places, forms and words: what they show is in the attributes beside them",
+    ),
+    "dot": {"label": "a text that nothing depends on", "color": "a shade", "penwidth": "of an edge of a tree"},
+    "chakra": {},  # bytes, not attributes
     "nccl-tuner": {},
     "nccl-topo": {"version": "NCCL reads it and does not compare it"},
     "nccl-graph": {

@@ -127,6 +127,15 @@ def test_in_the_end_every_rank_has_a_shard_of_an_allgather(chromium: Any, writte
         assert said(tab, "network") == "Following shard 5: 4 ranks have sent or received it after step 0."
 
 
+def test_the_answer_leads_to_the_cut(chromium: Any, written: Any) -> None:  # Any: see above
+    with opened(chromium, written(TORUS)) as tab:
+        tab.get_by_role("link", name="Show the cut.").focus()
+        tab.keyboard.press("Enter")
+        network = figure(tab, "network")
+        assert network.get_by_label("cut of the bound").is_checked()
+        assert network.locator(".cut").get_attribute("d") and "The cut: " in said(tab, "network")
+
+
 def test_the_cut_is_drawn(chromium: Any, written: Any) -> None:  # Any: see above
     text = "collective parts = allgather on mesh(3, 4);\nschedule parts using swing;"
     with opened(chromium, written(text)) as tab:

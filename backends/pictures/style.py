@@ -13,7 +13,7 @@ __all__ = ["BOUND", "COLORS", "FONTS", "QUIET", "RING", "STYLE", "Look", "look"]
 
 #: kind of text -> size in units of the page, and whether it is bold
 FONTS: Mapping[str, tuple[int, bool]] = {
-    "": (12, False), "title": (15, True), "label": (11, False), "inside": (10, False),
+    "": (12, False), "title": (15, True), "label": (11, False), "inside": (11, False),
 }  # fmt: skip
 
 #: light and dark colors: (name, on white, on black)
@@ -72,6 +72,7 @@ def _letters() -> Iterator[str]:
 _FORMS = (
     ".axis{fill:none}.line{stroke:currentColor;fill:none;stroke-width:1.8}.thin{stroke:currentColor;fill:none}"
     ".fill{fill:currentColor}.ring{stroke:currentColor;fill:none;stroke-width:2}"
+    ".row:target text{font-weight:bold}a:focus-visible{outline:2px solid currentColor}"
 )
 #: rules for all pictures, in a page once; only screens are dark, paper is not
 STYLE = (

@@ -8,7 +8,6 @@ import attrs
 
 from collc.ir.quantities import SIZES
 
-from ..messages.quantities import BANDWIDTHS, TIMES
 from .ticks import floor_log
 
 __all__ = ["BYTES", "BYTES_PER_SECOND", "NUMBERS", "SECONDS", "Units", "decimal"]
@@ -40,8 +39,8 @@ class Units:
 
 NUMBERS = Units((("", Fraction(1)),))
 BYTES = Units(tuple((name, Fraction(SIZES[name])) for name in ("B", "KiB", "MiB", "GiB", "TiB")))
-SECONDS = Units(tuple((name, TIMES[name]) for name in ("ns", "us", "ms", "s")))
-BYTES_PER_SECOND = Units(tuple((f"{name}/s", BANDWIDTHS[f"{name}/s"]) for name in ("B", "KB", "MB", "GB", "TB")))
+SECONDS = Units(tuple((name, Fraction(1, 1000**k)) for k, name in ((3, "ns"), (2, "us"), (1, "ms"), (0, "s"))))
+BYTES_PER_SECOND = Units(tuple((f"{name}/s", Fraction(SIZES[name])) for name in ("B", "KB", "MB", "GB", "TB")))
 
 
 def decimal(value: Fraction, step: Fraction | None = None, least: int = 7) -> str:

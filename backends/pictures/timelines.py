@@ -15,8 +15,8 @@ from .svg import Element, Number, Picture, line, rectangle, text
 
 __all__ = ["Bar", "Lane", "Row", "Timeline"]
 
-WIDTH = 900.0
-_HEAD, _LANE, _GAP = 54.0, 14.0, 10.0
+WIDTH = 800.0
+_HEAD, _LANE, _GAP = 54.0, 15.0, 10.0
 #: largest widths of names on the left and notes on the right
 _NAMES, _NOTES = 240.0, 200.0
 
@@ -66,7 +66,7 @@ class Timeline:
     description: str = ""
 
     def picture(self) -> Picture:
-        """Return the timeline as a page 900 wide and as high as its rows.
+        """Return the timeline as a page 800 wide and as high as its rows.
 
         Raises ValueError and OverflowError for values that are not finite.
         """
@@ -134,4 +134,4 @@ def _bar(bar: Bar, start: float, end: float, y: float, shown: Look) -> Iterator[
     wide = max(end - start, 0.5)
     yield rectangle(start, y, wide, _LANE - 2, f"fill {shown.color}", bar.tip)
     if bar.label and width(bar.label, "inside") + 8 <= wide:
-        yield text(start + 4, y + _LANE - 4.5, bar.label, "inside")
+        yield text(start + 4, y + _LANE - 5, bar.label, "inside")

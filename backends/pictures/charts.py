@@ -23,12 +23,12 @@ from .axes import (
 from .legend import Key, draw_legend, legend_height, mark
 from .lettering import Box, shorten, stack, text_box, width
 from .style import BOUND, Look
-from .svg import Element, Number, Picture, line, path, text
+from .svg import Element, Number, Picture, element, line, path, text
 
 __all__ = ["Chart", "Rule", "Series"]
 
-WIDTH, HEIGHT = 900.0, 400.0
-_RIGHT, _HEAD, _ROW = 34.0, 54.0, 14.0
+WIDTH, HEIGHT = 800.0, 400.0
+_RIGHT, _HEAD, _ROW, _LINE = 34.0, 54.0, 14.0, 17.0
 #: the largest width of labels of upright rules right of the axes
 _MOST_RIGHT = 200.0
 #: limits of label rows above the axes and of labels beside marks; tips show the others
@@ -39,9 +39,9 @@ _MOST_ROWS, _MOST_LABELS = 12, 60
 class Series:
     """Points (x, y) of one name: a ``line``, ``steps`` (along, then up or down), or ``marks`` alone.
 
-    ``dots`` marks the points of a line; a single point is always marked. ``tips`` and ``labels`` (beside marks),
-    if given, are one per point. A series without a name belongs to another one and is not in the legend. Points
-    without a place on a logarithmic axis are left out.
+    ``dots`` marks the points of a line; a single point is always marked. ``tips`` and ``labels`` (beside marks), if
+    given, are one per point; so are ``links``, the names of rows below the chart. A series without a name belongs to
+    another one and is not in the legend. Points without a place on a logarithmic axis are left out.
     """
 
     name: str
@@ -51,6 +51,7 @@ class Series:
     dots: bool = False
     tips: Sequence[str] = ()
     labels: Sequence[str] = ()
+    links: Sequence[str] = ()
 
     @property
     def key(self) -> Key:
@@ -71,7 +72,10 @@ class Rule:
 
 @attrs.frozen
 class Chart:
-    """The content of a chart; ``description`` is for screen readers."""
+    """The content of a chart; ``description`` is for screen readers.
+
+    ``rows`` are lines of text below the legend, each with the name by which points link to it.
+    """
 
     title: str
     x: Axis
@@ -80,9 +84,10 @@ class Chart:
     rules: Sequence[Rule] = ()
     subtitle: str = ""
     description: str = ""
+    rows: Sequence[tuple[str, str]] = ()
 
     def picture(self) -> Picture:
-        """Return the chart as a page 900 wide and as high as its labels and legend need.
+        """Return the chart as a page 800 wide and as high as its labels and legend need.
 
         Raises ValueError and OverflowError for values that are not finite.
         """
@@ -95,6 +100,9 @@ class Chart:
             *draw_legend(keys, frame.left, frame.right, frame.bottom + 50),
         )  # fmt: skip
         height = frame.bottom + 62 + legend_height(keys, frame.left, frame.right)
+        if self.rows:
+            body += tuple(_rows(self.rows, height))
+            height += _LINE * len(self.rows) + 8
         return Picture(WIDTH, height, self.title, self.description or self.subtitle, body)
 
     def _layout(self) -> _Layout:
@@ -176,6 +184,13 @@ def _point_boxes(chart: Chart, on: _Layout) -> Iterator[Box]:
         yield from (Box(a - 7, b - 7, a + 7, b + 7) for a, b, _ in on.places(one))
 
 
+def _rows(rows: Sequence[tuple[str, str]], top: float) -> Iterator[Element]:
+    """Yield the rows below a chart; the one that a link leads to is bold."""
+    for number, (name, words) in enumerate(rows):
+        y = top + 12 + number * _LINE
+        yield element("g", text(20, y, shorten(words, WIDTH - 40, "label"), "label", tip=words), id=name, class_="row")
+
+
 # ---- series
 
 
@@ -189,7 +204,9 @@ def _series(one: Series, on: _Layout) -> Iterator[Element]:
     alone = len(places) == 1 and one.name != ""
     if one.dots or one.form == "marks" or alone:
         size = 5.5 if one.form == "marks" else 3.2
-        yield from (mark(one.look, a, b, size, one.tips[i] if one.tips else "") for a, b, i in places)
+        for a, b, i in places:
+            shown = mark(one.look, a, b, size, one.tips[i] if one.tips else "")
+            yield element("a", shown, href=f"#{one.links[i]}") if one.links else shown
 
 
 # ---- rules

@@ -15,7 +15,20 @@ import attrs
 
 from .style import STYLE
 
-__all__ = ["Element", "Number", "Picture", "circle", "element", "group", "line", "number", "path", "rectangle", "text"]
+__all__ = [
+    "NAMESPACE",
+    "Element",
+    "Number",
+    "Picture",
+    "circle",
+    "element",
+    "group",
+    "line",
+    "number",
+    "path",
+    "rectangle",
+    "text",
+]
 
 Number: TypeAlias = int | float | Fraction
 Child: TypeAlias = "Element | str"
@@ -23,6 +36,8 @@ Child: TypeAlias = "Element | str"
 #: characters that are illegal in XML, and halves of surrogates, which are illegal in UTF-8
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ON_LINES = ("svg", "g")
+#: of all elements of a file
+NAMESPACE = "http://www.w3.org/2000/svg"
 
 
 @attrs.frozen
@@ -126,13 +141,18 @@ def _tip(tip: str) -> tuple[Element, ...]:
 
 @attrs.frozen
 class Picture:
-    """A page of ``width`` by ``height`` with its elements; screen readers read its title and description."""
+    """A page of ``width`` by ``height`` with its elements; screen readers read its title and description.
+
+    ``style`` has rules of its own, beside those of all pictures. With ``focus`` it can be reached by the keyboard.
+    """
 
     width: Number
     height: Number
     title: str
     description: str
     body: tuple[Element, ...]
+    style: str = ""
+    focus: bool = False
 
     def inline(self) -> str:
         """Return the picture for a page that has :data:`.style.STYLE` itself, once for all its pictures."""
@@ -140,13 +160,14 @@ class Picture:
 
     def file(self) -> str:
         """Return the text of an SVG file."""
-        return f"{self._element(element('style', STYLE))}\n"
+        return f"{self._element(element('style', STYLE + self.style))}\n"
 
     def _element(self, *first: Element) -> Element:
         size = {"width": self.width, "height": self.height}
         return element(
             "svg", element("title", self.title), element("desc", self.description), *first,
             rectangle(0, 0, self.width, self.height, "paper"), *self.body,
-            xmlns="http://www.w3.org/2000/svg", class_="picture", **size,
+            xmlns=NAMESPACE, class_="picture", **size,
             viewBox=f"0 0 {number(self.width)} {number(self.height)}", role="img",
+            tabindex="0" if self.focus else None,
         )  # fmt: skip

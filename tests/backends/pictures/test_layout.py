@@ -7,7 +7,7 @@ from every_family import topologies
 from sampling import every
 
 import collc
-from collc.backends.report.layout import MOST_LINKS, Layout, layout_of
+from collc.backends.pictures.layout import MOST_LINKS, Layout, layout_of
 
 FAMILIES = every(5, [expression for expression, _ in topologies()])
 
